@@ -10,6 +10,18 @@ export const decided: ReadonlyMap<string, string> = new Map([
   ],
 ]);
 
+/** Cases that the product decides otherwise on purpose, each with the section that says so. All that they check otherwise must hold. */
+export const contradictions: ReadonlyMap<string, string> = new Map([
+  [
+    'workflow-003',
+    'section 7 of the design: a planner only reads, and hands plan.md in by submit_plan; the engine writes the file',
+  ],
+  [
+    'workflow-005',
+    'section 7 of the design: who splits a plan only reads, and hands each story in by submit_story; the engine writes the files',
+  ],
+]);
+
 /** Cases outside the areas to come that wait for a part of the product, and are not judged until then; one that is judged comes off. */
 export const waiting: ReadonlyMap<string, string> = new Map([
   [

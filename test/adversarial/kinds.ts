@@ -39,6 +39,7 @@ import {
   webviewMarkdown,
   webviewMessage,
 } from './kinds/webviews.ts';
+import { workflow } from './kinds/workflow.ts';
 import type { World } from './world.ts';
 
 export type Execute = (world: World, theCase: CaseInput) => Promise<Seen>;
@@ -50,7 +51,7 @@ export function executeFor({ area, input }: CaseInput): Execute | undefined {
 }
 
 /** They wait for a part of the product. */
-const waiting: ReadonlySet<string> = new Set(['workflow', 'discord']);
+const waiting: ReadonlySet<string> = new Set(['discord']);
 
 function byShape(input: CaseInput['input']): Execute | undefined {
   const has = (...names: string[]): boolean => names.every(name => input[name] !== undefined);
@@ -118,6 +119,7 @@ const kinds: Readonly<Record<string, Execute>> = {
   provider_stream: providerStream,
   provider_http: providerHttp,
   cli_signal: cliSignal,
+  workflow,
 };
 
 /** A run of everything has them, the fast layer does not: they take many seconds each. */
@@ -126,6 +128,7 @@ export function takesLong({ area, input }: CaseInput): boolean {
   if (executeFor({ area, input }) === undefined) return false;
   if (['race', 'append_race', 'kill9_append', 'reader', 'state_race', 'host_kill', 'ext_api'].includes(kind))
     return true;
+  if (kind === 'workflow') return input['crash'] !== undefined;
   if (kind === 'workspace') return !/SKILL\.md|mcp\.json/.test(String(input['file']));
   if (area === 'process' && kind === 'run_command')
     return /sleep \d{2,}$|yes|urandom|while|for /.test(String(input['command']));

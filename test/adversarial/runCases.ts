@@ -2,6 +2,7 @@
 import { judged, type Result } from '../harness/report.ts';
 import type { AdversarialCase, CaseInput } from './caseFile.ts';
 import { CannotJudge, type Seen } from './checks.ts';
+import { contradictions } from './contradictions.ts';
 import { judge } from './judge.ts';
 import { executeFor } from './kinds.ts';
 import { watched } from './witness.ts';
@@ -19,7 +20,16 @@ export async function runCase(theCase: AdversarialCase): Promise<CaseResult> {
   const verdict = await judged(() => carryOut(theCase));
   const every = [`decision ${expected.decision}`, ...(expected.must ?? []), ...(expected.must_not ?? [])];
   const notJudged = verdict.notJudged ?? (verdict.result === 'not judged' ? every : []);
-  return { id, area, ...verdict, notJudged };
+  return { id, area, ...verdict, ...contradicted(id, verdict), notJudged };
+}
+
+/** One that is decided otherwise on purpose contradicts; one that is on that list and passes fails. */
+function contradicted(id: string, { result, problems }: Pick<Result, 'result' | 'problems'>) {
+  if (!contradictions.has(id)) return {};
+  if (result === 'pass')
+    return { result: 'fail' as const, problems: ['passes by now: take it off the list'] };
+  const isDecision = problems.length === 1 && problems[0]?.startsWith('decided ');
+  return isDecision ? { result: 'contradicts' as const } : {};
 }
 
 async function carryOut(theCase: AdversarialCase): Promise<Omit<CaseResult, 'id' | 'area'>> {

@@ -136,7 +136,11 @@ describe('telos-agent', function () {
       ['run', '--project-dir', 'app', '--max-iterations', '0', '--transcript', 'x'],
     ])
       assert.equal((await telosAgent(...args)).code, 2, args.join(' '));
-    assert.equal((await telosAgent('execute', '--help')).code, 0);
+    const help = await telosAgent('execute', '--project-dir', 'app', '--help');
+    assert.equal(help.code, 0);
+    assert.match(help.stdout, /--max-iterations[^\n]*default: 10/);
+    assert.match(help.stdout, /--model[^\n]*default: "?opus/);
+    assert.match(help.stdout, /--timeout[^\n]*default: 900/);
   });
 
   it('serves other programs in lines, and asks them before a command', async () => {

@@ -10,6 +10,7 @@ import { readRegularFile } from '../files/settingsFile.ts';
 import { Journal } from './journal.ts';
 import { PlanFolder, slug } from './planFolder.ts';
 import { oneLine, printPrd } from './prdFile.ts';
+import { Projection } from './projection.ts';
 
 export type AdoptedFormat = 'ralph' | 'spec-kit' | 'kiro' | 'task-master' | 'bmad' | 'markdown';
 
@@ -83,6 +84,7 @@ export async function makeAdopted(
     await journal.append({ type: 'plan_written', digest: createHash('sha256').update(text).digest('hex') });
     await journal.append({ type: 'plan_reviewed', decision: 'approved', comments: [], by: 'cli' });
     await journal.append({ type: 'stories_written', stories: stories.map(({ story }) => story.id) });
+    await new Projection(folder, journal).project();
   } finally {
     await journal.close();
   }

@@ -292,7 +292,7 @@ export class Plan {
     if (taken.kind === 'busy')
       throw new TelosError(
         'config',
-        `The plan '${this.name}' is being worked on (process ${taken.runner.pid}). Try again when that has ended.`,
+        `The plan '${this.name}' is being worked on (process ${taken.runner.pid}, since ${taken.runner.since}). Try again when that has ended.`,
       );
     try {
       const journal = await Journal.open(this.folder.journal);

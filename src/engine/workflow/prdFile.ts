@@ -14,7 +14,7 @@ export interface ParsedStory {
 /** A name that is safe in a ref, a file name and a trailer. */
 export const isStoryId = (text: string): boolean => /^[A-Za-z0-9][A-Za-z0-9-]{0,39}$/.test(text);
 
-const boxLine = /^(\s*- \[)([ xX])(\] )(.*\S)\s*$/;
+const boxLine = /^(\s*[-*+] \[)([ xX])(\] )(.*\S)\s*$/;
 const headingLine = /^#\s+(.*\S)\s*$/;
 
 /** Returns the story of a file. `path` is relative to the plan's folder, with `/`. Whatever the text is, there is a story. */
@@ -85,7 +85,7 @@ interface FoundItem extends StoryItem {
 function itemsOf(lines: readonly BodyLine[], tell: (what: string) => void): FoundItem[] {
   const boxes = lines.flatMap(({ line, index }) => {
     const [, , mark, , text = ''] = boxLine.exec(line) ?? [];
-    if (mark === undefined && /^\s*([*+]|\d+[.)]) \[[ xX]\] \S/.test(line))
+    if (mark === undefined && /^\s*\d+[.)] \[[ xX]\] \S/.test(line))
       tell(`"${line.trim().slice(0, 60)}" is not read as a box; begin it with "- [ ] ".`);
     if (mark === undefined) return [];
     const [, number, words] = /^(\d{1,4})[.)]\s+(.+)$/.exec(text) ?? [];
@@ -203,12 +203,12 @@ export function printPrd(story: Story, body = ''): string {
 }
 
 /** A paragraph that begins like a heading or a box would be one. */
-const plain = (text: string): string => text.replace(/^(#|- \[|`{3}|~{3})/, '\\$1');
+const plain = (text: string): string => text.replace(/^(#|[-*+] \[|`{3}|~{3})/, '\\$1');
 
 function withoutBoxes(body: string): string {
   const lines = body.split('\n');
   for (const { line, index } of openLines(body))
-    if (boxLine.test(line)) lines[index] = line.replace(/^(\s*- )(?:\[[ xX]\] +)+/, '$1');
+    if (boxLine.test(line)) lines[index] = line.replace(/^(\s*[-*+] )(?:\[[ xX]\] +)+/, '$1');
   return lines.join('\n');
 }
 

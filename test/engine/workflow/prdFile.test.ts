@@ -69,7 +69,14 @@ describe('the file of a story', () => {
     );
     assert.deepEqual(itemsOf('```\n- [ ] the fence is open\n'), []);
     assert.deepEqual(itemsOf('# T\r\n- [x] crlf\r\n'), [{ number: 1, text: 'crlf', ticked: true }]);
-    assert.match(parsePrd('prds/a.md', '* [ ] star\n').problems.join(), /begin it with "- \[ \] "/);
+    assert.deepEqual(
+      itemsOf('* [ ] star\n+ [x] plus\n').map(({ text, ticked }) => [text, ticked]),
+      [
+        ['star', false],
+        ['plus', true],
+      ],
+    );
+    assert.match(parsePrd('prds/a.md', '1. [ ] one\n').problems.join(), /begin it with "- \[ \] "/);
   });
 
   it('knows a box by its number, also after an edit', () => {
