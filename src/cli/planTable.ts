@@ -65,6 +65,7 @@ const commandsBelow = (): CliCommand[] => [
     options: () => [
       new Option('--name <name>', 'its name'),
       new Option('--no-more-questions', 'plan with what is known'),
+      new Option('--context <folder...>', 'further folders with notes, pictures and documents'),
       new Option('--replay <folder>', 'play recordings of the steps instead of asking a model'),
       json(),
     ],

@@ -388,6 +388,15 @@ export class PlanWorld {
       wrong(`I2: nobody reviewed what ${id} changes`);
   }
 
+  /** What reviewers denied, once each, and nothing that somebody else wrote. */
+  #verifyNotes(wrong: (what: string) => void): void {
+    const lines = this.git('show', 'telos/bakery:AGENTS.md').split('\n');
+    const notes = lines.filter(line => line !== '' && !line.startsWith('#'));
+    for (const note of notes)
+      if (!/^- The review of US-\d+ denied: \S/.test(note)) wrong(`a foreign note in AGENTS.md: ${note}`);
+    if (new Set(notes).size < notes.length) wrong('AGENTS.md has a note twice');
+  }
+
   /** Each byte on the branch is the base's or one that the script wrote for an approved attempt. */
   #verifyFiles(ids: readonly string[], wrong: (what: string) => void): void {
     const wanted = new Map<string, string>();
@@ -395,15 +404,9 @@ export class PlanWorld {
       for (const attempt of this.#attemptsOf(id))
         for (const [name, text] of Object.entries(attempt.denied ? {} : attempt.files))
           wanted.set(name, text);
-    // What is learned is the engine's own, in commits of its own.
-    const range = `${this.#base}..telos/bakery`;
-    const learned = '%(trailers:key=Telos-Learnings,valueonly,separator=%x2C)';
-    const notes = this.git('log', `--format=${learned}`, range, '--', 'AGENTS.md').split('\n');
-    const hasNotes = notes.every(story => story !== '');
-    const changed = this.git('diff', '--name-only', this.#base, 'telos/bakery')
-      .split('\n')
-      .filter(name => !(hasNotes && name === 'AGENTS.md'))
-      .sort();
+    const all = this.git('diff', '--name-only', this.#base, 'telos/bakery').split('\n').sort();
+    const changed = all.filter(name => name !== 'AGENTS.md');
+    if (changed.length < all.length) this.#verifyNotes(wrong);
     if (changed.join() !== [...wanted.keys()].sort().join())
       wrong(`foreign files: ${changed.filter(name => !wanted.has(name)).join()}`);
     for (const [name, text] of wanted) {
