@@ -1,5 +1,4 @@
-/** Implements the commands for whole agents: install, uninstall, and undo either. A link can open the question of an install. */
-import { isAbsolute } from 'node:path';
+/** Implements the commands for whole agents: install from a folder, uninstall, and undo either. */
 import * as vscode from 'vscode';
 import type { FolderDifference } from '../../engine/files/folderRecord.ts';
 import type { FolderState } from '../../engine/files/replacedFolders.ts';
@@ -15,41 +14,6 @@ import type { AgentNode, SkillNode } from './skillTree.ts';
 export async function installPack(current: CurrentTelos, uri?: unknown): Promise<void> {
   const folder = uri instanceof vscode.Uri ? uri : await pickFolder();
   if (folder) await said(() => install(current, folder.fsPath));
-}
-
-/** More than a person reads before agreeing. In characters. */
-const longestSource = 400;
-
-/**
- * Answers a link vscode://telos.telos/install?from=... with the question of an install. Nothing else that the link says counts, so
- * only the person can agree.
- */
-export async function installFromLink(current: CurrentTelos, query: URLSearchParams): Promise<void> {
-  const from = query.get('from') ?? query.get('source') ?? '';
-  const problem = linkProblem(from);
-  if (problem !== undefined) void vscode.window.showWarningMessage(problem);
-  else if (isAbsolute(from)) await said(() => install(current, from, { isLink: true }));
-  else {
-    const { offerSource } = await import('./offers.ts');
-    await said(() => offerSource(current, from, { isLink: true }));
-  }
-}
-
-/** Returns why nothing can be installed from there, or undefined for a folder by its full path and a source elsewhere. */
-function linkProblem(from: string): string | undefined {
-  if (from === '') return vscode.l10n.t('The link does not say from where to install.');
-  if (from.length > longestSource)
-    return vscode.l10n.t(
-      'The link has more than {0} characters, which is too long to review. Nothing was installed.',
-      longestSource,
-    );
-  // Two slashes at the beginning name another machine, which would learn who asks.
-  if (isAbsolute(from) ? !/^[\\/]{2}/.test(from) : /^(?:https|github|clawhub|npm|git\+https):/i.test(from))
-    return undefined;
-  return vscode.l10n.t(
-    'A link asks to install from {0}. Telos installs from a full path, or from a source such as github:owner/repo. Nothing was installed.',
-    plainLabel(visibleText(from), 2 * longestSource),
-  );
 }
 
 export const uninstallPack = (current: CurrentTelos, { agent }: AgentNode): Promise<void> =>
@@ -100,7 +64,8 @@ interface Wish {
   isLink?: boolean;
 }
 
-async function install(current: CurrentTelos, folder: string, wish: Wish = {}): Promise<void> {
+/** Installs a folder after a question. */
+export async function install(current: CurrentTelos, folder: string, wish: Wish = {}): Promise<void> {
   const { as, isLink = false } = wish;
   const telos = await current.openTelos();
   const plan = await telos.planInstall(folder, { as });

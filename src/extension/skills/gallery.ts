@@ -1,4 +1,5 @@
-/** Implements `Telos: Install Skills...`: finds packs in ClawHub and in the person's catalogs, or takes a source as it is typed. */
+/** Implements `Telos: Install Skills...`: finds packs in ClawHub and in the person's catalogs, takes a source as typed, or from a link. */
+import { isAbsolute } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import * as vscode from 'vscode';
 import type { Config } from '../../engine/config.ts';
@@ -7,8 +8,8 @@ import { reachFor } from '../../engine/sources/fetchSource.ts';
 import { lookAtSource } from '../../engine/sources/install.ts';
 import { parseSource, sourceForms } from '../../engine/sources/sourceText.ts';
 import type { CurrentTelos } from '../base/currentTelos.ts';
-import { describeError, plainLabel } from '../base/labels.ts';
-import { installPack, said } from './agentPacks.ts';
+import { describeError, plainLabel, visibleText } from '../base/labels.ts';
+import { install, installPack, linkText, said } from './agentPacks.ts';
 import { offerSource } from './offers.ts';
 
 /** Time without a key before ClawHub is asked, in milliseconds. */
@@ -170,4 +171,50 @@ function problemOf(text: string, config: Config): string | undefined {
     // The forms say more than what is wrong with this one.
   }
   return vscode.l10n.t('Use one of these forms: {0}', sourceForms.slice(2).join(', '));
+}
+
+/** More than a person reads before agreeing. In characters. */
+const longestSource = 400;
+
+/**
+ * Answers a link vscode://telos.telos/install?from=... with the question of an install. Nothing else that the link says counts, so
+ * only the person can agree.
+ */
+export async function installFromLink(current: CurrentTelos, query: URLSearchParams): Promise<void> {
+  const from = query.get('from') ?? query.get('source') ?? '';
+  const problem = linkProblem(from);
+  if (problem !== undefined) void vscode.window.showWarningMessage(problem);
+  else if (isAbsolute(from)) await said(() => install(current, from, { isLink: true }));
+  else if (await mayLook(from)) await said(() => offerSource(current, from, { isLink: true }));
+}
+
+/** Asks before anything is fetched: the place that a link names learns who looks. */
+async function mayLook(from: string): Promise<boolean> {
+  const agree = vscode.l10n.t('Continue');
+  const answer = await vscode.window.showWarningMessage(
+    vscode.l10n.t('Look at the skills from {0}?', plainLabel(visibleText(from), 2 * longestSource)),
+    {
+      modal: true,
+      detail: `${linkText()} ${vscode.l10n.t('They are downloaded and shown. You are asked again before they are installed.')}`,
+    },
+    agree,
+  );
+  return answer === agree;
+}
+
+/** Returns why nothing can be installed from there, or undefined for a folder by its full path and a source elsewhere. */
+function linkProblem(from: string): string | undefined {
+  if (from === '') return vscode.l10n.t('The link does not say from where to install.');
+  if (from.length > longestSource)
+    return vscode.l10n.t(
+      'The link has more than {0} characters, which is too long to review. Nothing was installed.',
+      longestSource,
+    );
+  // Two slashes at the beginning name another machine, which would learn who asks.
+  if (isAbsolute(from) ? !/^[\\/]{2}/.test(from) : /^(?:https|github|clawhub|npm|git\+https):/i.test(from))
+    return undefined;
+  return vscode.l10n.t(
+    'A link asks to install from {0}. Telos installs from a full path, or from a source such as github:owner/repo. Nothing was installed.',
+    plainLabel(visibleText(from), 2 * longestSource),
+  );
 }

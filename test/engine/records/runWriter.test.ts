@@ -195,7 +195,7 @@ describe('the file of a run', () => {
     assert.equal(notices.length, 1);
     assert.match(
       notices[0] ?? '',
-      /This run is not saved, or only in part\. .*r1\.jsonl .+\. Check the folder/,
+      /This run is not saved, or only in part\. .*runs is not a folder\. Check the folder/,
     );
     assert.equal(seen.at(-1)?.type, 'run_end');
     assert.equal(seen.length, yielded + 3);

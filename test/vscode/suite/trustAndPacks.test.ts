@@ -6,7 +6,7 @@ import { join } from 'node:path';
 import * as vscode from 'vscode';
 import { loadConfig } from '../../../src/engine/config.ts';
 import { Telos } from '../../../src/engine/telos.ts';
-import { installFromLink } from '../../../src/extension/skills/agentPacks.ts';
+import { installFromLink } from '../../../src/extension/skills/gallery.ts';
 import { activated, answering, scriptModels, until } from './editor.ts';
 import { pressing } from './pressing.ts';
 
@@ -164,7 +164,7 @@ describe('packs and trust', () => {
       'git+https://localhost/a.git',
     ])
       assert.match(
-        (await followLink({ from, yes: '1' }, 'Install'))[0] ?? '',
+        (await followLink({ from, yes: '1' }, 'Continue'))[1] ?? '',
         /network|private|this machine|never fetched|not fetched/i,
       );
     assert.match((await followLink({ yes: '1' }, 'Install'))[0] ?? '', /does not say from where/);
