@@ -21,11 +21,3 @@ export const contradictions: ReadonlyMap<string, string> = new Map([
     'section 7 of the design: who splits a plan only reads, and hands each story in by submit_story; the engine writes the files',
   ],
 ]);
-
-/** Cases outside the areas to come that wait for a part of the product, and are not judged until then; one that is judged comes off. */
-export const waiting: ReadonlyMap<string, string> = new Map([
-  [
-    'trust-007',
-    'a link to another machine is refused with its address until packs come from there; the suite in VS Code holds that no link installs unasked',
-  ],
-]);

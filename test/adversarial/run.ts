@@ -3,7 +3,7 @@ import { suiteOptions } from '../harness/options.ts';
 import { finish, lineOf } from '../harness/report.ts';
 import { readCases } from './caseFile.ts';
 import { closeBrowser } from './chatWindow.ts';
-import { contradictions, decided, waiting } from './contradictions.ts';
+import { contradictions, decided } from './contradictions.ts';
 import { takesLong } from './kinds.ts';
 import { sumUp } from './outside.ts';
 import { reword, rewordings } from './reword.ts';
@@ -27,5 +27,5 @@ for (const theCase of wanted) {
 }
 await closeBrowser();
 const outside = results.flatMap(({ seen }) => (seen?.outside ? [seen.outside] : []));
-finish(results, [...decided, ...contradictions, ...waiting], outside.length > 0 ? [sumUp(outside)] : []);
+finish(results, [...decided, ...contradictions], outside.length > 0 ? [sumUp(outside)] : []);
 process.exit();

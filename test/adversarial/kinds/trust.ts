@@ -1,5 +1,5 @@
 /** Cases on what a workspace, a link and another extension may make of Telos. */
-import { chmodSync, readFileSync, statSync, utimesSync } from 'node:fs';
+import { chmodSync, readdirSync, readFileSync, statSync, utimesSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { loadConfig } from '../../../src/engine/config.ts';
@@ -9,6 +9,7 @@ import type { AgentCard } from '../../../src/protocol/agentCard.ts';
 import type { ApprovalRequest } from '../../../src/protocol/run.ts';
 import { type AnthropicTurn, startAnthropicServer } from '../../fakes/anthropicServer.ts';
 import { descendants } from '../../vscode/processTree.ts';
+import { runCommand } from '../../vscode/workbench.ts';
 import { fieldsOf } from '../caseFile.ts';
 import { applying, CannotJudge, check, type Seen } from '../checks.ts';
 import { runCli } from '../cliRun.ts';
@@ -328,9 +329,46 @@ async function workspaceServers(world: World): Promise<Seen> {
   };
 }
 
-/** Links are opened in the suite in VS Code. What the case wants shown waits for packs that come from other machines. */
+/** Opens the link in a real VS Code, agrees that Telos may open it, and looks at what Telos then asks. */
 export async function uri(world: World): Promise<Seen> {
-  throw new CannotJudge(`nothing here opens a link such as ${world.input['uri']}`);
+  const { pathname, search, searchParams } = new URL(String(world.input['uri']));
+  const source = searchParams.get('source') ?? searchParams.get('from') ?? '';
+  if (source === '') throw new CannotJudge('the link names no source');
+  const canary = `http://127.0.0.1:${world.port}`;
+  const env = {
+    TELOS_GITHUB_API_URL: canary,
+    TELOS_GITHUB_DOWNLOAD_URL: canary,
+    CLAWHUB_REGISTRY: canary,
+    npm_config_registry: canary,
+  };
+  return inEditor(world, { trusted: true, env }, async ({ workbench, world: editor }) => {
+    const { page } = workbench;
+    const before = readdirSync(editor.skills).join();
+    await runCommand(page, 'Developer: Open URL');
+    const input = page.locator('.quick-input-widget input[type="text"]');
+    await input.fill(`code-oss://telos.telos${pathname}${search}`);
+    await input.press('Enter');
+    const dialog = page.locator('.monaco-dialog-box');
+    await dialog.getByRole('button', { name: 'Open', exact: true }).click();
+    const question = dialog.filter({ hasText: 'A link from outside of the editor asks for this.' });
+    await question.waitFor();
+    const shown = await question.innerText();
+    await delay(1000);
+    await workbench.screenshot('link-to-install');
+    const knocks = world.knocks.join(' | ');
+    await page.keyboard.press('Escape');
+    await question.waitFor({ state: 'detached' });
+    await delay(500);
+    const isSame = readdirSync(editor.skills).join() === before;
+    return {
+      decision: 'ask',
+      checks: [
+        check('shown', 'the source is shown in full in a dialog', shown.includes(source) || shown),
+        check('network', 'nothing is fetched before an answer', knocks === '' || knocks),
+        check('files', 'nothing is installed, whatever the link says of a yes', isSame),
+      ],
+    };
+  });
 }
 
 /** A run of the command line with a command in it, looked at from outside while that runs. */
