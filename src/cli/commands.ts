@@ -177,7 +177,7 @@ export const groups: Readonly<Record<string, readonly CliCommand[]>> = {
     },
     {
       name: 'update',
-      description: 'look for newer versions of what is installed, and show what changes',
+      description: 'show what is new in installed packs, and install it after a yes',
       arguments: [new Argument('[name...]')],
       options: () => [
         new Option('--to <version>', 'to this version, tag or commit'),
@@ -195,7 +195,7 @@ export const groups: Readonly<Record<string, readonly CliCommand[]>> = {
     },
     {
       name: 'pin',
-      description: 'have updates pass a pack over',
+      description: 'keep its version: updates leave it as it is',
       arguments: [new Argument('<name>')],
       options: () => [new Option('--project', 'of this folder’s lock file')],
       run: async ({ words: [name], options, terminal }) =>
@@ -203,7 +203,7 @@ export const groups: Readonly<Record<string, readonly CliCommand[]>> = {
     },
     {
       name: 'unpin',
-      description: 'have updates take a pack along again',
+      description: 'let updates change it again',
       arguments: [new Argument('<name>')],
       options: () => [new Option('--project', 'of this folder’s lock file')],
       run: async ({ words: [name], options, terminal }) =>
@@ -211,7 +211,7 @@ export const groups: Readonly<Record<string, readonly CliCommand[]>> = {
     },
     {
       name: 'verify',
-      description: 'compare every installed file with the lock file',
+      description: 'compare installed files with the lock file',
       arguments: [new Argument('[name...]')],
       options: () => [
         new Option('--online', 'also ask the sources: is it still there, the same, and not revoked?'),

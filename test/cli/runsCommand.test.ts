@@ -125,7 +125,7 @@ describe('telos runs', function () {
     assert.equal((await home.run(['runs', 'export', 'abc1', '--format', 'pdf'])).code, 2);
     assert.match(
       (await home.run(['--help'])).stdout,
-      /runs show\|export\|replay\|rename\|delete +the runs that are kept/,
+      /runs show\|export\|replay\|rename\|delete +list, read, export/,
     );
   });
 });
