@@ -58,9 +58,10 @@ function pickFrom(config: Config): Promise<GalleryItem | undefined> {
   };
   return new Promise(resolve => {
     const end = (picked: GalleryItem | undefined): void => {
+      // First, since a list that is disposed of also says that it was closed.
+      resolve(picked);
       closing.abort();
       list.dispose();
-      resolve(picked);
     };
     list.onDidAccept(() => {
       const [picked] = list.selectedItems;
@@ -103,15 +104,17 @@ async function searchItems(words: string, config: Config, signal: AbortSignal): 
     const found = await searchClawHub(words, await reachFor(undefined, config, { signal }));
     const items = found.map(({ source, name, owner, version, verdict, summary }) => ({
       label: plainLabel(name),
-      description: plainLabel([owner, version, verdict].filter(Boolean).join(' · ')),
+      description: plainLabel(['ClawHub', owner, version, verdict].filter(Boolean).join(' · ')),
       detail: plainLabel(summary, 300),
       alwaysShow: true,
       source,
     }));
-    return [separator('ClawHub'), ...(items.length > 0 ? items : [note(vscode.l10n.t('No results'))])];
+    return items.length > 0
+      ? items
+      : [note(vscode.l10n.t('ClawHub finds nothing for {0}', plainLabel(words)))];
   } catch (error) {
     if (signal.aborted) return [];
-    return [separator('ClawHub'), note(plainLabel(describeError(error), 300))];
+    return [note(plainLabel(describeError(error), 300))];
   }
 }
 

@@ -134,7 +134,9 @@ export async function agrees(offer: Offer, isLink = false): Promise<Answer> {
   const lines = [...(isLink ? [linkText(), ''] : []), ...cardText(offer)];
   const shown = lines.length > mostLines ? [...lines.slice(0, mostLines - 1), '…'] : lines;
   const show = isRisky || isLink ? vscode.window.showWarningMessage : vscode.window.showInformationMessage;
-  const answer = await show(question, { modal: true, detail: shown.join('\n') }, install, details, rename);
+  // The first button is the one that Enter takes.
+  const buttons = isRisky ? [details, install, rename] : [install, details, rename];
+  const answer = await show(question, { modal: true, detail: shown.join('\n') }, ...buttons);
   if (answer !== details) return answerOf(answer, install, rename);
   const shownDetails = await showDetails(offer, lines);
   try {
