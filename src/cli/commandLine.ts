@@ -10,7 +10,7 @@ import {
   type CommandUse,
   helpWanted,
   literalWords,
-  mistypedCommand,
+  mistypedCommands,
   Option,
   openParser,
   rounds,
@@ -122,7 +122,7 @@ function commands(
       if (words.length === 0 && Object.keys(options).length === 0) return program.outputHelp();
       const helped = helpWanted(text, program);
       if (helped) return helped.outputHelp();
-      exit(await requestCommand(text, options, terminal, { meant: mistypedCommand(text, allCommands()) }));
+      exit(await requestCommand(text, options, terminal, { meant: mistypedCommands(text, allCommands()) }));
     });
   const samples = new URL('media/demo/', packageFile);
   for (const [group, listed] of Object.entries(groups)) {

@@ -94,8 +94,11 @@ export const groups: Readonly<Record<string, readonly CliCommand[]>> = {
     },
     {
       name: 'scan',
-      description: 'look for what is dangerous in an agent or a folder; nothing is run',
-      arguments: [new Argument('<what>', 'the name of an agent, or a folder')],
+      description:
+        'look for what is dangerous in an agent, a folder or a source; nothing is run or installed',
+      arguments: [
+        new Argument('<what>', 'the name of an agent, a folder, or a source as telos install takes it'),
+      ],
       options: () => [
         new Option('--fail-on <level>', 'exit with 1 from this level on')
           .choices(['high', 'medium', 'low'])
@@ -105,7 +108,7 @@ export const groups: Readonly<Record<string, readonly CliCommand[]>> = {
       ],
       run: async ({ words: [what], options, terminal, samples }) =>
         (await import('./scanCommand.ts')).scanCommand(
-          what,
+          what.trim(),
           options,
           terminal,
           versionIn(new URL('../../package.json', samples)),
@@ -190,8 +193,7 @@ export const groups: Readonly<Record<string, readonly CliCommand[]>> = {
         ]),
         json(),
       ],
-      run: async ({ words: [names], options, terminal }) =>
-        (await locks()).updateCommand(namesIn(names), options, terminal),
+      run: async ({ list, options, terminal }) => (await locks()).updateCommand(list, options, terminal),
     },
     {
       name: 'pin',
@@ -218,8 +220,7 @@ export const groups: Readonly<Record<string, readonly CliCommand[]>> = {
         new Option('--project', 'only this folder’s lock file'),
         json(),
       ],
-      run: async ({ words: [names], options, terminal }) =>
-        (await locks()).verifyCommand(namesIn(names), options, terminal),
+      run: async ({ list, options, terminal }) => (await locks()).verifyCommand(list, options, terminal),
     },
     {
       name: 'search',
@@ -247,12 +248,8 @@ export const groups: Readonly<Record<string, readonly CliCommand[]>> = {
         new Option('--unlink <workspace>', 'take these links back'),
         json('what was written, as JSON'),
       ],
-      run: async ({ words: [agents], options, terminal }) =>
-        (await import('./exportCommand.ts')).exportCommand(
-          agents.split(/\s+/).filter(Boolean),
-          options,
-          terminal,
-        ),
+      run: async ({ list, options, terminal }) =>
+        (await import('./exportCommand.ts')).exportCommand(list, options, terminal),
     },
     {
       name: 'uninstall',
@@ -437,7 +434,6 @@ export const groups: Readonly<Record<string, readonly CliCommand[]>> = {
 const lists = () => import('./listCommands.ts');
 const setup = () => import('./setupCommands.ts');
 const locks = () => import('./lockCommands.ts');
-const namesIn = (words: string): string[] => words.split(/\s+/).filter(Boolean);
 const trust = () => import('./trustCommands.ts');
 const runs = () => import('./runsCommand.ts');
 const logs = () => import('./logCommands.ts');

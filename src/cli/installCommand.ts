@@ -12,16 +12,11 @@ import { skillFileIn } from '../engine/skills/skillFile.ts';
 import { type LookOptions, lookAtSource, type Offer, placeOffer } from '../engine/sources/install.ts';
 import { restorePacks } from '../engine/sources/locked.ts';
 import { readSkillsLock } from '../engine/sources/skillsLock.ts';
-import {
-  parseSource,
-  type SourceProgress,
-  sourceForms,
-  UnclearSource,
-} from '../engine/sources/sourceText.ts';
+import { parseSource, sourceForms, UnclearSource } from '../engine/sources/sourceText.ts';
 import { Telos } from '../engine/telos.ts';
 import { describeReplacement, type InstallPlan } from '../protocol/installPlan.ts';
 import { type ConfigOptions, configFor } from './cliConfig.ts';
-import { colouredCard, contentLines, offerJson } from './offerText.ts';
+import { colouredCard, contentLines, offerJson, sayProgress } from './offerText.ts';
 import { abortOnInterrupt, cancelledExitCode, type Terminal } from './terminal.ts';
 import { agrees, readLine } from './terminalHuman.ts';
 import { errorText, exactText, terminalJson, terminalText } from './terminalText.ts';
@@ -172,11 +167,6 @@ async function installSource(source: string, call: Call): Promise<number> {
   } finally {
     await looked.dispose();
   }
-}
-
-function sayProgress(event: SourceProgress, terminal: Terminal): void {
-  if (event.kind === 'waiting')
-    terminal.say(exactText(`${event.host} asks to wait ${event.seconds} seconds ...`));
 }
 
 /** Asks which of several packs is meant. Nobody to ask: lists them as commands. */

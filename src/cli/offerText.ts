@@ -1,9 +1,16 @@
 /** Prints a pack that could be installed: as lines with colors, or as plain data. */
 import type { Offer } from '../engine/sources/install.ts';
+import type { SourceProgress } from '../engine/sources/sourceText.ts';
 import { cardLines, sizeText } from '../protocol/packOffer.ts';
 import { counted, shortened } from '../protocol/text.ts';
-import type { Style } from './terminal.ts';
+import type { Style, Terminal } from './terminal.ts';
 import { exactText } from './terminalText.ts';
+
+/** Says what makes a person wait. */
+export function sayProgress(event: SourceProgress, terminal: Terminal): void {
+  if (event.kind === 'waiting')
+    terminal.say(exactText(`${event.host} asks to wait ${event.seconds} seconds ...`));
+}
 
 const mostSkills = 40;
 

@@ -51,6 +51,8 @@ export interface CommandCall {
   words: readonly [string, string];
   /** The text that was typed for the first argument, if any. */
   word: string | undefined;
+  /** The words of a first argument with dots, each as it was typed: a name may contain spaces. */
+  list: readonly string[];
   options: OptionValues;
   terminal: Terminal;
   program: Command;
@@ -87,8 +89,9 @@ export function addCommand(
     const [first, second = ''] = typed
       .slice(0, taken.length)
       .map(word => (Array.isArray(word) ? word.join(' ').trim() : (word as string | undefined)));
+    const list = Array.isArray(typed[0]) ? (typed[0] as string[]) : [];
     const options = command.optsWithGlobals();
-    exit(await run({ ...rest, words: [first ?? '', second], word: first, options }));
+    exit(await run({ ...rest, words: [first ?? '', second], word: first, list, options }));
   });
 }
 
@@ -226,16 +229,17 @@ const otherWords: Readonly<Record<string, string>> = {
 };
 
 /**
- * Returns what the words try to call, as it is written behind `telos`. Returns undefined if they are a request: a command with a
+ * Returns what the words may try to call, as it is written behind `telos`. Returns nothing if they are a request: a command with a
  * typing mistake is the only word, or is followed by a command below it or a folder.
  */
-export function mistypedCommand(request: string, commands: readonly CliCommand[]): string | undefined {
+export function mistypedCommands(request: string, commands: readonly CliCommand[]): string[] {
   const [first = '', second, ...more] = request.split(/\s+/);
-  if (second === undefined && Object.hasOwn(otherWords, first)) return otherWords[first];
-  const near = commands.find(({ name }) => isOneEditAway(first, name));
+  if (second === undefined && Object.hasOwn(otherWords, first)) return [otherWords[first]!];
+  const near = commands.filter(({ name }) => isOneEditAway(first, name));
   const isFolder = more.length === 0 && /^(?:~|\.{1,2})?\/|^\.{1,2}$/.test(second ?? '');
-  const isInner = near?.inner?.some(({ name }) => name === second);
-  return second === undefined || isFolder || isInner ? near?.name : undefined;
+  const isWhole = second === undefined || isFolder;
+  const meant = isWhole ? near : near.filter(({ inner }) => inner?.some(({ name }) => name === second));
+  return meant.map(({ name }) => name);
 }
 
 /** Returns the command that `telos help ...` asks about: `telos` itself, or the one that is named. Undefined for other words. */

@@ -28,14 +28,14 @@ export interface RequestOptions extends ConfigOptions {
 }
 
 /**
- * Runs the request and returns the exit code. `meant` is the command that the request may be instead: then it runs only if a
+ * Runs the request and returns the exit code. `meant` are commands that the request may be instead: then it runs only if a
  * skill or an agent has its name.
  */
 export async function requestCommand(
   text: string,
   options: RequestOptions,
   terminal: Terminal,
-  { meant, ...more }: Pick<RunRequest, 'withoutSkill'> & { meant?: string | undefined } = {},
+  { meant = [], ...more }: Pick<RunRequest, 'withoutSkill'> & { meant?: readonly string[] } = {},
 ): Promise<number> {
   if (text === '' && !options.continue) {
     terminal.say(
@@ -48,9 +48,9 @@ export async function requestCommand(
   const request = { text, ...more, ...(options.agent === undefined ? {} : { agent: options.agent }) };
   const telos = Telos.open(config);
   if (options.continue) return continueLatest(telos, request, options, terminal);
-  if (meant !== undefined && !(await isName(text, telos))) {
+  if (meant.length > 0 && !(await isName(text, telos))) {
     terminal.say(
-      `'${terminalLine(text.split(/\s+/)[0] ?? '')}' is not a command. Did you mean: telos ${meant}? (To send it as a request, type: telos -- ${terminalLine(text)})`,
+      `'${terminalLine(text.split(/\s+/)[0] ?? '')}' is not a command. Did you mean: telos ${meant.join(' or telos ')}? (To send it as a request, type: telos -- ${terminalLine(text)})`,
     );
     return 2;
   }

@@ -1,17 +1,25 @@
-/** Implements `telos scan`: the look before, for an agent or a folder. */
+/** Implements `telos scan`: the look before, for an agent, a folder or a source that is not installed. */
 import { statSync } from 'node:fs';
-import { resolve } from 'node:path';
+import { TelosError } from '../engine/errors.ts';
 import { ownFolders } from '../engine/policy/agentFiles.ts';
 import { sarifOf } from '../engine/scan/sarif.ts';
 import { passes, type ScanReport } from '../engine/scan/scan.ts';
 import { scanFolders } from '../engine/scan/scanFolder.ts';
-import { rules } from '../engine/scan/weight.ts';
+import { isAtLeast, rules } from '../engine/scan/weight.ts';
 import { discoverAgents } from '../engine/skills/discover.ts';
+import type { ScannedSource } from '../engine/sources/look.ts';
+import {
+  parseSource,
+  type Source,
+  type SourceProgress,
+  UnclearSource,
+} from '../engine/sources/sourceText.ts';
 import { type FindingLevel, flagWords } from '../protocol/agentCard.ts';
 import { counted } from '../protocol/text.ts';
 import { type ConfigOptions, configFor } from './cliConfig.ts';
-import type { Terminal } from './terminal.ts';
-import { exactText, terminalJson } from './terminalText.ts';
+import { sayProgress } from './offerText.ts';
+import { abortOnInterrupt, cancelledExitCode, type Terminal } from './terminal.ts';
+import { errorText, exactText, terminalJson } from './terminalText.ts';
 
 export interface ScanOptions extends ConfigOptions {
   json?: boolean;
@@ -20,11 +28,11 @@ export interface ScanOptions extends ConfigOptions {
 }
 
 /**
- * Returns the exit code: 1 for a finding of the level or above, or if a file could not be looked into. It is 2 if there is no such
- * agent or folder.
+ * Returns the exit code: 1 for a finding of the level or above, if a file could not be looked into, or if a source was refused or
+ * cannot be reached. It is 2 if there is no such agent or folder, or if the source has to be said more exactly.
  */
 export async function scanCommand(
-  what: string | undefined,
+  what: string,
   options: ScanOptions,
   terminal: Terminal,
   version: string,
@@ -32,23 +40,66 @@ export async function scanCommand(
   const config = configFor(options, terminal);
   if (!config) return 2;
   const agent = discoverAgents(config).find(({ name }) => name === what);
-  const folder = agent?.packDir ?? resolve(config.cwd, what ?? '');
-  if (!agent && !statSync(folder, { throwIfNoEntry: false })) {
-    terminal.say(
-      `There is no agent and no folder ${exactText(what ?? '')}. \`telos agents\` lists the agents.`,
-    );
-    return 2;
+  const { signal, release } = abortOnInterrupt(() => {});
+  try {
+    const source: Source = agent ? { kind: 'folder', path: agent.packDir } : parseSource(what, config);
+    if (source.kind !== 'folder') {
+      const { scanSource } = await import('../engine/sources/look.ts');
+      const progress = (event: SourceProgress): void => sayProgress(event, terminal);
+      const report = await scanSource(source, config, { signal, progress });
+      return show(report, { source: report.source }, options, terminal, version);
+    }
+    const folder = source.path;
+    if (!agent && !statSync(folder, { throwIfNoEntry: false })) {
+      terminal.say(
+        `There is no agent and no folder ${exactText(what)}. \`telos agents\` lists the agents.${elsewhere(what)}`,
+      );
+      return 2;
+    }
+    const report = await scanFolders(folder, agent ? await ownFolders(agent) : [folder]);
+    return show(report, { folder }, options, terminal, version);
+  } catch (error) {
+    if (signal.aborted) return cancelledExitCode;
+    if (!(error instanceof TelosError)) throw error;
+    return refused(error, terminal);
+  } finally {
+    release();
   }
-  const report = await scanFolders(folder, agent ? await ownFolders(agent) : [folder]);
-  if (options.sarif) terminal.out(`${terminalJson(sarifOf(report, folder, version))}\n`);
-  else if (options.json) terminal.out(`${terminalJson(record(report, folder))}\n`);
-  else print(report, terminal);
-  return passes(report, options.failOn ?? 'high') ? 0 : 1;
 }
 
-function record({ findings, ...report }: ScanReport, folder: string) {
+/** `owner/repo` alone is what other programs take for GitHub. */
+const elsewhere = (what: string): string =>
+  /^[\w-]+\/[\w.-]+$/.test(what) ? ` For a repository of GitHub: github:${what}` : '';
+
+function refused(error: TelosError, terminal: Terminal): number {
+  terminal.say(terminal.style.red(errorText(error)));
+  if (!(error instanceof UnclearSource)) return 1;
+  for (const choice of error.choices) terminal.say(exactText(`  telos scan ${choice}`));
+  return 2;
+}
+
+type Report = ScanReport & Partial<ScannedSource>;
+type Place = { folder: string } | { source: string };
+
+function show(
+  report: Report,
+  place: Place,
+  { json, sarif, failOn = 'high' }: ScanOptions,
+  terminal: Terminal,
+  version: string,
+): number {
+  if (sarif) terminal.out(`${terminalJson(sarifOf(report, place, version))}\n`);
+  else if (json) terminal.out(`${terminalJson(record(report, place))}\n`);
+  else print(report, terminal);
+  const { verdict } = report;
+  // Code hosts show what is in a file, so the registry's word stands beside it.
+  if (sarif && verdict) terminal.say(exactText(`${verdict.by}: ${verdict.text}`));
+  return passes(report, failOn) && !(verdict && isAtLeast(verdict.level, failOn)) ? 0 : 1;
+}
+
+function record({ findings, ...report }: Report, place: Place) {
   return {
-    folder,
+    ...place,
     ...report,
     findings: findings.map(({ kind, ...finding }) => ({
       rule: kind,
@@ -59,7 +110,11 @@ function record({ findings, ...report }: ScanReport, folder: string) {
   };
 }
 
-function print({ findings, read, of, high, medium, low }: ScanReport, terminal: Terminal): void {
+function print(report: Report, terminal: Terminal): void {
+  const { findings, read, of, high, medium, low, from, leftOut = [], verdict } = report;
+  if (from !== undefined) terminal.say(exactText(from));
+  if (leftOut.length > 0) terminal.say(exactText(`Left out: ${leftOut.join(', ')}`));
+  if (verdict) terminal.out(`${exactText(`${verdict.level.padEnd(6)}  ${verdict.by}: ${verdict.text}`)}\n`);
   for (const [index, { kind, level, file, line, text }] of findings.entries()) {
     const what = `${flagWords(kind)}${text === '' ? '' : `: ${text}`}`;
     terminal.out(`${exactText(`${level.padEnd(6)}  ${file}:${line}  ${what}`)}\n`);

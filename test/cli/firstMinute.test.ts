@@ -135,6 +135,8 @@ describe('the first minute on a terminal', function () {
         ...meant,
         'rnus show': 'runs',
         'instal ./x': 'install',
+        'pln show': 'plan',
+        pln: 'pin or telos plan',
       })) {
         const { code, stderr } = await home.run(typed.split(' '), { env });
         assert.equal(code, 2, typed);

@@ -74,6 +74,15 @@ describe('telos install', () => {
   const run = (...args: string[]) => home.run(args, { env });
   const lockOf = (of: CliHome) => JSON.parse(readFileSync(join(of.skillsDir, 'telos-lock.json'), 'utf8'));
 
+  it('takes a name with a space as one name, wherever several are taken', async () => {
+    equal((await run('install', 'github:acme/tools', '--as', 'Telos 2', '--yes')).code, 0);
+    match((await run('verify', 'Telos 2')).stdout, /^Telos 2: same/);
+    const update = await run('update', 'Telos 2');
+    equal(update.code, 0, update.stderr);
+    match(update.stderr, /^Telos 2: .* is the newest version/m);
+    match((await run('export', 'Telos 2', '--to', 'out')).stderr, /not 'Telos 2'/);
+  });
+
   const forms: readonly [string, () => string, string][] = [
     ['a folder', () => join(folder.path, 'local'), 'local'],
     ['GitHub', () => 'github:acme/tools@v1', 'tools'],

@@ -10,8 +10,15 @@ const sarifLevel = { high: 'error', medium: 'warning', low: 'note' } as const;
 const severity: Record<FindingLevel, string> = { high: '8.0', medium: '5.0', low: '2.0' };
 const base = 'SCANNED';
 
-/** Returns the report as a SARIF log. `folder` is absolute, `version` that of Telos. */
-export function sarifOf({ findings, read, of }: ScanReport, folder: string, version: string): object {
+/**
+ * Returns the report as a SARIF log. The files are below a folder, whose path is absolute, or came from a source that is named in
+ * words. `version` is that of Telos.
+ */
+export function sarifOf(
+  { findings, read, of }: ScanReport,
+  place: { folder: string } | { source: string },
+  version: string,
+): object {
   const kinds = [...new Set(findings.map(({ kind }) => kind))].sort();
   return {
     $schema: 'https://json.schemastore.org/sarif-2.1.0.json',
@@ -20,13 +27,18 @@ export function sarifOf({ findings, read, of }: ScanReport, folder: string, vers
       {
         tool: { driver: { name: 'Telos', version, rules: kinds.map(ruleOf) } },
         columnKind: 'utf16CodeUnits',
-        originalUriBaseIds: { [base]: { uri: `${pathToFileURL(folder).href.replace(/\/$/, '')}/` } },
+        originalUriBaseIds: { [base]: baseOf(place) },
         invocations: [{ executionSuccessful: read === of, properties: { filesLookedInto: read, files: of } }],
         results: findings.map(finding => resultOf(finding, kinds.indexOf(finding.kind))),
       },
     ],
   };
 }
+
+const baseOf = (place: { folder: string } | { source: string }): object =>
+  'folder' in place
+    ? { uri: `${pathToFileURL(place.folder).href.replace(/\/$/, '')}/` }
+    : { description: { text: place.source } };
 
 function ruleOf(kind: Kind): object {
   const { level, why, instead, snyk, cisco }: Rule = rules[kind];

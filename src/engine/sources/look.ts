@@ -7,9 +7,55 @@ import type { FolderContents } from '../files/folderRecord.ts';
 import { cardOf } from '../policy/agentCard.ts';
 import { readAgentFiles } from '../policy/agentFiles.ts';
 import { FileDigests } from '../policy/agentReader.ts';
-import { scanFolder } from '../scan/scanFolder.ts';
+import type { ScanReport } from '../scan/scan.ts';
+import { scanFolder, scanFolders } from '../scan/scanFolder.ts';
 import { findSkills } from '../skills/findSkills.ts';
 import { openSkill, skillFileIn } from '../skills/skillFile.ts';
+import type { Verdict } from './fetched.ts';
+import { type FetchOptions, fetchPack, reachFor, temporaryFolder } from './fetchSource.ts';
+import { type Source, sourceText } from './sourceText.ts';
+
+/** What a look at a source finds without installing it. */
+export interface ScannedSource extends ScanReport {
+  /** The source as text in its shortest form. */
+  source: string;
+  /** Where it comes from and in which version, in words. */
+  from: string;
+  name: string;
+  /** Links and the like that would not be installed. */
+  leftOut: readonly string[];
+  /** What the registry says of it. */
+  verdict?: Verdict;
+}
+
+/**
+ * Fetches what the source leads to, looks for what is dangerous in it and removes it again. Throws TelosError `pack` for what was
+ * refused or cannot be reached, UnclearSource if it has to be said more exactly, and the abort reason on abort.
+ */
+export async function scanSource(
+  source: Source,
+  config: Config,
+  options: FetchOptions = {},
+): Promise<ScannedSource> {
+  const temporary = await temporaryFolder();
+  try {
+    const reach = await reachFor(source, config, options);
+    const { root, candidate, found, leftOut } = await fetchPack(source, join(temporary.path, 'tree'), reach);
+    const base = join(root, candidate.path);
+    const folders = candidate.skills?.map(folder => join(base, folder)) ?? [base];
+    const { verdict, from } = found;
+    return {
+      source: sourceText(source),
+      from,
+      name: candidate.name,
+      leftOut,
+      ...(verdict && { verdict }),
+      ...(await scanFolders(base, folders)),
+    };
+  } finally {
+    await temporary.remove();
+  }
+}
 
 /** Returns what is in the pack's folder, whose contents are known. Throws errors of the file system. */
 export async function lookAtPack(
