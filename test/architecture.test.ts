@@ -150,6 +150,15 @@ describe('architecture', () => {
         /src\/cli\/a\.ts -> src\/cli\/b\.ts -> src\/cli\/a\.ts: imports go round/,
       ],
       [
+        'the sources of packs in what loads at the start',
+        {
+          'src/cli/commandLine.ts': "import { a } from './a.ts';",
+          'src/cli/a.ts': "import { b } from '../engine/sources/b.ts';",
+          'src/engine/sources/b.ts': '',
+        },
+        /src\/cli\/a\.ts imports src\/engine\/sources\/b\.ts: .* is loaded at the start/,
+      ],
+      [
         'an SDK that loads at the start',
         { 'src/cli/main.ts': "import { b } from './b.ts';", 'src/cli/b.ts': "import OpenAI from 'openai';" },
         /src\/cli\/b\.ts imports openai: it is loaded at the start/,

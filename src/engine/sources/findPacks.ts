@@ -7,6 +7,7 @@ import { findSkills } from '../skills/findSkills.ts';
 import { openSkill, skillFileIn } from '../skills/skillFile.ts';
 import { fields, text } from './fetched.ts';
 import { type Candidate, pluginsIn } from './marketplace.ts';
+import { readPluginManifest } from './pluginManifest.ts';
 import { UnclearSource } from './sourceText.ts';
 
 export interface FoundPacks {
@@ -19,7 +20,7 @@ const deepest = 5;
 /** A pack has at most this many files, and so has a tree. */
 const mostFolders = 5000;
 
-export const pluginSchema = /^https:\/\/(?:[\w-]+\.)*agent-plugins\.org\//;
+const pluginSchema = /^https:\/\/(?:[\w-]+\.)*agent-plugins\.org\//;
 
 /**
  * Returns what is in the folder `path` of a tree. `usual` names a pack that has no name of its own. With `alone`, the tree is nothing
@@ -114,6 +115,11 @@ async function plugin(
   if (!manifest) return undefined;
   const schema = text(manifest['$schema']) ?? '';
   if (isOfStandard && !pluginSchema.test(schema)) return undefined;
+  if (isOfStandard) {
+    const { name, description, ignored } = readPluginManifest(manifest, file);
+    const way = ignored.length === 0 ? file : `${file}, of which is ignored: ${ignored.join(', ')}`;
+    return { way, candidates: [{ name, description, path }] };
+  }
   const name = text(manifest['name']) ?? usual;
   return { way: file, candidates: [{ name, description: text(manifest['description']) ?? '', path }] };
 }
