@@ -1,21 +1,23 @@
 /** Implements `telos plan`: from a goal through its interview, its plan and its stories to the card; and what there is of each. */
 import { readFileSync } from 'node:fs';
-import { resolve } from 'node:path';
+import { relative, resolve } from 'node:path';
+import { isDeepStrictEqual } from 'node:util';
 import type { Config } from '../engine/config.ts';
 import { TelosError } from '../engine/errors.ts';
 import type { Human } from '../engine/human.ts';
 import { Telos } from '../engine/telos.ts';
-import { adopt, makeAdopted } from '../engine/workflow/adopt.ts';
+import { type Adopted, adopt, adoptedName, makeAdopted } from '../engine/workflow/adopt.ts';
 import { refuseMissing } from '../engine/workflow/contextFolders.ts';
 import { Git } from '../engine/workflow/git.ts';
 import { problemsOf } from '../engine/workflow/gitProblems.ts';
 import { Plan } from '../engine/workflow/plan.ts';
 import { PlanFolder } from '../engine/workflow/planFolder.ts';
+import { wantedMarks, writeMarks } from '../engine/workflow/writeBack.ts';
 import type { SteerCommand } from '../protocol/plan.ts';
 import { type ConfigOptions, configFor } from './cliConfig.ts';
 import { headline, nextCommand, statusText, waves } from './planView.ts';
 import { abortOnInterrupt, cancelledExitCode, type Terminal } from './terminal.ts';
-import { readLine, terminalHuman, unattended } from './terminalHuman.ts';
+import { agrees, readLine, terminalHuman, unattended } from './terminalHuman.ts';
 import { errorText, terminalJson, terminalLine, terminalText } from './terminalText.ts';
 
 export interface PlanOptions extends ConfigOptions {
@@ -29,6 +31,7 @@ export interface PlanOptions extends ConfigOptions {
   card?: boolean;
   changes?: string;
   tag?: string;
+  writeBack?: boolean;
 }
 
 /** Exit codes of `telos plan`. */
@@ -117,10 +120,15 @@ export async function newPlanCommand(
   });
 }
 
-/** `telos plan adopt PATH`: makes a plan of one that another tool keeps. Its files stay as they are. */
+/**
+ * `telos plan adopt PATH`: makes a plan of one that another tool keeps. Its files stay as they are until `--write-back` ticks there, after a
+ * yes, what is done.
+ */
 export async function adoptCommand(path: string, options: PlanOptions, terminal: Terminal): Promise<number> {
   return withPlans(options, terminal, async call => {
-    const found = adopt(resolve(call.config.cwd, path), options.tag);
+    const read = () => adopt(resolve(call.config.cwd, path), options.tag);
+    if (options.writeBack) return writeBack(read, options, call);
+    const found = read();
     const folder = await makeAdopted(found, call.repo, ...(options.name === undefined ? [] : [options.name]));
     const stories = found.stories.map(({ story }) => story);
     if (options.json) terminal.out(`${terminalJson({ plan: folder.name, format: found.format, stories })}\n`);
@@ -132,6 +140,40 @@ export async function adoptCommand(path: string, options: PlanOptions, terminal:
     }
     return exitCodes.done;
   });
+}
+
+async function writeBack(read: () => Adopted, options: PlanOptions, call: PlanCall): Promise<number> {
+  const { terminal, telos } = call;
+  const found = read();
+  const plan = planNamed(options.name ?? adoptedName(found), call);
+  const { state } = await plan.look();
+  const { wanted, unknown } = wantedMarks(found, state);
+  const marks = wanted.map(({ mark, story, text }) => ({ file: mark.file, story, text }));
+  if (unknown.length > 0)
+    terminal.say(
+      terminalText(`The plan '${plan.name}' does not have these as its source does: ${unknown.join(', ')}`),
+    );
+  if (marks.length === 0) {
+    if (options.json) terminal.out(`${terminalJson({ plan: plan.name, marks })}\n`);
+    else terminal.say('Nothing is done that the source does not say already. Nothing was changed.');
+    return unknown.length > 0 ? exitCodes.failed : exitCodes.done;
+  }
+  const rows = marks.map(({ file, story, text }) =>
+    terminalLine(`${relative(call.config.cwd, file)}: ${story} ${text}`),
+  );
+  const asked = `Done by now:\n${rows.map(row => `  [x] ${row}`).join('\n')}`;
+  const unattended = `${asked}\nNo one can be asked here; --yes ticks them. Nothing was changed.`;
+  if (!options.yes && !(await agrees(asked, 'Tick them in the source?', unattended, terminal)))
+    return exitCodes.failed;
+  if (!isDeepStrictEqual(wantedMarks(read(), state).wanted, wanted))
+    throw new TelosError('config', 'The source has changed meanwhile. Nothing was written; try again.');
+  const id = await writeMarks(wanted, telos.changes);
+  if (options.json) terminal.out(`${terminalJson({ plan: plan.name, marks, undo: id })}\n`);
+  else
+    terminal.say(
+      `Ticked ${marks.length === 1 ? 'one' : marks.length}. Bring the source back with: telos undo ${id.slice(0, 8)}`,
+    );
+  return exitCodes.done;
 }
 
 /** `telos plan interview`: goes on with the interview, with a transcript or with answers at the terminal. */

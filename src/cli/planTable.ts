@@ -93,6 +93,8 @@ const commandsBelow = (): CliCommand[] => [
     options: () => [
       new Option('--name <name>', 'its name'),
       new Option('--tag <name>', 'the list of task-master that is meant'),
+      new Option('--write-back', 'tick in the source what the plan has done since; asks first'),
+      new Option('--yes', 'tick without being asked'),
       json(),
     ],
     run: async call => (await documents()).adoptCommand(call.words[0], optionsOf(call), call.terminal),

@@ -1,4 +1,7 @@
-/** Takes over plans that people have already, in the formats of other tools, with their order and their done-marks. The source is only read. */
+/**
+ * Takes over plans that people have already, in the formats of other tools, with their order and their done-marks, and knows where the
+ * source has these. The source is only read.
+ */
 import { createHash } from 'node:crypto';
 import { readdirSync, statSync } from 'node:fs';
 import { basename, dirname, join } from 'node:path';
@@ -14,13 +17,29 @@ import { Projection } from './projection.ts';
 
 export type AdoptedFormat = 'ralph' | 'spec-kit' | 'kiro' | 'task-master' | 'bmad' | 'markdown';
 
+/** A place in the source that says whether something is done: a box in a line, from 0, or a value in JSON. */
+export interface DoneMark {
+  file: string;
+  at: { line: number } | { path: readonly (string | number)[]; done: boolean | string };
+  done: boolean;
+}
+
+export interface AdoptedStory {
+  story: Story;
+  body: string;
+  /** What says that the whole story is done, if something does. */
+  mark?: DoneMark | undefined;
+  /** What says it of each of the boxes. */
+  marks: readonly (DoneMark | undefined)[];
+}
+
 export interface Adopted {
   format: AdoptedFormat;
   /** What the plan is for, in one line. */
   goal: string;
   /** Text for plan.md: the documents that belong to the tasks. Empty if there are none. */
   plan: string;
-  stories: readonly { story: Story; body: string }[];
+  stories: readonly AdoptedStory[];
   /** The files that were read. Absolute. */
   files: readonly string[];
 }
@@ -29,7 +48,8 @@ export interface Adopted {
 interface Found {
   title: string;
   description?: string | undefined;
-  items: { text: string; done: boolean }[];
+  items: { text: string; done: boolean; mark?: DoneMark }[];
+  mark?: DoneMark;
   body?: string;
   /** How others of the same source name it, and what it needs. */
   key?: string;
@@ -66,15 +86,19 @@ export function adopt(path: string, tag?: string): Adopted {
   return { ...source, ...rest, stories: storiesOf(stories), files };
 }
 
+/** Returns the name that a plan has unless the person chooses one. */
+export const adoptedName = ({ goal }: Adopted): string => slug(goal) || 'adopted';
+
 /**
  * Makes a plan of what was read, and returns its folder. Its plan counts as approved, since a person has brought it; its card does not.
  * A box that was ticked counts as accepted by the person. Throws TelosError `config` if the name is taken.
  */
 export async function makeAdopted(
-  { goal, plan, stories, format }: Adopted,
+  adopted: Adopted,
   repo: string,
-  name = slug(goal) || 'adopted',
+  name = adoptedName(adopted),
 ): Promise<PlanFolder> {
+  const { goal, plan, stories, format } = adopted;
   const folder = await PlanFolder.create(repo, name, goal);
   const text = plan === '' ? `# ${goal}\n\nTaken over from ${format}.\n` : `${plan.trimEnd()}\n`;
   await folder.write('plan.md', text);
@@ -129,16 +153,16 @@ function fromFile(file: string, read: ReadFile, tag: string | undefined): Read |
     const [requirements, design] = [read(folder, 'requirements.md'), read(folder, 'design.md')];
     const plan = [requirements, design].flatMap(one => one?.trim() ?? []).join('\n\n');
     if (requirements !== undefined || design !== undefined)
-      return { format: 'kiro', goal: basename(folder), plan, found: numberedTasks(text) };
+      return { format: 'kiro', goal: basename(folder), plan, found: numberedTasks(text, file) };
     if (/^\s*- \[[ xX]\] T\d+/m.test(text)) {
       const [spec, design] = [read(folder, 'spec.md'), read(folder, 'plan.md')];
       const documents = [spec, design].flatMap(one => one?.trim() ?? []).join('\n\n');
       const goal = titleIn(spec ?? text) ?? basename(folder);
-      return { format: 'spec-kit', goal, plan: documents, found: sections(text, withoutTaskId) };
+      return { format: 'spec-kit', goal, plan: documents, found: sections(text, file, withoutTaskId) };
     }
   }
   if (/^## +Tasks \/ Subtasks/m.test(text)) return bmadStory(file, text);
-  return { format: 'markdown', goal: titleIn(text) ?? basename(file), plan: '', found: sections(text) };
+  return { format: 'markdown', goal: titleIn(text) ?? basename(file), plan: '', found: sections(text, file) };
 }
 
 function fromJson(file: string, text: string, tag: string | undefined): Read | undefined {
@@ -150,20 +174,23 @@ function fromJson(file: string, text: string, tag: string | undefined): Read | u
     throw new TelosError('config', `${file} is not JSON: ${why}`);
   }
   if (!isObject(value)) return undefined;
-  return Array.isArray(value['userStories']) ? ralph(value) : taskMaster(value, file, tag);
+  return Array.isArray(value['userStories']) ? ralph(value, file) : taskMaster(value, file, tag);
 }
 
 /** The list of the tool `ralph`: each story passes as a whole. */
-function ralph(plan: JsonObject): Read {
-  const found = objectsIn(plan['userStories'])
-    .map((story, at) => ({ story, rank: Number(story['priority'] ?? at), at }))
+function ralph(plan: JsonObject, file: string): Read {
+  const found = placedIn(plan['userStories'])
+    .map(([story, place], at) => ({ story, place, rank: Number(story['priority'] ?? at), at }))
     .sort((one, other) => one.rank - other.rank || one.at - other.at)
-    .map(({ story }): Found => {
+    .map(({ story, place }): Found => {
       const done = story['passes'] === true;
       const criteria = textsIn(story['acceptanceCriteria']);
       const title = textIn(story['title']) || textIn(story['id']);
       return {
         title,
+        ...(typeof story['passes'] === 'boolean' && {
+          mark: { file, at: { path: ['userStories', place, 'passes'], done: true }, done },
+        }),
         description: textIn(story['description']),
         items: (criteria.length > 0 ? criteria : [title]).map(text => ({ text, done })),
         body: textIn(story['notes']) ? `## Notes\n${String(story['notes']).trim()}` : '',
@@ -188,13 +215,22 @@ function taskMaster(plan: JsonObject, file: string, tag: string | undefined): Re
       'config',
       `${file} has no list '${chosen}'. Its lists: ${[...lists.keys()].join(', ')}.`,
     );
-  const found = objectsIn(lists.get(chosen))
-    .filter(({ status }) => status !== 'cancelled')
-    .map((task): Found => {
+  const list = Array.isArray(plan['tasks']) ? ['tasks'] : [chosen, 'tasks'];
+  const markOf = ({ status }: JsonObject, ...place: readonly (string | number)[]) =>
+    typeof status === 'string' && {
+      mark: {
+        ...{ file, done: status === 'done' },
+        at: { path: [...list, ...place, 'status'], done: 'done' },
+      },
+    };
+  const found = placedIn(lists.get(chosen))
+    .filter(([{ status }]) => status !== 'cancelled')
+    .map(([task, place]): Found => {
       const done = task['status'] === 'done';
-      const parts = objectsIn(task['subtasks']).map(part => ({
+      const parts = placedIn(task['subtasks']).map(([part, at]) => ({
         text: textIn(part['title']) || textIn(part['description']),
         done: done || part['status'] === 'done',
+        ...markOf(part, place, 'subtasks', at),
       }));
       const title = textIn(task['title']);
       const prose = [
@@ -203,6 +239,7 @@ function taskMaster(plan: JsonObject, file: string, tag: string | undefined): Re
       ].flatMap(([name, text]) => (textIn(text) ? [`## ${name}\n${String(text).trim()}`] : []));
       return {
         title,
+        ...markOf(task, place),
         description: textIn(task['description']),
         items: parts.length > 0 ? parts.filter(({ text }) => text) : [{ text: title, done }],
         body: prose.join('\n\n'),
@@ -222,19 +259,21 @@ function taskMaster(plan: JsonObject, file: string, tag: string | undefined): Re
 function bmadStory(file: string, text: string): Read {
   const title = (titleIn(text) ?? basename(file)).replace(/^Story +[\d.]+: */i, '');
   const criteria = partOf(text, 'Acceptance Criteria');
-  const tasks = topBoxes(partOf(text, 'Tasks / Subtasks'));
+  const tasks = topBoxes(partOf(text, 'Tasks / Subtasks'), file);
   const done = /^(?:## Status\s+|Status: *)(?:Done|Completed)/im.test(text);
   const found: Found = {
     title,
-    description: oneLine(partOf(text, 'Story').replaceAll('**', '')),
-    items: tasks.map(({ text: words, done: isDone }) => ({ text: words, done: done || isDone })),
-    body: criteria ? `## Definition of done\n${criteria}` : '',
+    description: oneLine(joined(partOf(text, 'Story')).replaceAll('**', '')),
+    items: tasks.map(task => ({ ...task, done: done || task.done })),
+    body: criteria.length > 0 ? `## Definition of done\n${joined(criteria)}` : '',
   };
   return { format: 'bmad', goal: title, plan: '', found: [found] };
 }
 
 interface Line {
   text: string;
+  /** Its number, from 0. */
+  at: number;
   heading?: { level: number; title: string };
   box?: { indent: number; text: string; done: boolean };
 }
@@ -242,19 +281,19 @@ interface Line {
 /** Returns the lines of a text with their meaning. What is in a code fence is only text. */
 function linesOf(text: string): Line[] {
   let fence: string | undefined;
-  return text.split(/\r?\n/).map((line): Line => {
+  return text.split(/\r?\n/).map((line, at): Line => {
     const mark = /^ {0,3}(`{3,}|~{3,})/.exec(line)?.[1];
     if (mark && (fence === undefined || mark.startsWith(fence))) {
       fence = fence === undefined ? mark : undefined;
-      return { text: line };
+      return { text: line, at };
     }
-    if (fence !== undefined) return { text: line };
+    if (fence !== undefined) return { text: line, at };
     const [, signs, title] = /^(#{1,6}) +(.*\S)/.exec(line) ?? [];
-    if (signs && title) return { text: line, heading: { level: signs.length, title } };
+    if (signs && title) return { text: line, at, heading: { level: signs.length, title } };
     const [, blank = '', tick, words] = /^(\s*)[-*+] \[([ xX])\]\*? +(.*\S)/.exec(line) ?? [];
-    if (!words) return { text: line };
+    if (!words) return { text: line, at };
     return {
-      text: line,
+      ...{ text: line, at },
       box: { indent: blank.replaceAll('\t', '    ').length, text: words, done: tick !== ' ' },
     };
   });
@@ -265,37 +304,43 @@ const titleIn = (text: string): string | undefined =>
     .find(({ heading }) => heading?.level === 1)
     ?.heading?.title.replace(/^(?:Feature Specification|Tasks|Implementation Plan): */i, '');
 
-/** Returns the text below a heading of that name. */
-function partOf(text: string, name: string): string {
+/** Returns the lines below a heading of that name. */
+function partOf(text: string, name: string): Line[] {
   const lines = linesOf(text);
   const from = lines.findIndex(({ heading }) => heading?.title.toLowerCase() === name.toLowerCase());
-  if (from < 0) return '';
+  if (from < 0) return [];
   const level = lines[from]?.heading?.level ?? 0;
   const rest = lines.slice(from + 1);
   const end = rest.findIndex(({ heading }) => heading !== undefined && heading.level <= level);
-  return (end < 0 ? rest : rest.slice(0, end))
-    .map(line => line.text)
-    .join('\n')
-    .trim();
+  const part = end < 0 ? rest : rest.slice(0, end);
+  return joined(part) === '' ? [] : part;
 }
 
+const joined = (lines: readonly Line[]): string =>
+  lines
+    .map(({ text }) => text)
+    .join('\n')
+    .trim();
+
+const boxMark = (file: string, line: number, done: boolean) => ({ mark: { file, at: { line }, done } });
+
 /** Returns the outermost boxes. One with boxes below it is done if all of those are, or if it is ticked itself. */
-function topBoxes(text: string): { text: string; done: boolean }[] {
-  const boxes = linesOf(text).flatMap(({ box }) => (box ? [box] : []));
+function topBoxes(lines: readonly Line[], file: string): Found['items'] {
+  const boxes = lines.flatMap(({ box, at }) => (box ? [{ ...box, ...boxMark(file, at, box.done) }] : []));
   const least = Math.min(...boxes.map(({ indent }) => indent));
-  return boxes.filter(({ indent }) => indent === least);
+  return boxes.filter(({ indent }) => indent === least).map(({ text, done, mark }) => ({ text, done, mark }));
 }
 
 const withoutTaskId = (text: string): string => text.replace(/^T\d+ +(?:\[P\] *)?(?:\[US\d+\] *)?/, '');
 
 /** Each heading with boxes is a story. Those below it only group its boxes. */
-function sections(text: string, worded: (text: string) => string = same): Found[] {
+function sections(text: string, file: string, worded: (text: string) => string = same): Found[] {
   const lines = linesOf(text);
   const level = levelOfStories(lines);
   const found: Found[] = [];
   let title = titleIn(text) ?? 'Tasks';
   let isFresh = true;
-  for (const { heading, box } of lines) {
+  for (const { heading, box, at } of lines) {
     if (heading && heading.level <= level) {
       title = heading.title;
       isFresh = true;
@@ -303,7 +348,7 @@ function sections(text: string, worded: (text: string) => string = same): Found[
     if (!box) continue;
     if (isFresh) found.push({ title: title.replace(/^Phase +[\w.]+: */i, ''), items: [] });
     isFresh = false;
-    found.at(-1)?.items.push({ text: worded(box.text), done: box.done });
+    found.at(-1)?.items.push({ text: worded(box.text), done: box.done, ...boxMark(file, at, box.done) });
   }
   return found;
 }
@@ -322,11 +367,11 @@ function levelOfStories(lines: readonly Line[]): number {
 const same = (text: string): string => text;
 
 /** Each outermost box is a story, and the boxes below it are its criteria. */
-function numberedTasks(text: string): Found[] {
+function numberedTasks(text: string, file: string): Found[] {
   const found: Found[] = [];
   const notes: string[][] = [];
   let least = Number.POSITIVE_INFINITY;
-  for (const { text: line, box } of linesOf(text)) {
+  for (const { text: line, box, at } of linesOf(text)) {
     if (!box) {
       if (/^\s+[-*+] /.test(line)) notes.at(-1)?.push(line.trim());
       continue;
@@ -334,22 +379,22 @@ function numberedTasks(text: string): Found[] {
     const words = box.text.replace(/^\d+(?:\.\d+)*\.? +/, '');
     if (box.indent <= least) {
       least = box.indent;
-      found.push({ title: words, items: [], key: box.done ? 'done' : '' });
+      found.push({ title: words, items: [], key: box.done ? 'done' : '', ...boxMark(file, at, box.done) });
       notes.push([]);
-    } else found.at(-1)?.items.push({ text: words, done: box.done });
+    } else found.at(-1)?.items.push({ text: words, done: box.done, ...boxMark(file, at, box.done) });
   }
-  return found.map(({ title, items, key }, at) => ({
-    title,
+  return found.map(({ title, items, key, mark }, at) => ({
+    ...{ title, ...(mark && { mark }) },
     items: items.length > 0 ? items : [{ text: title, done: key === 'done' }],
     body: (notes[at] ?? []).length > 0 ? `## Notes\n${(notes[at] ?? []).join('\n')}` : '',
   }));
 }
 
-function storiesOf(found: readonly Found[]): { story: Story; body: string }[] {
+function storiesOf(found: readonly Found[]): AdoptedStory[] {
   const ids = found.map((_, at) => `US-${String(at + 1).padStart(3, '0')}`);
   const idOf = new Map(found.flatMap(({ key }, at) => (key ? [[key, ids[at] ?? ''] as const] : [])));
   const digits = Math.max(2, String(found.length).length);
-  return found.map(({ title, description, items, body = '', needs = [] }, at) => ({
+  return found.map(({ title, description, items, mark, body = '', needs = [] }, at) => ({
     story: {
       id: ids[at] ?? '',
       title: oneLine(title) || `Story ${at + 1}`,
@@ -363,14 +408,16 @@ function storiesOf(found: readonly Found[]): { story: Story; body: string }[] {
         ({ text, done }, index): StoryItem => ({ number: index + 1, text: oneLine(text), ticked: done }),
       ),
     },
-    body,
+    ...{ body, mark, marks: items.map(one => one.mark) },
   }));
 }
 
 const isObject = (value: unknown): value is JsonObject =>
   typeof value === 'object' && value !== null && !Array.isArray(value);
 
-const objectsIn = (value: unknown): JsonObject[] => (Array.isArray(value) ? value.filter(isObject) : []);
+/** Returns the objects of a list with their places in it. */
+const placedIn = (value: unknown): [JsonObject, number][] =>
+  Array.isArray(value) ? value.flatMap((one, at) => (isObject(one) ? [[one, at]] : [])) : [];
 
 const textIn = (value: unknown): string => (typeof value === 'string' ? oneLine(value) : '');
 

@@ -1,11 +1,15 @@
 /** Plans in the formats of other tools become stories with their order, their needs and their done-marks; the source stays as it is. */
 import assert from 'node:assert/strict';
-import { readFileSync } from 'node:fs';
+import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { ChangeStore } from '../../../src/engine/changes/changeStore.ts';
 import { type Adopted, adopt, makeAdopted } from '../../../src/engine/workflow/adopt.ts';
 import { Journal } from '../../../src/engine/workflow/journal.ts';
+import { foldPlan } from '../../../src/engine/workflow/planState.ts';
 import { parsePrd, printPrd } from '../../../src/engine/workflow/prdFile.ts';
 import { Projection } from '../../../src/engine/workflow/projection.ts';
+import { wantedMarks, writeMarks } from '../../../src/engine/workflow/writeBack.ts';
+import type { JournalLine } from '../../../src/protocol/plan.ts';
 import { type TempFolder, tempFolder } from '../../fakes/tempFolder.ts';
 
 /** The stories in short: title, then each box with its mark. */
@@ -203,5 +207,83 @@ describe('adopt', () => {
     assert.match(only?.story.prd ?? '', /^prds\/01-[a-z0-9-]+\.md$/);
     const again = parsePrd(only?.story.prd ?? '', printPrd(only?.story as never, only?.body)).story;
     assert.deepEqual([again.id, again.items.length, again.items[0]?.ticked], ['US-001', 1, false]);
+  });
+
+  describe('with what is done since', () => {
+    /** Sets the marks for the boxes of stories that are done, by story; all of them for `[]`. */
+    async function written(text: string, path: string, done: Record<string, number[]>): Promise<string> {
+      // Bytes that are no UTF-8 stay, too.
+      folder.add({ [path]: '' });
+      const file = join(folder.path, path);
+      writeFileSync(file, Buffer.from(text, 'latin1'));
+      const adopted = adopt(file);
+      const lines = Object.entries(done).map(
+        ([story, items], at): JournalLine => ({
+          ...{ type: 'story_accepted', story, by: 'cli', why: '', seq: at + 1, ts: '' },
+          ...(items.length > 0 && { items }),
+        }),
+      );
+      const stories = adopted.stories.map(({ story }) => story);
+      const { wanted } = wantedMarks(adopted, foldPlan(lines, stories));
+      const store = new ChangeStore({ dataDir: join(folder.path, 'data'), configDir: '/nowhere' });
+      const id = await writeMarks(wanted, store);
+      const now = readFileSync(file).toString('latin1');
+      await store.undo(id);
+      assert.equal(readFileSync(file).toString('latin1'), text);
+      return now;
+    }
+
+    it('ticks boxes in Markdown and nothing else', async () => {
+      const text =
+        '\xEF\xBB\xBF# Door\r\n\r\n## Bell \xFF\r\n\r\n* [ ] it rings [ ] twice\r\n- [x] it hangs\r\n```\n- [ ] it rings\n```\n## Lock\n+ [ ]\tturns';
+      assert.equal(await written(text, 'door.md', { 'US-001': [1] }), text.replace('* [ ] it', '* [x] it'));
+      const kiro = '- [ ] 1. First\n  - [ ] 1.1 one\n  - [ ] 1.2 two\n- [ ] 2. Second\n';
+      folder.add({ 'specs/door/design.md': '# Design\n' });
+      const path = 'specs/door/tasks.md';
+      assert.equal(await written(kiro, path, { 'US-001': [2] }), kiro.replace('- [ ] 1.2', '- [x] 1.2'));
+      assert.equal(await written(kiro, path, { 'US-001': [], 'US-002': [1] }), kiro.replaceAll('[ ]', '[x]'));
+      const bmad =
+        '# Story 1.1: First\n\n## Status\n\nDraft\n\n- [ ] not this\n\n## Tasks / Subtasks\n\n- [ ] one\n- [ ] two\n';
+      assert.equal(
+        await written(bmad, 'stories/1.1.story.md', { 'US-001': [2] }),
+        bmad.replace('- [ ] two', '- [x] two'),
+      );
+    });
+
+    it('sets the fields of JSON that say it, wherever these words stand besides', async () => {
+      const text =
+        '\xEF\xBB\xBF{ "notes": "\\"status\\": \\"pending\\", }]",\r\n\t"m\xC3\xBCll": {"tasks": [ "odd", {"id": 1, "title":"First",\n "status" :  "pending", "subtasks": [{"title":"one","status":"pending"},{"title":"status","status": "review"}] },\n {"id":2,"title":"Second","status":"pending"} ] } }\n';
+      const some = await written(text, 'tasks.json', { 'US-001': [2] });
+      assert.equal(some, text.replace('"review"', '"done"'));
+      const all = await written(text, 'tasks.json', { 'US-001': [] });
+      assert.equal(
+        all,
+        text
+          .replace('"status" :  "pending"', '"status" :  "done"')
+          .replace('"one","status":"pending"', '"one","status":"done"')
+          .replace('"review"', '"done"'),
+      );
+    });
+
+    it('leaves a story alone that its source words otherwise by now', () => {
+      const stories = (text: string) => {
+        folder.add({ 'door.md': `# Door\n\n- [ ] ${text}\n` });
+        return adopt(join(folder.path, 'door.md'));
+      };
+      const line: JournalLine = {
+        type: 'story_accepted',
+        story: 'US-001',
+        by: 'cli',
+        why: '',
+        seq: 1,
+        ts: '',
+      };
+      const state = foldPlan(
+        [line],
+        stories('it rings').stories.map(({ story }) => story),
+      );
+      const { wanted, unknown } = wantedMarks(stories('it sings'), state);
+      assert.deepEqual([wanted, unknown], [[], ['Door']]);
+    });
   });
 });
