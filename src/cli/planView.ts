@@ -61,13 +61,17 @@ const statusWords: Readonly<Record<StoryStatus, string>> = {
 
 /** Returns one line about the plan, such as `bakery: running, 2 of 4 stories passed, $0.12`. */
 export function headline(name: string, state: PlanState): string {
-  const { stories, usage, phase, phaseWhy } = state;
+  const { stories, usage, phase, phaseWhy, waitingUntil } = state;
   const passed = stories.filter(({ status }) => status === 'passed' || status === 'accepted').length;
   const cost = usage && typeof usage.cost === 'number' && usage.cost > 0 ? [formatCost(usage.cost)] : [];
   const count = stories.length > 0 ? [`${passed} of ${stories.length} stories passed`] : [];
   const waits = state.questions.length > 0 ? [`${state.questions.length} waiting for you`] : [];
   const why = phaseWhy === undefined || phaseWhy === '' ? [] : [terminalLine(phaseWhy)];
-  return `${name}: ${[phaseWords[phase], ...count, ...cost, ...waits, ...why].join(', ')}`;
+  const now =
+    phase === 'waiting' && waitingUntil !== undefined
+      ? `${phaseWords.waiting} until ${new Date(waitingUntil).toLocaleTimeString()}`
+      : phaseWords[phase];
+  return `${name}: ${[now, ...count, ...cost, ...waits, ...why].join(', ')}`;
 }
 
 /** Returns the state of a plan with its stories, its open questions and the command that goes on. */

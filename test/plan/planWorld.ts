@@ -54,6 +54,16 @@ export interface PlanWorld {
   close(): Promise<void>;
 }
 
+/** Returns the ids of the stories that passed, as prd.json has them. */
+export const passed = ({ file }: PlanWorld): string[] =>
+  JSON.parse(file('prd.json')).userStories.flatMap(({ id, passes }: { id: string; passes: boolean }) =>
+    passes ? [id] : [],
+  );
+
+/** Returns how the attempts ended, in their order. */
+export const statuses = ({ journal }: PlanWorld) =>
+  journal().flatMap(line => (line.type === 'attempt_ended' ? [line['status']] : []));
+
 export const calls = (name: string, input: object): AnthropicTurn => ({ toolCalls: [{ name, input }] });
 
 export const writes = (files: Readonly<Record<string, string>>): AnthropicTurn => ({

@@ -2,8 +2,7 @@
 import assert from 'node:assert/strict';
 import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { setTimeout as wait } from 'node:timers/promises';
-import { eventually, gate } from '../eventually.ts';
+import { eventually } from '../eventually.ts';
 import type { AnthropicTurn } from '../fakes/anthropicServer.ts';
 import {
   agreeable,
@@ -11,10 +10,12 @@ import {
   denies,
   once,
   type PlanWorld,
+  passed,
   planWorld,
   runs,
   type StepModel,
   type StoryText,
+  statuses,
   writes,
 } from './planWorld.ts';
 
@@ -32,12 +33,6 @@ describe('telos plan run', function () {
     return world;
   };
   const one: StoryText = { id: 'US-001', title: 'Hours', touches: ['src/hours.js'] };
-  const passed = ({ file }: PlanWorld): string[] =>
-    JSON.parse(file('prd.json')).userStories.flatMap(({ id, passes }: { id: string; passes: boolean }) =>
-      passes ? [id] : [],
-    );
-  const statuses = ({ journal }: PlanWorld) =>
-    journal().flatMap(line => (line.type === 'attempt_ended' ? [line['status']] : []));
 
   it('passes a story by one commit with its trailers, and leaves the checkout as it is', async () => {
     const here = await open([one], {
@@ -196,97 +191,6 @@ describe('telos plan run', function () {
       here.journal().filter(({ type, key }) => type === 'step_started' && key === 'US-001.a1.coder').length,
       1,
     );
-  });
-
-  it('lets one runner work, and has the second watch', async () => {
-    const { opened, open: letGo } = gate();
-    const here = await open([one], {
-      ...agreeable,
-      coder: turn =>
-        turn === 0
-          ? writes({ 'src/hours.js': '7\n' })
-          : { text: ['Done.'], hold: { behind: 'Done.', until: opened } },
-    });
-    const first = here.start('run', 'site', '--unattended');
-    await eventually(() => assert.ok(here.requestsOf('US-001', 'coder').length > 0), 60_000);
-    const second = here.start('run', 'site');
-    await second.says('already running (pid');
-    letGo();
-    assert.equal((await first.result).code, 0);
-    assert.equal((await second.result).code, 0);
-  });
-
-  it('pauses between two rounds from another terminal, hears what it is told, and goes on', async () => {
-    let isTold = false;
-    const here = await open([one], {
-      ...agreeable,
-      coder: (turn, _attempt, request) => {
-        isTold ||= JSON.stringify(request.body.messages).includes('use sqlite');
-        if (isTold)
-          return turn > 50
-            ? { text: ['Done.'] }
-            : turn % 2 === 0
-              ? writes({ 'src/hours.js': 'sqlite\n' })
-              : { text: ['Done.'] };
-        return { toolCalls: [{ name: 'list_directory', input: { path: '.' } }], stallMs: 200 };
-      },
-    });
-    const running = here.start('run', 'site');
-    await eventually(() => assert.ok(here.requestsOf('US-001', 'coder').length > 1), 60_000);
-    await here.plan('pause', 'site');
-    await eventually(() => assert.ok(here.journal().some(({ phase }) => phase === 'paused')), 30_000);
-    const asked = here.requestsOf('US-001', 'coder').length;
-    await wait(1500);
-    assert.equal(here.requestsOf('US-001', 'coder').length, asked);
-    await here.plan('tell', 'US-001', 'use', 'sqlite');
-    await here.plan('resume', 'site');
-    const { code, stderr } = await running.result;
-    assert.equal(code, 0, stderr);
-    assert.equal(here.git('show', 'telos/site:src/hours.js'), 'sqlite\n');
-  });
-
-  it('pauses at its budget, goes on with more of it, and adds up over the restart', async () => {
-    const here = await open([one, { id: 'US-002', touches: ['src/a.js'] }], {
-      ...agreeable,
-      'US-001 coder': once({ ...writes({ 'src/hours.js': '7\n' }), usage: { output_tokens: 20_000 } }),
-      'US-002 coder': once(writes({ 'src/a.js': '1\n' })),
-    });
-    const first = await here.plan('run', 'site', '--max-cost', '0.01');
-    assert.equal(first.code, 4, first.stderr);
-    assert.match(first.stderr, /telos plan budget site --add/);
-    await here.plan('budget', 'site', '--add', '1');
-    const second = await here.plan('run', 'site', '--max-cost', '0.01');
-    assert.equal(second.code, 0, second.stderr);
-    assert.deepEqual(passed(here), ['US-001', 'US-002']);
-  });
-
-  it('ends at a refused key after one request, and charges no attempt', async () => {
-    const here = await open([one], { coder: () => ({ status: 401 }) });
-    const { code, stderr } = await here.plan('run', 'site');
-    assert.equal(code, 1);
-    assert.match(stderr, /refused the key/);
-    assert.equal(here.server.requests.length, 1);
-    assert.deepEqual(
-      statuses(here).filter(status => status === 'denied'),
-      [],
-    );
-  });
-
-  it('waits as long as a provider says, asks nothing meanwhile, and goes on by itself', async () => {
-    const times: number[] = [];
-    const here = await open([one], {
-      ...agreeable,
-      coder: turn => {
-        times.push(Date.now());
-        if (times.length === 1) return { status: 429, headers: { 'retry-after': '5' } };
-        return turn === 0 ? writes({ 'src/hours.js': '7\n' }) : { text: ['Done.'] };
-      },
-    });
-    const { code, stderr } = await here.plan('run', 'site', '--unattended');
-    assert.equal(code, 0, stderr);
-    const [limited = 0, next = 0] = times;
-    assert.ok(next - limited >= 5_000, `asked again after ${next - limited} ms`);
-    assert.deepEqual(statuses(here), ['approved']);
   });
 
   it('has both stories pass that change the same lines, after one conflict', async () => {

@@ -8,6 +8,7 @@ import {
   denies,
   once,
   type PlanWorld,
+  passed,
   planWorld,
   type StepModel,
   type StoryText,
@@ -25,10 +26,6 @@ describe('a story that does not get through', function () {
     world = await planWorld(stories, model);
     return world;
   };
-  const passed = ({ file }: PlanWorld): string[] =>
-    JSON.parse(file('prd.json')).userStories.flatMap(({ id, passes }: { id: string; passes: boolean }) =>
-      passes ? [id] : [],
-    );
   const steps = ({ journal }: PlanWorld): string[] =>
     journal().flatMap(line => (line.type === 'step_started' ? [String(line['key'])] : []));
   const part = (title: string, file: string, more: object = {}) =>
@@ -109,6 +106,35 @@ describe('a story that does not get through', function () {
     const second = await here.plan('run', 'site');
     assert.equal(second.code, 0, second.stderr);
     assert.deepEqual(passed(here), ['US-001', 'US-002']);
+  });
+
+  it('has its checked work reviewed, not built again, when its limit or that of the provider is met in the review', async () => {
+    const limited = { status: 429, headers: { 'retry-after': '300' } };
+    const here = await open([one, { id: 'US-002', touches: ['src/a.js'] }], {
+      'US-001 coder': turn =>
+        turn === 0
+          ? writes({ 'src/hours.js': '7\n' })
+          : { text: ['Done.'], usage: { output_tokens: 20_000 } },
+      'US-001 reviewer': once(approves()),
+      'US-002 coder': once(writes({ 'src/a.js': '1\n' })),
+      'US-002 reviewer': (turn, attempt) =>
+        attempt === 1 ? limited : turn === 0 ? approves() : { text: ['Done.'] },
+    });
+    here.set({ storyMaxCost: 0.05 });
+    const first = here.start('run', 'site');
+    await eventually(() => assert.ok(here.journal().some(({ type }) => type === 'waiting')), 60_000);
+    await here.plan('stop', 'site', '--now');
+    const { stderr } = await first.result;
+    const id = /telos plan answer (\S+)/.exec(stderr)?.[1] ?? '';
+    here.set({ storyMaxCost: 1 });
+    await here.plan('answer', id, 'yes');
+    const second = await here.plan('run', 'site');
+    assert.equal(second.code, 0, second.stderr);
+    assert.deepEqual(passed(here), ['US-001', 'US-002']);
+    assert.deepEqual(
+      steps(here).filter(key => key.endsWith('coder')),
+      ['US-001.a1.coder', 'US-002.a1.coder'],
+    );
   });
 
   it('is split while the plan runs, with accepted checks alone, and others wait for all of its parts', async () => {

@@ -32,7 +32,9 @@ export class Attempts {
     const { status, details, fatal } = end;
     const isDone = ['approved', 'approved-partial', 'no-change'].includes(status);
     if (!isDone) await keepPatch(scene);
-    await scene.note({ type: 'attempt_ended', ...scene.named, status, details });
+    // What is kept as a commit is checked and reviewed the next time; nobody builds it, or pays for it, once more.
+    const goesOn = status === 'interrupted' && hasKeptWork(scene);
+    if (!goesOn) await scene.note({ type: 'attempt_ended', ...scene.named, status, details });
     if (status === 'denied') await askIfStuck(scene, details);
     if (fatal) throw fatal;
   }
@@ -55,6 +57,17 @@ export class Attempts {
     this.#integrating = turn.catch(() => undefined);
     return turn;
   }
+}
+
+/** Whether the journal names a commit of the work that this attempt came to last. */
+function hasKeptWork({ parts, named }: AttemptScene): boolean {
+  const last = parts.journal.lines.findLast(
+    line =>
+      (line.type === 'attempt_started' || line.type === 'snapshot') &&
+      line.story === named.story &&
+      line.attempt === named.attempt,
+  );
+  return last?.type === 'snapshot';
 }
 
 /** Comes to kept work: by the one who builds, or from what a runner before had come to. Returns how the attempt ends, if it does. */

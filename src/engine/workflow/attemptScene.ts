@@ -63,6 +63,8 @@ export interface AttemptCall {
   slot: number;
   /** Resolves with what the person said to this story since the last call. */
   mail?: () => Promise<readonly string[]>;
+  /** Called when a step waits for its provider, with the time in milliseconds and the provider's words. */
+  onWait?: (milliseconds: number, why: string) => void;
 }
 
 /** How an attempt ended, and what ends the whole plan with it. */

@@ -11,6 +11,8 @@ import { isWorkDone } from './storyState.ts';
 
 /** Errors of a provider in a row, after which the plan ends instead of trying once more. */
 const mostErrors = 3;
+/** A wait for a provider that a person would notice. In milliseconds. */
+const noticedWait = 3_000;
 
 /** Runs a step in the slot, and notes its start, what came of it, and its end. */
 export async function runOne(
@@ -37,7 +39,10 @@ export async function runOne(
         ...(model !== undefined && { model }),
       });
     },
-    onEvent: event => onEvent?.(key, story, event),
+    onEvent: event => {
+      if (event.type === 'retry' && event.waitMs >= noticedWait) scene.call.onWait?.(event.waitMs, event.why);
+      onEvent?.(key, story, event);
+    },
     ...call,
   };
   try {

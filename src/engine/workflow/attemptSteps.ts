@@ -142,6 +142,8 @@ export async function build(
 
 /** Has the kept work reviewed. Returns how the attempt ends unless it is approved. */
 export async function review(scene: AttemptScene): Promise<AttemptEnd | undefined> {
+  const over = await askIfTooDear(scene);
+  if (over) return over;
   const { parts, call, open, checks, parent, work, allowed, results } = scene;
   const { folder, git, state } = parts;
   await folder.remove('verdict.json');

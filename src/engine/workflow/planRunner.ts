@@ -72,6 +72,9 @@ export class PlanRunner {
   #paused: { over: Promise<void>; end: () => void; isNoted: boolean } | undefined;
   #stop: 'now' | 'after-step' | undefined;
   #waitUntil = 0;
+  /** Why it waits, until the journal says so; then that it does. */
+  #waitWhy: string | undefined;
+  #isWaitNoted = false;
   #wait = firstWait;
   #fatal: TelosError | undefined;
   /** Why only the person can say how it goes on. */
@@ -98,6 +101,7 @@ export class PlanRunner {
         if (running.some(id => !this.#working.has(id))) continue;
         const ends = [this.#stop, over, this.#fatal, this.#attention].some(reason => reason !== undefined);
         const isWaiting = Date.now() < this.#waitUntil;
+        await this.#noteWait(isWaiting);
         if (!ends && !isWaiting && !this.#paused) this.#fill(state);
         if (this.#working.size === 0 && (ends || !(isWaiting || this.#paused))) {
           const end = await this.#end(state, over, signal);
@@ -110,6 +114,26 @@ export class PlanRunner {
     } finally {
       await this.#abortAll();
     }
+  }
+
+  /** A person sees that nothing is asked of the provider, until when, and when that is over. */
+  async #noteWait(isWaiting: boolean): Promise<void> {
+    const why = this.#waitWhy;
+    this.#waitWhy = undefined;
+    if (isWaiting && why !== undefined) {
+      this.#isWaitNoted = true;
+      await this.#note({ type: 'waiting', until: new Date(this.#waitUntil).toISOString(), why });
+    } else if (!isWaiting && this.#isWaitNoted) {
+      this.#isWaitNoted = false;
+      if (!this.#paused?.isNoted) await this.#note({ type: 'phase', phase: 'running' });
+    }
+  }
+
+  #waitFor(milliseconds: number, why: string): void {
+    const until = Date.now() + milliseconds;
+    if (until <= this.#waitUntil) return;
+    this.#waitUntil = until;
+    this.#waitWhy = why;
   }
 
   /** The plan is paused once everything that ran has come to its next round. */
@@ -160,7 +184,10 @@ export class PlanRunner {
       ...{ mail: [], isHeld: false },
     };
     const attempt = story.open ? story.open.attempt : story.attempts + 1;
-    const call: AttemptCall = { story, attempt, slot, mail: () => this.#mailOf(working) };
+    const call: AttemptCall = {
+      ...{ story, attempt, slot, mail: () => this.#mailOf(working) },
+      onWait: (milliseconds, why) => this.#waitFor(milliseconds, why),
+    };
     working.done = this.#parts
       .attempt(call, working.stop.signal)
       .then(() => {
@@ -198,16 +225,14 @@ export class PlanRunner {
   }
 
   /** Decides what an error of one attempt means for the whole plan. */
-  async #failed(error: unknown): Promise<void> {
+  #failed(error: unknown): void {
     if (!(error instanceof TelosError)) throw error;
     if (error.code !== 'rate_limit' || this.#options.stopsAtLimit) {
       this.#fatal ??= error;
       return;
     }
-    const wait = error.retryAfterMs ?? this.#wait;
+    this.#waitFor(error.retryAfterMs ?? this.#wait, error.message);
     this.#wait = Math.min(this.#wait * 2, longestWait);
-    this.#waitUntil = Math.max(this.#waitUntil, Date.now() + wait);
-    await this.#note({ type: 'waiting', until: new Date(this.#waitUntil).toISOString(), why: error.message });
   }
 
   async #abortAll(): Promise<void> {

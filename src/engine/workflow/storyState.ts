@@ -129,7 +129,10 @@ export function foldStory(story: Progress, line: JournalLine): void {
       break;
     case 'story_accepted':
       for (const item of line.items ?? []) story.accepted.add(item);
-      if (line.items === undefined) story.end = 'accepted';
+      if (line.items === undefined) {
+        story.end = 'accepted';
+        delete story.open;
+      }
       break;
     case 'story_split':
       story.end = 'skipped';
