@@ -101,6 +101,10 @@ function commandsOf(parts: CommandParts): Readonly<Record<`telos.${string}`, Han
     'telos.unpinAgent': async (node: AgentNode) => (await updates()).pinAgent(current, node, false),
     'telos.uninstallPack': async (node: AgentNode) => (await packs()).uninstallPack(current, node),
     'telos.undoInstall': async () => (await packs()).undoInstall(current),
+    'telos.exportAgent': async (node?: AgentNode) => (await exporting()).exportAgent(current, node?.agent),
+    'telos.useAgentInChat': async (node?: AgentNode) => (await chatPlugins()).useInChat(current, node?.agent),
+    'telos.stopUsingAgentInChat': async (node?: AgentNode) =>
+      (await chatPlugins()).stopUsingInChat(current, node?.agent),
     'telos.managePermissions': async () => (await trust()).managePermissions(current),
     'telos.reviewAgent': async (node?: AgentNode) => (await trust()).reviewAgent(current, node?.agent.name),
 
@@ -137,6 +141,8 @@ const teaching = () => import('./skills/teachSkills.ts');
 const folders = () => import('./skills/skillFolders.ts');
 const updates = () => import('./skills/packUpdates.ts');
 const packs = () => import('./skills/agentPacks.ts');
+const exporting = () => import('./editor/exportAgent.ts');
+const chatPlugins = () => import('./editor/chatPlugins.ts');
 const trust = () => import('./editor/permissions.ts');
 
 const keyCheck =

@@ -1,11 +1,12 @@
 /** Writes agents as folders that other hosts install: the portable plugin, a VS Code extension, bare skills, a well-known site. */
 import { createHash, randomUUID } from 'node:crypto';
-import { existsSync, readdirSync, readFileSync } from 'node:fs';
+import { existsSync, readdirSync, readFileSync, realpathSync } from 'node:fs';
 import { chmod, mkdir, rename, rm, writeFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { TelosError } from '../errors.ts';
 import { writeNew } from '../files/atomicWrite.ts';
 import { temporaryPrefix } from '../files/globPattern.ts';
+import { isInside } from '../files/paths.ts';
 import type { Agent } from '../skills/agent.ts';
 import { type AgentFiles, agentFiles } from './agentFiles.ts';
 import { type FileToPack, tarGz } from './archive.ts';
@@ -49,6 +50,7 @@ export async function exportAgents(
   ]);
   const catalogue = marketplace === undefined ? undefined : marketplaceText(marketplace, agents);
   if (as === 'skills' || as === 'well-known') refused.push(...sameSkills(parts));
+  refused.push(...parts.flatMap(part => overSource(part, to, as)));
   if (refused.length > 0) throw new TelosError('pack', [...refused, 'Nothing was written.'].join('\n'));
   const written: ExportedAgent[] = [];
   const indexed: IndexEntry[] = [];
@@ -96,12 +98,36 @@ function sameSkills(parts: readonly { agent: Agent; content: AgentFiles }[]): st
   );
 }
 
+/** Returns the folders that the export of an agent replaces. */
+export function exportTargets(
+  { name }: Pick<Agent, 'name'>,
+  skills: readonly Pick<AgentFiles['skills'][number], 'id'>[],
+  { to, as }: Pick<ExportOptions, 'to' | 'as'>,
+): string[] {
+  if (as === 'plugin' || as === 'vscode') return [join(to, name)];
+  return as === 'skills' ? skills.map(({ id }) => join(to, 'skills', id)) : [];
+}
+
+/** A folder that is replaced must not be, or hold, what is exported. */
+function overSource(
+  { agent, content }: { agent: Agent; content: AgentFiles },
+  to: string,
+  as: ExportForm,
+): string[] {
+  const sources = [agent.packDir, ...agent.skills.map(({ dir }) => dir)].map(realFolder);
+  return exportTargets(agent, content.skills, { to, as })
+    .filter(target => sources.some(source => isInside(realFolder(target), source)))
+    .map(target => `${target} contains the files of ${agent.name} itself. Choose another folder.`);
+}
+
+const realFolder = (path: string): string => (existsSync(path) ? realpathSync.native(path) : path);
+
 /** Puts a folder with these files in the place of one that was exported before. Throws TelosError `pack` for any other folder. */
 async function replaceFolder(target: string, files: readonly FileToPack[]): Promise<void> {
   if (existsSync(target) && !isExport(target))
     throw new TelosError(
       'pack',
-      `${target} is there already and was not exported by Telos. Choose another folder with --to. It was not changed.`,
+      `${target} is there already and was not exported by Telos. Choose another folder. It was not changed.`,
     );
   await mkdir(dirname(target), { recursive: true });
   const staged = join(dirname(target), `${temporaryPrefix}${randomUUID()}`);
@@ -122,6 +148,7 @@ async function replaceFolder(target: string, files: readonly FileToPack[]): Prom
 /** An export has a manifest, or for bare skills nothing but a SKILL.md and what it needs. An empty folder may be replaced too. */
 function isExport(folder: string): boolean {
   const names = readdirSync(folder);
+  if (names.includes('.git')) return false;
   if (names.length === 0 || names.includes('plugin.json')) return true;
   if (!names.includes('package.json')) return names.includes('SKILL.md');
   return /"chatSkills"|"chatPlugins"/.test(readFileSync(join(folder, 'package.json'), 'utf8'));

@@ -1,10 +1,12 @@
 /** Writes the manifests of an export: Agent Plugins 1.0, Claude Code, VS Code, and a catalogue of several. */
+import { readFileSync } from 'node:fs';
+import { dirname, join } from 'node:path';
 import { TelosError } from '../errors.ts';
 import type { Agent } from '../skills/agent.ts';
 import { exportedFolder } from '../skills/discover.ts';
 import type { AgentFiles } from './agentFiles.ts';
 import type { FileToPack } from './archive.ts';
-import { portableName } from './portableSkill.ts';
+import { portableName, problemsElsewhere } from './portableSkill.ts';
 
 const schemas = 'https://agent-plugins.org/schemas/1.0.0';
 const version = '1.0.0';
@@ -124,4 +126,22 @@ function readme({ name, description }: Agent, { files, skills, servers }: AgentF
     ...(names.length > 0 ? ['', `MCP servers: ${names.join(', ')}`] : []),
   ];
   return [file('README.md', Buffer.from(`${lines.join('\n')}\n`))];
+}
+
+/**
+ * Returns true if VS Code can use the agent's own folder: it has the portable manifest, and its skills lie where that expects them.
+ * False for a project's agent, whose files others can change.
+ */
+export function isPlugin({ source, packDir, skills }: Agent): boolean {
+  if (source === 'project' || skills.some(({ dir }) => dirname(dir) !== join(packDir, 'skills')))
+    return false;
+  try {
+    const { $schema } = JSON.parse(readFileSync(join(packDir, 'plugin.json'), 'utf8'));
+    return (
+      /^https:\/\/agent-plugins\.org\/schemas\/.*\/plugin\.schema\.json$/.test($schema) &&
+      skills.every(({ id, file }) => problemsElsewhere(readFileSync(file), id).length === 0)
+    );
+  } catch {
+    return false;
+  }
 }

@@ -81,7 +81,8 @@ function whenOf(permission: Permission): string {
  */
 export async function reviewAgent(current: CurrentTelos, known: string | undefined): Promise<void> {
   const telos = await current.openTelos();
-  const name = known ?? (await pickAgent((await telos.agents()).map(agent => agent.name)));
+  const names = (await telos.agents()).map(agent => agent.name);
+  const name = known ?? (await pickAgent(names, vscode.l10n.t('Review Agent')));
   if (name === undefined) return;
   const card = await telos.agentCard(name);
   const accept = async (): Promise<void> => {
@@ -101,7 +102,8 @@ export async function reviewAgent(current: CurrentTelos, known: string | undefin
   ]);
 }
 
-async function pickAgent(names: readonly string[]): Promise<string | undefined> {
+/** Returns the name of the agent that the person picks. Offers a first skill if there is none. */
+export async function pickAgent(names: readonly string[], title: string): Promise<string | undefined> {
   if (names.length === 0) {
     await offerFirstSkill();
     return undefined;
@@ -109,7 +111,7 @@ async function pickAgent(names: readonly string[]): Promise<string | undefined> 
   const items = names.map(name => ({ label: plainLabel(name), name }));
   return (
     await vscode.window.showQuickPick(items, {
-      title: vscode.l10n.t('Review Agent'),
+      title,
       placeHolder: vscode.l10n.t('Which agent?'),
     })
   )?.name;
@@ -178,10 +180,10 @@ const commandAction = (title: string, command: string): ReportAction => ({
 });
 
 /** Shows the lines. A report of the same title takes the place of the one before. */
-async function showReport(
+export async function showReport(
   title: string,
   lines: readonly string[],
-  actions: readonly ReportAction[],
+  actions: readonly ReportAction[] = [],
 ): Promise<void> {
   if (!areReportsRegistered) registerReports();
   areReportsRegistered = true;

@@ -128,7 +128,7 @@ export async function openFile(path: string): Promise<void> {
 }
 
 /** Shows the folder in the system's file manager. If the editor runs in a browser, its own explorer is used instead. */
-async function reveal(uri: vscode.Uri): Promise<void> {
+export async function reveal(uri: vscode.Uri): Promise<void> {
   if (vscode.env.uiKind === vscode.UIKind.Desktop && !vscode.env.remoteName) {
     await vscode.commands.executeCommand('revealFileInOS', uri);
   } else if (vscode.workspace.getWorkspaceFolder(uri)) {

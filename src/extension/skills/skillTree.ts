@@ -3,6 +3,7 @@
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import * as vscode from 'vscode';
+import { folderInChat, type PluginLocations } from '../../engine/export/chatLocations.ts';
 import { lockName } from '../../engine/files/lockText.ts';
 import type { Diagnostic } from '../../engine/files/settingsFile.ts';
 import type { Agent, Missing, Skill } from '../../engine/skills/agent.ts';
@@ -21,6 +22,8 @@ export interface AgentNode {
   shown?: readonly Skill[];
   /** Where it was installed from, if the lock file knows it. */
   installed?: InstalledFrom;
+  /** True if VS Code's own chat uses it. */
+  isInChat?: boolean;
 }
 
 interface InstalledFrom {
@@ -44,6 +47,17 @@ export interface SkillNode {
 }
 
 export type TreeNode = AgentNode | SkillNode;
+
+/** Where VS Code's chat looks for plugins. */
+export const locationsSetting = 'chat.pluginLocations';
+
+/** Returns the person's own setting. What a workspace says never counts. */
+export function chatPluginLocations(): PluginLocations {
+  const value = vscode.workspace.getConfiguration().inspect<unknown>(locationsSetting)?.globalValue;
+  return typeof value === 'object' && value !== null && !Array.isArray(value)
+    ? (value as PluginLocations)
+    : {};
+}
 
 const sourceNames = {
   project: vscode.l10n.t('workspace'),
@@ -82,10 +96,15 @@ export class SkillTree implements vscode.TreeDataProvider<TreeNode>, vscode.Disp
     this.#current = current;
     this.#log = log;
     this.#skills = new SkillMemory(memory);
-    this.#following = current.onDidChange(() => {
-      this.#machine = undefined;
-      this.#changed.fire();
-    });
+    this.#following = vscode.Disposable.from(
+      current.onDidChange(() => {
+        this.#machine = undefined;
+        this.#changed.fire();
+      }),
+      vscode.workspace.onDidChangeConfiguration(change => {
+        if (change.affectsConfiguration(locationsSetting)) this.#changed.fire();
+      }),
+    );
   }
 
   /** Words that all have to occur in a skill's or an agent's name or description. Empty shows all. */
@@ -125,12 +144,15 @@ export class SkillTree implements vscode.TreeDataProvider<TreeNode>, vscode.Disp
     if (node?.kind === 'skill') return [];
     if (node) return this.#skillNodes(node);
     try {
-      const agents = await (await this.#current.openTelos()).agents();
+      const telos = await this.#current.openTelos();
+      const agents = await telos.agents();
       this.#listed.fire(agents.length);
+      const locations = chatPluginLocations();
       const installed = await this.#installedFrom();
       const nodes = agents.map(agent => {
         const from = agent.source === 'user' ? installed.get(agent.name) : undefined;
-        return { kind: 'agent' as const, agent, ...(from && { installed: from }) };
+        const isInChat = folderInChat(agent, telos.config.dataDir, locations) !== undefined;
+        return { kind: 'agent' as const, agent, isInChat, ...(from && { installed: from }) };
       });
       if (this.#filter === '') return nodes;
       return nodes
@@ -229,14 +251,14 @@ export function registerSkillTree(tree: SkillTree, current: CurrentTelos): vscod
   return vscode.Disposable.from(view, listed, shown, greyed);
 }
 
-function agentItem({ agent, shown = agent.skills, installed }: AgentNode): vscode.TreeItem {
+function agentItem({ agent, shown = agent.skills, installed, isInChat }: AgentNode): vscode.TreeItem {
   const { Expanded, Collapsed } = vscode.TreeItemCollapsibleState;
   const state = shown.length > mostUnfolded ? Collapsed : Expanded;
   const item = new vscode.TreeItem(plainLabel(agent.name), state);
   const count = shown.length === 1 ? vscode.l10n.t('1 skill') : vscode.l10n.t('{0} skills', shown.length);
   const defect = firstDefect(agent.diagnostics);
   item.id = agentId(agent);
-  item.contextValue = `agent.${agent.source}${installed ? `.locked${installed.isPinned ? '.pinned' : ''}` : ''}`;
+  item.contextValue = `agent.${agent.source}${isInChat ? '.inChat' : ''}${installed ? `.locked${installed.isPinned ? '.pinned' : ''}` : ''}`;
   item.iconPath = defect ? warningIcon() : new vscode.ThemeIcon('person');
   const states = installed ? installedStates(installed) : [sourceNames[agent.source]];
   item.description = [
@@ -244,6 +266,7 @@ function agentItem({ agent, shown = agent.skills, installed }: AgentNode): vscod
     defect?.message ?? agent.description,
     count,
     ...states,
+    ...(isInChat ? [vscode.l10n.t("in VS Code's chat")] : []),
   ]
     .filter(Boolean)
     .map(part => plainLabel(part))

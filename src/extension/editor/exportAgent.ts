@@ -1,0 +1,162 @@
+/** Implements `Telos: Export Agent...`: writes an agent as a folder for other hosts, and shows what does not travel. */
+import { existsSync } from 'node:fs';
+import { join } from 'node:path';
+import * as vscode from 'vscode';
+import type { ExportedAgent, ExportForm, ExportOptions } from '../../engine/export/exportAgents.ts';
+import type { Agent } from '../../engine/skills/agent.ts';
+import type { CurrentTelos } from '../base/currentTelos.ts';
+import { describeError, plainLabel, visibleText } from '../base/labels.ts';
+import { said } from '../skills/agentPacks.ts';
+import { reveal } from '../skills/skillFolders.ts';
+import { pickAgent, showReport } from './permissions.ts';
+
+/** Exports the agent, or the one that the person picks. */
+export const exportAgent = (current: CurrentTelos, known?: Agent): Promise<void> =>
+  said(async () => {
+    const agent = await agentFor(current, known, vscode.l10n.t('Export Agent'));
+    const as = agent && (await pickForm(agent));
+    const to = as && (await pickFolder());
+    if (!agent || !as || to === undefined || !(await agreesToReplace(agent, { to, as }))) return;
+    const exported = await written(agent, { to, as });
+    if (!exported) return;
+    await showExport(exported, as);
+    const show = vscode.l10n.t('Show in Explorer');
+    const answer = await vscode.window.showInformationMessage(
+      vscode.l10n.t('Exported {0} to {1}.', plainLabel(agent.name), plainLabel(exported.folder, 500)),
+      show,
+    );
+    if (answer === show) await reveal(vscode.Uri.file(exported.folder));
+  });
+
+/** Returns the agent as it is now, or the one that the person picks. Undefined if the person cancels. */
+export async function agentFor(
+  current: CurrentTelos,
+  known: Agent | undefined,
+  title: string,
+): Promise<Agent | undefined> {
+  const agents = await (await current.openTelos()).agents();
+  const names = agents.map(agent => agent.name);
+  const name = known?.name ?? (await pickAgent(names, title));
+  const found = agents.find(agent => agent.name === name);
+  if (name !== undefined && !found)
+    void vscode.window.showWarningMessage(
+      vscode.l10n.t('Agent {0} is not there any more.', plainLabel(name)),
+    );
+  return found;
+}
+
+async function pickForm({ name }: Agent): Promise<ExportForm | undefined> {
+  const items: (vscode.QuickPickItem & { as: ExportForm })[] = [
+    {
+      label: vscode.l10n.t('For All Hosts'),
+      detail: vscode.l10n.t('A plugin that Claude Code, VS Code, Copilot and Telos install'),
+      as: 'plugin',
+    },
+    {
+      label: vscode.l10n.t('VS Code Extension'),
+      detail: vscode.l10n.t('A folder for vsce package'),
+      as: 'vscode',
+    },
+    {
+      label: vscode.l10n.t('Skills Only'),
+      detail: vscode.l10n.t('A folder of skills, each with its files'),
+      as: 'skills',
+    },
+    {
+      label: vscode.l10n.t('Web Site'),
+      detail: vscode.l10n.t('Archives and their index, to be put at the root of a site'),
+      as: 'well-known',
+    },
+  ];
+  const picked = await vscode.window.showQuickPick(items, {
+    title: vscode.l10n.t('Export {0}', plainLabel(name)),
+    placeHolder: vscode.l10n.t('For whom?'),
+  });
+  return picked?.as;
+}
+
+async function pickFolder(): Promise<string | undefined> {
+  const picked = await vscode.window.showOpenDialog({
+    title: vscode.l10n.t('The folder into which to export'),
+    openLabel: vscode.l10n.t('Export'),
+    canSelectFiles: false,
+    canSelectFolders: true,
+  });
+  return picked?.[0]?.fsPath;
+}
+
+/** Returns true if nothing is in the way, or the person agrees to lose it. Other folders than exports are refused later. */
+async function agreesToReplace(agent: Agent, { to, as }: Pick<ExportOptions, 'to' | 'as'>): Promise<boolean> {
+  const { exportTargets } = await import('../../engine/export/exportAgents.ts');
+  const index = join(to, '.well-known', 'agent-skills', 'index.json');
+  const targets = as === 'well-known' ? [index] : exportTargets(agent, agent.skills, { to, as });
+  const there = targets.filter(target => existsSync(target));
+  if (there.length === 0) return true;
+  const replace = vscode.l10n.t('Replace');
+  const detail = [vscode.l10n.t('This is there already, and its content is lost:'), ...there];
+  const answer = await vscode.window.showWarningMessage(
+    vscode.l10n.t('Replace what was exported before?'),
+    { modal: true, detail: detail.map(line => visibleText(line)).join('\n') },
+    replace,
+  );
+  return answer === replace;
+}
+
+/**
+ * Exports the agent. If others would refuse its skills, the person is asked about a mended copy. Returns undefined if the person does
+ * not want one. Throws TelosError `pack` for other reasons.
+ */
+export async function written(
+  agent: Agent,
+  options: Pick<ExportOptions, 'to' | 'as'>,
+): Promise<ExportedAgent | undefined> {
+  try {
+    return await exportWithProgress(agent, options);
+  } catch (error) {
+    if (!/export a mended copy/.test(String(error))) throw error;
+    const mend = vscode.l10n.t('Export a Mended Copy');
+    const answer = await vscode.window.showWarningMessage(
+      vscode.l10n.t('Other hosts would refuse {0} as it is.', plainLabel(agent.name)),
+      { modal: true, detail: visibleText(describeError(error)).slice(0, 2_000) },
+      mend,
+    );
+    return answer === mend ? exportWithProgress(agent, { ...options, mend: true }) : undefined;
+  }
+}
+
+async function exportWithProgress(agent: Agent, options: ExportOptions): Promise<ExportedAgent | undefined> {
+  const { exportAgents } = await import('../../engine/export/exportAgents.ts');
+  const title = vscode.l10n.t('Exporting {0}', plainLabel(agent.name));
+  const location = vscode.ProgressLocation.Notification;
+  const [exported] = await vscode.window.withProgress({ location, title }, () =>
+    exportAgents([agent], options),
+  );
+  return exported;
+}
+
+/** Shows as a document what was written and what others do not get. */
+export async function showExport(
+  { agent, folder, skills, servers, notes, scan }: ExportedAgent,
+  as: ExportForm,
+): Promise<void> {
+  const { l10n } = vscode;
+  const list = (names: readonly string[]): string => (names.length > 0 ? names.join(', ') : l10n.t('none'));
+  const lines = [
+    l10n.t('Export of {0}', agent),
+    '',
+    l10n.t('Folder: {0}', folder),
+    l10n.t('Skills: {0}', list(skills)),
+    ...(as === 'skills' || as === 'well-known' ? [] : [l10n.t('MCP servers: {0}', list(servers))]),
+    l10n.t('Looked into {0} of {1} files: {2} high, {3} medium, {4} low.', ...Object.values(counts(scan))),
+    '',
+    notes.length > 0 ? l10n.t('What others do not get, or should know:') : l10n.t('Everything travels.'),
+    ...notes.map(note => `- ${note}`),
+    '',
+  ];
+  await showReport(
+    l10n.t('Export of {0}', plainLabel(agent)),
+    lines.map(line => visibleText(line.replace(/\s+/g, ' '))),
+  );
+}
+
+const counts = ({ read, of, high, medium, low }: ExportedAgent['scan']) => ({ read, of, high, medium, low });
