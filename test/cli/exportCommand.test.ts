@@ -189,6 +189,26 @@ describe('telos export', function () {
     assert.deepEqual(readdirSync(join(out, 'kairos')), ['mine.txt']);
   });
 
+  it('never replaces what it is exported from, nor a folder under version control', async () => {
+    const pack = join(home.skillsDir, 'kairos');
+    writeFileSync(join(pack, 'plugin.json'), '{}');
+    const before = contents(pack);
+    for (const [to, as] of [
+      [home.skillsDir, 'plugin'],
+      [pack, 'skills'],
+    ] as const) {
+      const { code, stderr } = await telos('export', 'kairos', '--to', to, '--as', as);
+      assert.equal(code, 1);
+      assert.match(stderr, /contains the files of kairos itself\. Choose another folder\./);
+    }
+    assert.deepEqual(contents(pack), before);
+    await telos('export', 'kairos', '--to', out);
+    execFileSync('mkdir', [join(out, 'kairos/.git')]);
+    const { stderr } = await telos('export', 'kairos', '--to', out);
+    assert.match(stderr, /was not exported by Telos/);
+    assert.ok(existsSync(join(out, 'kairos/.git')));
+  });
+
   it('writes a VS Code extension that names its skills or its plugin, never both', async () => {
     await telos('export', 'kairos', '--to', out, '--as', 'vscode');
     assert.deepEqual(json('kairos/package.json').contributes, { chatPlugins: [{ path: './' }] });
