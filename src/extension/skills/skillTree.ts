@@ -3,7 +3,7 @@
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import * as vscode from 'vscode';
-import { folderInChat, type PluginLocations } from '../../engine/export/chatLocations.ts';
+import type { PluginLocations } from '../../engine/export/chatLocations.ts';
 import { lockName } from '../../engine/files/lockText.ts';
 import type { Diagnostic } from '../../engine/files/settingsFile.ts';
 import type { Agent, Missing, Skill } from '../../engine/skills/agent.ts';
@@ -57,6 +57,13 @@ export function chatPluginLocations(): PluginLocations {
   return typeof value === 'object' && value !== null && !Array.isArray(value)
     ? (value as PluginLocations)
     : {};
+}
+
+async function agentsInChat(agents: readonly Agent[], dataDir: string): Promise<readonly Agent[]> {
+  const locations = chatPluginLocations();
+  if (Object.keys(locations).length === 0) return [];
+  const { folderInChat } = await import('../../engine/export/chatLocations.ts');
+  return agents.filter(agent => folderInChat(agent, dataDir, locations) !== undefined);
 }
 
 const sourceNames = {
@@ -147,11 +154,11 @@ export class SkillTree implements vscode.TreeDataProvider<TreeNode>, vscode.Disp
       const telos = await this.#current.openTelos();
       const agents = await telos.agents();
       this.#listed.fire(agents.length);
-      const locations = chatPluginLocations();
+      const inChat = await agentsInChat(agents, telos.config.dataDir);
       const installed = await this.#installedFrom();
       const nodes = agents.map(agent => {
         const from = agent.source === 'user' ? installed.get(agent.name) : undefined;
-        const isInChat = folderInChat(agent, telos.config.dataDir, locations) !== undefined;
+        const isInChat = inChat.includes(agent);
         return { kind: 'agent' as const, agent, isInChat, ...(from && { installed: from }) };
       });
       if (this.#filter === '') return nodes;
