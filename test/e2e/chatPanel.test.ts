@@ -226,9 +226,10 @@ describe('chats in editors of a real VS Code', () => {
     await runCommand(page, 'Telos: Run Skill...');
     const list = page.locator('.quick-input-list .monaco-list-row');
     await list.filter({ hasText: 'barrel' }).first().click();
-    await page.locator('.quick-input-widget', { hasText: 'Run barrel' }).waitFor();
-    await page.keyboard.type('how full is it');
-    await page.keyboard.press('Enter');
+    const box = page.locator('.quick-input-widget', { hasText: 'Run barrel' }).locator('input[type="text"]');
+    // The box opens while the list closes, and each takes the focus of the other.
+    await box.fill('how full is it');
+    await box.press('Enter');
     await list.filter({ hasText: 'Wait for Its End' }).waitFor();
     await workbench.screenshot('second-chat-asked');
     await list.filter({ hasText: 'Open a Second Chat' }).click();
