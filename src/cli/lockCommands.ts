@@ -56,20 +56,18 @@ export const verifyCommand = (
     terminal,
     async call => {
       const found: (VerifiedPack & { online?: string })[] = [];
+      let isSame = true;
       for (const place of placesOf(call, names)) {
         for (const pack of await verifyPacks(place, names)) {
           const problem = options.online
             ? await checkOnline(place, pack.name, { signal: call.signal })
             : undefined;
           found.push({ ...pack, ...(options.online && { online: problem ?? 'still there, the same' }) });
+          if (pack.state !== 'same' || problem !== undefined) isSame = false;
           if (problem !== undefined)
             call.terminal.say(call.terminal.style.red(exactText(`${pack.name}: ${problem}`)));
         }
       }
-      const isSame = found.every(
-        ({ state, online }) =>
-          state === 'same' && (online ?? 'still there, the same') === 'still there, the same',
-      );
       if (options.json) terminal.out(`${terminalJson({ packs: found })}\n`);
       else if (found.length === 0)
         terminal.say('Nothing is locked. What telos install places is locked with its source.');

@@ -13,7 +13,7 @@ function sorted(value: unknown): unknown {
   return Object.fromEntries(entries.sort(([a], [b]) => (a < b ? -1 : 1)).map(([key, v]) => [key, sorted(v)]));
 }
 
-/** Returns the packs in the text of a lock file, none if there is no file. Throws Error with the rest of a sentence for other texts. */
+/** Returns the packs in a lock file's text, or nothing if the file is missing. Throws Error, whose message ends a sentence, for any other text. */
 export function packsIn(text: string | null): Record<string, unknown> {
   if (text === null) return {};
   if (/^(<{7}|>{7}) /m.test(text)) throw new Error('contains the marks of a merge that was not resolved');

@@ -7,7 +7,7 @@ const matching =
   (line: string): boolean =>
     pattern.test(line);
 
-/** Number of places in a line that are looked at, and how far what stands before one is read. */
+/** Number of places examined in a line, and number of characters read before each. */
 const mostPlaces = 8;
 const reach = 200;
 

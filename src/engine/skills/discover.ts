@@ -163,8 +163,8 @@ export function agentOf(
 }
 
 /**
- * Returns `<packDir>/mcp.json` if it exists and may be read. In a folder that Telos has exported, what other hosts cannot read, such as
- * variables, stands in a file of its own.
+ * Returns `<packDir>/mcp.json` if it exists and may be read. A folder that Telos has exported keeps settings that other hosts cannot
+ * read, such as variables, in a separate file, which is returned instead.
  */
 function ownMcpConfig(packDir: string, limit?: ProjectLimit): Pick<AgentFields, 'mcpConfig'> {
   const exported = join(packDir, exportedFolder, 'mcp.json');

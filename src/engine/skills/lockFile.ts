@@ -49,7 +49,7 @@ export interface LockedPack {
 /** Returns the path of the lock file for what lies in the skills folder. */
 export const lockPath = ({ skillsDir }: Pick<Config, 'skillsDir'>): string => join(skillsDir, lockName);
 
-/** Returns the packs of a lock file, none if there is no file. Throws TelosError `pack` if it is not a lock file or was damaged. */
+/** Returns the packs of a lock file, or an empty map if the file is missing. Throws TelosError `pack` if the file is not a lock file or is damaged. */
 export function readLock(file: string): Map<string, LockedPack> {
   const found = new Map<string, LockedPack>();
   try {

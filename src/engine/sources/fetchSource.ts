@@ -67,7 +67,7 @@ async function ofFolder(given: string): Promise<Found> {
   if (path === undefined || !(await stat(path)).isDirectory()) {
     const [, repository] = /(?:^|\/)([\w-]+\/[\w.-]+)$/.exec(given) ?? [];
     const other = repository === undefined ? '' : ` For a repository of GitHub: github:${repository}`;
-    throw new TelosError('pack', `There is no folder ${given}. Nothing was installed.${other}`);
+    throw new TelosError('pack', `The folder ${given} was not found. Nothing was installed.${other}`);
   }
   return {
     resolved: { kind: 'folder', path },

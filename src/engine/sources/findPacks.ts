@@ -34,7 +34,7 @@ export async function findPacks(
 ): Promise<FoundPacks> {
   const base = join(root, path);
   if (!(await isFolder(base)))
-    throw new TelosError('pack', `There is no folder ${JSON.stringify(path)} in it. Nothing was installed.`);
+    throw new TelosError('pack', `The source has no folder ${JSON.stringify(path)}. Nothing was installed.`);
   const found =
     (await plugin(base, path, 'plugin.json', usual, true)) ??
     (await catalogue(base, path, alone)) ??

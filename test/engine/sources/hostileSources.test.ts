@@ -31,11 +31,11 @@ describe('a source', () => {
 
   const config = (name: string) => {
     const home = join(folder.path, name);
-    folder.add({ [`${name}/.gitconfig`]: daemon.config, [`${name}/work/.keep`]: '' });
+    folder.add({ [`${name}/.gitconfig`]: daemon.config, [`${name}/project/.keep`]: '' });
     return loadConfig({
       env: { ...servers.env, HOME: home, PATH: process.env['PATH'] },
       home,
-      cwd: join(home, 'work'),
+      cwd: join(home, 'project'),
     });
   };
   const offered = async (text: string, home = 'home'): Promise<Offer> => {
@@ -45,7 +45,7 @@ describe('a source', () => {
   };
 
   it('is read back from its own text, and no other text is one', () => {
-    const place = { cwd: '/work', home: '/home/a' };
+    const place = { cwd: '/project', home: '/home/a' };
     for (const text of [
       'github:a/b',
       'github:a/b/c/d@v1#e',
