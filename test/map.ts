@@ -25,12 +25,12 @@ export interface HouseFigures {
  * come from two rooms and about 25 files, each kind of source one that loads when it is used.
  */
 export const limits: HouseFigures = {
-  rooms: 27,
+  rooms: 28,
   floors: 9,
-  arrows: 165,
+  arrows: 170,
   arrowsUp: 0,
   circles: 0,
-  files: 390,
+  files: 396,
   oneImporter: 54,
 };
 

@@ -54,6 +54,8 @@ export interface PolicyContext extends RunFolders {
   stepTools?: ReadonlySet<string>;
   /** Commands of a plan's accepted card. `changed` returns the file that has changed what one of them does. */
   cardCommands?: { commands: readonly string[]; changed?: (command: string) => Promise<string | undefined> };
+  /** True if commands can run in a box here, with no more rights than the file tools have without a question. */
+  hasBox?: boolean;
   /** Where the question would be asked, if that matters. */
   surface?: 'discord';
   /** Returns true for a text that contains the value of a loaded secret, in any usual encoding. */
@@ -91,6 +93,8 @@ export interface Allow {
   line?: string;
   /** A command that only looks at files, as it was checked. It is run in place of the line, without a shell. */
   readOnly?: ReadOnlyCommand;
+  /** Set if the command is allowed in the box only. */
+  boxed?: true;
 }
 
 export interface Ask {

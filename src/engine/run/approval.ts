@@ -40,6 +40,8 @@ export interface Granted {
   approvedFolder?: string;
   /** For a command: the line to start in its place. */
   approvedLine?: string;
+  /** Set for a command that runs in the box or not at all. */
+  boxed?: true;
   /** Variables that the agent's accepted card names, for a command's environment. */
   variables: Readonly<Record<string, string>>;
   policy: DecidedBy;
@@ -90,6 +92,7 @@ export async function* approveCall(
   const where = {
     ...(folder === undefined ? {} : { approvedFolder: folder }),
     ...(line === undefined ? {} : { approvedLine: line }),
+    ...(decision.action === 'allow' && decision.boxed ? { boxed: true as const } : {}),
   };
   return { granted: true, tool: done, call, approvedSubject: subject, ...where, variables, policy };
 }

@@ -181,10 +181,13 @@ async function carryOut(
   progress: ProgressChannel,
   signal: AbortSignal,
 ): Promise<ToolResult> {
-  const { tool, call, approvedSubject, approvedFolder, approvedLine, variables } = granted;
-  const env = { ...variables, ...run.context.env };
+  const { tool, call, approvedSubject, approvedFolder, approvedLine, boxed, variables } = granted;
+  const { box, ...own } = run.context;
+  const env = { ...variables, ...own.env };
+  if (boxed && !box) return toolError('The box for commands is gone. Nothing was run.');
   const context: ToolContext = {
-    ...run.context,
+    ...own,
+    ...(boxed && box ? { box } : {}),
     env,
     signal,
     approvedSubject,

@@ -53,6 +53,8 @@ export interface ToolContext extends RunFolders {
   approvedLine?: string;
   /** Telos's own folders. Searches skip them, since the policy lets no call read in them. Absolute and real. */
   protectedDirs?: readonly string[];
+  /** For a command: encloses it. Missing for one that runs with the person's own rights. */
+  box?: CommandBox;
   /** The ripgrep that the editor brings. Absolute. If missing, one on the PATH is used, if there is one. */
   ripgrep?: string | undefined;
   /** Missing if nothing can be undone. */
@@ -65,6 +67,41 @@ export interface ToolContext extends RunFolders {
    */
   askSignIn?: (wanted: WantedSignIn) => Promise<string | undefined>;
 }
+
+/** A process to start. */
+export interface CommandStart {
+  /** Absolute. */
+  program: string;
+  args: readonly string[];
+  /** The whole environment. */
+  env: Readonly<Record<string, string>>;
+  /** Real and absolute. */
+  folder: string;
+}
+
+/** What a boxed command was refused. */
+export interface BoxReport {
+  /** Sentences for the model, such as the addresses that it could not reach. Empty if nothing was refused. */
+  notes: readonly string[];
+}
+
+/** A command as it is started in the box. */
+export interface EnclosedCommand extends CommandStart {
+  /** Ends what belongs to the command alone. Called once, when none of its processes is alive any more. Never throws. */
+  end(): Promise<BoxReport>;
+}
+
+/** Runs the commands of one conversation with no more rights than its file tools have without a question. */
+export interface CommandBox {
+  /**
+   * Returns what to start in place of `start`. Throws TelosError `config` with what to do if it cannot be enclosed, and then nothing
+   * may run. `ask` is called while the command waits for a host that is not granted.
+   */
+  enclose(start: CommandStart, ask?: AskHost): Promise<EnclosedCommand>;
+}
+
+/** Asks the person if a command may reach a host now. `program` is the name of the command's program. */
+export type AskHost = (wanted: { host: string; port: number; program: string }) => Promise<boolean>;
 
 type ToolAccess = 'read' | 'write' | 'execute' | 'network';
 
