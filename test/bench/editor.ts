@@ -1,15 +1,19 @@
 /** What Telos costs in a real VS Code: its activation, as the editor itself counts it, and the way of a key press to the model. */
-import type { Page } from 'playwright-core';
+import { cp } from 'node:fs/promises';
+import { join } from 'node:path';
+import type { Frame, Locator, Page } from 'playwright-core';
 import { startAnthropicServer } from '../fakes/anthropicServer.ts';
+import type { FakeServer } from '../fakes/loopback.ts';
 import { tempFolder } from '../fakes/tempFolder.ts';
 import { fetchCodeServer } from '../vscode/codeServer.ts';
+import { root } from '../vscode/paths.ts';
 import { startServer } from '../vscode/server.ts';
-import { chatFrame, openWorkbench, runCommand } from '../vscode/workbench.ts';
+import { chatFrame, openWorkbench, runCommand, type Workbench } from '../vscode/workbench.ts';
 import { freshWorld, testVariables } from '../vscode/world.ts';
 import { type Figure, median } from './measure.ts';
 
 const windows = 5;
-const requestsPerWindow = 7;
+const requestsPerSide = 11;
 
 /** Opens several windows one after the other, each with an extension host of its own, and sends requests in the last one. */
 export async function editorFigures(): Promise<Figure[]> {
@@ -24,6 +28,11 @@ export async function editorFigures(): Promise<Figure[]> {
     undo.push(() => pack.remove());
     const world = await freshWorld({ skills: pack.path });
     undo.push(() => world.remove());
+    await cp(
+      join(root, 'test', 'fixtures', 'bare-extension'),
+      join(world.extensions, 'telos.telos-bare-0.0.1'),
+      { recursive: true },
+    );
     const server = await startServer({
       vscode,
       profile: world.profile,
@@ -39,47 +48,98 @@ export async function editorFigures(): Promise<Figure[]> {
     });
     undo.push(() => server.stop());
     const activations: number[] = [];
-    const ways: number[] = [];
+    let ways: Ways = { ours: [], bare: [] };
     for (let index = 1; index <= windows; index++) {
       const workbench = await openWorkbench(server.url);
       try {
         const chat = await chatFrame(workbench);
         activations.push(await activationTime(workbench.page));
-        if (index < windows) continue;
-        const textbox = chat.getByRole('textbox', { name: 'Message Telos' });
-        for (let turn = 0; turn <= requestsPerWindow; turn++) {
-          const before = model.requests.length;
-          await textbox.fill('look into the barrel');
-          await chat.locator('button.run-button.primary:enabled').waitFor();
-          const pressedAt = performance.now();
-          await textbox.press('Enter');
-          await chat.locator('.end-completed').nth(turn).waitFor();
-          // The first one loads what a run needs.
-          if (turn > 0) ways.push((model.requests[before]?.arrivedAt ?? Number.NaN) - pressedAt);
-        }
+        if (index === windows) ways = await keyPresses(workbench, chat, model);
       } finally {
         await workbench.close();
       }
     }
     console.log(
-      `(activations: ${activations.join(', ')} ms; key presses: ${ways.map(Math.round).join(', ')} ms)`,
+      `(activations: ${activations.join(', ')} ms; key presses: ${whole(ways.ours)} ms, in a bare extension ${whole(ways.bare)} ms)`,
     );
     return [
-      alone('activation in VS Code, load and activate()', median(activations)),
-      alone('key press in the chat to first request, warm', median(ways)),
+      {
+        name: 'activation in VS Code, load and activate()',
+        unit: 'ms',
+        ours: median(activations),
+        bare: undefined,
+        limit: 50,
+      },
+      {
+        name: 'key press in the chat to first request, warm',
+        unit: 'ms',
+        ours: median(ways.ours),
+        bare: median(ways.bare),
+        limit: 2,
+      },
     ];
   } finally {
     for (const step of undo.reverse()) await step();
   }
 }
 
-const alone = (name: string, ours: number): Figure => ({
-  name,
-  unit: 'ms',
-  ours,
-  bare: undefined,
-  limit: 50,
-});
+const whole = (values: readonly number[]): string => values.map(Math.round).join(', ');
+
+/** Times from a key press to the request at the model's server, in milliseconds. */
+interface Ways {
+  ours: number[];
+  bare: number[];
+}
+
+/** Sends requests from the chat and from a bare extension in the same window, in turn. */
+async function keyPresses(workbench: Workbench, chat: Frame, model: FakeServer): Promise<Ways> {
+  const ways: Ways = { ours: [], bare: [] };
+  await runCommand(workbench.page, 'Bare: Open');
+  const bare = await bareFrame(workbench.page);
+  const run = chat.locator('button.run-button.primary:enabled');
+  for (let turn = 0; turn <= requestsPerSide; turn++) {
+    const ours = await keyPress(chat.getByRole('textbox', { name: 'Message Telos' }), model, {
+      ready: () => run.waitFor(),
+      answered: () => chat.locator('.end-completed').nth(turn).waitFor(),
+    });
+    const other = await keyPress(bare.getByRole('textbox', { name: 'Message Bare' }), model, {
+      answered: () => bare.getByText(`answer ${turn + 1}`, { exact: true }).waitFor(),
+    });
+    // The first one loads what a run needs.
+    if (turn === 0) continue;
+    ways.ours.push(ours);
+    ways.bare.push(other);
+  }
+  return ways;
+}
+
+async function keyPress(
+  textbox: Locator,
+  { requests }: FakeServer,
+  { ready, answered }: { ready?: () => Promise<void>; answered: () => Promise<void> },
+): Promise<number> {
+  const before = requests.length;
+  await textbox.fill('look into the barrel');
+  await ready?.();
+  const pressedAt = performance.now();
+  await textbox.press('Enter');
+  await answered();
+  return (requests[before]?.arrivedAt ?? Number.NaN) - pressedAt;
+}
+
+async function bareFrame(page: Page): Promise<Frame> {
+  for (const deadline = Date.now() + 60_000; Date.now() < deadline; ) {
+    for (const frame of page.frames()) {
+      const fields = await frame
+        .getByRole('textbox', { name: 'Message Bare' })
+        .count()
+        .catch(() => 0);
+      if (fields > 0) return frame;
+    }
+    await page.waitForTimeout(100);
+  }
+  throw new Error('The bare extension shows no text field.');
+}
 
 /** What the list *Running Extensions* says about Telos: reading its code and `activate()` together. */
 async function activationTime(page: Page): Promise<number> {
