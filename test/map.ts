@@ -30,7 +30,7 @@ export const limits: HouseFigures = {
   arrows: 170,
   arrowsUp: 0,
   circles: 0,
-  files: 396,
+  files: 400,
   oneImporter: 54,
 };
 

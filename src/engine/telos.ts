@@ -13,7 +13,6 @@ import type { Diagnostic } from './files/settingsFile.ts';
 import { recoverFolders } from './files/swapFolder.ts';
 import type { Human, SignInPort } from './human.ts';
 import { hiddenIn } from './mcp/config.ts';
-import { explainCall } from './policy/decide.ts';
 import { type Decision, openReviews } from './policy/decision.ts';
 import { createProvider, type FrontendProviders, Models, type ProviderChoice } from './providers/create.ts';
 import type { Provider } from './providers/provider.ts';
@@ -290,6 +289,7 @@ export class Telos {
    * Throws TelosError `config` for an unknown agent.
    */
   async explain(tool: string, input: JsonObject, agentName?: string): Promise<Decision> {
+    const { explainCall } = await import('./policy/decide.ts');
     if (agentName === undefined) return explainCall(tool, input, this.config, undefined);
     const agent = await this.#engine.catalog.agentNamed(agentName);
     const skill = agent.skills[0];

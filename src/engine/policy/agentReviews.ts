@@ -8,7 +8,7 @@ import { writeWhole } from '../files/atomicWrite.ts';
 import { lockName } from '../files/lockText.ts';
 import { obeyedAt } from '../files/sensitiveNames.ts';
 import { isKeptBeside, type LockedPack, lockedPack } from '../skills/lockFile.ts';
-import { type CardFacts, cardOf } from './agentCard.ts';
+import type { CardFacts } from './agentCard.ts';
 import { type AgentFiles, type ReviewedAgent, readAgentFiles } from './agentFiles.ts';
 import { type AgentFile, FileDigests } from './agentReader.ts';
 
@@ -59,7 +59,7 @@ export class AgentReviews {
   async cardOf(agent: ReviewedAgent): Promise<AgentCard> {
     const { state, files, review } = await this.stateOf(agent);
     const note = agent.diagnostics?.find(({ code }) => code === 'agent-working-dir')?.message;
-    const { workFolder: _work, ...facts } = await cardOf(agent, files);
+    const { workFolder: _work, ...facts } = await cardFrom(agent, files);
     return {
       agent: agent.name,
       folder: agent.packDir,
@@ -85,7 +85,7 @@ export class AgentReviews {
     without: readonly string[] = [],
   ): Promise<void> {
     const { files } = await this.stateOf(agent);
-    const { redFlags: _flags, leftOut: _leftOut, ...facts } = await cardOf(agent, files);
+    const { redFlags: _flags, leftOut: _leftOut, ...facts } = await cardFrom(agent, files);
     const { files: after } = await this.stateOf(agent);
     if (files.digest !== shown.digest || after.digest !== shown.digest) {
       const message = `The files of agent '${agent.name}' changed while its card was open. Look at it again.`;
@@ -144,7 +144,7 @@ export class AgentReviews {
       const file = files.files.get(path);
       if (file && (await startsAsScript(file.path))) return [];
     }
-    if (!namesNothingNew(await cardOf(agent, files), review, paths)) return [];
+    if (!namesNothingNew(await cardFrom(agent, files), review, paths)) return [];
     const { files: after } = await this.stateOf(agent);
     if (after.digest !== files.digest) return [];
     await this.#write(agent, { ...review, digest: files.digest, files: digestsOf(files) });
@@ -309,3 +309,7 @@ function originOf(agent: ReviewedAgent, files: AgentFiles): string {
       return lockedOrigin(agent, files) ?? `your folder ${packDir}`;
   }
 }
+
+/** Looking at all that an agent can do takes a part of the engine that most runs do not need. */
+const cardFrom = async (agent: ReviewedAgent, files: AgentFiles) =>
+  (await import('./agentCard.ts')).cardOf(agent, files);

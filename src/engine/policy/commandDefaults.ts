@@ -10,9 +10,17 @@ import { isOffered } from './agentCard.ts';
 import type { Review } from './agentReviews.ts';
 import { commandReach } from './commandReach.ts';
 import { checkedLine } from './commandStages.ts';
-import { type Allow, allow, type Decision, type Deny, deny, type PolicyContext } from './decision.ts';
+import {
+  type Allow,
+  allow,
+  type Decision,
+  type Deny,
+  deny,
+  type PolicyContext,
+  reviewOf,
+} from './decision.ts';
 import { acceptedFolders, unacceptedFolders } from './fileDefaults.ts';
-import { ask, reviewOf, withCard } from './question.ts';
+import { ask, withCard } from './question.ts';
 import { parseReadOnlyCommand } from './readOnlyCommand.ts';
 import { piecesOf, wordsMatch } from './shellCommands.ts';
 import { lineOf } from './shellPlan.ts';

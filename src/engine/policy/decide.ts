@@ -16,11 +16,12 @@ import {
   type Deny,
   deny,
   type PolicyContext,
+  reviewOf,
   runPolicy,
 } from './decision.ts';
 import { decideOnRead, decideOnWrite } from './fileDefaults.ts';
 import type { PolicyRule, PolicyRules } from './policyFile.ts';
-import { ask, askWithCard, bound, firstThatCounts, ownWords, reviewOf, withCard } from './question.ts';
+import { ask, askWithCard, bound, firstThatCounts, ownWords, withCard } from './question.ts';
 import { resolveCall } from './resolveCall.ts';
 import { appliesTo, isExact, matchesRule, prohibitionBy, unreadIn } from './ruleMatch.ts';
 import { grantName, hostAndPort, type PolicySubject, type PolicySubjectOf, subjectOf } from './subject.ts';

@@ -10,7 +10,7 @@ import { secretFinder, secretsIn } from '../redact.ts';
 import type { ReadOnlyCommand } from '../tools/readOnlyShell.ts';
 import type { RunFolders } from '../tools/tool.ts';
 import type { ReviewedAgent } from './agentFiles.ts';
-import { AgentReviews } from './agentReviews.ts';
+import { AgentReviews, type ReviewState } from './agentReviews.ts';
 import type { RuleDraft } from './policyEdit.ts';
 import { PolicyFile } from './policyFile.ts';
 
@@ -156,4 +156,10 @@ export function runPolicy(
     holdsSecret: secretFinder(secretsIn(env)),
     env,
   };
+}
+
+/** Returns the state of the agent; undefined if it cannot be known, and then nothing is granted for the agent. */
+export async function reviewOf({ agent, reviews }: PolicyContext): Promise<ReviewState | undefined> {
+  if (!agent || !reviews) return undefined;
+  return reviews.stateOf(agent).catch(() => undefined);
 }

@@ -8,9 +8,9 @@ import { folded, isCode, isSensitive, obeyedAt } from '../files/sensitiveNames.t
 import { pathIn, programEndings } from '../tools/programPath.ts';
 import { readableFolders } from '../tools/tool.ts';
 import { chosenFolders, ownFolders } from './agentFiles.ts';
-import { type Ask, allow, type Decision, type PolicyContext } from './decision.ts';
+import { type Ask, allow, type Decision, type PolicyContext, reviewOf } from './decision.ts';
 import { isPromised } from './promisedFiles.ts';
-import { ask, reviewOf, withCard } from './question.ts';
+import { ask, withCard } from './question.ts';
 import type { PolicySubject, PolicySubjectOf } from './subject.ts';
 
 export async function decideOnRead(

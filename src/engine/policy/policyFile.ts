@@ -1,5 +1,6 @@
 /** Reads policy.toml, the user's own rules on what agents may do. A rule that is not understood in full grants nothing. */
 import { type BigIntStats, existsSync, lstatSync, statSync } from 'node:fs';
+import type { RunEvent } from '../../protocol/run.ts';
 import { hostKind, isNeverReached } from '../addresses.ts';
 import { expandPath } from '../config.ts';
 import { readToml, type TomlTable } from '../files/settingsFile.ts';
@@ -263,4 +264,13 @@ function subjectProblem(rule: PolicyRule): string | undefined {
   const wanted = named[0] && fits[named[0]];
   if (wanted && tool !== '*' && !wanted.includes(tool)) return `has a '${named[0]}', which ${tool} has not`;
   return undefined;
+}
+
+/** Yields the problems of the user's own rules, once for each state of the file. */
+export function* policyNotices(rules: PolicyFile | undefined): Generator<RunEvent, void> {
+  const problems = rules?.newProblems() ?? [];
+  for (const [index, message] of problems.entries()) {
+    const isLast = index === problems.length - 1;
+    yield { type: 'notice', level: 'warning', message, ...(isLast && { remedy: { kind: 'check_policy' } }) };
+  }
 }

@@ -7,7 +7,7 @@ import { escapeInvisible } from '../files/plainText.ts';
 import { tomlString } from '../files/settingsFile.ts';
 import type { AgentFiles } from './agentFiles.ts';
 import type { ReviewState } from './agentReviews.ts';
-import type { Ask, Decision, PolicyContext } from './decision.ts';
+import { type Ask, type Decision, type PolicyContext, reviewOf } from './decision.ts';
 import rules from './defaults.json' with { type: 'json' };
 import type { RuleDraft } from './policyEdit.ts';
 import type { PolicyRule } from './policyFile.ts';
@@ -80,12 +80,6 @@ function howToAllow(draft: RuleDraft, context: PolicyContext): Remedy {
   const { pack: _pack, ...shown } = draft;
   const lines = Object.entries(shown).map(([key, value]) => `${key} = ${tomlString(String(value))}`);
   return { kind: 'allow_rule', file: context.rules?.file ?? 'policy.toml', lines };
-}
-
-/** Returns the state of the agent; undefined if it cannot be known, and then nothing is granted for the agent. */
-export async function reviewOf({ agent, reviews }: PolicyContext): Promise<ReviewState | undefined> {
-  if (!agent || !reviews) return undefined;
-  return reviews.stateOf(agent).catch(() => undefined);
 }
 
 /**

@@ -8,9 +8,9 @@ import { isInside, realPlace } from '../files/paths.ts';
 import { isCode, isInsideFolded } from '../files/sensitiveNames.ts';
 import { interpolate, readMcpConfig, type StdioServer } from '../mcp/config.ts';
 import { ownFolders } from './agentFiles.ts';
-import { type Allow, type Ask, allow, type PolicyContext } from './decision.ts';
+import { type Allow, type Ask, allow, type PolicyContext, reviewOf } from './decision.ts';
 import { takesCode } from './programHabits.ts';
-import { reviewOf, withCard } from './question.ts';
+import { withCard } from './question.ts';
 
 /** A server that starts or loads a file that a run can change without a question. */
 export interface WrittenServer {

@@ -6,7 +6,9 @@ import { escapeInvisible } from '../files/plainText.ts';
 import { type Human, newToken } from '../human.ts';
 import { decide, planOnlyReads } from '../policy/decide.ts';
 import type { Ask, Decision, PolicyContext } from '../policy/decision.ts';
-import { grantedVariables, recordAnswer, rememberRead } from '../policy/grants.ts';
+import { grantedVariables, recordAnswer } from '../policy/grants.ts';
+import { policyNotices } from '../policy/policyFile.ts';
+import { rememberRead } from '../policy/secretReads.ts';
 import { isBuiltin } from '../policy/subject.ts';
 import { mapStrings } from '../redact.ts';
 import { inputProblem } from '../tools/builtin.ts';
@@ -66,7 +68,7 @@ export async function* approveCall(
   }
   const problem = inputProblem(tool, call.input);
   if (problem) return { granted: false, refusal: problem };
-  yield* policyNotices(context.policy);
+  yield* policyNotices(context.policy.rules);
   const worded = (reason: string): string => tool.wordFailure?.(call.input, reason) ?? reason;
   let decision = await decide(call, context.policy);
   const policy: DecidedBy = { action: decision.action, rule: decision.rule };
@@ -134,15 +136,6 @@ function asReadOnlyTool(tool: Tool, command: ReadOnlyCommand): Tool {
       return toolError(tool.wordFailure?.(input, outcome.problem) ?? outcome.problem);
     },
   };
-}
-
-/** Yields the problems of the user's own rules, once for each state of the file. */
-export function* policyNotices({ rules }: PolicyContext): Generator<RunEvent, void> {
-  const problems = rules?.newProblems() ?? [];
-  for (const [index, message] of problems.entries()) {
-    const isLast = index === problems.length - 1;
-    yield { type: 'notice', level: 'warning', message, ...(isLast && { remedy: { kind: 'check_policy' } }) };
-  }
 }
 
 /** Asks the person, then signs in at a server that requires it. Returns the reason if the person refuses. */

@@ -25,7 +25,7 @@ import {
 } from '../providers/provider.ts';
 import type { Tool } from '../tools/tool.ts';
 import type { Budget } from './budget.ts';
-import { runTools, type ToolCallContext } from './toolCalls.ts';
+import type { ToolCallContext } from './toolCalls.ts';
 
 export interface RunSpec extends ToolCallContext {
   provider: Provider;
@@ -50,6 +50,9 @@ interface Reply {
   calls: ToolCall[];
   stopReason: string;
 }
+
+/** Deciding on calls and carrying them out is half of the engine. No run needs it before its first request is sent. */
+const toolCalls = () => import('./toolCalls.ts');
 
 /** Returns how the run ended. Throws the errors of the provider, and the abort reason on abort. */
 export async function* runLoop(spec: RunSpec, signal: AbortSignal): AsyncGenerator<RunEvent, RunOutcome> {
@@ -88,6 +91,7 @@ export async function* runLoop(spec: RunSpec, signal: AbortSignal): AsyncGenerat
       return 'completed';
     }
     spec.counts.toolCalls += reply.calls.length;
+    const { runTools } = await toolCalls();
     yield* runTools(reply.calls, spec, signal);
   }
 }
@@ -215,6 +219,7 @@ async function* modelTurn(spec: RunSpec, signal: AbortSignal): AsyncGenerator<Ru
     const withOwnIds = ownCallIds(messages);
     try {
       for await (const event of provider.streamCompletion(requestOf(spec, tools), signal)) {
+        if (reply.blocks.length === 0) void toolCalls();
         take(reply, withOwnIds(event));
         if (event.type === 'text' || event.type === 'retry') yield event;
         if (event.type === 'done') yield* used(event.usage, spec);

@@ -8,9 +8,8 @@ import type { Config } from '../config.ts';
 import { isInside, resolvePath } from '../files/paths.ts';
 import type { Diagnostic } from '../files/settingsFile.ts';
 import { connectServers, type McpServers } from '../mcp/servers.ts';
-import { type PolicyContext, runPolicy } from '../policy/decision.ts';
-import { keepTyping, rememberEarlierReads } from '../policy/grants.ts';
-import { reviewOf } from '../policy/question.ts';
+import { type PolicyContext, reviewOf, runPolicy } from '../policy/decision.ts';
+import { keepTyping } from '../policy/ownChanges.ts';
 import { priceOf } from '../providers/models.ts';
 import type { Provider, TokenCount } from '../providers/provider.ts';
 import type { Match } from '../routing/routeName.ts';
@@ -84,7 +83,7 @@ async function prepareSkill(
   const disallowed = readToolNames(skill.disallowedTools);
   let servers: McpServers | undefined;
   const policy = skillPolicy(config, match, folders, run, () => servers);
-  rememberEarlierReads(earlier, attachedNames(run.request.attachments ?? []), policy);
+  await rememberReads(earlier, run, policy);
   const protectedDirs = await realFolders(policy);
   const typed = await keepTyping(policy, config.dataDir);
   const before = await reviewOf(policy);
@@ -264,6 +263,15 @@ const warning = (message: string): RunEvent => ({ type: 'notice', level: 'warnin
 
 const attachedNames = (attachments: readonly Attachment[]): string[] =>
   attachments.map(each => (each.kind === 'text' && each.path) || each.name);
+
+/** Records what earlier runs of the conversation read, and what the person passes to this one. */
+async function rememberReads(earlier: readonly Message[], run: Run, policy: PolicyContext): Promise<void> {
+  const handedOver = attachedNames(run.request.attachments ?? []);
+  // Most runs have neither, and need no reader of commands before their first request.
+  if (earlier.length === 0 && handedOver.length === 0) return;
+  const { rememberEarlierReads } = await import('../policy/secretReads.ts');
+  rememberEarlierReads(earlier, handedOver, policy);
+}
 
 /** Returns the tools that are offered: all but those that the skill's `disallowed-tools` name. */
 function keptTools(

@@ -8,10 +8,11 @@ import { escapeInvisible } from '../files/plainText.ts';
 import { readMcpConfig } from '../mcp/config.ts';
 import type { McpServers } from '../mcp/servers.ts';
 import { brokenRules } from '../policy/decide.ts';
+import { policyNotices } from '../policy/policyFile.ts';
 import { decideOnServers } from '../policy/serverPrograms.ts';
 import { isBuiltin } from '../policy/subject.ts';
 import { type Tool, toolError, type WantedSignIn } from '../tools/tool.ts';
-import { type ApprovalContext, askPerson, policyNotices, signInAt } from './approval.ts';
+import { type ApprovalContext, askPerson, signInAt } from './approval.ts';
 
 /** The tool that stands for the tools of servers that are not connected yet. */
 export const gateName = 'connect_mcp_servers';
@@ -113,7 +114,7 @@ export class ServerGate {
     const { human, policy } = this.#parts;
     const broken = this.#brokenRules();
     if (broken !== undefined) {
-      yield* policyNotices(policy);
+      yield* policyNotices(policy.rules);
       return broken;
     }
     // A card that was accepted meanwhile covers the servers too.

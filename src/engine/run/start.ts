@@ -4,18 +4,18 @@ import { placeOfSelection } from '../../protocol/attachment.ts';
 import type { RouteReason, RunError, RunEvent, RunOutcome } from '../../protocol/run.ts';
 import { Interruption, TelosError } from '../errors.ts';
 import { hiddenIn } from '../mcp/config.ts';
+import { policyNotices } from '../policy/policyFile.ts';
 import { createProvider } from '../providers/create.ts';
 import type { Provider } from '../providers/provider.ts';
 import { recordingProvider } from '../providers/recording.ts';
 import { routeRequest } from '../routing/route.ts';
 import type { Match } from '../routing/routeName.ts';
 import type { NoMatch, WithoutSkill } from '../routing/routeResult.ts';
-import { policyNotices } from './approval.ts';
 import { runLoop } from './loop.ts';
 import { routingModel } from './meter.ts';
 import { type PreparedRun, prepareRun, workingDirOf } from './prepare.ts';
 import type { Engine, Run, RunRequest, RunStep } from './request.ts';
-import { ServerGate } from './serverGate.ts';
+import type { ServerGate } from './serverGate.ts';
 
 interface Ending {
   outcome: RunOutcome;
@@ -51,8 +51,8 @@ export async function* startRun(
     const prepared = await prepareRun(match, run, provider, engine);
     try {
       yield* prepared.opening;
-      yield* policyNotices(prepared.policy);
-      const gate = gateOf(prepared, run);
+      yield* policyNotices(prepared.policy.rules);
+      const gate = await gateOf(prepared, run);
       if (gate) yield* gate.start(signal);
       ending = { outcome: yield* runLoop(prepared.spec(gate), signal) };
     } finally {
@@ -195,5 +195,8 @@ function routed(
   };
 }
 
-const gateOf = ({ connect, policy }: PreparedRun, { human }: Run): ServerGate | undefined =>
-  connect && new ServerGate({ connect, human, policy });
+async function gateOf({ connect, policy }: PreparedRun, { human }: Run): Promise<ServerGate | undefined> {
+  if (!connect) return undefined;
+  const { ServerGate } = await import('./serverGate.ts');
+  return new ServerGate({ connect, human, policy });
+}

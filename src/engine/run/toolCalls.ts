@@ -4,8 +4,8 @@ import type { Message, RunEvent, ToolCall, ToolResult, ToolResultBlock } from '.
 import { told } from '../../protocol/text.ts';
 import type { WriteKeeper } from '../files/atomicWrite.ts';
 import { cutMiddle } from '../files/plainText.ts';
-import { keepAdditions } from '../policy/grants.ts';
-import { reviewOf } from '../policy/question.ts';
+import { reviewOf } from '../policy/decision.ts';
+import { keepAdditions } from '../policy/ownChanges.ts';
 import { resolveCall } from '../policy/resolveCall.ts';
 import { type ToolContext, toolError } from '../tools/tool.ts';
 import { type ApprovalContext, approveCall, type Granted, signInAt } from './approval.ts';

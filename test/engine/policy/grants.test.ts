@@ -8,12 +8,8 @@ import {
   type PolicyContext,
   runPolicy,
 } from '../../../src/engine/policy/decision.ts';
-import {
-  grantedVariables,
-  recordAnswer,
-  rememberEarlierReads,
-  rememberRead,
-} from '../../../src/engine/policy/grants.ts';
+import { grantedVariables, recordAnswer } from '../../../src/engine/policy/grants.ts';
+import { rememberEarlierReads, rememberRead } from '../../../src/engine/policy/secretReads.ts';
 import type {
   ApprovalScope,
   Message,
