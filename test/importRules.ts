@@ -10,7 +10,13 @@ export const floors: readonly (readonly string[])[] = [
   ['src/engine/', 'webview/'],
   ['src/engine/files/'],
   ['src/engine/records/', 'src/engine/scan/', 'src/engine/tools/'],
-  ['src/engine/changes/', 'src/engine/mcp/', 'src/engine/providers/', 'src/engine/skills/'],
+  [
+    'src/engine/box/',
+    'src/engine/changes/',
+    'src/engine/mcp/',
+    'src/engine/providers/',
+    'src/engine/skills/',
+  ],
   ['src/engine/policy/', 'src/engine/routing/'],
   ['src/engine/export/', 'src/engine/run/', 'src/engine/sources/', 'src/engine/doctor.ts'],
   ['src/engine/telos.ts', 'src/engine/workflow/'],
@@ -54,7 +60,12 @@ const entries = [
   'src/library.ts',
 ];
 /** Rooms for single commands: a start that does not need them does not load them. */
-const loadedLater = ['src/engine/sources/', 'src/engine/scan/scanFolder.ts', 'src/engine/export/'];
+const loadedLater = [
+  'src/engine/box/',
+  'src/engine/sources/',
+  'src/engine/scan/scanFolder.ts',
+  'src/engine/export/',
+];
 
 const forbiddenFolders = ['util', 'utils', 'common', 'types', 'services', 'core', 'helpers', 'lib', 'shared'];
 

@@ -1,5 +1,5 @@
 /** Runs one shell command in its folder with a minimal environment, and leaves nothing running when it ends. */
-import { type ChildProcessByStdio, spawn } from 'node:child_process';
+import { type ChildProcess, type ChildProcessByStdio, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { mkdirSync, realpathSync, statSync } from 'node:fs';
 import { constants } from 'node:os';
@@ -7,6 +7,7 @@ import { delimiter, isAbsolute, join } from 'node:path';
 import type { Readable } from 'node:stream';
 import { setTimeout as delay } from 'node:timers/promises';
 import type { ToolResult } from '../../protocol/run.ts';
+import { reasonOf } from '../errors.ts';
 import {
   type CommandEnd,
   type CommandStreams,
@@ -27,7 +28,15 @@ import {
   processTree,
 } from './processTree.ts';
 import { commandPrograms } from './programPath.ts';
-import { type RunFolders, type Tool, type ToolContext, toolError } from './tool.ts';
+import {
+  type BoxReport,
+  type CommandStart,
+  type EnclosedCommand,
+  type RunFolders,
+  type Tool,
+  type ToolContext,
+  toolError,
+} from './tool.ts';
 
 /** In characters. Linux takes no argument of more than 128 KiB, and no person reads that much on a card. */
 const longestCommand = 100_000;
@@ -197,27 +206,45 @@ async function runStarted(
   const mark = newMark();
   const guard = guardOrphans(mark);
   const onWindows = process.platform === 'win32';
-  const start = onWindows
-    ? { program: command, args: [] }
-    : marked(mark, '/bin/sh', ['-c', context.approvedLine ?? command]);
+  const plain: CommandStart = {
+    program: '/bin/sh',
+    args: ['-c', context.approvedLine ?? command],
+    env: { ...programs.env, [mark.name]: mark.value },
+    folder: context.approvedFolder ?? context.commandDir,
+  };
+  const enclosed = await enclosedStart(plain, context);
+  if (typeof enclosed === 'string') {
+    guard.release();
+    return { refusal: enclosed };
+  }
+  const inner = enclosed ?? plain;
+  const start = onWindows ? { program: command, args: [] } : marked(mark, inner.program, inner.args);
+  const inputs = enclosed?.inputs ?? [];
   const child = spawn(start.program, start.args, {
     shell: onWindows,
-    cwd: context.approvedFolder ?? context.commandDir,
-    env: { ...programs.env, [mark.name]: mark.value },
-    stdio: ['ignore', 'pipe', 'pipe'],
+    cwd: inner.folder,
+    env: inner.env,
+    stdio: ['ignore', 'pipe', 'pipe', ...inputs.map(each => (typeof each === 'number' ? each : 'pipe'))],
     detached: !onWindows,
     windowsHide: true,
-  });
+  }) as ChildProcessByStdio<null, Readable, Readable>;
   if (child.pid === undefined) {
     guard.release();
+    await enclosed?.end();
     const [error] = await once(child, 'error');
     return { refusal: `The command could not be started: ${error.message}` };
   }
+  let report: Promise<BoxReport> | undefined;
+  const ending = (): Promise<BoxReport> | undefined => {
+    report ??= enclosed?.end();
+    return report;
+  };
   const tree = processTree(child.pid, mark);
   guard.watch(child.pid);
   const streams = { stdout: new OutputCapture(stdoutLimit), stderr: new OutputCapture(stderrLimit) };
   const exited = once(child, 'exit').then(([code, signal]) => exitCode(code, signal));
   const closed = once(child, 'close');
+  giveInputs(child, inputs);
   if (onOutput) for (const stream of [child.stdout, child.stderr]) stream.on('data', onOutput);
   try {
     const stopped = await untilExitOrStop(child, exited, streams, tree, context.signal, limits);
@@ -229,12 +256,40 @@ async function runStarted(
     }
     // A stopped command may never exit if it has become another user's process.
     const code = end.stopped === undefined ? await exited : undefined;
-    return { streams, code, note: note ?? (code ? programs.noteOn(command) : undefined) };
+    const failure = code ? enclosed?.failureIn?.(streams.stderr.text()) : undefined;
+    if (failure !== undefined) return { refusal: failure };
+    const { notes = [] } = (await ending()) ?? {};
+    const all = [note ?? (code ? programs.noteOn(command) : undefined), ...notes.map(each => `[${each}]`)];
+    return { streams, code, note: all.filter(Boolean).join('\n') || undefined };
   } finally {
     guard.release();
+    await ending();
     child.stdout.destroy();
     child.stderr.destroy();
     child.unref();
+  }
+}
+
+/** Returns the command as its box starts it, or why it has none although it must. Returns undefined without a box. */
+async function enclosedStart(
+  start: CommandStart,
+  { box }: ToolContext,
+): Promise<EnclosedCommand | string | undefined> {
+  try {
+    return await box?.enclose({ ...start, folder: realpathSync.native(start.folder) });
+  } catch (error) {
+    return `The command was not run, since it could not be put into its box: ${reasonOf(error)}`;
+  }
+}
+
+/** Writes what the process reads from its further descriptors. */
+function giveInputs(child: ChildProcess, inputs: readonly (Uint8Array | number)[]): void {
+  for (const [index, input] of inputs.entries()) {
+    const stream = child.stdio[index + 3];
+    if (typeof input === 'number' || !stream || !('write' in stream)) continue;
+    // A process that ends early reads nothing.
+    stream.on('error', () => undefined);
+    stream.end(input);
   }
 }
 

@@ -33,8 +33,12 @@ function newLockLimit(): number | undefined {
   return highest > 1000 ? randomInt(Math.floor(highest / 2), highest) : undefined;
 }
 
-/** The shells of Linux call the limit -w or -x. The program replaces the shell, so the pid stays the same. */
+/**
+ * The shells of Linux call the limit -w or -x. No image of the memory is written at a crash. The program replaces the shell, so the
+ * pid stays the same.
+ */
 const script = `
+ulimit -c 0 2>/dev/null
 ulimit -w "$0" 2>/dev/null || ulimit -x "$0" 2>/dev/null
 command -v -- "$1" >/dev/null || { echo "the program '$1' was not found" >&2; exit 127; }
 exec "$@"
@@ -148,15 +152,20 @@ export function rowOf(pid: number): ProcessRow | undefined {
   }
 }
 
+/** The flag of a process that runs no more code of its own. */
+const exiting = 0x4;
+
 /**
  * Parses the fields after the name in parentheses, which may itself contain spaces and parentheses. See proc_pid_stat(5).
  */
 function linuxRow(pid: number, stat: string): ProcessRow | undefined {
   const nameEnd = stat.lastIndexOf(')');
   const [state, parent, group, session, ...rest] = stat.slice(nameEnd + 2).split(' ');
-  const [threads, started] = [rest[13], rest[15]];
+  const [flags, threads, started] = [rest[2], rest[13], rest[15]];
+  // The first process of a box has run its last instruction tens of milliseconds before the kernel has taken its namespaces apart.
+  const hasEnded = state === 'Z' || (Number(flags) & exiting) !== 0;
   // A process whose first thread has ended looks dead while its other threads continue.
-  const isDead = state === 'X' || (state === 'Z' && !(Number(threads) > 1));
+  const isDead = state === 'X' || (hasEnded && !(Number(threads) > 1));
   if (isDead || started === undefined) return undefined;
   return {
     pid,

@@ -87,6 +87,10 @@ export interface BoxReport {
 
 /** A command as it is started in the box. */
 export interface EnclosedCommand extends CommandStart {
+  /** What it gets as its descriptors 3, 4 and so on: bytes that it reads, or files that are open. */
+  inputs?: readonly (Uint8Array | number)[];
+  /** Returns why nothing was started, if its errors say so; undefined if the command itself has written them. */
+  failureIn?(errors: string): string | undefined;
   /** Ends what belongs to the command alone. Called once, when none of its processes is alive any more. Never throws. */
   end(): Promise<BoxReport>;
 }

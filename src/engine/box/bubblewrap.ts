@@ -1,0 +1,155 @@
+/** Writes a view of the disk as arguments of bubblewrap, with the files that it opens for them. */
+import { closeSync, constants, existsSync, openSync, readdirSync, readFileSync, readlinkSync } from 'node:fs';
+import { TelosError } from '../errors.ts';
+import { errorCode } from '../files/paths.ts';
+import type { CommandStart, EnclosedCommand } from '../tools/tool.ts';
+import { type BoxFinding, isolation } from './findBox.ts';
+import { filterFor } from './systemCalls.ts';
+import type { Place } from './view.ts';
+
+export type Bubblewrap = Extract<BoxFinding, { kind: 'bubblewrap' }>;
+
+/** What stands for a file and for a folder that cannot be read. Nobody may read them; the command cannot change that. */
+export interface Masks {
+  file: string;
+  folder: string;
+}
+
+/** In bytes, what a command may put into folders that are in memory. */
+const memoryFolders = String(512 * 1024 * 1024);
+
+/** The first descriptor behind the three that each process has. */
+const firstInput = 3;
+
+/**
+ * Parts of `/proc` that tell of the whole machine, or change it. The kernel asks for no right there if the number of the user is 0,
+ * which a namespace does not change.
+ */
+const closedProc = [
+  '/proc/keys',
+  '/proc/key-users',
+  '/proc/kcore',
+  '/proc/kmsg',
+  '/proc/sysrq-trigger',
+  '/proc/mtrr',
+];
+const fixedProc = ['/proc/sys', '/proc/fs', '/proc/acpi', '/proc/scsi', '/proc/driver'];
+
+const systemOptions: readonly string[] = [
+  ...['--proc', '/proc'],
+  ...closedProc.filter(existsSync).flatMap(path => ['--ro-bind', '/dev/null', path]),
+  ...fixedProc.filter(existsSync).flatMap(path => ['--ro-bind', path, path]),
+  ...['--dev', '/dev', '--size', memoryFolders, '--tmpfs', '/dev/shm', '--remount-ro', '/dev'],
+];
+
+/** Opens nothing, and fails at a link: what a command swaps for one while the box is made leads nowhere. */
+const asPlace = 0o10000000 | (constants.O_NOFOLLOW ?? 0);
+
+/** Returns how `start` runs in the box. Throws TelosError `config` if a folder of the view cannot be used. */
+export function inBubblewrap(
+  { program, features }: Bubblewrap,
+  view: readonly Place[],
+  masks: Masks,
+  start: CommandStart,
+): Omit<EnclosedCommand, 'end'> & { close(): void } {
+  const files: number[] = [];
+  const options = view.flatMap(place => {
+    if (!features.bindsDescriptors || place.kind === 'link' || !isChangeable(place))
+      return optionsFor(place, masks);
+    const file = openPlace(place.path, files);
+    files.push(file);
+    return [
+      place.kind === 'read' ? '--ro-bind-fd' : '--bind-fd',
+      String(firstInput + 1 + files.length),
+      place.path,
+    ];
+  });
+  const all = [
+    ...isolation,
+    ...(features.disablesUserNamespaces ? ['--disable-userns'] : []),
+    ...options,
+    ...systemOptions,
+    ...['--remount-ro', '/', '--chdir', start.folder, '--seccomp', String(firstInput + 1)],
+  ];
+  return {
+    program,
+    args: ['--args', String(firstInput), '--', start.program, ...start.args],
+    env: start.env,
+    folder: start.folder,
+    inputs: [
+      Buffer.from(all.map(option => `${option}\0`).join('')),
+      filterFor(process.arch)!,
+      ...inPlaceOfInherited(files),
+    ],
+    failureIn: errors => {
+      const [, why] = /^(?:bwrap: |(?=the program '))(.*)/.exec(errors) ?? [];
+      return why && `The command was not run, since its box could not be made: ${why.replace(/\.$/, '')}.`;
+    },
+    close: () => files.splice(0).forEach(file => void closeSync(file)),
+  };
+}
+
+let highest: number | undefined;
+
+/**
+ * Returns the files, followed by nothing readable for each further descriptor that this process hands down without knowing. Through
+ * an open folder among them a command would see the disk outside of the box.
+ */
+function inPlaceOfInherited(files: number[]): number[] {
+  highest ??= highestInherited();
+  const missing = highest - (firstInput + 1) - files.length;
+  if (missing <= 0) return files;
+  const nothing = openSync('/dev/null', constants.O_RDONLY);
+  const all = [...files, ...Array.from({ length: missing }, () => nothing)];
+  files.push(nothing);
+  return all;
+}
+
+/** Returns the highest descriptor that a program started here would inherit. */
+function highestInherited(): number {
+  const all = readdirSync('/proc/self/fd').map(Number);
+  return Math.max(2, ...all.filter(isInherited));
+}
+
+function isInherited(descriptor: number): boolean {
+  try {
+    const [, flags = ''] =
+      /^flags:\s*(\d+)/m.exec(readFileSync(`/proc/self/fdinfo/${descriptor}`, 'latin1')) ?? [];
+    return (Number.parseInt(flags, 8) & closedAtStart) === 0;
+  } catch {
+    return false;
+  }
+}
+
+/** The flag of a descriptor that no other program gets. */
+const closedAtStart = 0o2000000;
+
+/** Whether another command could put a link where the place is, while the box is made. */
+const isChangeable = (place: Place): boolean =>
+  (place.kind === 'read' || place.kind === 'write') && place.isInWork === true;
+
+function openPlace(path: string, files: readonly number[]): number {
+  let file: number | undefined;
+  try {
+    file = openSync(path, asPlace);
+    if (readlinkSync(`/proc/self/fd/${file}`) === path) return file;
+    throw Object.assign(new Error('moved'), { code: 'ENOENT' });
+  } catch (error) {
+    for (const each of [...files, ...(file === undefined ? [] : [file])]) closeSync(each);
+    if (errorCode(error) === undefined) throw error;
+    throw new TelosError('config', `${path} was moved while the box was made. Nothing was run; try again.`);
+  }
+}
+
+function optionsFor(place: Place, masks: Masks): string[] {
+  switch (place.kind) {
+    case 'link':
+      return ['--symlink', place.to, place.path];
+    case 'empty':
+      return ['--size', memoryFolders, '--tmpfs', place.path];
+    case 'hidden':
+      return ['--ro-bind', place.isFolder ? masks.folder : masks.file, place.path];
+    default:
+      return [place.kind === 'read' ? '--ro-bind' : '--bind', place.from ?? place.path, place.path];
+  }
+}

@@ -1,0 +1,182 @@
+/** Finds the box of the operating system in which commands can run here, by starting it once, or says why none works. */
+import { execFile } from 'node:child_process';
+import { accessSync, constants, existsSync, readFileSync } from 'node:fs';
+import { findProgram, type ProgramPlaces } from '../tools/programPath.ts';
+import { filterFor } from './systemCalls.ts';
+
+/** `mend` is the exact command that makes it work, if there is one. */
+export type BoxFinding =
+  | { works: true; kind: 'bubblewrap'; program: string; features: BubblewrapFeatures }
+  | { works: true; kind: 'seatbelt'; program: string }
+  | { works: false; why: string; mend?: string };
+
+/** What this bubblewrap can do beyond the oldest version that is used. */
+export interface BubblewrapFeatures {
+  /** It closes the door to further user namespaces itself. The filter of system calls does so as well. */
+  disablesUserNamespaces: boolean;
+  /** It takes open files in place of paths, which cannot be swapped. */
+  bindsDescriptors: boolean;
+}
+
+/** The namespaces and rights of every command. */
+export const isolation: readonly string[] = [
+  ...[
+    '--unshare-user',
+    '--unshare-ipc',
+    '--unshare-pid',
+    '--unshare-net',
+    '--unshare-uts',
+    '--unshare-cgroup-try',
+  ],
+  ...['--new-session', '--cap-drop', 'ALL', '--hostname', 'box'],
+];
+
+/** In milliseconds. A start takes about ten. */
+const patience = 5000;
+const seatbelt = '/usr/bin/sandbox-exec';
+
+/** By program: a kernel does not change its mind while a process lives. */
+const known = new Map<string, Promise<BoxFinding>>();
+
+/**
+ * Returns the box that works here. It was really started, with all of its namespaces, once per process. Never throws. `places` tell
+ * which programs of its name a run could have put there.
+ */
+export async function findBox(places: ProgramPlaces): Promise<BoxFinding> {
+  if (process.platform === 'win32')
+    return { works: false, why: 'Windows has no box for commands. In WSL there is one.' };
+  const program = process.platform === 'darwin' ? seatbelt : findProgram('bwrap', places);
+  if (process.platform !== 'linux' && process.platform !== 'darwin')
+    return { works: false, why: `There is no box for commands on ${process.platform}.` };
+  if (program === undefined || !isThere(program)) return missing();
+  const found =
+    known.get(program) ?? (process.platform === 'darwin' ? trySeatbelt() : tryBubblewrap(program));
+  known.set(program, found);
+  return found;
+}
+
+function isThere(program: string): boolean {
+  try {
+    accessSync(program, constants.X_OK);
+    return true;
+  } catch {
+    return false;
+  }
+}
+
+function missing(): BoxFinding {
+  if (process.platform === 'darwin') return { works: false, why: `${seatbelt} is missing.` };
+  return {
+    works: false,
+    why: 'bubblewrap is not installed.',
+    mend: installCommand(textOf('/etc/os-release')),
+  };
+}
+
+/** Returns how a distribution installs bubblewrap. `release` is the text of its os-release. */
+export function installCommand(release: string): string {
+  const names = [...release.matchAll(/^ID(?:_LIKE)?="?([^"\n]*)/gm)].flatMap(([, value = '']) =>
+    value.split(/\s+/),
+  );
+  const [, install = 'sudo apt install'] =
+    installers.find(([distributions]) => names.some(name => distributions.includes(name))) ?? [];
+  return `${install} bubblewrap`;
+}
+
+const installers: readonly (readonly [readonly string[], string])[] = [
+  [['debian', 'ubuntu'], 'sudo apt install'],
+  [['fedora', 'rhel', 'centos'], 'sudo dnf install'],
+  [['arch'], 'sudo pacman -S'],
+  [['suse', 'opensuse', 'sles'], 'sudo zypper install'],
+  [['alpine'], 'sudo apk add'],
+  [['nixos'], 'nix-env -iA nixos.bubblewrap #'],
+];
+
+async function trySeatbelt(): Promise<BoxFinding> {
+  const error = await errorOf(seatbelt, ['-p', '(version 1)(allow default)', '/usr/bin/true']);
+  if (error === undefined) return { works: true, kind: 'seatbelt', program: seatbelt };
+  return { works: false, why: `The box of macOS could not be started: ${error.replace(/\.$/, '')}.` };
+}
+
+async function tryBubblewrap(program: string): Promise<BoxFinding> {
+  if (!filterFor(process.arch))
+    return { works: false, why: `The box has no filter of system calls for ${process.arch}.` };
+  const view = ['--ro-bind', '/', '/', '--proc', '/proc', '--dev', '/dev', '--', '/bin/sh', '-c', ':'];
+  const error = await errorOf(program, [...isolation, '--disable-userns', ...view]);
+  const features = {
+    disablesUserNamespaces: error === undefined,
+    bindsDescriptors: await knowsDescriptors(program),
+  };
+  const last = error === undefined ? undefined : await errorOf(program, [...isolation, ...view]);
+  if (last === undefined) return { works: true, kind: 'bubblewrap', program, features };
+  return { works: false, ...reasonOf(last, program, textOf, existsSync) };
+}
+
+const knowsDescriptors = (program: string): Promise<boolean> =>
+  new Promise(done => {
+    execFile(program, ['--help'], { timeout: patience }, (_error, help) => done(/--ro-bind-fd\b/.test(help)));
+  });
+
+/** Returns what the program says if it fails, in one line; undefined if it does not. */
+function errorOf(program: string, args: readonly string[]): Promise<string | undefined> {
+  const options = { timeout: patience, env: { PATH: '/usr/bin:/bin', LC_ALL: 'C' }, cwd: '/' };
+  return new Promise(done => {
+    execFile(program, args, options, (error, _stdout, stderr) => {
+      if (!error) return done(undefined);
+      const said = stderr.trim().split('\n')[0];
+      done(
+        said || (error.killed ? `it did not end within ${patience / 1000} s` : error.message.split('\n')[0]),
+      );
+    });
+  });
+}
+
+/**
+ * Returns why bubblewrap does not start, and what mends it. `read` returns the text of a file, empty if it is missing. Exported for
+ * its test: one machine has one reason.
+ */
+export function reasonOf(
+  error: string,
+  program: string,
+  read: (path: string) => string,
+  exists: (path: string) => boolean,
+): { why: string; mend?: string } {
+  const switchOf = (name: string): string => read(`/proc/sys/${name}`).trim();
+  if (switchOf('kernel/apparmor_restrict_unprivileged_userns') === '1')
+    return { why: 'AppArmor does not let bubblewrap make user namespaces.', mend: profileCommand(program) };
+  if (switchOf('kernel/unprivileged_userns_clone') === '0')
+    return {
+      why: 'The kernel lets only administrators make user namespaces.',
+      mend: 'echo kernel.unprivileged_userns_clone=1 | sudo tee /etc/sysctl.d/50-user-namespaces.conf && sudo sysctl --system',
+    };
+  if (switchOf('user/max_user_namespaces') === '0')
+    return {
+      why: 'The kernel allows no user namespaces.',
+      mend: 'echo user.max_user_namespaces=15000 | sudo tee /etc/sysctl.d/50-user-namespaces.conf && sudo sysctl --system',
+    };
+  if (['/.dockerenv', '/run/.containerenv'].some(exists))
+    return {
+      why: `This container does not let bubblewrap start (${error}).`,
+      mend: 'docker run --security-opt seccomp=unconfined --security-opt apparmor=unconfined --security-opt systempaths=unconfined …',
+    };
+  return { why: `bubblewrap could not be started: ${error.replace(/\.$/, '')}.` };
+}
+
+/** Returns a command that gives bubblewrap an AppArmor profile in which it may make user namespaces. */
+const profileCommand = (
+  program: string,
+): string => `sudo tee /etc/apparmor.d/bwrap <<'END' && sudo apparmor_parser -r /etc/apparmor.d/bwrap
+abi <abi/4.0>,
+include <tunables/global>
+profile bwrap ${program} flags=(unconfined) {
+  userns,
+}
+END`;
+
+function textOf(path: string): string {
+  try {
+    return readFileSync(path, 'utf8');
+  } catch {
+    return '';
+  }
+}

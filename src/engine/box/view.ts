@@ -1,0 +1,371 @@
+/** Says as data what a command in the box sees of the disk: the little that it needs, and what of it can be written. */
+import { lstatSync, readdirSync, readFileSync, readlinkSync, realpathSync } from 'node:fs';
+import { basename, dirname, join } from 'node:path';
+import { isInside, realPlace } from '../files/paths.ts';
+import { isHidden, type MarkedName } from './folderNames.ts';
+
+/** One place of the box. All that is at no place is missing there. */
+export type Place =
+  /** `isInWork` is set where commands can change what is at the path. */
+  | { kind: 'read' | 'write'; path: string; from?: string; isInWork?: true }
+  | { kind: 'link'; path: string; to: string }
+  | { kind: 'empty'; path: string }
+  /** It is there, and cannot be read. */
+  | { kind: 'hidden'; path: string; isFolder: boolean };
+
+/** Where a command of one conversation works. All paths are real and absolute. */
+export interface BoxPlaces {
+  home: string;
+  /** Stands in for the home folder, and for the folder of temporary files. Kept for the conversation. */
+  ownHome: string;
+  temporary: string;
+  workingDir: string;
+  readable: readonly string[];
+  /** Telos's own folders. */
+  protectedDirs: readonly string[];
+  /** Folders of the PATH. */
+  programFolders: readonly string[];
+}
+
+const systemFolders: readonly string[] =
+  process.platform === 'darwin'
+    ? [
+        ...[
+          '/usr',
+          '/bin',
+          '/sbin',
+          '/System',
+          '/Library',
+          '/opt',
+          '/etc',
+          '/private/etc',
+          '/Applications/Xcode.app',
+        ],
+        ...['/private/var/db/timezone', '/private/var/select', '/private/var/db/dyld', '/nix'],
+      ]
+    : [
+        ...[
+          '/usr',
+          '/bin',
+          '/sbin',
+          '/lib',
+          '/lib32',
+          '/lib64',
+          '/libx32',
+          '/etc',
+          '/opt',
+          '/nix',
+          '/gnu',
+          '/snap',
+        ],
+        ...['/run/current-system', '/var/lib/ca-certificates', '/sys/devices/system/cpu'],
+      ];
+
+/** Programs that people install for themselves, with what these need beside them, and settings of Git. Below the home folder. */
+const ownPrograms: readonly string[] = [
+  ...[
+    '.nvm',
+    '.cargo',
+    '.rustup',
+    '.pyenv',
+    '.rbenv',
+    '.nodenv',
+    '.goenv',
+    '.jenv',
+    '.asdf',
+    '.volta',
+    '.sdkman',
+    '.fnm',
+  ],
+  ...[
+    '.deno',
+    '.bun',
+    '.proto',
+    '.ghcup',
+    '.juliaup',
+    '.linuxbrew',
+    '.nix-profile',
+    '.nix-defexpr',
+    '.local/state/nix',
+  ],
+  ...['.local/bin', '.local/lib', '.local/pipx', '.local/share/pipx', '.local/share/uv', '.local/share/mise'],
+  ...[
+    '.local/share/fnm',
+    '.local/share/pnpm',
+    '.local/share/nvm',
+    '.local/share/rtx',
+    '.local/share/virtualenv',
+  ],
+  ...[
+    'go/bin',
+    'miniconda3',
+    'anaconda3',
+    'miniforge3',
+    'mambaforge',
+    '.gitconfig',
+    '.config/git',
+    '.config/mise',
+  ],
+];
+
+/** Folders beside the one with the programs that belong to the same installation. */
+const besidePrograms: readonly string[] = [
+  ...['bin', 'sbin', 'lib', 'lib32', 'lib64', 'libexec', 'share', 'include', 'etc', 'jre', 'jmods', 'conf'],
+  ...['versions', 'plugins', 'completions', 'shims', 'toolchains', 'Cellar', 'Frameworks', 'Homebrew', 'opt'],
+];
+
+/** How deep settings of programs are looked through for secrets, such as a token for publishing. */
+const deepestSettings = 2;
+
+const emptied: readonly Place[] = [
+  { kind: 'link', path: '/var/tmp', to: '../tmp' },
+  { kind: 'empty', path: '/run' },
+];
+
+/** Returns what every command of the conversation sees, whatever it does. Reads the disk, so it is done once. */
+export function lastingPlaces(places: BoxPlaces): readonly Place[] {
+  const { home, ownHome, temporary, workingDir, readable, programFolders } = places;
+  const system = systemPlaces();
+  const own = isInside(workingDir, home) ? [] : ownProgramsIn(home);
+  const beside = programFolders.flatMap(folder => programPlaces(folder, [...system, ...own], places));
+  return [
+    ...system,
+    { kind: 'write', path: '/tmp', from: temporary },
+    ...(process.platform === 'darwin' ? [] : emptied),
+    ...(isInside(workingDir, home) ? [] : [{ kind: 'write', path: home, from: ownHome } as const]),
+    ...own,
+    ...beside,
+    ...readable.filter(each => !isInside(workingDir, each)).map(path => ({ kind: 'read', path }) as const),
+  ];
+}
+
+/** Returns what a command sees now. `names` are those of the working folder and of the other folders that it can read. */
+export function viewOf(
+  lasting: readonly Place[],
+  { workingDir, protectedDirs }: BoxPlaces,
+  names: readonly MarkedName[],
+): readonly Place[] {
+  const work: Place = { kind: 'write', path: workingDir };
+  const shown = [...lasting, work];
+  const closed = protectedDirs.filter(folder => shown.some(place => shows(place, folder)));
+  return inOrder([
+    ...shown,
+    ...closed.map(path => ({ kind: 'empty', path }) as const),
+    ...worktreePlaces(workingDir),
+    ...markedPlaces(workingDir, names),
+  ]);
+}
+
+const shows = (place: Place, path: string): boolean =>
+  (place.kind === 'read' || place.kind === 'write') && place.from === undefined && isInside(place.path, path);
+
+/** Only so many names are read-only: each takes time at every start. What else was changed of them is known afterwards. */
+const mostObeyed = 100;
+
+function markedPlaces(workingDir: string, names: readonly MarkedName[]): Place[] {
+  const secret = names.filter(({ kind }) => kind === 'secret');
+  const inWork = names.filter(({ path }) => isInside(workingDir, path));
+  const obeyed = inWork.filter(({ kind }) => kind === 'obeyed').slice(0, mostObeyed);
+  return [
+    ...inWork.filter(({ kind }) => kind === 'repository').flatMap(({ path }) => repositoryPlaces(path)),
+    ...obeyed.map(({ path }) => fixed(path)),
+    ...secret.map(({ path, isFolder }) => ({ kind: 'hidden', path, isFolder }) as const),
+  ];
+}
+
+const fixed = (path: string): Place => ({ kind: 'read', path, isInWork: true });
+
+/** Returns the places of a `.git` folder. As a place of its own it cannot be moved away, with what is read-only in it. */
+function repositoryPlaces(folder: string): Place[] {
+  return [{ kind: 'write', path: folder, isInWork: true }, ...obeyedInGit(folder)];
+}
+
+/** Names below a `.git` folder by which Git starts programs. */
+const obeyedByGit = ['config', 'config.worktree', 'hooks', 'commondir'];
+
+function obeyedInGit(folder: string): Place[] {
+  const modules = join(folder, 'modules');
+  return [
+    ...obeyedByGit
+      .map(name => join(folder, name))
+      .filter(isOrdinary)
+      .map(fixed),
+    // Each is the repository of a submodule, and may have some of its own.
+    ...foldersIn(modules).flatMap(name => obeyedInGit(join(modules, name))),
+  ];
+}
+
+/**
+ * Returns the places of the repository whose work tree the working folder is, if Git made that with `git worktree`: then the
+ * repository names the working folder too. What else claims to be one could lead anywhere.
+ */
+function worktreePlaces(workingDir: string): Place[] {
+  const link = join(workingDir, '.git');
+  const admin = /^gitdir: (.*)\n?$/.exec(fileText(link))?.[1];
+  const real = admin === undefined ? undefined : realPlace(admin);
+  if (real === undefined || realPlace(fileText(join(real, 'gitdir')).trimEnd()) !== realPlace(link))
+    return [];
+  const repository = dirname(dirname(real));
+  if (basename(dirname(real)) !== 'worktrees' || !isOrdinary(join(repository, 'objects'))) return [];
+  const ofMain = ['HEAD', 'index', 'worktrees'].map(name => join(repository, name)).filter(isOrdinary);
+  return [...repositoryPlaces(repository), ...ofMain.map(fixed), ...repositoryPlaces(real)];
+}
+
+let system: readonly Place[] | undefined;
+
+/** Returns the system's own folders, without what in their settings not everybody may read. */
+function systemPlaces(): readonly Place[] {
+  system ??= systemFolders.flatMap(path => {
+    const there = shownAt(path);
+    return /\/etc$/.test(path) && there.length > 0 ? [...there, ...closedIn(path)] : there;
+  });
+  return system;
+}
+
+/** Returns a file, a folder or a link as it is, or nothing if it is missing. */
+function shownAt(path: string): Place[] {
+  const stats = lstatSync(path, { throwIfNoEntry: false });
+  if (!stats) return [];
+  if (stats.isSymbolicLink()) return [{ kind: 'link', path, to: readlinkSync(path) }];
+  return [{ kind: 'read', path }];
+}
+
+/** For everybody to read. Certificates have the names of keys. */
+const isCertificate = (path: string): boolean => /\.(?:pem|crt|0)$/.test(path);
+
+function closedIn(folder: string): Place[] {
+  return entriesOf(folder).flatMap(({ path, isFolder, mode }) => {
+    const isClosed = (mode & 0o004) === 0 || (isHidden(path) && !isCertificate(path));
+    if (isClosed) return [{ kind: 'hidden', path, isFolder } as const];
+    return isFolder ? closedIn(path) : [];
+  });
+}
+
+function ownProgramsIn(home: string): Place[] {
+  return ownPrograms.flatMap(name => {
+    const path = join(home, name);
+    return shownAt(path).flatMap(place => [place, ...secretsIn(path, deepestSettings)]);
+  });
+}
+
+function secretsIn(folder: string, depth: number): Place[] {
+  if (depth === 0) return [];
+  return entriesOf(folder).flatMap(({ path, isFolder }): Place[] => {
+    if (isHidden(path)) return [{ kind: 'hidden', path, isFolder }];
+    return isFolder ? secretsIn(path, depth - 1) : [];
+  });
+}
+
+/** Returns what the programs of a folder of the PATH need: the folder, what is installed with it, and what its links lead to. */
+function programPlaces(folder: string, seen: readonly Place[], places: BoxPlaces): Place[] {
+  const { home, workingDir, protectedDirs } = places;
+  const real = realPlace(folder);
+  if (real === undefined || !isOrdinary(real) || isHidden(real)) return [];
+  // A folder that holds one of these says much more than what programs need.
+  const isWide = (path: string): boolean =>
+    [home, workingDir, ...protectedDirs].some(each => isInside(path, each));
+  if (isWide(real)) return [];
+  const place = dirname(real);
+  const isInstallation =
+    /^s?bin$|^shims$/.test(basename(real)) && !isWide(place) && basename(place) !== '.local';
+  const beside = isInstallation ? besidePrograms.map(name => join(place, name)).filter(isOrdinary) : [];
+  const shown = [real, ...beside.filter(each => !isWide(each))].map(
+    path => ({ kind: 'read', path }) as const,
+  );
+  const isSeen = (path: string): boolean => [...seen, ...shown].some(each => shows(each, path));
+  const isSystem = seen.some(each => shows(each, real)) && !real.startsWith('/usr/local/');
+  const targets = isSystem ? [] : linksIn(real).filter(path => !isSeen(path) && !isHidden(path));
+  return [
+    ...shownAt(folder).filter(({ kind }) => kind === 'link'),
+    ...shown.filter(({ path }) => !seen.some(each => shows(each, path))),
+    ...targets.map(path => ({ kind: 'read', path }) as const),
+  ];
+}
+
+/** Returns the files that the links in a folder lead to. */
+function linksIn(folder: string): string[] {
+  return listed(folder)
+    .filter(entry => entry.isSymbolicLink())
+    .flatMap(({ name }) => {
+      const path = realPlace(join(folder, name));
+      return path !== undefined && lstatSync(path, { throwIfNoEntry: false })?.isFile() ? [path] : [];
+    });
+}
+
+/**
+ * Returns the places from the outermost to the innermost, each path once: of two, the later one counts. Leaves out those that
+ * the place around them shows in the same way.
+ */
+export function inOrder(places: readonly Place[]): readonly Place[] {
+  const byPath = new Map(places.map(place => [place.path, place]));
+  const sorted = [...byPath.values()].sort((one, other) => depthOf(one.path) - depthOf(other.path));
+  const kept = new Map<string, Place>();
+  for (const place of sorted) {
+    const around = placeAround(place.path, kept);
+    const isHeld =
+      around?.kind === place.kind && place.kind !== 'link' && !('from' in around) && !('from' in place);
+    const isLost = around?.kind === 'hidden';
+    const isOwnPlace = place.kind === 'write' && basename(place.path) === '.git';
+    if ((!isHeld || isOwnPlace) && !isLost) kept.set(place.path, place);
+  }
+  return [...kept.values()];
+}
+
+const depthOf = (path: string): number => path.split('/').length;
+
+function placeAround(path: string, places: ReadonlyMap<string, Place>): Place | undefined {
+  for (let folder = dirname(path); ; folder = dirname(folder)) {
+    const found = places.get(folder);
+    if (found || dirname(folder) === folder) return found;
+  }
+}
+
+/** Returns the real paths of folders that exist. */
+export const realFoldersOf = (folders: readonly string[]): string[] => [
+  ...new Set(
+    folders.flatMap(folder => {
+      try {
+        return [realpathSync.native(folder)];
+      } catch {
+        return [];
+      }
+    }),
+  ),
+];
+
+const isOrdinary = (path: string): boolean => {
+  const stats = lstatSync(path, { throwIfNoEntry: false });
+  return stats !== undefined && (stats.isFile() || stats.isDirectory());
+};
+
+const foldersIn = (folder: string): string[] =>
+  listed(folder)
+    .filter(entry => entry.isDirectory())
+    .map(({ name }) => name);
+
+function listed(folder: string) {
+  try {
+    return readdirSync(folder, { withFileTypes: true });
+  } catch {
+    return [];
+  }
+}
+
+function entriesOf(folder: string): { path: string; isFolder: boolean; mode: number }[] {
+  return listed(folder).flatMap(({ name }) => {
+    const path = join(folder, name);
+    const stats = lstatSync(path, { throwIfNoEntry: false });
+    return stats && (stats.isFile() || stats.isDirectory())
+      ? [{ path, isFolder: stats.isDirectory(), mode: stats.mode }]
+      : [];
+  });
+}
+
+/** Returns the text of a small file, empty if it is missing. */
+function fileText(path: string): string {
+  try {
+    return lstatSync(path).isFile() && lstatSync(path).size < 10_000 ? readFileSync(path, 'utf8') : '';
+  } catch {
+    return '';
+  }
+}

@@ -1,0 +1,67 @@
+/** A real box around real folders for its tests. Where none works, they assert what is promised then. */
+import assert from 'node:assert/strict';
+import { mkdirSync } from 'node:fs';
+import { join } from 'node:path';
+import { commandBox } from '../../../src/engine/box/commandBox.ts';
+import { type BoxFinding, findBox } from '../../../src/engine/box/findBox.ts';
+import { decide } from '../../../src/engine/policy/decide.ts';
+import { runLine } from '../../../src/engine/tools/command.ts';
+import type { CommandBox, ToolContext } from '../../../src/engine/tools/tool.ts';
+import { type TemporaryRun, temporaryRun } from '../tools/temporaryRun.ts';
+
+export interface Boxed extends TemporaryRun {
+  box: CommandBox;
+  finding: Working;
+  /** Runs a line in the box, in the working folder unless another one is given. */
+  sh(line: string, more?: Partial<ToolContext>): Promise<Ran>;
+}
+
+export interface Ran {
+  code: number | undefined;
+  out: string;
+  err: string;
+  note: string | undefined;
+}
+
+type Working = Extract<BoxFinding, { works: true }>;
+
+export function boxedRun(finding: Working, more: Partial<ToolContext> = {}, run = temporaryRun()): Boxed {
+  for (const name of ['data', 'config']) mkdirSync(join(run.root, name), { recursive: true });
+  const config = { home: run.home, dataDir: join(run.root, 'data'), configDir: join(run.root, 'config') };
+  const context: ToolContext = { ...run.context, commandDir: run.work, ...more };
+  const box = commandBox({ finding, config, folders: context, conversation: 'one' });
+  return {
+    ...run,
+    box,
+    finding,
+    async sh(line, others = {}) {
+      const end = await runLine(line, { ...context, box, ...others });
+      if ('refusal' in end) return { code: undefined, out: '', err: end.refusal, note: undefined };
+      const { stdout, stderr } = end.streams;
+      return { code: end.code, out: stdout.text(), err: stderr.text(), note: end.note };
+    },
+  };
+}
+
+/**
+ * A test with a real box. Where none works, it asserts instead that a sentence says why, and that the command is asked about.
+ */
+export function itBoxed(title: string, test: (run: Boxed) => Promise<void>): void {
+  it(title, async () => {
+    const run = temporaryRun();
+    try {
+      const finding = await findBox(run.context);
+      if (finding.works) await test(boxedRun(finding, {}, run));
+      else await promisedWithout(finding, run);
+    } finally {
+      run.remove();
+    }
+  });
+}
+
+async function promisedWithout(finding: Exclude<BoxFinding, Working>, run: TemporaryRun): Promise<void> {
+  assert.match(finding.why, /^\w.*\.$/);
+  const call = { id: '1', name: 'run_command', input: { command: 'npm test' } };
+  const decision = await decide(call, { ...run.context, home: run.home, protectedDirs: [] });
+  assert.equal(decision.action, 'ask', finding.why);
+}
