@@ -21,6 +21,7 @@ export interface ConfigOptions {
   maxTokens?: string;
   maxMinutes?: string;
   maxRounds?: string;
+  sandbox?: string;
 }
 
 /** Returns the absolute folder of the call, or undefined if it no longer exists. */
@@ -56,6 +57,7 @@ export function configFor(options: ConfigOptions, terminal: Terminal): Config | 
     maxTokens: options.maxTokens,
     maxMinutes: options.maxMinutes,
     maxRounds: options.maxRounds,
+    sandbox: options.sandbox,
   });
   const config: Config = { ...read, projectFolders: projectFoldersAt(read) };
   hideStartEnvironment(isSecretName);

@@ -1,4 +1,5 @@
 /** Reads what was typed: finds the command of the table that it names, or takes it as a request, and returns the exit code. */
+import { sandboxModes } from '../engine/config.ts';
 import { runModes } from '../protocol/run.ts';
 import { groups, versionIn } from './commands.ts';
 import {
@@ -96,6 +97,11 @@ function commands(
     .option('--yes', 'allow everything without asking')
     .addOption(
       new Option('--mode <mode>', 'plan: only read; review: ask before each change').choices(runModes),
+    )
+    .addOption(
+      new Option('--sandbox <mode>', 'required: run commands in a box only; off: ask about each').choices(
+        sandboxModes,
+      ),
     )
     .option('--continue', 'continue the latest conversation in this folder')
     .optionsGroup('Model and limits:')

@@ -25,6 +25,10 @@ export interface ValueInForce {
  */
 export type RoutingMode = 'auto' | 'name' | 'local' | 'model';
 
+/** Whether commands run in a box of the operating system: where one works, always or not at all, or never. */
+export const sandboxModes = ['auto', 'required', 'off'] as const;
+export type SandboxMode = (typeof sandboxModes)[number];
+
 /** Where a run without a chosen skill looks for skills. Of two skills with one name, the first of these wins. */
 export const skillRootKinds = ['project', 'user', 'builtin'] as const;
 export type SkillRootKind = (typeof skillRootKinds)[number];
@@ -81,6 +85,8 @@ export interface Config {
   routingLearns: boolean;
   /** `TELOS_MAX_ROUNDS`, a flag or a setting: rounds of a run before it asks whether to go on. If undefined, the skill's or 20. */
   maxRounds: number | undefined;
+  /** `TELOS_SANDBOX`, a flag or a setting. With `required`, no command runs outside of a box. */
+  sandbox: SandboxMode;
   /** The limits that are set. NaN means that a limit cannot be read: then nothing runs, since the user wanted a limit. */
   budget: Readonly<Partial<Record<BudgetName, number>>>;
   /** The values in force and where each was set, by the name of the field above or of the variable. */
@@ -105,6 +111,7 @@ export interface ConfigOverrides extends Partial<Record<BudgetName, string | und
   routingModel?: string | undefined;
   routingLearns?: string | undefined;
   maxRounds?: string | undefined;
+  sandbox?: string | undefined;
   skillsDir?: string | undefined;
   workingRoot?: string | undefined;
   /** Variables that the frontend keeps itself, such as keys. They win over the environment. */
@@ -144,6 +151,7 @@ export function loadConfig(overrides: ConfigOverrides = {}): Config {
   };
   const wantedMode = value('routingMode', 'TELOS_ROUTING_MODE');
   const wantedRounds = value('maxRounds', 'TELOS_MAX_ROUNDS');
+  const wantedBox = value('sandbox', 'TELOS_SANDBOX') ?? 'auto';
   const config: Omit<Config, 'origins' | 'problems'> = {
     env,
     home,
@@ -163,9 +171,12 @@ export function loadConfig(overrides: ConfigOverrides = {}): Config {
     routingModel: value('routingModel', 'TELOS_ROUTING_MODEL'),
     routingLearns: !/^(?:off|false|no|0)$/i.test(value('routingLearns', 'TELOS_ROUTING_LEARN') ?? 'on'),
     maxRounds: roundsIn(wantedRounds),
+    // Who wrote a word that is not known wanted something of the box.
+    sandbox: sandboxModes.find(mode => mode === wantedBox) ?? 'required',
     budget: budgetOf(value),
   };
   origins['routingMode'] = { origin: 'default', ...origins['routingMode'], value: config.routingMode };
+  origins['sandbox'] = { origin: 'default', ...origins['sandbox'], value: config.sandbox };
   const learns = config.routingLearns ? 'on' : 'off';
   origins['routingLearns'] = { origin: 'default', ...origins['routingLearns'], value: learns };
   noteProviderVariables(sources);
@@ -175,6 +186,10 @@ export function loadConfig(overrides: ConfigOverrides = {}): Config {
       `The routing mode '${wantedMode}' is unknown, so auto is used. Known modes: ${routingModes.join(', ')}.`,
     );
   }
+  if (wantedBox !== config.sandbox)
+    problems.push(
+      `The sandbox mode '${wantedBox}' is unknown, so required is used. Known modes: ${sandboxModes.join(', ')}.`,
+    );
   if (wantedRounds && config.maxRounds === undefined)
     problems.push(
       `The number of rounds is '${wantedRounds}', so it is not used. Set TELOS_MAX_ROUNDS to a whole number from 1 to ${mostRounds}.`,
@@ -218,7 +233,8 @@ type Setting =
   | 'routingMode'
   | 'routingModel'
   | 'routingLearns'
-  | 'maxRounds';
+  | 'maxRounds'
+  | 'sandbox';
 
 interface Sources {
   environment: Readonly<Record<string, string>>;

@@ -68,10 +68,15 @@ export function describeQuestion(request: ApprovalRequest, say: Say = english): 
   }
 }
 
-/** Returns why a person is asked: the dangers of a command, or else what the engine says. */
-export function describeWhy({ danger = [], sentences, reason }: ApprovalRequest, say: Say = english): string {
-  if (danger.length > 0) return danger.map(one => `${describeDanger(one, say)}.`).join(' ');
-  return sentences ? spoken(sentences, say) : reason;
+/** Returns why a person is asked: the dangers of a command, or else what the engine says; then what is said of the box. */
+export function describeWhy(
+  { danger = [], sentences, reason, box = [] }: ApprovalRequest,
+  say: Say = english,
+): string {
+  if (danger.length === 0 && !sentences) return reason;
+  const why =
+    danger.length > 0 ? danger.map(one => `${describeDanger(one, say)}.`).join(' ') : spoken(sentences!, say);
+  return [why, spoken(box, say)].filter(Boolean).join(' ');
 }
 
 /** Returns a danger in a sentence without a full stop: "Deletes ../other". */

@@ -58,6 +58,11 @@ export interface DoctorServer {
     | { state: 'not tried'; why: string; remedy?: Remedy };
 }
 
+/** Whether a box for commands works here. `mend` is the exact command that makes it work, if there is one. */
+export type BoxState =
+  | { works: true; kind: 'bubblewrap' | 'seatbelt' }
+  | { works: false; why: string; mend?: string };
+
 export interface DoctorReport {
   /** For example `Node 24.1.0 on linux x64`. */
   platform: string;

@@ -182,6 +182,8 @@ export interface ApprovalRequest {
   diff?: string;
   /** The part of `reason` to show first. The rest holds for every question of its kind. */
   sentences?: readonly Sentence[];
+  /** For a command: that it leaves the box and why, or why there is none. Shown beside the dangers too. */
+  box?: readonly Sentence[];
   /** Lets the person avoid this question beforehand. */
   toAllow?: Remedy;
   /** Set for a command that the person may change before it runs. */
@@ -320,7 +322,12 @@ export type RunEvent =
       name: string;
       result: ToolResult;
       /** The policy's decision and its rule. Missing if the call could not be decided on because its input was not valid. */
-      policy?: { action: 'allow' | 'ask' | 'deny'; rule: string };
+      policy?: {
+        action: 'allow' | 'ask' | 'deny';
+        rule: string;
+        /** Set for a command that ran in the box. */
+        boxed?: true;
+      };
     }
   | {
       type: 'usage';

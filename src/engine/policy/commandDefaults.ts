@@ -3,12 +3,11 @@
 import { relative } from 'node:path';
 import { type AgentCard, describeFlag } from '../../protocol/agentCard.ts';
 import { type Sentence, sentence, shortened, spoken } from '../../protocol/text.ts';
-import { globMatcher, longestGlob } from '../files/globPattern.ts';
 import { folderHolding, PathProblem, realPlace, resolvePath } from '../files/paths.ts';
-import { isSensitive, obeyedAt, secretFolderNames } from '../files/sensitiveNames.ts';
+import { obeyedAt } from '../files/sensitiveNames.ts';
 import { isOffered } from './agentCard.ts';
 import type { Review } from './agentReviews.ts';
-import { commandReach } from './commandReach.ts';
+import { needsOnlyBox, staysInBox } from './boxedCommand.ts';
 import { checkedLine } from './commandStages.ts';
 import {
   type Allow,
@@ -22,9 +21,10 @@ import {
 import { acceptedFolders, unacceptedFolders } from './fileDefaults.ts';
 import { ask, withCard } from './question.ts';
 import { parseReadOnlyCommand } from './readOnlyCommand.ts';
-import { piecesOf, wordsMatch } from './shellCommands.ts';
+import { sensitiveWords } from './secretWords.ts';
+import { wordsMatch } from './shellCommands.ts';
 import { lineOf } from './shellPlan.ts';
-import type { PolicySubjectOf } from './subject.ts';
+import type { PolicySubject, PolicySubjectOf } from './subject.ts';
 import { ofCard } from './workerRole.ts';
 
 /** Allows a command that only looks into the agent's own folders. The denial is for a step that may do nothing else. */
@@ -39,6 +39,25 @@ export async function readOnlyCommand(
   return verdict.allowed
     ? { ...allow('run.read-only', wanted.subject), readOnly: verdict.command }
     : deny('role.read-only', `This step only looks at files. ${verdict.reason}`);
+}
+
+/** Refuses a command that would run outside of a box where the person's setting wants one for each. */
+export async function beyondBox(wanted: PolicySubject, context: PolicyContext): Promise<Deny | undefined> {
+  const { boxRequired, hasBox, noBox } = context;
+  if (wanted.kind !== 'command' || !boxRequired || (hasBox && !wanted.leaving)) return undefined;
+  // What only looks is no command: it runs here, without a shell.
+  if ((await readOnlyCommand(wanted, context)).action === 'allow') return undefined;
+  if (!hasBox) {
+    const { why = 'The reason is not known.', mend } = noBox ?? {};
+    return deny(
+      'run.box-required',
+      `Commands run in a box only (telos.sandbox is required), and none works here: ${why}${mend === undefined ? '' : ` To mend it: ${mend}`}`,
+    );
+  }
+  return deny(
+    'run.box-required',
+    'Commands run in the box only (telos.sandbox is required), so this one cannot leave it. Do it another way, or tell the person what is missing.',
+  );
 }
 
 export async function decideOnCommand(
@@ -59,16 +78,23 @@ export async function decideOnCommand(
   const accepted = isAccepted ? review.review?.scripts : context.role === 'worker' ? [] : undefined;
   const isCovered = scripts.every(script => accepted?.includes(script));
   // The review covers the script, not what it does with a file of secrets that a model passes to it.
-  const isCalm = wanted.dangers.length === 0;
+  const isCalm = wanted.dangers.length === 0 && !wanted.leaving;
+  const asChecked = line?.stages && { line: lineOf(line.stages) };
   if (isCalm && line && accepted && isCovered && secrets.length === 0) {
     const rule = scripts.length > 0 ? 'card.script' : 'run.compute';
-    return { ...allow(rule, wanted.subject), ...(line.stages && { line: lineOf(line.stages) }) };
+    return { ...allow(rule, wanted.subject), ...asChecked };
   }
   const granted = review?.state === 'reviewed' && escapes.length === 0 ? review.review : undefined;
   if (isCalm && granted && secrets.length === 0 && (await isPreApproved(wanted, granted, context)))
     return allow('card.command', wanted.subject);
-  const program = networkProgramIn(wanted.subject);
-  const always = sentence('A command can do whatever you can do on this machine.');
+  if (await needsOnlyBox(wanted, context)) return { ...allow('run.box', wanted.subject), ...asChecked };
+  const isBoxed = staysInBox(wanted, context);
+  const program = isBoxed ? undefined : networkProgramIn(wanted.subject);
+  const always = isBoxed
+    ? sentence(
+        'It runs in the box: it changes files of the working folder only, and reaches no host without a yes.',
+      )
+    : sentence('A command can do whatever you can do on this machine.');
   const special: Sentence[] = [];
   if (promised?.changed !== undefined)
     special.push(sentence("It is on the plan's card, but {0} has changed what it does.", promised.changed));
@@ -81,7 +107,8 @@ export async function decideOnCommand(
     );
   const reason = spoken([always, ...special]);
   const sentences = special.length > 0 ? special : [always];
-  const never = escapes.length > 0 ? ({ never: 'always' } as const) : {};
+  // A rule would allow it outside of the box too.
+  const never = escapes.length > 0 || isBoxed ? ({ never: 'always' } as const) : {};
   const question = ask(wanted, { rule: 'run.command', reason, sentences, ...never }, context);
   const answers = async (card: AgentCard): Promise<boolean> =>
     // For a program that only computes, a rule of the user does as well.
@@ -141,43 +168,3 @@ const networkPrograms =
 /** Returns a network program that a command names, also with quotes and escapes within its name. */
 const networkProgramIn = (command: string): string | undefined =>
   networkPrograms.exec(command.replace(/["'\\]/g, ''))?.[2];
-
-/**
- * Returns the places of secrets that a command names, as it names them. Includes those that its quotes, patterns, variables and
- * links lead to.
- */
-export function sensitiveWords(command: string, folder: string, home: string): string[] {
-  const words = piecesOf(command).filter(holdsSecrets);
-  if (words.length > 0) return words;
-  // Alternatives in braces have commas between them.
-  const plain = command.replace(/["'\\]/g, '');
-  const alternatives = plain.split(/[\s;&|<>()`]+/).filter(word => word.includes('{') && holdsSecrets(word));
-  if (alternatives.length > 0) return alternatives;
-  // If a folder is secret by its own name, that says nothing about each name in it.
-  const first = isSensitive(folder) ? 1 : 0;
-  const meant = commandReach(command, folder, home).paths.flatMap(({ meanings }) => meanings.slice(first));
-  return [...new Set(meant.map(path => path.slice(0, -1)))].filter(isSensitive);
-}
-
-function holdsSecrets(word: string): boolean {
-  if (isSensitive(word)) return true;
-  if (!/[*?[{]/.test(word)) return false;
-  const folders = word.split('/');
-  const name = folders.pop() ?? '';
-  return (
-    isPatternFor(name, ['.env', '.npmrc', '.netrc', '.git-credentials', 'id_rsa', 'id_ed25519']) ||
-    // A pattern for all hidden folders more often excludes them from a search than looks for them.
-    folders.some(folder => !/^\.[*?]+$/.test(folder) && isPatternFor(folder, hiddenSecretFolders))
-  );
-}
-
-const hiddenSecretFolders = secretFolderNames.filter(name => name.startsWith('.'));
-
-/**
- * Returns true if the pattern fits one of the names. A pattern that matches everything does not count. One that is too long to be
- * read may match anything.
- */
-function isPatternFor(pattern: string, names: readonly string[]): boolean {
-  if (!/[*?[{]/.test(pattern) || /^[*?]+$/.test(pattern)) return false;
-  return pattern.length > longestGlob || names.some(globMatcher(pattern));
-}

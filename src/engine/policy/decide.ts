@@ -7,7 +7,8 @@ import { skillTools } from '../tools/builtin.ts';
 import type { RunFolders } from '../tools/tool.ts';
 import { namesHost } from './agentCard.ts';
 import type { ReviewedAgent } from './agentFiles.ts';
-import { decideOnCommand, readOnlyCommand, sensitiveWords } from './commandDefaults.ts';
+import { placed, reachesHosts, staysInBox, withBox } from './boxedCommand.ts';
+import { beyondBox, decideOnCommand, readOnlyCommand } from './commandDefaults.ts';
 import { dangerOf } from './danger.ts';
 import {
   type Ask,
@@ -24,6 +25,7 @@ import type { PolicyRule, PolicyRules } from './policyFile.ts';
 import { ask, askWithCard, bound, firstThatCounts, ownWords, withCard } from './question.ts';
 import { resolveCall } from './resolveCall.ts';
 import { appliesTo, isExact, matchesRule, prohibitionBy, unreadIn } from './ruleMatch.ts';
+import { sensitiveWords } from './secretWords.ts';
 import { grantName, hostAndPort, type PolicySubject, type PolicySubjectOf, subjectOf } from './subject.ts';
 import { beyondWorker } from './workerRole.ts';
 
@@ -35,8 +37,8 @@ import { beyondWorker } from './workerRole.ts';
 export async function decide(call: ToolCall, context: PolicyContext): Promise<Decision> {
   const wanted = await subjectOf(call, context);
   if ('action' in wanted) return wanted;
-  const decision = inMode(await decideOn(wanted, context), wanted, context);
-  if (decision.action === 'ask') return bound(decision, context);
+  const decision = placed(inMode(await decideOn(wanted, context), wanted, context), wanted, context);
+  if (decision.action === 'ask') return bound(withBox(decision, wanted, context), context);
   return wanted.kind === 'command' && decision.action === 'allow'
     ? { ...decision, folder: wanted.folder }
     : decision;
@@ -49,13 +51,15 @@ async function decideOn(wanted: PolicySubject, context: PolicyContext): Promise<
   const denied =
     (prohibited?.action === 'deny' ? prohibited : undefined) ??
     (await beyondRole(wanted, context)) ??
-    (await beyondSurface(wanted, rules, context));
+    (await beyondSurface(wanted, rules, context)) ??
+    (await beyondBox(wanted, context));
   if (denied) return denied;
   const insisting = prohibited ?? (await alwaysAsked(wanted, context));
   if (insisting) return insisting;
   if (context.memory?.grants.has(grantName(wanted))) return allow('grant.run', wanted.subject);
   const byDefault = await defaultDecision(wanted, context);
-  if (byDefault.action !== 'ask') return byDefault;
+  // What a rule of the user allows was meant with all rights.
+  if (byDefault.action !== 'ask' && byDefault.rule !== 'run.box') return byDefault;
   const fitting =
     rules?.allow.filter(
       one => matchesRule(one, wanted, context) && overrides(one, byDefault, wanted, context),
@@ -63,7 +67,9 @@ async function decideOn(wanted: PolicySubject, context: PolicyContext): Promise<
   const rule = await firstThatCounts(fitting, context);
   if (rule) return allow(nameOf(rule), wanted.subject);
   // A rule for every agent answers the question as soon as this agent has been reviewed.
-  return fitting.some(({ agent }) => agent === '*') ? askWithCard(byDefault, context) : byDefault;
+  return byDefault.action === 'ask' && fitting.some(({ agent }) => agent === '*')
+    ? askWithCard(byDefault, context)
+    : byDefault;
 }
 
 /**
@@ -179,6 +185,9 @@ async function alwaysAsked(wanted: PolicySubject, context: PolicyContext): Promi
   // A command that only looks at files runs here, without a shell.
   if (wanted.kind === 'command' && (await readOnlyCommand(wanted, context)).action === 'allow')
     return undefined;
+  // Each host that a boxed command reaches is asked about after a secret was read. Its words may be for one that is granted.
+  if (wanted.kind === 'command' && staysInBox(wanted, context) && !(holds && (await reachesHosts(context))))
+    return undefined;
   return askEachTime(wanted, `${way.kind}.${holds ? 'secret' : 'after-sensitive'}`, [way.why], context);
 }
 
@@ -244,7 +253,12 @@ function wayOut(wanted: PolicySubject, read?: string): { kind: string; why: Sent
  * Returns true if the rule answers the question. A rule for a whole folder covers ordinary files only. Files that hold secrets or
  * are obeyed must be named one by one. So must a place of secrets that is passed to a command, which can send it away at once.
  */
-function overrides(rule: PolicyRule, question: Ask, wanted: PolicySubject, { home }: PolicyContext): boolean {
+function overrides(
+  rule: PolicyRule,
+  question: Pick<Ask, 'rule'>,
+  wanted: PolicySubject,
+  { home }: PolicyContext,
+): boolean {
   if (wanted.kind === 'command') {
     if (isExact(rule)) return true;
     const isNamed = wanted.dangers.every(({ kind }) => dangersOfRule(rule, wanted).includes(kind));

@@ -2,9 +2,10 @@
 
 import { join } from 'node:path';
 import type { AgentCard } from '../../protocol/agentCard.ts';
+import type { BoxState } from '../../protocol/doctorReport.ts';
 import type { ApprovalScope, Danger, Remedy, RunMode } from '../../protocol/run.ts';
 import type { Sentence } from '../../protocol/text.ts';
-import type { Config } from '../config.ts';
+import type { Config, SandboxMode } from '../config.ts';
 import type { McpToolFacts } from '../mcp/tools.ts';
 import { secretFinder, secretsIn } from '../redact.ts';
 import type { ReadOnlyCommand } from '../tools/readOnlyShell.ts';
@@ -24,6 +25,14 @@ export class RunMemory {
   readonly made = new Set<string>();
   /** True if the card has been shown. Calls that it would not cover are then asked about without it. */
   cardShown = false;
+}
+
+/** Why no box for commands works, and the exact command that mends it. */
+export interface NoBox {
+  why: string;
+  mend?: string;
+  /** Set as soon as a question of the conversation has said so. */
+  isTold?: boolean;
 }
 
 export interface PolicyContext extends RunFolders {
@@ -56,6 +65,10 @@ export interface PolicyContext extends RunFolders {
   cardCommands?: { commands: readonly string[]; changed?: (command: string) => Promise<string | undefined> };
   /** True if commands can run in a box here, with no more rights than the file tools have without a question. */
   hasBox?: boolean;
+  /** Why commands can run in no box here. Missing if the person wants none. */
+  noBox?: NoBox;
+  /** True if no command may run outside of a box. */
+  boxRequired?: boolean;
   /** Where the question would be asked, if that matters. */
   surface?: 'discord';
   /** Returns true for a text that contains the value of a loaded secret, in any usual encoding. */
@@ -104,6 +117,8 @@ export interface Ask {
   subject: string;
   /** See `Allow`. */
   folder?: string;
+  /** See `Allow`: where the command runs after a yes. */
+  boxed?: true;
   scopes: readonly ApprovalScope[];
   /** See `ApprovalRequest`. */
   grant?: string;
@@ -117,6 +132,7 @@ export interface Ask {
   /** See `ApprovalRequest`. */
   danger?: readonly Danger[];
   sentences?: readonly Sentence[];
+  box?: readonly Sentence[];
 }
 
 export interface Deny {
@@ -162,4 +178,16 @@ export function runPolicy(
 export async function reviewOf({ agent, reviews }: PolicyContext): Promise<ReviewState | undefined> {
   if (!agent || !reviews) return undefined;
   return reviews.stateOf(agent).catch(() => undefined);
+}
+
+/** Returns what decisions know of the box. `state` is missing where the person wants none. */
+export function boxFacts(
+  mode: SandboxMode,
+  state: BoxState | undefined,
+): Pick<PolicyContext, 'hasBox' | 'noBox' | 'boxRequired'> {
+  if (mode === 'off' || !state) return {};
+  const required = mode === 'required' ? { boxRequired: true } : {};
+  if (state.works) return { hasBox: true, ...required };
+  const { why, mend } = state;
+  return { ...required, noBox: { why, ...(mend !== undefined && { mend }) } };
 }

@@ -5,6 +5,7 @@ import type { ApprovalScope, ToolCall } from '../../protocol/run.ts';
 import type { Config } from '../config.ts';
 import { reasonOf } from '../errors.ts';
 import { isTelosKey } from '../mcp/config.ts';
+import { secretsIn } from '../redact.ts';
 import type { Review } from './agentReviews.ts';
 import { type Ask, openPolicyFile, openReviews, type PolicyContext, reviewOf } from './decision.ts';
 import { addRule, removeRule } from './policyEdit.ts';
@@ -53,13 +54,26 @@ export async function recordAnswer(
 const changedMeanwhile =
   'Your answer holds for this call only: the files of the agent changed while the question was open.';
 
-/** Returns the variables that the agent's accepted card names and the user has set. The agent's commands see them. */
-export async function grantedVariables(context: PolicyContext): Promise<Record<string, string>> {
+/**
+ * Returns the variables that the agent's accepted card names and the user has set. The agent's commands see them, but for the secret
+ * ones in a command that nobody was asked about.
+ */
+export async function grantedVariables(
+  context: PolicyContext,
+  { withSecrets = true } = {},
+): Promise<Record<string, string>> {
   const review = await reviewOf(context);
   const names = review?.state === 'reviewed' ? (review.review?.variables ?? []) : [];
   const { env = {} } = context;
   return Object.fromEntries(
-    names.filter(name => Object.hasOwn(env, name) && !isTelosKey(name)).map(name => [name, env[name]!]),
+    names
+      .filter(
+        name =>
+          Object.hasOwn(env, name) &&
+          !isTelosKey(name) &&
+          (withSecrets || secretsIn({ [name]: env[name]! }).length === 0),
+      )
+      .map(name => [name, env[name]!]),
   );
 }
 

@@ -2,11 +2,11 @@
 import type { Message, ToolCall } from '../../protocol/run.ts';
 import { isSensitive } from '../files/sensitiveNames.ts';
 import { skillTools } from '../tools/builtin.ts';
-import { sensitiveWords } from './commandDefaults.ts';
 import type { PolicyContext } from './decision.ts';
 import { placesToldIn } from './mcpReach.ts';
 import { LinkFollower, writtenSegments } from './reach.ts';
 import { resolveCall } from './resolveCall.ts';
+import { sensitiveWords } from './secretWords.ts';
 import { isBuiltin } from './subject.ts';
 
 /** Records a call that is let through. Call it before the call runs. */

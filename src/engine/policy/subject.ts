@@ -32,6 +32,8 @@ export type PolicySubject = { tool: string; subject: string } & (
       folder: string;
       /** The plain words; undefined for a command that is more than that. */
       words: readonly string[] | undefined;
+      /** Set if the model asks to run it outside of the box. `why` is in its own words, and may be empty. */
+      leaving?: { why: string };
       /** Dangers that its words name, for the person to read first. Empty if there are none. */
       dangers: readonly Danger[];
     }
@@ -213,8 +215,13 @@ async function command(
       'floor.destroys',
       `It would destroy ${destroys}, which belongs to the system or is a whole home folder or disk. No answer allows that. Name the files that are meant.`,
     );
-  return { kind: 'command', tool, subject: given, folder, words: plainWords(given), dangers };
+  const leaving =
+    context.hasBox && asksToLeave(input) ? { leaving: { why: String(input['why'] ?? '') } } : {};
+  return { kind: 'command', tool, subject: given, folder, words: plainWords(given), dangers, ...leaving };
 }
+
+/** Models also write the word as a text. */
+const asksToLeave = ({ outside_box: wanted }: JsonObject): boolean => wanted === true || wanted === 'true';
 
 function fetch(tool: string, given: unknown): PolicySubject | Deny {
   if (typeof given !== 'string') return deny('input.invalid', 'The URL must be a string.');
@@ -239,8 +246,14 @@ export function grantName(wanted: PolicySubject): string {
     const { server, tool, digest } = wanted.facts;
     return JSON.stringify([server, tool, digest]);
   }
-  return JSON.stringify([wanted.tool, wanted.subject, wanted.kind === 'command' ? wanted.folder : '']);
+  const { tool, subject } = wanted;
+  if (wanted.kind !== 'command') return JSON.stringify([tool, subject, '']);
+  return JSON.stringify([tool, subject, wanted.folder, ...(wanted.leaving ? ['outside'] : [])]);
 }
+
+/** Returns true for the name of a yes for a host that commands may reach. Every command has a folder. */
+export const isHostGrant = (name: string): boolean =>
+  name.startsWith('["run_command",') && name.endsWith(',""]');
 
 /** Returns `host:port`, with the default port if none is written. */
 export function hostAndPort(url: URL): string {

@@ -29,6 +29,7 @@ export interface ApprovalContext {
 export interface DecidedBy {
   action: Decision['action'];
   rule: string;
+  boxed?: true;
 }
 
 export interface Granted {
@@ -86,7 +87,9 @@ export async function* approveCall(
   rememberRead(call, decision.subject, context.policy);
   const allowedBy = decision.action === 'ask' ? decision.allowedBy : decision.rule;
   if (allowedBy === 'card.file') context.policy.memory?.made.add(decision.subject);
-  const variables = call.name === 'run_command' ? await grantedVariables(context.policy) : {};
+  const withSecrets = decision.rule !== 'run.box';
+  const variables =
+    call.name === 'run_command' ? await grantedVariables(context.policy, { withSecrets }) : {};
   const readOnly = decision.action === 'allow' ? decision.readOnly : undefined;
   const done = readOnly ? asReadOnlyTool(tool, readOnly) : tool;
   const { subject, folder } = decision;
@@ -94,9 +97,10 @@ export async function* approveCall(
   const where = {
     ...(folder === undefined ? {} : { approvedFolder: folder }),
     ...(line === undefined ? {} : { approvedLine: line }),
-    ...(decision.action === 'allow' && decision.boxed ? { boxed: true as const } : {}),
+    ...(decision.boxed ? { boxed: true as const } : {}),
   };
-  return { granted: true, tool: done, call, approvedSubject: subject, ...where, variables, policy };
+  const by = decision.boxed ? { ...policy, boxed: true as const } : policy;
+  return { granted: true, tool: done, call, approvedSubject: subject, ...where, variables, policy: by };
 }
 
 /** Decides on a command as the person has changed it. The floor, prohibitions and other dangers count as for any command. */
@@ -206,6 +210,7 @@ export async function* askPerson(
     ...(isEditable && { isEditable }),
   };
   if (question.card && policy.memory) policy.memory.cardShown = true;
+  if (question.box && policy.noBox) policy.noBox.isTold = true;
   const answer = human.approve(request, signal);
   yield { type: 'approval_request', request };
   const response = await answer;
@@ -219,7 +224,7 @@ export async function* askPerson(
 }
 
 function approvalRequest(call: ToolCall, question: Ask): ApprovalRequest {
-  const { subject, folder, rule, reason, scopes, grant, card, toAllow, danger, sentences } = question;
+  const { subject, folder, rule, reason, scopes, grant, card, toAllow, danger, sentences, box } = question;
   return {
     callId: call.id,
     token: newToken(),
@@ -235,5 +240,6 @@ function approvalRequest(call: ToolCall, question: Ask): ApprovalRequest {
     ...(toAllow ? { toAllow } : {}),
     ...(danger ? { danger } : {}),
     ...(sentences ? { sentences: mapStrings(sentences, escapeInvisible) } : {}),
+    ...(box ? { box: mapStrings(box, escapeInvisible) } : {}),
   };
 }

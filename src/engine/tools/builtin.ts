@@ -30,6 +30,17 @@ export const skillTools: readonly Tool[] = [
   ...[editFileTool, searchFilesTool, globTool].map(withCheckedInput),
 ];
 
+const boxedTools = {
+  open: withCheckedInput(createCommandTool({}, 'open')),
+  closed: withCheckedInput(createCommandTool({}, 'closed')),
+};
+
+/** Returns the tools as a run offers them whose commands run in a box. `closed` means that no command may ask to leave it. */
+export const toolsInBox = (tools: readonly Tool[], box: 'open' | 'closed'): readonly Tool[] =>
+  tools.map(tool =>
+    tool.definition.name === 'run_command' && tool.access === 'execute' ? boxedTools[box] : tool,
+  );
+
 function withCheckedInput(tool: Tool): Tool {
   return {
     ...tool,

@@ -40,6 +40,8 @@ import {
 
 /** In characters. Linux takes no argument of more than 128 KiB, and no person reads that much on a card. */
 const longestCommand = 100_000;
+/** In characters, of the reason why a command should leave the box. */
+const longestReason = 2000;
 /** Bytes kept of the two streams, 1 MiB together. */
 const stdoutLimit = 768 * 1024;
 const stderrLimit = 256 * 1024;
@@ -132,12 +134,35 @@ export interface CommandLimits extends TreeLimits {
 
 const usualLimits: CommandLimits = { timeoutMs: 60_000, processes: 256, memoryBytes: 4 * 1024 ** 3 };
 
-export function createCommandTool(limits: Partial<CommandLimits> = {}): Tool {
+const inBox =
+  "It runs in a box: it sees the folders of this run and the system's programs, writes in the working folder and in a temporary one, and reaches only hosts that the user allows.";
+
+/** What a call gives to leave the box. */
+const leaving = {
+  outside_box: {
+    type: 'boolean',
+    description:
+      "True for a command that has failed in the box for want of something outside: it then runs with the user's own rights, if the user says yes.",
+  },
+  why: {
+    type: 'string',
+    description: 'With outside_box: what it needs there, in one sentence for the user.',
+  },
+} as const;
+
+/**
+ * Returns the tool that runs a command. Set `box` for a run whose commands run in a box: `open` if a command may ask to leave it,
+ * `closed` if none may.
+ */
+export function createCommandTool(
+  limits: Partial<CommandLimits> = {},
+  box: 'none' | 'open' | 'closed' = 'none',
+): Tool {
+  const place = box === 'none' ? 'The user is asked first.' : inBox;
   return {
     definition: {
       name: 'run_command',
-      description:
-        'Runs a shell command and returns what it prints, then its errors and its exit code. It gets no input, must end within 60 seconds and cannot leave processes running. The user is asked first.',
+      description: `Runs a shell command and returns what it prints, then its errors and its exit code. It gets no input, must end within 60 seconds and cannot leave processes running. ${place}`,
       inputSchema: {
         type: 'object',
         properties: {
@@ -148,13 +173,14 @@ export function createCommandTool(limits: Partial<CommandLimits> = {}): Tool {
               'The folder to run it in: in the working folder, where the user stands, or in the folder of the skill. When left out, it is the one that is named for commands.',
           },
           timeout: { type: 'number', description: 'Seconds that it may take, at most 60.' },
+          ...(box === 'open' && leaving),
         },
         required: ['command'],
         additionalProperties: false,
       },
     },
     access: 'execute',
-    longest: { command: longestCommand },
+    longest: { command: longestCommand, why: longestReason },
     execute: (input, context) => {
       const { cwd, timeout } = input;
       const most = { ...usualLimits, ...limits };

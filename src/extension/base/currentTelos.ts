@@ -133,6 +133,7 @@ function configWith(keys: Readonly<Record<string, string>>): Config {
     routingLearns: settings.get('routing.learn') === false ? 'off' : undefined,
     routingModel: setting('routing.model'),
     replayFile: setting('replayFile'),
+    sandbox: auto(setting('sandbox')),
     maxRounds: settings.get<number | null>('maxRounds')?.toString(),
     ...limitsIn(settings),
   });

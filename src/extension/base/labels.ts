@@ -74,8 +74,9 @@ export function localized(event: RunEvent): RunEvent {
       return event.sentences ? { ...event, why: spoken(event.sentences, t) } : event;
     case 'approval_request': {
       const { request } = event;
-      if (!request.sentences) return event;
-      return { ...event, request: { ...request, reason: spoken(request.sentences, t) } };
+      const { sentences, box = [] } = request;
+      if (!sentences) return event;
+      return { ...event, request: { ...request, reason: spoken([...sentences, ...box], t) } };
     }
     case 'run_end':
       return event.error

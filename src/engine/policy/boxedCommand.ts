@@ -1,0 +1,115 @@
+/** Says which commands run in the box, which of them need no question there, and what a person reads about the others. */
+import type { DangerKind } from '../../protocol/run.ts';
+import { type Sentence, sentence, shortened, spoken } from '../../protocol/text.ts';
+import { isInside, realPlace } from '../files/paths.ts';
+import { secretsIn } from '../redact.ts';
+import { type Ask, type Decision, type PolicyContext, reviewOf } from './decision.ts';
+import { unacceptedFolders } from './fileDefaults.ts';
+import { firstThatCounts } from './question.ts';
+import { appliesTo } from './ruleMatch.ts';
+import { sensitiveWords } from './secretWords.ts';
+import { isHostGrant, type PolicySubject, type PolicySubjectOf } from './subject.ts';
+
+type Command = PolicySubjectOf<'command'>;
+
+/** In characters. What a model says of its reason is a remark, not a text. */
+const mostSaid = 300;
+
+/** Dangers of commands that can only work outside of the box, so that they are asked about at once. */
+const outsideOnly: ReadonlySet<DangerKind> = new Set([
+  ...(['device', 'force-push', 'deletes-remote', 'publishes', 'privilege'] as const),
+]);
+
+/**
+ * Dangers that do no harm in the box. What is deleted there is kept for undo, nothing outside of it can be changed or ended, and text
+ * that nobody has read gets no more rights than the command itself.
+ */
+const harmlessInside: ReadonlySet<DangerKind> = new Set([
+  ...([
+    'deletes-folder',
+    'deletes-found',
+    'deletes-unknown',
+    'deletes-untracked',
+    'deletes-outside',
+  ] as const),
+  ...(['formats', 'runs-download', 'runs-unread', 'kills', 'kills-chosen', 'unread'] as const),
+]);
+
+/** Returns true if the command runs in the box, whoever allows it: nothing in its words can only work outside. */
+export function staysInBox(wanted: Command, { hasBox, home }: PolicyContext): boolean {
+  if (!hasBox || wanted.leaving) return false;
+  if (wanted.dangers.some(({ kind }) => outsideOnly.has(kind))) return false;
+  // Files of secrets are not there in the box.
+  return sensitiveWords(wanted.subject, wanted.folder, home).length === 0;
+}
+
+/** Returns true for a command that the box keeps from doing more than the file tools do without a question. */
+export async function needsOnlyBox(wanted: Command, context: PolicyContext): Promise<boolean> {
+  if (context.mode === 'review' || !staysInBox(wanted, context)) return false;
+  // Undo brings back files, not what Git keeps.
+  const isKept = wanted.dangers.every(
+    ({ kind, values }) =>
+      harmlessInside.has(kind) && !values.some(value => /(?:^|\/)\.git(?:\/|$)/.test(value)),
+  );
+  if (!isKept || (await unacceptedFolders(context)).length > 0 || (await namesSecret(wanted, context)))
+    return false;
+  const { agent, packDir, workingDir } = context;
+  // Scripts of an accepted card could load what is written below their own folder.
+  return agent === undefined || !isInside(realPlace(packDir) ?? packDir, realPlace(workingDir) ?? workingDir);
+}
+
+/** Returns the decision with the place where the command runs if it is carried out. */
+export function placed<Of extends Decision>(decision: Of, wanted: PolicySubject, context: PolicyContext): Of {
+  if (wanted.kind !== 'command' || decision.action === 'deny') return decision;
+  if (decision.action === 'allow' && decision.readOnly) return decision;
+  if (context.boxRequired) return { ...decision, boxed: true };
+  // Rules of the person, and commands of a plan's card, were written for what they do with all rights.
+  const isMeantOutside = decision.action === 'allow' && /^(?:policy|workflow)\./.test(decision.rule);
+  return isMeantOutside || !staysInBox(wanted, context) ? decision : { ...decision, boxed: true };
+}
+
+/** Returns true if commands of this agent reach a host without a question, so that what their words hold could leave the machine. */
+export async function reachesHosts(context: PolicyContext): Promise<boolean> {
+  if ([...(context.memory?.grants ?? [])].some(isHostGrant)) return true;
+  const review = await reviewOf(context);
+  if (review?.state === 'reviewed' && (review.review?.hosts ?? []).length > 0) return true;
+  const rules = context.rules?.read().allow ?? [];
+  const named = rules.filter(rule => rule.host !== undefined && appliesTo(rule, context));
+  return (await firstThatCounts(named, context)) !== undefined;
+}
+
+/** Returns true if the words name a secret variable of the accepted card, which only a command gets that was asked about. */
+async function namesSecret({ subject }: Command, context: PolicyContext): Promise<boolean> {
+  const { review } = (await reviewOf(context)) ?? {};
+  const words = new Set(subject.match(/\w+/g));
+  return (review?.variables ?? []).some(
+    name => words.has(name) && secretsIn({ [name]: context.env?.[name] ?? '' }).length > 0,
+  );
+}
+
+/** Returns the question with what a person reads about the box: that the command leaves it and why, or why there is none. */
+export function withBox(question: Ask, wanted: PolicySubject, context: PolicyContext): Ask {
+  const said = wanted.kind === 'command' && !question.boxed ? boxSentence(wanted, context) : undefined;
+  if (said === undefined) return question;
+  return { ...question, reason: `${question.reason} ${spoken([said])}`, box: [said] };
+}
+
+function boxSentence({ leaving }: Command, { hasBox, noBox }: PolicyContext): Sentence | undefined {
+  if (!hasBox) {
+    if (!noBox || noBox.isTold) return undefined;
+    const { why, mend } = noBox;
+    if (mend === undefined) return sentence('Telos asks because no box for commands works here: {0}', why);
+    // A question has room for a line.
+    return mend.includes('\n')
+      ? sentence(
+          'Telos asks because no box for commands works here: {0} Telos Doctor shows the command that mends it.',
+          why,
+        )
+      : sentence('Telos asks because no box for commands works here: {0} To mend it: {1}', why, mend);
+  }
+  if (!leaving) return sentence('It runs outside of the box, since it can only work there.');
+  const said = shortened(leaving.why.replace(/[“”"\s]+/g, ' ').trim(), mostSaid);
+  return said === ''
+    ? sentence('It leaves the box, and the model does not say why.')
+    : sentence('It leaves the box. The model says why: “{0}”', said);
+}
