@@ -54,6 +54,8 @@ export function describeQuestion(request: ApprovalRequest, say: Say = english): 
       return say('Search in {0}?', name);
     case 'fetch_url':
       return say('Open {0}?', URL.canParse(subject) ? new URL(subject).host : subject);
+    case 'run_command.host':
+      return say('Connect to {0}?', subject);
     case 'mcp_sign_in':
       return say('Sign in?');
     case 'mcp_servers': {

@@ -206,6 +206,17 @@ function wayOut(wanted: PolicySubject, read?: string): { kind: string; why: Sent
   switch (wanted.kind) {
     case 'fetch': {
       const { host } = wanted.url;
+      if (wanted.program !== undefined)
+        return read === undefined
+          ? { kind: 'run', why: sentence('The name of the host holds a secret that is loaded here.') }
+          : {
+              kind: 'run',
+              why: sentence(
+                'This run has read {0}, and {1} would get whatever the command sends.',
+                read,
+                host,
+              ),
+            };
       return {
         kind: 'fetch',
         why:
@@ -307,9 +318,17 @@ async function defaultDecision(wanted: PolicySubject, context: PolicyContext): P
 
 /** Decides by the address alone. Resolving its name would itself leave the machine before a person has agreed. */
 async function decideOnFetch(wanted: PolicySubjectOf<'fetch'>, context: PolicyContext): Promise<Decision> {
-  const { url, host } = wanted;
+  const { url, host, program } = wanted;
   if (host !== 'public') {
     const [, port = ''] = /:(\d+)$/.exec(hostAndPort(url)) ?? [];
+    if (program !== undefined) {
+      const where = sentence(
+        '{0} wants to reach {1}, which is on this machine or in your network.',
+        program,
+        wanted.subject,
+      );
+      return ask(wanted, { rule: 'run.host-private', sentences: [where] }, context);
+    }
     const why =
       host === 'loopback'
         ? sentence('The agent wants to contact {0}, port {1}, on this machine.', url.hostname, port)
@@ -321,8 +340,12 @@ async function decideOnFetch(wanted: PolicySubjectOf<'fetch'>, context: PolicyCo
   const isNamed = (hosts: readonly string[]): boolean => namesHost(hosts, url);
   const granted = review?.state === 'reviewed' && isNamed(review.review?.hosts ?? []);
   if (granted && usualPort) return allow('card.host', wanted.subject);
-  const sentences = [sentence('The agent wants to contact {0}.', url.host)];
-  const question = ask(wanted, { rule: 'fetch.public', sentences }, context);
+  const why =
+    program === undefined
+      ? sentence('The agent wants to contact {0}.', url.host)
+      : sentence('{0} wants to reach {1}.', program, wanted.subject);
+  const rule = program === undefined ? 'fetch.public' : 'run.host';
+  const question = ask(wanted, { rule, sentences: [why] }, context);
   return withCard(question, context, review, card => usualPort && isNamed(card.hosts));
 }
 

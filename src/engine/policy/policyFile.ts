@@ -14,7 +14,10 @@ export interface RuleSubject {
   command?: string;
   /** With `command`: the only folder in which the rule holds. Absolute path. */
   folder?: string;
-  /** `example.com`, `*.example.com`, or `localhost:3000`. A host on this machine or its network needs its port. */
+  /**
+   * `example.com`, `*.example.com`, or `localhost:3000`. A host on this machine or its network needs its port. With `run_command` it is
+   * a host that commands in the box may reach.
+   */
   host?: string;
   /** A file, or everything in a folder if it ends in `/**`. Absolute path. */
   path?: string;
@@ -259,7 +262,7 @@ function subjectProblem(rule: PolicyRule): string | undefined {
   const fits: Partial<Record<(typeof subjectKeys)[number], readonly string[]>> = {
     argv: ['run_command'],
     command: ['run_command'],
-    host: ['fetch_url'],
+    host: ['fetch_url', 'run_command'],
   };
   const wanted = named[0] && fits[named[0]];
   if (wanted && tool !== '*' && !wanted.includes(tool)) return `has a '${named[0]}', which ${tool} has not`;

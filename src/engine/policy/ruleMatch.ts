@@ -49,7 +49,10 @@ function covers(rule: PolicyRule, wanted: PolicySubject): boolean {
         );
       return rule.argv !== undefined && wanted.words !== undefined && wordsMatch(rule.argv, wanted.words);
     case 'fetch':
-      return rule.host !== undefined && hostFits(rule.host, wanted.url, wanted.host === 'public');
+      if (rule.host === undefined) return false;
+      // A name alone opens the ports of the web to commands, and no others.
+      if (wanted.program !== undefined && !/:\d+$/.test(rule.host) && !isWebPort(wanted.url)) return false;
+      return hostFits(rule.host, wanted.url, wanted.host === 'public');
     case 'mcp':
       return rule.digest !== undefined && rule.server !== undefined && rule.digest === wanted.facts.digest;
     case 'read':
@@ -64,6 +67,8 @@ function covers(rule: PolicyRule, wanted: PolicySubject): boolean {
   }
 }
 
+const isWebPort = (url: URL): boolean => /:(?:80|443)$/.test(hostAndPort(url));
+
 /** Returns true for a rule that names one command without open arguments. */
 export const isExact = ({ command, argv }: PolicyRule): boolean =>
   command !== undefined || (argv !== undefined && argv.at(-1) !== '*');
@@ -76,7 +81,8 @@ export function draftFor(wanted: PolicySubject, context: PolicyContext): RuleDra
     case 'command':
       return { agent, pack, tool: wanted.tool, command: wanted.subject, folder: wanted.folder };
     case 'fetch': {
-      const host = wanted.host === 'public' ? wanted.url.hostname : hostAndPort(wanted.url);
+      const isPage = wanted.host === 'public' && wanted.program === undefined;
+      const host = isPage ? wanted.url.hostname : hostAndPort(wanted.url);
       return { agent, pack, tool: wanted.tool, host };
     }
     case 'mcp': {
@@ -258,6 +264,10 @@ export function unreadIn(wanted: PolicySubject, home: string): readonly string[]
   return wanted.kind === 'command' ? reachOf(wanted, home).unread : [];
 }
 
+/** Returns the tools whose forbidden hosts a call must not reach either. A command can do what a fetch does, and more. */
+const toolsWithHosts = ({ kind, tool }: PolicySubject): readonly string[] =>
+  kind === 'command' || tool === 'run_command' ? ['*', 'fetch_url', 'run_command'] : ['*', 'fetch_url'];
+
 /**
  * Returns true if the call can reach the rule's host. A command, or the tool of a server, can fetch as well. An address with
  * `www.` is the same as the one without.
@@ -266,8 +276,8 @@ function byHost({ tool, host = '', server }: PolicyRule, wanted: PolicySubject):
   const pattern = host.replace(/:\d+$/, '');
   const means = (url: URL): boolean =>
     [url, without(url)].some(one => hostFits(pattern, one, true) || hostFits(withoutWww(pattern), one, true));
-  if (wanted.kind === 'fetch') return (tool === '*' || tool === wanted.tool) && means(wanted.url);
-  if (!/^(\*|fetch_url)$/.test(tool)) return false;
+  if (!toolsWithHosts(wanted).includes(tool)) return false;
+  if (wanted.kind === 'fetch') return means(wanted.url);
   if (wanted.kind === 'mcp')
     return (server === undefined || wanted.facts.server === server) && wanted.reach.urls.some(means);
   if (wanted.kind !== 'command') return false;

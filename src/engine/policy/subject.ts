@@ -37,7 +37,13 @@ export type PolicySubject = { tool: string; subject: string } & (
       /** Dangers that its words name, for the person to read first. Empty if there are none. */
       dangers: readonly Danger[];
     }
-  | { kind: 'fetch'; url: URL; host: AddressKind }
+  | {
+      kind: 'fetch';
+      url: URL;
+      host: AddressKind;
+      /** The program that wants to reach the host, if it is a boxed command and not the tool that fetches pages. */
+      program?: string;
+    }
   /** A tool that a step of a plan brings. It acts on nothing but the plan, through the engine. */
   | { kind: 'workflow' }
   | {
@@ -63,11 +69,15 @@ const kinds: Readonly<Record<string, 'read' | 'write' | 'command' | 'fetch'>> = 
   fetch_url: 'fetch',
 };
 
+/** Name of the call that asks for a host on behalf of a boxed command. A tool cannot have it, since its name has a dot. */
+export const hostCall = 'run_command.host';
+
 export const isBuiltin = (tool: string): boolean => Object.hasOwn(kinds, tool);
 
 /** Returns what a call would touch, or why it is refused. Reads files, resolves no host name, and sends nothing. */
 export async function subjectOf(call: ToolCall, context: PolicyContext): Promise<PolicySubject | Deny> {
   const { name: tool, input } = call;
+  if (tool === hostCall) return hostOf(input);
   const kind = Object.hasOwn(kinds, tool) ? kinds[tool] : undefined;
   switch (kind) {
     case 'read':
@@ -232,6 +242,13 @@ function fetch(tool: string, given: unknown): PolicySubject | Deny {
   if (isNeverReached(host))
     return deny('floor.fetch-address', `${url.host} is a ${host} address, which is never fetched.`);
   return { kind: 'fetch', tool, subject: url.href, url, host };
+}
+
+/** Returns the host and port that a boxed command wants to reach. They count for commands, in rules and in answers. */
+function hostOf({ url, program }: JsonObject): PolicySubject | Deny {
+  const wanted = fetch('run_command', url);
+  if ('action' in wanted || wanted.kind !== 'fetch') return wanted;
+  return { ...wanted, subject: hostAndPort(wanted.url), program: String(program) };
 }
 
 /** Returns the rule of the refusal. Complete addresses are refused for their scheme, or for a login that hides the host. */

@@ -9,11 +9,11 @@ import type { Ask, Decision, PolicyContext } from '../policy/decision.ts';
 import { grantedVariables, recordAnswer } from '../policy/grants.ts';
 import { policyNotices } from '../policy/policyFile.ts';
 import { rememberRead } from '../policy/secretReads.ts';
-import { isBuiltin } from '../policy/subject.ts';
+import { hostCall, isBuiltin } from '../policy/subject.ts';
 import { mapStrings } from '../redact.ts';
 import { inputProblem } from '../tools/builtin.ts';
 import { type ReadOnlyCommand, runReadOnly } from '../tools/readOnlyShell.ts';
-import { type Tool, toolError, type WantedSignIn } from '../tools/tool.ts';
+import { type AskHost, type Tool, toolError, type WantedSignIn } from '../tools/tool.ts';
 
 /** In milliseconds. */
 const readOnlyTimeoutMs = 10_000;
@@ -189,6 +189,34 @@ export async function* signInAt(
   const message = `The run continues without ${without}the MCP server '${wanted.server}', which requires a sign-in. ${refusal}`;
   yield { type: 'notice', level: 'warning', message };
   return refusal;
+}
+
+/**
+ * Returns what decides on the hosts that the boxed command of a call wants. A person reads one question at a time. `show` passes its
+ * events on.
+ */
+export function hostQuestions(
+  { id }: ToolCall,
+  { human, policy }: Pick<ApprovalContext, 'human' | 'policy'>,
+  show: <Result>(events: AsyncGenerator<RunEvent, Result>) => Promise<Result>,
+  signal: AbortSignal,
+): AskHost {
+  let open: Promise<unknown> = Promise.resolve();
+  return async ({ host, port, program }, until) => {
+    const url = `${port === 80 ? 'http' : 'https'}://${host}:${port}/`;
+    const call: ToolCall = { id: `${id}-${host}:${port}`, name: hostCall, input: { url, program } };
+    const decision = await decide(call, policy);
+    if (decision.action === 'allow') return undefined;
+    if (decision.action === 'deny') return `Not allowed (${decision.rule}): ${decision.reason}`;
+    const either = AbortSignal.any([signal, until]);
+    const answer = open.then(() =>
+      either.aborted
+        ? { refusal: 'The command ended before anyone was asked.' }
+        : show(askPerson(call, decision, { human, policy }, either)),
+    );
+    open = answer.catch(() => undefined);
+    return (await answer).refusal;
+  };
 }
 
 /**

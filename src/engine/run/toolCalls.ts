@@ -8,14 +8,14 @@ import { reviewOf } from '../policy/decision.ts';
 import { keepAdditions } from '../policy/ownChanges.ts';
 import { resolveCall } from '../policy/resolveCall.ts';
 import { type ToolContext, toolError } from '../tools/tool.ts';
-import { type ApprovalContext, approveCall, type Granted, signInAt } from './approval.ts';
+import { type ApprovalContext, approveCall, type Granted, hostQuestions, signInAt } from './approval.ts';
 import type { ServerGate } from './serverGate.ts';
 
 /** Everything that the calls of a run work with. */
 export interface ToolCallContext extends ApprovalContext {
   context: Omit<
     ToolContext,
-    'signal' | 'approvedSubject' | 'approvedFolder' | 'approvedLine' | 'onProgress' | 'askSignIn'
+    'signal' | 'approvedSubject' | 'approvedFolder' | 'approvedLine' | 'askHost' | 'onProgress' | 'askSignIn'
   >;
   messages: Message[];
   /** Holds the MCP servers that are not connected yet. */
@@ -185,9 +185,10 @@ async function carryOut(
   const { box, ...own } = run.context;
   const env = { ...variables, ...own.env };
   if (boxed && !box) return toolError('The box for commands is gone. Nothing was run.');
+  const askHost = hostQuestions(call, run, events => progress.through(events), signal);
   const context: ToolContext = {
     ...own,
-    ...(boxed && box ? { box } : {}),
+    ...(boxed && box ? { box, askHost } : {}),
     env,
     signal,
     approvedSubject,

@@ -55,6 +55,8 @@ export interface ToolContext extends RunFolders {
   protectedDirs?: readonly string[];
   /** For a command: encloses it. Missing for one that runs with the person's own rights. */
   box?: CommandBox;
+  /** For a boxed command: asks if it may reach a host. Missing if it needs none. */
+  askHost?: AskHost;
   /** The ripgrep that the editor brings. Absolute. If missing, one on the PATH is used, if there is one. */
   ripgrep?: string | undefined;
   /** Missing if nothing can be undone. */
@@ -104,8 +106,20 @@ export interface CommandBox {
   enclose(start: CommandStart, ask?: AskHost): Promise<EnclosedCommand>;
 }
 
-/** Asks the person if a command may reach a host now. `program` is the name of the command's program. */
-export type AskHost = (wanted: { host: string; port: number; program: string }) => Promise<boolean>;
+/** A host that a boxed command wants to reach. */
+export interface WantedHost {
+  /** As the host of a URL has it: an IPv6 address stands in brackets. */
+  host: string;
+  port: number;
+  /** Name of the program that the command runs. */
+  program: string;
+}
+
+/**
+ * Decides if a command may reach a host now, and asks the person if no rule says so. Returns why not, or undefined if it may.
+ * Never throws; on abort the question is withdrawn.
+ */
+export type AskHost = (wanted: WantedHost, signal: AbortSignal) => Promise<string | undefined>;
 
 type ToolAccess = 'read' | 'write' | 'execute' | 'network';
 

@@ -185,7 +185,7 @@ path = "~/notes/**"
       ['agent = "a"\ntool = "run_command"\ncomand = "y"', /unknown key 'comand'/],
       ['agent = "a"\ntool = "run_command"\nargv = "git status"', /not a list of words/],
       ['agent = "a"\ntool = "run_command"\nargv = []', /not a list of words/],
-      ['agent = "a"\ntool = "run_command"\nhost = "example.com"', /'host', which run_command has not/],
+      ['agent = "a"\ntool = "read_file"\nhost = "example.com"', /'host', which read_file has not/],
       ['agent = "a"\ntool = "fetch_url"\nhost = "https://example.com/"', /host that is none/],
       ['agent = "a"\ntool = "fetch_url"\nhost = "*"', /host that is none/],
       ['agent = "a"\ntool = "read_file"\npath = "notes"', /not an absolute path/],

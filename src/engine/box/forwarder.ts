@@ -1,0 +1,134 @@
+/** Leads the programs of a boxed command to its proxy, which they can reach in no other way. */
+import { existsSync } from 'node:fs';
+import { basename, delimiter, dirname, join } from 'node:path';
+import { isProgram } from '../tools/programPath.ts';
+import type { AskHost, CommandStart } from '../tools/tool.ts';
+import { openProxy, type ProxyOptions } from './proxy.ts';
+
+/** Where the proxy's socket is in the box. */
+const socketInBox = '/run/telos/proxy';
+
+/** The port of the forwarder. The box has a loopback of its own, so that nobody else can have taken it. */
+const port = 41873;
+
+/** What a command needs in the box to reach its proxy. */
+interface ShownPlace {
+  kind: 'read';
+  path: string;
+  from?: string;
+}
+
+export interface NetworkOptions extends ProxyOptions {
+  /** Returns `host:port` of what the person lets commands reach on this machine. */
+  ownHosts?: () => readonly string[];
+}
+
+/** Returns what leads the commands of a conversation to the hosts that they may reach, where that can be done. */
+export function boxNetwork(options: NetworkOptions) {
+  return {
+    /** Returns how to start a command so that its programs find its proxy. Throws TelosError `config` if it cannot be started. */
+    async open(start: CommandStart, ask: AskHost | undefined) {
+      // Seatbelt gives a command no loopback of its own.
+      if (!ask || process.platform !== 'linux') return { start, places: [], end: async () => [] };
+      const proxy = await openProxy(programIn(start), ask, options);
+      const { words, shown } = forwarderFor(start.env);
+      const places: ShownPlace[] = [{ kind: 'read', path: socketInBox, from: proxy.socket }, ...shown];
+      return { start: forwarded(start, words, options.ownHosts?.() ?? []), places, end: () => proxy.end() };
+    },
+  };
+}
+
+/** Programs that do nothing on the network, so that the one behind them is meant. */
+const beforeOthers = /^(?:cd|set|export|source|\.|mkdir|echo|printf|env|time|timeout|nice|exec|\d+[smh]?)$/;
+
+/** Returns the name of the program that a line runs, as far as its words tell. It is what a person reads. */
+function programIn({ program, args }: CommandStart): string {
+  const line = args[0] === '-c' ? (args[1] ?? '') : [program, ...args].join(' ');
+  const words = line.slice(0, 2000).split(/[\s;&|()]+/);
+  const named = words.find(word => /^[\w./+-]+$/.test(word) && !/^-/.test(word) && !beforeOthers.test(word));
+  return basename(named ?? program).slice(0, 60);
+}
+
+/** Returns the words that start a command behind its forwarder, and what they need in the box. */
+function forwarderFor({ PATH = '' }: CommandStart['env']): {
+  words: readonly string[];
+  shown: readonly ShownPlace[];
+} {
+  const perl = PATH.split(delimiter)
+    .map(folder => join(folder, 'perl'))
+    .find(isProgram);
+  if (perl !== undefined) return { words: [perl, '-e', perlScript], shown: [] };
+  const { execPath } = process;
+  const folder = dirname(execPath);
+  // An editor's program needs what lies beside it.
+  const path = existsSync(join(folder, 'resources')) ? folder : execPath;
+  return { words: ['/bin/sh', '-c', shellScript, execPath], shown: [{ kind: 'read', path }] };
+}
+
+/**
+ * Listens, and only then becomes the command, while a process of its own forwards. Perl starts in 3 ms and is nearly everywhere. With
+ * socat, which starts no sooner, the command would have to wait until it listens. Needs no module: the numbers are those of Linux.
+ */
+const perlScript = `socket(S,2,1,0)&&bind(S,pack("Snx0C4x8",2,${port},127,0,0,1))&&listen(S,128)or exec{$ARGV[0]}@ARGV;
+if($p=fork){waitpid $p,0;close S;exec{$ARGV[0]}@ARGV;exit 127}
+exit if fork;
+open STDIN,"</dev/null";open STDOUT,">/dev/null";open STDERR,">/dev/null";
+$SIG{CHLD}=$SIG{PIPE}="IGNORE";
+while(1){accept(C,S)or next;$f=fork;if(!defined $f||$f){close C;next}
+close S;socket(U,1,1,0)&&connect(U,pack("Sa*",1,"${socketInBox}"))or exit;
+@e=([*C,*U],[*U,*C]);
+while(@e){$r="";vec($r,fileno $_->[0],1)=1 for @e;select($r,undef,undef,undef);
+@e=grep{if(vec($r,fileno $_->[0],1)){$n=sysread $_->[0],$b,65536;if(!defined $n){exit}if(!$n){shutdown $_->[1],1}
+else{for($o=0;$o<$n;$o+=$w){$w=syswrite $_->[1],$b,$n-$o,$o;exit if!defined $w}}$n}else{1}}@e}
+exit}`;
+
+const nodeScript = `const{connect,createServer}=require("net"),allowHalfOpen=true
+createServer({allowHalfOpen},one=>{
+const other=connect({path:"${socketInBox}",allowHalfOpen})
+for(const[from,to]of[[one,other],[other,one]])from.on("error",()=>to.destroy()).on("close",()=>to.end()).pipe(to)
+}).listen(${port},"127.0.0.1")`;
+
+const hexPort = port.toString(16).toUpperCase().padStart(4, '0');
+
+/**
+ * Looks into the kernel's list of sockets, which starts no program, until Node listens. Without a forwarder the command begins all the
+ * same. A grandchild of the shell: the command finds no child of its own.
+ */
+const shellScript = `(ELECTRON_RUN_AS_NODE=1 NODE_OPTIONS= "$0" -e '${nodeScript}' </dev/null >/dev/null 2>&1 &)
+_n=0
+while [ $_n -lt 900 ]; do
+  while read -r _a _b _c _d _e; do case "$_b:$_d" in *:${hexPort}:0A) break 2 ;; esac; done </proc/net/tcp
+  _n=$((_n + 1))
+  if [ $_n -gt 20 ]; then sleep 0.01; fi
+done
+unset _n _a _b _c _d _e
+exec "$@"`;
+
+/**
+ * Returns the command behind its forwarder, which ends with the box.
+ *
+ * To give all commands of a conversation one network, so that a server of one is reached by the next, a first bubblewrap would hold
+ * the namespaces and the one forwarder, and `nsenter --user --net --target PID` would start the others in them.
+ */
+function forwarded(start: CommandStart, words: readonly string[], ownHosts: readonly string[]): CommandStart {
+  const [program = '', ...args] = [...words, start.program, ...start.args];
+  return { ...start, program, args, env: { ...start.env, ...proxyVariables(ownHosts) } };
+}
+
+/**
+ * Returns the variables by which programs find the proxy. Servers that the command starts itself are reached without it, unless the
+ * person lets commands reach one of this machine by the same name.
+ */
+function proxyVariables(ownHosts: readonly string[]): Record<string, string> {
+  const granted = ownHosts.map(each => each.replace(/:\d+$/, '').replace(/^\[|\]$/g, ''));
+  const direct = ['localhost', '127.0.0.1', '::1'].filter(host => !granted.includes(host)).join(',');
+  const address = `http://127.0.0.1:${port}`;
+  const names = { http_proxy: address, https_proxy: address, all_proxy: address, no_proxy: direct };
+  return {
+    ...names,
+    ...Object.fromEntries(Object.entries(names).map(([name, value]) => [name.toUpperCase(), value])),
+    ...{ npm_config_proxy: address, npm_config_https_proxy: address, npm_config_noproxy: direct },
+    // Without it, Node's own fetch knows no proxy.
+    NODE_USE_ENV_PROXY: '1',
+  };
+}
