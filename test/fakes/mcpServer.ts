@@ -100,7 +100,14 @@ function call(id: number | undefined, params: Fields): void {
       raw(id, `{"content":[{"type":"text","text":"so far"}],"structuredContent":${deep(20_000)}}`);
       break;
     case 'environment':
-      text(JSON.stringify(process.env));
+      // No variable has a blank in its name.
+      text(
+        JSON.stringify({
+          ...process.env,
+          ' cwd': process.cwd(),
+          ' args': process.argv.slice(4).join('\n'),
+        }),
+      );
       break;
     case 'count': {
       const { progressToken } = params['_meta'] as Fields;

@@ -56,7 +56,7 @@ describe('MCP servers', () => {
       packDir: join(folder.path, 'pack'),
     };
   };
-  const config = { env: { GREETING: 'hello', SECRET: 's3cret' }, home: '/nowhere' };
+  const config = { env: { GREETING: 'hello', SECRET: 's3cret' }, home: '/nowhere', dataDir: '/nowhere' };
   const environment = { PATH: process.env['PATH'] ?? '' };
 
   async function connect(

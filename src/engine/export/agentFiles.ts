@@ -9,9 +9,10 @@ import { literalSecrets } from '../mcp/secrets.ts';
 import { type ScanReport, scanFiles } from '../scan/scan.ts';
 import type { Agent } from '../skills/agent.ts';
 import { exportedFolder } from '../skills/discover.ts';
+import { problemsElsewhere } from '../skills/packSkills.ts';
 import type { FileToPack } from './archive.ts';
 import { type PortableServers, portableServers } from './portableServers.ts';
-import { mendedSkill, portableName, problemsElsewhere } from './portableSkill.ts';
+import { mendedSkill, portableName } from './portableSkill.ts';
 
 export interface ExportedSkill {
   /** Name of its folder. */
@@ -172,7 +173,9 @@ function serversOf({ mcpConfig, packDir }: Agent, collected: Collected): Portabl
     collected.refused.push(
       `${basename(mcpConfig)} contains a secret. Put it into a variable and write \${NAME} there.`,
     );
-  collected.add(mcpConfig, `${exportedFolder}/mcp.json`);
+  // The portable file says all of a plugin's.
+  if ([...servers.values()].some(({ isOfPlugin }) => !isOfPlugin))
+    collected.add(mcpConfig, `${exportedFolder}/mcp.json`);
   return found;
 }
 

@@ -4,9 +4,10 @@ import { dirname, join } from 'node:path';
 import { TelosError } from '../errors.ts';
 import type { Agent } from '../skills/agent.ts';
 import { exportedFolder } from '../skills/discover.ts';
+import { problemsElsewhere } from '../skills/packSkills.ts';
 import type { AgentFiles } from './agentFiles.ts';
 import type { FileToPack } from './archive.ts';
-import { portableName, problemsElsewhere } from './portableSkill.ts';
+import { portableName } from './portableSkill.ts';
 
 const schemas = 'https://agent-plugins.org/schemas/1.0.0';
 const version = '1.0.0';

@@ -25,12 +25,44 @@ export function portableServers(
 ): PortableServers {
   const result: PortableServers = { portable: {}, withVariables: {}, notes: [], refused: [] };
   for (const [name, server] of servers) {
+    if (server.isOfPlugin) {
+      addOfPlugin(result, name, server);
+      continue;
+    }
     const problem = server.type === 'stdio' ? stdioProblem(server, folder) : remoteProblem(server);
     if (problem !== undefined) result.refused.push(`The MCP server '${name}' ${problem}.`);
     else if (server.type === 'stdio') addStdio(result, name, server, { folder, isThere });
     else addRemote(result, name, server);
   }
   return result;
+}
+
+/** A server of a plugin is portable as it is. Claude Code has other names for the two folders, and fills in any variable. */
+function addOfPlugin(result: PortableServers, name: string, { isOfPlugin: _, ...server }: McpServer): void {
+  result.portable[name] = server;
+  if (variable.test(JSON.stringify(server).replace(/\$\{PLUGIN_(?:ROOT|DATA)\}/g, ''))) {
+    result.notes.push(
+      `The MCP server '${name}' has text that looks like a variable and is none. Hosts that read .mcp.json would fill it in, so it is only in mcp.json.`,
+    );
+    return;
+  }
+  if (server.type !== 'stdio') {
+    addRemote(result, name, server);
+    return;
+  }
+  const { command, args, env, cwd } = server;
+  if (cwd !== undefined)
+    result.notes.push(
+      `The MCP server '${name}' names the folder that it runs in. Hosts that read .mcp.json run it in the person's own.`,
+    );
+  const ofClaude = (text: string): string => text.replace(/\$\{(?=PLUGIN_(?:ROOT|DATA)\})/g, '${CLAUDE_');
+  result.withVariables[name] = {
+    command: command.startsWith('./') ? `\${CLAUDE_PLUGIN_ROOT}${command.slice(1)}` : command,
+    args: args.map(ofClaude),
+    ...(Object.keys(env).length > 0 && {
+      env: Object.fromEntries(Object.entries(env).map(([key, value]) => [key, ofClaude(value)])),
+    }),
+  };
 }
 
 function remoteProblem({ url }: RemoteServer): string | undefined {

@@ -1,37 +1,8 @@
-/** Says what keeps other hosts from loading a SKILL.md, and mends a copy of it. Others drop such a skill without a word. */
-import { isUtf8 } from 'node:buffer';
+/** Mends a copy of a SKILL.md that other hosts would not load. They drop such a skill without a word. */
 import { findKey, findValue, parseSkillFile, splitFrontmatter, withoutMark } from '../skills/frontmatter.ts';
 import { mendText } from '../skills/lint.ts';
-import { skillNameProblem } from '../skills/scaffold.ts';
+import { descriptionProblems, longestDescription } from '../skills/packSkills.ts';
 import { synopsisOf } from '../skills/skillFields.ts';
-
-/** In characters, as the specification of skills has it. */
-const longestDescription = 1024;
-
-/** Returns what other hosts refuse, each as the end of a sentence. `id` is the name of the skill's folder. */
-export function problemsElsewhere(bytes: Buffer, id: string): string[] {
-  if (!isUtf8(bytes)) return ['is not text in UTF-8'];
-  const text = withoutMark(bytes.toString('utf8'));
-  const { fields, diagnostics } = parseSkillFile(text, `${id}/SKILL.md`);
-  const { name, description } = fields;
-  const broken = diagnostics.filter(({ severity }) => severity === 'error' || severity === 'warning');
-  return [
-    ...(skillNameProblem(id) === undefined
-      ? []
-      : [`is in a folder whose name others refuse: ${JSON.stringify(id)}`]),
-    ...(splitFrontmatter(text) === undefined ? ['has no frontmatter'] : []),
-    ...(name === id ? [] : [`is called ${JSON.stringify(name ?? '')}, not like its folder`]),
-    ...descriptionProblems(description),
-    ...broken.map(({ line, message }) => `has a defect in line ${line}: ${message}`),
-  ];
-}
-
-function descriptionProblems(description: unknown): string[] {
-  if (typeof description !== 'string' || description.trim() === '') return ['has no description'];
-  return description.length > longestDescription
-    ? [`has a description of more than ${longestDescription.toLocaleString('en-US')} characters`]
-    : [];
-}
 
 /** Returns a name that every host takes, made from another. Empty if nothing in it can be a part of one. */
 export const portableName = (name: string): string =>

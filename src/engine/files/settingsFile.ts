@@ -3,7 +3,7 @@
 import { randomUUID } from 'node:crypto';
 import { readFileSync, statSync } from 'node:fs';
 import { link, mkdir, open, readFile, rename, rm, stat, utimes } from 'node:fs/promises';
-import { basename, dirname } from 'node:path';
+import { basename, dirname, join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { parse, TomlError } from 'smol-toml';
 import { reasonOf, TelosError } from '../errors.ts';
@@ -28,6 +28,18 @@ export function readRegularFile(path: string, mostBytes: number): Buffer {
   if (!stats.isFile()) throw new Error('It is a pipe, a socket or a device, not a file.');
   if (stats.size > mostBytes) throw new Error(`It has ${stats.size} bytes; the maximum is ${mostBytes}.`);
   return readFileSync(path);
+}
+
+/** Returns the `$schema` of the plugin.json in a folder, if it is one of agent-plugins.org. Never throws. */
+export function pluginSchema(folder: string): string | undefined {
+  try {
+    const { $schema } = JSON.parse(readSettings(join(folder, 'plugin.json'))) as { $schema?: unknown };
+    return typeof $schema === 'string' && $schema.startsWith('https://agent-plugins.org/')
+      ? $schema
+      : undefined;
+  } catch {
+    return undefined;
+  }
 }
 
 type TomlValue = string | number | bigint | boolean | Date | TomlTable | TomlValue[];

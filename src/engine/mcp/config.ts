@@ -3,13 +3,14 @@
  * program that starts them itself.
  */
 
-import { existsSync } from 'node:fs';
+import { existsSync, mkdirSync } from 'node:fs';
 import { isAbsolute } from 'node:path';
 import { parse as findFaults, type ParseError, stripComments } from 'jsonc-parser';
 import { hostKind, isNeverReached } from '../addresses.ts';
 import { type Config, expandPath } from '../config.ts';
 import { reasonOf } from '../errors.ts';
 import { readSettings } from '../files/settingsFile.ts';
+import { pluginFolders, readPluginServers, resolveProgram } from './pluginServers.ts';
 import { literalSecrets, secretsInBroken } from './secrets.ts';
 
 export interface StdioServer {
@@ -19,7 +20,11 @@ export interface StdioServer {
   env: Record<string, string>;
   /** The folder as written in the file. The caller resolves `~` and paths relative to the agent's folder. */
   cwd?: string;
+  isOfPlugin?: OfPlugin;
 }
+
+/** Of a plugin of agent-plugins.org: its two folders are filled in when it is started, and no variable of the person. */
+type OfPlugin = true;
 
 export interface RemoteServer {
   type: 'sse' | 'streamable-http';
@@ -27,6 +32,7 @@ export interface RemoteServer {
   headers: Record<string, string>;
   /** The client registration of Telos at the authorization server, if that server gives out no client ids by itself. */
   oauth?: KnownClient;
+  isOfPlugin?: OfPlugin;
 }
 
 export interface KnownClient {
@@ -46,7 +52,7 @@ export interface McpConfig {
 
 /**
  * Reads `{"mcpServers": {name: {command, args, env, cwd} | {type, url, headers, oauth}}}`. Unknown keys are ignored.
- * Servers with `disabled: true` are left out, and so are comments. Never throws.
+ * Servers with `disabled: true` are left out, and so are comments. A plugin's file is read by its own, closed schema. Never throws.
  */
 export function readMcpConfig(file: string): McpConfig {
   const none = (problem: string): McpConfig => ({ servers: new Map(), problems: [problem] });
@@ -63,13 +69,22 @@ export function readMcpConfig(file: string): McpConfig {
     // The parser's own message quotes the surrounding text, which may be a token.
     return none(`${file}${faultIn(text)}, so its MCP servers are missing.`);
   }
+  const ignored = (name: string, why: string): string =>
+    `${file}: the MCP server '${name}' is ignored: ${why}.`;
+  const ofPlugin = readPluginServers(file, text, content);
+  if (typeof ofPlugin === 'string') return none(`${file} ${ofPlugin}, so its MCP servers are missing.`);
+  if (ofPlugin)
+    return {
+      servers: ofPlugin.servers,
+      problems: ofPlugin.mistakes.map(([name, why]) => ignored(name, why)),
+    };
   const entries = tableOf(tableOf(content)?.['mcpServers']);
   if (!entries) return none(`${file} has no server in "mcpServers", so no MCP server is connected.`);
   const servers = new Map<string, McpServer>();
   const problems: string[] = [];
   for (const [name, entry] of Object.entries(entries)) {
     const server = serverOf(entry);
-    if (typeof server === 'string') problems.push(`${file}: the MCP server '${name}' is ignored: ${server}.`);
+    if (typeof server === 'string') problems.push(ignored(name, server));
     else if (tableOf(entry)?.['disabled'] !== true) servers.set(name, server);
   }
   return { servers, problems };
@@ -162,6 +177,26 @@ function isPlace(value: string): boolean {
   return /^https?:\/\/[\w.:[\]-]+\/?$/i.test(value);
 }
 
+/**
+ * Returns the server as it is started or reached now, or the reason why it must not be. Makes the folder in which the servers of a
+ * plugin keep what they have.
+ */
+export function readyServer(
+  written: McpServer,
+  { env, dataDir }: Pick<Config, 'env' | 'dataDir'>,
+  packDir: string,
+): { server: McpServer } | { refusal: string } {
+  if (!written.isOfPlugin || written.type !== 'stdio') return resolveServer(written, env);
+  const folders = pluginFolders(packDir, dataDir);
+  try {
+    mkdirSync(folders.data, { recursive: true, mode: 0o700 });
+  } catch (error) {
+    return { refusal: `the folder for its data could not be made (${reasonOf(error)})` };
+  }
+  const program = resolveProgram(written, folders);
+  return 'refusal' in program ? program : { server: { ...written, ...program } };
+}
+
 /** Returns the server with its variables filled in, or the reason why it must not be started or reached. */
 export function resolveServer(
   server: McpServer,
@@ -171,11 +206,11 @@ export function resolveServer(
   const key = names.find(isTelosKey);
   if (key) return { refusal: `it asks for ${key}, a key that Telos gives to no server (floor.mcp-key)` };
   // A person cannot agree to an address that contains a variable, and addresses appear in the logs of servers.
-  if (server.type !== 'stdio' && server.url.includes('${'))
+  if (server.type !== 'stdio' && !server.isOfPlugin && server.url.includes('${'))
     return { refusal: 'its url contains a variable; variables are only filled into values of "headers"' };
   const missing = missingVariables(server, env);
   if (missing) return { refusal: `${missing}; set it in the environment or in Telos's .env file` };
-  const fill = (text: string): string => interpolate(text, env);
+  const fill = (text: string): string => (server.isOfPlugin ? text : interpolate(text, env));
   if (server.type === 'stdio')
     return { server: { ...server, args: server.args.map(fill), env: mapValues(server.env, fill) } };
   const { oauth } = server;
@@ -223,9 +258,11 @@ export function placeOf(server: McpServer): string {
 /** Returns the address without user name, password, query and fragment. */
 const withoutSecrets = (url: string): string => url.replace(/\/\/[^/@]*@/, '//').replace(/[?#].*$/s, '');
 
-const namesIn = (server: McpServer): string[] => [
-  ...new Set(textsIn(server).flatMap(text => [...text.matchAll(variable)].map(match => match[1]!))),
-];
+/** Returns the variables of the person that a server asks for. One of a plugin asks for none: what looks like it is plain text. */
+const namesIn = (server: McpServer): string[] =>
+  server.isOfPlugin
+    ? []
+    : [...new Set(textsIn(server).flatMap(text => [...text.matchAll(variable)].map(match => match[1]!)))];
 
 /** Returns the texts in which variables are looked for. A command or a folder with a variable would be hard to review. */
 function textsIn(server: McpServer): string[] {
@@ -303,23 +340,33 @@ export interface OfferedServer {
  * Returns an agent's servers. Servers with the older HTTP transport are left out, because the other program does not know it.
  * Never throws.
  */
-export function serversOf(agent: ServingAgent, { home }: Pick<Config, 'home'>): OfferedServer[] {
+export function serversOf(agent: ServingAgent, config: Pick<Config, 'home' | 'dataDir'>): OfferedServer[] {
   if (!agent.mcpConfig) return [];
   const { servers } = readMcpConfig(agent.mcpConfig);
   return [...servers].flatMap(([name, written]) => {
     if (written.type === 'sse') return [];
-    const cwd =
-      written.type === 'stdio' && written.cwd ? expandPath(written.cwd, home, agent.packDir) : agent.packDir;
-    return [{ agent: agent.name, name, written, cwd }];
+    return [{ agent: agent.name, name, written, cwd: folderOf(written, agent, config) }];
   });
+}
+
+function folderOf(
+  server: McpServer,
+  { packDir }: ServingAgent,
+  { home, dataDir }: Pick<Config, 'home' | 'dataDir'>,
+): string {
+  if (server.type !== 'stdio') return packDir;
+  const program = server.isOfPlugin ? resolveProgram(server, pluginFolders(packDir, dataDir)) : server;
+  return 'cwd' in program && program.cwd ? expandPath(program.cwd, home, packDir) : packDir;
 }
 
 /** Returns the server from the current file, with its variables filled in, or the reason why it must not start. */
 export function resolveOffered(
   agent: ServingAgent,
   name: string,
-  config: Pick<Config, 'env' | 'home'>,
+  config: Pick<Config, 'env' | 'home' | 'dataDir'>,
 ): { server: McpServer } | { refusal: string } {
   const found = serversOf(agent, config).find(offered => offered.name === name);
-  return found ? resolveServer(found.written, config.env) : { refusal: 'it was removed from its mcp.json' };
+  return found
+    ? readyServer(found.written, config, agent.packDir)
+    : { refusal: 'it was removed from its mcp.json' };
 }

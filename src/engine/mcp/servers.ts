@@ -8,7 +8,7 @@ import { deepestJson } from '../jsonDepth.ts';
 import { type Redactor, redactor } from '../redact.ts';
 import type { Tool, WantedSignIn } from '../tools/tool.ts';
 import type { McpLimits } from './client.ts';
-import { hiddenIn, type McpServer, placeOf, readMcpConfig, resolveServer } from './config.ts';
+import { hiddenIn, type McpServer, placeOf, readMcpConfig, readyServer } from './config.ts';
 import { type Attempt, moreOf, plainReason, RenewableServer } from './renewableServer.ts';
 import type { McpSignIn } from './signIn.ts';
 import { type McpServerPlace, type MergedTools, mergeTools } from './tools.ts';
@@ -61,7 +61,7 @@ export interface McpReach {
  * nothing running and throws the abort reason. `env` is the environment of a started server, without its own variables.
  */
 export async function connectServers(
-  config: Pick<Config, 'env' | 'home'>,
+  config: Pick<Config, 'env' | 'home' | 'dataDir'>,
   agent: McpAgent,
   builtin: readonly Tool[],
   env: Readonly<Record<string, string>>,
@@ -144,7 +144,7 @@ function wantedSignIn(
 
 /** Connects to every server of an agent, reports on it and ends it again. Throws the abort reason on abort. */
 export async function describeServers(
-  config: Pick<Config, 'env' | 'home'>,
+  config: Pick<Config, 'env' | 'home' | 'dataDir'>,
   agent: McpAgent,
   env: Readonly<Record<string, string>>,
   signal: AbortSignal,
@@ -184,16 +184,16 @@ const nothing = { servers: new Map<string, McpServer>(), problems: [] };
 async function attempt(
   name: string,
   written: McpServer,
-  config: Pick<Config, 'env' | 'home'>,
+  config: Pick<Config, 'env' | 'home' | 'dataDir'>,
   agent: McpAgent,
   env: Readonly<Record<string, string>>,
   signal: AbortSignal,
   { limits = usualLimits, signIn: port, redact, workFolders }: McpReach & { redact: Redactor },
 ): Promise<Attempt> {
-  const resolved = resolveServer(written, config.env);
-  if ('refusal' in resolved) return { server: name, error: resolved.refusal };
-  const { server } = resolved;
   const { packDir } = agent;
+  const ready = readyServer(written, config, packDir);
+  if ('refusal' in ready) return { server: name, error: ready.refusal };
+  const { server } = ready;
   const cwd = server.type === 'stdio' && server.cwd ? expandPath(server.cwd, config.home, packDir) : packDir;
   let signIn: McpSignIn | undefined;
   try {

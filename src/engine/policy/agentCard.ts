@@ -239,7 +239,8 @@ function serversOf(agent: ReviewedAgent): {
   if (agent.mcpConfig === undefined) return { servers: [], used: [], inClear: [] };
   const { servers } = readMcpConfig(agent.mcpConfig);
   const entries = [...servers];
-  const used = [...JSON.stringify(entries).matchAll(/\$\{(\w+)\}/g)].map(match => match[1]!);
+  const asking = entries.filter(([, { isOfPlugin }]) => !isOfPlugin);
+  const used = [...JSON.stringify(asking).matchAll(/\$\{(\w+)\}/g)].map(match => match[1]!);
   return {
     servers: entries.map(([name, server]) => ({ name, place: exactPlace(server) })),
     used,

@@ -7,6 +7,7 @@ import { expandPath } from '../config.ts';
 import { isInside, realPlace } from '../files/paths.ts';
 import { isCode, isInsideFolded } from '../files/sensitiveNames.ts';
 import { interpolate, readMcpConfig, type StdioServer } from '../mcp/config.ts';
+import { pluginFolders, resolveProgram } from '../mcp/pluginServers.ts';
 import { ownFolders } from './agentFiles.ts';
 import { type Allow, type Ask, allow, type PolicyContext, reviewOf } from './decision.ts';
 import { takesCode } from './programHabits.ts';
@@ -44,18 +45,28 @@ async function writtenServer(context: PolicyContext): Promise<WrittenServer | un
   const { agent, home, packDir, env = {} } = context;
   if (agent?.mcpConfig === undefined) return undefined;
   const reviewed = await ownFolders(agent);
-  for (const [server, entry] of readMcpConfig(agent.mcpConfig).servers) {
-    if (entry.type !== 'stdio') continue;
+  for (const [server, written] of readMcpConfig(agent.mcpConfig).servers) {
+    if (written.type !== 'stdio') continue;
+    const entry = written.isOfPlugin ? startedOf(written, context) : written;
+    if (!entry) continue;
     const cwd = expandPath(entry.cwd ?? '.', home, packDir);
     const inCwd = (path: string): string => realPlace(expandPath(path, home, cwd)) ?? path;
     const named = entry.cwd === undefined ? [] : [cwd];
-    const filled = { ...entry, args: entry.args.map(word => interpolate(word, env)) };
+    const fill = (word: string): string => (entry.isOfPlugin ? word : interpolate(word, env));
+    const filled = { ...entry, args: entry.args.map(fill) };
     const path = [...named, ...programsOf(filled, inCwd, { ...env, HOME: home })]
       .map(inCwd)
       .find(each => canBeWritten(each, reviewed, context));
     if (path !== undefined) return { server, path };
   }
   return undefined;
+}
+
+/** Returns a plugin's server with its folders filled in. Undefined if it is not started, as one of them leads elsewhere. */
+function startedOf(server: StdioServer, { packDir, protectedDirs }: PolicyContext): StdioServer | undefined {
+  // Both folders are Telos's own, and no run writes in either.
+  const program = resolveProgram(server, pluginFolders(packDir, protectedDirs.at(-1) ?? packDir));
+  return 'refusal' in program ? undefined : { ...server, ...program };
 }
 
 /** Returns everything that the server's words name as a program to run or a file to load. */

@@ -16,6 +16,7 @@ import {
   runNow,
   type Steps,
 } from './findSkills.ts';
+import { type PackSkills, packSkillSteps } from './packSkills.ts';
 import { type FileSkill, openSkill, skillFileIn } from './skillFile.ts';
 import {
   formerWork,
@@ -33,7 +34,7 @@ export interface FileAgent extends Agent {
 }
 
 export interface Discovery {
-  /** Sorted by name. An agent without skills is included only if it is in agents.toml, with the reason as a diagnostic. */
+  /** Sorted by name. An agent without skills is included only with the reason as a diagnostic. */
   agents: readonly FileAgent[];
   /** `[defaults] default_agent` of agents.toml, if it names an agent. */
   defaultAgent: string | undefined;
@@ -166,7 +167,7 @@ export function agentOf(
  * Returns `<packDir>/mcp.json` if it exists and may be read. A folder that Telos has exported keeps settings that other hosts cannot
  * read, such as variables, in a separate file, which is returned instead.
  */
-function ownMcpConfig(packDir: string, limit?: ProjectLimit): Pick<AgentFields, 'mcpConfig'> {
+export function ownMcpConfig(packDir: string, limit?: ProjectLimit): Pick<AgentFields, 'mcpConfig'> {
   const exported = join(packDir, exportedFolder, 'mcp.json');
   const mcpConfig = existsSync(exported) ? exported : join(packDir, 'mcp.json');
   return { mcpConfig: existsSync(mcpConfig) && limit?.refuses(mcpConfig) !== true ? mcpConfig : undefined };
@@ -202,10 +203,11 @@ function clash(hidden: AgentFields, shown: AgentFields): Diagnostic {
 
 /** Reads a folder with a `skills` folder, or with its own SKILL.md. Returns undefined for any other folder. */
 function* readPack(packDir: string, config: Config): Steps<AgentFields | undefined> {
-  let skills = yield* findSkillSteps(join(packDir, 'skills'), 'user', { within: packDir });
+  const { skills: listed, skipped } = yield* packSkillSteps(packDir);
+  let skills = listed;
   const own = skills.length === 0 ? (skillFileIn(packDir) ?? fileBehindLostLink(packDir)) : undefined;
   if (own) skills = [openSkill(own, 'user', undefined, packDir)];
-  if (skills.length === 0) return undefined;
+  if (skills.length === 0 && skipped.length === 0) return undefined;
   const toml = withOwnWorkingDir(readAgentToml(packDir), packDir, config);
   const isForeign = !isTelosPack(packDir);
   return {
@@ -216,8 +218,18 @@ function* readPack(packDir: string, config: Config): Steps<AgentFields | undefin
     source: 'user',
     skills,
     isForeign,
+    diagnostics: [...toml.diagnostics, ...skipped.map(goesWithout)],
   };
 }
+
+const goesWithout = ({ id, file, why }: PackSkills['skipped'][number]): Diagnostic => ({
+  severity: 'warning',
+  code: 'plugin-skill',
+  message: `The skill '${id}' ${why}. A plugin goes without such a skill.`,
+  file,
+  line: 1,
+  fix: '`telos lint --fix` mends some of it.',
+});
 
 /**
  * Whether a pack was made for Telos: it has an agent.toml, an mcp.json, or files of its own beside `skills/`. What only tells

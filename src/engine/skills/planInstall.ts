@@ -21,7 +21,6 @@ import { exists, identityOf, recoverFolders } from '../files/swapFolder.ts';
 import { readAgentToml } from './agent.ts';
 import { type AgentEntry, readAgentsToml } from './agentsToml.ts';
 import { isTelosPack } from './discover.ts';
-import { findSkills } from './findSkills.ts';
 import {
   checkApart,
   copyPack,
@@ -30,6 +29,7 @@ import {
   readOrigin,
   withAgentName,
 } from './installPlace.ts';
+import { packSkills } from './packSkills.ts';
 import { checkPackName } from './scaffold.ts';
 import { skillFileIn } from './skillFile.ts';
 
@@ -133,7 +133,7 @@ async function workingDirFor(
 }
 
 export const skillCountOf = (folder: string): number =>
-  findSkills(join(folder, 'skills'), 'user').length || (skillFileIn(folder) ? 1 : 0);
+  packSkills(folder).skills.length || (skillFileIn(folder) ? 1 : 0);
 
 /** Whether the pack that was copied, and what it replaces, are still as planned. */
 export async function isAsPlanned(

@@ -10,16 +10,9 @@ import { temporaryPrefix } from '../files/globPattern.ts';
 import { lockName } from '../files/lockText.ts';
 import { isOccupied } from '../files/swapFolder.ts';
 import { discover } from './discover.ts';
+import { skillNameProblem } from './packSkills.ts';
 
 const maxNameLength = 64;
-
-/** Returns what is wrong with the name of a skill, in a sentence. Returns undefined if nothing is. */
-export function skillNameProblem(name: string): string | undefined {
-  if (name.length > maxNameLength) return `At most ${maxNameLength} characters, please.`;
-  return /^[a-z0-9]+(-[a-z0-9]+)*$/.test(name)
-    ? undefined
-    : 'Lowercase letters, digits and single hyphens, for example weekly-report.';
-}
 
 /** Returns what is wrong with the name of an agent's folder, in a sentence. Returns undefined if nothing is. */
 export function agentNameProblem(name: string): string | undefined {

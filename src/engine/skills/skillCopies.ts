@@ -9,7 +9,8 @@ import type { Agent, Skill } from './agent.ts';
 import { scanName } from './frontmatter.ts';
 import { uninstallPack } from './install.ts';
 import { copyPack } from './installPlace.ts';
-import { placeFolder, skillNameProblem } from './scaffold.ts';
+import { skillNameProblem } from './packSkills.ts';
+import { placeFolder } from './scaffold.ts';
 import { skillFileIn } from './skillFile.ts';
 
 /**

@@ -4,6 +4,7 @@ import { join } from 'node:path';
 import { TelosError } from '../errors.ts';
 import { isSkippedFolder } from '../files/globPattern.ts';
 import { findSkills } from '../skills/findSkills.ts';
+import { packSkills } from '../skills/packSkills.ts';
 import { openSkill, skillFileIn } from '../skills/skillFile.ts';
 import { fields, text } from './fetched.ts';
 import { type Candidate, pluginsIn } from './marketplace.ts';
@@ -90,7 +91,7 @@ export function skillsOf(
     ? skills.flatMap(folder => skillIn(join(base, folder), folder.split('/').at(-1) ?? folder) ?? [])
     : skillFileIn(base)
       ? []
-      : findSkills(join(base, 'skills'), 'user');
+      : packSkills(base).skills;
   return open.map(skill => ({
     id: skill.id,
     name: skill.name,

@@ -9,7 +9,8 @@ import { readAgentFiles } from '../policy/agentFiles.ts';
 import { FileDigests } from '../policy/agentReader.ts';
 import type { ScanReport } from '../scan/scan.ts';
 import { scanFolder, scanFolders } from '../scan/scanFolder.ts';
-import { findSkills } from '../skills/findSkills.ts';
+import { ownMcpConfig } from '../skills/discover.ts';
+import { type PackSkills, packSkills } from '../skills/packSkills.ts';
 import { openSkill, skillFileIn } from '../skills/skillFile.ts';
 import type { Verdict } from './fetched.ts';
 import { type FetchOptions, fetchPack, reachFor, temporaryFolder } from './fetchSource.ts';
@@ -64,13 +65,13 @@ export async function lookAtPack(
   contents: FolderContents,
   config: Config,
 ): Promise<PackLook> {
-  const skills = skillFileIn(folder)
-    ? [openSkill(skillFileIn(folder)!, 'user', name, folder)]
-    : findSkills(join(folder, 'skills'), 'user');
-  const hasServers = contents['mcp.json'] !== undefined;
+  const { skills: listed, skipped } = packSkills(folder);
+  const own = listed.length === 0 ? skillFileIn(folder) : undefined;
+  const skills = own === undefined ? listed : [openSkill(own, 'user', name, folder)];
+  const { mcpConfig } = ownMcpConfig(folder);
   const agent = {
     ...{ name, packDir: folder, workingDir: join(config.workingRoot, name), source: 'user' as const, skills },
-    ...(hasServers && { mcpConfig: join(folder, 'mcp.json') }),
+    ...(mcpConfig !== undefined && { mcpConfig }),
   };
   const files = await readAgentFiles(agent, new FileDigests());
   const { redFlags: _flags, leftOut: _leftOut, workFolder: _work, ...card } = await cardOf(agent, files);
@@ -85,9 +86,12 @@ export async function lookAtPack(
     steps: [
       ...new Set(skills.flatMap(({ metadata }) => metadata.install.flatMap(({ command }) => command ?? []))),
     ],
-    notRun: await notRunIn(folder, contents),
+    notRun: [...skipped.map(notLoaded), ...(await notRunIn(folder, contents))],
   };
 }
+
+const notLoaded = ({ id, why }: PackSkills['skipped'][number]): string =>
+  `skills/${id} (a skill that ${why}, so a plugin goes without it)`;
 
 async function offeredFiles(folder: string, contents: FolderContents): Promise<OfferedFile[]> {
   const files = Object.entries(contents).filter(([, text]) => text.startsWith('sha256:'));

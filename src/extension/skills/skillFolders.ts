@@ -4,11 +4,11 @@ import { mkdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import * as vscode from 'vscode';
 import type { Agent } from '../../engine/skills/agent.ts';
+import { skillNameProblem } from '../../engine/skills/packSkills.ts';
 import {
   addSamplePack,
   agentNameProblem,
   copySampleFolder,
-  skillNameProblem,
   writeNewSkill,
 } from '../../engine/skills/scaffold.ts';
 import { acknowledge } from '../base/acknowledge.ts';

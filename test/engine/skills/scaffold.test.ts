@@ -2,7 +2,8 @@
 import assert from 'node:assert/strict';
 import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { agentNameProblem, skillNameProblem, writeNewSkill } from '../../../src/engine/skills/scaffold.ts';
+import { skillNameProblem } from '../../../src/engine/skills/packSkills.ts';
+import { agentNameProblem, writeNewSkill } from '../../../src/engine/skills/scaffold.ts';
 import { type TempFolder, tempFolder } from '../../fakes/tempFolder.ts';
 
 describe('new skills', () => {

@@ -106,7 +106,7 @@ describe('a request to an MCP server', () => {
     const agent = { name: 'a', packDir: folder.path, mcpConfig: `${folder.path}/mcp.json` };
     const signal = new AbortController().signal;
     try {
-      const config = { env: {}, home: folder.path };
+      const config = { env: {}, home: folder.path, dataDir: folder.path };
       const { problems, close } = await connectServers(config, agent, [], {}, signal);
       await close();
       assert.equal(problems.length, 2);
