@@ -63,7 +63,7 @@ const entries = [
 const loadedLater = [
   'src/engine/box/',
   'src/engine/sources/',
-  'src/engine/scan/scanFolder.ts',
+  'src/engine/scan/weight.ts',
   'src/engine/export/',
 ];
 

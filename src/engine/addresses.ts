@@ -153,3 +153,11 @@ export function parseWebAddress(
   url.hash = '';
   return { url };
 }
+
+/** Prefix of a host that the files name with plain http. Anyone on the network path can read and change what it answers. */
+export const unprotected = 'http://';
+
+/** Returns true if the hosts of a card include the host of `url`. For an http address, they must name it with plain http. */
+export function namesHost(hosts: readonly string[], { protocol, hostname }: URL): boolean {
+  return (protocol === 'https:' && hosts.includes(hostname)) || hosts.includes(unprotected + hostname);
+}

@@ -2,7 +2,7 @@
 import { readFile } from 'node:fs/promises';
 import { basename, dirname, relative } from 'node:path';
 import type { AgentCard, RedFlag } from '../../protocol/agentCard.ts';
-import { hostKind } from '../addresses.ts';
+import { hostKind, unprotected } from '../addresses.ts';
 import { looksBinary } from '../files/plainText.ts';
 import { isTelosKey, type McpServer, readMcpConfig } from '../mcp/config.ts';
 import { isSecretName } from '../redact.ts';
@@ -14,6 +14,7 @@ import { type ParsedSkillFile, parseSkillFile } from '../skills/frontmatter.ts';
 import { readRuntimeMetadata, readToolNames, splitAllowedTools } from '../skills/skillFields.ts';
 import type { AgentFiles, ReviewedAgent } from './agentFiles.ts';
 import { type AgentFile, isBelow } from './agentReader.ts';
+import { isOffered } from './programHabits.ts';
 import { promisedIn } from './promisedFiles.ts';
 
 /** The permissions that accepting a card grants. */
@@ -172,14 +173,6 @@ async function textOf(path: string, size: number): Promise<string | undefined> {
   return bytes === undefined || looksBinary(bytes) ? undefined : bytes.toString('utf8');
 }
 
-/** Prefix of a host that the files name with plain http. Anyone on the network path can read and change what it answers. */
-const unprotected = 'http://';
-
-/** Returns true if the hosts of a card include the host of `url`. For an http address, they must name it with plain http. */
-export function namesHost(hosts: readonly string[], { protocol, hostname }: URL): boolean {
-  return (protocol === 'https:' && hosts.includes(hostname)) || hosts.includes(unprotected + hostname);
-}
-
 /** Returns the public hosts of the web addresses in a text, as a URL parser reads them. Hosts of plain http have that prefix. */
 function hostsIn(text: string): string[] {
   const found: string[] = [];
@@ -279,13 +272,6 @@ function settingOf([name, value]: [string, string]): string {
   return `${shownWord(name)}=${/^\$\{\w+\}$/.test(value) ? value : shownWord(value)}`;
 }
 
-/** Programs that destroy, end what others run, or raise privileges. A skill does not get them unasked, whatever it names. */
-const drasticPrograms =
-  /^(?:rm|rmdir|shred|dd|mkfs\S*|fdisk|parted|truncate|sudo|su|doas|pkexec|kill|killall|pkill|shutdown|reboot|halt|crontab|at|chmod|chown)$/;
 /** Returns the patterns of commands that a card can offer: those whose program is not drastic. */
 const offeredCommands = (patterns: readonly (readonly string[])[]): string[] =>
   patterns.filter(([program = '']) => isOffered(program)).map(words => words.join(' '));
-
-/** Returns true for a program that a skill can get unasked by naming it. */
-export const isOffered = (program: string): boolean =>
-  /^[\w./+-]+$/.test(program) && !drasticPrograms.test(program.slice(program.lastIndexOf('/') + 1));

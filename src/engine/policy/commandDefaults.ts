@@ -5,7 +5,6 @@ import { type AgentCard, describeFlag } from '../../protocol/agentCard.ts';
 import { type Sentence, sentence, shortened, spoken } from '../../protocol/text.ts';
 import { folderHolding, PathProblem, realPlace, resolvePath } from '../files/paths.ts';
 import { obeyedAt } from '../files/sensitiveNames.ts';
-import { isOffered } from './agentCard.ts';
 import type { Review } from './agentReviews.ts';
 import { needsOnlyBox, staysInBox } from './boxedCommand.ts';
 import { checkedLine } from './commandStages.ts';
@@ -19,6 +18,7 @@ import {
   reviewOf,
 } from './decision.ts';
 import { acceptedFolders, unacceptedFolders } from './fileDefaults.ts';
+import { isOffered } from './programHabits.ts';
 import { ask, withCard } from './question.ts';
 import { parseReadOnlyCommand } from './readOnlyCommand.ts';
 import { sensitiveWords } from './secretWords.ts';

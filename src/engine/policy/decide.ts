@@ -2,10 +2,10 @@
 
 import type { DangerKind, JsonObject, ToolCall } from '../../protocol/run.ts';
 import { type Sentence, sentence } from '../../protocol/text.ts';
+import { namesHost } from '../addresses.ts';
 import type { Config } from '../config.ts';
 import { skillTools } from '../tools/builtin.ts';
 import type { RunFolders } from '../tools/tool.ts';
-import { namesHost } from './agentCard.ts';
 import type { ReviewedAgent } from './agentFiles.ts';
 import { placed, reachesHosts, staysInBox, withBox } from './boxedCommand.ts';
 import { beyondBox, decideOnCommand, readOnlyCommand } from './commandDefaults.ts';

@@ -159,3 +159,11 @@ export function openRuleWarning(
   const meant = [program, ...fixed].join(' ');
   return `${file}, line ${line}: this [[allow]] rule is wider than it looks: with other arguments ${meant} can write files or start programs. Name the exact words in argv instead of "*".`;
 }
+
+/** Programs that destroy, end what others run, or raise privileges. A skill does not get them unasked, whatever it names. */
+const drasticPrograms =
+  /^(?:rm|rmdir|shred|dd|mkfs\S*|fdisk|parted|truncate|sudo|su|doas|pkexec|kill|killall|pkill|shutdown|reboot|halt|crontab|at|chmod|chown)$/;
+
+/** Returns true for a program that a skill can get unasked by naming it. */
+export const isOffered = (program: string): boolean =>
+  /^[\w./+-]+$/.test(program) && !drasticPrograms.test(program.slice(program.lastIndexOf('/') + 1));
