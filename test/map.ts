@@ -30,8 +30,8 @@ export const limits: HouseFigures = {
   arrows: 170,
   arrowsUp: 0,
   circles: 0,
-  files: 400,
-  oneImporter: 54,
+  files: 415,
+  oneImporter: 60,
 };
 
 /** Returns the source files of the project by path from its root. */
