@@ -241,3 +241,17 @@ async function removeStale(path: string): Promise<void> {
   if (got && got.ino !== seen.ino) await link(aside, path).catch(() => undefined);
   await rm(aside, { force: true });
 }
+
+/** A file that has changed less than this before it is read may change again without another time. In milliseconds. */
+const settled = 2_000n;
+
+/** Returns what changes with the content of a file, or undefined if it is unknown or has just changed. */
+export function fileState(file: string): string | undefined {
+  try {
+    const { dev, ino, size, mode, mtimeNs, ctimeNs, ctimeMs } = statSync(file, { bigint: true });
+    const age = BigInt(Date.now()) - ctimeMs;
+    return age < settled ? undefined : [dev, ino, size, mode, mtimeNs, ctimeNs].join();
+  } catch {
+    return undefined;
+  }
+}

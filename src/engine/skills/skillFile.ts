@@ -17,7 +17,7 @@ import { roundsIn } from '../config.ts';
 import { reasonOf } from '../errors.ts';
 import { isInside, realPlace } from '../files/paths.ts';
 import { isSensitive } from '../files/sensitiveNames.ts';
-import { type Diagnostic, readRegularFile } from '../files/settingsFile.ts';
+import { type Diagnostic, fileState, readRegularFile } from '../files/settingsFile.ts';
 import type { Skill, SkillSource } from './agent.ts';
 import { fieldText, findKey, type ParsedSkillFile, parseSkillFile, scanName } from './frontmatter.ts';
 import { almostFence } from './frontmatterLines.ts';
@@ -181,14 +181,11 @@ function isFile(path: string): boolean {
 /** Parsed values by key, each with the state of its file. After a change of one of a thousand skills, the others are not parsed again. */
 const kept = new Map<string, { state: string; manifest: Manifest }>();
 const mostKept = 5_000;
-/** A file that has changed less than this before it is read may change again without another time. In milliseconds. */
-const settled = 2_000n;
-
 /** Returns what a file says. Reads it only if it is not what was read before. */
 function keptManifest(file: string, id: string, within: string | undefined): Manifest {
   const key = [file, id, within].join('\n');
   // Seen before it is read: a change in between is then found by the next look.
-  const state = stateOf(file);
+  const state = fileState(file);
   const known = kept.get(key);
   if (known && known.state === state) return known.manifest;
   const manifest = readManifest(file, id, within);
@@ -196,17 +193,6 @@ function keptManifest(file: string, id: string, within: string | undefined): Man
   if (kept.size >= mostKept) kept.clear();
   if (state !== undefined) kept.set(key, { state, manifest });
   return manifest;
-}
-
-/** Returns what changes with the content of a file, or undefined if it is unknown or has just changed. */
-function stateOf(file: string): string | undefined {
-  try {
-    const { dev, ino, size, mode, mtimeNs, ctimeNs, ctimeMs } = statSync(file, { bigint: true });
-    const age = BigInt(Date.now()) - ctimeMs;
-    return age < settled ? undefined : [dev, ino, size, mode, mtimeNs, ctimeNs].join();
-  } catch {
-    return undefined;
-  }
 }
 
 function readManifest(file: string, id: string, within: string | undefined): Manifest {

@@ -102,13 +102,22 @@ export function withPath(
 export function linksIntoWork(folders: readonly string[], context: ProgramPlaces): LeftOut[] {
   if (onWindows) return [];
   const places = placesOf(context);
-  return folders.flatMap(folder =>
-    linksIn(folder).flatMap(({ name, way }) => {
+  const key = places.map(({ start }) => start).join('\0');
+  return folders.flatMap(folder => {
+    const links = linksIn(folder);
+    const known = intoPlaces.get(links);
+    if (known?.key === key) return known.found;
+    const found = links.flatMap(({ name, way }) => {
       const place = placeOn(way, places);
       return place === undefined ? [] : [{ path: join(folder, name), place }];
-    }),
-  );
+    });
+    intoPlaces.set(links, { key, found });
+    return found;
+  });
 }
+
+/** What the links of a folder lead to, for the places that were asked about last: every command of a run asks about the same. */
+const intoPlaces = new WeakMap<readonly ProgramLink[], { key: string; found: LeftOut[] }>();
 
 /** Returns one sentence for each program of `names` that is not used, with the reason. */
 export function sentencesAbout(names: readonly string[], { leftOut }: TrustedPath): string[] {

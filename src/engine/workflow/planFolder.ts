@@ -8,7 +8,7 @@ import { basename, dirname, join, sep } from 'node:path';
 import { TelosError } from '../errors.ts';
 import { createWhole, isLink, writeWhole } from '../files/atomicWrite.ts';
 import { describeFileError, errorCode, isInside } from '../files/paths.ts';
-import { readRegularFile } from '../files/settingsFile.ts';
+import { fileState, readRegularFile } from '../files/settingsFile.ts';
 import { Journal } from './journal.ts';
 import { defaultSettings, type PlanSettings, parseSettings } from './planSettings.ts';
 
@@ -19,9 +19,18 @@ const mostFileBytes = 64 * 1024 * 1024;
 
 export const isPlanName = (name: string): boolean => /^[a-z0-9-]{1,40}$/.test(name);
 
+/** A story's file. */
+export interface StoryFile {
+  /** From the plan's folder. */
+  path: string;
+  text: string;
+}
+
 export class PlanFolder {
   readonly dir: string;
   readonly repo: string;
+  /** As they were read last, by path. */
+  #stories = new Map<string, { state: string | undefined; file: StoryFile }>();
 
   /** `root` is `.telos/plans/NAME`, or whatever folder the caller of the library named. */
   constructor(root: string, repo: string) {
@@ -115,18 +124,33 @@ export class PlanFolder {
     await rm(this.#own(name.split('/')), { force: true });
   }
 
-  /** Returns the story files by path, in the order of their names. */
-  readPrds(): { path: string; text: string }[] {
+  /** Returns the story files by path, in the order of their names. Those that are unchanged since the last time are not read. */
+  readPrds(): StoryFile[] {
     const folder = this.#own(['prds']);
     if (!isFolder(folder)) return [];
     const files = readdirSync(folder, { withFileTypes: true }).filter(
       entry => entry.isFile() && /\.md$/i.test(entry.name) && !entry.name.startsWith('.'),
     );
     const paths = files.map(({ name }) => `prds/${name}`).sort();
+    const before = this.#stories;
+    this.#stories = new Map();
     return paths.flatMap(path => {
-      const text = this.read(...path.split('/'));
-      return text === undefined ? [] : [{ path, text }];
+      // Seen before it is read: a change in between is then found the next time.
+      const state = fileState(this.path(path));
+      const known = before.get(path);
+      const file =
+        state !== undefined && known?.state === state ? known.file : this.#storyFile(path, known?.file);
+      if (file === undefined) return [];
+      this.#stories.set(path, { state, file });
+      return [file];
     });
+  }
+
+  /** Returns the file as it is already known if it says the same; undefined if it is missing. */
+  #storyFile(path: string, known: StoryFile | undefined): StoryFile | undefined {
+    const text = this.read(...path.split('/'));
+    if (text === undefined) return undefined;
+    return known?.text === text ? known : { path, text };
   }
 
   /** Returns what a person chose. What `plan.json` leaves out has its usual value. Throws TelosError `config` if it is wrong. */

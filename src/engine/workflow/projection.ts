@@ -6,7 +6,7 @@ import { createHash } from 'node:crypto';
 import type { PlanEvent, Story } from '../../protocol/plan.ts';
 import { jsonLine } from '../files/jsonLines.ts';
 import type { Journal } from './journal.ts';
-import type { PlanFolder } from './planFolder.ts';
+import type { PlanFolder, StoryFile } from './planFolder.ts';
 import { foldPlan, type PlanState } from './planState.ts';
 import { type ParsedStory, parsePrd, tick } from './prdFile.ts';
 import { printPrdJson } from './prdJson.ts';
@@ -29,15 +29,15 @@ interface Left {
 /** By path. */
 type LeftFiles = Record<string, Left>;
 
-interface PrdFile extends ParsedStory {
-  path: string;
-  text: string;
+interface PrdFile extends ParsedStory, StoryFile {
+  /** As it is now. */
+  left: Left;
 }
 
 export class Projection {
   readonly #folder: PlanFolder;
   readonly #journal: Pick<Journal, 'lines' | 'append'>;
-  readonly #parsed = new Map<string, { text: string; parsed: ParsedStory }>();
+  #parsed = new Map<string, PrdFile>();
   #recordText = '';
   #record: LeftFiles | undefined;
 
@@ -71,10 +71,13 @@ export class Projection {
   #readFiles(): { files: PrdFile[]; problems: string[] } {
     const ids = new Map<string, string>();
     const problems: string[] = [];
-    const files = this.#folder.readPrds().flatMap(({ path, text }) => {
-      const known = this.#parsed.get(path);
-      const parsed = known?.text === text ? known.parsed : parsePrd(path, text);
-      this.#parsed.set(path, { text, parsed });
+    const before = this.#parsed;
+    this.#parsed = new Map();
+    const files = this.#folder.readPrds().flatMap(file => {
+      const { path } = file;
+      const known = before.get(path);
+      const parsed = known?.text === file.text ? known : parsedFile(file);
+      this.#parsed.set(path, parsed);
       problems.push(...parsed.problems);
       const id = parsed.story.id.toLowerCase();
       const other = ids.get(id);
@@ -85,7 +88,7 @@ export class Projection {
         return [];
       }
       ids.set(id, path);
-      return [{ ...parsed, path, text }];
+      return [parsed];
     });
     return { files, problems };
   }
@@ -97,7 +100,7 @@ export class Projection {
       const text = story ? tickedText(file, story) : file.text;
       return text === file.text ? [] : [{ ...file, next: text }];
     });
-    const left = new Map(files.map(file => [file.path, leftOf(file.text, file.story)]));
+    const left = new Map(files.map(file => [file.path, file.left]));
     for (const { path, text, next } of changed) {
       // An editor may have saved it meanwhile. Then it is told apart the next time.
       if (this.#folder.read(...path.split('/')) !== text) continue;
@@ -148,6 +151,11 @@ function isRecord(value: unknown): value is LeftFiles {
   );
 }
 
+function parsedFile({ path, text }: StoryFile): PrdFile {
+  const parsed = parsePrd(path, text);
+  return { ...parsed, path, text, left: leftOf(text, parsed.story) };
+}
+
 const leftOf = (text: string, { items }: Story): Left => ({
   hash: createHash('sha256').update(text).digest('hex'),
   ticks: items.filter(({ ticked }) => ticked).map(({ number }) => number),
@@ -156,8 +164,7 @@ const leftOf = (text: string, { items }: Story): Left => ({
 /** Returns what a person changed in the file since it was left. */
 function editsOf(file: PrdFile, state: StoryState | undefined, left: Left | undefined): PlanEvent[] {
   const { id, items } = file.story;
-  const { hash } = leftOf(file.text, file.story);
-  if (!state || left?.hash === hash) return [];
+  if (!state || left?.hash === file.left.hash) return [];
   const isClosed = (number: number): boolean => state.passed.has(number) || state.accepted.has(number);
   const ticked = items.filter(
     item => item.ticked && !isClosed(item.number) && !left?.ticks.includes(item.number),
