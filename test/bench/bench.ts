@@ -13,6 +13,7 @@ import { build } from 'esbuild';
 import { loadConfig } from '../../src/engine/config.ts';
 import { Telos } from '../../src/engine/telos.ts';
 import { type AnthropicTurn, anthropicEvents, startAnthropicServer } from '../fakes/anthropicServer.ts';
+import { boxFigures } from './boxed.ts';
 import { editorFigures } from './editor.ts';
 import {
   alternate,
@@ -269,6 +270,7 @@ try {
   show(...(await longAnswerFigures(sidesAt)));
   show(...(await manySkillsFigures(sidesAt)));
   show(await rerouteFigure());
+  show(...(await boxFigures()));
   show(...(await editorFigures()));
   show(...(await treeFigures()));
 } finally {

@@ -22,23 +22,18 @@ const memoryFolders = String(512 * 1024 * 1024);
 const firstInput = 3;
 
 /**
- * Parts of `/proc` that tell of the whole machine, or change it. The kernel asks for no right there if the number of the user is 0,
- * which a namespace does not change.
+ * Parts of `/proc` that change the whole machine. The kernel asks for no right there but the number of the user: if that is 0, no
+ * namespace changes it. Bubblewrap itself covers those that hinder its own start.
  */
-const closedProc = [
-  '/proc/keys',
-  '/proc/key-users',
-  '/proc/kcore',
-  '/proc/kmsg',
-  '/proc/sysrq-trigger',
-  '/proc/mtrr',
-];
-const fixedProc = ['/proc/sys', '/proc/fs', '/proc/acpi', '/proc/scsi', '/proc/driver'];
+const changesMachine =
+  process.getuid?.() === 0 ? ['/proc/sys', '/proc/acpi', '/proc/scsi', '/proc/dynamic_debug'] : [];
 
 const systemOptions: readonly string[] = [
   ...['--proc', '/proc'],
-  ...closedProc.filter(existsSync).flatMap(path => ['--ro-bind', '/dev/null', path]),
-  ...fixedProc.filter(existsSync).flatMap(path => ['--ro-bind', path, path]),
+  ...['/proc/keys', '/proc/sysrq-trigger']
+    .filter(existsSync)
+    .flatMap(path => ['--ro-bind', '/dev/null', path]),
+  ...changesMachine.filter(existsSync).flatMap(path => ['--ro-bind', path, path]),
   ...['--dev', '/dev', '--size', memoryFolders, '--tmpfs', '/dev/shm', '--remount-ro', '/dev'],
 ];
 

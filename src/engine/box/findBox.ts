@@ -102,19 +102,20 @@ async function tryBubblewrap(program: string): Promise<BoxFinding> {
   if (!filterFor(process.arch))
     return { works: false, why: `The box has no filter of system calls for ${process.arch}.` };
   const view = ['--ro-bind', '/', '/', '--proc', '/proc', '--dev', '/dev', '--', '/bin/sh', '-c', ':'];
-  const error = await errorOf(program, [...isolation, '--disable-userns', ...view]);
+  const start = (more: readonly string[]) => errorOf(program, [...isolation, ...more, ...view]);
+  const [first, help] = await Promise.all([start(['--disable-userns']), helpOf(program)]);
   const features = {
-    disablesUserNamespaces: error === undefined,
-    bindsDescriptors: await knowsDescriptors(program),
+    disablesUserNamespaces: help.includes('--disable-userns'),
+    bindsDescriptors: help.includes('--ro-bind-fd'),
   };
-  const last = error === undefined ? undefined : await errorOf(program, [...isolation, ...view]);
-  if (last === undefined) return { works: true, kind: 'bubblewrap', program, features };
-  return { works: false, ...reasonOf(last, program, textOf, existsSync) };
+  const error = first === undefined || features.disablesUserNamespaces ? first : await start([]);
+  if (error === undefined) return { works: true, kind: 'bubblewrap', program, features };
+  return { works: false, ...reasonOf(error, program, textOf, existsSync) };
 }
 
-const knowsDescriptors = (program: string): Promise<boolean> =>
+const helpOf = (program: string): Promise<string> =>
   new Promise(done => {
-    execFile(program, ['--help'], { timeout: patience }, (_error, help) => done(/--ro-bind-fd\b/.test(help)));
+    execFile(program, ['--help'], { timeout: patience }, (_error, help) => done(help));
   });
 
 /** Returns what the program says if it fails, in one line; undefined if it does not. */

@@ -1,5 +1,13 @@
 /** Says as data what a command in the box sees of the disk: the little that it needs, and what of it can be written. */
-import { lstatSync, readdirSync, readFileSync, readlinkSync, realpathSync } from 'node:fs';
+import {
+  accessSync,
+  constants,
+  lstatSync,
+  readdirSync,
+  readFileSync,
+  readlinkSync,
+  realpathSync,
+} from 'node:fs';
 import { basename, dirname, join } from 'node:path';
 import { isInside, realPlace } from '../files/paths.ts';
 import { isHidden, type MarkedName } from './folderNames.ts';
@@ -233,12 +241,23 @@ function shownAt(path: string): Place[] {
 /** For everybody to read. Certificates have the names of keys. */
 const isCertificate = (path: string): boolean => /\.(?:pem|crt|0)$/.test(path);
 
+/** Returns what only some may read, of whom this user is one. From the others the kernel keeps it anyway. */
 function closedIn(folder: string): Place[] {
-  return entriesOf(folder).flatMap(({ path, isFolder, mode }) => {
-    const isClosed = (mode & 0o004) === 0 || (isHidden(path) && !isCertificate(path));
+  return entriesOf(folder).flatMap(({ path, isFolder, mode, size }) => {
+    const isForFew = (mode & 0o004) === 0 && size > 0;
+    const isClosed = (isForFew || (isHidden(path) && !isCertificate(path))) && isReadable(path);
     if (isClosed) return [{ kind: 'hidden', path, isFolder } as const];
     return isFolder ? closedIn(path) : [];
   });
+}
+
+function isReadable(path: string): boolean {
+  try {
+    accessSync(path, constants.R_OK);
+    return true;
+  } catch {
+    return false;
+  }
 }
 
 function ownProgramsIn(home: string): Place[] {
@@ -351,12 +370,12 @@ function listed(folder: string) {
   }
 }
 
-function entriesOf(folder: string): { path: string; isFolder: boolean; mode: number }[] {
+function entriesOf(folder: string): { path: string; isFolder: boolean; mode: number; size: number }[] {
   return listed(folder).flatMap(({ name }) => {
     const path = join(folder, name);
     const stats = lstatSync(path, { throwIfNoEntry: false });
     return stats && (stats.isFile() || stats.isDirectory())
-      ? [{ path, isFolder: stats.isDirectory(), mode: stats.mode }]
+      ? [{ path, isFolder: stats.isDirectory(), mode: stats.mode, size: stats.size }]
       : [];
   });
 }

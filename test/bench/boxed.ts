@@ -1,0 +1,60 @@
+/** What the box costs a command: the same line with it and without, in turn, in one folder with a repository. */
+import { execFileSync } from 'node:child_process';
+import { mkdirSync, mkdtempSync, realpathSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { commandBox } from '../../src/engine/box/commandBox.ts';
+import { findBox } from '../../src/engine/box/findBox.ts';
+import { runLine } from '../../src/engine/tools/command.ts';
+import { alternate, type Figure, figureLine, median } from './measure.ts';
+
+const runsPerSide = 101;
+
+/** Returns how much longer a command takes in the box. Returns nothing where no box works, and says why. */
+export async function boxFigures(): Promise<Figure[]> {
+  const root = realpathSync(mkdtempSync(join(tmpdir(), 'telos-bench-box-')));
+  try {
+    for (const name of ['home', 'work/src', 'work/.vscode', 'data', 'config'])
+      mkdirSync(join(root, name), { recursive: true });
+    for (const name of ['.env', 'package.json', 'src/a.js', '.vscode/tasks.json'])
+      writeFileSync(join(root, 'work', name), '{}');
+    const work = join(root, 'work');
+    execFileSync('git', ['init', '-q', work]);
+    const folders = { workingDir: work, packDir: work, skillDir: work, commandDir: work };
+    const env = { HOME: join(root, 'home'), PATH: process.env['PATH'] ?? '' };
+    const finding = await findBox({ ...folders, env });
+    if (!finding.works) {
+      console.log(`(no figure of the box: ${finding.why})`);
+      return [];
+    }
+    const config = { home: env.HOME, dataDir: join(root, 'data'), configDir: join(root, 'config') };
+    const box = commandBox({ finding, config, folders, conversation: 'bench' });
+    const context = { ...folders, env, signal: new AbortController().signal };
+    const timed = async (more: { box?: typeof box }): Promise<number> => {
+      const start = performance.now();
+      const end = await runLine('true', { ...context, ...more });
+      if ('refusal' in end || end.code !== 0) throw new Error('The command did not run.');
+      return performance.now() - start;
+    };
+    const { ours, bare } = await alternate(
+      runsPerSide,
+      () => timed({ box }),
+      () => timed({}),
+    );
+    const [boxed, plain] = [median(ours), median(bare)];
+    console.log(`(a command: ${plain.toFixed(1)} ms; the same in the box: ${boxed.toFixed(1)} ms)`);
+    return [
+      {
+        name: 'a command in the box, beyond one without',
+        unit: 'ms',
+        ours: boxed - plain,
+        bare: undefined,
+        limit: 15,
+      },
+    ];
+  } finally {
+    rmSync(root, { recursive: true, force: true });
+  }
+}
+
+if (import.meta.main) for (const figure of await boxFigures()) console.log(figureLine(figure));
