@@ -66,17 +66,23 @@ function forwarderFor({ PATH = '' }: CommandStart['env']): {
 }
 
 /**
- * Listens, and only then becomes the command, while a process of its own forwards. Perl starts in 3 ms and is nearly everywhere. With
- * socat, which starts no sooner, the command would have to wait until it listens. Needs no module: the numbers are those of Linux.
+ * Listens, and only then starts the command, while processes of their own forward. They are gone when the command has ended: what is
+ * still there then was left by it. Perl starts in 3 ms and is nearly everywhere; with socat, which starts no sooner, the command
+ * would have to wait until it listens. Needs no module: the numbers are those of Linux.
  */
-const perlScript = `socket(S,2,1,0)&&bind(S,pack("Snx0C4x8",2,${port},127,0,0,1))&&listen(S,128)or exec{$ARGV[0]}@ARGV;
-if($p=fork){waitpid $p,0;close S;exec{$ARGV[0]}@ARGV;exit 127}
-exit if fork;
+const perlScript = `socket(S,2,1,0)&&bind(S,pack("Snx0C4x8",2,${port},127,0,0,1))&&listen(S,128)&&pipe(R,W)or exec{$ARGV[0]}@ARGV;
+if($f=fork){setpgrp $f,0;
+close W;
+if(!($c=fork)){close S;close R;exec{$ARGV[0]}@ARGV;exit 127}
+close S;waitpid $c,0;$s=$?;kill -9,$f;sysread R,$b,1;waitpid $f,0;
+kill $s&127,$$ if $s&127;
+exit $s>>8}
+setpgrp;close R;
 open STDIN,"</dev/null";open STDOUT,">/dev/null";open STDERR,">/dev/null";
 $SIG{CHLD}=$SIG{PIPE}="IGNORE";
 while(1){accept(C,S)or next;$f=fork;if(!defined $f||$f){close C;next}
 close S;socket(U,1,1,0)&&connect(U,pack("Sa*",1,"${socketInBox}"))or exit;
-@e=([*C,*U],[*U,*C]);
+@e=([\\*C,\\*U],[\\*U,\\*C]);
 while(@e){$r="";vec($r,fileno $_->[0],1)=1 for @e;select($r,undef,undef,undef);
 @e=grep{if(vec($r,fileno $_->[0],1)){$n=sysread $_->[0],$b,65536;if(!defined $n){exit}if(!$n){shutdown $_->[1],1}
 else{for($o=0;$o<$n;$o+=$w){$w=syswrite $_->[1],$b,$n-$o,$o;exit if!defined $w}}$n}else{1}}@e}
@@ -92,9 +98,9 @@ const hexPort = port.toString(16).toUpperCase().padStart(4, '0');
 
 /**
  * Looks into the kernel's list of sockets, which starts no program, until Node listens. Without a forwarder the command begins all the
- * same. A grandchild of the shell: the command finds no child of its own.
+ * same.
  */
-const shellScript = `(ELECTRON_RUN_AS_NODE=1 NODE_OPTIONS= "$0" -e '${nodeScript}' </dev/null >/dev/null 2>&1 &)
+const shellScript = `ELECTRON_RUN_AS_NODE=1 NODE_OPTIONS= "$0" -e '${nodeScript}' </dev/null >/dev/null 2>&1 &
 _n=0
 while [ $_n -lt 900 ]; do
   while read -r _a _b _c _d _e; do case "$_b:$_d" in *:${hexPort}:0A) break 2 ;; esac; done </proc/net/tcp
@@ -102,7 +108,10 @@ while [ $_n -lt 900 ]; do
   if [ $_n -gt 20 ]; then sleep 0.01; fi
 done
 unset _n _a _b _c _d _e
-exec "$@"`;
+"$@"
+set $?
+kill -9 $! && wait $! 2>/dev/null
+exit $1`;
 
 /**
  * Returns the command behind its forwarder, which ends with the box.

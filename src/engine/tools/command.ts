@@ -16,6 +16,7 @@ import {
   OutputCapture,
   reportOn,
   type Stop,
+  TimeLimit,
   type TreeLimits,
   watchTree,
 } from './commandOutput.ts';
@@ -29,6 +30,7 @@ import {
 } from './processTree.ts';
 import { commandPrograms } from './programPath.ts';
 import {
+  type AskHost,
   type BoxReport,
   type CommandStart,
   type EnclosedCommand,
@@ -238,7 +240,8 @@ async function runStarted(
     env: { ...programs.env, [mark.name]: mark.value },
     folder: context.approvedFolder ?? context.commandDir,
   };
-  const enclosed = await enclosedStart(plain, context);
+  const time = new TimeLimit(limits.timeoutMs);
+  const enclosed = await enclosedStart(plain, context, time);
   if (typeof enclosed === 'string') {
     guard.release();
     return { refusal: enclosed };
@@ -273,7 +276,7 @@ async function runStarted(
   giveInputs(child, inputs);
   if (onOutput) for (const stream of [child.stdout, child.stderr]) stream.on('data', onOutput);
   try {
-    const stopped = await untilExitOrStop(child, exited, streams, tree, context.signal, limits);
+    const stopped = await untilExitOrStop(child, exited, streams, tree, context.signal, { ...limits, time });
     const end = await endAllOf(tree, stopped, closed, limits);
     const note = noteOn(end, limits);
     if (end.stopped === 'abort') {
@@ -299,10 +302,12 @@ async function runStarted(
 /** Returns the command as its box starts it, or why it has none although it must. Returns undefined without a box. */
 async function enclosedStart(
   start: CommandStart,
-  { box }: ToolContext,
+  { box, askHost }: ToolContext,
+  time: TimeLimit,
 ): Promise<EnclosedCommand | string | undefined> {
   try {
-    return await box?.enclose({ ...start, folder: realpathSync.native(start.folder) });
+    const ask: AskHost | undefined = askHost && ((wanted, until) => time.during(askHost(wanted, until)));
+    return await box?.enclose({ ...start, folder: realpathSync.native(start.folder) }, ask);
   } catch (error) {
     return `The command was not run, since it could not be put into its box: ${reasonOf(error)}`;
   }
@@ -352,7 +357,7 @@ async function untilExitOrStop(
   { stdout, stderr }: CommandStreams,
   tree: ProcessTree,
   signal: AbortSignal,
-  limits: CommandLimits,
+  limits: TreeLimits & { time: TimeLimit },
 ): Promise<Stop | undefined> {
   let stop: (why: Stop) => void = () => undefined;
   const stopped = new Promise<Stop>(resolve => {
@@ -364,7 +369,7 @@ async function untilExitOrStop(
   };
   child.stdout.on('data', collect(stdout));
   child.stderr.on('data', collect(stderr));
-  const timer = setTimeout(() => stop('timeout'), limits.timeoutMs);
+  limits.time.start(() => stop('timeout'));
   const onAbort = (): void => stop('abort');
   signal.addEventListener('abort', onAbort);
   const watching = new AbortController();
@@ -374,7 +379,7 @@ async function untilExitOrStop(
     return await Promise.race([stopped, exited.then(() => undefined)]);
   } finally {
     watching.abort();
-    clearTimeout(timer);
+    limits.time.end();
     signal.removeEventListener('abort', onAbort);
   }
 }

