@@ -70,18 +70,23 @@ if (order.clockBackMs !== undefined) {
   } as DateConstructor;
 }
 
-/** Lines of the journal as they are on the disk. */
-const journalLines = (): JournalLine[] =>
-  readFileSync(join(order.repo, '.telos/plans', order.plan, 'journal.jsonl'), 'utf8')
-    .split('\n')
-    .slice(0, -1)
-    .flatMap(line => {
-      try {
-        return [JSON.parse(line)];
-      } catch {
-        return [];
-      }
-    });
+const seen: JournalLine[] = [];
+let seenBytes = 0;
+
+/** Lines of the journal as they are on the disk. Only what is new is read: a plan has a thousand of them. */
+function journalLines(): readonly JournalLine[] {
+  const bytes = readFileSync(join(order.repo, '.telos/plans', order.plan, 'journal.jsonl'));
+  const end = bytes.lastIndexOf(10) + 1;
+  for (const line of bytes.toString('utf8', seenBytes, end).split('\n').slice(0, -1)) {
+    try {
+      seen.push(JSON.parse(line));
+    } catch {
+      // A line that was torn by a kill.
+    }
+  }
+  seenBytes = end;
+  return seen;
+}
 
 /** What the script has for the present attempt at a story: one that was cut off had nothing of it. */
 function scripted(story: string, lines: readonly JournalLine[]): ScriptedAttempt {
