@@ -1,13 +1,23 @@
 /** The box of one conversation: encloses its commands, and keeps what they share. */
 import { createHash } from 'node:crypto';
-import { chmodSync, lstatSync, mkdirSync, readdirSync, utimesSync, writeFileSync } from 'node:fs';
+import {
+  chmodSync,
+  type FSWatcher,
+  lstatSync,
+  mkdirSync,
+  readdirSync,
+  rmSync,
+  utimesSync,
+  watch,
+  writeFileSync,
+} from 'node:fs';
 import { rm } from 'node:fs/promises';
-import { basename, delimiter, join } from 'node:path';
+import { basename, delimiter, dirname, join } from 'node:path';
 import { grouped } from '../../protocol/text.ts';
 import type { Config } from '../config.ts';
 import { TelosError } from '../errors.ts';
 import { makeOwnFolders } from '../files/atomicWrite.ts';
-import { realPlace } from '../files/paths.ts';
+import { isInside, realPlace } from '../files/paths.ts';
 import type { AskHost, CommandBox, CommandStart, EnclosedCommand, RunFolders } from '../tools/tool.ts';
 import { readableFolders } from '../tools/tool.ts';
 import { inBubblewrap, type Masks } from './bubblewrap.ts';
@@ -65,7 +75,7 @@ function prepare({ config, folders, conversation }: BoxOptions, { env }: Command
   const [ownHome, temporary] = [join(own, 'home'), join(own, 'tmp')];
   makeOwnFolders(config.dataDir, root, own, ownHome, temporary);
   utimesSync(own, new Date(), new Date());
-  void removeOld(root, own);
+  void removeOld(root, own).catch(() => undefined);
   const home = realPlace(config.home) ?? config.home;
   const [workingDir = folders.workingDir] = realFoldersOf([folders.workingDir]);
   const readable = realFoldersOf([...readableFolders(folders), folders.commandDir]).filter(
@@ -92,20 +102,25 @@ async function enclose(
 ): Promise<EnclosedCommand> {
   if (!lstatSync(places.workingDir, { throwIfNoEntry: false })?.isDirectory())
     throw new TelosError('config', `The working folder ${places.workingDir} was removed. Nothing was run.`);
-  const marked = await namesIn(names);
-  for (const { path, kind } of marked) if (kind === 'repository') makeHooks(path);
+  makeOwnFolders(dirname(places.ownHome), places.ownHome, places.temporary);
+  const { marked, left } = await namesIn(names);
+  const repositories = marked.filter(({ kind }) => kind === 'repository').map(({ path }) => path);
+  repositories.forEach(makeHooks);
   const enclosed = { ...start, env: environmentIn(start.env, ownFolders(finding, places)) };
   const opened = await network?.open(enclosed, ask);
   try {
-    const view = viewOf([...lasting, ...(opened?.places ?? [])], places, marked);
+    const seen = lasting.filter(({ path }) => !left.has(path));
+    const view = viewOf([...seen, ...(opened?.places ?? [])], places, marked);
     const made =
       finding.kind === 'bubblewrap'
         ? inBubblewrap(finding, view, masks, opened?.start ?? enclosed)
         : inSeatbelt(finding.program, view, opened?.start ?? enclosed);
     const { close, ...process } = made;
+    const guards = repositories.filter(path => isInside(places.workingDir, path)).map(guardRepository);
     const end = async () => {
       close();
-      return { notes: (await opened?.end()) ?? [] };
+      const removed = guards.flatMap(guard => guard());
+      return { notes: [...removed, ...((await opened?.end()) ?? [])] };
     };
     return { ...process, end };
   } catch (error) {
@@ -114,23 +129,33 @@ async function enclose(
   }
 }
 
-/** Returns the marked names of all folders. Throws TelosError `config` if they are more than can be closed. */
-async function namesIn(names: readonly FolderNames[]): Promise<readonly MarkedName[]> {
-  const marked: MarkedName[] = [];
-  for (const each of names) {
+/**
+ * Returns the marked names of all folders, and the folders that are too large to be looked through. Throws TelosError `config` if the
+ * working folder is one of them, or if more is marked than can be closed.
+ */
+async function namesIn([work, ...others]: readonly FolderNames[]): Promise<{
+  marked: readonly MarkedName[];
+  left: ReadonlySet<string>;
+}> {
+  const marked = [...((await work?.look()) ?? tooLarge(work?.root ?? ''))];
+  const left = new Set<string>();
+  for (const each of others) {
     const found = await each.look();
-    if (!found)
-      throw new TelosError(
-        'config',
-        `${each.root} has more than ${grouped(mostNames)} files, too many to look for secrets among them. Work in a folder below it.`,
-      );
-    marked.push(...found);
+    if (found) marked.push(...found);
+    else left.add(each.root);
   }
   const secrets = marked.filter(({ kind }) => kind === 'secret').length;
-  if (secrets <= mostSecrets) return marked;
+  if (secrets <= mostSecrets) return { marked, left };
   throw new TelosError(
     'config',
     `There are ${grouped(secrets)} files whose names say that they hold secrets; at most ${grouped(mostSecrets)} can be hidden. Work in a folder below.`,
+  );
+}
+
+function tooLarge(folder: string): never {
+  throw new TelosError(
+    'config',
+    `${folder} has more than ${grouped(mostNames)} files, too many to look for secrets among them. Work in a folder below it.`,
   );
 }
 
@@ -140,6 +165,37 @@ function makeHooks(repository: string): void {
     mkdirSync(join(repository, 'hooks'));
   } catch {
     // It is there, or nothing can be made there.
+  }
+}
+
+/**
+ * Watches for the one file with which a command could give a repository other settings without changing one. A program of the person
+ * that looks at the repository would obey it while the command still runs, so it is removed at once. Returns what ends the watch, and
+ * says what was removed.
+ */
+function guardRepository(repository: string): () => string[] {
+  const file = join(repository, 'commondir');
+  if (lstatSync(file, { throwIfNoEntry: false })) return () => [];
+  let count = 0;
+  const remove = (): void => {
+    if (!lstatSync(file, { throwIfNoEntry: false })) return;
+    count++;
+    rmSync(file, { recursive: true, force: true });
+  };
+  const watcher = watched(repository, name => name === 'commondir' && remove());
+  return () => {
+    watcher?.close();
+    remove();
+    return count === 0 ? [] : [`${file} was removed: with it, Git would take its settings from elsewhere`];
+  };
+}
+
+function watched(folder: string, onChange: (name: string | null) => void): FSWatcher | undefined {
+  try {
+    // A folder that goes away has nothing left to guard.
+    return watch(folder, (_event, name) => onChange(name)).on('error', () => undefined);
+  } catch {
+    return undefined;
   }
 }
 

@@ -2,7 +2,7 @@
 import { type Dirent, lstatSync, readdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { setImmediate as nextTurn } from 'node:timers/promises';
-import { folded, isSensitive, obeyedAt } from '../files/sensitiveNames.ts';
+import { folded, isSensitive, meansNothing, obeyedAt } from '../files/sensitiveNames.ts';
 
 /** A name that a boxed command may not read, or not change. A `repository` is the folder of Git itself. */
 export interface MarkedName {
@@ -41,13 +41,34 @@ interface KnownFolder {
   size: number;
 }
 
+type Kind = MarkedName['kind'] | undefined;
+
+/** What names mean by themselves. */
+const meanings = new Map<string, Kind>();
+const mostMeanings = 100_000;
+
+function kindOf(path: string, inWork: string): Kind {
+  if (isHidden(path)) return 'secret';
+  const obeyed = obeyedAt(path, inWork);
+  return obeyed && !writtenByTools.has(obeyed.by) ? 'obeyed' : undefined;
+}
+
+function meaningOf(name: string): Kind {
+  if (meanings.size > mostMeanings) meanings.clear();
+  if (!meanings.has(name)) meanings.set(name, kindOf(`/${name}`, `/${name}`));
+  return meanings.get(name);
+}
+
 export class FolderNames {
   readonly root: string;
+  /** Whether all that is in the folder means more than its names, because of where it is. */
+  readonly #isSpecial: boolean;
   #known = new Map<string, KnownFolder>();
 
   /** `root` is real and absolute. */
   constructor(root: string) {
     this.root = root;
+    this.#isSpecial = isSensitive(root) || obeyedAt(root, '') !== undefined;
   }
 
   /**
@@ -92,22 +113,22 @@ export class FolderNames {
   #read(folder: string, entries: readonly Dirent[]): Pick<KnownFolder, 'folders' | 'marked'> {
     const folders: string[] = [];
     const marked: MarkedName[] = [];
+    const isPlain = !this.#isSpecial && meansNothing(folder);
     for (const entry of entries) {
       const path = join(folder, entry.name);
       // Where a link leads is marked there, if it is in the box at all.
       if (entry.isSymbolicLink()) continue;
-      const kind = this.#kindOf(path, entry);
+      const kind = isRepository(entry)
+        ? 'repository'
+        : isPlain
+          ? meaningOf(entry.name)
+          : kindOf(path, path.slice(this.root.length));
       if (kind !== undefined) marked.push({ path, kind, isFolder: entry.isDirectory() });
       const isOpen = kind !== 'secret' && kind !== 'repository' && !installed.has(entry.name);
       if (entry.isDirectory() && isOpen) folders.push(path);
     }
     return { folders, marked };
   }
-
-  #kindOf(path: string, entry: Dirent): MarkedName['kind'] | undefined {
-    if (isHidden(path)) return 'secret';
-    if (entry.isDirectory() && folded(entry.name) === '.git') return 'repository';
-    const obeyed = obeyedAt(path, path.slice(this.root.length));
-    return obeyed && !writtenByTools.has(obeyed.by) ? 'obeyed' : undefined;
-  }
 }
+
+const isRepository = (entry: Dirent): boolean => entry.isDirectory() && folded(entry.name) === '.git';

@@ -233,6 +233,24 @@ export function obeyedAt(path: string, inWork: string): Obeyed | undefined {
   return found && { kind: found.kind, by: found.by };
 }
 
+/** First names of all places that are identified by several names. */
+const startsOfPlaces = atFirstUse(() => {
+  const groups = [known.agents, ...known.programs] as readonly ObeyedGroup[];
+  const all = [
+    ...places,
+    ...groups.flatMap(({ anywhere, inWork }) => [...namesIn(anywhere), ...namesIn(inWork)]),
+  ];
+  return nameMatcher(all.filter(place => place.includes('/')).map(place => place.split('/')[0]!));
+});
+const mostParts = 4;
+
+/**
+ * Whether names in a folder mean what they mean anywhere: no place that is identified by several names goes through the folder. It is
+ * then enough to judge a name once, for a walk through thousands of folders.
+ */
+export const meansNothing = (folder: string): boolean =>
+  !folded(folder).split('/').slice(-mostParts).some(startsOfPlaces);
+
 /** Returns only the kind of `obeyedAt`: `agent` for a file that instructs or configures one, `program` for any other. */
 export const whatObeys = (path: string, inWork: string): Obeyed['kind'] | undefined =>
   obeyedAt(path, inWork)?.kind;

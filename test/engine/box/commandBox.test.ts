@@ -79,6 +79,16 @@ describe('a command in the box', () => {
     assert.deepEqual(readdirSync(join(run.work, '.git/hooks')), []);
   });
 
+  itBoxed('lets no command lead a repository to other settings, not even while it runs', async run => {
+    git(run.work, 'init', '-q');
+    const { out, note } = await run.sh(
+      'cp -r .git other; echo ../other > .git/commondir; sleep 0.3; ls .git/commondir; echo ../other > .git/commondir',
+    );
+    assert.equal(out, '');
+    assert.match(note ?? '', /commondir was removed: with it, Git would take its settings from elsewhere\]/);
+    assert.ok(!existsSync(join(run.work, '.git/commondir')));
+  });
+
   itBoxed("works with Git in a repository of one's own", async run => {
     git(run.work, 'init', '-q');
     run.put('home/.gitconfig', '[user]\nname = Ada\nemail = ada@example.org\n');

@@ -5,6 +5,8 @@ import { join } from 'node:path';
 import { FolderNames } from '../../../src/engine/box/folderNames.ts';
 import { profileOf } from '../../../src/engine/box/seatbelt.ts';
 import { inOrder, type Place } from '../../../src/engine/box/view.ts';
+import known from '../../../src/engine/files/knownNames.json' with { type: 'json' };
+import { isSensitive, obeyedAt } from '../../../src/engine/files/sensitiveNames.ts';
 import { type TempFolder, tempFolder } from '../../fakes/tempFolder.ts';
 
 describe('names in a folder of the box', () => {
@@ -34,13 +36,37 @@ describe('names in a folder of the box', () => {
     symlinkSync('.env', join(folder.path, 'link.pem'));
     assert.deepEqual(await namesOf(new FolderNames(folder.path)), [
       'obeyed a/.vscode',
-      'obeyed a/.vscode/settings.json',
       'obeyed docs/AGENTS.md',
       'repository a/b/.git',
       'secret .env',
       'secret a/.vscode/.env',
       'secret keys/.ssh',
     ]);
+  });
+
+  it('are all that the table knows by several names, however deep', async () => {
+    const lines = [
+      ...known.secret.places,
+      ...known.agents.anywhere,
+      ...known.programs.flatMap(({ anywhere = [] }: { anywhere?: string[] }) => anywhere),
+    ];
+    const several = lines.flatMap(line => line.split(' ')).filter(place => place.includes('/'));
+    const paths = several.map(
+      (place, at) => `${at}/deep/${place.replaceAll('+', ' ').replace(/[*?]/g, 'x')}`,
+    );
+    for (const path of paths) folder.add({ [path]: '' });
+    const marked = ((await new FolderNames(folder.path).look()) ?? []).map(({ path }) => path);
+    const isWritten = (path: string): boolean =>
+      obeyedAt(path, path)?.by === 'package managers' ||
+      obeyedAt(path, path)?.by === 'builds, tests and linters';
+    const missed = paths
+      .map(path => join(folder.path, path))
+      .filter(
+        path =>
+          !marked.some(each => `${path}/`.startsWith(`${each}/`)) && (isSensitive(path) || !isWritten(path)),
+      );
+    assert.deepEqual(missed, []);
+    assert.ok(several.length > 60);
   });
 
   it('are those of now, also right after a look', async () => {
