@@ -1,10 +1,11 @@
 /** Implements `telos undo [change]`: shows what a run, an install or an uninstall has changed, and reverts it. */
 
-import { readFile } from 'node:fs/promises';
+import { readFile, readlink } from 'node:fs/promises';
 import type { ChangedFile, ChangeStore, RunChanges } from '../engine/changes/changeStore.ts';
 import { unifiedDiff } from '../engine/changes/lineDiff.ts';
 import { TelosError } from '../engine/errors.ts';
 import type { FolderDifference, FolderRecord } from '../engine/files/folderRecord.ts';
+import { statsAt } from '../engine/files/paths.ts';
 import { looksBinary } from '../engine/files/plainText.ts';
 import type { FolderState } from '../engine/files/replacedFolders.ts';
 import { timeText } from '../engine/records/runText.ts';
@@ -65,7 +66,9 @@ async function undo(
 ): Promise<number> {
   terminal.say(`Run ${changes.runId.slice(0, 8)} changed:`);
   for (const file of changes.files) terminal.say(`  ${lineFor(file)}`);
-  if (changes.ranCommands) terminal.say(terminal.style.yellow(commandsToo));
+  for (const { path, before } of changes.folders)
+    terminal.say(exactText(`  ${before === null ? 'A' : 'D'} ${path}/`));
+  for (const sentence of notUndone(changes)) terminal.say(terminal.style.yellow(exactText(sentence)));
   const isBlocked = changes.files.some(file => wordsFor(file) !== undefined);
   if (!isBlocked || others) {
     const question = 'Make these files what they were before the run? [y/N] ';
@@ -89,8 +92,19 @@ async function undo(
   return result.problem === undefined && !isBlocked ? 0 : 1;
 }
 
-const commandsToo =
-  'The run also ran commands or tools of others. What they have changed is not known, and is not undone.';
+/** Returns what the run did besides, in sentences. */
+const notUndone = ({ ranCommands, ranOutside, movedBranch, leftOut }: RunChanges): string[] => [
+  ...(ranCommands
+    ? [
+        'The run also ran commands or tools of others. What they have changed is not known, and is not undone.',
+      ]
+    : []),
+  ...(ranOutside
+    ? ['Commands ran outside the box. What they changed outside the working folder is not undone.']
+    : []),
+  ...(movedBranch ? ['A command made a commit or moved a branch. That is not undone.'] : []),
+  ...(leftOut.length > 0 ? [`Too large, or not readable, and so not undone: ${leftOut.join(', ')}`] : []),
+];
 
 /**
  * Returns the run or the folder that `id` means. Both are missing if there is no change at all. Throws TelosError `config`
@@ -118,7 +132,9 @@ async function changeNamed(
 
 const lineFor = (file: ChangedFile): string => {
   const words = file.isUndone ? 'undone already' : wordsFor(file);
-  return exactText(`${file.before ? 'M' : 'A'} ${file.path}${words ? `  (${words})` : ''}`);
+  return exactText(
+    `${file.isRemoved ? 'D' : file.before ? 'M' : 'A'} ${file.path}${words ? `  (${words})` : ''}`,
+  );
 };
 
 /** Returns why the file cannot be undone, or undefined if it can be or need not be. */
@@ -144,8 +160,8 @@ function wordsFor({ state, isUndone }: ChangedFile): string | undefined {
 async function diffOf(file: ChangedFile, { runId }: RunChanges, store: ChangeStore): Promise<string> {
   const { path, state } = file;
   const before = file.before ? await store.before(runId, path) : Buffer.alloc(0);
-  const isThere = state !== 'deleted' && state !== 'replaced' && state !== 'unreachable';
-  const after = isThere ? await readFile(path).catch(() => Buffer.alloc(0)) : Buffer.alloc(0);
+  const isThere = !/^(?:deleted|replaced|unreachable)$/.test(state) && statsAt(path) !== undefined;
+  const after = isThere ? await contentAt(path).catch(() => Buffer.alloc(0)) : Buffer.alloc(0);
   const heading = exactText(
     `--- ${file.before ? `before ${path}` : '/dev/null'}\n+++ ${isThere ? path : '/dev/null'}\n`,
   );
@@ -155,6 +171,10 @@ async function diffOf(file: ChangedFile, { runId }: RunChanges, store: ChangeSto
   const diff = unifiedDiff(before.toString('utf8'), after.toString('utf8'));
   return diff === '' ? '' : terminalText(heading + diff);
 }
+
+/** Returns the bytes of a file, or where a link leads. */
+const contentAt = async (path: string): Promise<Buffer> =>
+  statsAt(path)?.isSymbolicLink() ? Buffer.from(await readlink(path)) : readFile(path);
 
 async function saysYes(question: string, terminal: Terminal): Promise<boolean> {
   if (!terminal.canAsk) return false;

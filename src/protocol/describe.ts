@@ -58,6 +58,8 @@ export function describeQuestion(request: ApprovalRequest, say: Say = english): 
       return say('Connect to {0}?', subject);
     case 'mcp_sign_in':
       return say('Sign in?');
+    case 'keep_changes':
+      return say('Keep what the command changed?');
     case 'mcp_servers': {
       const [first, ...more] = card?.servers ?? [];
       if (!first) return say('Start MCP servers?');

@@ -1,34 +1,32 @@
-/**
- * Defines the index of the files that a run writes, and keeps their content before each write. Parses index lines that
- * may contain anything.
- */
+/** Defines the index of what a run changes. Parses index lines that may contain anything. */
 
-import { createHash, randomUUID } from 'node:crypto';
-import { constants, existsSync, readFileSync, type Stats, statSync } from 'node:fs';
-import { open, rename, rm } from 'node:fs/promises';
-import { basename, dirname, isAbsolute, join, resolve } from 'node:path';
-import { grouped } from '../../protocol/text.ts';
-import {
-  appendToOwn,
-  type KeptWrite,
-  makeOwnFolders,
-  type PlannedWrite,
-  type WriteKeeper,
-  writeNew,
-} from '../files/atomicWrite.ts';
+import { createHash } from 'node:crypto';
+import { readFileSync, statSync } from 'node:fs';
+import { dirname, isAbsolute, join, resolve } from 'node:path';
 import { jsonLine, readLines } from '../files/jsonLines.ts';
-import { describeFileError, isInside } from '../files/paths.ts';
-import { looksBinary } from '../files/plainText.ts';
+import { isInside } from '../files/paths.ts';
 import { isRunId } from '../records/runFile.ts';
-import { countLines } from './lineDiff.ts';
 
-/** A file before a write. */
+/** A file or a link before a write. */
 export interface OldFile {
   size: number;
   /** The twelve bits that `chmod` takes. */
   mode: number;
-  /** Missing for a file that was too large to be read. */
+  /** Missing for a link, and for a file whose bytes could not be kept. */
   sha256?: string;
+  /** Where it leads. Set for a link. */
+  link?: string;
+}
+
+/** What a run left at a path. A command can also leave a link, a folder or something else there. */
+export interface LeftFile {
+  size: number;
+  /** Set for a file. */
+  sha256?: string;
+  /** Set if a command left it. */
+  mode?: number;
+  link?: string;
+  isFolder?: true;
 }
 
 /** Appended right before the file is replaced. A crash in between leaves a line for a write that did not happen. */
@@ -40,21 +38,64 @@ export interface WriteLine {
   path: string;
   /** Null if there was no file. */
   before: OldFile | null;
-  /** Content that the run wrote. */
-  after: { size: number; sha256: string };
+  /** What the run left there. Null if a command removed it. */
+  after: LeftFile | null;
   /** The topmost of the folders that the write had to create. */
   made?: string;
 }
 
+/** A folder that a command made, removed or gave another mode. */
+export interface FolderLine {
+  type: 'folder';
+  /** ISO 8601, UTC. */
+  at: string;
+  /** Absolute and real path. */
+  path: string;
+  /** Its mode. Null if there was no folder. */
+  before: number | null;
+  after: number | null;
+}
+
+/** What else there is to know about a command whose changes were looked at. */
+export interface LookedLine {
+  type: 'looked';
+  id: string;
+  /** It ran with the person's own rights, so it may have changed something in other folders. */
+  outside?: true;
+  /** It changed what a repository points to, such as by a commit. */
+  git?: true;
+  /** Files and folders in which changes are not seen, or not restored. Absolute. */
+  leftOut?: readonly string[];
+}
+
 export type ChangeLine =
   | WriteLine
-  /** The run did something else that may have changed files in unknown ways. */
-  | { type: 'command' }
+  | FolderLine
+  /** The run did something else that may have changed files. In unknown ways, unless a line `looked` has the same id. */
+  | { type: 'command'; id?: string }
+  | LookedLine
   /** These files are as before again. */
   | { type: 'undone'; at: string; paths: readonly string[] };
 
+/** All writes of a run to one file. */
+export interface FileHistory {
+  /** Absolute and real path. */
+  path: string;
+  /** The file or link before the first write. Null if there was none. */
+  before: OldFile | null;
+  /** What the run left there, one entry per write. Null stands for nothing. */
+  left: readonly (LeftFile | null)[];
+  /** Whether something else changed the file between two writes of the run. */
+  isMixed: boolean;
+  /** The topmost folders that were created for it. */
+  made: readonly string[];
+}
+
+/** The mode of a folder before and after a run. Null stands for no folder. */
+export type FolderHistory = Pick<FolderLine, 'path' | 'before' | 'after'>;
+
 /** Maximum size of an index. A real one stays far below it. In bytes. */
-const maxIndexBytes = 16 * 1024 * 1024;
+const maxIndexBytes = 64 * 1024 * 1024;
 
 export const changesFolder = (dataDir: string): string => join(dataDir, 'changes');
 
@@ -86,8 +127,12 @@ function changeOf(value: unknown): ChangeLine | undefined {
   switch (value['type']) {
     case 'write':
       return isWrite(value) ? (value as unknown as WriteLine) : undefined;
+    case 'folder':
+      return isFolderLine(value) ? (value as unknown as FolderLine) : undefined;
     case 'command':
-      return { type: 'command' };
+      return { type: 'command', ...(typeof value['id'] === 'string' && { id: value['id'] }) };
+    case 'looked':
+      return isLooked(value) ? (value as unknown as LookedLine) : undefined;
     case 'undone':
       return isUndone(value) ? (value as unknown as ChangeLine) : undefined;
     default:
@@ -98,14 +143,32 @@ function changeOf(value: unknown): ChangeLine | undefined {
 type Fields = Readonly<Record<string, unknown>>;
 
 function isWrite({ at, path, before, after, made }: Fields): boolean {
-  if (typeof at !== 'string' || !isPlainPath(path) || !isFields(after)) return false;
-  if (!isCount(after['size']) || !isHash(after['sha256'])) return false;
+  if (typeof at !== 'string' || !isPlainPath(path)) return false;
+  if (after !== null && !(isFields(after) && isLeftFile(after))) return false;
   if (made !== undefined && !(isPlainPath(made) && isInside(made, dirname(path)))) return false;
   return before === null || (isFields(before) && isOldFile(before));
 }
 
-const isOldFile = ({ size, mode, sha256 }: Fields): boolean =>
-  isCount(size) && isCount(mode) && (sha256 === undefined || isHash(sha256));
+const isOldFile = ({ size, mode, sha256, link }: Fields): boolean =>
+  isCount(size) && isCount(mode) && (sha256 === undefined || isHash(sha256)) && isTarget(link);
+
+const isLeftFile = ({ size, mode, sha256, link, isFolder }: Fields): boolean =>
+  isCount(size) &&
+  (mode === undefined || isCount(mode)) &&
+  (isHash(sha256) || (sha256 === undefined && (link !== undefined || isFolder === true))) &&
+  isTarget(link);
+
+const isTarget = (link: unknown): boolean =>
+  link === undefined || (typeof link === 'string' && link !== '' && !link.includes('\0'));
+
+const isFolderLine = ({ at, path, before, after }: Fields): boolean =>
+  typeof at === 'string' &&
+  isPlainPath(path) &&
+  [before, after].every(mode => mode === null || isCount(mode)) &&
+  !(before === null && after === null);
+
+const isLooked = ({ id, leftOut }: Fields): boolean =>
+  typeof id === 'string' && (leftOut === undefined || (Array.isArray(leftOut) && leftOut.every(isPlainPath)));
 
 const isUndone = ({ at, paths }: Fields): boolean =>
   typeof at === 'string' && Array.isArray(paths) && paths.every(isPlainPath);
@@ -119,149 +182,3 @@ const isCount = (value: unknown): boolean => Number.isSafeInteger(value) && (val
 
 const isFields = (value: unknown): value is Fields =>
   value !== null && typeof value === 'object' && !Array.isArray(value);
-
-/** Maximum size of a file that is kept. In bytes. */
-const maxKeptFile = 64 * 1024 * 1024;
-/** Maximum kept for one run. In bytes. */
-const maxKeptRun = 256 * 1024 * 1024;
-/** Maximum size of a text whose lines are counted. In bytes. */
-const maxCounted = 1024 * 1024;
-
-/**
- * Keeps the writes of one run, which writes one file at a time. A failure is reported once and never stops the run from writing.
- */
-export class KeptWrites implements WriteKeeper {
-  readonly #folder: string;
-  readonly #began: () => void;
-  /** Hash of the content that the run last wrote, by path. */
-  readonly #left = new Map<string, string>();
-  readonly #problems: string[] = [];
-  #keptBytes = 0;
-  #ranCommand = false;
-  /** Whether the index contains the line about the command. */
-  #isNoted = false;
-  #isOpen = false;
-  #isCut = false;
-  #hasFailed = false;
-
-  /** `began` is called at the first write. */
-  constructor(folder: string, began: () => void) {
-    this.#folder = folder;
-    this.#began = began;
-  }
-
-  async keep({ path, place, before, bytes, made }: PlannedWrite): Promise<KeptWrite> {
-    const old = before && (await this.#oldFile(path, place, before));
-    const after = { size: bytes.length, sha256: hashOf(bytes) };
-    return {
-      ...linesOf(before ? old?.bytes : Buffer.alloc(0), bytes),
-      record: () => {
-        const at = new Date().toISOString();
-        const line = { type: 'write', at, path, before: old?.file ?? null, after } as const;
-        this.#left.set(path, after.sha256);
-        this.#append({ ...line, ...(made !== undefined && { made }) });
-      },
-    };
-  }
-
-  noteCommand(): void {
-    if (this.#ranCommand) return;
-    this.#ranCommand = true;
-    // A run that writes nothing has nothing to undo, and needs no folder.
-    if (this.#isOpen) this.#append({ type: 'command' });
-  }
-
-  takeProblem(): string | undefined {
-    return this.#problems.shift();
-  }
-
-  async #oldFile(
-    path: string,
-    place: string,
-    before: Stats,
-  ): Promise<{ file: OldFile; bytes?: Buffer } | undefined> {
-    const file: OldFile = { size: before.size, mode: before.mode & 0o7777 };
-    if (before.size > maxKeptFile) {
-      this.#problems.push(tooLarge(path, before.size));
-      return { file };
-    }
-    const bytes = await readAnchored(place).catch(error => {
-      this.#fail(`${basename(path)} could not be read before it was replaced`, error);
-      return undefined;
-    });
-    if (!bytes) return { file };
-    const sha256 = hashOf(bytes);
-    await this.#store(path, bytes, sha256);
-    return { file: { ...file, size: bytes.length, sha256 }, bytes };
-  }
-
-  async #store(path: string, bytes: Buffer, sha256: string): Promise<void> {
-    if (this.#left.get(path) === sha256 || existsSync(bytesPath(this.#folder, sha256))) return;
-    if (this.#keptBytes + bytes.length > maxKeptRun) {
-      this.#problems.push(tooLarge(path, bytes.length));
-      return;
-    }
-    const temporary = join(this.#folder, `${sha256}.${randomUUID()}.tmp`);
-    try {
-      makeOwnFolders(dirname(this.#folder), this.#folder);
-      await writeNew(temporary, bytes);
-      await rename(temporary, bytesPath(this.#folder, sha256));
-      this.#keptBytes += bytes.length;
-    } catch (error) {
-      await rm(temporary, { force: true }).catch(() => undefined);
-      this.#fail(`the old content of ${basename(path)} could not be stored`, error);
-    }
-  }
-
-  /** Synchronous, because the file is replaced right after it, and nothing may happen in between. */
-  #append(line: ChangeLine): void {
-    const isSaid = this.#isNoted || !this.#ranCommand || line.type === 'command';
-    const lines: ChangeLine[] = isSaid ? [line] : [{ type: 'command' }, line];
-    const text = lines.map(each => `${JSON.stringify(each)}\n`).join('');
-    try {
-      makeOwnFolders(dirname(this.#folder), this.#folder);
-      // A line that was cut by a full disk stays a line of its own.
-      const index = indexPath(this.#folder);
-      appendToOwn(index, this.#isCut ? `\n${text}` : text, constants.O_CREAT);
-    } catch (error) {
-      this.#isCut = true;
-      this.#fail('the changes of the run could not be recorded', error);
-      return;
-    }
-    if (!this.#isOpen) this.#began();
-    this.#isOpen = true;
-    this.#isCut = false;
-    this.#isNoted ||= this.#ranCommand;
-  }
-
-  /** Reports the first failure only: a full disk also fails all later writes. */
-  #fail(what: string, error: unknown): void {
-    if (this.#hasFailed) return;
-    this.#hasFailed = true;
-    const why = describeFileError(error, this.#folder);
-    this.#problems.push(
-      `This run cannot be undone completely: ${what}. ${why} The run continues. Check the folder and its disk.`,
-    );
-  }
-}
-
-const tooLarge = (path: string, size: number): string =>
-  `${path} (${grouped(size)} bytes) is too large for its old content to be stored; undoing the run will not restore it.`;
-
-/** Reads the file at `place`, which is in the folder already open. The bytes read are then those that will be replaced. */
-async function readAnchored(place: string): Promise<Buffer> {
-  const { O_RDONLY, O_NOFOLLOW = 0, O_NONBLOCK = 0 } = constants;
-  const handle = await open(place, O_RDONLY | O_NOFOLLOW | O_NONBLOCK);
-  try {
-    return await handle.readFile();
-  } finally {
-    await handle.close();
-  }
-}
-
-function linesOf(before: Buffer | undefined, after: Buffer): Pick<KeptWrite, 'lines'> {
-  const isText = (bytes: Buffer | undefined): bytes is Buffer =>
-    bytes !== undefined && bytes.length <= maxCounted && !looksBinary(bytes);
-  if (!isText(before) || !isText(after)) return {};
-  return { lines: countLines(before.toString('utf8'), after.toString('utf8')) };
-}

@@ -2,21 +2,26 @@
 import { readdir, rm, stat } from 'node:fs/promises';
 import { join } from 'node:path';
 import { TelosError } from '../errors.ts';
-import { appendToOwn, isLink, type WriteKeeper } from '../files/atomicWrite.ts';
+import { appendToOwn, isLink } from '../files/atomicWrite.ts';
 import { isInside, PathProblem } from '../files/paths.ts';
 import { runPath } from '../records/runFile.ts';
 import { readSummary } from '../records/runSummary.ts';
 import {
   type ChangeLine,
   changesFolder,
+  type FileHistory,
+  type FolderHistory,
+  type FolderLine,
   indexPath,
-  KeptWrites,
+  type LeftFile,
   type OldFile,
   readIndex,
   runChangesFolder,
   type WriteLine,
 } from './changeFile.ts';
-import { bringBack, type FileHistory, type FileState, oldBytes, stateOf, type Undone } from './undo.ts';
+import { KeptWrites } from './keptWrites.ts';
+import { bringBack, type FileState, oldBytes, statesOf, type Undone } from './undo.ts';
+import { WatchedFolders } from './watchedFolders.ts';
 
 /** Time that changes are kept. In milliseconds. */
 const maxAge = 30 * 24 * 60 * 60 * 1000;
@@ -31,6 +36,8 @@ export interface ChangedFile {
   path: string;
   /** The file as it was before the run. Null if the run created it. */
   before: OldFile | null;
+  /** Whether a command of the run removed it. */
+  isRemoved: boolean;
   /** Whether the run's change to this file was undone. */
   isUndone: boolean;
   state: FileState;
@@ -42,8 +49,16 @@ export interface RunChanges {
   at: string;
   /** In the order of their first write. */
   files: readonly ChangedFile[];
-  /** Whether commands or tools of others ran too. Their changes are unknown and are not undone. */
+  /** Folders that commands made, removed or gave another mode, which are undone with the files. */
+  folders: readonly FolderHistory[];
+  /** Whether commands or tools of others ran too whose changes are unknown. They are not undone. */
   ranCommands: boolean;
+  /** Whether commands ran with the person's own rights. What they changed in other folders is unknown and is not undone. */
+  ranOutside: boolean;
+  /** Whether a command moved a branch, such as by a commit. That is not undone. */
+  movedBranch: boolean;
+  /** Files and folders of the working folder in which changes of commands are not known or not undone. Absolute paths. */
+  leftOut: readonly string[];
   /** Set once everything is undone. ISO 8601, UTC. */
   undoneAt?: string;
 }
@@ -65,18 +80,28 @@ export class ChangeStore {
   readonly #dataDir: string;
   /** No run writes below these folders, so an index line that names them is not from Telos. */
   readonly #protectedDirs: readonly string[];
+  readonly #watched: WatchedFolders;
   #sweptAt = 0;
 
   /** Creates the store without reading anything. */
   constructor({ dataDir, configDir }: { dataDir: string; configDir: string }) {
     this.#dataDir = dataDir;
     this.#protectedDirs = [dataDir, configDir];
+    this.#watched = new WatchedFolders(dataDir, this.#protectedDirs);
   }
 
-  /** Returns the keeper for the writes of a run that begins. */
-  keeper(runId: string): WriteKeeper | undefined {
+  /**
+   * Returns the keeper for the writes of a run that begins. Without `watches`, what its commands change is unknown: a plan has its own
+   * history of its folder.
+   */
+  keeper(runId: string, { watches = true } = {}): KeptWrites | undefined {
     const folder = runChangesFolder(this.#dataDir, runId);
-    return folder === undefined ? undefined : new KeptWrites(folder, () => void this.#sweep(runId));
+    if (folder === undefined) return undefined;
+    return new KeptWrites(
+      folder,
+      () => void this.#sweep(runId),
+      watches ? place => this.#watched.begin(place) : undefined,
+    );
   }
 
   /** Returns the last run that changed a file, or undefined if no changes are kept. */
@@ -94,11 +119,11 @@ export class ChangeStore {
   /** Compares with the files as they are now. Throws TelosError `config` if nothing is kept of such a run. */
   async of(runId: string): Promise<RunChanges> {
     const { folder, files, undone, ...facts } = this.#existing(runId);
-    const looked: ChangedFile[] = [];
-    for (const file of files) {
-      const { path, before } = file;
-      looked.push({ path, before, isUndone: undone.has(path), state: await stateOf(file, folder) });
-    }
+    const states = await statesOf(files, folder);
+    const looked = files.map(({ path, before, left }, at) => ({
+      ...{ path, before, isRemoved: left.at(-1) === null, isUndone: undone.has(path) },
+      state: states[at] ?? 'unreachable',
+    }));
     return { ...facts, files: looked };
   }
 
@@ -114,6 +139,7 @@ export class ChangeStore {
   async before(runId: string, path: string): Promise<Buffer | undefined> {
     const { folder, files } = this.#existing(runId);
     const before = files.find(file => file.path === path)?.before;
+    if (before?.link !== undefined) return Buffer.from(before.link);
     return before ? oldBytes(before, folder) : undefined;
   }
 
@@ -123,7 +149,7 @@ export class ChangeStore {
    * thrown if the old content cannot be written back. In all these cases nothing was changed.
    */
   async undo(runId: string, { others = false }: { others?: boolean } = {}): Promise<UndoResult> {
-    const { folder, files } = this.#existing(runId);
+    const { folder, files, folders } = this.#existing(runId);
     if (isRunning(this.#dataDir, runId))
       throw new TelosError('config', 'This run is still active. Stop it first, then undo it.');
     const changes = await this.of(runId);
@@ -136,6 +162,7 @@ export class ChangeStore {
     const undone = await bringBack(
       files.filter(({ path }) => isReady.has(path)),
       folder,
+      folders,
     ).catch(error => {
       const why = error instanceof PathProblem ? error.message : String(error);
       throw new TelosError('config', `Nothing was undone. ${why}`);
@@ -144,7 +171,7 @@ export class ChangeStore {
     const line: ChangeLine = {
       type: 'undone',
       at: new Date().toISOString(),
-      paths: [...undone.restored, ...undone.removed, ...asBefore],
+      paths: [...undone.restored, ...undone.removed, ...asBefore, ...folders.map(({ path }) => path)],
     };
     try {
       appendToOwn(indexPath(folder), `\n${JSON.stringify(line)}\n`);
@@ -177,19 +204,30 @@ export class ChangeStore {
       const writes = lines.filter(
         line => line.type === 'write' && !this.#protectedDirs.some(dir => isInside(dir, line.path)),
       ) as WriteLine[];
-      const first = writes[0];
-      if (!first) return undefined;
+      const folders = foldersOf(
+        lines.filter(
+          line => line.type === 'folder' && !this.#protectedDirs.some(dir => isInside(dir, line.path)),
+        ),
+      );
+      const first = lines.find(line => line.type === 'write' || line.type === 'folder');
+      if (!first || writes.length + folders.length === 0) return undefined;
       const files = historiesOf(writes);
       const undone = undonePaths(lines);
+      const looked = lines.flatMap(line => (line.type === 'looked' ? [line] : []));
+      const isKnown = new Set(looked.map(({ id }) => id));
       const last = lines.findLast(line => line.type === 'undone');
       return {
         runId,
         folder,
         at: first.at,
         files,
+        folders,
         undone,
-        ranCommands: lines.some(({ type }) => type === 'command'),
-        ...(last && files.every(({ path }) => undone.has(path)) && { undoneAt: last.at }),
+        ranCommands: lines.some(line => line.type === 'command' && !isKnown.has(line.id ?? '')),
+        ranOutside: looked.some(({ outside }) => outside),
+        movedBranch: looked.some(({ git }) => git),
+        leftOut: [...new Set(looked.flatMap(line => line.leftOut ?? []))],
+        ...(last && [...files, ...folders].every(({ path }) => undone.has(path)) && { undoneAt: last.at }),
       };
     } catch {
       return undefined;
@@ -253,7 +291,7 @@ async function extentOf(folder: string): Promise<{ size: number; changedAt: numb
 function undonePaths(lines: readonly ChangeLine[]): Set<string> {
   const undone = new Set<string>();
   for (const line of lines) {
-    if (line.type === 'write') undone.delete(line.path);
+    if (line.type === 'write' || line.type === 'folder') undone.delete(line.path);
     if (line.type === 'undone') for (const path of line.paths) undone.add(path);
   }
   return undone;
@@ -268,14 +306,27 @@ function historiesOf(writes: readonly WriteLine[]): FileHistory[] {
       byPath.set(path, { path, before, left: [after], isMixed: false, made: added });
       continue;
     }
-    known.isMixed ||=
-      !known.left.some(({ sha256 }) => sha256 === before?.sha256) && !isSame(known.before, before);
+    known.isMixed ||= !known.left.some(left => isSame(left, before)) && !isSame(known.before, before);
     known.left = [...known.left, after];
     known.made = [...known.made, ...added];
   }
   return [...byPath.values()];
 }
 
-/** A write that failed left the file unchanged. */
-const isSame = (one: OldFile | null, other: OldFile | null): boolean =>
-  one === null ? other === null : one.sha256 !== undefined && one.sha256 === other?.sha256;
+/** A write that failed left the file unchanged. A folder is nothing for a file that comes after it. */
+function isSame(one: LeftFile | null, other: OldFile | null): boolean {
+  if (one === null || one.isFolder || other === null)
+    return (one === null || one.isFolder === true) && other === null;
+  if (one.link !== undefined) return one.link === other.link;
+  return one.sha256 !== undefined && one.sha256 === other.sha256;
+}
+
+/** Returns what each folder was before the first command that changed it, and what the last one left. */
+function foldersOf(lines: readonly ChangeLine[]): FolderHistory[] {
+  const byPath = new Map<string, FolderHistory>();
+  for (const line of lines as readonly FolderLine[]) {
+    const { path, before, after } = line;
+    byPath.set(path, { path, before: byPath.has(path) ? (byPath.get(path)?.before ?? null) : before, after });
+  }
+  return [...byPath.values()].filter(({ before, after }) => before !== after);
+}

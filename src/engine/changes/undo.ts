@@ -1,27 +1,38 @@
 /** Restores files exactly as they were before a run, but only those that are still as the run left them. */
 
 import { randomUUID } from 'node:crypto';
-import { constants, lstatSync, renameSync, type Stats, unlinkSync } from 'node:fs';
+import {
+  constants,
+  fchmodSync,
+  linkSync,
+  lstatSync,
+  mkdirSync,
+  readlinkSync,
+  renameSync,
+  type Stats,
+  symlinkSync,
+  unlinkSync,
+} from 'node:fs';
 import { open, rm, rmdir } from 'node:fs/promises';
 import { basename, dirname, join } from 'node:path';
 import { removeLeftTemporaries, writeNew } from '../files/atomicWrite.ts';
 import { temporaryPrefix } from '../files/globPattern.ts';
-import { describeFileError, isInside, openFolder, PathProblem, resolvePath } from '../files/paths.ts';
-import { bytesPath, hashOf, type OldFile, type WriteLine } from './changeFile.ts';
-
-/** All writes of a run to one file. */
-export interface FileHistory {
-  /** Absolute and real path. */
-  path: string;
-  /** The file before the first write. Null if there was no file. */
-  before: OldFile | null;
-  /** Content that the run left there, one entry per write. */
-  left: readonly WriteLine['after'][];
-  /** Whether something else changed the file between two writes of the run. */
-  isMixed: boolean;
-  /** The topmost folders that were created for it. */
-  made: readonly string[];
-}
+import {
+  describeFileError,
+  isInside,
+  openFolder,
+  PathProblem,
+  resolvePath,
+  statsAt,
+} from '../files/paths.ts';
+import {
+  bytesPath,
+  type FileHistory,
+  type FolderHistory,
+  hashOf,
+  type LeftFile,
+  type OldFile,
+} from './changeFile.ts';
 
 /**
  * State of a file that is to be undone. `ready`: as the run left it. `as_before`: nothing to do. The others prevent undoing:
@@ -37,33 +48,82 @@ export type FileState =
   | 'not_kept'
   | 'unreachable';
 
-/** Returns the state of a file, from its current content and the old content in `folder`. Changes nothing. */
-export async function stateOf(file: FileHistory, folder: string): Promise<FileState> {
-  const { before, left } = file;
-  let seen: { stats: Stats; sha256: string } | 'none' | 'other';
+/**
+ * Returns the states of files, from their current content and the old content in `folder`. A file in a folder for which the run has
+ * left a link counts as gone, as it left it. Changes nothing.
+ */
+export async function statesOf(files: readonly FileHistory[], folder: string): Promise<FileState[]> {
+  const states = new Map<FileHistory, FileState>();
+  const links = new Set<string>();
+  const sorted = [...files].sort((one, other) => one.path.length - other.path.length);
+  for (const file of sorted) {
+    const isBelowLink = links.size > 0 && isBelowOne(file.path, links);
+    const state = await stateOf(file, folder, isBelowLink);
+    if (state === 'ready' && file.left.at(-1)?.link !== undefined) links.add(file.path);
+    states.set(file, state);
+  }
+  return files.map(file => states.get(file) ?? 'unreachable');
+}
+
+function isBelowOne(path: string, links: ReadonlySet<string>): boolean {
+  for (let above = dirname(path); dirname(above) !== above; above = dirname(above))
+    if (links.has(above)) return true;
+  return false;
+}
+
+async function stateOf(file: FileHistory, folder: string, isBelowLink: boolean): Promise<FileState> {
+  const { before, left, isMixed } = file;
+  let seen: Seen;
   try {
-    seen = await look(file.path, [...left, ...(before ? [before] : [])]);
+    seen = isBelowLink ? { kind: 'none' } : await look(file.path, [...left, before]);
   } catch (error) {
     return error instanceof PathProblem ? 'replaced' : 'unreachable';
   }
-  if (seen === 'other') return 'replaced';
-  if (seen === 'none') return before ? 'deleted' : 'as_before';
-  if (before?.sha256 === seen.sha256) return 'as_before';
-  if (!left.some(({ sha256 }) => sha256 === seen.sha256) || file.isMixed) return 'edited';
-  return before && !(await oldBytes(before, folder)) ? 'not_kept' : 'ready';
+  if (isAs(seen, before) && !hasOnlyMode(file, seen)) return 'as_before';
+  if (!isMixed && left.some(one => isAs(seen, one)))
+    return (await isRestorable(before, folder)) ? 'ready' : 'not_kept';
+  if (seen.kind === 'none') return 'deleted';
+  return seen.kind === 'file' ? 'edited' : 'replaced';
 }
 
-/** Looks at the file without following any link on the way. The hash is empty if the size already rules out all of `known`. */
-async function look(
-  path: string,
-  known: readonly { size: number }[],
-): Promise<{ stats: Stats; sha256: string } | 'none' | 'other'> {
-  if ((await resolvePath(path, dirname(path), dirname(path))) !== path) return 'other';
-  const stats = lstatSync(path, { throwIfNoEntry: false });
-  if (!stats) return 'none';
-  if (!stats.isFile()) return 'other';
-  const mayBeKnown = known.some(({ size }) => size === stats.size);
-  return { stats, sha256: mayBeKnown ? hashOf(await readPlain(path)) : '' };
+type Seen =
+  | { kind: 'file'; stats: Stats; sha256: string }
+  | { kind: 'link'; stats: Stats; link: string }
+  | { kind: 'none' | 'folder' | 'special' };
+
+/** Whether this is what is described. A mode does not count. */
+function isAs(seen: Seen, what: LeftFile | OldFile | null): boolean {
+  if (!what) return seen.kind === 'none';
+  if ('isFolder' in what) return seen.kind === 'folder';
+  if (what.link !== undefined) return seen.kind === 'link' && seen.link === what.link;
+  return seen.kind === 'file' && what.sha256 !== undefined && seen.sha256 === what.sha256;
+}
+
+/** Whether a command has changed the mode alone, and the file still has that one. */
+function hasOnlyMode({ before, left }: FileHistory, seen: Seen): boolean {
+  const last = left.at(-1);
+  if (seen.kind !== 'file' || !before || last?.mode === undefined || last.mode === before.mode) return false;
+  return last.sha256 === before.sha256 && (seen.stats.mode & 0o7777) === last.mode;
+}
+
+const isRestorable = async (before: OldFile | null, folder: string): Promise<boolean> =>
+  before === null || before.link !== undefined || (await oldBytes(before, folder)) !== undefined;
+
+/** Looks without following any link. The hash is empty if the size already rules out all of `known`. */
+async function look(path: string, known: readonly ({ size: number } | null)[]): Promise<Seen> {
+  const parent = dirname(path);
+  if ((await resolvePath(parent, parent, parent)) !== parent) return { kind: 'special' };
+  return lookIn(path, known);
+}
+
+async function lookIn(place: string, known: readonly ({ size: number } | null)[]): Promise<Seen> {
+  const stats = statsAt(place);
+  if (!stats) return { kind: 'none' };
+  if (stats.isDirectory()) return { kind: 'folder' };
+  if (stats.isSymbolicLink()) return { kind: 'link', stats, link: readlinkSync(place) };
+  if (!stats.isFile()) return { kind: 'special' };
+  const mayBeKnown = known.some(one => one?.size === stats.size);
+  return { kind: 'file', stats, sha256: mayBeKnown ? hashOf(await readPlain(place)) : '' };
 }
 
 /** Returns undefined if the bytes are missing, or are no longer those that were kept. */
@@ -101,51 +161,85 @@ export interface Undone {
   problem?: string;
 }
 
+/** From this number of files on, nobody waits until the disk has each of them. */
+const mostSynced = 200;
+
 /**
- * Restores the files. All of them are first written beside their places. Only then does each replace its file in one step, if
- * that file is still as it was found. Throws PathProblem before anything has been changed.
+ * Restores the files and folders. Old content is first written beside its place, where that folder is still there. Only then does
+ * each file replace what is in its place in one step, if that is still as it was found. Throws PathProblem before anything has been
+ * changed.
  */
-export async function bringBack(files: readonly FileHistory[], folder: string): Promise<Undone> {
-  const prepared: Prepared[] = [];
+export async function bringBack(
+  files: readonly FileHistory[],
+  folder: string,
+  folders: readonly FolderHistory[] = [],
+): Promise<Undone> {
   const undone: Undone = { restored: [], removed: [], folders: [] };
+  const [removals, others] = [files.filter(({ before }) => !before), files.filter(({ before }) => before)];
+  const isSynced = others.length <= mostSynced;
+  const prepared = new Map<FileHistory, string>();
   try {
-    for (const file of files) prepared.push(await prepare(file, folder));
-    for (const one of prepared) {
-      try {
-        await place(one);
-      } catch (error) {
-        undone.problem =
-          error instanceof PathProblem ? error.message : describeFileError(error, one.file.path);
-        break;
+    for (const file of others) {
+      const temporary = await prepare(file, folder, isSynced);
+      if (temporary !== undefined) prepared.set(file, temporary);
+    }
+    try {
+      // What a run created can be in the way of what was there before. Longer paths are deeper.
+      for (const file of removals.sort((one, other) => other.path.length - one.path.length)) {
+        await take(file);
+        undone.removed.push(file.path);
       }
-      (one.file.before ? undone.restored : undone.removed).push(one.file.path);
+      undone.folders = await removeFolders(removals, folders);
+      await makeFolders(folders);
+      for (const file of others) {
+        const temporary = prepared.get(file) ?? (await prepareAnew(file, folder, isSynced));
+        prepared.set(file, temporary);
+        await place(file, temporary);
+        undone.restored.push(file.path);
+      }
+      await giveModes(folders);
+    } catch (error) {
+      const path = (error as NodeJS.ErrnoException).path ?? 'A file';
+      undone.problem = error instanceof PathProblem ? error.message : describeFileError(error, path);
     }
   } finally {
-    for (const { file, temporary } of prepared) {
-      if (temporary) await rm(join(dirname(file.path), temporary), { force: true }).catch(() => undefined);
-    }
+    for (const [{ path }, temporary] of prepared)
+      await rm(join(dirname(path), temporary), { force: true }).catch(() => undefined);
   }
-  const gone = files.filter(({ path }) => undone.removed.includes(path));
-  undone.folders = await removeFolders(gone);
   return undone;
 }
 
-interface Prepared {
-  file: FileHistory;
-  /** Name of a file beside it that contains the old bytes. */
-  temporary?: string;
+/** Writes the old content beside its place. Returns the name, or undefined if that folder is not there. */
+async function prepare(file: FileHistory, folder: string, isSynced: boolean): Promise<string | undefined> {
+  const { path, before } = file;
+  if (!before) return undefined;
+  if (!(await isRestorable(before, folder)))
+    throw new PathProblem('unusable', `The old content of ${path} is not stored.`);
+  const parent = dirname(path);
+  const isThere = statsAt(parent)?.isDirectory() && (await resolvePath(parent, parent, parent)) === parent;
+  return isThere ? writeBeside(file, folder, isSynced) : undefined;
 }
 
-async function prepare(file: FileHistory, folder: string): Promise<Prepared> {
-  const { path, before } = file;
-  if (!before) return { file };
-  const bytes = await oldBytes(before, folder);
-  if (!bytes) throw new PathProblem('unusable', `The old content of ${path} is not stored.`);
+async function prepareAnew(file: FileHistory, folder: string, isSynced: boolean): Promise<string> {
+  await makeFolder(dirname(file.path));
+  return writeBeside(file, folder, isSynced);
+}
+
+async function writeBeside(
+  { path, before, left }: FileHistory,
+  folder: string,
+  synced: boolean,
+): Promise<string> {
   const temporary = `${temporaryPrefix}${randomUUID()}.tmp`;
   const { handle, anchor } = await openFolder(dirname(path));
   try {
-    const now = lstatSync(join(anchor, basename(path)));
-    await writeNew(join(anchor, temporary), bytes, { mode: modeFor(before, now) });
+    const place = join(anchor, temporary);
+    if (before?.link !== undefined) symlinkSync(before.link, place);
+    else if (before) {
+      const now = lstatSync(join(anchor, basename(path)), { throwIfNoEntry: false });
+      const bytes = (await oldBytes(before, folder)) ?? Buffer.alloc(0);
+      await writeNew(place, bytes, { mode: modeFor(before, left.at(-1), now), synced });
+    }
     await removeLeftTemporaries(dirname(path), temporaryPrefix, anchor);
   } catch (error) {
     await rm(join(anchor, temporary), { force: true }).catch(() => undefined);
@@ -153,32 +247,53 @@ async function prepare(file: FileHistory, folder: string): Promise<Prepared> {
   } finally {
     await handle.close();
   }
-  return { file, temporary };
+  return temporary;
 }
 
 /**
  * Returns the mode for the restored file. A write keeps the permissions but not the bits above them, such as set-user-id, so
  * those are restored. A mode that was changed since is kept.
  */
-function modeFor(before: OldFile, now: Stats): number {
+function modeFor(before: OldFile, left: LeftFile | null | undefined, now: Stats | undefined): number {
+  if (!now?.isFile()) return before.mode & 0o7777;
   const mode = now.mode & 0o7777;
-  return mode === (before.mode & 0o777) ? before.mode & 0o7777 : mode;
+  const isAsLeft = left?.mode === undefined ? mode === (before.mode & 0o777) : mode === left.mode;
+  return isAsLeft ? before.mode & 0o7777 : mode;
 }
 
-async function place({ file, temporary }: Prepared): Promise<void> {
+/** Removes what the run created, if it is still that. */
+async function take(file: FileHistory): Promise<void> {
+  await inPlace(file, target => unlinkSync(target));
+}
+
+/** Puts the file in its place, if there still is what the run left. */
+async function place(file: FileHistory, temporary: string): Promise<void> {
+  await inPlace(file, (target, anchor, isThere) => {
+    const ready = join(anchor, temporary);
+    if (isThere || file.before?.link !== undefined) return renameSync(ready, target);
+    // Unlike a rename, it replaces nothing that has appeared there.
+    linkSync(ready, target);
+    return unlinkSync(ready);
+  });
+}
+
+async function inPlace(
+  file: FileHistory,
+  act: (target: string, anchor: string, isThere: boolean) => void,
+): Promise<void> {
   const { handle, anchor } = await openFolder(dirname(file.path));
   const target = join(anchor, basename(file.path));
   try {
-    const found = lstatSync(target, { throwIfNoEntry: false });
-    const isOurs = found?.isFile() && file.left.some(({ size }) => size === found.size);
-    const sha256 = isOurs ? hashOf(await readPlain(target)) : undefined;
-    if (!found || !file.left.some(left => left.sha256 === sha256)) throw changedMeanwhile(file.path);
+    const found = await lookIn(target, file.left);
+    // A folder that the run had put there is removed by now.
+    const isGone = found.kind === 'none' && file.left.some(one => one === null || one.isFolder === true);
+    if (!isGone && !file.left.some(one => isAs(found, one))) throw changedMeanwhile(file.path);
     // From here on, nothing runs in between.
-    const now = lstatSync(target);
-    if (now.ino !== found.ino || now.mtimeMs !== found.mtimeMs || now.size !== found.size)
+    const now = lstatSync(target, { throwIfNoEntry: false });
+    const was = 'stats' in found ? found.stats : undefined;
+    if (now?.ino !== was?.ino || now?.mtimeMs !== was?.mtimeMs || now?.size !== was?.size)
       throw changedMeanwhile(file.path);
-    if (temporary) renameSync(join(anchor, temporary), target);
-    else unlinkSync(target);
+    act(target, anchor, now !== undefined);
   } finally {
     await handle.close();
   }
@@ -187,11 +302,54 @@ async function place({ file, temporary }: Prepared): Promise<void> {
 const changedMeanwhile = (path: string): PathProblem =>
   new PathProblem('unusable', `${path} was changed while the run was being undone and was not restored.`);
 
-/** Removes the folders that are empty. Folders that contain something else stay, and so do those above them. */
-async function removeFolders(files: readonly FileHistory[]): Promise<string[]> {
-  const folders = new Set<string>();
-  for (const { path, made } of files) {
-    for (const top of made) {
+/** Makes the folder and those above it. Throws PathProblem, and the error of the file system. */
+async function makeFolder(path: string): Promise<void> {
+  if (statsAt(path)?.isDirectory()) return;
+  await makeFolder(dirname(path));
+  const { handle, anchor } = await openFolder(dirname(path));
+  try {
+    mkdirSync(join(anchor, basename(path)));
+  } catch (error) {
+    throw new PathProblem('unusable', describeFileError(error, path));
+  } finally {
+    await handle.close();
+  }
+}
+
+/** Makes the folders that a run removed. Throws as `makeFolder`. */
+async function makeFolders(folders: readonly FolderHistory[]): Promise<void> {
+  for (const { path, before, after } of folders)
+    if (before !== null && after === null) await makeFolder(path);
+}
+
+/** Gives the folders that a run removed or changed their old modes. What was changed since stays. */
+async function giveModes(folders: readonly FolderHistory[]): Promise<void> {
+  const deepestFirst = [...folders].sort((one, other) => other.path.length - one.path.length);
+  for (const { path, before, after } of deepestFirst) {
+    const now = statsAt(path);
+    if (before === null || !now?.isDirectory()) continue;
+    const mode = now.mode & 0o7777;
+    if (mode === before || (after !== null && mode !== after)) continue;
+    const { handle } = await openFolder(path);
+    try {
+      fchmodSync(handle.fd, before);
+    } finally {
+      await handle.close();
+    }
+  }
+}
+
+/**
+ * Removes those of the folders that the run made and that are empty, and those that were made for its files. Folders that contain
+ * something else stay, and so do those above them.
+ */
+async function removeFolders(
+  files: readonly FileHistory[],
+  made: readonly FolderHistory[],
+): Promise<string[]> {
+  const folders = new Set(made.flatMap(({ path, before }) => (before === null ? [path] : [])));
+  for (const { path, made: tops } of files) {
+    for (const top of tops) {
       for (let folder = dirname(path); isInside(top, folder); folder = dirname(folder)) folders.add(folder);
     }
   }

@@ -79,20 +79,24 @@ async function withTemporary<Result>(
 }
 
 /**
- * Writes a file that does not exist yet, and returns once the disk has it. Only its owner can read it, unless `mode` says
- * otherwise, or `createdMode`, which the umask still narrows. Follows no link. Throws the error of the file system.
+ * Writes a file that does not exist yet, and returns once the disk has it, unless `synced` is false. Only its owner can read it,
+ * unless `mode` says otherwise, or `createdMode`, which the umask still narrows. Follows no link. Throws the error of the file system.
  */
 export async function writeNew(
   path: string,
   bytes: Buffer | string,
-  { mode, createdMode = 0o600 }: { mode?: number; createdMode?: number } = {},
+  {
+    mode,
+    createdMode = 0o600,
+    synced = true,
+  }: { mode?: number; createdMode?: number; synced?: boolean } = {},
 ): Promise<void> {
   const { O_WRONLY, O_CREAT, O_EXCL, O_NOFOLLOW = 0 } = constants;
   const handle = await open(path, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW, createdMode);
   try {
     await handle.writeFile(bytes);
     if (mode !== undefined) await handle.chmod(mode);
-    await handle.sync();
+    if (synced) await handle.sync();
   } finally {
     await handle.close();
   }

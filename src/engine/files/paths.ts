@@ -165,6 +165,16 @@ export async function refuseSpecialFile(path: string): Promise<void> {
   if (stats !== undefined && !stats.isFile() && !stats.isDirectory()) throw notRegular(path);
 }
 
+/** Returns what is at the path itself; undefined if nothing is, not even a link. Throws the error of the file system. */
+export function statsAt(path: string): Stats | undefined {
+  try {
+    return lstatSync(path, { throwIfNoEntry: false });
+  } catch (error) {
+    if (errorCode(error) === 'ENOTDIR') return undefined;
+    throw error;
+  }
+}
+
 /** Returns undefined for what cannot be examined. Its path was just resolved, so a call to another thread would only take longer. */
 function factsOf(path: string): Stats | undefined {
   try {

@@ -162,7 +162,7 @@ async function prepareStep(
     cardCommands: { commands, ...(commandsChanged && { changed: commandsChanged }) },
   };
   const protectedDirs = await realFolders(policy);
-  const keeper = role === 'worker' ? { changes: changes.keeper(run.id) } : {};
+  const keeper = role === 'worker' ? { changes: changes.keeper(run.id, { watches: false }) } : {};
   return {
     opening: [],
     policy,

@@ -2,12 +2,14 @@
 
 import type { Message, RunEvent, ToolCall, ToolResult, ToolResultBlock } from '../../protocol/run.ts';
 import { told } from '../../protocol/text.ts';
+import type { KeptWrites } from '../changes/keptWrites.ts';
 import type { WriteKeeper } from '../files/atomicWrite.ts';
 import { cutMiddle } from '../files/plainText.ts';
 import { reviewOf } from '../policy/decision.ts';
 import { keepAdditions } from '../policy/ownChanges.ts';
 import { resolveCall } from '../policy/resolveCall.ts';
 import { type ToolContext, toolError } from '../tools/tool.ts';
+import { type LookedAfter, lookAfter } from './afterLook.ts';
 import { type ApprovalContext, approveCall, type Granted, hostQuestions, signInAt } from './approval.ts';
 import type { ServerGate } from './serverGate.ts';
 
@@ -15,8 +17,15 @@ import type { ServerGate } from './serverGate.ts';
 export interface ToolCallContext extends ApprovalContext {
   context: Omit<
     ToolContext,
-    'signal' | 'approvedSubject' | 'approvedFolder' | 'approvedLine' | 'askHost' | 'onProgress' | 'askSignIn'
-  >;
+    | 'signal'
+    | 'approvedSubject'
+    | 'approvedFolder'
+    | 'approvedLine'
+    | 'askHost'
+    | 'onProgress'
+    | 'askSignIn'
+    | 'changes'
+  > & { changes?: KeptWrites | undefined };
   messages: Message[];
   /** Holds the MCP servers that are not connected yet. */
   gate?: ServerGate | undefined;
@@ -197,11 +206,10 @@ async function carryOut(
     onProgress: progress.of(call),
     askSignIn: wanted => progress.through(signInAt(wanted, run, signal)),
   };
-  if (tool.access === 'execute') run.context.changes?.noteCommand();
   const isOwnScript = tool.access === 'execute' && granted.policy.rule.startsWith('card.');
   const before = isOwnScript ? await reviewOf(run.policy) : undefined;
   try {
-    const result = withinLimit(await tool.execute(call.input, context));
+    const result = withinLimit(await executeWatched(granted, context, run, progress));
     const added = await keepAdditions(before, run.policy);
     if (added !== undefined) progress.add({ type: 'notice', level: 'info', ...told(added) });
     return result;
@@ -209,6 +217,34 @@ async function carryOut(
     if (signal.aborted) return toolError('The run was cancelled while this call was running.');
     return toolError(`${call.name} failed: ${error instanceof Error ? error.message : String(error)}`);
   }
+}
+
+/** Runs the tool. What a command changes in the working folder is recorded, also if the command fails or is stopped. */
+async function executeWatched(
+  { tool, call, boxed }: Granted,
+  context: ToolContext,
+  run: ToolCallContext,
+  progress: ProgressChannel,
+): Promise<ToolResult> {
+  const { changes } = run.context;
+  if (tool.access !== 'execute' || call.name !== 'run_command' || !changes) {
+    if (tool.access === 'execute') changes?.noteCommand();
+    return tool.execute(call.input, context);
+  }
+  const watch = await changes.watchCommand({ ...context, outside: !boxed });
+  const look = async (): Promise<LookedAfter> => {
+    if (!watch) return { changedFiles: [], notes: [] };
+    return progress.through(lookAfter(call, watch, boxed === true, run, context.signal));
+  };
+  let result: ToolResult;
+  try {
+    result = await tool.execute(call.input, context);
+  } catch (error) {
+    await look();
+    throw error;
+  }
+  const { changedFiles, notes } = await look();
+  return { ...withNotes(result, notes), ...(changedFiles.length > 0 && { changedFiles }) };
 }
 
 function resultBlock(call: ToolCall, result: ToolResult): ToolResultBlock {

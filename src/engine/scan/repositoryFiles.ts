@@ -47,3 +47,33 @@ export function repositoryFlags(label: string, text: string): RedFlag[] {
 
 /** Returns true for a text that names a file inside `.git`. */
 export const namesRepositoryFile = (text: string): boolean => /(?<![\w-])\.git["']?[\\/]/i.test(text);
+
+/** Settings that `git init`, `git clone`, a branch or a person's name bring, and that start nothing. */
+const plainSetting =
+  /^(?:core\.(?:repositoryformatversion|filemode|bare|logallrefupdates|ignorecase|precomposeunicode|symlinks)|init\.defaultbranch|user\.(?:name|email)|remote\..+\.(?:url|fetch|tagopt)|branch\..+\.(?:remote|merge|rebase|description)|submodule\..+\.(?:active|url)|extensions\.objectformat)$/s;
+
+/** Whether each setting of `after` is in `before` as well, or can start no program. */
+export function addsOnlyPlainSettings(before: string, after: string): boolean {
+  const [known, now] = [settingsIn(before), settingsIn(after)];
+  if (!now) return false;
+  const old = new Set(known?.map(one => JSON.stringify(one)));
+  // Of the transports of an address, some start a program.
+  return now.every(
+    one => old.has(JSON.stringify(one)) || (plainSetting.test(one.name) && !/::|^\s*"?-/.test(one.value)),
+  );
+}
+
+/** Returns the settings of a file, or undefined if it has a line that is not as plain as Git itself writes them. */
+function settingsIn(text: string): { name: string; value: string }[] | undefined {
+  const found: { name: string; value: string }[] = [];
+  let section: string | undefined;
+  for (const line of text.split('\n')) {
+    const header = /^\s*\[([\w-]+)(?:\s+"((?:[^"\\]|\\["\\])*)")?\]\s*$/.exec(line);
+    const setting = /^\s*([a-z][a-z\d-]*)\s*=(.*)$/i.exec(line);
+    if (header) section = [header[1]?.toLowerCase(), header[2]].filter(part => part !== undefined).join('.');
+    else if (/^\s*(?:[#;].*)?$/.test(line)) continue;
+    else if (!setting || section === undefined || line.endsWith('\\')) return undefined;
+    else found.push({ name: `${section}.${setting[1]?.toLowerCase()}`, value: setting[2] ?? '' });
+  }
+  return found;
+}

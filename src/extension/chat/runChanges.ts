@@ -98,7 +98,8 @@ export class RunChangesView implements vscode.Disposable {
     if (blocked.length > 0) return this.#refuse(changes, blocked);
     const undoLabel = vscode.l10n.t('Undo');
     const question = vscode.l10n.t('Undo this run? These files are restored to their state before it.');
-    const detail = [...named(files.map(nameWithChange)), ...(changes.ranCommands ? ['', commandsToo()] : [])];
+    const others = notUndone(changes);
+    const detail = [...named(files.map(nameWithChange)), ...(others.length > 0 ? ['', ...others] : [])];
     const answer = await vscode.window.showWarningMessage(
       question,
       { modal: true, detail: detail.join('\n') },
@@ -130,7 +131,7 @@ export class RunChangesView implements vscode.Disposable {
       count === 1
         ? vscode.l10n.t('Undone: 1 file restored')
         : vscode.l10n.t('Undone: {0} files restored', count);
-    acknowledge(changes.ranCommands ? `${done} ${commandsToo()}` : done);
+    acknowledge([done, ...notUndone(changes)].join(' '));
   }
 
   async #refuse(changes: RunChanges, reasons: readonly string[]): Promise<void> {
@@ -174,10 +175,26 @@ function fileIn(target: unknown): RunFile {
   };
 }
 
-const commandsToo = (): string =>
-  vscode.l10n.t(
-    'The run also ran commands or tools of others. What they have changed is not known, and is not undone.',
-  );
+/** Returns what the run did besides, in sentences. */
+function notUndone({ ranCommands, ranOutside, movedBranch, leftOut }: RunChanges): string[] {
+  const { t } = vscode.l10n;
+  return [
+    ...(ranCommands
+      ? [
+          t(
+            'The run also ran commands or tools of others. What they have changed is not known, and is not undone.',
+          ),
+        ]
+      : []),
+    ...(ranOutside
+      ? [t('Commands ran outside the box. What they changed outside the working folder is not undone.')]
+      : []),
+    ...(movedBranch ? [t('A command made a commit or moved a branch. That is not undone.')] : []),
+    ...(leftOut.length > 0
+      ? [t('Too large, or not readable, and so not undone: {0}', named(leftOut.map(shortPath)).join(', '))]
+      : []),
+  ];
+}
 
 function named(lines: readonly string[]): string[] {
   if (lines.length <= mostNamed) return [...lines];
@@ -191,8 +208,9 @@ function nameWithChange({ path, before }: ChangedFile): string {
   return before ? shortPath(path) : vscode.l10n.t('{0} (will be deleted)', shortPath(path));
 }
 
-function isThere({ state, before }: ChangedFile): boolean {
+function isThere({ state, before, isRemoved }: ChangedFile): boolean {
   if (state === 'as_before') return before !== null;
+  if (isRemoved && state === 'ready') return false;
   return state !== 'deleted' && state !== 'replaced';
 }
 

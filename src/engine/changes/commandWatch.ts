@@ -1,0 +1,228 @@
+/** Watches one command: what it changed in the working folder, with the old bytes, and the way back for some of it at once. */
+import { createHash } from 'node:crypto';
+import { readlinkSync } from 'node:fs';
+import { sep } from 'node:path';
+import { setImmediate as yieldToOthers } from 'node:timers/promises';
+import { grouped } from '../../protocol/text.ts';
+import { describeFileError, openRegularFile } from '../files/paths.ts';
+import type { ProgramPlaces } from '../tools/programPath.ts';
+import type { FileHistory, FolderLine, LeftFile, LookedLine, OldFile, WriteLine } from './changeFile.ts';
+import type { Entry } from './folderView.ts';
+import { bringBack } from './undo.ts';
+import type { CommandChange, CommandChanges, FolderWatch, SettingChange } from './watchedFolder.ts';
+
+/** Where a command is about to run. */
+export interface CommandPlace extends ProgramPlaces {
+  /** The folder that is looked at. Absolute. */
+  workingDir: string;
+  /** Whether the command has the person's own rights, and so may change something elsewhere. */
+  outside: boolean;
+  signal: AbortSignal;
+  onProgress?: (message: string) => void;
+}
+
+/** Looks at a working folder. Throws UnseenFolder if that is not possible, and the abort reason. */
+export type WatchFolder = (place: CommandPlace) => Promise<FolderWatch>;
+
+/** A file or link that a command changed. */
+export interface KeptChange {
+  /** Absolute and real path. */
+  path: string;
+  /** Null if there was none. */
+  before: OldFile | null;
+  /** Null if there is none any more. */
+  after: LeftFile | null;
+  /** Set for a setting or hook of a repository. Undo leaves those alone. */
+  isGit?: true;
+  /** Its first bytes by now, for a setting of Git. */
+  bytes?: Buffer;
+  oldBytes?: Buffer;
+}
+
+/** What the watch needs of the run's changes. */
+interface RunBytes {
+  /** Folder with the old bytes. */
+  folder: string;
+  keepBytes(bytes: Buffer): string;
+  addProblem(problem: string): void;
+  write(lines: readonly (WriteLine | FolderLine)[], facts: Pick<LookedLine, 'git' | 'leftOut'>): void;
+}
+
+/** Maximum number of files of one command that are recorded. */
+const mostRecorded = 100_000;
+/** In milliseconds. The time after which others get their turn. */
+const turn = 15;
+
+export class CommandWatch {
+  readonly #watch: FolderWatch;
+  readonly #run: RunBytes;
+  #found: CommandChanges | undefined;
+  #changes: readonly KeptChange[] = [];
+
+  /** The working folder. Absolute and real path. */
+  get root(): string {
+    return this.#watch.root;
+  }
+
+  constructor(watch: FolderWatch, run: RunBytes) {
+    this.#watch = watch;
+    this.#run = run;
+  }
+
+  /**
+   * Returns the files that the command changed, and keeps their old bytes. Returns undefined if what it changed is not known. Call it
+   * when no process of the command lives any more.
+   */
+  async end(): Promise<readonly KeptChange[] | undefined> {
+    try {
+      const found = await this.#watch.end();
+      if (found.files.length > mostRecorded)
+        throw new Error(`it changed more than ${grouped(mostRecorded)} files`);
+      this.#changes = [...(await this.#keep(found.files)), ...found.settings.map(one => this.#setting(one))];
+      this.#found = found;
+      return this.#changes;
+    } catch (error) {
+      const why = error instanceof Error ? error.message : String(error);
+      this.#run.addProblem(`What the command changed cannot be undone: ${why}.`);
+      return undefined;
+    }
+  }
+
+  /**
+   * Puts files back to what they were before the command. What was changed meanwhile stays. Returns a sentence for each file that
+   * could not be put back.
+   */
+  async putBack(changes: readonly KeptChange[]): Promise<string[]> {
+    const paths = changes.map(({ path }) => path);
+    const problems: string[] = [];
+    // What is in the way comes first. Each file for itself: none may keep the others from their places.
+    const sorted = [...changes].sort(
+      (one, other) => (one.before ? 1 : 0) - (other.before ? 1 : 0) || other.path.length - one.path.length,
+    );
+    for (const { path, before, after } of sorted)
+      problems.push(...(await this.#bring({ path, before, left: [after], isMixed: false, made: [] })));
+    const around = [...(this.#found?.folders ?? [])].flatMap(([path, { before, after }]) =>
+      paths.some(one => one.startsWith(`${path}${sep}`)) ? [{ path, before, after }] : [],
+    );
+    const { problem } = await bringBack([], this.#run.folder, around);
+    return problem === undefined ? problems : [...problems, problem];
+  }
+
+  async #bring(file: FileHistory): Promise<string[]> {
+    try {
+      const { problem } = await bringBack([file], this.#run.folder);
+      return problem === undefined ? [] : [problem];
+    } catch (error) {
+      return [describeFileError(error, file.path)];
+    }
+  }
+
+  /** Keeps what the command left, so that `putAgain` finds it. What is too large, or changes meanwhile, is not kept. */
+  async keepNew(changes: readonly KeptChange[]): Promise<void> {
+    for (const { path, after } of changes) {
+      if (after?.sha256 === undefined) continue;
+      const bytes = await openRegularFile(path).then(
+        ({ handle }) => handle.readFile().finally(() => handle.close()),
+        () => undefined,
+      );
+      if (bytes) this.#run.keepBytes(bytes);
+    }
+  }
+
+  /** Makes files again what the command left, after `putBack`. Returns sentences as that does. */
+  async putAgain(changes: readonly KeptChange[]): Promise<string[]> {
+    const problems: string[] = [];
+    for (const { path, before, after } of changes) {
+      const wanted = after && !after.isFolder ? { ...after, mode: after.mode ?? 0o644 } : null;
+      problems.push(
+        ...(await this.#bring({ path, before: wanted, left: [before], isMixed: false, made: [] })),
+      );
+    }
+    return problems;
+  }
+
+  /** Records what the command changed, but for the files that were put back. Returns the paths of the files that were changed. */
+  record(putBack: ReadonlySet<string>): string[] {
+    if (!this.#found) return [];
+    const { folders, movedHead, leftOut } = this.#found;
+    const at = new Date().toISOString();
+    const writes = this.#changes.flatMap(({ path, before, after, isGit }) =>
+      isGit || putBack.has(path) ? [] : [{ type: 'write', at, path, before, after } as const],
+    );
+    const made = [...folders].map(([path, modes]) => ({ type: 'folder', at, path, ...modes }) as const);
+    this.#run.write([...writes, ...made], {
+      ...(movedHead && { git: true }),
+      ...(leftOut.size > 0 && { leftOut: [...leftOut.keys()].slice(0, 20) }),
+    });
+    return writes.map(({ path }) => path);
+  }
+
+  async #keep(files: readonly CommandChange[]): Promise<KeptChange[]> {
+    const kept = new Map<string, Pick<OldFile, 'sha256' | 'link'>>();
+    const links = new Set(
+      files.flatMap(({ before }) => (before?.kind === 'link' && before.blob ? [before.blob] : [])),
+    );
+    const blobs = [...new Set(files.flatMap(({ before }) => before?.blob ?? []))];
+    let since = performance.now();
+    const pause = async (): Promise<void> => {
+      if (performance.now() - since < turn) return;
+      await yieldToOthers();
+      since = performance.now();
+    };
+    await this.#watch.contents(blobs, async (blob, bytes) => {
+      const target = bytes && links.has(blob) ? bytes.toString() : undefined;
+      const link =
+        target !== undefined && Buffer.from(target).equals(bytes ?? Buffer.alloc(0)) ? target : undefined;
+      if (bytes) kept.set(blob, { sha256: this.#run.keepBytes(bytes), ...(link !== undefined && { link }) });
+      await pause();
+    });
+    const changes: KeptChange[] = [];
+    for (const { path, before, after } of files) {
+      const left = await leftAt(path, after);
+      await pause();
+      if (left === 'special')
+        this.#run.addProblem(`${path} is not a regular file; undoing the run leaves it.`);
+      else
+        changes.push({ path, before: before && oldFile(before, kept.get(before.blob ?? '')), after: left });
+    }
+    return changes;
+  }
+
+  #setting({ path, before, after }: SettingChange): KeptChange {
+    const facts = ({ mode, link, bytes }: NonNullable<SettingChange['before']>): OldFile =>
+      link === undefined
+        ? { size: bytes?.length ?? 0, mode, ...(bytes && { sha256: this.#run.keepBytes(bytes) }) }
+        : { size: 0, mode, link };
+    return {
+      ...{ path, before: before ? facts(before) : null, after: after ? facts(after) : null, isGit: true },
+      ...(after?.bytes && { bytes: after.bytes }),
+      ...(before?.bytes && { oldBytes: before.bytes }),
+    };
+  }
+}
+
+function oldFile(
+  { kind, size, mode }: NonNullable<CommandChange['before']>,
+  kept: Pick<OldFile, 'sha256' | 'link'> = {},
+) {
+  const { sha256, link } = kept;
+  if (kind === 'link') return { size: 0, mode, ...(link !== undefined && { link }) };
+  return { size, mode, ...(sha256 !== undefined && { sha256 }) };
+}
+
+async function leftAt(path: string, entry: Entry | null): Promise<LeftFile | null | 'special'> {
+  if (!entry) return null;
+  const { kind, mode, size } = entry;
+  if (kind === 'special') return 'special';
+  if (kind === 'folder') return { size: 0, isFolder: true };
+  try {
+    if (kind === 'link') return { size: 0, mode, link: readlinkSync(path) };
+    const hash = createHash('sha256');
+    const { handle } = await openRegularFile(path);
+    // The stream closes the file.
+    for await (const chunk of handle.createReadStream()) hash.update(chunk);
+    return { size, mode, sha256: hash.digest('hex') };
+  } catch {
+    return null;
+  }
+}

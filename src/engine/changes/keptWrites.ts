@@ -1,0 +1,242 @@
+/** Keeps what files held before a run writes them, or before its commands change them. */
+
+import { randomUUID } from 'node:crypto';
+import { constants, existsSync, renameSync, type Stats, writeFileSync } from 'node:fs';
+import { open, rename, rm } from 'node:fs/promises';
+import { basename, dirname, join } from 'node:path';
+import { grouped } from '../../protocol/text.ts';
+import {
+  appendToOwn,
+  type KeptWrite,
+  makeOwnFolders,
+  type PlannedWrite,
+  type WriteKeeper,
+  writeNew,
+} from '../files/atomicWrite.ts';
+import { describeFileError } from '../files/paths.ts';
+import { looksBinary } from '../files/plainText.ts';
+import {
+  bytesPath,
+  type ChangeLine,
+  type FolderLine,
+  hashOf,
+  indexPath,
+  type LookedLine,
+  type OldFile,
+  type WriteLine,
+} from './changeFile.ts';
+import { type CommandPlace, CommandWatch, type WatchFolder } from './commandWatch.ts';
+import { maxKeptFile, UnseenFolder } from './folderView.ts';
+import { countLines } from './lineDiff.ts';
+
+/** Maximum kept for one run. In bytes. */
+const maxKeptRun = 512 * 1024 * 1024;
+/** Maximum size of a text whose lines are counted. In bytes. */
+const maxCounted = 1024 * 1024;
+
+/**
+ * Keeps the writes of one run, which writes one file at a time. A failure is reported once and never stops the run from writing.
+ */
+export class KeptWrites implements WriteKeeper {
+  readonly #folder: string;
+  readonly #began: () => void;
+  readonly #watch: WatchFolder | undefined;
+  /** Hash of the content that the run last wrote, by path. */
+  readonly #left = new Map<string, string>();
+  readonly #problems: string[] = [];
+  #keptBytes = 0;
+  #hasUnknown = false;
+  /** Lines about commands that the index gets with its first write. A run that changes nothing needs no folder. */
+  #held: ChangeLine[] = [];
+  #isOpen = false;
+  #isCut = false;
+  #hasFailed = false;
+
+  /** `began` is called at the first write. `watch` looks at the folder in which a command is about to run. */
+  constructor(folder: string, began: () => void, watch?: WatchFolder) {
+    this.#folder = folder;
+    this.#began = began;
+    this.#watch = watch;
+  }
+
+  async keep({ path, place, before, bytes, made }: PlannedWrite): Promise<KeptWrite> {
+    const old = before && (await this.#oldFile(path, place, before));
+    const after = { size: bytes.length, sha256: hashOf(bytes) };
+    return {
+      ...linesOf(before ? old?.bytes : Buffer.alloc(0), bytes),
+      record: () => {
+        const at = new Date().toISOString();
+        const line = { type: 'write', at, path, before: old?.file ?? null, after } as const;
+        this.#left.set(path, after.sha256);
+        this.#append({ ...line, ...(made !== undefined && { made }) });
+      },
+    };
+  }
+
+  noteCommand(): void {
+    if (this.#hasUnknown) return;
+    this.#hasUnknown = true;
+    this.#note({ type: 'command' });
+  }
+
+  /**
+   * Looks at the working folder before a command starts there. Returns undefined if what the command changes stays unknown; that
+   * is noted. Throws the abort reason.
+   */
+  async watchCommand(place: CommandPlace): Promise<CommandWatch | undefined> {
+    if (!this.#watch) {
+      this.noteCommand();
+      return undefined;
+    }
+    try {
+      const watch = await this.#watch(place);
+      const id = randomUUID();
+      this.#note({ type: 'command', id });
+      return new CommandWatch(watch, {
+        folder: this.#folder,
+        keepBytes: bytes => this.#keepBytes(bytes),
+        addProblem: problem => this.#problems.push(problem),
+        write: (lines, facts) =>
+          this.#writeCommand(lines, {
+            type: 'looked',
+            id,
+            ...(place.outside && { outside: true }),
+            ...facts,
+          }),
+      });
+    } catch (error) {
+      if (place.signal.aborted) throw error;
+      this.noteCommand();
+      const why = error instanceof UnseenFolder ? error.message : String(error);
+      if (!this.#hasFailed) this.#problems.push(`What commands change in this run cannot be undone: ${why}.`);
+      this.#hasFailed = true;
+      return undefined;
+    }
+  }
+
+  /** Adds what a command changed. If that is nothing, the index needs no line about it. */
+  #writeCommand(lines: readonly (WriteLine | FolderLine)[], looked: LookedLine): void {
+    for (const line of lines)
+      if (line.type === 'write' && line.after?.sha256) this.#left.set(line.path, line.after.sha256);
+    if (lines.length > 0) {
+      this.#append(...lines, looked);
+      return;
+    }
+    const isHeld = this.#held.some(line => line.type === 'command' && line.id === looked.id);
+    const isPlain = !looked.outside && !looked.git && !looked.leftOut;
+    if (isHeld && isPlain)
+      this.#held = this.#held.filter(line => line.type !== 'command' || line.id !== looked.id);
+    else this.#note(looked);
+  }
+
+  #note(line: ChangeLine): void {
+    if (this.#isOpen) this.#append(line);
+    else this.#held.push(line);
+  }
+
+  /** Keeps old bytes, unless the run has kept too many. Returns their hash. Throws the error of the file system. */
+  #keepBytes(bytes: Buffer): string {
+    const sha256 = hashOf(bytes);
+    const path = bytesPath(this.#folder, sha256);
+    if (existsSync(path) || this.#keptBytes + bytes.length > maxKeptRun) return sha256;
+    makeOwnFolders(dirname(this.#folder), this.#folder);
+    const temporary = join(this.#folder, `${sha256}.${randomUUID()}.tmp`);
+    // Not waiting for the disk: a command can change thousands of files, and what is kept is checked by its hash.
+    writeFileSync(temporary, bytes, { mode: 0o600, flag: 'wx' });
+    renameSync(temporary, path);
+    this.#keptBytes += bytes.length;
+    return sha256;
+  }
+
+  takeProblem(): string | undefined {
+    return this.#problems.shift();
+  }
+
+  async #oldFile(
+    path: string,
+    place: string,
+    before: Stats,
+  ): Promise<{ file: OldFile; bytes?: Buffer } | undefined> {
+    const file: OldFile = { size: before.size, mode: before.mode & 0o7777 };
+    if (before.size > maxKeptFile) {
+      this.#problems.push(tooLarge(path, before.size));
+      return { file };
+    }
+    const bytes = await readAnchored(place).catch(error => {
+      this.#fail(`${basename(path)} could not be read before it was replaced`, error);
+      return undefined;
+    });
+    if (!bytes) return { file };
+    const sha256 = hashOf(bytes);
+    await this.#store(path, bytes, sha256);
+    return { file: { ...file, size: bytes.length, sha256 }, bytes };
+  }
+
+  async #store(path: string, bytes: Buffer, sha256: string): Promise<void> {
+    if (this.#left.get(path) === sha256 || existsSync(bytesPath(this.#folder, sha256))) return;
+    if (this.#keptBytes + bytes.length > maxKeptRun) {
+      this.#problems.push(tooLarge(path, bytes.length));
+      return;
+    }
+    const temporary = join(this.#folder, `${sha256}.${randomUUID()}.tmp`);
+    try {
+      makeOwnFolders(dirname(this.#folder), this.#folder);
+      await writeNew(temporary, bytes);
+      await rename(temporary, bytesPath(this.#folder, sha256));
+      this.#keptBytes += bytes.length;
+    } catch (error) {
+      await rm(temporary, { force: true }).catch(() => undefined);
+      this.#fail(`the old content of ${basename(path)} could not be stored`, error);
+    }
+  }
+
+  /** Synchronous, because the file is replaced right after it, and nothing may happen in between. */
+  #append(...added: readonly ChangeLine[]): void {
+    const text = [...this.#held, ...added].map(each => `${JSON.stringify(each)}\n`).join('');
+    try {
+      makeOwnFolders(dirname(this.#folder), this.#folder);
+      // A line that was cut by a full disk stays a line of its own.
+      const index = indexPath(this.#folder);
+      appendToOwn(index, this.#isCut ? `\n${text}` : text, constants.O_CREAT);
+    } catch (error) {
+      this.#isCut = true;
+      this.#fail('the changes of the run could not be recorded', error);
+      return;
+    }
+    if (!this.#isOpen) this.#began();
+    this.#isOpen = true;
+    this.#isCut = false;
+    this.#held = [];
+  }
+
+  /** Reports the first failure only: a full disk also fails all later writes. */
+  #fail(what: string, error: unknown): void {
+    if (this.#hasFailed) return;
+    this.#hasFailed = true;
+    const why = describeFileError(error, this.#folder);
+    this.#problems.push(
+      `This run cannot be undone completely: ${what}. ${why} The run continues. Check the folder and its disk.`,
+    );
+  }
+}
+
+const tooLarge = (path: string, size: number): string =>
+  `${path} (${grouped(size)} bytes) is too large for its old content to be stored; undoing the run will not restore it.`;
+
+/** Reads the file at `place`, which is in the folder already open. The bytes read are then those that will be replaced. */
+async function readAnchored(place: string): Promise<Buffer> {
+  const { O_RDONLY, O_NOFOLLOW = 0, O_NONBLOCK = 0 } = constants;
+  const handle = await open(place, O_RDONLY | O_NOFOLLOW | O_NONBLOCK);
+  try {
+    return await handle.readFile();
+  } finally {
+    await handle.close();
+  }
+}
+
+function linesOf(before: Buffer | undefined, after: Buffer): Pick<KeptWrite, 'lines'> {
+  const isText = (bytes: Buffer | undefined): bytes is Buffer =>
+    bytes !== undefined && bytes.length <= maxCounted && !looksBinary(bytes);
+  if (!isText(before) || !isText(after)) return {};
+  return { lines: countLines(before.toString('utf8'), after.toString('utf8')) };
+}

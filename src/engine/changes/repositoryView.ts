@@ -1,0 +1,130 @@
+/**
+ * Looks at what a repository has besides its history: the settings and hooks that make Git start programs or lead it elsewhere, and
+ * where its branch stands. Never follows a link, and runs nothing.
+ */
+import { lstatSync, readdirSync, readFileSync, readlinkSync } from 'node:fs';
+import { join } from 'node:path';
+import { childPath } from './folderView.ts';
+
+/** A file or link that Git obeys. */
+export interface GitSetting {
+  mode: number;
+  /** Missing for a link, for a file that is too large, and for anything else. */
+  bytes?: Buffer;
+  link?: string;
+  /** Identity and time of the last change. */
+  stamp: string;
+}
+
+export interface RepositoryView {
+  /** By path below the working folder, with `/`. */
+  settings: ReadonlyMap<string, GitSetting>;
+  /** What HEAD and its branch name, by the path of the repository. */
+  heads: ReadonlyMap<string, string>;
+}
+
+/** Maximum size of a setting or hook that is kept. In bytes. */
+const maxSetting = 1024 * 1024;
+/** Maximum number of names that are looked at in all repositories of a folder. */
+const mostNames = 5000;
+
+const ownSettings = ['config', 'config.worktree', 'commondir', 'info/attributes', 'objects/info/alternates'];
+
+interface Look {
+  root: string;
+  before: RepositoryView | undefined;
+  settings: Map<string, GitSetting>;
+  names: number;
+}
+
+/** Looks at the repositories of the working folder `root`, which are given as paths below it. */
+export function lookAtRepositories(
+  root: string,
+  repositories: readonly string[],
+  before?: RepositoryView,
+): RepositoryView {
+  const look: Look = { root, before, settings: new Map(), names: 0 };
+  const heads = new Map<string, string>();
+  for (const path of repositories) {
+    if (add(path, look) !== 'folder') continue;
+    lookInto(path, look);
+    heads.set(path, headOf(join(root, path)));
+  }
+  return { settings: look.settings, heads };
+}
+
+function lookInto(path: string, look: Look): void {
+  for (const name of ownSettings) add(childPath(path, name), look);
+  addAllIn(childPath(path, 'hooks'), look);
+  const trees = childPath(path, 'worktrees');
+  for (const name of namesIn(trees, look))
+    for (const file of ['config.worktree', 'commondir', 'gitdir']) add(`${trees}/${name}/${file}`, look);
+  modulesIn(childPath(path, 'modules'), look);
+}
+
+/** The repositories of submodules. Their names can have parts. */
+function modulesIn(path: string, look: Look): void {
+  for (const name of namesIn(path, look)) {
+    const module = `${path}/${name}`;
+    if (add(module, look) !== 'folder') continue;
+    if (lstatSync(join(look.root, module, 'HEAD'), { throwIfNoEntry: false })) lookInto(module, look);
+    else modulesIn(module, look);
+  }
+}
+
+function addAllIn(path: string, look: Look): void {
+  for (const name of namesIn(path, look))
+    if (add(`${path}/${name}`, look) === 'folder') addAllIn(`${path}/${name}`, look);
+}
+
+/** Returns the names in a folder; none for anything else. A link is a setting itself. */
+function namesIn(path: string, look: Look): string[] {
+  if (add(path, look) !== 'folder') return [];
+  try {
+    const names = readdirSync(join(look.root, path));
+    look.names += names.length;
+    return look.names > mostNames ? [] : names;
+  } catch {
+    return [];
+  }
+}
+
+/** Adds what is at the path, unless it is a folder or nothing. */
+function add(path: string, { root, before, settings }: Look): 'folder' | undefined {
+  const place = join(root, path);
+  try {
+    const stats = lstatSync(place, { throwIfNoEntry: false });
+    if (!stats) return undefined;
+    if (stats.isDirectory()) return 'folder';
+    const stamp = `${stats.ino} ${stats.ctimeMs} ${stats.size}`;
+    const known = before?.settings.get(path);
+    const mode = stats.mode & 0o7777;
+    if (known?.stamp === stamp) settings.set(path, known);
+    else if (stats.isSymbolicLink()) settings.set(path, { mode, stamp, link: readlinkSync(place) });
+    else if (!stats.isFile() || stats.size > maxSetting) settings.set(path, { mode, stamp });
+    else settings.set(path, { mode, stamp, bytes: readFileSync(place) });
+  } catch {
+    // What cannot be read is not obeyed either.
+  }
+  return undefined;
+}
+
+/** Returns what HEAD says, with the commit of its branch. */
+function headOf(gitDir: string): string {
+  const head = shortText(join(gitDir, 'HEAD'));
+  const branch = /^ref: (refs\/[^\0]+?)\n?$/.exec(head)?.[1];
+  if (branch === undefined || branch.split('/').includes('..')) return head;
+  const loose = shortText(join(gitDir, branch));
+  if (loose !== '') return head + loose;
+  const packed = lstatSync(join(gitDir, 'packed-refs'), { throwIfNoEntry: false });
+  return `${head} packed ${packed?.mtimeMs ?? ''}`;
+}
+
+function shortText(path: string): string {
+  try {
+    const stats = lstatSync(path, { throwIfNoEntry: false });
+    return stats?.isFile() && stats.size < 10_000 ? readFileSync(path, 'utf8') : '';
+  } catch {
+    return '';
+  }
+}

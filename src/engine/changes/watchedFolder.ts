@@ -1,0 +1,358 @@
+/**
+ * Knows what a working folder holds, and tells what has changed in it while a command ran. Several commands can run at once; what
+ * changes meanwhile counts for each of them.
+ */
+import { createHash } from 'node:crypto';
+import { readFileSync, readlinkSync, unlinkSync } from 'node:fs';
+import { join } from 'node:path';
+import { grouped } from '../../protocol/text.ts';
+import {
+  childPath,
+  type Entry,
+  entryAt,
+  entryIn,
+  type FolderView,
+  isGitName,
+  lookAt,
+  maxKeptFile,
+  UnseenFolder,
+} from './folderView.ts';
+import { type GitSetting, lookAtRepositories, type RepositoryView } from './repositoryView.ts';
+import type { Differing, ShadowGit } from './shadowGit.ts';
+
+/** A file or link as it was before a command. */
+export interface OldEntry {
+  kind: 'file' | 'link';
+  mode: number;
+  size: number;
+  /** Name of its bytes in the shadow repository. Missing if they are not kept. */
+  blob?: string;
+}
+
+export interface CommandChange {
+  /** Absolute and real path. */
+  path: string;
+  /** Null if there was neither a file nor a link. */
+  before: OldEntry | null;
+  after: Entry | null;
+}
+
+/** A file in which Git has settings or programs, as it was and as it is. */
+export interface SettingChange {
+  /** Absolute and real path. */
+  path: string;
+  before: GitSetting | undefined;
+  after: GitSetting | undefined;
+}
+
+/** What has changed while a command ran. */
+export interface CommandChanges {
+  files: readonly CommandChange[];
+  /** Modes of folders that were made, removed or changed, by their absolute paths. Null stands for no folder. */
+  folders: ReadonlyMap<string, { before: number | null; after: number | null }>;
+  settings: readonly SettingChange[];
+  /** Whether a branch or HEAD of a repository is not where it was. */
+  movedHead: boolean;
+  /** Absolute paths of what was not looked at. */
+  leftOut: ReadonlyMap<string, string>;
+}
+
+export interface FolderWatch {
+  /** The working folder. Absolute and real path. */
+  root: string;
+  /** Returns what has changed since the watch began. Throws UnseenFolder if that is unknown. Call it once. */
+  end(): Promise<CommandChanges>;
+  /** Calls `use` with the old bytes of each of the blobs; with undefined for one that is missing. */
+  contents: ShadowGit['contents'];
+}
+
+interface Waiting {
+  files: Map<string, OldEntry | null>;
+  folders: Map<string, number | null>;
+  /** What was not kept, as it was then. */
+  leftOut: Map<string, Entry>;
+  repositories: RepositoryView;
+  problem?: unknown;
+}
+
+interface Seen {
+  view: FolderView;
+  repositories: RepositoryView;
+  /** Files whose content could change again without a change that git sees, with the time of their last change. */
+  fresh: Map<string, number>;
+}
+
+/** In milliseconds. Git compares whole seconds, and a program can set all times but one. */
+const freshFor = 3000;
+
+export class WatchedFolder {
+  readonly #root: string;
+  readonly #git: ShadowGit;
+  readonly #waiting = new Set<Waiting>();
+  #queue: Promise<unknown> = Promise.resolve();
+  #seen: Seen | undefined;
+  /** Set if the folder cannot be looked at. To find that out again would take as long. */
+  #refusal: UnseenFolder | undefined;
+
+  /** `root` is a real path. */
+  constructor(root: string, git: ShadowGit) {
+    this.#root = root;
+    this.#git = git;
+  }
+
+  /**
+   * Looks at the folder before a command starts. The first look takes in all files; `onProgress` then gets sentences. Throws
+   * UnseenFolder if the folder cannot be looked at, and the abort reason.
+   */
+  begin(signal?: AbortSignal, onProgress?: (message: string) => void): Promise<FolderWatch> {
+    return this.#inTurn(async () => {
+      const { view, repositories } = await this.#look(signal, onProgress);
+      const leftOut = new Map<string, Entry>();
+      for (const path of view.leftOut.keys()) {
+        const entry = entryAt(join(this.#root, path));
+        if (entry && entry.kind !== 'folder') leftOut.set(path, entry);
+      }
+      const waiting: Waiting = { files: new Map(), folders: new Map(), leftOut, repositories };
+      this.#waiting.add(waiting);
+      return {
+        root: this.#root,
+        end: () => this.#inTurn(() => this.#end(waiting)),
+        contents: (blobs, use) => this.#git.contents(blobs, use),
+      };
+    });
+  }
+
+  async #end(waiting: Waiting): Promise<CommandChanges> {
+    try {
+      if (waiting.problem === undefined) await this.#look();
+    } finally {
+      this.#waiting.delete(waiting);
+    }
+    const seen = this.#seen;
+    if (waiting.problem !== undefined || !seen)
+      throw waiting.problem ?? new UnseenFolder('it was not looked at');
+    const { view, repositories } = seen;
+    for (const [path, was] of waiting.leftOut) {
+      const now = entryAt(join(this.#root, path));
+      if (now?.ino !== was.ino || now.changedAt !== was.changedAt)
+        waiting.files.set(path, { kind: 'file', mode: was.mode, size: was.size });
+    }
+    const at = (path: string): string => join(this.#root, path);
+    const files: CommandChange[] = [];
+    for (const [path, before] of waiting.files) {
+      const found = entryAt(at(path)) ?? null;
+      if (!(await this.#isSame(path, before, found))) files.push({ path: at(path), before, after: found });
+    }
+    const folders = new Map<string, { before: number | null; after: number | null }>();
+    for (const [path, before] of waiting.folders) {
+      const after = view.folders.get(path)?.mode ?? null;
+      if (after !== before) folders.set(at(path), { before, after });
+    }
+    const heads = [...waiting.repositories.heads];
+    return {
+      files: files.sort((one, other) => (one.path < other.path ? -1 : 1)),
+      folders,
+      settings: settingChanges(this.#root, waiting.repositories, repositories),
+      movedHead: heads.some(([path, head]) => repositories.heads.get(path) !== head),
+      leftOut: new Map([...view.leftOut].map(([path, why]) => [at(path), why])),
+    };
+  }
+
+  /** Looks at the folder, takes in what is new, and tells all that wait. After a failure, all begins anew. */
+  async #look(signal?: AbortSignal, onProgress?: (message: string) => void): Promise<Seen> {
+    if (this.#refusal) throw this.#refusal;
+    const before = this.#seen;
+    this.#seen = undefined;
+    try {
+      const view = await lookAt(this.#root, { before: before?.view, signal });
+      this.#refusePipes(view, before?.view);
+      const found = await this.#git.differing();
+      const repositories = lookAtRepositories(this.#root, view.repositories, before?.repositories);
+      const fresh = before
+        ? await this.#takeChanges(before, view, found)
+        : await this.#takeAll(view, found, signal, onProgress);
+      this.#seen = { view, repositories, fresh };
+      return this.#seen;
+    } catch (error) {
+      if (before && signal?.aborted) {
+        // Nothing was taken in yet.
+        this.#seen = before;
+        throw error;
+      }
+      if (error instanceof UnseenFolder) this.#refusal = error;
+      const problem =
+        error instanceof UnseenFolder || signal?.aborted
+          ? error
+          : new UnseenFolder(String((error as Error).message));
+      for (const waiting of this.#waiting) waiting.problem ??= problem;
+      throw problem;
+    }
+  }
+
+  async #takeAll(
+    view: FolderView,
+    found: readonly Differing[],
+    signal?: AbortSignal,
+    onProgress?: (message: string) => void,
+  ) {
+    const paths: string[] = [];
+    for (const [folder, { entries }] of view.folders)
+      for (const [name, entry] of entries)
+        if (isKept(childPath(folder, name), entry, view)) paths.push(childPath(folder, name));
+    const gone = found.filter(({ path, isGone }) => isGone || !isKeptIn(view, path)).map(({ path }) => path);
+    const began = Date.now();
+    const say = (done: number): void => {
+      if (Date.now() - began > 1000)
+        onProgress?.(
+          `keeping the files as they are, so that commands can be undone: ${grouped(done)} of ${grouped(paths.length)}`,
+        );
+    };
+    await this.#git.take(paths, gone, { ...(signal && { signal }), onProgress: say });
+    await this.#git.publish();
+    return freshAmong(paths, view);
+  }
+
+  async #takeChanges(
+    before: Seen,
+    view: FolderView,
+    found: readonly Differing[],
+  ): Promise<Map<string, number>> {
+    const old = new Map<string, OldEntry | null>();
+    const blobs = new Map(found.map(({ path, blob }) => [path, blob]));
+    const touched = new Set(found.map(({ path }) => path));
+    for (const [path, changedAt] of before.fresh)
+      if (!blobs.has(path) && entryAt(join(this.#root, path))?.changedAt !== changedAt) touched.add(path);
+    for (const path of differentNames(before.view, view)) touched.add(path);
+    const unknown = [...touched].filter(path => !blobs.has(path) && isKeptIn(before.view, path));
+    for (const [path, blob] of await this.#git.blobsOf(unknown)) blobs.set(path, blob);
+    for (const path of touched) {
+      const was = entryIn(before.view, path);
+      // An earlier process may have taken in what is left out by now.
+      if (was || entryIn(view, path))
+        old.set(path, oldEntry(was, isKeptIn(before.view, path) ? blobs.get(path) : undefined));
+      const now = entryAt(join(this.#root, path));
+      if (now?.kind === 'file' && now.size > maxKeptFile) view.leftOut.set(path, 'too large');
+      const names = view.folders.get(parentOf(path))?.entries;
+      if (now && names?.has(nameIn(path))) names.set(nameIn(path), now);
+    }
+    const present = [...touched].filter(path => isKeptIn(view, path));
+    const gone = [...touched].filter(path => !isKeptIn(view, path) && blobs.has(path));
+    await this.#git.take(present, gone);
+    if (present.length + gone.length > 0) await this.#git.publish();
+    this.#tell(old, foldersChanged(before.view, view));
+    const still = [...before.fresh.keys()].filter(path => !touched.has(path) && isKeptIn(view, path));
+    return freshAmong([...present, ...still], view);
+  }
+
+  /** What was there when the first of the changes was seen is what a command found. */
+  #tell(files: ReadonlyMap<string, OldEntry | null>, folders: ReadonlyMap<string, number | null>): void {
+    for (const waiting of this.#waiting) {
+      for (const [path, was] of files) if (!waiting.files.has(path)) waiting.files.set(path, was);
+      for (const [path, was] of folders) if (!waiting.folders.has(path)) waiting.folders.set(path, was);
+    }
+  }
+
+  /** Git would wait forever for a pipe in place of its attributes. One that a command has made is removed. */
+  #refusePipes(view: FolderView, before: FolderView | undefined): void {
+    for (const [folder, { entries }] of view.folders) {
+      if (entries.get('.gitattributes')?.kind !== 'special') continue;
+      const path = childPath(folder, '.gitattributes');
+      if (!before || entryIn(before, path)?.kind === 'special')
+        throw new UnseenFolder(`${path} is not a file`);
+      unlinkSync(join(this.#root, path));
+      entries.delete('.gitattributes');
+    }
+  }
+
+  /** Whether nothing has changed but times. */
+  async #isSame(path: string, before: OldEntry | null, now: Entry | null): Promise<boolean> {
+    if (!before || !now) return before === null && (now === null || now.kind === 'folder');
+    if (before.kind !== now.kind || before.mode !== now.mode || before.size !== now.size) return false;
+    if (before.blob === undefined) return false;
+    try {
+      const place = join(this.#root, path);
+      return (
+        before.blob === blobName(now.kind === 'link' ? Buffer.from(readlinkSync(place)) : readFileSync(place))
+      );
+    } catch {
+      return false;
+    }
+  }
+
+  #inTurn<Result>(act: () => Promise<Result>): Promise<Result> {
+    const done = this.#queue.then(act);
+    this.#queue = done.catch(() => undefined);
+    return done;
+  }
+}
+
+const parentOf = (path: string): string => path.slice(0, Math.max(path.lastIndexOf('/'), 0));
+const nameIn = (path: string): string => path.slice(path.lastIndexOf('/') + 1);
+
+/** Whether the bytes of what is at the path are kept. */
+const isKept = (path: string, { kind }: Entry, view: FolderView): boolean =>
+  (kind === 'file' || kind === 'link') && !view.leftOut.has(path) && !isGitName(nameIn(path));
+
+function isKeptIn(view: FolderView, path: string): boolean {
+  const entry = entryIn(view, path);
+  return entry !== undefined && isKept(path, entry, view);
+}
+
+function oldEntry(was: Entry | undefined, blob: string | undefined): OldEntry | null {
+  if (was?.kind !== 'file' && was?.kind !== 'link') return null;
+  return { kind: was.kind, mode: was.mode, size: was.size, ...(blob !== undefined && { blob }) };
+}
+
+/** Returns the files and links whose entries differ, in the folders whose names were read anew. */
+function differentNames(before: FolderView, view: FolderView): string[] {
+  const found: string[] = [];
+  for (const path of new Set([...before.folders.keys(), ...view.folders.keys()])) {
+    const [old, now] = [before.folders.get(path)?.entries, view.folders.get(path)?.entries];
+    if (old === now) continue;
+    for (const name of new Set([...(old?.keys() ?? []), ...(now?.keys() ?? [])])) {
+      const [was, is] = [old?.get(name), now?.get(name)];
+      const isOther = was?.kind !== is?.kind || was?.ino !== is?.ino || was?.changedAt !== is?.changedAt;
+      const isFolder = [was, is].every(one => !one || one.kind === 'folder');
+      if (isOther && !isFolder && !isGitName(name)) found.push(childPath(path, name));
+    }
+  }
+  return found;
+}
+
+/** Returns the old modes of the folders that were made, removed or changed. */
+function foldersChanged(before: FolderView, view: FolderView): Map<string, number | null> {
+  const found = new Map<string, number | null>();
+  for (const [path, { mode }] of before.folders)
+    if (view.folders.get(path)?.mode !== mode) found.set(path, mode);
+  for (const path of view.folders.keys()) if (!before.folders.has(path)) found.set(path, null);
+  return found;
+}
+
+/** Returns the files that were changed so recently that git could miss the next change. */
+function freshAmong(paths: readonly string[], view: FolderView): Map<string, number> {
+  const since = Date.now() - freshFor;
+  const found = new Map<string, number>();
+  for (const path of paths) {
+    const entry = entryIn(view, path);
+    if (entry && entry.changedAt > since) found.set(path, entry.changedAt);
+  }
+  return found;
+}
+
+function settingChanges(root: string, before: RepositoryView, now: RepositoryView): SettingChange[] {
+  const paths = new Set([...before.settings.keys(), ...now.settings.keys()]);
+  return [...paths].flatMap(path => {
+    const [was, is] = [before.settings.get(path), now.settings.get(path)];
+    return isSameSetting(was, is) ? [] : [{ path: join(root, path), before: was, after: is }];
+  });
+}
+
+function isSameSetting(one: GitSetting | undefined, other: GitSetting | undefined): boolean {
+  if (!one || !other) return one === other;
+  if (one.bytes && other.bytes) return one.bytes.equals(other.bytes) && one.mode === other.mode;
+  return one.link === undefined ? one.stamp === other.stamp : one.link === other.link;
+}
+
+/** Returns the name that git gives these bytes. */
+const blobName = (bytes: Buffer): string =>
+  createHash('sha1').update(`blob ${bytes.length}\0`).update(bytes).digest('hex');

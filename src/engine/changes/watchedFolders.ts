@@ -1,0 +1,81 @@
+/** Finds what is known of each working folder. It stays in memory, and on disk for the next process. */
+import { createHash } from 'node:crypto';
+import { mkdirSync } from 'node:fs';
+import { readdir, realpath, rm, stat } from 'node:fs/promises';
+import { join } from 'node:path';
+import { isLink, makeOwnFolders } from '../files/atomicWrite.ts';
+import { describeFileError, isInside } from '../files/paths.ts';
+import type { CommandPlace } from './commandWatch.ts';
+import { UnseenFolder } from './folderView.ts';
+import { findGit, ShadowGit } from './shadowGit.ts';
+import { type FolderWatch, WatchedFolder } from './watchedFolder.ts';
+
+/** Time after which what is known of a folder is removed, if no command has run there. In milliseconds. */
+const maxAge = 30 * 24 * 60 * 60 * 1000;
+
+export class WatchedFolders {
+  readonly #dataDir: string;
+  readonly #protectedDirs: readonly string[];
+  readonly #folders = new Map<string, Promise<WatchedFolder>>();
+  #isSwept = false;
+
+  /** Creates it without reading anything. */
+  constructor(dataDir: string, protectedDirs: readonly string[]) {
+    this.#dataDir = dataDir;
+    this.#protectedDirs = protectedDirs;
+  }
+
+  /** Looks at the working folder before a command starts. Throws UnseenFolder if it cannot be looked at, and the abort reason. */
+  async begin(place: CommandPlace): Promise<FolderWatch> {
+    const root = await this.#rootOf(place.workingDir);
+    const known = this.#folders.get(root) ?? this.#open(root, place);
+    this.#folders.set(root, known);
+    try {
+      return await (await known).begin(place.signal, place.onProgress);
+    } catch (error) {
+      // Git may be installed by the next time.
+      await known.catch(() => this.#folders.delete(root));
+      throw error;
+    }
+  }
+
+  async #rootOf(workingDir: string): Promise<string> {
+    try {
+      // As the first write and the first command do.
+      mkdirSync(workingDir, { recursive: true });
+      const root = await realpath(workingDir);
+      const dirs = await Promise.all(this.#protectedDirs.map(dir => realpath(dir).catch(() => dir)));
+      if (dirs.some(dir => isInside(root, dir) || isInside(dir, root)))
+        throw new UnseenFolder(`${root} contains the folders of Telos itself`);
+      return root;
+    } catch (error) {
+      if (error instanceof UnseenFolder) throw error;
+      throw new UnseenFolder(describeFileError(error, workingDir).replace(/\.$/, ''));
+    }
+  }
+
+  async #open(root: string, place: CommandPlace): Promise<WatchedFolder> {
+    const program = findGit(place);
+    if (program === undefined) throw new UnseenFolder('git was not found on the PATH');
+    const folders = join(this.#dataDir, 'folders');
+    if (isLink(folders)) throw new UnseenFolder(`${folders} is a link`);
+    makeOwnFolders(this.#dataDir, folders);
+    void this.#sweep(folders);
+    const store = join(folders, createHash('sha256').update(root).digest('hex').slice(0, 32));
+    return new WatchedFolder(root, await ShadowGit.open(program, root, store));
+  }
+
+  async #sweep(folders: string): Promise<void> {
+    if (this.#isSwept) return;
+    this.#isSwept = true;
+    for (const name of await readdir(folders).catch(() => [])) {
+      const store = join(folders, name);
+      const usedAt = await stat(join(store, 'index')).then(
+        ({ mtimeMs }) => mtimeMs,
+        () => Date.now(),
+      );
+      if (Date.now() - usedAt > maxAge)
+        await rm(store, { recursive: true, force: true }).catch(() => undefined);
+    }
+  }
+}

@@ -1,0 +1,138 @@
+/**
+ * Looks at what a command has changed, right after it. Files that other programs run or obey are put back at once, unless the person
+ * wants to keep them: a command in the box could plant what runs outside of it.
+ */
+import { relative, sep } from 'node:path';
+import type { RunEvent, ToolCall } from '../../protocol/run.ts';
+import { type Sentence, sentence, spoken } from '../../protocol/text.ts';
+import type { CommandWatch, KeptChange } from '../changes/commandWatch.ts';
+import { statsAt } from '../files/paths.ts';
+import { escapeInvisible } from '../files/plainText.ts';
+import { obeyedAt } from '../files/sensitiveNames.ts';
+import type { Ask } from '../policy/decision.ts';
+import { addsOnlyPlainSettings } from '../scan/repositoryFiles.ts';
+import { type ApprovalContext, askPerson } from './approval.ts';
+
+export interface LookedAfter {
+  /** Files that the command created, changed or removed. Absolute paths. */
+  changedFiles: string[];
+  /** What the model must know. */
+  notes: string[];
+}
+
+interface Obeyed extends KeptChange {
+  /** Who runs or obeys it, in a few words. */
+  by: string;
+}
+
+/** Maximum number of files that are put back while the person is asked. More of them are put back after a no. */
+const mostAtOnce = 500;
+/** Maximum size of such a file. In bytes. */
+const largestAtOnce = 4 * 1024 * 1024;
+/** Maximum number of files that a result names, and of those that a question names. */
+const mostReported = 500;
+const mostNamed = 5;
+
+/**
+ * Records what the command changed. `boxed` has its changes to files that others run or obey put back, unless the person agrees. Call
+ * it when no process of the command lives any more.
+ */
+export async function* lookAfter(
+  call: ToolCall,
+  watch: CommandWatch,
+  boxed: boolean,
+  context: Pick<ApprovalContext, 'human' | 'policy'>,
+  signal: AbortSignal,
+): AsyncGenerator<RunEvent, LookedAfter> {
+  const changes = await watch.end();
+  if (!changes) return { changedFiles: [], notes: boxed ? [unchecked] : [] };
+  const obeyed = boxed ? changes.flatMap(change => obeyedBy(change, watch.root)) : [];
+  if (obeyed.length === 0) return { changedFiles: watch.record(new Set()).slice(0, mostReported), notes: [] };
+  const names = namesOf(obeyed, watch.root);
+  const atOnce =
+    obeyed.length <= mostAtOnce && obeyed.every(({ after }) => (after?.size ?? 0) <= largestAtOnce);
+  if (atOnce) {
+    await watch.keepNew(obeyed);
+    yield* putBack(obeyed, watch);
+  }
+  const question = questionAbout(obeyed, names);
+  const asked: ToolCall = { id: `keep-${call.id}`, name: 'keep_changes', input: {} };
+  const refusal = signal.aborted
+    ? 'The run was cancelled.'
+    : (yield* askPerson(asked, question, context, signal)).refusal;
+  if (refusal === undefined) {
+    const problems = atOnce ? await watch.putAgain(obeyed) : [];
+    yield* warnings('Not all that the command did was kept', problems);
+    return { changedFiles: watch.record(new Set()).slice(0, mostReported), notes: [] };
+  }
+  if (!atOnce) yield* putBack(obeyed, watch);
+  const changedFiles = watch.record(new Set(obeyed.map(({ path }) => path))).slice(0, mostReported);
+  const note = `What the command did to ${names} was taken back: ${byOf(obeyed)} run or obey such files. ${refusal}`;
+  return { changedFiles, notes: [note] };
+}
+
+const unchecked =
+  'What the command changed could not be looked at, so it is not known whether it changed files that other programs run.';
+
+async function* putBack(obeyed: readonly Obeyed[], watch: CommandWatch): AsyncGenerator<RunEvent, void> {
+  const problems = await watch.putBack(obeyed);
+  yield* warnings('Not every file that other programs run or obey is as it was before the command', problems);
+}
+
+/** Yields at most one warning, with the first of the problems. */
+function* warnings(what: string, [first, ...others]: readonly string[]): Generator<RunEvent, void> {
+  if (first === undefined) return;
+  const more = others.length > 0 ? ` (+${others.length})` : '';
+  yield { type: 'notice', level: 'warning', message: `${what}: ${escapeInvisible(first)}${more}` };
+}
+
+function obeyedBy(change: KeptChange, root: string): Obeyed[] {
+  if (change.isGit) return isPlainSetting(change) ? [] : [{ ...change, by: 'Git' }];
+  const obeyed = obeyedAt(change.path, relative(root, change.path));
+  return obeyed ? [{ ...change, by: obeyed.kind === 'agent' ? 'agents' : obeyed.by }] : [];
+}
+
+/** Whether a change to a repository's settings starts no program and leads nowhere else, as `git init` makes them. */
+function isPlainSetting({ path, after, bytes, oldBytes }: KeptChange): boolean {
+  const inner = path.split(sep).join('/').toLowerCase().split('/.git/').at(-1) ?? '';
+  if (path.toLowerCase().endsWith(`${sep}.git`)) return after === null;
+  // Nothing obeys what is left of a repository that is gone.
+  const gitDir = path.slice(0, path.toLowerCase().lastIndexOf(`${sep}.git${sep}`) + 5);
+  if (!after) return !statsAt(gitDir)?.isDirectory();
+  if (/(?:^|\/)hooks\/[^/]+\.sample$/.test(inner)) return after.link === undefined;
+  if (!bytes) return false;
+  const text = bytes.toString('latin1');
+  if (/^worktrees\/[^/]+\/commondir$/.test(inner)) return text.trim() === '../..';
+  if (/^worktrees\/[^/]+\/gitdir$/.test(inner)) return true;
+  if (/(?:^|\/)config$/.test(inner)) return addsOnlyPlainSettings(oldBytes?.toString('latin1') ?? '', text);
+  return false;
+}
+
+/** Returns the paths below the working folder, of which a few are named. */
+function namesOf(changes: readonly KeptChange[], root: string): string {
+  const names = changes.map(({ path }) => escapeInvisible(relative(root, path)));
+  if (names.length <= mostNamed) return names.join(', ');
+  return `${names.slice(0, mostNamed).join(', ')} (+${names.length - mostNamed})`;
+}
+
+const byOf = (obeyed: readonly Obeyed[]): string => [...new Set(obeyed.map(({ by }) => by))].join(', ');
+
+function questionAbout(obeyed: readonly Obeyed[], names: string): Ask {
+  const [only] = obeyed;
+  const by = byOf(obeyed);
+  const said: Sentence =
+    obeyed.length > 1 || !only
+      ? sentence('The command changed files that {0} run or obey: {1}. Keep the changes?', by, names)
+      : only.before === null
+        ? sentence('The command made {0}, which {1} run or obey. Keep it?', names, by)
+        : sentence('The command changed {0}, which {1} run or obey. Keep the change?', names, by);
+  const sentences = [said];
+  return {
+    action: 'ask',
+    rule: 'box.obeyed',
+    reason: spoken(sentences),
+    sentences,
+    subject: names,
+    scopes: ['once'],
+  };
+}

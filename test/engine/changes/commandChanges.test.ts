@@ -1,0 +1,389 @@
+/** What commands change in a working folder, and the way back, with a real git, real commands and real files. */
+
+import assert from 'node:assert/strict';
+import { execFileSync } from 'node:child_process';
+import {
+  chmodSync,
+  existsSync,
+  lstatSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  readlinkSync,
+  rmSync,
+  symlinkSync,
+  truncateSync,
+  writeFileSync,
+} from 'node:fs';
+import { join } from 'node:path';
+import { ChangeStore } from '../../../src/engine/changes/changeStore.ts';
+import type { KeptWrites } from '../../../src/engine/changes/keptWrites.ts';
+import { writeFileTool } from '../../../src/engine/tools/files.ts';
+import { type TemporaryRun, temporaryRun } from '../tools/temporaryRun.ts';
+
+describe('changes of commands', function () {
+  this.timeout(30_000);
+  let run: TemporaryRun;
+  let store: ChangeStore;
+  let changes: KeptWrites;
+
+  beforeEach(() => {
+    run = temporaryRun();
+    store = new ChangeStore({ dataDir: join(run.root, 'data'), configDir: join(run.root, 'config') });
+    changes = store.keeper('run-1')!;
+  });
+  afterEach(() => run.remove());
+
+  const inWork = (path: string): string => join(run.work, path);
+  const place = (outside = false) => ({
+    workingDir: run.work,
+    env: { PATH: process.env['PATH'] ?? '' },
+    outside,
+    signal: new AbortController().signal,
+  });
+  const sh = (script: string): string =>
+    execFileSync('/bin/sh', ['-ec', script], { cwd: run.work, encoding: 'utf8' });
+
+  /** Runs a shell script as a command of the run, and returns the changed paths. */
+  async function command(script: string, keeper = changes): Promise<string[]> {
+    const watch = await keeper.watchCommand(place());
+    assert.ok(watch, 'not watched');
+    sh(script);
+    const found = await watch.end();
+    assert.ok(found, 'unknown');
+    return watch.record(new Set());
+  }
+
+  /** Returns all that is below the working folder, with modes and bytes. */
+  function tree(folder = run.work, path = ''): Record<string, string> {
+    const found: Record<string, string> = {};
+    for (const name of readdirSync(join(folder, path)).sort()) {
+      const below = path === '' ? name : `${path}/${name}`;
+      if (name === '.git') continue;
+      const stats = lstatSync(join(folder, below));
+      const mode = (stats.mode & 0o7777).toString(8);
+      if (stats.isSymbolicLink()) found[below] = `link ${readlinkSync(join(folder, below))}`;
+      else if (stats.isDirectory()) Object.assign(found, { [below]: `folder ${mode}` }, tree(folder, below));
+      else found[below] = `${mode} ${readFileSync(join(folder, below)).toString('hex')}`;
+    }
+    return found;
+  }
+
+  async function undo(runId = 'run-1'): Promise<void> {
+    const result = await store.undo(runId);
+    assert.equal(result.outcome, 'undone', JSON.stringify(result));
+    assert.equal(result.outcome === 'undone' && result.problem, undefined);
+  }
+
+  /** Puts files of all kinds into the working folder. */
+  function fill(): void {
+    run.put('work/bytes.bin', Buffer.from([0, 0xff, 0xfe, 10, 13, 0x80]));
+    run.put('work/windows.txt', '\uFEFFone\r\ntwo\r\n');
+    run.put('work/empty', '');
+    run.put('work/with space/ünï 😀.txt', 'x');
+    run.put('work/new\nline', 'two lines in the name');
+    run.put('work/tool.sh', '#!/bin/sh\n');
+    chmodSync(inWork('tool.sh'), 0o750);
+    run.put('work/private', 'mine');
+    chmodSync(inWork('private'), 0o600);
+    run.put('work/deep/er/est/a', 'a');
+    run.put('work/deep/b', 'b');
+    mkdirSync(inWork('no files/at all'), { recursive: true });
+    chmodSync(inWork('no files'), 0o700);
+    symlinkSync('deep/b', inWork('link'));
+    symlinkSync('/nowhere/at/all', inWork('dangling'));
+    symlinkSync('deep', inWork('folder-link'));
+    run.put('work/.gitignore', 'ignored*\n');
+    run.put('work/ignored.log', 'kept all the same');
+  }
+
+  it('brings back every byte, mode, link and folder that a command has changed, deleted or made', async () => {
+    fill();
+    const before = tree();
+    await command('true');
+    const changed = await command(`
+      printf x >> bytes.bin; rm windows.txt; printf y > empty; mv 'with space' 'other space'; rm 'new
+line'; chmod 600 tool.sh; chmod 4711 private; rm -r deep 'no files'; ln -sfn elsewhere link; rm dangling
+      rm folder-link; mkdir folder-link; echo in > folder-link/in; rm ignored.log; mkdir -p made/in/here; echo 1 > made/in/here/1
+      ln -s /etc/passwd made/link; echo file > deep; mkdir empty-one`);
+    assert.ok(changed.length > 15, String(changed));
+    assert.notDeepEqual(tree(), before);
+    const shown = await store.of('run-1');
+    assert.equal(shown.ranCommands, false);
+    await undo();
+    assert.deepEqual(tree(), before);
+    assert.equal((await store.undo('run-1')).outcome, 'already_undone');
+  });
+
+  it('undoes several commands and writes of one run as one', async () => {
+    fill();
+    const before = tree();
+    await command('echo 1 > deep/b; echo n > new1');
+    await writeFileTool.execute({ path: 'deep/b', content: 'by the tool' }, { ...run.context, changes });
+    await command('rm -r deep; echo again > new1; rm new1; echo two > new2');
+    await command('mkdir deep; echo other > deep/b');
+    await undo();
+    assert.deepEqual(tree(), before);
+  });
+
+  it('keeps what was changed after the run, and undoes the rest only if that is asked for', async () => {
+    for (const name of ['kept', 'edited', 'deleted', 'back', 'linked']) run.put(`work/${name}`, 'old');
+    await command(
+      'for name in kept edited deleted linked; do echo run > $name; done; rm back; echo new > made',
+    );
+    writeFileSync(inWork('edited'), 'mine');
+    writeFileSync(inWork('back'), 'mine too');
+    writeFileSync(inWork('made'), 'mine as well');
+    rmSync(inWork('deleted'));
+    rmSync(inWork('linked'));
+    const outside = run.put('outside/file', 'run\n');
+    symlinkSync(outside, inWork('linked'));
+    const result = await store.undo('run-1');
+    assert.ok(result.outcome === 'refused', result.outcome);
+    const named = result.blocked.map(({ path, state }) => [path.slice(run.work.length + 1), state]);
+    assert.deepEqual(named, [
+      ['back', 'edited'],
+      ['deleted', 'deleted'],
+      ['edited', 'edited'],
+      ['linked', 'replaced'],
+      ['made', 'edited'],
+    ]);
+    const others = await store.undo('run-1', { others: true });
+    assert.deepEqual(others.outcome === 'undone' && others.restored, [inWork('kept')]);
+    assert.equal(readFileSync(outside, 'utf8'), 'run\n');
+    assert.equal(readFileSync(inWork('back'), 'utf8'), 'mine too');
+  });
+
+  it('follows no link that a folder has become, neither for what was changed nor for what was deleted', async () => {
+    run.put('work/folder/a', 'old');
+    run.put('work/folder/gone', 'old');
+    await command('echo run > folder/a; rm folder/gone');
+    rmSync(inWork('folder'), { recursive: true });
+    run.put('outside/a', 'run\n');
+    symlinkSync(join(run.root, 'outside'), inWork('folder'));
+    const result = await store.undo('run-1', { others: true });
+    assert.equal(result.outcome, 'refused');
+    assert.equal(existsSync(join(run.root, 'outside', 'gone')), false);
+    assert.equal(readFileSync(join(run.root, 'outside', 'a'), 'utf8'), 'run\n');
+  });
+
+  it('brings back a folder for which a command has left a link, and leaves alone where that leads', async () => {
+    fill();
+    const before = tree();
+    run.put('outside/b', 'not ours');
+    await command(`rm -r deep; ln -s '${join(run.root, 'outside')}' deep`);
+    await undo();
+    assert.deepEqual(tree(), before);
+    assert.equal(readFileSync(join(run.root, 'outside', 'b'), 'utf8'), 'not ours');
+  });
+
+  it('sees no difference where only times have changed', async () => {
+    fill();
+    assert.deepEqual(
+      await command('touch -d 2001-01-01 bytes.bin; cp -p windows.txt w; mv w windows.txt; echo > n; rm n'),
+      [],
+    );
+    assert.deepEqual(await store.find('run-1'), []);
+  });
+
+  it('sees a change of the same size with the same time, in the same second', async () => {
+    run.put('work/a', 'one\n');
+    run.put('work/b', 'one\n');
+    await command('touch -d 2001-01-01 a; echo two > b; touch -d 2001-01-01 b');
+    const changed = await command(
+      'printf "six\\n" > a; touch -d 2001-01-01 a; printf "six\\n" > b; touch -d 2001-01-01 b',
+    );
+    assert.deepEqual(changed, [inWork('a'), inWork('b')]);
+    await undo();
+    assert.equal(readFileSync(inWork('a'), 'utf8') + readFileSync(inWork('b'), 'utf8'), 'one\none\n');
+  });
+
+  it('knows what the person has changed between two commands', async () => {
+    run.put('work/a', 'old');
+    await command('true');
+    writeFileSync(inWork('a'), 'by me');
+    run.put('work/mine', 'mine');
+    await command('echo run > a; rm mine');
+    await undo();
+    assert.equal(readFileSync(inWork('a'), 'utf8'), 'by me');
+    assert.equal(readFileSync(inWork('mine'), 'utf8'), 'mine');
+  });
+
+  it('obeys nothing of a hostile repository, and keeps bytes as bytes', async () => {
+    const ran = join(run.root, 'ran');
+    const program = run.put('evil.sh', `#!/bin/sh\necho "$0" >> '${ran}'\ncat\n`);
+    chmodSync(program, 0o755);
+    const git = (...args: string[]): string =>
+      execFileSync('git', args, {
+        cwd: run.work,
+        encoding: 'utf8',
+        env: { PATH: process.env['PATH'], GIT_CONFIG_GLOBAL: '/dev/null' },
+      });
+    git('init', '-q', '.');
+    for (const [name, value] of [
+      ...['core.fsmonitor', 'filter.evil.clean', 'filter.evil.smudge', 'filter.evil.process'].map(name => [
+        name,
+        program,
+      ]),
+      ...['diff.evil.textconv', 'diff.evil.command', 'core.sshCommand', 'core.pager'].map(name => [
+        name,
+        program,
+      ]),
+      ...[
+        ['core.autocrlf', 'input'],
+        ['core.hooksPath', run.root],
+        ['core.worktree', join(run.root, 'elsewhere')],
+      ],
+      ...[
+        ['filter.evil.required', 'true'],
+        ['core.attributesFile', join(run.root, 'attributes')],
+      ],
+    ])
+      git('config', name ?? '', value ?? '');
+    for (const hook of ['post-index-change', 'pre-commit', 'reference-transaction']) {
+      run.put(`work/.git/hooks/${hook}`, `#!/bin/sh\necho hook >> '${ran}'\n`);
+      chmodSync(inWork(`.git/hooks/${hook}`), 0o755);
+    }
+    mkdirSync(join(run.root, 'elsewhere'));
+    run.put('work/.git/objects/info/alternates', join(run.root, 'objects'));
+    run.put('work/.git/info/attributes', '* filter=evil');
+    run.put('attributes', '* filter=evil');
+    run.put(
+      'work/.gitattributes',
+      '* filter=evil diff=evil text=auto eol=lf ident\n*.u16 text working-tree-encoding=UTF-16\n[attr]binary filter=evil\n',
+    );
+    run.put('work/sub/.gitattributes', '* binary ident filter=evil -text\n');
+    run.put('work/sub/id.txt', '$Id$\r\nline\r\n');
+    run.put('work/a.u16', Buffer.from('\uFEFFa\r\n', 'utf16le'));
+    run.put('work/pointer/.git', `gitdir: ${join(run.root, 'elsewhere')}\n`);
+    run.put('work/pointer/file', 'in a work tree');
+    run.put('work/nested/file', 'in a repository');
+    execFileSync('git', ['init', '-q', inWork('nested')]);
+    run.put('work/nested/.git/config', `[core]\n\tfsmonitor = ${program}\n`);
+    const dotGit = (): string =>
+      execFileSync('tar', ['-c', '--sort=name', '--exclude=./.git/index', './.git'], {
+        cwd: run.work,
+      }).toString('latin1');
+    const [before, ofGit] = [tree(), dotGit()];
+    const changed = await command(`
+      printf '$Id: x $\\n' > sub/id.txt; printf x > a.u16; echo new > nested/file; rm pointer/file; echo n > nested/new`);
+    assert.equal(changed.length, 5);
+    await undo();
+    assert.deepEqual(tree(), before);
+    assert.equal(dotGit(), ofGit, 'the repository is untouched');
+    assert.equal(existsSync(ran), false, 'a program of the repository ran');
+    assert.deepEqual(readdirSync(join(run.root, 'elsewhere')), []);
+  });
+
+  it('says what is too large to be kept, and undoes the rest', async () => {
+    run.put('work/small', 'old');
+    run.put('work/large', '');
+    truncateSync(inWork('large'), 65 * 1024 * 1024);
+    await command('echo new > small; echo more >> large');
+    const { files, leftOut } = await store.of('run-1');
+    assert.deepEqual(leftOut, [inWork('large')]);
+    assert.deepEqual(
+      files.map(({ path, state }) => [path, state]),
+      [
+        [inWork('large'), 'not_kept'],
+        [inWork('small'), 'ready'],
+      ],
+    );
+    assert.equal((await store.undo('run-1')).outcome, 'refused');
+    await store.undo('run-1', { others: true });
+    assert.equal(readFileSync(inWork('small'), 'utf8'), 'old');
+  });
+
+  it('tells two runs in one folder apart where one of them waits, and undoes each', async () => {
+    for (const name of ['a', 'b', 'c']) run.put(`work/${name}`, 'old');
+    const other = store.keeper('run-2')!;
+    const first = await changes.watchCommand(place());
+    sh('echo 1 > a');
+    const second = await other.watchCommand(place());
+    sh('echo 2 > b');
+    await second?.end();
+    assert.deepEqual(second?.record(new Set()), [inWork('b')]);
+    sh('echo 1 > c');
+    await first?.end();
+    assert.deepEqual(first?.record(new Set()), [inWork('a'), inWork('b'), inWork('c')]);
+    await undo('run-2');
+    assert.equal(readFileSync(inWork('b'), 'utf8'), 'old');
+    await undo('run-1');
+    assert.deepEqual(
+      ['a', 'b', 'c'].map(name => readFileSync(inWork(name), 'utf8')),
+      ['old', 'old', 'old'],
+    );
+  });
+
+  it('goes on from what another process knew, also one that was killed', async () => {
+    fill();
+    const before = tree();
+    await command('echo 1 > deep/b');
+    const later = new ChangeStore({ dataDir: join(run.root, 'data'), configDir: join(run.root, 'config') });
+    const killed = await changes.watchCommand(place());
+    assert.ok(killed);
+    sh('echo killed > tool.sh');
+    const keeper = later.keeper('run-2')!;
+    const now = tree();
+    await command('rm -r deep; echo 2 > tool.sh', keeper);
+    assert.equal((await store.of('run-1')).ranCommands, true, 'a command without an end is unknown');
+    await undo('run-2');
+    assert.deepEqual(tree(), now);
+    await undo('run-1');
+    assert.deepEqual(tree(), { ...before, 'tool.sh': now['tool.sh'] });
+  });
+
+  it('says that it knows nothing without git, in a folder of Telos, and of one that is gone', async () => {
+    const without = await changes.watchCommand({ ...place(), env: { PATH: join(run.root, 'empty') } });
+    assert.equal(without, undefined);
+    assert.match(changes.takeProblem() ?? '', /cannot be undone: git was not found/);
+    const above = store.keeper('run-2')!;
+    assert.equal(await above.watchCommand({ ...place(), workingDir: run.root }), undefined);
+    assert.match(above.takeProblem() ?? '', /contains the folders of Telos itself/);
+    const gone = store.keeper('run-3')!;
+    const watch = await gone.watchCommand(place());
+    rmSync(run.work, { recursive: true });
+    assert.equal(await watch?.end(), undefined);
+    assert.match(gone.takeProblem() ?? '', /What the command changed cannot be undone/);
+  });
+
+  it('waits for no pipe, and removes one that a command has put in place of attributes', async () => {
+    fill();
+    await command('true');
+    const changed = await command('mkfifo .gitattributes deep/pipe; echo new > deep/b');
+    assert.deepEqual(changed, [inWork('deep/b')]);
+    assert.equal(existsSync(inWork('.gitattributes')), false);
+    assert.match(changes.takeProblem() ?? '', /pipe is not a regular file/);
+    await undo();
+  });
+
+  it('says that a commit stays', async () => {
+    fill();
+    await command('git init -q .; git config user.name n; git config user.email e');
+    await command('echo new > deep/b; git add -A; git commit -qm one');
+    const shown = await store.of('run-1');
+    assert.equal(shown.movedBranch, true);
+    await undo();
+    assert.equal(readFileSync(inWork('deep/b'), 'utf8'), 'b');
+    assert.match(execFileSync('git', ['log', '--oneline'], { cwd: run.work, encoding: 'utf8' }), /one/);
+  });
+
+  it('is stopped in the middle of the first look', async () => {
+    fill();
+    const control = new AbortController();
+    control.abort(new Error('stopped'));
+    await assert.rejects(changes.watchCommand({ ...place(), signal: control.signal }), /stopped/);
+    assert.deepEqual((await command('echo 1 > deep/b')).length, 1);
+  });
+
+  it('does not let go of a change behind the name of a repository', async () => {
+    fill();
+    await command('true');
+    const changed = await command(`
+      mkdir -p .vscode/.git/objects .vscode/.git/refs; echo 'ref: refs/heads/main' > .vscode/.git/HEAD; echo {} > .vscode/tasks.json
+      mkdir deep/.GIT; echo x > deep/.GIT/config; touch -d 2001-01-01 .vscode deep .`);
+    assert.deepEqual(changed, [inWork('.vscode/tasks.json')]);
+    await undo();
+    assert.equal(existsSync(inWork('.vscode/tasks.json')), false);
+  });
+});

@@ -1,0 +1,207 @@
+/** What a command in the box has planted is put back, unless the person wants to keep it. */
+import assert from 'node:assert/strict';
+import { execFileSync } from 'node:child_process';
+import {
+  chmodSync,
+  existsSync,
+  readFileSync,
+  renameSync,
+  rmSync,
+  statSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs';
+import { dirname, join } from 'node:path';
+import { ChangeStore } from '../../../src/engine/changes/changeStore.ts';
+import { type Human, nobody } from '../../../src/engine/human.ts';
+import { RunMemory } from '../../../src/engine/policy/decision.ts';
+import { type LookedAfter, lookAfter } from '../../../src/engine/run/afterLook.ts';
+import type { ApprovalRequest, RunEvent } from '../../../src/protocol/run.ts';
+import { type TemporaryRun, temporaryRun } from '../tools/temporaryRun.ts';
+
+describe('after a command', function () {
+  this.timeout(30_000);
+  let run: TemporaryRun;
+  let store: ChangeStore;
+  let asked: ApprovalRequest[];
+
+  beforeEach(() => {
+    run = temporaryRun();
+    store = new ChangeStore({ dataDir: join(run.root, 'data'), configDir: join(run.root, 'config') });
+    asked = [];
+  });
+  afterEach(() => run.remove());
+
+  const inWork = (path: string): string => join(run.work, path);
+  const text = (path: string): string => readFileSync(inWork(path), 'utf8');
+  const saying = (allow: boolean, meanwhile: () => void = () => undefined): Human => ({
+    ...nobody,
+    approve: async request => {
+      asked.push(request);
+      meanwhile();
+      return allow ? { allow, scope: 'once' } : { allow, reason: 'no' };
+    },
+  });
+
+  /** Runs a script as a command in the box, with its changes to files that are obeyed. */
+  async function boxed(
+    script: string,
+    human: Human = nobody,
+    isBoxed = true,
+  ): Promise<LookedAfter & { events: RunEvent[] }> {
+    const signal = new AbortController().signal;
+    const place = {
+      workingDir: run.work,
+      env: { PATH: process.env['PATH'] ?? '' },
+      outside: !isBoxed,
+      signal,
+    };
+    const watch = await store.keeper('run-1')!.watchCommand(place);
+    assert.ok(watch);
+    execFileSync('/bin/sh', ['-ec', script], {
+      cwd: run.work,
+      env: { ...process.env, GIT_CONFIG_GLOBAL: '/dev/null' },
+    });
+    const policy = { ...run.context, home: run.root, protectedDirs: [], memory: new RunMemory() };
+    const call = { id: '1', name: 'run_command', input: {} };
+    const looking = lookAfter(call, watch, isBoxed, { human, policy }, signal);
+    const events: RunEvent[] = [];
+    for (;;) {
+      const step = await looking.next();
+      if (step.done) return { ...step.value, events };
+      events.push(step.value);
+    }
+  }
+
+  it('takes back what nobody agreed to, tells the model, and leaves the rest', async () => {
+    run.put('work/package.json', '{}\r\n');
+    chmodSync(inWork('package.json'), 0o640);
+    run.put('work/Makefile', 'all:\n');
+    const { changedFiles, notes } = await boxed(
+      'mkdir .vscode; echo {} > .vscode/tasks.json; echo x > package.json; chmod 600 package.json; rm Makefile; echo 1 > result.txt',
+    );
+    assert.deepEqual(changedFiles, [inWork('result.txt')]);
+    assert.equal(existsSync(inWork('.vscode')), false);
+    assert.equal(text('package.json'), '{}\r\n');
+    assert.equal(statSync(inWork('package.json')).mode & 0o7777, 0o640);
+    assert.equal(text('Makefile'), 'all:\n');
+    assert.match(notes.join(), /\.vscode\/tasks\.json, Makefile, package\.json was taken back: .*Denied/);
+    const { files } = await store.of('run-1');
+    assert.deepEqual(
+      files.map(({ path }) => path),
+      [inWork('result.txt')],
+    );
+  });
+
+  it('asks one question, and what the person keeps is as the command left it, and can be undone', async () => {
+    run.put('work/Makefile', 'old\n');
+    const before = Buffer.from([0xff, 0, 13, 10]);
+    const seen: boolean[] = [];
+    const human = saying(true, () =>
+      seen.push(existsSync(inWork('.vscode/tasks.json')), text('Makefile') === 'old\n'),
+    );
+    const { changedFiles, notes } = await boxed(
+      "mkdir .vscode; printf '\\377\\000\\r\\n' > .vscode/tasks.json; chmod 755 .vscode/tasks.json; echo new > Makefile",
+      human,
+    );
+    assert.deepEqual(seen, [false, true], 'nothing is there while the question is open');
+    assert.equal(asked.length, 1);
+    assert.match(
+      asked[0]?.reason ?? '',
+      /^The command changed files that .*editors.* run or obey: \.vscode\/tasks\.json, Makefile\. Keep/,
+    );
+    assert.deepEqual(asked[0]?.scopes, ['once']);
+    assert.ok(readFileSync(inWork('.vscode/tasks.json')).equals(before));
+    assert.equal(statSync(inWork('.vscode/tasks.json')).mode & 0o7777, 0o755);
+    assert.equal(text('Makefile'), 'new\n');
+    assert.deepEqual(notes, []);
+    assert.equal(changedFiles.length, 2);
+    await store.undo('run-1');
+    assert.equal(text('Makefile'), 'old\n');
+    assert.equal(existsSync(inWork('.vscode')), false);
+  });
+
+  it('is not fooled by renames, links, other spellings and folders that look like repositories', async () => {
+    run.put('work/.vscode/settings.json', '{}');
+    run.put('outside/hooks', 'x');
+    const { notes } = await boxed(`
+      mv .vscode other; mkdir .vscode; echo evil > .vscode/settings.json; mv other/settings.json kept.json
+      mkdir -p sub/.VSCode/.git/refs sub/.VSCode/.git/objects; echo 'ref: refs/heads/m' > sub/.VSCode/.git/HEAD; echo evil > sub/.VSCode/tasks.json
+      mkdir -p bare/objects bare/refs; echo 'ref: refs/heads/m' > bare/HEAD; printf '[core]\\n\\tfsmonitor = evil\\n' > bare/config
+      ln -s /nowhere .envrc; ln -s ../outside .github`);
+    assert.equal(text('.vscode/settings.json'), '{}');
+    assert.equal(text('kept.json'), '{}');
+    for (const path of ['sub/.VSCode/tasks.json', 'bare/HEAD', '.envrc', '.github'])
+      assert.throws(() => readFileSync(inWork(path)), path);
+    assert.match(notes.join(), /taken back/);
+    assert.equal(asked.length, 0);
+  });
+
+  it('leaves a plain repository alone, and takes back settings and hooks that start programs', async () => {
+    const plain = await boxed(
+      `
+      git init -q .; git config user.name n; git config user.email e@example.org; git remote add origin https://example.org/r.git
+      echo a > a; git add a; git commit -qm one; git branch other; git init -q nested`,
+      saying(false),
+    );
+    assert.deepEqual(plain.notes, []);
+    assert.equal(asked.length, 0);
+    const config = text('.git/config');
+    for (const script of [
+      'git config core.fsmonitor "touch ran"',
+      "printf '[pager]\\n\\tlog = evil\\n' >> .git/config",
+      "printf '[credential]\\n\\thelper = !evil\\n' >> .git/config",
+      'printf \'[remote "x"]\\n\\turl = ext::evil\\n\' >> .git/config',
+      "printf '[core]\\n\\tbare = false \\\\\\n' >> .git/config",
+      'echo evil > .git/hooks/pre-commit; chmod 755 .git/hooks/pre-commit',
+      'mv .git/hooks .git/old; mkdir .git/hooks; echo evil > .git/hooks/post-checkout',
+      'mv .git .g; mkdir .git; cp -r .g/objects .g/refs .g/HEAD .git; echo "[core]" > .git/config; echo "  fsmonitor = evil" >> .git/config',
+      'rm -rf nested/.git; ln -s ../.git nested/.git',
+      'echo /elsewhere/objects > .git/objects/info/alternates',
+      'echo "gitdir: /elsewhere" > nested/sub.txt; mkdir -p sub; mv nested/sub.txt sub/.git',
+      'mkdir -p .git/modules/a/b/hooks; echo x > .git/modules/a/b/HEAD; echo evil > .git/modules/a/b/hooks/pre-commit',
+    ]) {
+      const { notes, events } = await boxed(script);
+      assert.match(notes.join(), /was taken back: .*Git/, script);
+      assert.deepEqual(
+        events.filter(({ type }) => type === 'notice'),
+        [],
+        script,
+      );
+      assert.equal(text('.git/config'), config, script);
+      for (const path of [
+        '.git/hooks/pre-commit',
+        '.git/hooks/post-checkout',
+        '.git/objects/info/alternates',
+        'sub/.git',
+      ])
+        assert.equal(existsSync(inWork(path)), false, `${script}: ${path}`);
+      rmSync(inWork('.git/old'), { recursive: true, force: true });
+      if (existsSync(inWork('.g'))) {
+        rmSync(inWork('.git'), { recursive: true });
+        renameSync(inWork('.g'), inWork('.git'));
+      }
+    }
+  });
+
+  it('asks nothing and takes nothing back after a command outside the box', async () => {
+    const { changedFiles } = await boxed('mkdir .vscode; echo {} > .vscode/tasks.json', saying(false), false);
+    assert.deepEqual(changedFiles, [inWork('.vscode/tasks.json')]);
+    assert.equal(asked.length, 0);
+    assert.equal((await store.of('run-1')).ranOutside, true);
+  });
+
+  it('does not follow a link that comes in between, and says what it could not put back', async () => {
+    run.put('work/.vscode/tasks.json', 'old');
+    run.put('outside/tasks.json', 'not ours');
+    const human = saying(true, () => {
+      rmSync(inWork('.vscode'), { recursive: true });
+      symlinkSync(join(run.root, 'outside'), inWork('.vscode'));
+    });
+    const { events } = await boxed('echo new > .vscode/tasks.json', human);
+    assert.equal(readFileSync(join(run.root, 'outside/tasks.json'), 'utf8'), 'not ours');
+    assert.equal(events.filter(({ type }) => type === 'notice').length, 1);
+    assert.equal(dirname(inWork('x')), run.work);
+    writeFileSync(inWork('x'), '');
+  });
+});
