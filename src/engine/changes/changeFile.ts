@@ -94,6 +94,8 @@ export interface FileHistory {
 /** The mode of a folder before and after a run. Null stands for no folder. */
 export type FolderHistory = Pick<FolderLine, 'path' | 'before' | 'after'>;
 
+/** Maximum size of a file whose old content is kept. In bytes. */
+export const maxKeptFile = 64 * 1024 * 1024;
 /** Maximum size of an index. A real one stays far below it. In bytes. */
 const maxIndexBytes = 64 * 1024 * 1024;
 

@@ -21,7 +21,7 @@ import {
 } from './changeFile.ts';
 import { KeptWrites } from './keptWrites.ts';
 import { bringBack, type FileState, oldBytes, statesOf, type Undone } from './undo.ts';
-import { WatchedFolders } from './watchedFolders.ts';
+import type { WatchedFolders } from './watchedFolders.ts';
 
 /** Time that changes are kept. In milliseconds. */
 const maxAge = 30 * 24 * 60 * 60 * 1000;
@@ -80,14 +80,13 @@ export class ChangeStore {
   readonly #dataDir: string;
   /** No run writes below these folders, so an index line that names them is not from Telos. */
   readonly #protectedDirs: readonly string[];
-  readonly #watched: WatchedFolders;
+  #watched: Promise<WatchedFolders> | undefined;
   #sweptAt = 0;
 
   /** Creates the store without reading anything. */
   constructor({ dataDir, configDir }: { dataDir: string; configDir: string }) {
     this.#dataDir = dataDir;
     this.#protectedDirs = [dataDir, configDir];
-    this.#watched = new WatchedFolders(dataDir, this.#protectedDirs);
   }
 
   /**
@@ -100,8 +99,16 @@ export class ChangeStore {
     return new KeptWrites(
       folder,
       () => void this.#sweep(runId),
-      watches ? place => this.#watched.begin(place) : undefined,
+      watches ? async place => (await this.#folders()).begin(place) : undefined,
     );
+  }
+
+  /** Loads what knows the working folders when the first command runs. */
+  #folders(): Promise<WatchedFolders> {
+    this.#watched ??= import('./watchedFolders.ts').then(
+      ({ WatchedFolders }) => new WatchedFolders(this.#dataDir, this.#protectedDirs),
+    );
+    return this.#watched;
   }
 
   /** Returns the last run that changed a file, or undefined if no changes are kept. */

@@ -7,6 +7,7 @@ import { basename, dirname, join } from 'node:path';
 import { setImmediate as yieldToOthers } from 'node:timers/promises';
 import { temporaryPrefix } from '../files/globPattern.ts';
 import { statsAt } from '../files/paths.ts';
+import { maxKeptFile } from './changeFile.ts';
 
 export interface Entry {
   kind: 'file' | 'link' | 'folder' | 'special';
@@ -39,8 +40,6 @@ export interface FolderView {
   size: number;
 }
 
-/** Maximum size of a file that is kept. In bytes. */
-export const maxKeptFile = 64 * 1024 * 1024;
 /** Maximum size of all files of a folder that are kept. In bytes. */
 const maxKeptFolder = 1024 ** 3;
 /** Maximum number of names. A look at more would take longer than most commands. */

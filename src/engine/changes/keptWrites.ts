@@ -22,11 +22,11 @@ import {
   hashOf,
   indexPath,
   type LookedLine,
+  maxKeptFile,
   type OldFile,
   type WriteLine,
 } from './changeFile.ts';
-import { type CommandPlace, CommandWatch, type WatchFolder } from './commandWatch.ts';
-import { maxKeptFile, UnseenFolder } from './folderView.ts';
+import type { CommandPlace, CommandWatch, WatchFolder } from './commandWatch.ts';
 import { countLines } from './lineDiff.ts';
 
 /** Maximum kept for one run. In bytes. */
@@ -89,7 +89,7 @@ export class KeptWrites implements WriteKeeper {
       return undefined;
     }
     try {
-      const watch = await this.#watch(place);
+      const [watch, { CommandWatch }] = await Promise.all([this.#watch(place), import('./commandWatch.ts')]);
       const id = randomUUID();
       this.#note({ type: 'command', id });
       return new CommandWatch(watch, {
@@ -107,7 +107,7 @@ export class KeptWrites implements WriteKeeper {
     } catch (error) {
       if (place.signal.aborted) throw error;
       this.noteCommand();
-      const why = error instanceof UnseenFolder ? error.message : String(error);
+      const why = error instanceof Error ? error.message : String(error);
       if (!this.#hasFailed) this.#problems.push(`What commands change in this run cannot be undone: ${why}.`);
       this.#hasFailed = true;
       return undefined;

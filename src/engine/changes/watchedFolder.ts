@@ -6,6 +6,7 @@ import { createHash } from 'node:crypto';
 import { readFileSync, readlinkSync, unlinkSync } from 'node:fs';
 import { join } from 'node:path';
 import { grouped } from '../../protocol/text.ts';
+import { maxKeptFile } from './changeFile.ts';
 import {
   childPath,
   type Entry,
@@ -14,7 +15,6 @@ import {
   type FolderView,
   isGitName,
   lookAt,
-  maxKeptFile,
   UnseenFolder,
 } from './folderView.ts';
 import { type GitSetting, lookAtRepositories, type RepositoryView } from './repositoryView.ts';
