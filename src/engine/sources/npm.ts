@@ -1,15 +1,17 @@
-/** Finds a version in an npm registry and fetches its package, without npm and without running anything of it. */
+/** Finds a version in an npm registry and fetches its package, without running anything of it. */
+import { execFile } from 'node:child_process';
 import { createHash } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { TelosError } from '../errors.ts';
+import { findProgram, programEndings, trustedPath, withPath } from '../tools/programPath.ts';
 import { download, jsonOf, textLimit } from './download.ts';
 import { checkSame, fields, type Resolver, text, unpack } from './fetched.ts';
 import type { Reach } from './sourceText.ts';
 
 export const npm: Resolver<'npm', 'npm'> = {
   async resolve(source, reach) {
-    const { registry, token } = registryFor(source.package, reach);
+    const { registry, token } = await registryFor(source.package, reach);
     const address = `${registry}/${source.package.replace('/', '%2f')}`;
     const answer = await download(address, {
       reach,
@@ -37,7 +39,7 @@ export const npm: Resolver<'npm', 'npm'> = {
   },
 
   async fetch({ registry, name, version, integrity }, root, reach) {
-    const { token } = registryFor(name, reach, registry);
+    const { token } = await registryFor(name, reach, registry);
     const address = `${registry}/${name.replace('/', '%2f')}`;
     const answer = await download(address, {
       reach,
@@ -78,27 +80,69 @@ function noVersion(
 }
 
 /**
- * Returns the person's registry for a package, and the token for it. The environment wins over the `.npmrc` in the home folder; that
- * of a project is not read, for a project could send the token elsewhere.
+ * Returns the person's registry for a package, and the token for it. The environment wins over the `.npmrc` in the home folder, as in
+ * npm; that of a project is not read, for a project could send the token elsewhere.
  */
-function registryFor(
+async function registryFor(
   name: string,
-  { env, home }: Reach,
+  reach: Reach,
   known?: string,
-): { registry: string; token: string | undefined } {
-  const settings = npmrcIn(env['npm_config_userconfig'] || join(home, '.npmrc'), env);
+): Promise<{ registry: string; token: string | undefined }> {
+  const settings = settingsOf(reach);
   const scope = /^(@[^/]+)\//.exec(name)?.[1];
   const chosen =
-    known ??
-    ((scope && settings.get(`${scope}:registry`)) ||
-      env['npm_config_registry'] ||
-      settings.get('registry') ||
-      'https://registry.npmjs.org');
+    known ?? ((scope && settings.get(`${scope}:registry`)) || setRegistry(reach) || (await askNpm(reach)));
+  if (!URL.canParse(chosen)) throw noRegistry(`'${chosen}' is not an address`);
   const registry = chosen.replace(/\/+$/, '');
   const { host, pathname } = new URL(registry);
   const token = settings.get(`//${host}${pathname === '/' ? '' : pathname}/:_authToken`);
   return { registry, token };
 }
+
+const setRegistry = (reach: Pick<Reach, 'env' | 'home'>): string | undefined =>
+  reach.env['npm_config_registry'] ||
+  reach.env['NPM_CONFIG_REGISTRY'] ||
+  settingsOf(reach).get('registry') ||
+  undefined;
+
+/** In milliseconds. npm itself takes about half a second. */
+const askLimit = 20_000;
+
+/** Returns the registry that npm uses where nothing is set for it. Asks npm in the home folder, as a project could name another one. */
+async function askNpm({ env, home, signal, kept }: Reach): Promise<string> {
+  const known = kept.get('npm');
+  if (typeof known === 'string') return known;
+  const places = { env, workFolders: [] };
+  const program = findProgram('npm', places, programEndings(env));
+  if (program === undefined) throw noRegistry('npm is not installed');
+  const isScript = /\.(?:cmd|bat)$/i.test(program);
+  const own = { npm_config_update_notifier: 'false', npm_config_logs_max: '0' };
+  const answer = await new Promise<string>((resolve, reject) => {
+    execFile(
+      isScript ? `"${program}"` : program,
+      ['config', 'get', 'registry'],
+      {
+        ...{ cwd: home, signal, timeout: askLimit, shell: isScript, windowsHide: true },
+        env: { ...withPath(env, trustedPath(places).folders), ...own },
+      },
+      (error, stdout) =>
+        error
+          ? reject(signal.aborted ? signal.reason : noRegistry('npm does not name one'))
+          : resolve(stdout.trim()),
+    );
+  });
+  kept.set('npm', answer);
+  return answer;
+}
+
+const noRegistry = (why: string): TelosError =>
+  new TelosError(
+    'pack',
+    `No registry of npm is known: ${why}. Set npm_config_registry, or the registry in .npmrc in your home folder. Nothing was installed.`,
+  );
+
+const settingsOf = ({ env, home }: Pick<Reach, 'env' | 'home'>): ReadonlyMap<string, string> =>
+  npmrcIn(env['npm_config_userconfig'] || join(home, '.npmrc'), env);
 
 function npmrcIn(file: string, env: Reach['env']): ReadonlyMap<string, string> {
   const found = new Map<string, string>();
@@ -121,11 +165,8 @@ function npmrcIn(file: string, env: Reach['env']): ReadonlyMap<string, string> {
 
 /** Returns the origins of the registries that the person has set, which may be on this machine or its network. */
 export function npmOrigins(reach: Pick<Reach, 'env' | 'home'>): string[] {
-  const settings = npmrcIn(reach.env['npm_config_userconfig'] || join(reach.home, '.npmrc'), reach.env);
-  const set = [...settings]
+  const set = [...settingsOf(reach)]
     .filter(([key]) => key === 'registry' || key.endsWith(':registry'))
     .map(([, value]) => value);
-  return [...set, reach.env['npm_config_registry'] ?? '']
-    .filter(one => URL.canParse(one))
-    .map(one => new URL(one).origin);
+  return [...set, setRegistry(reach) ?? ''].filter(one => URL.canParse(one)).map(one => new URL(one).origin);
 }

@@ -1,6 +1,6 @@
 import { deepEqual, equal, match, ok, rejects } from 'node:assert/strict';
 import { execFileSync } from 'node:child_process';
-import { existsSync, readFileSync } from 'node:fs';
+import { chmodSync, existsSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { loadConfig } from '../../../src/engine/config.ts';
 import { lookAtSource, type Offer, placeOffer } from '../../../src/engine/sources/install.ts';
@@ -131,6 +131,39 @@ describe('a source', () => {
     await (await offered('npm:good')).dispose();
     await rejects(offered('npm:bad'), /integrity of .* is sha512-.* but sha512-AAAA.*Nothing was installed/);
     await rejects(offered('npm:good@9.9.9'), /no version '9\.9\.9'.*1\.0\.0/);
+  });
+
+  it('of npm comes from the registry that is set, else from the one that npm names, and without either says what to set', async () => {
+    servers.npm.publish('found', '1.0.0', files);
+    const { npm_config_registry: registry, ...env } = servers.env;
+    const bin = join(folder.path, 'asked/bin');
+    const at = (more: Record<string, string>) =>
+      loadConfig({
+        env: { ...env, HOME: join(folder.path, 'asked'), PATH: bin, ...more },
+        home: join(folder.path, 'asked'),
+      });
+    const taken = async (more: Record<string, string>): Promise<void> => {
+      const looked = await lookAtSource('npm:found', at(more));
+      equal(looked.kind, 'offer');
+      if (looked.kind === 'offer') await looked.dispose();
+    };
+    folder.add({ 'asked/.keep': '', 'asked/project/.npmrc': 'registry=https://evil.example/\n' });
+    await rejects(
+      lookAtSource('npm:found', at({})),
+      /npm is not installed\. Set npm_config_registry.*Nothing was installed/,
+    );
+    // npm itself, as far as it is asked: what a project sets counts in that project only.
+    folder.add({
+      'asked/bin/npm': `#!/bin/sh\necho "$*" >> ${folder.path}/calls\n[ -f .npmrc ] && exit 1\necho ${registry}/\n`,
+    });
+    chmodSync(join(bin, 'npm'), 0o755);
+    await taken({});
+    equal(readFileSync(join(folder.path, 'calls'), 'utf8'), 'config get registry\n');
+    for (const way of [{ npm_config_registry: registry }, { NPM_CONFIG_REGISTRY: registry }])
+      await taken(way);
+    folder.add({ 'asked/.npmrc': `registry=${registry}\n` });
+    await taken({});
+    equal(readFileSync(join(folder.path, 'calls'), 'utf8'), 'config get registry\n', 'npm was asked once');
   });
 
   it('of a site is refused with another schema or digest', async () => {
