@@ -246,6 +246,7 @@ export const groups: Readonly<Record<string, readonly CliCommand[]>> = {
         new Option('--mend', 'mend copies of skills that other hosts would refuse'),
         new Option('--link <workspace>', 'link the skills into .agents and .claude of that folder'),
         new Option('--unlink <workspace>', 'take these links back'),
+        yes('replace skills that are there already'),
         json('what was written, as JSON'),
       ],
       run: async ({ list, options, terminal }) =>

@@ -2,10 +2,12 @@
 import { join, resolve } from 'node:path';
 import { type ExportedAgent, type ExportForm, exportAgents } from '../engine/export/exportAgents.ts';
 import { linkSkills, unlinkSkills } from '../engine/export/linkSkills.ts';
+import { keptDays } from '../engine/files/replacedFolders.ts';
 import { discoverAgents } from '../engine/skills/discover.ts';
 import { counted } from '../protocol/text.ts';
 import { type ConfigOptions, configFor } from './cliConfig.ts';
 import type { Terminal } from './terminal.ts';
+import { agrees } from './terminalHuman.ts';
 import { errorText, exactText, terminalJson } from './terminalText.ts';
 
 export interface ExportCommandOptions extends ConfigOptions {
@@ -15,6 +17,7 @@ export interface ExportCommandOptions extends ConfigOptions {
   mend?: boolean;
   link?: string;
   unlink?: string;
+  yes?: boolean;
   json?: boolean;
 }
 
@@ -45,7 +48,11 @@ export async function exportCommand(
   const to = resolve(config.cwd, options.to);
   try {
     const agents = known.filter(({ name }) => names.includes(name));
-    const exported = await exportAgents(agents, { to, as, mend, marketplace });
+    const replacing = {
+      dataDir: config.dataDir,
+      agrees: (folders: readonly string[]) => mayReplace(folders, options, terminal),
+    };
+    const exported = await exportAgents(agents, { to, as, mend, marketplace, replacing });
     const linked =
       options.link === undefined
         ? undefined
@@ -64,6 +71,23 @@ export async function exportCommand(
       );
     return 1;
   }
+}
+
+/** Anybody's skill may be there. What is replaced can be brought back. */
+async function mayReplace(
+  folders: readonly string[],
+  { yes, json }: ExportCommandOptions,
+  terminal: Terminal,
+): Promise<boolean> {
+  if (yes) return true;
+  for (const folder of folders) terminal.say(exactText(`There is a skill in ${folder} already.`));
+  const unattended = 'To replace what is there without being asked: --yes';
+  return agrees(
+    `The old ${folders.length === 1 ? 'folder is' : 'folders are'} kept for ${keptDays} days; telos undo brings them back.`,
+    'Replace?',
+    unattended,
+    json ? { ...terminal, canAsk: false } : terminal,
+  );
 }
 
 async function unlink(

@@ -189,6 +189,32 @@ describe('telos export', function () {
     assert.deepEqual(readdirSync(join(out, 'kairos')), ['mine.txt']);
   });
 
+  it('replaces somebody’s skill after a yes only, and undo brings it back', async () => {
+    const bare = (...more: string[]) => telos('export', 'kairos', '--to', out, '--as', 'skills', ...more);
+    const file = join(out, 'skills/plan/SKILL.md');
+    assert.equal((await bare()).code, 0);
+    assert.equal((await bare()).code, 0, 'what is the same needs no yes');
+    writeFileSync(file, skill('plan', 'Mine.\n'));
+    writeFileSync(join(out, 'skills/plan/mine.txt'), 'mine');
+    const mine = contents(out);
+    const refused = await bare();
+    assert.equal(refused.code, 1);
+    assert.match(
+      refused.stderr,
+      /There is a skill in .*plan already\.[\s\S]*--yes[\s\S]*Nothing was written/,
+    );
+    assert.equal((await bare('--json')).code, 1);
+    assert.deepEqual(contents(out), mine);
+    assert.equal((await bare('--yes')).code, 0);
+    assert.equal(readFileSync(file, 'utf8'), skill('plan'));
+    assert.deepEqual(readdirSync(join(out, 'skills')), ['plan']);
+    const undone = await telos('undo', '--yes');
+    assert.equal(undone.code, 0, undone.stderr);
+    assert.deepEqual(contents(out), mine);
+    execFileSync('mkdir', [join(out, 'skills/plan/.git')]);
+    assert.match((await bare('--yes')).stderr, /was not exported by Telos/);
+  });
+
   it('never replaces what it is exported from, nor a folder under version control', async () => {
     const pack = join(home.skillsDir, 'kairos');
     writeFileSync(join(pack, 'plugin.json'), '{}');

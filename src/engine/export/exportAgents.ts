@@ -5,8 +5,10 @@ import { chmod, mkdir, rename, rm, writeFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { TelosError } from '../errors.ts';
 import { writeNew } from '../files/atomicWrite.ts';
+import { contentsOf, fileText } from '../files/folderRecord.ts';
 import { temporaryPrefix } from '../files/globPattern.ts';
 import { isInside } from '../files/paths.ts';
+import { swapFolder } from '../files/swapFolder.ts';
 import type { Agent } from '../skills/agent.ts';
 import { type AgentFiles, agentFiles } from './agentFiles.ts';
 import { type FileToPack, tarGz } from './archive.ts';
@@ -22,6 +24,11 @@ export interface ExportOptions {
   mend?: boolean;
   /** Name of a catalogue that is written beside the agents. Only for plugins. */
   marketplace?: string | undefined;
+  /**
+   * For bare skills. Anybody's skill can be in the place of one, so the person is asked before these folders are replaced, and they
+   * are kept for undo. Without it, none is replaced.
+   */
+  replacing?: { dataDir: string; agrees(folders: readonly string[]): Promise<boolean> };
 }
 
 export interface ExportedAgent {
@@ -41,7 +48,7 @@ export interface ExportedAgent {
  */
 export async function exportAgents(
   agents: readonly Agent[],
-  { to, as, mend = false, marketplace }: ExportOptions,
+  { to, as, mend = false, marketplace, replacing }: ExportOptions,
 ): Promise<ExportedAgent[]> {
   const parts = agents.map(agent => ({ agent, content: agentFiles(agent, mend) }));
   const refused = parts.flatMap(({ agent, content }) => [
@@ -52,12 +59,18 @@ export async function exportAgents(
   if (as === 'skills' || as === 'well-known') refused.push(...sameSkills(parts));
   refused.push(...parts.flatMap(part => overSource(part, to, as)));
   if (refused.length > 0) throw new TelosError('pack', [...refused, 'Nothing was written.'].join('\n'));
+  const others = as === 'skills' ? await otherSkills(parts, join(to, 'skills')) : [];
+  if (others.length > 0 && !(await replacing?.agrees(others)))
+    throw new TelosError(
+      'pack',
+      `${others.join(', ')} ${others.length === 1 ? 'is' : 'are'} there already. Nothing was written.`,
+    );
   const written: ExportedAgent[] = [];
   const indexed: IndexEntry[] = [];
   for (const { agent, content } of parts) {
     if (as === 'plugin') await replaceFolder(join(to, agent.name), pluginFiles(agent, content));
     else if (as === 'vscode') await replaceFolder(join(to, agent.name), packageOf(agent, content));
-    else if (as === 'skills') await writeSkills(join(to, 'skills'), content);
+    else if (as === 'skills') await writeSkills(join(to, 'skills'), content, agent, replacing?.dataDir);
     else indexed.push(...(await writeArchives(join(to, wellKnown), content)));
     written.push(reportOf(agent, content, as === 'plugin' || as === 'vscode' ? join(to, agent.name) : to));
   }
@@ -124,11 +137,7 @@ const realFolder = (path: string): string => (existsSync(path) ? realpathSync.na
 
 /** Puts a folder with these files in the place of one that was exported before. Throws TelosError `pack` for any other folder. */
 async function replaceFolder(target: string, files: readonly FileToPack[]): Promise<void> {
-  if (existsSync(target) && !isExport(target))
-    throw new TelosError(
-      'pack',
-      `${target} is there already and was not exported by Telos. Choose another folder. It was not changed.`,
-    );
+  refuseOther(target);
   await mkdir(dirname(target), { recursive: true });
   const staged = join(dirname(target), `${temporaryPrefix}${randomUUID()}`);
   const old = `${staged}-old`;
@@ -143,6 +152,14 @@ async function replaceFolder(target: string, files: readonly FileToPack[]): Prom
     await rm(staged, { recursive: true, force: true });
     await rm(old, { recursive: true, force: true });
   }
+}
+
+function refuseOther(target: string): void {
+  if (existsSync(target) && !isExport(target))
+    throw new TelosError(
+      'pack',
+      `${target} is there already and was not exported by Telos. Choose another folder. It was not changed.`,
+    );
 }
 
 /** An export has a manifest, or for bare skills nothing but a SKILL.md and what it needs. An empty folder may be replaced too. */
@@ -181,8 +198,45 @@ const bySkill = ({
     return [skill, own.map(file => ({ ...file, path: file.path.slice(top.length) }))];
   });
 
-async function writeSkills(folder: string, content: AgentFiles): Promise<void> {
-  for (const [{ id }, files] of bySkill(content)) await replaceFolder(join(folder, id), files);
+/** Returns the folders of skills that are there and hold anything else than what would be written. */
+async function otherSkills(parts: readonly { content: AgentFiles }[], folder: string): Promise<string[]> {
+  const found: string[] = [];
+  for (const [{ id }, files] of parts.flatMap(({ content }) => bySkill(content))) {
+    const target = join(folder, id);
+    refuseOther(target);
+    if (existsSync(target) && !(await holds(target, files))) found.push(target);
+  }
+  return found;
+}
+
+async function holds(folder: string, files: readonly FileToPack[]): Promise<boolean> {
+  const wanted = files.map(({ path, bytes, executable }) => [
+    path,
+    fileText(createHash('sha256').update(bytes).digest('hex'), executable ? 0o755 : 0o644),
+  ]);
+  const there = Object.entries((await contentsOf(folder)) ?? { '': '' });
+  const text = (entries: readonly (readonly string[])[]): string => JSON.stringify(entries.toSorted());
+  return text(there.filter(([, kind]) => kind !== 'folder')) === text(wanted as string[][]);
+}
+
+async function writeSkills(
+  folder: string,
+  content: AgentFiles,
+  { name }: Agent,
+  dataDir: string | undefined,
+): Promise<void> {
+  for (const [{ id }, files] of bySkill(content)) {
+    const target = join(folder, id);
+    if (dataDir === undefined || !existsSync(target)) await replaceFolder(target, files);
+    else if (!(await holds(target, files)))
+      await swapFolder(dataDir, {
+        ...{ kind: 'install', agent: id, target, source: `the export of ${name}`, replaces: true },
+        async prepare(staged) {
+          await writeFiles(staged, files);
+          return { left: (await contentsOf(staged)) ?? null, along: [] };
+        },
+      });
+  }
 }
 
 const wellKnown = '.well-known/agent-skills';

@@ -228,7 +228,7 @@ const goesWithout = ({ id, file, why }: PackSkills['skipped'][number]): Diagnost
   message: `The skill '${id}' ${why}. A plugin goes without such a skill.`,
   file,
   line: 1,
-  fix: '`telos lint --fix` mends some of it.',
+  fix: 'Correct the file; then the plugin has the skill.',
 });
 
 /**

@@ -17,7 +17,16 @@ export const exportAgent = (current: CurrentTelos, known?: Agent): Promise<void>
     const as = agent && (await pickForm(agent));
     const to = as && (await pickFolder());
     if (!agent || !as || to === undefined || !(await agreesToReplace(agent, { to, as }))) return;
-    const exported = await written(agent, { to, as });
+    const { dataDir } = (await current.openTelos()).config;
+    let isDeclined = false;
+    const agrees = async (folders: readonly string[]): Promise<boolean> => {
+      isDeclined = !(await agreesToReplaceSkills(folders));
+      return !isDeclined;
+    };
+    const exported = await written(agent, { to, as, replacing: { dataDir, agrees } }).catch(error => {
+      if (isDeclined) return undefined;
+      throw error;
+    });
     if (!exported) return;
     await showExport(exported, as);
     const show = vscode.l10n.t('Show in Explorer');
@@ -87,13 +96,24 @@ async function pickFolder(): Promise<string | undefined> {
 
 /** Returns true if nothing is in the way, or the person agrees to lose it. Other folders than exports are refused later. */
 async function agreesToReplace(agent: Agent, { to, as }: Pick<ExportOptions, 'to' | 'as'>): Promise<boolean> {
+  // Which skills are in the way is known when the export is made.
+  if (as === 'skills') return true;
   const { exportTargets } = await import('../../engine/export/exportAgents.ts');
   const index = join(to, '.well-known', 'agent-skills', 'index.json');
   const targets = as === 'well-known' ? [index] : exportTargets(agent, agent.skills, { to, as });
   const there = targets.filter(target => existsSync(target));
   if (there.length === 0) return true;
+  return confirmsReplacing([vscode.l10n.t('This is there already, and its content is lost:'), ...there]);
+}
+
+const agreesToReplaceSkills = (folders: readonly string[]): Promise<boolean> =>
+  confirmsReplacing([
+    vscode.l10n.t('These skills are there already. They are kept for 30 days, and can be brought back:'),
+    ...folders,
+  ]);
+
+async function confirmsReplacing(detail: readonly string[]): Promise<boolean> {
   const replace = vscode.l10n.t('Replace');
-  const detail = [vscode.l10n.t('This is there already, and its content is lost:'), ...there];
   const answer = await vscode.window.showWarningMessage(
     vscode.l10n.t('Replace what was exported before?'),
     { modal: true, detail: detail.map(line => visibleText(line)).join('\n') },
@@ -108,7 +128,7 @@ async function agreesToReplace(agent: Agent, { to, as }: Pick<ExportOptions, 'to
  */
 export async function written(
   agent: Agent,
-  options: Pick<ExportOptions, 'to' | 'as'>,
+  options: Pick<ExportOptions, 'to' | 'as' | 'replacing'>,
 ): Promise<ExportedAgent | undefined> {
   try {
     return await exportWithProgress(agent, options);

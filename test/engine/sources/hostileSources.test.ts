@@ -159,8 +159,8 @@ describe('a source', () => {
     chmodSync(join(bin, 'npm'), 0o755);
     await taken({});
     equal(readFileSync(join(folder.path, 'calls'), 'utf8'), 'config get registry\n');
-    for (const way of [{ npm_config_registry: registry }, { NPM_CONFIG_REGISTRY: registry }])
-      await taken(way);
+    for (const name of ['npm_config_registry', 'NPM_CONFIG_REGISTRY'])
+      await taken({ [name]: registry ?? '' });
     folder.add({ 'asked/.npmrc': `registry=${registry}\n` });
     await taken({});
     equal(readFileSync(join(folder.path, 'calls'), 'utf8'), 'config get registry\n', 'npm was asked once');
