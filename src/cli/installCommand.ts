@@ -9,7 +9,13 @@ import { keptDays } from '../engine/files/replacedFolders.ts';
 import { timeText } from '../engine/records/runText.ts';
 import type { InstalledPack } from '../engine/skills/install.ts';
 import { skillFileIn } from '../engine/skills/skillFile.ts';
-import { type LookOptions, lookAtSource, type Offer, placeOffer } from '../engine/sources/install.ts';
+import {
+  type LookOptions,
+  lookAtSource,
+  type Offer,
+  offerAgain,
+  placeOffer,
+} from '../engine/sources/install.ts';
 import { restorePacks } from '../engine/sources/locked.ts';
 import { readSkillsLock } from '../engine/sources/skillsLock.ts';
 import { parseSource, sourceForms, UnclearSource } from '../engine/sources/sourceText.ts';
@@ -155,12 +161,7 @@ async function installSource(source: string, call: Call): Promise<number> {
       terminal.say(contentLines(looked).join('\n'));
       const skills = await wantedSkills(looked, call);
       if (skills?.length === 0) return 1;
-      if (skills) {
-        await looked.dispose();
-        const again = await lookAtSource(source, config, { ...look, skills });
-        if (again.kind === 'choices') return oneOf(again, call);
-        looked = again;
-      }
+      if (skills) looked = await offerAgain(looked, { skills });
       terminal.say(colouredCard(looked, terminal.style).join('\n'));
     }
     return await place(looked, source, call);

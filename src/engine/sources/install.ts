@@ -2,7 +2,7 @@
  * Installs packs from anywhere, in two steps with a person in between: `lookAtSource` fetches and looks and writes nothing of the
  * person's, `placeOffer` places exactly the files that were shown, with their entry in the lock file. Both doors use these two.
  */
-import { readFile } from 'node:fs/promises';
+import { mkdtemp, readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { PackLook, PackOffer, SourceFinding } from '../../protocol/packOffer.ts';
 import type { Config } from '../config.ts';
@@ -91,7 +91,12 @@ interface Inner {
   only: readonly string[] | undefined;
 }
 
+type Temporary = Awaited<ReturnType<typeof temporaryFolder>>;
+
 interface Staged extends Inner {
+  /** With all of its skills. */
+  whole: FetchedPack;
+  temporary: Temporary;
   folder: string;
   plan: WholePlan;
   look: LookOptions;
@@ -126,12 +131,27 @@ export async function lookAtSource(text: string, config: Config, options: LookOp
   }
 }
 
+/**
+ * Returns the offer for some of its skills, or under another name. It is made from what was fetched already, so it is of the same bytes.
+ * Disposing of either disposes of both.
+ */
+export async function offerAgain(offer: Offer, wish: Pick<LookOptions, 'as' | 'skills'>): Promise<Offer> {
+  const { source, whole, config, look, temporary } = stagedOf(offer);
+  return offerOf(source, whole, config, { ...look, ...wish }, temporary);
+}
+
+function stagedOf(offer: Offer): Staged {
+  const inner = staged.get(offer);
+  if (!inner) throw new Error('The offer is not one of lookAtSource.');
+  return inner;
+}
+
 async function offerOf(
   source: Source,
   fetched: FetchedPack,
   config: Config,
   look: LookOptions,
-  temporary: { path: string; remove(): Promise<void> },
+  temporary: Temporary,
 ): Promise<Offer> {
   const { found, way } = fetched;
   const candidate = selected({ ...fetched, source }, look.skills);
@@ -140,7 +160,7 @@ async function offerOf(
   const isWholeFolder = found.resolved.kind === 'folder' && !candidate.skills;
   const folder = isWholeFolder
     ? join(fetched.root, candidate.path)
-    : await packFolder(fetched.root, candidate, safeName(name), join(temporary.path, 'packs'));
+    : await packFolder(fetched.root, candidate, safeName(name), await mkdtemp(join(temporary.path, 'pack-')));
   const chosen = { ...fetched, candidate };
   const place = placeFor(config, look.project);
   const lockFile = look.project === undefined ? lockPath(config) : join(look.project, lockName);
@@ -192,7 +212,8 @@ async function offerOf(
     },
     dispose: () => temporary.remove(),
   };
-  staged.set(offer, { ...inner, folder, plan, look: { ...look, as }, config, place, from: options });
+  const made = { ...inner, folder, plan, look: { ...look, as }, config, place, from: options };
+  staged.set(offer, { ...made, whole: fetched, temporary });
   return offer;
 }
 
@@ -321,8 +342,7 @@ export async function placeOffer(
   offer: Offer,
   { pinned, agreed, allowHigh = false }: PlaceChoice = {},
 ): Promise<InstalledPack> {
-  const inner = staged.get(offer);
-  if (!inner) throw new Error('The offer is not one of lookAtSource.');
+  const inner = stagedOf(offer);
   if (offer.isRisky && !allowHigh && inner.source.kind !== 'folder')
     throw new TelosError(
       'pack',

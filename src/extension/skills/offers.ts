@@ -1,7 +1,13 @@
 /** Shows what a source holds before anything is installed, and installs it after a yes. For the gallery, links and updates alike. */
 import { join } from 'node:path';
 import * as vscode from 'vscode';
-import { type LookOptions, lookAtSource, type Offer, placeOffer } from '../../engine/sources/install.ts';
+import {
+  type LookOptions,
+  lookAtSource,
+  type Offer,
+  offerAgain,
+  placeOffer,
+} from '../../engine/sources/install.ts';
 import type { SourceProgress } from '../../engine/sources/sourceText.ts';
 import { describeReplacement } from '../../protocol/installPlan.ts';
 import { cardLines, sizeText } from '../../protocol/packOffer.ts';
@@ -35,22 +41,27 @@ export async function offerSource(current: CurrentTelos, source: string, wish: W
     return chosen && offerSource(current, chosen.source, wish);
   }
   try {
-    if (looked.plan.replaces?.isSame)
-      return await reportInstalled(current, await placeOffer(looked, { allowHigh: true }));
-    const skills = await wantedSkills(looked, wish);
+    const skills = looked.plan.replaces?.isSame ? undefined : await wantedSkills(looked, wish);
     if (skills === 'none') return;
-    if (skills) return await offerSource(current, source, { ...wish, skills });
-    const answer = await agrees(looked, isLink);
-    if (answer === 'rename') {
-      const as = await askName(looked.name);
-      return as === undefined ? undefined : await offerSource(current, source, { ...wish, as });
-    }
-    if (answer !== 'yes') return;
-    const installed = await placeOffer(looked, { agreed: looked.plan.token, allowHigh: true });
+    const offer = await agreedOffer(skills ? await offerAgain(looked, { skills }) : looked, isLink);
+    if (!offer) return;
+    const installed = await placeOffer(offer, { agreed: offer.plan.token, allowHigh: true });
     await current.refresh();
     await reportInstalled(current, installed);
   } finally {
     await looked.dispose();
+  }
+}
+
+/** Returns the offer that the person agrees to, perhaps under another name. What is installed already, as it is, needs no yes. */
+async function agreedOffer(looked: Offer, isLink: boolean): Promise<Offer | undefined> {
+  for (let offer = looked; ; ) {
+    if (offer.plan.replaces?.isSame) return offer;
+    const answer = await agrees(offer, isLink);
+    if (answer !== 'rename') return answer === 'yes' ? offer : undefined;
+    const as = await askName(offer.name);
+    if (as === undefined) return undefined;
+    offer = await offerAgain(offer, { as });
   }
 }
 

@@ -3,7 +3,7 @@ import { execFileSync } from 'node:child_process';
 import { chmodSync, existsSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { loadConfig } from '../../../src/engine/config.ts';
-import { lookAtSource, type Offer, placeOffer } from '../../../src/engine/sources/install.ts';
+import { lookAtSource, type Offer, offerAgain, placeOffer } from '../../../src/engine/sources/install.ts';
 import { updatesFor, verifyPacks } from '../../../src/engine/sources/locked.ts';
 import { parseSource, sourceText } from '../../../src/engine/sources/sourceText.ts';
 import { type GitDaemon, gitDaemon } from '../../fakes/gitDaemon.ts';
@@ -191,6 +191,28 @@ describe('a source', () => {
       match(problem ?? '', /acme\/kept is now served by evil\/kept/);
     }
     equal(readFileSync(join(folder.path, 'moved/.skills/kept/skills/s/SKILL.md'), 'utf8'), skill);
+  });
+
+  it('is fetched once, whichever of its skills are wanted and whatever it is called', async () => {
+    const skills = Object.fromEntries(['a', 'b', 'c'].map(name => [`skills/${name}/SKILL.md`, skill]));
+    servers.github.commit('acme/many', skills);
+    const whole = await offered('github:acme/many', 'some');
+    const before = servers.seen.length;
+    const some = await offerAgain(whole, { skills: ['a', 'c'] });
+    const named = await offerAgain(some, { as: 'other' });
+    equal(servers.seen.length, before);
+    deepEqual(
+      [whole, some, named].map(({ name, files: all }) => [name, all.map(({ path }) => path.split('/')[1])]),
+      [
+        ['many', ['a', 'b', 'c']],
+        ['many', ['a', 'c']],
+        ['other', ['a', 'c']],
+      ],
+    );
+    const { path } = await placeOffer(named);
+    await whole.dispose();
+    ok(existsSync(join(path, 'skills/c/SKILL.md')) && !existsSync(join(path, 'skills/b')));
+    equal((await verifyPacks({ config: config('some') }))[0]?.state, 'same');
   });
 
   it('that a link names reaches nothing on this machine', async () => {
