@@ -41,6 +41,8 @@ export interface ToolItem {
   workingDir: string;
   runId: string;
   result?: ToolResult;
+  /** Set for a command that ran in the box. */
+  boxed?: true;
 }
 
 export interface ApprovalItem {

@@ -3,7 +3,7 @@
  * conversation, so a reopened view that gets the same events shows the same thing. Items that will not change keep
  * their identity.
  */
-import type { ApprovalDecision, RunEvent, ToolCall, ToolResult, Usage } from '../src/protocol/run.ts';
+import type { ApprovalDecision, RunEvent, ToolCall, Usage } from '../src/protocol/run.ts';
 import { addedUsage } from '../src/protocol/usage.ts';
 import { appendMarkdown, closeMarkdown, emptyMarkdown } from './markdownBlocks.ts';
 import type {
@@ -101,7 +101,7 @@ function reduceRun(run: Run, event: Exclude<RunEvent, { type: 'run_start' }>): R
       return push(run, openCall(run, event.call));
     }
     case 'tool_end':
-      return endTool(run, event.callId, event.name, event.result);
+      return endTool(run, event);
     case 'approval_request':
       return push(setToolState(run, event.request.callId, 'waiting'), {
         kind: 'approval',
@@ -175,13 +175,13 @@ const openCall = ({ id: runId, workingDir }: Run, call: ToolCall): ToolItem => (
   runId,
 });
 
-function endTool(run: Run, callId: string, name: string, result: ToolResult): Run {
+function endTool(run: Run, { callId, name, result, policy }: Extract<RunEvent, { type: 'tool_end' }>): Run {
   const isOpenCall = (item: Item) => item.kind === 'tool' && item.call.id === callId && !item.result;
   const known = run.items.some(isOpenCall) ? run : push(run, openCall(run, { id: callId, name, input: {} }));
   return replaceLast(known, isOpenCall, item => {
     const tool = item as ToolItem;
     const state = tool.state === 'denied' ? 'denied' : result.isError ? 'failed' : 'done';
-    return { ...tool, state, result };
+    return { ...tool, state, result, ...(policy?.boxed && { boxed: true }) };
   });
 }
 

@@ -23,6 +23,7 @@ export function ToolCard({ item }: { item: ToolItem }) {
           <Icon name={state} />
           <span class="tool-name">{name}</span>
           <span class="tool-summary">{summarizeCall(call, workingDir)}</span>
+          {item.boxed && state !== 'denied' && <BoxMark />}
           <span class={quiet ? 'unseen' : 'tool-state'}>{words}</span>
           {state === 'running' && <Elapsed />}
           <Icon name="chevron" />
@@ -43,6 +44,20 @@ export function ToolCard({ item }: { item: ToolItem }) {
         <ChangedFile key={path} path={path} item={item} />
       ))}
     </div>
+  );
+}
+
+function BoxMark() {
+  return (
+    <span
+      class="tool-box"
+      title={t(
+        'Ran in the box: it changed files of the working folder only, and reached no host without a yes',
+      )}
+    >
+      <Icon name="box" />
+      <span class="unseen">{t('in the box')}</span>
+    </span>
   );
 }
 

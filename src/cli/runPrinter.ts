@@ -2,15 +2,7 @@
 import { homedir } from 'node:os';
 import { isAbsolute, relative } from 'node:path';
 import { describeRoute } from '../protocol/describe.ts';
-import type {
-  RunError,
-  RunEvent,
-  RunOutcome,
-  SkillRef,
-  ToolCall,
-  ToolResult,
-  Usage,
-} from '../protocol/run.ts';
+import type { RunError, RunEvent, RunOutcome, SkillRef, ToolCall, Usage } from '../protocol/run.ts';
 import { counted, grouped } from '../protocol/text.ts';
 import { addedUsage, formatCost, formatDuration } from '../protocol/usage.ts';
 import type { MarkdownStream } from './markdownStream.ts';
@@ -79,7 +71,7 @@ export function textPrinter(
         if (terminal.outWidth !== undefined) terminal.endLine();
         return say(`${style.bold('→')} ${toolLine(event.call, terminal.sayWidth - 2)}`);
       case 'tool_end':
-        return sayResult(event.name, event.result, terminal, verbose);
+        return sayResult(event, terminal, verbose);
       case 'usage':
         return verbose ? say(style.dim(usageText(event))) : undefined;
       case 'retry':
@@ -193,7 +185,11 @@ function toolLine(call: ToolCall, width: number): string {
 const failureLength = 400;
 
 /** Shows a failed call always, in one line. Shows a result only with `verbose`. */
-function sayResult(name: string, result: ToolResult, terminal: Terminal, verbose: boolean): void {
+function sayResult(
+  { name, result, policy }: EventOf<'tool_end'>,
+  terminal: Terminal,
+  verbose: boolean,
+): void {
   const { style } = terminal;
   if (result.isError && !verbose) {
     const denied = /^Denied: The user denied this(.*)$/s.exec(result.content)?.[1];
@@ -204,6 +200,7 @@ function sayResult(name: string, result: ToolResult, terminal: Terminal, verbose
   const lines = terminalText(result.content).trimEnd().split('\n');
   const shown = lines.slice(0, 20).map(line => `  ${line}`);
   if (lines.length > 20) shown.push(`  ... ${lines.length - 20} more lines`);
+  if (policy?.boxed) shown.push('  (ran in the box)');
   terminal.say(result.isError ? style.red(shown.join('\n')) : style.dim(shown.join('\n')));
 }
 

@@ -106,6 +106,7 @@ export async function policyExplainCommand(
   const lines = [`${decision.action} (rule ${decision.rule})`];
   if ('subject' in decision) lines.push(`What: ${decision.subject}`);
   if ('folder' in decision && decision.folder) lines.push(`In: ${decision.folder}`);
+  if (decision.action !== 'deny' && decision.boxed) lines.push('Where: in the box');
   if ('reason' in decision) lines.push(`Why: ${decision.reason}`);
   const rule = defaultRule(decision.rule);
   if (rule) lines.push(`Default rule: ${rule.when} (${actionOf(rule)})`);

@@ -7,6 +7,7 @@ import { accessSync, constants, type Stats, statSync } from 'node:fs';
 import { dirname } from 'node:path';
 import type {
   DoctorAgent,
+  DoctorBox,
   DoctorFinding,
   DoctorFolder,
   DoctorProvider,
@@ -15,6 +16,7 @@ import type {
   DoctorValue,
 } from '../protocol/doctorReport.ts';
 import type { Remedy } from '../protocol/run.ts';
+import { sentence, told } from '../protocol/text.ts';
 import { budgetProblems, type Config, withoutPassword } from './config.ts';
 import { TelosError } from './errors.ts';
 import type { Diagnostic } from './files/settingsFile.ts';
@@ -45,6 +47,7 @@ export async function examine(
   config: Config,
   { agents, diagnostics }: Pick<Discovery, 'agents' | 'diagnostics'>,
   choose: () => Promise<ProviderChoice>,
+  box: DoctorBox,
   signal: AbortSignal,
   signIn?: SignInPort,
 ): Promise<DoctorReport> {
@@ -60,6 +63,8 @@ export async function examine(
   for (const message of config.problems)
     findings.push({ severity: stopping.includes(message) ? 'error' : 'warning', message });
   for (const defect of defectsIn([...diagnostics, ...agents.flatMap(diagnosticsOf)])) findings.push(defect);
+  const closed = boxFinding(box);
+  if (closed) findings.push(closed);
   findings.push(...lacksOf(agents, thisMachine(config.env)));
   if (agents.length === 0) {
     const remedy: Remedy = { kind: 'add_skill', folder: config.skillsDir };
@@ -72,6 +77,7 @@ export async function examine(
     agents: agents.map(describeAgent),
     provider,
     servers,
+    box,
     findings: findings.sort((one, other) => rank(one) - rank(other)),
   };
   return mapStrings(report, redact.text);
@@ -186,6 +192,23 @@ function lacksOf(agents: readonly FileAgent[], machine: Machine): DoctorFinding[
   const rest = lacking.length - shown.length;
   const message = `${rest} more skills are not ready, as the list of skills says.`;
   return rest > 0 ? [...shown, { severity: 'warning', message }] : shown;
+}
+
+/** Returns what a person should know of a box that does not work; undefined if there is nothing to say. */
+function boxFinding({ wanted, state }: DoctorBox): DoctorFinding | undefined {
+  if (!state || state.works) return undefined;
+  const { why, mend } = state;
+  const first =
+    wanted === 'required'
+      ? sentence('No command runs: telos.sandbox is required, and no box works here. {0}', why)
+      : sentence('Every command is asked about, since no box for commands works here. {0}', why);
+  const next =
+    mend === undefined
+      ? []
+      : mend.includes('\n')
+        ? [sentence('The command that mends it is below, under Commands.')]
+        : [sentence('To mend it: {0}', mend)];
+  return { severity: wanted === 'required' ? 'error' : 'warning', ...told(first, ...next) };
 }
 
 async function lookAtProvider(

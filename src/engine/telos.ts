@@ -1,7 +1,7 @@
 /** Opens the engine: lists the agents, routes requests, and runs them as a stream of events. */
 
 import type { AgentCard } from '../protocol/agentCard.ts';
-import type { DoctorReport } from '../protocol/doctorReport.ts';
+import type { DoctorBox, DoctorReport } from '../protocol/doctorReport.ts';
 import type { AgentOrigin, InstallPlan } from '../protocol/installPlan.ts';
 import type { JsonObject, RunEvent, SkillRef } from '../protocol/run.ts';
 import type { DaySpending } from '../protocol/usage.ts';
@@ -13,7 +13,7 @@ import type { Diagnostic } from './files/settingsFile.ts';
 import { recoverFolders } from './files/swapFolder.ts';
 import type { Human, SignInPort } from './human.ts';
 import { hiddenIn } from './mcp/config.ts';
-import { type Decision, openReviews } from './policy/decision.ts';
+import { boxFacts, type Decision, openReviews } from './policy/decision.ts';
 import { createProvider, type FrontendProviders, Models, type ProviderChoice } from './providers/create.ts';
 import type { Provider } from './providers/provider.ts';
 import { recordRouting } from './records/logFile.ts';
@@ -270,7 +270,14 @@ export class Telos {
     const { examine } = await import('./doctor.ts');
     this.refresh();
     const { config, catalog, models, signIn } = this.#engine;
-    return examine(config, await catalog.discovery(), () => models.choice(), signal, signIn);
+    const [found, box] = await Promise.all([catalog.discovery(), this.box()]);
+    return examine(config, found, () => models.choice(), box, signal, signIn);
+  }
+
+  /** Returns what is wanted of the box for commands, and whether one works here. Never throws. */
+  async box(): Promise<DoctorBox> {
+    const { boxState } = await import('./run/openBox.ts');
+    return boxState(this.config);
   }
 
   /**
@@ -290,10 +297,12 @@ export class Telos {
    */
   async explain(tool: string, input: JsonObject, agentName?: string): Promise<Decision> {
     const { explainCall } = await import('./policy/decide.ts');
-    if (agentName === undefined) return explainCall(tool, input, this.config, undefined);
+    const { wanted, state } = await this.box();
+    const box = boxFacts(wanted, state);
+    if (agentName === undefined) return explainCall(tool, input, this.config, undefined, box);
     const agent = await this.#engine.catalog.agentNamed(agentName);
     const skill = agent.skills[0];
-    return explainCall(tool, input, this.config, agent, skill && foldersOf(agent, skill, this.config));
+    return explainCall(tool, input, this.config, agent, box, skill && foldersOf(agent, skill, this.config));
   }
 
   /**

@@ -63,6 +63,12 @@ export type BoxState =
   | { works: true; kind: 'bubblewrap' | 'seatbelt' }
   | { works: false; why: string; mend?: string };
 
+/** What is wanted of the box, and whether one works. `state` is missing where the person wants none. */
+export interface DoctorBox {
+  wanted: 'auto' | 'required' | 'off';
+  state?: BoxState;
+}
+
 export interface DoctorReport {
   /** For example `Node 24.1.0 on linux x64`. */
   platform: string;
@@ -71,6 +77,7 @@ export interface DoctorReport {
   agents: readonly DoctorAgent[];
   provider: DoctorProvider | undefined;
   servers: readonly DoctorServer[];
+  box: DoctorBox;
   findings: readonly DoctorFinding[];
 }
 
@@ -107,7 +114,7 @@ export function describeFindings(
 
 /** Returns what is set up: settings, folders, agents, the provider and MCP servers. */
 export function describeSetup(
-  { platform, values, folders, agents, provider, servers }: DoctorReport,
+  { platform, values, folders, agents, provider, servers, box }: DoctorReport,
   tell: (told: Told) => string,
   say: Say = english,
 ): string[] {
@@ -133,6 +140,9 @@ export function describeSetup(
     '',
     `${say('Provider')}:`,
     ...providerLines(provider),
+    '',
+    `${say('Commands')}:`,
+    ...boxLines(box, say),
     '',
     servers.length === 0 ? `${say('MCP servers')}: ${say('none')}` : `${say('MCP servers')}:`,
     ...columns(
@@ -166,6 +176,23 @@ function providerLines(provider: DoctorProvider | undefined): string[] {
     ? `It answered in ${answer.milliseconds} ms${answer.models > 0 ? ` and offers ${counted(answer.models, 'model')}` : ''}.`
     : answer.problem;
   return [first, `  ${why}`, `  ${said}`];
+}
+
+function boxLines({ wanted, state }: DoctorBox, say: Say): string[] {
+  if (!state) return [`  ${say('run without a box, as the setting says: each is asked about')}`];
+  if (state.works)
+    return [
+      `  ${say('run in a box ({0})', state.kind)}`,
+      ...(wanted === 'required' ? [`  ${say('and nowhere else, as the setting says')}`] : []),
+    ];
+  const { why, mend } = state;
+  return [
+    `  ${wanted === 'required' ? say('do not run, since the setting wants a box and none works here') : say('are asked about, since no box works here')}`,
+    `  ${why}`,
+    ...(mend === undefined
+      ? []
+      : [`  ${say('To mend it:')}`, ...mend.split('\n').map(line => `    ${line}`)]),
+  ];
 }
 
 function outcomeText(outcome: DoctorServer['outcome'], tell: (told: Told) => string): string {

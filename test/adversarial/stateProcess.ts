@@ -8,7 +8,13 @@ import { Telos } from '../../src/engine/telos.ts';
 import { calls, done, says, scriptedProvider } from '../fakes/scriptedProvider.ts';
 
 const [home = '', skills = '', work = '', name = '', count = '0'] = process.argv.slice(2);
-const env = { PATH: process.env['PATH'], HOME: home, TELOS_SKILLS_DIR: skills, TELOS_PROVIDER: 'brought' };
+const env = {
+  PATH: process.env['PATH'],
+  HOME: home,
+  TELOS_SKILLS_DIR: skills,
+  TELOS_PROVIDER: 'brought',
+  TELOS_SANDBOX: 'off',
+};
 const config = loadConfig({ env, home, cwd: work });
 process.stdin.resume();
 console.log('ready');

@@ -109,4 +109,30 @@ describe('textPrinter', () => {
       print(event);
     assert.equal(said.at(-1), 'Done in 12 s · 1,234 tokens · $0.0123 · 2 files: /elsewhere/a.md, b.md');
   });
+
+  it('says with --verbose which commands ran in the box', () => {
+    const said: string[] = [];
+    const terminal: Terminal = {
+      out: () => {},
+      say: line => said.push(line),
+      endLine: () => {},
+      flush: () => {},
+      canAsk: false,
+      outWidth: undefined,
+      sayWidth: 80,
+      style: { dim: same, bold: same, red: same, yellow: same },
+    };
+    const ended = (boxed: boolean): RunEvent => ({
+      type: 'tool_end',
+      callId: '1',
+      name: 'run_command',
+      result: { content: 'ok', isError: false },
+      policy: { action: 'allow', rule: 'run.box', ...(boxed && { boxed: true as const }) },
+    });
+    const print = textPrinter(terminal, { verbose: true });
+    for (const boxed of [true, false]) print(ended(boxed));
+    assert.deepEqual(said, ['  ok\n  (ran in the box)', '  ok']);
+    textPrinter(terminal)(ended(true));
+    assert.equal(said.length, 2);
+  });
 });

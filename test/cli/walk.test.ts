@@ -71,12 +71,12 @@ describe('the first hour on a terminal', function () {
     words: string,
     act: (shown: TerminalSession) => Promise<void> = async () => undefined,
   ): Promise<{ text: string; code: number | null }> {
-    const { HOME = '', PATH = '', OLLAMA_BASE_URL = '' } = home.env;
+    const { HOME = '', PATH = '', OLLAMA_BASE_URL = '', TELOS_SANDBOX = '' } = home.env;
     const shown = openTerminalSession(
       `echo '$ telos ${words.replaceAll("'", '')}'; exec '${process.execPath}' '${program()}' ${words}`,
       {
         cwd: home.workDir,
-        env: { HOME, PATH, OLLAMA_BASE_URL, ...more },
+        env: { HOME, PATH, OLLAMA_BASE_URL, TELOS_SANDBOX, ...more },
       },
     );
     session = shown;

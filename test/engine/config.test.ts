@@ -100,6 +100,20 @@ describe('loadConfig', () => {
     folder.add({ '.config/telos/.env/x': 'a folder' });
     assert.match(load().problems[0] ?? '', /\.env could not be read/);
   });
+
+  it('reads whether commands run in a box, the strongest source first, and wants one for a word that it does not know', () => {
+    assert.deepEqual([load({}).sandbox, load({}).origins['sandbox']?.origin], ['auto', 'default']);
+    const set = load({ TELOS_SANDBOX: 'off' });
+    assert.deepEqual([set.sandbox, set.origins['sandbox']?.origin], ['off', 'environment']);
+    const both = load({ TELOS_SANDBOX: 'off' }, { sandbox: 'required', overridesAre: 'setting' });
+    assert.deepEqual([both.sandbox, both.origins['sandbox']?.origin], ['required', 'setting']);
+    const unknown = load({ TELOS_SANDBOX: 'yes' });
+    assert.equal(unknown.sandbox, 'required');
+    assert.match(
+      unknown.problems.join(),
+      /'yes' is unknown, so required is used\. Known modes: auto, required, off/,
+    );
+  });
 });
 
 describe('expandPath', () => {

@@ -1,6 +1,6 @@
 /** The doctor sees what is set up as a run would, says what is broken, and starts nothing that was not accepted. */
 import assert from 'node:assert/strict';
-import { chmodSync, existsSync } from 'node:fs';
+import { chmodSync, existsSync, mkdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { toldText } from '../../src/cli/terminalText.ts';
@@ -38,6 +38,7 @@ describe('Telos.doctor', () => {
       TELOS_SKILLS_DIR: join(folder.path, 'skills'),
       ANTHROPIC_API_KEY: 'secret-key-0123456789',
       ANTHROPIC_BASE_URL: server.address,
+      TELOS_SANDBOX: 'off',
     };
     return Telos.open(loadConfig({ env: { ...set, ...env }, home: folder.path, cwd: folder.path }));
   }
@@ -59,6 +60,36 @@ describe('Telos.doctor', () => {
       /anthropic, model claude-haiku-4-5, at http.*\n.*ANTHROPIC_API_KEY is set\.\n {2}It answered in \d+ ms and offers 1 model\./,
     );
     assert.match(text, /Everything works\.$/);
+  });
+
+  it('says where commands run, and what mends a box that does not work', async () => {
+    const off = await open().doctor(signal);
+    assert.match(
+      describeReport(off, toldText).join('\n'),
+      /Commands:\n {2}run without a box, as the setting says/,
+    );
+    const telos = open({ TELOS_SANDBOX: 'auto' });
+    const { state } = await telos.box();
+    const here = await telos.doctor(signal);
+    assert.equal(here.findings.length, state?.works ? 0 : 1);
+    if (state?.works) assert.match(describeReport(here, toldText).join('\n'), /run in a box \(\w+\)\n/);
+    mkdirSync(join(folder.path, 'empty'));
+    const PATH = join(folder.path, 'empty');
+    const without = await open({ TELOS_SANDBOX: 'auto', PATH }).doctor(signal);
+    assert.deepEqual([without.findings[0]?.severity, isBroken(without)], ['warning', false]);
+    assert.match(without.findings[0]?.message ?? '', /no box for commands works here\. .+/);
+    const required = await open({ TELOS_SANDBOX: 'required', PATH }).doctor(signal);
+    assert.equal(isBroken(required), true);
+    assert.match(required.findings[0]?.message ?? '', /No command runs: telos\.sandbox is required/);
+    const text = describeReport(required, toldText).join('\n');
+    const { box } = required;
+    const mend = box.state && !box.state.works ? box.state.mend : undefined;
+    if (mend !== undefined) assert.ok(text.includes(`To mend it:\n    ${mend.split('\n')[0]}`), text);
+    const unknown = await open({ TELOS_SANDBOX: 'on' }).doctor(signal);
+    assert.match(
+      unknown.findings.map(({ message }) => message).join(),
+      /'on' is unknown, so required is used/,
+    );
   });
 
   it('says what is broken: a file, a folder, a setting, the provider', async () => {

@@ -20,6 +20,7 @@ const config = loadConfig({
     TELOS_CONFIG_DIR: join(home, 'config'),
     TELOS_DATA_DIR: join(home, 'data'),
     TELOS_ROUTING_MODE: 'name',
+    TELOS_SANDBOX: 'off',
     ANTHROPIC_API_KEY: 'key-for-tests-0123456789',
     ANTHROPIC_BASE_URL: url,
   },

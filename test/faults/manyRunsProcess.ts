@@ -26,6 +26,7 @@ const config = loadConfig({
     TELOS_CONFIG_DIR: join(folder, 'config'),
     TELOS_DATA_DIR: join(folder, 'data'),
     TELOS_ROUTING_MODE: 'name',
+    TELOS_SANDBOX: 'off',
     ANTHROPIC_API_KEY: 'key-for-tests-0123456789',
     ANTHROPIC_BASE_URL: url,
   },

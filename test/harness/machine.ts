@@ -53,6 +53,8 @@ export function openMachine({ files = {}, folders = {} }: MachineOptions = {}): 
     ...(data !== join(home, '.local/share/telos') && { TELOS_DATA_DIR: data }),
     // An Ollama that runs here would be asked.
     OLLAMA_BASE_URL: 'http://127.0.0.1:9/v1',
+    // What is asked about where a command runs with all rights must not depend on this machine. Cases about the box turn it on.
+    TELOS_SANDBOX: 'off',
   };
   return {
     root,

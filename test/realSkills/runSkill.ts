@@ -70,6 +70,8 @@ async function runInTerminal(
     ANTHROPIC_API_KEY: 'sk-ant-test-0123456789',
     ANTHROPIC_BASE_URL: server.url,
     OLLAMA_BASE_URL: 'http://127.0.0.1:9/v1',
+    // A person is asked here as where no box works.
+    TELOS_SANDBOX: 'off',
     ...one.env,
   };
   const command = [process.execPath, program(), '--json', requestOf(one, words)];

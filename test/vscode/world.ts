@@ -91,6 +91,8 @@ export function testVariables(world: World): Record<string, string> {
     LANG,
     HOME: world.dir,
     TELOS_CONFIG_DIR: join(world.dir, 'config'),
+    // Whether a command is asked about must not depend on this machine. A test about the box turns it on.
+    TELOS_SANDBOX: 'off',
     ...worldVariables(world),
     ...(SystemRoot ? { SystemRoot } : {}),
   };

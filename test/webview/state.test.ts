@@ -214,6 +214,13 @@ describe('chat state', () => {
     );
   });
 
+  it('marks a command that ran in the box, and no other', () => {
+    const boxed = { ...toolEnd('t1'), policy: { action: 'allow', rule: 'run.box', boxed: true } } as RunEvent;
+    const asked = { ...toolEnd('t2'), policy: { action: 'ask', rule: 'run.command' } } as RunEvent;
+    const state = fold([start, routed, toolStart('t1'), boxed, toolStart('t2'), asked]);
+    assert.deepEqual([tool(state, 't1')?.boxed, tool(state, 't2')?.boxed], [true, undefined]);
+  });
+
   it('names each file that a run changed once, and with each call the run that it belongs to', () => {
     const wrote = (callId: string, path: string): RunEvent => ({
       type: 'tool_end',

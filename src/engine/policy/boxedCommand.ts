@@ -8,7 +8,7 @@ import { unacceptedFolders } from './fileDefaults.ts';
 import { firstThatCounts } from './question.ts';
 import { appliesTo } from './ruleMatch.ts';
 import { sensitiveWords } from './secretWords.ts';
-import { isHostGrant, type PolicySubject, type PolicySubjectOf } from './subject.ts';
+import type { PolicySubject, PolicySubjectOf } from './subject.ts';
 
 type Command = PolicySubjectOf<'command'>;
 
@@ -70,7 +70,7 @@ export function placed<Of extends Decision>(decision: Of, wanted: PolicySubject,
 
 /** Returns true if commands of this agent reach a host without a question, so that what their words hold could leave the machine. */
 export async function reachesHosts(context: PolicyContext): Promise<boolean> {
-  if ([...(context.memory?.grants ?? [])].some(isHostGrant)) return true;
+  if ((context.memory?.hosts() ?? []).length > 0) return true;
   const review = await reviewOf(context);
   if (review?.state === 'reviewed' && (review.review?.hosts ?? []).length > 0) return true;
   const rules = context.rules?.read().allow ?? [];

@@ -4,7 +4,7 @@ import type { DangerKind, JsonObject, ToolCall } from '../../protocol/run.ts';
 import { type Sentence, sentence } from '../../protocol/text.ts';
 import { namesHost } from '../addresses.ts';
 import type { Config } from '../config.ts';
-import { skillTools } from '../tools/builtin.ts';
+import { skillTools, toolsInBox } from '../tools/builtin.ts';
 import type { RunFolders } from '../tools/tool.ts';
 import type { ReviewedAgent } from './agentFiles.ts';
 import { placed, reachesHosts, staysInBox, withBox } from './boxedCommand.ts';
@@ -13,6 +13,7 @@ import { dangerOf } from './danger.ts';
 import {
   type Ask,
   allow,
+  type boxFacts,
   type Decision,
   type Deny,
   deny,
@@ -355,6 +356,7 @@ export async function explainCall(
   input: JsonObject,
   config: Pick<Config, 'configDir' | 'dataDir' | 'home' | 'env' | 'cwd'>,
   agent: ReviewedAgent | undefined,
+  box: ReturnType<typeof boxFacts>,
   folders: RunFolders = {
     workingDir: config.cwd,
     packDir: config.cwd,
@@ -362,7 +364,8 @@ export async function explainCall(
     commandDir: config.cwd,
   },
 ): Promise<Decision> {
-  const context = runPolicy(config, agent, folders);
-  const { call } = resolveCall({ id: 'explain', name: tool, input }, skillTools, context);
+  const context = { ...runPolicy(config, agent, folders), ...box };
+  const tools = box.hasBox ? toolsInBox(skillTools, box.boxRequired ? 'closed' : 'open') : skillTools;
+  const { call } = resolveCall({ id: 'explain', name: tool, input }, tools, context);
   return decide(call, context);
 }

@@ -25,6 +25,14 @@ export class RunMemory {
   readonly made = new Set<string>();
   /** True if the card has been shown. Calls that it would not cover are then asked about without it. */
   cardShown = false;
+
+  /** Returns the hosts that commands may reach for the rest of the run, with their ports. Every grant of a command has a folder. */
+  hosts(): string[] {
+    return [...this.grants].flatMap(name => {
+      const [tool, subject, folder] = JSON.parse(name) as string[];
+      return tool === 'run_command' && folder === '' && subject !== undefined ? [subject] : [];
+    });
+  }
 }
 
 /** Why no box for commands works, and the exact command that mends it. */

@@ -268,10 +268,6 @@ export function grantName(wanted: PolicySubject): string {
   return JSON.stringify([tool, subject, wanted.folder, ...(wanted.leaving ? ['outside'] : [])]);
 }
 
-/** Returns true for the name of a yes for a host that commands may reach. Every command has a folder. */
-export const isHostGrant = (name: string): boolean =>
-  name.startsWith('["run_command",') && name.endsWith(',""]');
-
 /** Returns `host:port`, with the default port if none is written. */
 export function hostAndPort(url: URL): string {
   return `${url.hostname}:${url.port || (url.protocol === 'https:' ? '443' : '80')}`;

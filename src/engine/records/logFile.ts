@@ -44,7 +44,7 @@ export interface ToolCallRecord {
   run_id: string;
   call_id: string;
   /** Decision of the policy, and the rule behind it. Missing if the input was not valid. */
-  policy?: { action: 'allow' | 'ask' | 'deny'; rule: string };
+  policy?: { action: 'allow' | 'ask' | 'deny'; rule: string; boxed?: true };
   /** Present if a person was asked: the rule that asked, and the answer. */
   approval?: { rule: string; answer: string };
 }

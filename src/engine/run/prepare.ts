@@ -25,6 +25,7 @@ import { commandEnvironment } from '../tools/command.ts';
 import { readOnlyShellTool } from '../tools/readOnlyShell.ts';
 import type { RunFolders, Tool } from '../tools/tool.ts';
 import type { RunSpec } from './loop.ts';
+import { openBox } from './openBox.ts';
 import {
   fillBody,
   firstMessage,
@@ -75,21 +76,30 @@ async function prepareSkill(
   const resources = resourcesOf(skill.dir, maxResources);
   const workFolders = workFoldersOf(config, await engine.catalog.agents());
   const folders: RunFolders = { ...foldersOf(agent, skill, config), workFolders };
+  let servers: McpServers | undefined;
+  const policy = skillPolicy(config, match, folders, run, () => servers);
+  const isPlan = run.request.mode === 'plan';
+  // Found while the rest is read.
+  const opening = isPlan ? undefined : openBox(config, folders, conversationOf(run), policy);
   const isFirst = rememberWorkFolder(config, agent.workingDir, agent.name);
   const { missing } = readinessOf(skill, thisMachine(config.env));
   const earlier = earlierFor(run, provider);
   addSkillRequest(match, run, earlier);
   const env = commandEnvironment({ ...config.env, HOME: config.home }, folders, config.dataDir);
   const disallowed = readToolNames(skill.disallowedTools);
-  let servers: McpServers | undefined;
-  const policy = skillPolicy(config, match, folders, run, () => servers);
   await rememberReads(earlier, run, policy);
   const protectedDirs = await realFolders(policy);
   const typed = await keepTyping(policy, config.dataDir);
   const before = await reviewOf(policy);
-  const isPlan = run.request.mode === 'plan';
+  const opened = await opening;
+  Object.assign(policy, opened?.facts);
+  const commandTools = opened?.offered(skillTools) ?? skillTools;
   const offered = (gate?: ServerGate): readonly Tool[] => [
-    ...keptTools(disallowed, isPlan ? { tools: planTools, facts: new Map() } : servers?.merged()),
+    ...keptTools(
+      disallowed,
+      isPlan ? planTools : (servers?.merged().tools ?? commandTools),
+      servers?.merged().facts,
+    ),
     ...(gate?.tools ?? []),
   ];
   return {
@@ -104,7 +114,7 @@ async function prepareSkill(
       !isPlan && {
         async connect(signal) {
           const reach = { signIn, redact: run.redact, workFolders: [agent.workingDir, ...workFolders] };
-          servers = await connectServers(config, agent, skillTools, env, signal, reach);
+          servers = await connectServers(config, agent, commandTools, env, signal, reach);
           return servers;
         },
       }),
@@ -120,7 +130,10 @@ async function prepareSkill(
           return offered(gate);
         },
         gate,
-        context: { ...folders, env, ripgrep, changes: changes.keeper(run.id), protectedDirs },
+        context: {
+          ...{ ...folders, env, ripgrep, changes: changes.keeper(run.id), protectedDirs },
+          ...(opened?.box && { box: opened.box }),
+        },
         policy,
       };
     },
@@ -193,6 +206,9 @@ async function prepareStep(
 /** Returns the conversation so far. A recording answers from its beginning, whatever was said before. */
 const earlierFor = ({ request: { conversation } }: Run, { recording }: Provider): readonly Message[] =>
   recording || !conversation ? [] : withoutReasoning(conversation.messages);
+
+/** Names the conversation, whose commands share what they have in the box. */
+const conversationOf = ({ id, request }: Run): string => request.conversationId ?? id;
 
 /** Adds the skill and the request to the transcript. The model has already read a skill that continues. */
 function addSkillRequest({ skill, reason }: Match, run: Run, earlier: readonly Message[]): void {
@@ -276,10 +292,10 @@ async function rememberReads(earlier: readonly Message[], run: Run, policy: Poli
 /** Returns the tools that are offered: all but those that the skill's `disallowed-tools` name. */
 function keptTools(
   disallowed: ToolNames,
-  merged: ReturnType<McpServers['merged']> | undefined,
+  tools: readonly Tool[],
+  facts?: ReturnType<McpServers['merged']>['facts'],
 ): readonly Tool[] {
-  const tools = merged?.tools ?? skillTools;
-  return tools.filter(({ definition: { name } }) => !namesTool(disallowed, name, merged?.facts.get(name)));
+  return tools.filter(({ definition: { name } }) => !namesTool(disallowed, name, facts?.get(name)));
 }
 
 /** Returns the real paths of the protected folders, since a search compares real paths. */

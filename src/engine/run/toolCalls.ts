@@ -11,6 +11,7 @@ import { resolveCall } from '../policy/resolveCall.ts';
 import { type ToolContext, toolError } from '../tools/tool.ts';
 import { type LookedAfter, lookAfter } from './afterLook.ts';
 import { type ApprovalContext, approveCall, type Granted, hostQuestions, signInAt } from './approval.ts';
+import { boxNote } from './openBox.ts';
 import type { ServerGate } from './serverGate.ts';
 
 /** Everything that the calls of a run work with. */
@@ -87,7 +88,13 @@ export async function* runTools(
       if (running.length >= maxAtOnce) yield* settle(running, progress, running.length - maxAtOnce + 1);
       const work = carryOut(outcome, run, progress, signal);
       const told = [...notes, ...editNotes(call, outcome)];
-      running.push(work.then(result => end(written, call, withNotes(result, told), outcome)));
+      running.push(
+        work.then(result => {
+          const inBox = outcome.boxed ? boxNote(result, run.policy) : undefined;
+          const all = inBox === undefined ? told : [...told, inBox];
+          return end(written, call, withNotes(result, all), outcome);
+        }),
+      );
       if (alone) yield* settle(running, progress);
     }
     yield* settle(running, progress);

@@ -21,6 +21,8 @@ export class StatusBar implements vscode.Disposable {
   #dayCost = 0;
   #runningCost = 0;
   #day = '';
+  /** Where commands run. Empty until it is known. */
+  #commands = '';
   #waiting = 0;
 
   constructor(current: CurrentTelos) {
@@ -53,7 +55,7 @@ export class StatusBar implements vscode.Disposable {
       this.#hasModel = false;
       this.#why = plainLabel(describeError(error), 500);
     }
-    await this.#readDay();
+    await Promise.all([this.#readDay(), this.#readBox()]);
     this.#draw();
   }
 
@@ -77,6 +79,28 @@ export class StatusBar implements vscode.Disposable {
     } catch {
       this.#dayCost = 0;
       this.#day = '';
+    }
+  }
+
+  /** Reads whether commands run in a box. */
+  async #readBox(): Promise<void> {
+    const { l10n } = vscode;
+    try {
+      const { wanted, state } = await (await this.#current.openTelos()).box();
+      if (!state) this.#commands = l10n.t('Commands run without a box, as the setting says.');
+      else if (state.works) this.#commands = l10n.t('Commands run in a box.');
+      else {
+        const first =
+          wanted === 'required'
+            ? l10n.t('Commands do not run, since no box works here: {0}', state.why)
+            : l10n.t('Commands are asked about, since no box works here: {0}', state.why);
+        const { mend = '' } = state;
+        const next =
+          mend === '' || mend.includes('\n') ? l10n.t('Doctor says more.') : l10n.t('To mend it: {0}', mend);
+        this.#commands = plainLabel(`${first} ${next}`, 500);
+      }
+    } catch {
+      this.#commands = '';
     }
   }
 
@@ -109,7 +133,7 @@ export class StatusBar implements vscode.Disposable {
         ? vscode.l10n.t('Telos runs {0} skills; click to stop one.', this.#running)
         : '',
     ];
-    this.#item.tooltip = [...states, this.#day, this.#why].filter(Boolean).join('\n');
+    this.#item.tooltip = [...states, this.#day, this.#why, this.#commands].filter(Boolean).join('\n');
     this.#item.accessibilityInformation = {
       label: [
         'Telos',

@@ -37,6 +37,7 @@ describe('the card of an agent that the person writes', () => {
         TELOS_CONFIG_DIR: join(folder.path, 'config'),
         TELOS_WORKING_ROOT: join(folder.path, 'root'),
         TELOS_PROVIDER: 'scripted',
+        TELOS_SANDBOX: 'off',
       },
       home: join(folder.path, 'home'),
       cwd: join(folder.path, 'home'),

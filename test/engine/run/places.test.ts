@@ -29,7 +29,11 @@ describe('the places of a run', () => {
 
   function config(cwd: string): Config {
     const { PATH = '' } = process.env;
-    const read = loadConfig({ env: { PATH, TELOS_PROVIDER: 'scripted' }, home: at('home'), cwd: at(cwd) });
+    const read = loadConfig({
+      env: { PATH, TELOS_PROVIDER: 'scripted', TELOS_SANDBOX: 'off' },
+      home: at('home'),
+      cwd: at(cwd),
+    });
     return { ...read, projectFolders: projectFoldersAt(read) };
   }
 

@@ -1,0 +1,94 @@
+/** Gives the commands of a run their box, where the person wants one and one works. */
+import type { DoctorBox } from '../../protocol/doctorReport.ts';
+import type { ToolResult } from '../../protocol/run.ts';
+import { hostKind } from '../addresses.ts';
+import type { Config } from '../config.ts';
+import { boxFacts, type NoBox, type PolicyContext } from '../policy/decision.ts';
+import { toolsInBox } from '../tools/builtin.ts';
+import type { CommandBox, RunFolders, Tool } from '../tools/tool.ts';
+
+export interface OpenedBox {
+  facts: Pick<PolicyContext, 'hasBox' | 'noBox' | 'boxRequired'>;
+  box?: CommandBox;
+  /** Returns the tools as they are offered where commands run like this. */
+  offered(tools: readonly Tool[]): readonly Tool[];
+}
+
+/** What the questions of a conversation have said, for its later runs. Of the last conversations only. */
+const said = new Map<string, NoBox>();
+const mostSaid = 100;
+
+/** Returns the box of a conversation's commands, or why there is none. Their hosts are decided on with `policy`. Never throws. */
+export async function openBox(
+  config: Config,
+  folders: RunFolders,
+  conversation: string,
+  policy: PolicyContext,
+): Promise<OpenedBox> {
+  const none: OpenedBox = { facts: {}, offered: tools => tools };
+  if (config.sandbox === 'off') return none;
+  const finding = await find(config, folders);
+  const facts = boxFacts(config.sandbox, finding);
+  if (!finding.works) return { ...none, facts: { ...facts, ...sayOnce(facts, conversation) } };
+  const [{ commandBox }, { boxNetwork }] = await Promise.all([
+    import('../box/commandBox.ts'),
+    import('../box/forwarder.ts'),
+  ]);
+  const network = boxNetwork({ holdsSecret: policy.holdsSecret, ownHosts: () => ownHosts(policy) });
+  const leave = config.sandbox === 'required' ? 'closed' : 'open';
+  return {
+    facts,
+    box: commandBox({ finding, config, folders, conversation, network }),
+    offered: tools => toolsInBox(tools, leave),
+  };
+}
+
+/** What a program says that misses a file, a right, a program or the network. */
+const misses =
+  /read-only file system|permission denied|not permitted|no such file|not found|unreachable|could ?n['o]t resolve|name resolution|connection refused|EROFS|EACCES|EPERM|ENOENT|ENOTFOUND|EAI_AGAIN|ECONNREFUSED|ENETUNREACH/i;
+
+/** Returns what the model should know of a command that has failed in the box; undefined if the box seems to have no part in it. */
+export function boxNote(
+  { content, isError }: ToolResult,
+  { workingDir, boxRequired }: PolicyContext,
+): string | undefined {
+  if (!isError || !misses.test(content)) return undefined;
+  const next = boxRequired
+    ? 'No command may leave it: do it another way, or tell the user what is missing.'
+    : 'If it needs more than that, call it again with outside_box and why, and the user is asked.';
+  return `It ran in a box: it writes only in ${workingDir} and a temporary folder, sees little else, and reaches only hosts that the user allows. ${next}`;
+}
+
+/** Returns the hosts of this machine that rules and answers name for commands, with their ports. Each connection is decided on. */
+function ownHosts({ rules, memory }: PolicyContext): string[] {
+  const ruled = (rules?.read().allow ?? []).filter(({ tool }) => tool === 'run_command');
+  const named = [...ruled.map(({ host }) => host ?? ''), ...(memory?.hosts() ?? [])];
+  return named.filter(host => hostKind(host.replace(/:\d+$/, '')) === 'loopback');
+}
+
+function sayOnce({ noBox }: OpenedBox['facts'], conversation: string): OpenedBox['facts'] {
+  if (!noBox) return {};
+  const known = said.get(conversation) ?? noBox;
+  said.delete(conversation);
+  said.set(conversation, known);
+  const [oldest] = said.keys();
+  if (said.size > mostSaid && oldest !== undefined) said.delete(oldest);
+  return { noBox: known };
+}
+
+/** Returns what is wanted of the box, and whether one works here. Never throws. */
+export async function boxState(config: Config): Promise<DoctorBox> {
+  const wanted = config.sandbox;
+  if (wanted === 'off') return { wanted };
+  const { cwd } = config;
+  const finding = await find(config, { workingDir: cwd, packDir: cwd, skillDir: cwd });
+  return { wanted, state: finding.works ? { works: true, kind: finding.kind } : finding };
+}
+
+async function find(
+  { env }: Pick<Config, 'env'>,
+  folders: Pick<RunFolders, 'workingDir' | 'packDir' | 'skillDir' | 'workFolders'>,
+) {
+  const { findBox } = await import('../box/findBox.ts');
+  return findBox({ ...folders, env });
+}

@@ -1,0 +1,174 @@
+/** A whole run where a box works: its commands run there unasked, and outside only after a yes. */
+import assert from 'node:assert/strict';
+import { existsSync, mkdirSync, realpathSync, symlinkSync } from 'node:fs';
+import { join } from 'node:path';
+import { loadConfig } from '../../../src/engine/config.ts';
+import { type Human, nobody } from '../../../src/engine/human.ts';
+import type { Provider } from '../../../src/engine/providers/provider.ts';
+import { Telos } from '../../../src/engine/telos.ts';
+import { findProgram } from '../../../src/engine/tools/programPath.ts';
+import { describeWhy } from '../../../src/protocol/describe.ts';
+import type { ApprovalDecision, ApprovalRequest, JsonObject, RunEvent } from '../../../src/protocol/run.ts';
+import { calls, done, scriptedProvider } from '../../fakes/scriptedProvider.ts';
+import { type TempFolder, tempFolder } from '../../fakes/tempFolder.ts';
+
+describe('a run with commands', () => {
+  let folder: TempFolder;
+  let at: (path: string) => string;
+  beforeEach(() => {
+    folder = tempFolder({
+      'skills/garden/agent.toml': 'name = "garden"\n',
+      'skills/garden/skills/sow/SKILL.md': '---\nname: sow\ndescription: Sows\n---\nSow.',
+      'root/garden/plan.md': 'peas\n',
+      'outside/notes.txt': 'hunter2\n',
+    });
+    const root = realpathSync(folder.path);
+    at = path => join(root, path);
+  });
+  afterEach(() => folder.remove());
+
+  const yes: ApprovalDecision = { allow: true, scope: 'once' };
+
+  /** Runs the commands in one turn each, in the working folder. */
+  async function run(
+    inputs: readonly JsonObject[],
+    {
+      env = {},
+      answer = yes,
+      conversationId = 'one',
+    }: {
+      env?: Record<string, string>;
+      answer?: ApprovalDecision;
+      conversationId?: string;
+    } = {},
+  ) {
+    const turns = inputs.map((input, index) => [
+      calls(`${index}`, 'run_command', { cwd: at('root/garden'), ...input }),
+      done('tool_use'),
+    ]);
+    const script = scriptedProvider([...turns, [done()]]);
+    let tool = '';
+    const provider: Provider = {
+      ...script,
+      streamCompletion(request, signal) {
+        tool = JSON.stringify(request.tools.find(({ name }) => name === 'run_command'));
+        return script.streamCompletion(request, signal);
+      },
+    };
+    const config = loadConfig({
+      env: {
+        PATH: process.env['PATH'],
+        TELOS_SKILLS_DIR: at('skills'),
+        TELOS_DATA_DIR: at('data'),
+        TELOS_CONFIG_DIR: at('config'),
+        TELOS_WORKING_ROOT: at('root'),
+        TELOS_PROVIDER: 'scripted',
+        ...env,
+      },
+      home: at('home'),
+      cwd: at('home'),
+    });
+    mkdirSync(at('home'), { recursive: true });
+    const telos = Telos.open(config, {
+      providers: { scripted: { model: async () => 's', create: async () => provider } },
+    });
+    const asked: ApprovalRequest[] = [];
+    const human: Human = {
+      ...nobody,
+      approve: async request => {
+        asked.push(request);
+        return answer;
+      },
+    };
+    const ends: Extract<RunEvent, { type: 'tool_end' }>[] = [];
+    const request = { text: 'the beds', skill: { agent: 'garden', skill: 'sow' }, conversationId };
+    for await (const event of telos.run(request, human, new AbortController().signal))
+      if (event.type === 'tool_end') ends.push(event);
+    return { asked, ends, tool, state: (await telos.box()).state };
+  }
+
+  /** The PATH without bubblewrap, as on a machine that has none. */
+  function withoutBox(): string {
+    const bin = at('bin');
+    mkdirSync(bin, { recursive: true });
+    for (const name of ['sh', 'cat', 'touch']) {
+      const program = findProgram(name, { env: { PATH: process.env['PATH'] ?? '' } });
+      if (program && !existsSync(join(bin, name))) symlinkSync(program, join(bin, name));
+    }
+    return bin;
+  }
+
+  it('runs its first command in the box, without a question, and marks it', async () => {
+    const line = `touch made && cat plan.md; cat ${at('outside/notes.txt')}; touch ${at('outside/made')}`;
+    const { asked, ends, tool, state } = await run([{ command: line }]);
+    if (!state?.works) {
+      assert.equal(asked.length, 1, state?.why);
+      return;
+    }
+    assert.deepEqual(asked, []);
+    assert.deepEqual(ends[0]?.policy, { action: 'allow', rule: 'run.box', boxed: true });
+    assert.match(ends[0]?.result.content ?? '', /peas/);
+    assert.doesNotMatch(ends[0]?.result.content ?? '', /hunter2/);
+    assert.deepEqual([existsSync(at('root/garden/made')), existsSync(at('outside/made'))], [true, false]);
+    assert.match(tool, /outside_box/);
+    assert.doesNotMatch(tool, /The user is asked first/);
+  });
+
+  it('tells the model how to leave the box when a command misses something there', async () => {
+    const commands = [{ command: `touch ${at('outside/made')}` }, { command: 'exit 3' }];
+    const { ends, state } = await run(commands);
+    const [missing = '', plain = ''] = ends.map(({ result }) => result.content);
+    if (state?.works) assert.match(missing, /It ran in a box: .*outside_box and why/);
+    assert.doesNotMatch(plain, /box/);
+    const required = await run([commands[0]!], { env: { TELOS_SANDBOX: 'required' } });
+    if (state?.works) assert.match(required.ends[0]?.result.content ?? '', /No command may leave it/);
+    assert.doesNotMatch(required.tool, /outside_box/);
+    assert.equal(existsSync(at('outside/made')), !state?.works);
+  });
+
+  it('leaves the box only after a yes to what the model wants there', async () => {
+    const input = { command: `touch ${at('outside/made')}`, outside_box: true, why: 'It belongs there.' };
+    const { asked, ends, state } = await run([input], { answer: { allow: false, reason: 'no' } });
+    assert.equal(asked.length, 1);
+    if (state?.works) assert.match(describeWhy(asked[0]!), /leaves the box.*“It belongs there\.”/);
+    assert.equal(existsSync(at('outside/made')), false);
+    assert.equal(ends[0]?.policy?.boxed, undefined);
+    const after = await run([input]);
+    assert.equal(existsSync(at('outside/made')), true);
+    assert.deepEqual(after.ends[0]?.policy?.boxed, undefined);
+  });
+
+  it('asks about each command, offers no way out and says nothing of a box where none is wanted', async () => {
+    const { asked, ends, tool, state } = await run([{ command: 'touch made', outside_box: true }], {
+      env: { TELOS_SANDBOX: 'off' },
+    });
+    assert.equal(state, undefined);
+    assert.equal(asked.length, 1);
+    assert.doesNotMatch(describeWhy(asked[0]!), /box/);
+    assert.doesNotMatch(tool, /box/);
+    assert.equal(ends[0]?.policy?.boxed, undefined);
+    assert.equal(existsSync(at('root/garden/made')), true);
+  });
+
+  it('says with the first question of a conversation why no box works, and not again', async () => {
+    const env = { PATH: withoutBox() };
+    const commands = [{ command: 'touch a; true' }, { command: 'touch b; true' }];
+    const words = async (conversationId: string): Promise<string[]> =>
+      (await run(commands, { env, conversationId })).asked.map(request => describeWhy(request));
+    const [first = '', second = ''] = await words('first');
+    assert.match(first, /no box for commands works here: .+/);
+    assert.doesNotMatch(second, /box/);
+    assert.doesNotMatch((await words('first')).join('\n'), /box/);
+    assert.match((await words('other'))[0] ?? '', /no box/);
+  });
+
+  it('runs nothing where a box is required and none works, and says what to do', async () => {
+    const env = { PATH: withoutBox(), TELOS_SANDBOX: 'required' };
+    const { asked, ends } = await run([{ command: 'touch made; true' }, { command: 'cat plan.md' }], { env });
+    assert.deepEqual(asked, []);
+    assert.equal(ends[0]?.policy?.rule, 'run.box-required');
+    assert.match(ends[0]?.result.content ?? '', /none works here: /);
+    assert.equal(existsSync(at('root/garden/made')), false);
+    assert.equal(ends[1]?.policy?.rule, 'run.read-only');
+  });
+});
