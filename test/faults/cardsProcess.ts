@@ -1,9 +1,9 @@
 /**
- * Runs ordinary skills and counts what a person is asked: `node cardsProcess.ts [corpus]`; tells its parent. A process of its own,
- * since here nothing reaches a network: a local server replaces every host.
+ * Runs ordinary skills and counts what a person is asked: `node cardsProcess.ts auto|off [corpus]`, with commands in a box or
+ * without; tells its parent. A process of its own, since here nothing reaches a network: a local server replaces every host.
  */
 import dns from 'node:dns/promises';
-import { chmodSync } from 'node:fs';
+import { chmodSync, mkdirSync, symlinkSync } from 'node:fs';
 import http from 'node:http';
 import https from 'node:https';
 import { syncBuiltinESMExports } from 'node:module';
@@ -14,6 +14,7 @@ import type { Human } from '../../src/engine/human.ts';
 import type { Provider } from '../../src/engine/providers/provider.ts';
 import { openReplay } from '../../src/engine/providers/recording.ts';
 import { Telos } from '../../src/engine/telos.ts';
+import { findProgram } from '../../src/engine/tools/programPath.ts';
 import { calls, done, says, scriptedProvider } from '../fakes/scriptedProvider.ts';
 import { tempFolder } from '../fakes/tempFolder.ts';
 import {
@@ -29,6 +30,9 @@ export interface CountedRun {
   asked: string[];
   /** `completed`, or what was wrong, results of tools included. */
   outcome: string;
+  /** Commands that ran in the box, and those that ran outside of it. */
+  boxed: number;
+  outside: number;
 }
 
 export interface CountedSkill {
@@ -41,7 +45,8 @@ export interface CountedSkill {
 }
 
 const corpusCount = 20;
-const [corpus] = process.argv.slice(2);
+const [sandbox = 'off', corpus] = process.argv.slice(2);
+const bubblewrap = findProgram('bwrap', { env: { PATH: process.env['PATH'] ?? '' } });
 const server = http.createServer((_request, response) => response.end('A page.'));
 await new Promise<void>(resolve => server.listen(0, '127.0.0.1', resolve));
 standInForTheNetwork((server.address() as AddressInfo).port);
@@ -80,6 +85,10 @@ async function count(skill: OrdinarySkill, kind: CountedSkill['kind']): Promise<
     ...prefixed('programs', programs),
   });
   const skillDir = join(folder.path, place);
+  if (bubblewrap !== undefined) {
+    mkdirSync(join(folder.path, 'programs'), { recursive: true });
+    symlinkSync(bubblewrap, join(folder.path, 'programs/bwrap'));
+  }
   for (const path of Object.keys(programs)) chmodSync(join(folder.path, 'programs', path), 0o755);
   for (const [path, text] of Object.entries(skill.files))
     if (text.startsWith('#!')) chmodSync(join(skillDir, path), 0o755);
@@ -126,6 +135,7 @@ async function oneRun(
       TELOS_CONFIG_DIR: join(path, 'config'),
       TELOS_DATA_DIR: join(path, 'data'),
       TELOS_PROVIDER: 'brought',
+      TELOS_SANDBOX: sandbox,
       TELOS_ROUTING_MODE: 'name',
     },
     home: join(path, 'home'),
@@ -143,12 +153,15 @@ async function oneRun(
     ask: async questions => questions.map(() => ''),
   };
   const problems: string[] = [];
+  let [boxed, outside] = [0, 0];
   const request = { text: 'go on', skill: { agent, skill } };
   for await (const event of telos.run(request, person, new AbortController().signal)) {
+    if (event.type === 'tool_end' && event.name === 'run_command' && event.policy?.rule !== 'run.read-only')
+      event.policy?.boxed ? boxed++ : outside++;
     if (event.type === 'tool_end' && event.result.isError)
       problems.push(`${event.name}: ${event.result.content.slice(0, 200).replaceAll(path, '')}`);
     if (event.type === 'run_end' && event.outcome !== 'completed')
       problems.push(`${event.outcome}: ${event.error?.message}`);
   }
-  return { asked, outcome: problems.length === 0 ? 'completed' : problems.join('; ') };
+  return { asked, outcome: problems.length === 0 ? 'completed' : problems.join('; '), boxed, outside };
 }
