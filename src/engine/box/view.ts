@@ -119,7 +119,18 @@ const ownPrograms: readonly string[] = [
 /** Folders beside the one with the programs that belong to the same installation. */
 const besidePrograms: readonly string[] = [
   ...['bin', 'sbin', 'lib', 'lib32', 'lib64', 'libexec', 'share', 'include', 'etc', 'jre', 'jmods', 'conf'],
-  ...['versions', 'plugins', 'completions', 'shims', 'toolchains', 'Cellar', 'Frameworks', 'Homebrew', 'opt'],
+  ...[
+    'versions',
+    'version',
+    'plugins',
+    'completions',
+    'shims',
+    'toolchains',
+    'Cellar',
+    'Frameworks',
+    'Homebrew',
+    'opt',
+  ],
 ];
 
 /** How deep settings of programs are looked through for secrets, such as a token for publishing. */

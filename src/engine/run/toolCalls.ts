@@ -204,7 +204,8 @@ async function carryOut(
   const askHost = hostQuestions(call, run, events => progress.through(events), signal);
   const context: ToolContext = {
     ...own,
-    ...(boxed && box ? { box, askHost } : {}),
+    // What only computes wants no host, and need not wait for a way to one.
+    ...(boxed && box ? { box, ...(granted.policy.rule !== 'run.compute' && { askHost }) } : {}),
     env,
     signal,
     approvedSubject,
