@@ -114,6 +114,8 @@ export interface CheckResult {
   output: string;
   /** It exited with 0, but ran no test or printed nothing where the base printed something. */
   suspicious?: string;
+  /** Set for a check that fails in the box for commands and passes outside, before anything was done. It then runs outside. */
+  outside?: true;
 }
 
 export type TamperKind =

@@ -41,6 +41,8 @@ export interface BoxOptions {
   folders: RunFolders;
   /** Names the conversation. Its commands share a home folder, a folder of temporary files, and caches. */
   conversation: string;
+  /** Files that are not hidden although their names say that they hold secrets: the person has put them there for the commands. */
+  shown?: readonly string[];
   /** Without it, a command reaches nothing. */
   network?: BoxNetwork;
 }
@@ -95,7 +97,7 @@ function prepare({ config, folders, conversation }: BoxOptions, { env }: Command
 }
 
 async function enclose(
-  { finding, network }: BoxOptions,
+  { finding, network, shown = [] }: BoxOptions,
   { places, masks, lasting, names }: Prepared,
   start: CommandStart,
   ask: AskHost | undefined,
@@ -110,7 +112,8 @@ async function enclose(
   const opened = await network?.open(enclosed, ask);
   try {
     const seen = lasting.filter(({ path }) => !left.has(path));
-    const view = viewOf([...seen, ...(opened?.places ?? [])], places, marked);
+    const closed = marked.filter(({ path }) => !shown.includes(path));
+    const view = viewOf([...seen, ...(opened?.places ?? [])], places, closed);
     const made =
       finding.kind === 'bubblewrap'
         ? inBubblewrap(finding, view, masks, opened?.start ?? enclosed)

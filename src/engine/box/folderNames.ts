@@ -1,6 +1,6 @@
 /** Finds the names below a folder that hold secrets or are obeyed by programs. Looks again only into folders that have changed. */
 import { type Dirent, lstatSync, readdirSync } from 'node:fs';
-import { join } from 'node:path';
+import { basename, join } from 'node:path';
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import { folded, isSensitive, meansNothing, obeyedAt } from '../files/sensitiveNames.ts';
 
@@ -78,7 +78,7 @@ export class FolderNames {
   async look(): Promise<readonly MarkedName[] | undefined> {
     const known = new Map<string, KnownFolder>();
     const marked: MarkedName[] = [];
-    const folders = [this.root];
+    const folders = installed.has(basename(this.root)) ? [] : [this.root];
     let size = 0;
     for (let at = 0; at < folders.length; at++) {
       if (at % foldersAtOnce === foldersAtOnce - 1) await nextTurn();

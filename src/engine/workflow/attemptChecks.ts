@@ -5,7 +5,7 @@ import { newToken } from '../human.ts';
 import { readChanges } from './attemptChanges.ts';
 import type { AttemptEnd, AttemptScene } from './attemptScene.ts';
 import { failureText } from './attemptWords.ts';
-import { type CheckPlace, runCheck, runChecks } from './checks.ts';
+import { type CheckPlace, runCheck, runChecks, setupPlace } from './checks.ts';
 import { tamperings, unjustified } from './tamper.ts';
 
 /** In seconds. */
@@ -19,7 +19,8 @@ export async function setUp(scene: AttemptScene): Promise<AttemptEnd | undefined
   if (!(await slots.needsSetup(scene.place))) return undefined;
   for (const command of settings.setup) {
     const check = { name: command, command, timeoutS: setupTimeoutS };
-    const result = await runCheck(check, scene.checkPlace, runs.config, scene.signal);
+    const place = setupPlace(scene.checkPlace, runs.config);
+    const result = await runCheck(check, place, runs.config, scene.signal);
     if (result.exitCode === 0) continue;
     const details = failureText(result, ' while the work tree was made ready');
     if (scene.kept) return { status: 'denied', details };

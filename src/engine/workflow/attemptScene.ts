@@ -11,7 +11,7 @@ import type { RunEvent } from '../../protocol/run.ts';
 import type { TelosError } from '../errors.ts';
 import type { Human } from '../human.ts';
 import type { Tool } from '../tools/tool.ts';
-import type { CheckPlace } from './checks.ts';
+import { type CheckPlace, outsideOnly } from './checks.ts';
 import type { Git } from './git.ts';
 import type { Journal } from './journal.ts';
 import type { Parking } from './parkedQuestions.ts';
@@ -154,7 +154,13 @@ export class AttemptScene {
 
   /** Where commands run, and what they find in their environment. */
   get checkPlace(): CheckPlace {
-    return { dir: this.place.dir, env: this.environment };
+    const { runs, slots, atBase } = this.parts;
+    const { dir } = this.place;
+    const required = runs.config.sandbox === 'required';
+    return {
+      ...{ dir, env: this.environment, box: slots.boxOf(this.place, runs.config) },
+      ...(!required && { outside: outsideOnly(atBase) }),
+    };
   }
 
   get environment(): Record<string, string> {

@@ -4,8 +4,9 @@ import { mkdir } from 'node:fs/promises';
 import { dirname } from 'node:path';
 import { finished } from 'node:stream/promises';
 import type { CheckResult, PlanCheck } from '../../protocol/plan.ts';
-import type { Config } from '../config.ts';
 import { commandEnvironment, runLine } from '../tools/command.ts';
+import type { CommandBox } from '../tools/tool.ts';
+import type { BoxConfig } from './checkBox.ts';
 
 /** Where checks run. All paths are absolute. */
 export interface CheckPlace {
@@ -13,6 +14,9 @@ export interface CheckPlace {
   dir: string;
   /** Added to the environment, such as `TELOS_SLOT`. */
   env?: Readonly<Record<string, string>>;
+  /** Encloses the checks, but for those whose command is in `outside`. Missing if they have the person's rights. */
+  box?: CommandBox;
+  outside?: ReadonlySet<string>;
   /** Returns the file that gets the whole output of a check. */
   outputFile?: (check: PlanCheck) => string;
 }
@@ -31,7 +35,7 @@ const mostInFile = 64 * 1024 * 1024;
 export async function runCheck(
   check: PlanCheck,
   place: CheckPlace,
-  config: Pick<Config, 'env' | 'home'>,
+  config: BoxConfig,
   signal: AbortSignal,
 ): Promise<CheckResult> {
   const started = performance.now();
@@ -41,7 +45,9 @@ export async function runCheck(
   const env = { ...commandEnvironment({ ...config.env, HOME: config.home }, folders), ...place.env };
   const timeoutMs = check.timeoutS === undefined ? usualTimeoutMs : check.timeoutS * 1000;
   try {
-    const end = await runLine(check.command, { ...folders, env, signal }, { timeoutMs }, chunk => {
+    const box = place.outside?.has(check.command) ? undefined : place.box;
+    const context = { ...folders, env, signal, ...(box && { box }) };
+    const end = await runLine(check.command, context, { timeoutMs }, chunk => {
       tail.add(chunk);
       file?.write(chunk);
     });
@@ -61,7 +67,7 @@ export async function runCheck(
 export async function runChecks(
   checks: readonly PlanCheck[],
   place: CheckPlace,
-  config: Pick<Config, 'env' | 'home'>,
+  config: BoxConfig,
   signal: AbortSignal,
   onResult: (result: CheckResult) => Promise<void>,
   atBase: ReadonlyMap<string, CheckResult> = new Map(),
@@ -77,6 +83,14 @@ export async function runChecks(
   }
   return results;
 }
+
+/** Returns where setup commands run. They fetch what the work tree needs, so they have no box unless the person wants one for each. */
+export const setupPlace = ({ box, ...place }: CheckPlace, { sandbox }: BoxConfig): CheckPlace =>
+  sandbox === 'required' && box ? { ...place, box } : place;
+
+/** Returns the commands of checks that fail in the box and pass outside, as `atBase` has them by command. */
+export const outsideOnly = (atBase: ReadonlyMap<string, CheckResult>): ReadonlySet<string> =>
+  new Set([...atBase].flatMap(([command, { outside }]) => (outside ? [command] : [])));
 
 /** The last bytes of an output. */
 class Tail {

@@ -12,6 +12,7 @@ import type {
   Story,
 } from '../../protocol/plan.ts';
 import { TelosError } from '../errors.ts';
+import { CheckBox } from './checkBox.ts';
 import { runCheck } from './checks.ts';
 import { contextFolders, keepContextFolders, projectContext } from './contextFolders.ts';
 import { contextTools } from './contextServer.ts';
@@ -233,9 +234,15 @@ export class Plan {
       );
     const wanted = card.checks.filter(({ stories = [] }) => id === undefined || stories.includes(id));
     const results: CheckResult[] = [];
+    const dir = this.folder.repo;
+    // The person's own files: nothing of a model has changed them unseen.
+    const place = {
+      dir,
+      ...(runs.config.sandbox === 'required' && { box: new CheckBox(runs.config, dir) }),
+    };
     for (const { name = '', command, timeoutS } of wanted) {
       const check = { name, command, ...(timeoutS !== undefined && { timeoutS }) };
-      results.push(await runCheck(check, { dir: this.folder.repo }, runs.config, signal));
+      results.push(await runCheck(check, place, runs.config, signal));
     }
     return results;
   }

@@ -189,7 +189,7 @@ async function work(
       split: async (story, stop) => (await import('./storySplit.ts')).splitInPlan(parts, story, stop),
       inbox: () => take(folder, id => state.steered.has(id)),
       overBudget: async () => budget.overText,
-      finalChecks: (now, stop) => brokenAtEnd(open, now, base, stop),
+      finalChecks: (now, stop) => brokenAtEnd(open, now, base, flight.atBase, stop),
     },
     { ...(settings.maxAttempts !== undefined && { maxAttempts: settings.maxAttempts }), ...options },
   );
@@ -204,6 +204,7 @@ async function brokenAtEnd(
   { folder, git, slots, settings, caller, lock }: Open,
   { stories }: PlanState,
   base: string,
+  atBase: Preflight['atBase'],
   signal: AbortSignal,
 ): Promise<{ story: string; why: string }[]> {
   const tip = await git.tip(`refs/heads/${settings.branch}`);
@@ -214,7 +215,7 @@ async function brokenAtEnd(
     stories.map(({ story }) => story),
   );
   const failing = async (commit: string, wanted: readonly PlanCheck[]) => {
-    const { results } = await resultsAt(parts, commit, wanted, signal);
+    const { results } = await resultsAt(parts, commit, wanted, signal, atBase);
     return [...results.values()].filter(({ result }) => result.exitCode !== 0);
   };
   const red = await failing(tip, checks);

@@ -1,9 +1,9 @@
 /** Looks at a plan's repository before the first story: what hinders it, and what its checks are like before anything is done. */
 import type { CheckResult, PlanCheck, PlanEvent, Story } from '../../protocol/plan.ts';
-import type { Config } from '../config.ts';
 import { hasTests } from './attemptChanges.ts';
 import { failureText } from './attemptWords.ts';
-import { type CheckPlace, namesTests, runCheck } from './checks.ts';
+import type { BoxConfig } from './checkBox.ts';
+import { type CheckPlace, namesTests, outsideOnly, runCheck, setupPlace } from './checks.ts';
 import type { Git } from './git.ts';
 import type { GitProblem } from './gitProblems.ts';
 import type { PlanFolder } from './planFolder.ts';
@@ -25,7 +25,7 @@ export interface PreflightParts {
   /** Results at that commit from an earlier run of the plan, by the command of the check. They do not run again. */
   known: ReadonlyMap<string, CheckResult>;
   env: Readonly<Record<string, string>>;
-  config: Pick<Config, 'env' | 'home'>;
+  config: BoxConfig;
 }
 
 export interface Preflight {
@@ -45,7 +45,7 @@ export async function preflight(parts: PreflightParts, signal: AbortSignal): Pro
   const wanted = checksOf(settings, stories);
   const fresh = wanted.filter(({ command }) => !known.has(command));
   const none: CommitResults = { results: new Map(), setup: [] };
-  const { results, setup } = fresh.length > 0 ? await resultsAt(parts, base, fresh, signal) : none;
+  const { results, setup } = fresh.length > 0 ? await resultsAt(parts, base, fresh, signal, 'base') : none;
   for (const check of wanted) {
     const result = known.get(check.command);
     if (result) results.set(check.command, { check, result });
@@ -57,6 +57,13 @@ export async function preflight(parts: PreflightParts, signal: AbortSignal): Pro
     ...setup,
     ...stories.flatMap(problemsOfStory(settings)),
     ...storyProblems(stories),
+    ...[...results.values()].flatMap(({ check, result }) =>
+      result.outside
+        ? [
+            `The check "${check.name}" fails in the box for commands and passes outside of it, so it runs outside.`,
+          ]
+        : [],
+    ),
     ...unknown.map(
       ({ check }) => `The check "${check.name}" starts a program that is not there: ${check.command}`,
     ),
@@ -89,19 +96,32 @@ export interface CommitResults {
   setup: string[];
 }
 
-/** Runs all of the checks on a commit, also behind one that fails. Throws TelosError `config` if the slot cannot be made. */
+/**
+ * Runs all of the checks on a commit, also behind one that fails. At the base nothing was written by a model: there, one that fails in
+ * the box is tried outside. Later, those run outside that `atBase` names. Throws TelosError `config` if the slot cannot be made.
+ */
 export async function resultsAt(
   { slots, settings, env, config }: Pick<PreflightParts, 'slots' | 'settings' | 'env' | 'config'>,
   commit: string,
   checks: readonly PlanCheck[],
   signal: AbortSignal,
+  atBase: 'base' | ReadonlyMap<string, CheckResult>,
 ): Promise<CommitResults> {
   const results: CommitResults['results'] = new Map();
+  const outsideResult = async (check: PlanCheck): Promise<CheckResult | undefined> => {
+    await slots.reset(slot, commit);
+    const { box: _, ...bare } = place;
+    const result = await runCheck(check, bare, config, signal);
+    return result.exitCode === 0 ? { ...result, outside: true } : undefined;
+  };
   const slot = await slots.openSlot(1, commit);
-  const place: CheckPlace = { dir: slot.dir, env: { ...slots.environmentOf(slot), ...env } };
+  const box = slots.boxOf(slot, config);
+  const outside = atBase === 'base' || config.sandbox === 'required' ? {} : { outside: outsideOnly(atBase) };
+  const place: CheckPlace = { dir: slot.dir, env: { ...slots.environmentOf(slot), ...env }, box, ...outside };
   if (await slots.needsSetup(slot)) {
     for (const command of settings.setup) {
-      const result = await runCheck({ name: command, command, timeoutS: 15 * 60 }, place, config, signal);
+      const check = { name: command, command, timeoutS: 15 * 60 };
+      const result = await runCheck(check, setupPlace(place, config), config, signal);
       if (result.exitCode !== 0)
         return { results, setup: [failureText(result, ' while the work tree was made ready')] };
     }
@@ -109,7 +129,10 @@ export async function resultsAt(
   }
   for (const check of checks) {
     await slots.reset(slot, commit);
-    results.set(check.command, { check, result: await runCheck(check, place, config, signal) });
+    const result = await runCheck(check, place, config, signal);
+    const mayLeave = atBase === 'base' && box.isUsed && config.sandbox !== 'required';
+    const other = result.exitCode !== 0 && mayLeave ? await outsideResult(check) : undefined;
+    results.set(check.command, { check, result: other ?? result });
   }
   return { results, setup: [] };
 }

@@ -20,6 +20,7 @@ import { TelosError } from '../errors.ts';
 import { isLink, makeOwnFolders, writeWhole } from '../files/atomicWrite.ts';
 import { isInside } from '../files/paths.ts';
 import { lockFile } from '../files/settingsFile.ts';
+import { type BoxConfig, CheckBox } from './checkBox.ts';
 import type { Git } from './git.ts';
 import type { PlanFolder } from './planFolder.ts';
 import type { PlanSettings } from './planSettings.ts';
@@ -43,6 +44,7 @@ export class Slots {
   readonly #git: Git;
   readonly #settings: PlanSettings;
   readonly #commonDir: string;
+  readonly #boxes = new Map<string, CheckBox>();
 
   private constructor(folder: PlanFolder, git: Git, settings: PlanSettings, commonDir: string, root: string) {
     this.#folder = folder;
@@ -182,6 +184,14 @@ export class Slots {
         copyFileSync(from, to);
       } else if (!lstatSync(to, { throwIfNoEntry: false })) await symlink(from, to, 'junction');
     }
+  }
+
+  /** Returns the box of a slot's checks. They see what the slot has of the person's work tree. */
+  boxOf({ dir }: Slot, config: BoxConfig): CheckBox {
+    const { copy: copied, link: linked } = this.#settings.slot;
+    const box = this.#boxes.get(dir) ?? new CheckBox(config, dir, { copied, linked });
+    this.#boxes.set(dir, box);
+    return box;
   }
 
   /** Returns what a slot's commands find in their environment. */

@@ -1,7 +1,9 @@
 import assert from 'node:assert/strict';
-import { readFileSync } from 'node:fs';
+import { existsSync, readFileSync, symlinkSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
+import { findBox } from '../../../src/engine/box/findBox.ts';
+import { CheckBox } from '../../../src/engine/workflow/checkBox.ts';
 import { type CheckPlace, runCheck, runChecks, suspicionOf } from '../../../src/engine/workflow/checks.ts';
 import type { CheckResult, PlanCheck } from '../../../src/protocol/plan.ts';
 import { type TempFolder, tempFolder } from '../../fakes/tempFolder.ts';
@@ -37,6 +39,28 @@ describe('checks', () => {
     assert.match(output, /oops/);
     assert.doesNotMatch(output, /secret-key|TELOS_HOME_TOKEN/);
     assert.equal(kept().trimEnd(), output);
+  });
+
+  it('shows a boxed check the copies that the work tree got, and none of its other secrets', async () => {
+    folder.add({ 'slot/.env': 'COPIED', 'slot/.npmrc': 'OTHER', 'repo/node_modules/a.js': 'LINKED' });
+    symlinkSync(join(folder.path, 'repo/node_modules'), join(folder.path, 'slot/node_modules'));
+    const own = {
+      ...config,
+      home: folder.path,
+      dataDir: join(folder.path, 'data'),
+      configDir: join(folder.path, 'config'),
+    };
+    const files = { copied: ['.env'], linked: ['node_modules'] };
+    const box = new CheckBox({ ...own, sandbox: 'auto' }, place.dir, files);
+    const line = 'cat .env node_modules/a.js; cat .npmrc; touch ../made';
+    const check = { name: 'one', command: line };
+    const { output } = await runCheck(check, { ...place, box }, own, new AbortController().signal);
+    assert.match(output, /^COPIEDLINKED/);
+    assert.equal(/OTHER/.test(output), !box.isUsed);
+    assert.equal(existsSync(join(folder.path, 'made')), !box.isUsed);
+    assert.equal(box.isUsed, (await findBox({ env: own.env })).works);
+    const outside = { ...place, box, outside: new Set([line]) };
+    assert.match((await runCheck(check, outside, own, new AbortController().signal)).output, /OTHER/);
   });
 
   it('says how it failed', async () => {

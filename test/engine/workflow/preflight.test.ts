@@ -1,9 +1,11 @@
 import assert from 'node:assert/strict';
-import { writeFileSync } from 'node:fs';
+import { existsSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { findBox } from '../../../src/engine/box/findBox.ts';
 import { preflight } from '../../../src/engine/workflow/preflight.ts';
 import type { CheckResult, Story } from '../../../src/protocol/plan.ts';
 import { PlanRepo } from '../../fakes/planRepo.ts';
+import { tempFolder } from '../../fakes/tempFolder.ts';
 
 describe('preflight', () => {
   let plan: PlanRepo;
@@ -65,6 +67,25 @@ describe('preflight', () => {
       { 'test/old.test.js': broken },
     );
     assert.deepEqual(seen.red.map(({ name }) => name).sort(), ['shared', 'unit', 'whole']);
+  });
+
+  it('runs the checks in a box where one works, and outside only what fails there and passes outside', async () => {
+    const elsewhere = tempFolder({ 'data.txt': 'needed' });
+    const [inside, needs, red] = [
+      check('inside', `touch ${elsewhere.path}/made; test -f src/add.js`),
+      check('needs', `cat ${elsewhere.path}/data.txt`),
+      check('red', `cat ${elsewhere.path}/missing.txt`),
+    ];
+    const seen = await look([{ checks: [inside, needs, red] }]);
+    const { works } = await findBox({ env: plan.config.env });
+    const of = ({ command }: { command: string }) => seen.atBase.get(command);
+    assert.deepEqual([of(inside)?.exitCode, of(needs)?.exitCode, of(red)?.exitCode], [0, 0, 1]);
+    assert.deepEqual([of(inside)?.outside, of(needs)?.outside], [undefined, works ? true : undefined]);
+    assert.equal(existsSync(join(elsewhere.path, 'made')), !works);
+    const told =
+      /The check "needs" fails in the box for commands and passes outside of it, so it runs outside\./;
+    assert.equal(told.test(seen.event.problems.join('\n')), works);
+    elsewhere.remove();
   });
 
   it('says in a sentence what hinders the plan', async () => {
