@@ -1,5 +1,6 @@
 /** Runs every layer for `npm test`, even after one has failed, and ends with one line for each. */
 import { spawn } from 'node:child_process';
+import { findBox } from '../src/engine/box/findBox.ts';
 
 interface LayerResult {
   name: string;
@@ -35,6 +36,11 @@ for (const { name, ok, seconds, counts } of results) {
   console.log(
     `${name.padEnd(18)}${(ok ? 'passed' : 'FAILED').padEnd(10)}${seconds.toFixed(1).padStart(7)}   ${counts}`,
   );
+}
+const box = await findBox({ env: { PATH: process.env['PATH'] ?? '' } });
+if (!box.works) {
+  const mend = box.mend === undefined ? '' : ` To run them: ${box.mend}`;
+  console.log(`\nThe tests of the box did not run, but for what is promised without one: ${box.why}${mend}`);
 }
 const failed = results.filter(result => !result.ok).map(result => result.name);
 console.log(failed.length === 0 ? '\nAll layers passed.' : `\nFailed: ${failed.join(', ')}.`);

@@ -12,7 +12,7 @@ import {
   writeFileSync,
 } from 'node:fs';
 import { rm } from 'node:fs/promises';
-import { basename, delimiter, dirname, join } from 'node:path';
+import { delimiter, dirname, join } from 'node:path';
 import { grouped } from '../../protocol/text.ts';
 import type { Config } from '../config.ts';
 import { TelosError } from '../errors.ts';
@@ -20,7 +20,7 @@ import { makeOwnFolders } from '../files/atomicWrite.ts';
 import { isInside, realPlace } from '../files/paths.ts';
 import type { AskHost, CommandBox, CommandStart, EnclosedCommand, RunFolders } from '../tools/tool.ts';
 import { readableFolders } from '../tools/tool.ts';
-import { inBubblewrap, type Masks } from './bubblewrap.ts';
+import { inBubblewrap } from './bubblewrap.ts';
 import type { BoxFinding } from './findBox.ts';
 import { FolderNames, type MarkedName, mostNames } from './folderNames.ts';
 import { inSeatbelt } from './seatbelt.ts';
@@ -65,7 +65,7 @@ export function commandBox(options: BoxOptions): CommandBox {
 
 interface Prepared {
   places: BoxPlaces;
-  masks: Masks;
+  mask: string;
   lasting: readonly Place[];
   /** The working folder, then the others that the command can read. */
   names: readonly FolderNames[];
@@ -90,7 +90,7 @@ function prepare({ config, folders, conversation }: BoxOptions, { env }: Command
   };
   return {
     places,
-    masks: masksIn(root),
+    mask: maskIn(root),
     lasting: lastingPlaces(places),
     names: [workingDir, ...readable].map(folder => new FolderNames(folder)),
   };
@@ -98,7 +98,7 @@ function prepare({ config, folders, conversation }: BoxOptions, { env }: Command
 
 async function enclose(
   { finding, network, shown = [] }: BoxOptions,
-  { places, masks, lasting, names }: Prepared,
+  { places, mask, lasting, names }: Prepared,
   start: CommandStart,
   ask: AskHost | undefined,
 ): Promise<EnclosedCommand> {
@@ -116,7 +116,7 @@ async function enclose(
     const view = viewOf([...seen, ...(opened?.places ?? [])], places, closed);
     const made =
       finding.kind === 'bubblewrap'
-        ? inBubblewrap(finding, view, masks, opened?.start ?? enclosed)
+        ? inBubblewrap(finding, view, mask, opened?.start ?? enclosed)
         : inSeatbelt(finding.program, view, opened?.start ?? enclosed);
     const { close, ...process } = made;
     const guards = repositories.filter(path => isInside(places.workingDir, path)).map(guardRepository);
@@ -239,14 +239,12 @@ function environmentIn(
   };
 }
 
-/** Returns the file and the folder that stand for those that cannot be read. */
-function masksIn(root: string): Masks {
-  const [file, folder] = [join(root, 'hidden-file'), join(root, 'hidden-folder')];
+/** Returns a file that nobody may read. */
+function maskIn(root: string): string {
+  const file = join(root, 'hidden');
   if (!lstatSync(file, { throwIfNoEntry: false })) writeFileSync(file, '', { mode: 0o000, flag: 'wx' });
-  if (!lstatSync(folder, { throwIfNoEntry: false })) mkdirSync(folder, { mode: 0o000 });
   chmodSync(file, 0o000);
-  chmodSync(folder, 0o000);
-  return { file, folder };
+  return file;
 }
 
 /** Returns a name for a folder. A conversation may have been named by somebody else. */
@@ -262,6 +260,6 @@ async function removeOld(root: string, own: string): Promise<void> {
   };
   const old = readdirSync(root)
     .map(name => join(root, name))
-    .filter(path => path !== own && basename(path) !== 'hidden-folder' && isOld(path));
+    .filter(path => path !== own && isOld(path));
   for (const path of old) await rm(path, { recursive: true, force: true }).catch(() => undefined);
 }
