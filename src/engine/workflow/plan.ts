@@ -12,8 +12,7 @@ import type {
   Story,
 } from '../../protocol/plan.ts';
 import { TelosError } from '../errors.ts';
-import { CheckBox } from './checkBox.ts';
-import { runCheck } from './checks.ts';
+import { CheckBox, runCheck } from './checks.ts';
 import { contextFolders, keepContextFolders, projectContext } from './contextFolders.ts';
 import { contextTools } from './contextServer.ts';
 import { type Finished, finishPlan } from './finishPlan.ts';

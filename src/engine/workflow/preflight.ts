@@ -2,8 +2,7 @@
 import type { CheckResult, PlanCheck, PlanEvent, Story } from '../../protocol/plan.ts';
 import { hasTests } from './attemptChanges.ts';
 import { failureText } from './attemptWords.ts';
-import type { BoxConfig } from './checkBox.ts';
-import { type CheckPlace, namesTests, outsideOnly, runCheck, setupPlace } from './checks.ts';
+import { type BoxConfig, type CheckPlace, namesTests, outsideOnly, runCheck, setupPlace } from './checks.ts';
 import type { Git } from './git.ts';
 import type { GitProblem } from './gitProblems.ts';
 import type { PlanFolder } from './planFolder.ts';

@@ -20,7 +20,7 @@ import { TelosError } from '../errors.ts';
 import { isLink, makeOwnFolders, writeWhole } from '../files/atomicWrite.ts';
 import { isInside } from '../files/paths.ts';
 import { lockFile } from '../files/settingsFile.ts';
-import { type BoxConfig, CheckBox } from './checkBox.ts';
+import { type BoxConfig, CheckBox } from './checks.ts';
 import type { Git } from './git.ts';
 import type { PlanFolder } from './planFolder.ts';
 import type { PlanSettings } from './planSettings.ts';

@@ -3,8 +3,13 @@ import { existsSync, readFileSync, symlinkSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { findBox } from '../../../src/engine/box/findBox.ts';
-import { CheckBox } from '../../../src/engine/workflow/checkBox.ts';
-import { type CheckPlace, runCheck, runChecks, suspicionOf } from '../../../src/engine/workflow/checks.ts';
+import {
+  CheckBox,
+  type CheckPlace,
+  runCheck,
+  runChecks,
+  suspicionOf,
+} from '../../../src/engine/workflow/checks.ts';
 import type { CheckResult, PlanCheck } from '../../../src/protocol/plan.ts';
 import { type TempFolder, tempFolder } from '../../fakes/tempFolder.ts';
 
