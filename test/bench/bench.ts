@@ -26,6 +26,7 @@ import {
   type Side,
 } from './measure.ts';
 import { treeFigures } from './treeInEditor.ts';
+import { watchedFigures } from './watched.ts';
 
 const root = fileURLToPath(new URL('../../', import.meta.url));
 const runsPerSide = 11;
@@ -271,6 +272,7 @@ try {
   show(...(await manySkillsFigures(sidesAt)));
   show(await rerouteFigure());
   show(...(await boxFigures()));
+  show(...(await watchedFigures()));
   show(...(await editorFigures()));
   show(...(await treeFigures()));
 } finally {

@@ -103,6 +103,11 @@ export class ChangeStore {
     );
   }
 
+  /** Resolves when what commands that have ended left is taken in. */
+  async settled(): Promise<void> {
+    await (await this.#watched)?.settled();
+  }
+
   /** Loads what knows the working folders when the first command runs. */
   #folders(): Promise<WatchedFolders> {
     this.#watched ??= import('./watchedFolders.ts').then(

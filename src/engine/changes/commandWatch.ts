@@ -50,6 +50,7 @@ interface RunBytes {
 
 /** Maximum number of files of one command that are recorded. */
 const mostRecorded = 100_000;
+const tooMuch = `The command changed more than ${grouped(mostRecorded)} files. That cannot be undone.`;
 /** In milliseconds. The time after which others get their turn. */
 const turn = 15;
 
@@ -58,6 +59,7 @@ export class CommandWatch {
   readonly #run: RunBytes;
   #found: CommandChanges | undefined;
   #changes: readonly KeptChange[] = [];
+  #isTooMuch = false;
 
   /** The working folder. Absolute and real path. */
   get root(): string {
@@ -76,8 +78,8 @@ export class CommandWatch {
   async end(): Promise<readonly KeptChange[] | undefined> {
     try {
       const found = await this.#watch.end();
-      if (found.files.length > mostRecorded)
-        throw new Error(`it changed more than ${grouped(mostRecorded)} files`);
+      this.#isTooMuch = found.files.length > mostRecorded;
+      if (this.#isTooMuch) this.#run.addProblem(tooMuch);
       this.#changes = [...(await this.#keep(found.files)), ...found.settings.map(one => this.#setting(one))];
       this.#found = found;
       return this.#changes;
@@ -143,7 +145,7 @@ export class CommandWatch {
 
   /** Records what the command changed, but for the files that were put back. Returns the paths of the files that were changed. */
   record(putBack: ReadonlySet<string>): string[] {
-    if (!this.#found) return [];
+    if (!this.#found || !this.#watch.seesContent || this.#isTooMuch) return [];
     const { folders, movedHead, leftOut } = this.#found;
     const at = new Date().toISOString();
     const writes = this.#changes.flatMap(({ path, before, after, isGit }) =>
@@ -158,7 +160,7 @@ export class CommandWatch {
   }
 
   async #keep(files: readonly CommandChange[]): Promise<KeptChange[]> {
-    const kept = new Map<string, Pick<OldFile, 'sha256' | 'link'>>();
+    const kept = new Map<string, Kept>();
     const links = new Set(
       files.flatMap(({ before }) => (before?.kind === 'link' && before.blob ? [before.blob] : [])),
     );
@@ -173,7 +175,12 @@ export class CommandWatch {
       const target = bytes && links.has(blob) ? bytes.toString() : undefined;
       const link =
         target !== undefined && Buffer.from(target).equals(bytes ?? Buffer.alloc(0)) ? target : undefined;
-      if (bytes) kept.set(blob, { sha256: this.#run.keepBytes(bytes), ...(link !== undefined && { link }) });
+      if (bytes)
+        kept.set(blob, {
+          size: bytes.length,
+          sha256: this.#run.keepBytes(bytes),
+          ...(link !== undefined && { link }),
+        });
       await pause();
     });
     const changes: KeptChange[] = [];
@@ -201,13 +208,11 @@ export class CommandWatch {
   }
 }
 
-function oldFile(
-  { kind, size, mode }: NonNullable<CommandChange['before']>,
-  kept: Pick<OldFile, 'sha256' | 'link'> = {},
-) {
-  const { sha256, link } = kept;
-  if (kind === 'link') return { size: 0, mode, ...(link !== undefined && { link }) };
-  return { size, mode, ...(sha256 !== undefined && { sha256 }) };
+type Kept = Pick<OldFile, 'size' | 'sha256' | 'link'>;
+
+function oldFile({ kind, size, mode }: NonNullable<CommandChange['before']>, kept?: Kept): OldFile {
+  if (kind === 'link') return { size: 0, mode, ...(kept?.link !== undefined && { link: kept.link }) };
+  return kept?.sha256 === undefined ? { size, mode } : { size: kept.size, mode, sha256: kept.sha256 };
 }
 
 async function leftAt(path: string, entry: Entry | null): Promise<LeftFile | null | 'special'> {

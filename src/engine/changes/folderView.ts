@@ -5,6 +5,7 @@
 import { accessSync, constants, readdirSync, type Stats } from 'node:fs';
 import { basename, dirname, join } from 'node:path';
 import { setImmediate as yieldToOthers } from 'node:timers/promises';
+import { grouped } from '../../protocol/text.ts';
 import { temporaryPrefix } from '../files/globPattern.ts';
 import { statsAt } from '../files/paths.ts';
 import { maxKeptFile } from './changeFile.ts';
@@ -44,6 +45,8 @@ export interface FolderView {
 const maxKeptFolder = 1024 ** 3;
 /** Maximum number of names. A look at more would take longer than most commands. */
 const mostNames = 200_000;
+/** The same in a folder that was looked at before: what a command has made must not keep anyone from seeing what else it has made. */
+const mostNamesAgain = 5_000_000;
 /** Maximum number of names in a folder that a program fills, and could fill again. */
 const mostFilled = 20_000;
 /** In milliseconds. Some file systems have times of two seconds. */
@@ -58,7 +61,15 @@ const ownTemporary = new RegExp(
 );
 
 /** The folder cannot be looked at. The message says why, in words that follow a colon. */
-export class UnseenFolder extends Error {}
+export class UnseenFolder extends Error {
+  /** Whether the next look would fail as well, after a long time. */
+  readonly isLasting: boolean;
+
+  constructor(message: string, isLasting = false) {
+    super(message);
+    this.isLasting = isLasting;
+  }
+}
 
 /** Whether a name is one that some file system takes for `.git`. */
 export const isGitName = (name: string): boolean => name.toLowerCase() === '.git';
@@ -102,8 +113,8 @@ export async function lookAt(
   return { folders, repositories, leftOut, size: withinLimit(look) };
 }
 
-/** Walks the folder and all below it. Returns false if it has more names than `most`; then nothing of it is in the view. */
-async function walk(top: string, look: Look, most = Number.POSITIVE_INFINITY): Promise<boolean> {
+/** Walks the folder and all below it. Returns false if it has more names than `mostIn`; then nothing of it is in the view. */
+async function walk(top: string, look: Look, mostIn = Number.POSITIVE_INFINITY): Promise<boolean> {
   const names = look.names;
   const [gits, files] = [look.repositories.length, look.news.length];
   const seen: string[] = [];
@@ -120,9 +131,9 @@ async function walk(top: string, look: Look, most = Number.POSITIVE_INFINITY): P
     look.folders.set(path, folder);
     seen.push(path);
     look.names += folder.entries.size;
-    if (look.names > mostNames)
-      throw new UnseenFolder(`it has more than ${mostNames.toLocaleString('en')} files`);
-    if (look.names - names > most) {
+    const most = look.before ? mostNamesAgain : mostNames;
+    if (look.names > most) throw new UnseenFolder(`it has more than ${grouped(most)} files`, !look.before);
+    if (look.names - names > mostIn) {
       for (const each of seen) look.folders.delete(each);
       look.repositories.length = gits;
       look.news.length = files;
@@ -132,7 +143,7 @@ async function walk(top: string, look: Look, most = Number.POSITIVE_INFINITY): P
     for (const name of folder.inner) {
       const below = childPath(path, name);
       if (isGitName(name)) look.repositories.push(below);
-      else if (most !== Number.POSITIVE_INFINITY || !filledFolder.test(name)) open.push(below);
+      else if (mostIn !== Number.POSITIVE_INFINITY || !filledFolder.test(name)) open.push(below);
       else if (isStillFull(below, folder, look) || !(await walk(below, look, mostFilled)))
         look.leftOut.set(below, tooFull);
     }
@@ -140,7 +151,7 @@ async function walk(top: string, look: Look, most = Number.POSITIVE_INFINITY): P
   return true;
 }
 
-const tooFull = `more than ${mostFilled.toLocaleString('en')} files`;
+const tooFull = `more than ${grouped(mostFilled)} files`;
 
 /** Whether it is the folder that was found too full before. To count its files again would take long. */
 const isStillFull = (path: string, { entries }: FolderNames, { before }: Look): boolean =>

@@ -91,7 +91,8 @@ export class KeptWrites implements WriteKeeper {
     try {
       const [watch, { CommandWatch }] = await Promise.all([this.#watch(place), import('./commandWatch.ts')]);
       const id = randomUUID();
-      this.#note({ type: 'command', id });
+      if (watch.seesContent) this.#note({ type: 'command', id });
+      else this.#noteUnknown('git was not found on the PATH');
       return new CommandWatch(watch, {
         folder: this.#folder,
         keepBytes: bytes => this.#keepBytes(bytes),
@@ -106,12 +107,15 @@ export class KeptWrites implements WriteKeeper {
       });
     } catch (error) {
       if (place.signal.aborted) throw error;
-      this.noteCommand();
-      const why = error instanceof Error ? error.message : String(error);
-      if (!this.#hasFailed) this.#problems.push(`What commands change in this run cannot be undone: ${why}.`);
-      this.#hasFailed = true;
+      this.#noteUnknown(error instanceof Error ? error.message : String(error));
       return undefined;
     }
+  }
+
+  #noteUnknown(why: string): void {
+    this.noteCommand();
+    if (!this.#hasFailed) this.#problems.push(`What commands change in this run cannot be undone: ${why}.`);
+    this.#hasFailed = true;
   }
 
   /** Adds what a command changed. If that is nothing, the index needs no line about it. */

@@ -59,6 +59,20 @@ export function findGit(places: ProgramPlaces): string | undefined {
   return isStub && !tools.some(path => existsSync(path)) ? undefined : program;
 }
 
+/** What keeps the old bytes of a working folder. */
+export type Shadow = Pick<ShadowGit, 'differing' | 'blobsOf' | 'take' | 'contents' | 'publish'>;
+
+/** Stands in where there is no git: names are seen, and no bytes are kept. */
+export const noShadow: Shadow = {
+  differing: async () => [],
+  blobsOf: async () => new Map(),
+  take: async () => undefined,
+  async contents(blobs, use) {
+    for (const blob of blobs) await use(blob, undefined);
+  },
+  publish: async () => undefined,
+};
+
 export class ShadowGit {
   readonly #program: string;
   readonly #folder: string;
@@ -131,7 +145,10 @@ export class ShadowGit {
   }
 
   /** Calls `use` with the bytes of each of the blobs, in their order; with undefined for one that is missing. */
-  async contents(blobs: readonly string[], use: (blob: string, bytes: Buffer | undefined) => Promise<void>) {
+  async contents(
+    blobs: readonly string[],
+    use: (blob: string, bytes: Buffer | undefined) => Promise<void>,
+  ): Promise<void> {
     if (blobs.length === 0) return;
     const child = this.#spawn(['cat-file', '--batch']);
     const ended = endOf(child);

@@ -18,7 +18,7 @@ import {
   UnseenFolder,
 } from './folderView.ts';
 import { type GitSetting, lookAtRepositories, type RepositoryView } from './repositoryView.ts';
-import type { Differing, ShadowGit } from './shadowGit.ts';
+import { type Differing, noShadow, type Shadow } from './shadowGit.ts';
 
 /** A file or link as it was before a command. */
 export interface OldEntry {
@@ -60,10 +60,12 @@ export interface CommandChanges {
 export interface FolderWatch {
   /** The working folder. Absolute and real path. */
   root: string;
+  /** False where there is no git. Then only names are seen, and settings of repositories. */
+  seesContent: boolean;
   /** Returns what has changed since the watch began. Throws UnseenFolder if that is unknown. Call it once. */
   end(): Promise<CommandChanges>;
   /** Calls `use` with the old bytes of each of the blobs; with undefined for one that is missing. */
-  contents: ShadowGit['contents'];
+  contents: Shadow['contents'];
 }
 
 interface Waiting {
@@ -75,27 +77,42 @@ interface Waiting {
   problem?: unknown;
 }
 
-interface Seen {
-  view: FolderView;
-  repositories: RepositoryView;
+/** What is to be taken in: files and links that are new or different, and those that are gone. */
+interface News {
+  present: readonly string[];
+  gone: readonly string[];
+}
+
+interface Taken {
+  news: News;
   /** Files whose content could change again without a change that git sees, with the time of their last change. */
   fresh: Map<string, number>;
 }
 
+interface Seen extends Taken {
+  view: FolderView;
+  repositories: RepositoryView;
+}
+
+/** Minimum time between two writes of what the next process can go on from. In milliseconds. */
+const publishInterval = 60_000;
 /** In milliseconds. Git compares whole seconds, and a program can set all times but one. */
 const freshFor = 3000;
 
 export class WatchedFolder {
   readonly #root: string;
-  readonly #git: ShadowGit;
+  readonly #git: Shadow;
   readonly #waiting = new Set<Waiting>();
   #queue: Promise<unknown> = Promise.resolve();
+  /** Takes in what the last look has found. */
+  #taking: Promise<void> = Promise.resolve();
+  #publishedAt = 0;
   #seen: Seen | undefined;
   /** Set if the folder cannot be looked at. To find that out again would take as long. */
   #refusal: UnseenFolder | undefined;
 
   /** `root` is a real path. */
-  constructor(root: string, git: ShadowGit) {
+  constructor(root: string, git: Shadow) {
     this.#root = root;
     this.#git = git;
   }
@@ -106,7 +123,8 @@ export class WatchedFolder {
    */
   begin(signal?: AbortSignal, onProgress?: (message: string) => void): Promise<FolderWatch> {
     return this.#inTurn(async () => {
-      const { view, repositories } = await this.#look(signal, onProgress);
+      const { view, repositories, news } = await this.#look(signal, onProgress);
+      await this.#take(news);
       const leftOut = new Map<string, Entry>();
       for (const path of view.leftOut.keys()) {
         const entry = entryAt(join(this.#root, path));
@@ -116,22 +134,29 @@ export class WatchedFolder {
       this.#waiting.add(waiting);
       return {
         root: this.#root,
+        seesContent: this.#git !== noShadow,
         end: () => this.#inTurn(() => this.#end(waiting)),
         contents: (blobs, use) => this.#git.contents(blobs, use),
       };
     });
   }
 
+  /** Resolves when what the last look has found is taken in. */
+  settled(): Promise<void> {
+    return this.#taking;
+  }
+
   async #end(waiting: Waiting): Promise<CommandChanges> {
+    let seen: Seen;
     try {
-      if (waiting.problem === undefined) await this.#look();
+      if (waiting.problem !== undefined) throw waiting.problem;
+      seen = await this.#look();
     } finally {
       this.#waiting.delete(waiting);
     }
-    const seen = this.#seen;
-    if (waiting.problem !== undefined || !seen)
-      throw waiting.problem ?? new UnseenFolder('it was not looked at');
-    const { view, repositories } = seen;
+    const { view, repositories, news } = seen;
+    // The old bytes are kept already, so nobody has to wait for the new ones.
+    this.#taking = this.#take(news).catch(() => undefined);
     for (const [path, was] of waiting.leftOut) {
       const now = entryAt(join(this.#root, path));
       if (now?.ino !== was.ino || now.changedAt !== was.changedAt)
@@ -168,10 +193,10 @@ export class WatchedFolder {
       this.#refusePipes(view, before?.view);
       const found = await this.#git.differing();
       const repositories = lookAtRepositories(this.#root, view.repositories, before?.repositories);
-      const fresh = before
-        ? await this.#takeChanges(before, view, found)
+      const taken = before
+        ? await this.#compare(before, view, found)
         : await this.#takeAll(view, found, signal, onProgress);
-      this.#seen = { view, repositories, fresh };
+      this.#seen = { view, repositories, ...taken };
       return this.#seen;
     } catch (error) {
       if (before && signal?.aborted) {
@@ -179,14 +204,28 @@ export class WatchedFolder {
         this.#seen = before;
         throw error;
       }
-      if (error instanceof UnseenFolder) this.#refusal = error;
-      const problem =
-        error instanceof UnseenFolder || signal?.aborted
-          ? error
-          : new UnseenFolder(String((error as Error).message));
-      for (const waiting of this.#waiting) waiting.problem ??= problem;
-      throw problem;
+      if (error instanceof UnseenFolder && error.isLasting) this.#refusal = error;
+      throw this.#failed(signal?.aborted ? error : asUnseen(error));
     }
+  }
+
+  /** Tells all that wait. Returns the problem. */
+  #failed(problem: unknown): unknown {
+    this.#seen = undefined;
+    for (const waiting of this.#waiting) waiting.problem ??= problem;
+    return problem;
+  }
+
+  async #take({ present, gone }: News): Promise<void> {
+    if (present.length + gone.length === 0) return;
+    try {
+      await this.#git.take(present, gone);
+    } catch (error) {
+      throw this.#failed(asUnseen(error));
+    }
+    if (Date.now() - this.#publishedAt < publishInterval) return;
+    this.#publishedAt = Date.now();
+    await this.#git.publish();
   }
 
   async #takeAll(
@@ -194,7 +233,7 @@ export class WatchedFolder {
     found: readonly Differing[],
     signal?: AbortSignal,
     onProgress?: (message: string) => void,
-  ) {
+  ): Promise<Taken> {
     const paths: string[] = [];
     for (const [folder, { entries }] of view.folders)
       for (const [name, entry] of entries)
@@ -209,14 +248,12 @@ export class WatchedFolder {
     };
     await this.#git.take(paths, gone, { ...(signal && { signal }), onProgress: say });
     await this.#git.publish();
-    return freshAmong(paths, view);
+    this.#publishedAt = Date.now();
+    return { fresh: freshAmong(paths, view), news: { present: [], gone: [] } };
   }
 
-  async #takeChanges(
-    before: Seen,
-    view: FolderView,
-    found: readonly Differing[],
-  ): Promise<Map<string, number>> {
+  /** Tells all that wait what has changed since the last look. */
+  async #compare(before: Seen, view: FolderView, found: readonly Differing[]): Promise<Taken> {
     const old = new Map<string, OldEntry | null>();
     const blobs = new Map(found.map(({ path, blob }) => [path, blob]));
     const touched = new Set(found.map(({ path }) => path));
@@ -237,11 +274,9 @@ export class WatchedFolder {
     }
     const present = [...touched].filter(path => isKeptIn(view, path));
     const gone = [...touched].filter(path => !isKeptIn(view, path) && blobs.has(path));
-    await this.#git.take(present, gone);
-    if (present.length + gone.length > 0) await this.#git.publish();
     this.#tell(old, foldersChanged(before.view, view));
     const still = [...before.fresh.keys()].filter(path => !touched.has(path) && isKeptIn(view, path));
-    return freshAmong([...present, ...still], view);
+    return { fresh: freshAmong([...present, ...still], view), news: { present, gone } };
   }
 
   /** What was there when the first of the changes was seen is what a command found. */
@@ -281,7 +316,10 @@ export class WatchedFolder {
 
   #inTurn<Result>(act: () => Promise<Result>): Promise<Result> {
     const done = this.#queue.then(act);
-    this.#queue = done.catch(() => undefined);
+    this.#queue = done.then(
+      () => this.#taking,
+      () => this.#taking,
+    );
     return done;
   }
 }
@@ -356,3 +394,8 @@ function isSameSetting(one: GitSetting | undefined, other: GitSetting | undefine
 /** Returns the name that git gives these bytes. */
 const blobName = (bytes: Buffer): string =>
   createHash('sha1').update(`blob ${bytes.length}\0`).update(bytes).digest('hex');
+
+const asUnseen = (error: unknown): UnseenFolder =>
+  error instanceof UnseenFolder
+    ? error
+    : new UnseenFolder(error instanceof Error ? error.message : String(error));

@@ -7,7 +7,7 @@ import { isLink, makeOwnFolders } from '../files/atomicWrite.ts';
 import { describeFileError, isInside } from '../files/paths.ts';
 import type { CommandPlace } from './commandWatch.ts';
 import { UnseenFolder } from './folderView.ts';
-import { findGit, ShadowGit } from './shadowGit.ts';
+import { findGit, noShadow, ShadowGit } from './shadowGit.ts';
 import { type FolderWatch, WatchedFolder } from './watchedFolder.ts';
 
 /** Time after which what is known of a folder is removed, if no command has run there. In milliseconds. */
@@ -31,12 +31,20 @@ export class WatchedFolders {
     const known = this.#folders.get(root) ?? this.#open(root, place);
     this.#folders.set(root, known);
     try {
-      return await (await known).begin(place.signal, place.onProgress);
-    } catch (error) {
+      const watch = await (await known).begin(place.signal, place.onProgress);
       // Git may be installed by the next time.
+      if (!watch.seesContent) this.#folders.delete(root);
+      return watch;
+    } catch (error) {
       await known.catch(() => this.#folders.delete(root));
       throw error;
     }
+  }
+
+  /** Resolves when what commands that have ended left is taken in. */
+  async settled(): Promise<void> {
+    const known = await Promise.allSettled(this.#folders.values());
+    await Promise.all(known.map(each => (each.status === 'fulfilled' ? each.value.settled() : undefined)));
   }
 
   async #rootOf(workingDir: string): Promise<string> {
@@ -56,7 +64,7 @@ export class WatchedFolders {
 
   async #open(root: string, place: CommandPlace): Promise<WatchedFolder> {
     const program = findGit(place);
-    if (program === undefined) throw new UnseenFolder('git was not found on the PATH');
+    if (program === undefined) return new WatchedFolder(root, noShadow);
     const folders = join(this.#dataDir, 'folders');
     if (isLink(folders)) throw new UnseenFolder(`${folders} is a link`);
     makeOwnFolders(this.#dataDir, folders);

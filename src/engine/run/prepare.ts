@@ -139,6 +139,7 @@ async function prepareSkill(
     },
     async close() {
       await servers?.close();
+      await changes.settled();
       if (before) await policy.reviews?.noteRun(agent, before).catch(() => undefined);
     },
   };

@@ -32,7 +32,10 @@ describe('changes of commands', function () {
     store = new ChangeStore({ dataDir: join(run.root, 'data'), configDir: join(run.root, 'config') });
     changes = store.keeper('run-1')!;
   });
-  afterEach(() => run.remove());
+  afterEach(async () => {
+    await store.settled();
+    run.remove();
+  });
 
   const inWork = (path: string): string => join(run.work, path);
   const place = (outside = false) => ({
@@ -335,8 +338,14 @@ line'; chmod 600 tool.sh; chmod 4711 private; rm -r deep 'no files'; ln -sfn els
 
   it('says that it knows nothing without git, in a folder of Telos, and of one that is gone', async () => {
     const without = await changes.watchCommand({ ...place(), env: { PATH: join(run.root, 'empty') } });
-    assert.equal(without, undefined);
     assert.match(changes.takeProblem() ?? '', /cannot be undone: git was not found/);
+    sh('echo new > made');
+    assert.deepEqual(
+      (await without?.end())?.map(({ path }) => path),
+      [inWork('made')],
+    );
+    assert.deepEqual(without?.record(new Set()), []);
+    assert.deepEqual(await store.find('run-1'), []);
     const above = store.keeper('run-2')!;
     assert.equal(await above.watchCommand({ ...place(), workingDir: run.root }), undefined);
     assert.match(above.takeProblem() ?? '', /contains the folders of Telos itself/);

@@ -30,7 +30,10 @@ describe('after a command', function () {
     store = new ChangeStore({ dataDir: join(run.root, 'data'), configDir: join(run.root, 'config') });
     asked = [];
   });
-  afterEach(() => run.remove());
+  afterEach(async () => {
+    await store.settled();
+    run.remove();
+  });
 
   const inWork = (path: string): string => join(run.work, path);
   const text = (path: string): string => readFileSync(inWork(path), 'utf8');
@@ -48,11 +51,12 @@ describe('after a command', function () {
     script: string,
     human: Human = nobody,
     isBoxed = true,
+    path = process.env['PATH'] ?? '',
   ): Promise<LookedAfter & { events: RunEvent[] }> {
     const signal = new AbortController().signal;
     const place = {
       workingDir: run.work,
-      env: { PATH: process.env['PATH'] ?? '' },
+      env: { PATH: path },
       outside: !isBoxed,
       signal,
     };
@@ -182,6 +186,16 @@ describe('after a command', function () {
         renameSync(inWork('.g'), inWork('.git'));
       }
     }
+  });
+
+  it('takes back what was planted also where there is no git to keep old bytes', async () => {
+    run.put('work/.git/config', '[core]\n');
+    const script =
+      'mkdir .vscode; echo {} > .vscode/tasks.json; mv .git g; mkdir .git; echo evil > .git/config';
+    const { notes } = await boxed(script, nobody, true, join(run.root, 'empty'));
+    assert.match(notes.join(), /tasks\.json/);
+    assert.equal(existsSync(inWork('.vscode')), false);
+    assert.equal(text('.git/config'), '[core]\n');
   });
 
   it('asks nothing and takes nothing back after a command outside the box', async () => {
