@@ -5,7 +5,9 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { commandBox } from '../../src/engine/box/commandBox.ts';
 import { findBox } from '../../src/engine/box/findBox.ts';
+import { boxNetwork } from '../../src/engine/box/forwarder.ts';
 import { runLine } from '../../src/engine/tools/command.ts';
+import type { AskHost, ToolContext } from '../../src/engine/tools/tool.ts';
 import { alternate, type Figure, figureLine, median } from './measure.ts';
 
 const runsPerSide = 101;
@@ -28,9 +30,10 @@ export async function boxFigures(): Promise<Figure[]> {
       return [];
     }
     const config = { home: env.HOME, dataDir: join(root, 'data'), configDir: join(root, 'config') };
-    const box = commandBox({ finding, config, folders, conversation: 'bench' });
+    const box = commandBox({ finding, config, folders, conversation: 'bench', network: boxNetwork({}) });
     const context = { ...folders, env, signal: new AbortController().signal };
-    const timed = async (more: { box?: typeof box }): Promise<number> => {
+    const askHost: AskHost = async () => 'Denied: nobody is here.';
+    const timed = async (more: Partial<ToolContext>): Promise<number> => {
       const start = performance.now();
       const end = await runLine('true', { ...context, ...more });
       if ('refusal' in end || end.code !== 0) throw new Error('The command did not run.');
@@ -42,12 +45,20 @@ export async function boxFigures(): Promise<Figure[]> {
       () => timed({}),
     );
     const [boxed, plain] = [median(ours), median(bare)];
-    console.log(`(a command: ${plain.toFixed(1)} ms; the same in the box: ${boxed.toFixed(1)} ms)`);
+    const led = await alternate(
+      runsPerSide,
+      () => timed({ box, askHost }),
+      () => timed({ box }),
+    );
+    const way = median(led.ours) - median(led.bare);
+    console.log(
+      `(a command: ${plain.toFixed(1)} ms; the same in the box: ${boxed.toFixed(1)} ms; its way to hosts: ${way.toFixed(1)} ms more)`,
+    );
     return [
       {
         name: 'a command in the box, beyond one without',
         unit: 'ms',
-        ours: boxed - plain,
+        ours: boxed + way - plain,
         bare: undefined,
         limit: 15,
       },

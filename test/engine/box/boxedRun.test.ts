@@ -1,6 +1,9 @@
 /** A whole run where a box works: its commands run there unasked, and outside only after a yes. */
 import assert from 'node:assert/strict';
+import { once } from 'node:events';
 import { existsSync, mkdirSync, realpathSync, symlinkSync } from 'node:fs';
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
 import { loadConfig } from '../../../src/engine/config.ts';
 import { type Human, nobody } from '../../../src/engine/human.ts';
@@ -136,6 +139,47 @@ describe('a run with commands', () => {
     const after = await run([input]);
     assert.equal(existsSync(at('outside/made')), true);
     assert.deepEqual(after.ends[0]?.policy?.boxed, undefined);
+  });
+
+  it('asks while the command waits for a host, tells the model what was refused, and asks not about what a rule names', async () => {
+    const seen: string[] = [];
+    const server = createServer((request, response) => {
+      seen.push(request.url ?? '');
+      response.end('hello');
+    }).listen(0, '127.0.0.1');
+    try {
+      await once(server, 'listening');
+      const { port } = server.address() as AddressInfo;
+      const rule = `[[allow]]\nagent = "garden"\ntool = "run_command"\nhost = "localhost:${port}"\n`;
+      folder.add({ 'config/policy.toml': rule });
+      const lines = [
+        `curl -sS http://localhost:${port}/a`,
+        'cd . && curl -sS https://held.example/?q=1; true',
+      ];
+      const { asked, ends, state } = await run(
+        lines.map(command => ({ command })),
+        { answer: { allow: false, reason: 'not there' } },
+      );
+      if (!state?.works) {
+        assert.equal(asked.length, 2, state?.why);
+        return;
+      }
+      assert.deepEqual(
+        asked.map(({ tool, subject, rule: by, scopes }) => [tool, subject, by, scopes]),
+        [['run_command.host', 'held.example:443', 'card.new', ['once', 'run', 'always']]],
+      );
+      assert.match(
+        describeWhy(asked[0]!),
+        /^curl wants to reach held\.example:443\. Agent 'garden' has not been/,
+      );
+      const [reached = '', refused = ''] = ends.map(({ result }) => result.content);
+      assert.equal(reached, 'hello');
+      assert.match(refused, /\[The box let nothing through to held\.example:443: Denied: not there\]/);
+      assert.deepEqual(seen, ['/a']);
+    } finally {
+      server.closeAllConnections();
+      server.close();
+    }
   });
 
   it('asks about each command, offers no way out and says nothing of a box where none is wanted', async () => {
