@@ -61,7 +61,7 @@ export function configFor(options: ConfigOptions, terminal: Terminal): Config | 
   });
   const config: Config = { ...read, projectFolders: projectFoldersAt(read) };
   hideStartEnvironment(isSecretName);
-  for (const problem of config.problems) terminal.say(terminal.style.yellow(terminalText(problem)));
+  for (const { message } of config.problems) terminal.say(terminal.style.yellow(terminalText(message)));
   return config;
 }
 

@@ -133,8 +133,8 @@ function record({ agent, skill, bodyBytes, ready, missing, diagnostics }: Checke
     bodyBytes,
     requires: { ...skill.metadata.requires, os: skill.metadata.os },
     ready,
-    missing,
-    diagnostics,
+    missing: missing.map(({ sentences: _, ...rest }) => rest),
+    diagnostics: diagnostics.map(({ sentences: _, fixSentence: __, ...rest }) => rest),
   };
 }
 

@@ -89,7 +89,7 @@ export async function listSkillsCommand(options: ListOptions, terminal: Terminal
       ...(skill.synopsis === undefined ? {} : { synopsis: skill.synopsis }),
       file: skill.file,
       ready,
-      missing,
+      missing: missing.map(({ sentences: _, ...rest }) => rest),
       ...(skill.isDisabled && { disabled: true }),
       ...origin,
       diagnostics: skill.diagnostics,

@@ -41,6 +41,8 @@ export function remedyText(remedy: Remedy): string {
       return 'Install this agent under another name with --as <name>, or remove or rename the other one.';
     case 'review_agent':
       return `Review it with: telos trust ${remedy.agent}`;
+    case 'choose_folder':
+      return `To have them elsewhere, set working_dir under [agents.${JSON.stringify(remedy.agent)}] in ${remedy.file}.`;
     case 'allow_rule':
       return `To always allow it, add an [[allow]] rule to ${remedy.file}: ${remedy.lines.join(', ')}.`;
     case 'check_policy':

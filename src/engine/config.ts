@@ -1,6 +1,8 @@
 /** Reads the configuration from the environment and overrides into plain data. Nothing here is read again later. */
 import { homedir, userInfo } from 'node:os';
 import { isAbsolute, join, resolve } from 'node:path';
+import type { Told } from '../protocol/run.ts';
+import { sentence, told } from '../protocol/text.ts';
 import { type EnvFile, envFileWins, mergeEnvironment, readEnvFile } from './envFile.ts';
 
 export interface WorkspaceFolder {
@@ -92,7 +94,7 @@ export interface Config {
   /** The values in force and where each was set, by the name of the field above or of the variable. */
   origins: Readonly<Record<string, ValueInForce>>;
   /** Problems found while reading, in sentences. None of them stops Telos. */
-  problems: readonly string[];
+  problems: readonly Told[];
 }
 
 /** Values that a frontend knows better than the environment. Undefined leaves the environment in force. */
@@ -180,10 +182,16 @@ export function loadConfig(overrides: ConfigOverrides = {}): Config {
   const learns = config.routingLearns ? 'on' : 'off';
   origins['routingLearns'] = { origin: 'default', ...origins['routingLearns'], value: learns };
   noteProviderVariables(sources);
-  const problems = [...(envFile.problem ? [envFile.problem] : []), ...budgetProblems({ ...config, origins })];
+  const problems = [
+    ...(envFile.problem ? [told(...envFile.problem)] : []),
+    ...budgetProblems({ ...config, origins }),
+  ];
   if (wantedMode && wantedMode !== config.routingMode) {
     problems.push(
-      `The routing mode '${wantedMode}' is unknown, so auto is used. Known modes: ${routingModes.join(', ')}.`,
+      told(
+        sentence("The routing mode '{0}' is unknown, so auto is used.", wantedMode),
+        sentence('Known modes: {0}.', routingModes.join(', ')),
+      ),
     );
   }
   if (wantedBox !== config.sandbox)
@@ -192,7 +200,10 @@ export function loadConfig(overrides: ConfigOverrides = {}): Config {
     );
   if (wantedRounds && config.maxRounds === undefined)
     problems.push(
-      `The number of rounds is '${wantedRounds}', so it is not used. Set TELOS_MAX_ROUNDS to a whole number from 1 to ${mostRounds}.`,
+      told(
+        sentence("The number of rounds is '{0}', so it is not used.", wantedRounds),
+        sentence('Set TELOS_MAX_ROUNDS to a whole number from 1 to {0}.', mostRounds),
+      ),
     );
   return { ...config, origins, problems };
 }
@@ -274,12 +285,18 @@ export function amountIn(text: string): number {
 }
 
 /** Returns those of `problems` that keep every run from starting. */
-export function budgetProblems({ budget, origins }: Pick<Config, 'budget' | 'origins'>): string[] {
+export function budgetProblems({ budget, origins }: Pick<Config, 'budget' | 'origins'>): Told[] {
   return budgetNames
     .filter(name => Number.isNaN(budget[name]))
-    .map(
-      name =>
-        `The limit ${budgetVariables[name]} is '${origins[name]?.value}', which is not a number, so nothing runs. Set it to a number such as 5, or remove it.`,
+    .map(name =>
+      told(
+        sentence(
+          "The limit {0} is '{1}', which is not a number, so nothing runs.",
+          budgetVariables[name],
+          origins[name]?.value ?? '',
+        ),
+        sentence('Set it to a number such as 5, or remove it.'),
+      ),
     );
 }
 

@@ -5,18 +5,19 @@
 
 import { accessSync, constants, type Stats, statSync } from 'node:fs';
 import { dirname } from 'node:path';
-import type {
-  DoctorAgent,
-  DoctorBox,
-  DoctorFinding,
-  DoctorFolder,
-  DoctorProvider,
-  DoctorReport,
-  DoctorServer,
-  DoctorValue,
+import {
+  type DoctorAgent,
+  type DoctorBox,
+  type DoctorFinding,
+  type DoctorFolder,
+  type DoctorProvider,
+  type DoctorReport,
+  type DoctorServer,
+  type DoctorValue,
+  notSet,
 } from '../protocol/doctorReport.ts';
 import type { Remedy } from '../protocol/run.ts';
-import { sentence, told } from '../protocol/text.ts';
+import { type Sentence, sentence, spoken, told } from '../protocol/text.ts';
 import { budgetProblems, type Config, withoutPassword } from './config.ts';
 import { TelosError } from './errors.ts';
 import type { Diagnostic } from './files/settingsFile.ts';
@@ -60,15 +61,17 @@ export async function examine(
     lookAtServers(config, agents, findings, signal, { signIn, redact }),
   ]);
   const stopping = budgetProblems(config);
-  for (const message of config.problems)
-    findings.push({ severity: stopping.includes(message) ? 'error' : 'warning', message });
+  for (const problem of config.problems) {
+    const stops = stopping.some(({ message }) => message === problem.message);
+    findings.push({ severity: stops ? 'error' : 'warning', ...problem });
+  }
   for (const defect of defectsIn([...diagnostics, ...agents.flatMap(diagnosticsOf)])) findings.push(defect);
   const closed = boxFinding(box);
   if (closed) findings.push(closed);
   findings.push(...lacksOf(agents, thisMachine(config.env)));
   if (agents.length === 0) {
     const remedy: Remedy = { kind: 'add_skill', folder: config.skillsDir };
-    findings.push({ severity: 'warning', message: 'There are no agents.', remedy });
+    findings.push({ severity: 'warning', ...told(sentence('There are no agents.')), remedy });
   }
   const report: DoctorReport = {
     platform: `Node ${process.versions.node} on ${process.platform} ${process.arch}`,
@@ -83,6 +86,9 @@ export async function examine(
   return mapStrings(report, redact.text);
 }
 
+/** Returns a text that is the same in every language. */
+const sentenceOf = (text: string): Sentence => ({ text: '{0}', values: [text] });
+
 const rank = ({ severity }: DoctorFinding): number => (severity === 'error' ? 0 : 1);
 
 /** Returns the values in force, and a line for each provider's key that is not set. */
@@ -92,7 +98,7 @@ function valuesOf({ origins }: Config): DoctorValue[] {
     ...Object.entries(origins).map(([name, value]) => ({ name, ...value })),
     ...unset.map(({ keyVariable }) => ({
       name: keyVariable,
-      value: '(not set)',
+      value: notSet,
       origin: 'default' as const,
     })),
   ];
@@ -100,25 +106,37 @@ function valuesOf({ origins }: Config): DoctorValue[] {
 
 function foldersOf(config: Config, agents: readonly FileAgent[], findings: DoctorFinding[]): DoctorFolder[] {
   const { skillsDir, configDir, dataDir, workingRoot } = config;
-  const wanted: { name: string; path: string; write: boolean }[] = [
+  const wanted: { name: string; agent?: string; path: string; write: boolean }[] = [
     { name: 'skills', path: skillsDir, write: false },
     { name: 'configuration', path: configDir, write: false },
     { name: 'data and logs', path: dataDir, write: true },
     { name: 'working folders', path: workingRoot, write: true },
     ...agents.map(({ name, workingDir }) => ({
       name: `working folder of ${name}`,
+      agent: name,
       path: workingDir,
       write: true,
     })),
   ];
-  return wanted.map(({ name, path, write }) => {
+  return wanted.map(({ name, agent, path, write }) => {
     const state = stateOf(path, write);
     if (state !== 'ok' && state !== 'missing') {
-      const message = `The folder ${path} (${name}) is ${state}. Change its permissions, or set another folder.`;
-      findings.push({ severity: 'error', message });
+      const next = sentence('Change its permissions, or set another folder.');
+      findings.push({ severity: 'error', ...told(folderProblem(path, state), next) });
     }
-    return { name, path, state };
+    return { name, ...(agent !== undefined && { agent }), path, state };
   });
+}
+
+function folderProblem(path: string, state: 'not readable' | 'not writable' | 'not a folder'): Sentence {
+  switch (state) {
+    case 'not readable':
+      return sentence('The folder {0} is not readable.', path);
+    case 'not writable':
+      return sentence('The folder {0} is not writable.', path);
+    case 'not a folder':
+      return sentence('{0} is not a folder.', path);
+  }
 }
 
 /** Returns the state of a folder. A missing folder is fine if it can be made. */
@@ -165,15 +183,20 @@ function describeAgent(agent: FileAgent): DoctorAgent {
 /** Returns errors only. A file with a warning still works. */
 function defectsIn(diagnostics: readonly Diagnostic[]): DoctorFinding[] {
   const errors = diagnostics.filter(({ severity }) => severity === 'error');
-  const shown = errors.slice(0, shownDefects).map(({ file, line, message, fix }) => ({
-    severity: 'error' as const,
-    message: `${file}:${line}: ${message}${fix ? ` ${fix}` : ''}`,
-  }));
+  const shown = errors.slice(0, shownDefects).map(({ file, line, message, fix, ...said }) => {
+    const sentences = said.sentences ?? [sentenceOf(message)];
+    const next = said.fixSentence ? [said.fixSentence] : fix === undefined ? [] : [sentenceOf(fix)];
+    return { severity: 'error' as const, ...told(sentenceOf(`${file}:${line}:`), ...sentences, ...next) };
+  });
   const more = errors.length - shown.length;
   if (more === 0) return shown;
   return [
     ...shown,
-    { severity: 'error', message: `${more} more errors in skill files.`, remedy: { kind: 'lint' } },
+    {
+      severity: 'error',
+      ...told(sentence('{0} more errors in skill files.', more)),
+      remedy: { kind: 'lint' },
+    },
   ];
 }
 
@@ -185,13 +208,16 @@ function lacksOf(agents: readonly FileAgent[], machine: Machine): DoctorFinding[
   const lacking = all.filter(({ missing }) => missing.some(({ kind }) => kind !== 'file'));
   const shown = lacking.slice(0, shownDefects).map(({ agent, skill, missing }) => {
     const [first] = missing;
-    const more = missing.length > 1 ? ` It also needs ${missing.length - 1} more.` : '';
-    const message = `The skill ${skill.id} of ${agent.name} is not ready. ${first?.reason} ${first?.nextStep}${more}`;
-    return { severity: 'warning' as const, message };
+    const said = told(
+      sentence('The skill {0} of {1} is not ready.', skill.id, agent.name),
+      ...(first ? [first.sentences.reason, first.sentences.nextStep] : []),
+      ...(missing.length > 1 ? [sentence('It also needs {0} more.', missing.length - 1)] : []),
+    );
+    return { severity: 'warning' as const, ...said };
   });
   const rest = lacking.length - shown.length;
-  const message = `${rest} more skills are not ready, as the list of skills says.`;
-  return rest > 0 ? [...shown, { severity: 'warning', message }] : shown;
+  const more = told(sentence('{0} more skills are not ready, as the list of skills says.', rest));
+  return rest > 0 ? [...shown, { severity: 'warning', ...more }] : shown;
 }
 
 /** Returns what a person should know of a box that does not work; undefined if there is nothing to say. */
@@ -225,16 +251,17 @@ async function lookAtProvider(
     findings.push({ severity: 'error', ...told });
     return undefined;
   }
-  const { name, model, why, baseUrl, recording } = choice;
+  const { name, model, why, sentences, baseUrl, recording } = choice;
   const provider: DoctorProvider = {
     name,
     model,
     why,
+    ...(sentences && { sentences }),
     ...(baseUrl ? { baseUrl: withoutPassword(baseUrl) } : {}),
   };
   if (recording && !config.provider && !config.replayFile) {
-    const message = 'No model is set up, so skills can only play recorded runs.';
-    findings.push({ severity: 'warning', message, remedy: { kind: 'set_up_model' } });
+    const said = told(sentence('No model is set up, so skills can only play recorded runs.'));
+    findings.push({ severity: 'warning', ...said, remedy: { kind: 'set_up_model' } });
   }
   const ping = await pingProvider(config, choice, signal);
   if (!ping) return provider;
@@ -253,14 +280,17 @@ function missingModel({ name, model }: ProviderChoice, models: readonly string[]
     if (models.some(id => id === model || id === `${model}:latest`)) return undefined;
     return {
       severity: 'error',
-      message: `Ollama does not have the model ${model}. Get it with: ollama pull ${model}`,
+      ...told(
+        sentence('Ollama does not have the model {0}.', model),
+        sentence('Get it with: {0}', `ollama pull ${model}`),
+      ),
     };
   }
   if (models.length === 0 || models.some(id => id === model || id === `models/${model}`)) return undefined;
   // Names without a date mean the latest of their kind.
   if (models.some(id => id.startsWith(`${model}-`))) return undefined;
-  const message = `${name} does not list the model ${model}.`;
-  return { severity: 'warning', message, remedy: { kind: 'choose_model' } };
+  const said = told(sentence('{0} does not list the model {1}.', name, model));
+  return { severity: 'warning', ...said, remedy: { kind: 'choose_model' } };
 }
 
 /** Examines one agent after the other, since each server may be a program that starts. */
@@ -285,9 +315,12 @@ async function lookAtServers(
     const folders = { workingDir: agent.workingDir, packDir, skillDir: packDir, commandDir: packDir };
     const decision = await decideOnServers(runPolicy(config, agent, { ...folders, workFolders }));
     if (decision.action !== 'allow') {
-      const how = { new: 'is not reviewed yet', changed: 'has changed since it was reviewed' };
       const why =
-        state === 'reviewed' ? `not tried: ${decision.reason}` : `not tried: the agent ${how[state]}.`;
+        state === 'reviewed'
+          ? sentence('not tried: {0}', decision.reason)
+          : state === 'new'
+            ? sentence('not tried: the agent is not reviewed yet.')
+            : sentence('not tried: the agent has changed since it was reviewed.');
       findings.push(...variablesLacking(config, agent, agent.mcpConfig));
       const remedy: Remedy | undefined =
         state === 'reviewed' ? undefined : { kind: 'review_agent', agent: agent.name };
@@ -295,7 +328,7 @@ async function lookAtServers(
         agent: agent.name,
         server: '*',
         place: agent.mcpConfig,
-        outcome: { state: 'not tried', why, ...(remedy && { remedy }) },
+        outcome: { state: 'not tried', why: spoken([why]), sentences: [why], ...(remedy && { remedy }) },
       });
       continue;
     }
@@ -323,8 +356,11 @@ function variablesLacking({ env }: Config, { name: agent }: FileAgent, mcpConfig
   return [...readMcpConfig(mcpConfig).servers].flatMap(([name, server]) => {
     const missing = missingVariables(server, env);
     if (missing === undefined) return [];
-    const message = `The MCP server '${name}' of ${agent} will not start: ${missing}. Set it in the environment or in Telos's .env file.`;
-    return [{ severity: 'warning', message }];
+    const said = told(
+      sentence("The MCP server '{0}' of {1} will not start: {2}.", name, agent, missing),
+      sentence("Set it in the environment or in Telos's .env file."),
+    );
+    return [{ severity: 'warning', ...said }];
   });
 }
 
@@ -332,7 +368,10 @@ function describeServer(agent: FileAgent, report: McpServerReport, findings: Doc
   const { server, place, milliseconds, outcome } = report;
   const which = { agent: agent.name, server, place };
   if (!('error' in outcome)) return { ...which, outcome: { state: 'ok', ...outcome, milliseconds } };
-  const message = `The MCP server '${server}' of ${agent.name} does not work: ${outcome.error}. It is configured in ${agent.mcpConfig}.`;
-  findings.push({ severity: 'error', message });
+  const said = told(
+    sentence("The MCP server '{0}' of {1} does not work: {2}.", server, agent.name, outcome.error),
+    sentence('It is configured in {0}.', agent.mcpConfig ?? ''),
+  );
+  findings.push({ severity: 'error', ...said });
   return { ...which, outcome: { state: 'failed', problem: outcome.error } };
 }

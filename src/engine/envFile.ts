@@ -4,6 +4,7 @@
  */
 
 import { readFileSync, statSync } from 'node:fs';
+import { type Sentence, sentence } from '../protocol/text.ts';
 import { reasonOf } from './errors.ts';
 
 export interface EnvFile {
@@ -11,10 +12,10 @@ export interface EnvFile {
   /** Has no prototype, so that a name never refers to an inherited property. */
   variables: Readonly<Record<string, string>>;
   /**
-   * Why the file could not be read, or should not stay as it is, in a sentence.
+   * Why the file could not be read, or should not stay as it is.
    * Undefined if there is no problem or no file.
    */
-  problem?: string;
+  problem?: readonly Sentence[];
 }
 
 /** Reads the file. Never throws: a file that exists but cannot be read is a problem to show. */
@@ -25,7 +26,10 @@ export function readEnvFile(file: string): EnvFile {
     return {
       file,
       variables,
-      problem: `${file} contains keys, and other users of this machine can read it. Restrict it: chmod 600 ${file}`,
+      problem: [
+        sentence('{0} contains keys, and other users of this machine can read it.', file),
+        sentence('Restrict it: {0}', `chmod 600 ${file}`),
+      ],
     };
   } catch (error) {
     const none = { file, variables: emptyVariables() };
@@ -33,7 +37,9 @@ export function readEnvFile(file: string): EnvFile {
     if (code === 'ENOENT' || code === 'ENOTDIR') return none;
     return {
       ...none,
-      problem: `${file} could not be read (${reasonOf(error)}), so its variables are not set.`,
+      problem: [
+        sentence('{0} could not be read ({1}), so its variables are not set.', file, reasonOf(error)),
+      ],
     };
   }
 }

@@ -1,5 +1,5 @@
 /** Defines an agent's card as it is sent to frontends, and the words in which each of them shows it. */
-import { codePointOf, english, type Say, unseen } from './text.ts';
+import { codePointOf, english, type Say, type Sentence, spoken, unseen } from './text.ts';
 
 /** A place in a file that a person should look at before trusting the file. Lines count from 1. */
 export interface RedFlag {
@@ -65,6 +65,8 @@ export interface AgentCard {
   folder: string;
   /** Where the agent came from, in words. */
   origin: string;
+  /** The same, for a frontend that translates. */
+  originSaid?: Sentence;
   /** `new`: never accepted. `changed`: accepted, but its files have changed since. */
   state: 'new' | 'reviewed' | 'changed';
   /** SHA-256, hexadecimal, over the sorted `path:sha256` lines of the files. Includes `folders` if there are any. */
@@ -245,7 +247,7 @@ export function describeCard(card: AgentCard, say: Say = english): string[] {
   const leftOut = describeLeftOut(card, say);
   const lines = [
     say('Agent {0} ({1})', card.agent, wordsOfState(card.state, say)),
-    say('From: {0}', card.origin),
+    say('From: {0}', card.originSaid ? spoken([card.originSaid], say) : card.origin),
     say('Working folder: {0}', card.workingDir),
     ...(card.workingDirNote === undefined ? [] : [`  ${card.workingDirNote}`]),
     ...list(

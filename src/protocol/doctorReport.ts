@@ -1,6 +1,6 @@
 /** Defines the doctor's report on the whole set-up, and the words in which every frontend shows it. */
 import type { Remedy, Told } from './run.ts';
-import { counted, english, type Say } from './text.ts';
+import { english, type Say, type Sentence } from './text.ts';
 
 /** Its message states the problem and what it affects. */
 export interface DoctorFinding extends Told {
@@ -21,6 +21,8 @@ export interface DoctorValue {
 export interface DoctorFolder {
   /** Purpose of the folder. */
   name: string;
+  /** The agent whose folder for work it is. */
+  agent?: string;
   path: string;
   /** `missing`: the folder does not exist yet, and can be made. */
   state: 'ok' | 'missing' | 'not readable' | 'not writable' | 'not a folder';
@@ -41,6 +43,8 @@ export interface DoctorProvider {
   model: string;
   /** Why this provider is used, in a sentence. */
   why: string;
+  /** Those of `why`. */
+  sentences?: readonly Sentence[];
   baseUrl?: string;
   /** Undefined if there is nothing to ask: a recording, or models of the editor. */
   answer?: { ok: true; milliseconds: number; models: number } | { ok: false; problem: string };
@@ -55,7 +59,7 @@ export interface DoctorServer {
     | { state: 'ok'; name: string; version: string; tools: readonly string[]; milliseconds: number }
     | { state: 'failed'; problem: string }
     /** The server was not started or reached; `why` is the reason. */
-    | { state: 'not tried'; why: string; remedy?: Remedy };
+    | { state: 'not tried'; why: string; sentences?: readonly Sentence[]; remedy?: Remedy };
 }
 
 /** Whether a box for commands works here. `mend` is the exact command that makes it work, if there is one. */
@@ -127,55 +131,146 @@ export function describeSetup(
     ...columns(
       values.map(({ name, value, origin, file }) => [
         name,
-        value || (emptyWords[name] ?? 'no limit'),
-        file ?? origin,
+        value === notSet
+          ? say('(not set)')
+          : value === '(set)'
+            ? say('(set)')
+            : value || emptyWord(name, say),
+        file ?? originWord(origin, say),
       ]),
     ),
     '',
     `${say('Folders')}:`,
-    ...columns(folders.map(({ name, path, state }) => [name, path, state])),
+    ...columns(folders.map(folder => [folderName(folder, say), folder.path, stateWord(folder.state, say)])),
     '',
     say('Agents: {0}, with {1}', agents.length, skillsOf(skills)),
-    ...columns(agents.map(agent => [agent.name, skillsOf(agent.skills), agent.source, defects(agent)])),
+    ...columns(
+      agents.map(agent => [
+        agent.name,
+        skillsOf(agent.skills),
+        sourceWord(agent.source, say),
+        defects(agent, say),
+      ]),
+    ),
     '',
     `${say('Provider')}:`,
-    ...providerLines(provider),
+    ...providerLines(provider, tell, say),
     '',
     `${say('Commands')}:`,
     ...boxLines(box, say),
     '',
     servers.length === 0 ? `${say('MCP servers')}: ${say('none')}` : `${say('MCP servers')}:`,
     ...columns(
-      servers.map(({ agent, server, place, outcome }) => [agent, server, outcomeText(outcome, tell), place]),
+      servers.map(({ agent, server, place, outcome }) => [
+        agent,
+        server,
+        outcomeText(outcome, tell, say),
+        place,
+      ]),
     ),
   ];
 }
 
-/** Words shown for a setting without a value. All settings that are not listed are limits. */
-const emptyWords: Readonly<Record<string, string>> = {
-  provider: 'chosen automatically',
-  model: 'default',
-  routingModel: 'default',
-  replayFile: 'none',
-  maxRounds: '20, unless a skill sets others',
-};
+/** The value of a variable that is not set. */
+export const notSet = '(not set)';
 
-function defects({ errors, warnings }: DoctorAgent): string {
+/** Returns what is shown for a setting without a value. All settings that are not listed are limits. */
+function emptyWord(name: string, say: Say): string {
+  switch (name) {
+    case 'provider':
+      return say('chosen automatically');
+    case 'model':
+    case 'routingModel':
+      return say('default');
+    case 'replayFile':
+      return say('none');
+    case 'maxRounds':
+      return say('20, unless a skill sets others');
+    default:
+      return say('no limit');
+  }
+}
+
+function originWord(origin: DoctorValue['origin'], say: Say): string {
+  switch (origin) {
+    case 'default':
+      return say('default');
+    case 'environment':
+      return say('environment');
+    case 'flag':
+      return say('flag');
+    case 'setting':
+      return say('setting');
+    case '.env':
+      return origin;
+  }
+}
+
+function folderName({ name, agent }: DoctorFolder, say: Say): string {
+  if (agent !== undefined) return say('working folder of {0}', agent);
+  switch (name) {
+    case 'skills':
+      return say('skills');
+    case 'configuration':
+      return say('configuration');
+    case 'data and logs':
+      return say('data and logs');
+    case 'working folders':
+      return say('working folders');
+    default:
+      return name;
+  }
+}
+
+function stateWord(state: DoctorFolder['state'], say: Say): string {
+  switch (state) {
+    case 'ok':
+      return say('ok');
+    case 'missing':
+      return say('missing');
+    case 'not readable':
+      return say('not readable');
+    case 'not writable':
+      return say('not writable');
+    case 'not a folder':
+      return say('not a folder');
+  }
+}
+
+function sourceWord(source: string, say: Say): string {
+  switch (source) {
+    case 'user':
+      return say('user');
+    case 'linked':
+      return say('linked');
+    case 'project':
+      return say('project');
+    case 'builtin':
+      return say('builtin');
+    default:
+      return source;
+  }
+}
+
+function defects({ errors, warnings }: DoctorAgent, say: Say): string {
   return [
-    ...(errors > 0 ? [counted(errors, 'error')] : []),
-    ...(warnings > 0 ? [counted(warnings, 'warning')] : []),
+    ...(errors > 0 ? [errors === 1 ? say('1 error') : say('{0} errors', errors)] : []),
+    ...(warnings > 0 ? [warnings === 1 ? say('1 warning') : say('{0} warnings', warnings)] : []),
   ].join(', ');
 }
 
-function providerLines(provider: DoctorProvider | undefined): string[] {
-  if (!provider) return ['  none'];
-  const { name, model, why, baseUrl, answer } = provider;
-  const first = `  ${name}, model ${model}${baseUrl ? `, at ${baseUrl}` : ''}`;
-  if (!answer) return [first, `  ${why}`];
-  const said = answer.ok
-    ? `It answered in ${answer.milliseconds} ms${answer.models > 0 ? ` and offers ${counted(answer.models, 'model')}` : ''}.`
-    : answer.problem;
-  return [first, `  ${why}`, `  ${said}`];
+function providerLines(
+  provider: DoctorProvider | undefined,
+  tell: (told: Told) => string,
+  say: Say,
+): string[] {
+  if (!provider) return [`  ${say('none')}`];
+  const { name, model, why, sentences, baseUrl, answer } = provider;
+  const first = baseUrl
+    ? say('{0}, model {1}, at {2}', name, model, baseUrl)
+    : say('{0}, model {1}', name, model);
+  const reason = tell({ message: why, ...(sentences && { sentences }) });
+  return [first, reason, ...(answer ? [answerText(answer, say)] : [])].map(line => `  ${line}`);
 }
 
 function boxLines({ wanted, state }: DoctorBox, say: Say): string[] {
@@ -195,14 +290,29 @@ function boxLines({ wanted, state }: DoctorBox, say: Say): string[] {
   ];
 }
 
-function outcomeText(outcome: DoctorServer['outcome'], tell: (told: Told) => string): string {
+function answerText(answer: NonNullable<DoctorProvider['answer']>, say: Say): string {
+  if (!answer.ok) return answer.problem;
+  const { milliseconds, models } = answer;
+  if (models === 0) return say('It answered in {0} ms.', milliseconds);
+  return models === 1
+    ? say('It answered in {0} ms and offers 1 model.', milliseconds)
+    : say('It answered in {0} ms and offers {1} models.', milliseconds, models);
+}
+
+function outcomeText(outcome: DoctorServer['outcome'], tell: (told: Told) => string, say: Say): string {
   switch (outcome.state) {
-    case 'ok':
-      return `${outcome.name} ${outcome.version}: ${counted(outcome.tools.length, 'tool')} in ${outcome.milliseconds} ms`;
+    case 'ok': {
+      const { name, version, tools, milliseconds } = outcome;
+      return tools.length === 1
+        ? say('{0} {1}: 1 tool in {2} ms', name, version, milliseconds)
+        : say('{0} {1}: {2} tools in {3} ms', name, version, tools.length, milliseconds);
+    }
     case 'failed':
-      return 'does not work';
-    case 'not tried':
-      return tell({ message: outcome.why, ...(outcome.remedy && { remedy: outcome.remedy }) });
+      return say('does not work');
+    case 'not tried': {
+      const { why, sentences, remedy } = outcome;
+      return tell({ message: why, ...(sentences && { sentences }), ...(remedy && { remedy }) });
+    }
   }
 }
 

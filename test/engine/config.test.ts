@@ -78,7 +78,10 @@ describe('loadConfig', () => {
       [origins['maxCost'], origins['maxMinutes']?.origin],
       [{ value: '$0.50', origin: 'environment' }, 'flag'],
     );
-    assert.match(problems.join(), /TELOS_MAX_COST_PER_DAY is '-1', which is not a number, so nothing runs/);
+    assert.match(
+      problems.map(({ message }) => message).join(),
+      /TELOS_MAX_COST_PER_DAY is '-1', which is not a number, so nothing runs/,
+    );
   });
 
   it('tells that a key is set and where, and never shows it', () => {
@@ -98,7 +101,7 @@ describe('loadConfig', () => {
 
   it('says that .env cannot be read, and goes on', () => {
     folder.add({ '.config/telos/.env/x': 'a folder' });
-    assert.match(load().problems[0] ?? '', /\.env could not be read/);
+    assert.match(load().problems[0]?.message ?? '', /\.env could not be read/);
   });
 
   it('reads whether commands run in a box, the strongest source first, and wants one for a word that it does not know', () => {

@@ -1,7 +1,9 @@
 /** The `.env` of the config folder: what a line means, and which side wins. */
+
 import assert from 'node:assert/strict';
 import { join } from 'node:path';
 import { mergeEnvironment, parseEnvText, readEnvFile } from '../../src/engine/envFile.ts';
+import { spoken } from '../../src/protocol/text.ts';
 import { tempFolder } from '../fakes/tempFolder.ts';
 
 describe('parseEnvText', () => {
@@ -31,7 +33,7 @@ describe('readEnvFile', () => {
   it('says why a file that is there cannot be read, and nothing where there is none', () => {
     const folder = tempFolder({ '.env/x': 'a folder' });
     const file = join(folder.path, '.env');
-    assert.match(readEnvFile(file).problem ?? '', /\.env could not be read/);
+    assert.match(spoken(readEnvFile(file).problem ?? []), /\.env could not be read/);
     assert.equal(readEnvFile(join(folder.path, 'absent/.env')).problem, undefined);
     folder.remove();
   });

@@ -6,6 +6,7 @@ import { link, mkdir, open, readFile, rename, rm, stat, utimes } from 'node:fs/p
 import { basename, dirname, join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { parse, TomlError } from 'smol-toml';
+import { type Sentence, sentence, spoken, told } from '../../protocol/text.ts';
 import { reasonOf, TelosError } from '../errors.ts';
 import { writeWhole } from './atomicWrite.ts';
 
@@ -58,9 +59,9 @@ interface TomlFile {
 }
 
 /**
- * Reads a TOML file. `consequence` is the last sentence of the message about a broken file. `code` is the code of its diagnostic.
+ * Reads a TOML file. `consequence` ends the message about a broken file. `code` is the code of its diagnostic.
  */
-export function readToml(file: string, code: string, consequence: string): TomlFile {
+export function readToml(file: string, code: string, consequence: readonly Sentence[]): TomlFile {
   let text = '';
   try {
     text = readSettings(file);
@@ -69,12 +70,13 @@ export function readToml(file: string, code: string, consequence: string): TomlF
     if (isAbsent(error)) return { text, table: {}, diagnostics: [] };
     const line = error instanceof TomlError ? error.line : 1;
     const [reason = ''] = reasonOf(error).split('\n');
-    const message = `${basename(file)} could not be read: ${reason.replace(/\.$/, '')}. ${consequence}`;
+    const message = sentence('{0} could not be read: {1}.', basename(file), reason.replace(/\.$/, ''));
     const fix =
       error instanceof TomlError
-        ? `Correct line ${line}; put text in double quotes.`
-        : 'Make it a readable text file, or delete it.';
-    return { text, table: {}, diagnostics: [{ severity: 'error', code, message, file, line, fix }] };
+        ? sentence('Correct line {0}; put text in double quotes.', line)
+        : sentence('Make it a readable text file, or delete it.');
+    const words = worded([message, ...consequence], fix);
+    return { text, table: {}, diagnostics: [{ severity: 'error', code, ...words, file, line }] };
   }
 }
 
@@ -85,22 +87,26 @@ export function textOf(table: TomlTable, key: string): string | undefined {
 }
 
 /**
- * Returns a warning for each of the keys whose value is not text, because `textOf` ignores such a value. `of` names the owner of
- * the key.
+ * Returns a warning for each of the keys whose value is not text, because `textOf` ignores such a value. `agent` is the one that the
+ * keys are about.
  */
 export const textDefects = (
   table: TomlTable,
   keys: readonly string[],
   place: Pick<Diagnostic, 'code' | 'file' | 'line'>,
-  of = '',
+  agent?: string,
 ): Diagnostic[] =>
   keys
     .filter(key => Object.hasOwn(table, key) && typeof table[key] !== 'string')
     .map(key => ({
       severity: 'warning',
       ...place,
-      message: `${key}${of} is not text, so it is ignored.`,
-      fix: `Write it as text in double quotes: ${key} = "..."`,
+      ...worded(
+        agent === undefined
+          ? sentence('{0} is not text, so it is ignored.', key)
+          : sentence("{0} of agent '{1}' is not text, so it is ignored.", key, agent),
+        sentence('Write it as text in double quotes: {0} = "..."', key),
+      ),
     }));
 
 /** Returns the table below a key, or undefined if there is none. */
@@ -133,12 +139,24 @@ export interface Diagnostic {
   /** Stable and searchable, for example `frontmatter-unclosed`. */
   code: string;
   message: string;
+  /** Those of the message, for a frontend that translates. */
+  sentences?: readonly Sentence[];
   file: string;
   line: number;
   /** The fix, in words. */
   fix?: string;
+  fixSentence?: Sentence;
   /** The same fix as a change that a program can make. */
   edit?: TextEdit;
+}
+
+type DefectWords = Pick<Diagnostic, 'message' | 'sentences' | 'fix' | 'fixSentence'>;
+
+/** Returns what a diagnostic says and its fix: the English texts, and the sentences for a frontend that translates. */
+export function worded(message: Sentence | readonly Sentence[], fix: Sentence): Required<DefectWords>;
+export function worded(message: Sentence | readonly Sentence[], fix?: Sentence): DefectWords;
+export function worded(message: Sentence | readonly Sentence[], fix?: Sentence): DefectWords {
+  return { ...told(...[message].flat()), ...(fix && { fix: spoken([fix]), fixSentence: fix }) };
 }
 
 /**

@@ -257,7 +257,7 @@ function sendsInClear(server: McpServer): boolean {
  * Returns the server's address or command as it is written, with quotes around a word that is not plain. A query or a blank is
  * part of what is agreed to. So are the folder and the variables that a program is started with, which can change what it does.
  */
-function exactPlace(server: McpServer): string {
+export function exactPlace(server: McpServer): string {
   if (server.type !== 'stdio') return server.url;
   const words = [server.command, ...server.args];
   const place = [...Object.entries(server.env).map(settingOf), ...words.map(shownWord)].join(' ');

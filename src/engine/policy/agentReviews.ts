@@ -3,6 +3,7 @@ import { createHash } from 'node:crypto';
 import { readdir, readFile, rm } from 'node:fs/promises';
 import { basename, dirname, join } from 'node:path';
 import type { AgentCard } from '../../protocol/agentCard.ts';
+import { type Sentence, sentence, spoken } from '../../protocol/text.ts';
 import { TelosError } from '../errors.ts';
 import { writeWhole } from '../files/atomicWrite.ts';
 import { lockName } from '../files/lockText.ts';
@@ -63,7 +64,8 @@ export class AgentReviews {
     return {
       agent: agent.name,
       folder: agent.packDir,
-      origin: originOf(agent, files),
+      origin: spoken([originOf(agent, files)]),
+      originSaid: originOf(agent, files),
       state,
       digest: files.digest,
       workingDir: agent.workingDir,
@@ -296,17 +298,19 @@ function exactVersion({ resolved, digest }: LockedPack): string {
   return 'version' in resolved ? `version ${resolved.version}` : `digest ${digest.slice(0, 12)}`;
 }
 
-function originOf(agent: ReviewedAgent, files: AgentFiles): string {
+function originOf(agent: ReviewedAgent, files: AgentFiles): Sentence {
   const { source, packDir } = agent;
   switch (source) {
     case 'project':
-      return `the workspace folder ${packDir}`;
+      return sentence('the workspace folder {0}', packDir);
     case 'linked':
-      return `the linked folder ${packDir}`;
+      return sentence('the linked folder {0}', packDir);
     case 'builtin':
-      return 'Telos itself';
-    case 'user':
-      return lockedOrigin(agent, files) ?? `your folder ${packDir}`;
+      return sentence('Telos itself');
+    case 'user': {
+      const locked = lockedOrigin(agent, files);
+      return locked === undefined ? sentence('your folder {0}', packDir) : { text: '{0}', values: [locked] };
+    }
   }
 }
 

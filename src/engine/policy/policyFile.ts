@@ -132,7 +132,8 @@ export function readPolicy(
   home: string,
   until = 'nothing runs',
 ): PolicyRules & { isThere: boolean } {
-  const { text, table, diagnostics } = readToml(file, 'policy', `Until it is corrected, ${until}.`);
+  const consequence = { text: `Until it is corrected, ${until}.`, values: [] };
+  const { text, table, diagnostics } = readToml(file, 'policy', [consequence]);
   const problems = diagnostics.map(({ message, line }) => `${file}, line ${line}: ${message}`);
   // A link whose target is missing is a file of the user that cannot be read. It does not count as a file that was never written.
   const isThere = isListed(file);

@@ -2,7 +2,7 @@
 
 import { statSync } from 'node:fs';
 import { basename } from 'node:path';
-import { sentence, spoken } from '../../protocol/text.ts';
+import { sentence, shortened, spoken } from '../../protocol/text.ts';
 import { expandPath } from '../config.ts';
 import { isInside, realPlace } from '../files/paths.ts';
 import { isCode, isInsideFolded } from '../files/sensitiveNames.ts';
@@ -121,6 +121,13 @@ function canBeWritten(
   return places.some(place => isInsideFolded(place, path));
 }
 
+/** Returns the servers, each with its command line or address. */
+async function serverList(mcpConfig: string | undefined): Promise<string> {
+  const { exactPlace } = await import('./agentCard.ts');
+  const servers = mcpConfig === undefined ? [] : [...readMcpConfig(mcpConfig).servers];
+  return shortened(servers.map(([name, server]) => `${name} (${exactPlace(server)})`).join(', '), 400);
+}
+
 /** Decides whether the servers of an agent may be started or reached. Its card lists them. */
 export async function decideOnServers(context: PolicyContext): Promise<Allow | Ask> {
   const { agent } = context;
@@ -130,7 +137,7 @@ export async function decideOnServers(context: PolicyContext): Promise<Allow | A
   if (review?.state === 'reviewed' && review.files.escapes.length === 0 && written === undefined)
     return allow('card.servers', subject);
   const sentences = [
-    sentence('Its mcp.json names MCP servers, which are started or connected to.'),
+    sentence('It starts or connects to {0}.', await serverList(agent?.mcpConfig)),
     ...(written === undefined
       ? []
       : [

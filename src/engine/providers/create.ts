@@ -1,6 +1,6 @@
 /** Chooses the model for a run from the settings, and creates its provider. No SDK is loaded before that. */
 
-import { sentence } from '../../protocol/text.ts';
+import { type Sentence, sentence, spoken } from '../../protocol/text.ts';
 import type { Config } from '../config.ts';
 import { TelosError } from '../errors.ts';
 import type { Provider } from './provider.ts';
@@ -24,8 +24,12 @@ export interface ProviderChoice {
   model: string;
   /** A short sentence for the person. */
   why: string;
+  /** The same, for a frontend that translates. */
+  sentences?: readonly Sentence[];
   /** True if a recorded run answers instead of a model. */
   recording: boolean;
+  /** True if nothing is set up, so only skills that bring a recording can run. */
+  isUnset?: boolean;
   /** Address of the model's server, without a trailing slash. Missing for a recording. */
   baseUrl?: string;
   /** Set if the provider comes from the frontend. */
@@ -98,17 +102,22 @@ export async function chooseProvider(
   brought: FrontendProviders = {},
 ): Promise<ProviderChoice> {
   if (config.provider) return chooseNamed(config, config.provider, brought);
-  if (config.replayFile) return recordingChoice('A recording is set.');
+  if (config.replayFile) return recordingChoice(sentence('A recording is set.'));
   const keyed = keyedProviders.find(({ keyVariable }) => config.env[keyVariable]);
-  if (keyed) return choiceOf(config, keyed.name, `${keyed.keyVariable} is set.`);
-  if (config.env['OPENAI_BASE_URL']) return choiceOf(config, 'openai', 'OPENAI_BASE_URL is set.');
-  if (await ollamaAnswers(config)) return choiceOf(config, 'ollama', 'No key is set, and Ollama is running.');
+  if (keyed) return choiceOf(config, keyed.name, sentence('{0} is set.', keyed.keyVariable));
+  if (config.env['OPENAI_BASE_URL'])
+    return choiceOf(config, 'openai', sentence('{0} is set.', 'OPENAI_BASE_URL'));
+  if (await ollamaAnswers(config))
+    return choiceOf(config, 'ollama', sentence('No key is set, and Ollama is running.'));
   for (const [name, provider] of Object.entries(brought)) {
-    const why = `No key is set and Ollama is not running, but ${name} has a model.`;
+    const why = sentence('No key is set and Ollama is not running, but {0} has a model.', name);
     const choice = await chooseBrought(config, name, provider, why);
     if (choice) return choice;
   }
-  return recordingChoice('No key is set and Ollama is not running, so skills play their recorded runs.');
+  const why = sentence(
+    'No key is set and Ollama is not running, so only skills with a recorded run can answer.',
+  );
+  return { ...recordingChoice(why), isUnset: true };
 }
 
 /** Keeps the choice until the settings are read again. */
@@ -149,28 +158,35 @@ async function chooseNamed(
 ): Promise<ProviderChoice> {
   const provider = Object.hasOwn(brought, wanted) ? brought[wanted] : undefined;
   if (provider) {
-    const choice = await chooseBrought(config, wanted, provider, `The provider is set to ${wanted}.`);
+    const choice = await chooseBrought(config, wanted, provider, setTo(wanted));
     if (choice) return choice;
     const why = sentence('The provider {0} has no model at the moment.', wanted);
     const next = sentence('Install the extension that provides its models, or sign in to it.');
     throw new TelosError('config', [why, next], { remedy: { kind: 'choose_model' } });
   }
   const name = knownName(wanted, brought);
-  if (name === 'replay') return recordingChoice('The provider is set to replay.');
+  if (name === 'replay') return recordingChoice(setTo(name));
   keyOf(config, name);
-  return choiceOf(config, name, `The provider is set to ${name}.`);
+  return choiceOf(config, name, setTo(name));
 }
+
+const because = (why: Sentence): Pick<ProviderChoice, 'why' | 'sentences'> => ({
+  why: spoken([why]),
+  sentences: [why],
+});
+
+const setTo = (name: string): Sentence => sentence('The provider is set to {0}.', name);
 
 /** Returns undefined if the provider has no model. A model that the person names counts only if the provider has any. */
 async function chooseBrought(
   config: Config,
   name: string,
   provider: FrontendProvider,
-  why: string,
+  why: Sentence,
 ): Promise<ProviderChoice | undefined> {
   const usual = await provider.model();
   if (usual === undefined) return undefined;
-  return { name, model: config.model ?? usual, why, recording: false, broughtBy: provider };
+  return { name, model: config.model ?? usual, ...because(why), recording: false, broughtBy: provider };
 }
 
 function knownName(wanted: string, brought: FrontendProviders = {}): ProviderName {
@@ -186,10 +202,10 @@ function knownName(wanted: string, brought: FrontendProviders = {}): ProviderNam
   });
 }
 
-function choiceOf(config: Config, name: ProviderName, why: string): ProviderChoice {
+function choiceOf(config: Config, name: ProviderName, why: Sentence): ProviderChoice {
   if (name === 'replay') return recordingChoice(why);
   const model = config.model ?? providerSetups[name].model;
-  return { name, model, why, recording: false, baseUrl: providerAddress(config, name) };
+  return { name, model, ...because(why), recording: false, baseUrl: providerAddress(config, name) };
 }
 
 /** Returns a provider's address without a trailing slash, and with or without `/v1` as its requests need it. */
@@ -218,8 +234,8 @@ function usableAddress(config: Config, name: Exclude<ProviderName, 'replay'>): s
   return address;
 }
 
-function recordingChoice(why: string): ProviderChoice {
-  return { name: 'replay', model: 'recording', why, recording: true };
+function recordingChoice(why: Sentence): ProviderChoice {
+  return { name: 'replay', model: 'recording', ...because(why), recording: true };
 }
 
 function keyOf(config: Config, name: Exclude<ProviderName, 'replay'>): string {

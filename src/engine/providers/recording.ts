@@ -154,9 +154,7 @@ export async function openSkillReplay(skillDir: string, paceMs = standardPaceMs)
     () => false,
   );
   if (found) return openReplay(file, paceMs);
-  return speechless(
-    sentence('No model is set up, and the skill “{0}” has no recording to play.', basename(skillDir)),
-  );
+  return speechless(sentence('No model is set up, so the skill {0} cannot run.', basename(skillDir)));
 }
 
 /** Returns a provider for when the skill is not known yet: the `skillDir` of each request selects the recording. */

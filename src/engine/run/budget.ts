@@ -1,7 +1,7 @@
 /** Stops a run before its next model call if the run or the day has reached a limit. */
 
 import type { Usage } from '../../protocol/run.ts';
-import { counted, type Sentence, sentence } from '../../protocol/text.ts';
+import { type Sentence, sentence, spoken } from '../../protocol/text.ts';
 import type { DaySpending } from '../../protocol/usage.ts';
 import { type BudgetName, budgetVariables, type Config } from '../config.ts';
 import { reasonOf, TelosError } from '../errors.ts';
@@ -9,9 +9,9 @@ import { figureIn, LogReader } from '../records/logFile.ts';
 
 export interface Budget {
   /** Must be called before each model call. Returns notices for the person. Throws TelosError `budget` if a limit is reached. */
-  check(): Promise<string[]>;
+  check(): Promise<Sentence[]>;
   /** Must be called after each model call; undefined if the model does not report tokens. Returns notices for the person. */
-  add(usage: Usage | undefined): string[];
+  add(usage: Usage | undefined): Sentence[];
 }
 
 interface Amounts {
@@ -63,7 +63,7 @@ class RunBudget implements Budget {
     this.#today = wantsDay ? new DayUse(config.dataDir) : undefined;
   }
 
-  async check(): Promise<string[]> {
+  async check(): Promise<Sentence[]> {
     const { budget, origins } = this.#config;
     const minutes = (performance.now() - this.#started) / 60_000;
     const run: Amounts = { cost: this.#cost, tokens: this.#tokens, minutes };
@@ -78,29 +78,37 @@ class RunBudget implements Budget {
     if (problem) return this.#once(problem);
     if (unknown === 0 || budget.maxCostPerDay === undefined) return [];
     return this.#once(
-      `The cost of ${counted(unknown, 'run')} of today is unknown and does not count towards the budget of the day.`,
+      unknown === 1
+        ? sentence('The cost of 1 run of today is unknown and does not count towards the budget of the day.')
+        : sentence(
+            'The cost of {0} runs of today is unknown and does not count towards the budget of the day.',
+            unknown,
+          ),
     );
   }
 
-  add(usage: Usage | undefined): string[] {
+  add(usage: Usage | undefined): Sentence[] {
     const { maxCost, maxCostPerDay, maxTokens, maxTokensPerDay } = this.#config.budget;
     if (!usage) {
       const limited = [maxCost, maxCostPerDay, maxTokens, maxTokensPerDay].some(limit => limit !== undefined);
       return limited
-        ? this.#once('The model does not report its tokens, so only the limit of minutes applies.')
+        ? this.#once(sentence('The model does not report its tokens, so only the limit of minutes applies.'))
         : [];
     }
     this.#tokens += usage.inputTokens + usage.outputTokens + usage.cacheReadTokens + usage.cacheWriteTokens;
     if (usage.cost !== 'unknown') this.#cost += usage.cost;
     else if (maxCost !== undefined || maxCostPerDay !== undefined)
-      return this.#once('The cost of this model is unknown, so only the limits of tokens and minutes apply.');
+      return this.#once(
+        sentence('The cost of this model is unknown, so only the limits of tokens and minutes apply.'),
+      );
     return [];
   }
 
-  #once(sentence: string): string[] {
-    if (this.#said.has(sentence)) return [];
-    this.#said.add(sentence);
-    return [sentence];
+  #once(said: Sentence): Sentence[] {
+    const text = spoken([said]);
+    if (this.#said.has(text)) return [];
+    this.#said.add(text);
+    return [said];
   }
 }
 
@@ -108,7 +116,7 @@ interface DaySoFar {
   use: Amounts;
   /** Number of runs with an unknown cost. */
   unknown: number;
-  problem?: string;
+  problem?: Sentence;
 }
 
 const nothingYet: DaySoFar = { use: { cost: 0, tokens: 0, minutes: 0 }, unknown: 0 };
@@ -131,7 +139,7 @@ export class DayUse {
     maxMinutesPerDay,
   }: Config['budget']): Promise<DaySpending> {
     const { use, unknown, problem } = await this.read();
-    if (problem) throw new Error(problem);
+    if (problem) throw new Error(spoken([problem]));
     const isSet = (limit: number | undefined): limit is number => limit !== undefined && !Number.isNaN(limit);
     return {
       ...use,
@@ -177,7 +185,10 @@ export class DayUse {
       const why = reasonOf(error);
       return {
         ...this.#sum,
-        problem: `Today's log could not be read (${why}), so the budget of the day only counts this run.`,
+        problem: sentence(
+          "Today's log could not be read ({0}), so the budget of the day only counts this run.",
+          why,
+        ),
       };
     }
   }
@@ -230,15 +241,15 @@ function shown(used: number, limit: number, amount: keyof Amounts): Sentence {
 }
 
 /** Returns the place where a person changes the limit that is in force. */
-function placeOf(name: BudgetName, origins: Config['origins']): string {
+function placeOf(name: BudgetName, origins: Config['origins']): string | Sentence {
   const { origin = 'default', file = '' } = origins[name] ?? {};
   switch (origin) {
     case 'flag':
       return `--${name.replace(/[A-Z]/g, letter => `-${letter.toLowerCase()}`)}`;
     case 'setting':
-      return `the setting telos.budget.${name}`;
+      return sentence('the setting {0}', `telos.budget.${name}`);
     case '.env':
-      return `${budgetVariables[name]} in ${file}`;
+      return sentence('{0} in {1}', budgetVariables[name], file);
     default:
       return budgetVariables[name];
   }

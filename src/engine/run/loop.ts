@@ -233,7 +233,7 @@ async function* modelTurn(spec: RunSpec, signal: AbortSignal): AsyncGenerator<Ru
     }
     yield* warnings((await budget?.check()) ?? []);
     counts.rounds++;
-    yield* warnings([`${provider.model} does not support tools; it can only answer with text.`]);
+    yield* warnings([sentence('{0} does not support tools; it can only answer with text.', provider.model)]);
   }
 }
 
@@ -278,8 +278,8 @@ function* used(tokens: TokenCount | undefined, spec: RunSpec): Generator<RunEven
   if (!spec.provider.recording) yield* warnings(spec.budget?.add(usage) ?? []);
 }
 
-function* warnings(messages: readonly string[]): Generator<RunEvent, void> {
-  for (const message of messages) yield { type: 'notice', level: 'warning', message };
+function* warnings(all: readonly Sentence[]): Generator<RunEvent, void> {
+  for (const one of all) yield { type: 'notice', level: 'warning', ...told(one) };
 }
 
 function appendText(blocks: ContentBlock[], text: string): void {

@@ -1,6 +1,7 @@
 /** Counts the cost of a single model call, such as the choice of a skill, against the budget and for the log. */
 
 import type { RunEvent, Usage } from '../../protocol/run.ts';
+import { type Sentence, told } from '../../protocol/text.ts';
 import type { Config } from '../config.ts';
 import { TelosError } from '../errors.ts';
 import { priceOf, usageOf } from '../providers/models.ts';
@@ -27,8 +28,8 @@ export function meteredProvider(
   budget: Budget | undefined,
   report: (event: RunEvent) => void,
 ): Provider {
-  const warn = (messages: readonly string[]): void => {
-    for (const message of messages) report({ type: 'notice', level: 'warning', message });
+  const warn = (all: readonly Sentence[]): void => {
+    for (const one of all) report({ type: 'notice', level: 'warning', ...told(one) });
   };
   return {
     ...provider,

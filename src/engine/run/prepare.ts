@@ -1,9 +1,10 @@
 /** Prepares a run: its prompt, its tools, its folders and its policy. Asks nothing and starts nothing. */
 
 import { existsSync } from 'node:fs';
+import { join } from 'node:path';
 import type { Attachment } from '../../protocol/attachment.ts';
-import type { Message, RunEvent } from '../../protocol/run.ts';
-import { sentence, told } from '../../protocol/text.ts';
+import type { Message, Remedy, RunEvent } from '../../protocol/run.ts';
+import { type Sentence, sentence, told } from '../../protocol/text.ts';
 import type { Config } from '../config.ts';
 import { isInside, resolvePath } from '../files/paths.ts';
 import type { Diagnostic } from '../files/settingsFile.ts';
@@ -104,7 +105,7 @@ async function prepareSkill(
   ];
   return {
     opening: [
-      ...(isFirst ? placeOf(agent) : []),
+      ...(isFirst ? placeOf(agent, config) : []),
       ...(typed === undefined ? [] : [{ type: 'notice', level: 'info', ...told(typed) } as const]),
       ...openingOf(skill, missingNotice(skill, missing)),
     ],
@@ -256,27 +257,25 @@ function skillPolicy(
 }
 
 /** Returns warnings about defects of the skill and about what is missing on this machine. */
-function openingOf({ file, diagnostics }: Skill, missing: string | undefined): RunEvent[] {
+function openingOf({ file, diagnostics }: Skill, missing: Sentence | undefined): RunEvent[] {
   const errors = diagnostics.filter(({ severity }) => severity === 'error');
-  const messages = errors.map(({ message }) => `${file}: ${message}`);
-  return [...messages, ...(missing === undefined ? [] : [missing])].map(warning);
+  const said = errors.map(error => placedDefect(file, error));
+  return [...said, ...(missing === undefined ? [] : [missing])].map(warning);
 }
 
 /** Says where a foreign skill writes, since neither its files nor a setting need have said so. */
-function placeOf({ isForeign, name, workingDir }: Agent): RunEvent[] {
+function placeOf({ isForeign, name, workingDir }: Agent, { configDir }: Config): RunEvent[] {
   if (!isForeign) return [];
-  const sentences = [
-    sentence('Files go to {0}.', workingDir),
-    sentence(
-      'To have them elsewhere, set {0} under {1} in agents.toml.',
-      'working_dir',
-      `[agents.${JSON.stringify(name)}]`,
-    ),
-  ];
-  return [{ type: 'notice', level: 'info', ...told(...sentences) }];
+  const remedy: Remedy = { kind: 'choose_folder', agent: name, file: join(configDir, 'agents.toml') };
+  return [{ type: 'notice', level: 'info', ...told(sentence('Files go to {0}.', workingDir)), remedy }];
 }
 
-const warning = (message: string): RunEvent => ({ type: 'notice', level: 'warning', message });
+const placedDefect = (file: string, { message, sentences = [] }: Diagnostic): Sentence => ({
+  text: `{0}:${sentences.map((_, index) => ` {${index + 1}}`).join('') || ' {1}'}`,
+  values: [file, ...(sentences.length > 0 ? sentences : [message])],
+});
+
+const warning = (said: Sentence): RunEvent => ({ type: 'notice', level: 'warning', ...told(said) });
 
 const attachedNames = (attachments: readonly Attachment[]): string[] =>
   attachments.map(each => (each.kind === 'text' && each.path) || each.name);
@@ -342,7 +341,7 @@ async function prepareOpen(run: Run, provider: Provider, engine: Engine): Promis
   const env = commandEnvironment({ ...config.env, HOME: config.home }, folders);
   const protectedDirs = await realFolders(policy);
   return {
-    opening: diagnostics.map(({ file, message }) => warning(`${file}: ${message}`)),
+    opening: diagnostics.map(defect => warning(placedDefect(defect.file, defect))),
     policy,
     spec: () => ({
       ...loopFields(run, provider),

@@ -2,7 +2,7 @@
 
 import type { Attachment, ImageAttachment, TextAttachment } from '../../protocol/attachment.ts';
 import type { Message } from '../../protocol/run.ts';
-import { grouped } from '../../protocol/text.ts';
+import { grouped, type Sentence, sentence } from '../../protocol/text.ts';
 import { isInside } from '../files/paths.ts';
 import { byteCount, escapeInvisible } from '../files/plainText.ts';
 import { longestRun } from '../records/safeMarkdown.ts';
@@ -181,10 +181,15 @@ export function skillSearchText(roots: readonly SkillRoot[]): string {
 }
 
 /** Returns the missing requirements as lines for a person. Undefined if nothing is missing. */
-export function missingNotice(skill: Skill, missing: readonly Missing[]): string | undefined {
+export function missingNotice(skill: Skill, missing: readonly Missing[]): Sentence | undefined {
   if (missing.length === 0) return undefined;
-  const lines = missing.map(({ reason, nextStep }) => `- ${reason} ${nextStep}`);
-  return [`The skill ${skill.id} may not do all of its work here:`, ...lines].join('\n');
+  return missing.reduce<Sentence>(
+    (above, { sentences: { reason, nextStep } }) => ({
+      text: '{0}\n- {1} {2}',
+      values: [above, reason, nextStep],
+    }),
+    sentence('The skill {0} may not do all of its work here:', skill.id),
+  );
 }
 
 function resourcesText({ files, isCut }: SkillResources, skillDir: string): string {

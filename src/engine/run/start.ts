@@ -2,6 +2,7 @@
 
 import { placeOfSelection } from '../../protocol/attachment.ts';
 import type { RouteReason, RunError, RunEvent, RunOutcome } from '../../protocol/run.ts';
+import { told } from '../../protocol/text.ts';
 import { Interruption, TelosError } from '../errors.ts';
 import { hiddenIn } from '../mcp/config.ts';
 import { policyNotices } from '../policy/policyFile.ts';
@@ -47,7 +48,8 @@ export async function* startRun(
     await learnSecrets(match, run, engine);
     yield routed(chosen, provider, run.request.step, engine);
     // Nothing is asked and no server is started for a run that may not begin.
-    for (const message of (await run.budget?.check()) ?? []) yield warning(message);
+    for (const one of (await run.budget?.check()) ?? [])
+      yield { type: 'notice', level: 'warning', ...told(one) };
     const prepared = await prepareRun(match, run, provider, engine);
     try {
       yield* prepared.opening;

@@ -2,10 +2,11 @@
 
 import { basename, dirname, isAbsolute, join, relative } from 'node:path';
 import type { SkillRef } from '../../protocol/run.ts';
+import { type Sentence, sentence, spoken } from '../../protocol/text.ts';
 import { type Config, expandPath, mostRounds, roundsIn } from '../config.ts';
 import { isInside, realPlace } from '../files/paths.ts';
 import { isSensitive, whatObeys } from '../files/sensitiveNames.ts';
-import { type Diagnostic, readToml, textDefects, textOf } from '../files/settingsFile.ts';
+import { type Diagnostic, readToml, textDefects, textOf, worded } from '../files/settingsFile.ts';
 
 /** A way to get what is missing. Shown, never run unasked. */
 export interface InstallStep {
@@ -27,9 +28,32 @@ export interface Missing {
   what: string;
   reason: string;
   nextStep: string;
+  /** Those of `what`, `reason` and `nextStep`, for a frontend that translates. A name is as it is. */
+  sentences: Readonly<Record<'reason' | 'nextStep', Sentence>> & { readonly what?: Sentence };
   /** Commands to copy. Never run unasked. */
   commands: readonly string[];
 }
+
+/** Returns what is missing, in English and as sentences. `what` is a name, or words. */
+export function missingWords(
+  what: string | Sentence,
+  reason: Sentence,
+  nextStep: Sentence,
+): Pick<Missing, 'what' | 'reason' | 'nextStep' | 'sentences'> {
+  const isName = typeof what === 'string';
+  return {
+    what: isName ? what : spoken([what]),
+    reason: spoken([reason]),
+    nextStep: spoken([nextStep]),
+    sentences: { ...(!isName && { what }), reason, nextStep },
+  };
+}
+
+/** Returns `one, or another`. */
+export const alternatives = (commands: readonly string[]): string | Sentence =>
+  commands
+    .slice(1)
+    .reduce<string | Sentence>((all, one) => sentence('{0}, or {1}', all, one), commands[0] ?? '');
 
 /** Requirements of a skill on the machine, from its `metadata`. */
 export interface RuntimeMetadata {
@@ -140,7 +164,10 @@ export interface AgentToml {
  * Returns the content of the pack's agent.toml, or the defaults if the file is missing. `consequence` says what happens if it cannot
  * be read.
  */
-export function readAgentToml(packDir: string, consequence = 'The agent was loaded without it.'): AgentToml {
+export function readAgentToml(
+  packDir: string,
+  consequence: readonly Sentence[] = [sentence('The agent was loaded without it.')],
+): AgentToml {
   const file = join(packDir, 'agent.toml');
   const { table, diagnostics } = readToml(file, 'agent-toml', consequence);
   const place = { code: 'agent-toml-value', file, line: 1 };
@@ -165,8 +192,13 @@ export const roundsDefects = (
     : [
         {
           ...place,
-          message: 'max_rounds is not a number of rounds, so it is not used.',
-          fix: `Write a whole number from 1 to ${mostRounds}, such as max_rounds = 60 in agent.toml or max_rounds: 60 in SKILL.md.`,
+          ...worded(
+            sentence('max_rounds is not a number of rounds, so it is not used.'),
+            sentence(
+              'Write a whole number from 1 to {0}, such as max_rounds = 60 in agent.toml or max_rounds: 60 in SKILL.md.',
+              mostRounds,
+            ),
+          ),
         },
       ];
 
@@ -179,27 +211,28 @@ const ofTheSystem =
  * Returns why the folder that the pack names is not used, as the end of a sentence. Returns undefined if it can be used.
  * `written` is the text in the pack's own agent.toml. The user's agents.toml is not checked this way.
  */
-export function workingDirProblem(written: string, packDir: string, places: Places): string | undefined {
+export function workingDirProblem(written: string, packDir: string, places: Places): Sentence | undefined {
   const { home, cwd, configDir, dataDir, skillsDir } = places;
   const path = realPlace(expandPath(written, home, cwd));
-  if (path === undefined) return 'leads nowhere';
+  if (path === undefined) return sentence('leads nowhere');
   const own = real(packDir);
   // The agent's card decides what it may write in its own folder.
   if (path !== own && isInside(own, path)) return undefined;
   if (!/^~/.test(written) && !isAbsolute(written) && !isInside(real(cwd), path))
-    return 'leads out of the folder in which Telos is called';
+    return sentence('leads out of the folder in which Telos is called');
   const around = [home, configDir, dataDir, skillsDir].map(real).find(folder => isInside(path, folder));
-  if (around !== undefined) return `holds all of ${around}`;
-  if (dirname(path) === dirname(dirname(path)) || ofTheSystem.test(path)) return 'belongs to the system';
-  if (isSensitive(path)) return 'is a place of keys and passwords';
-  if (isInside(real(skillsDir), path)) return 'belongs to other agents';
+  if (around !== undefined) return sentence('holds all of {0}', around);
+  if (dirname(path) === dirname(dirname(path)) || ofTheSystem.test(path))
+    return sentence('belongs to the system');
+  if (isSensitive(path)) return sentence('is a place of keys and passwords');
+  if (isInside(real(skillsDir), path)) return sentence('belongs to other agents');
   const [first = ''] = isInside(real(home), path) ? path.slice(real(home).length + 1).split(/[\\/]/) : [];
-  if (first.startsWith('.')) return 'holds the settings of programs';
-  if (/^(bin|library|appdata)$/i.test(first)) return 'holds programs and their settings';
+  if (first.startsWith('.')) return sentence('holds the settings of programs');
+  if (/^(bin|library|appdata)$/i.test(first)) return sentence('holds programs and their settings');
   // Programs obey a file by its path from the working folder. A path from this folder would begin too deep.
   const file = `${path}/file`;
   if (whatObeys(file, isInside(real(cwd), path) ? relative(real(cwd), file) : file) !== undefined)
-    return 'holds what other programs run or obey';
+    return sentence('holds what other programs run or obey');
   return undefined;
 }
 

@@ -2,6 +2,7 @@
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import { isDeepStrictEqual } from 'node:util';
+import { type Sentence, sentence } from '../../protocol/text.ts';
 import { type Config, expandPath } from '../config.ts';
 import { TelosError } from '../errors.ts';
 import type { AlongFile } from '../files/folderRecord.ts';
@@ -15,6 +16,7 @@ import {
   textDefects,
   textOf,
   tomlString,
+  worded,
 } from '../files/settingsFile.ts';
 import { liesWithin, meansHere } from './workFolders.ts';
 
@@ -51,42 +53,54 @@ export function readAgentsToml(config: Config): AgentsToml {
     const unread = {
       severity: 'warning',
       code: 'agents-toml-outside',
-      message: problem,
+      ...worded(problem),
       file,
       line: 1,
     } as const;
     return { file, ofProject, entries: [], defaultAgent: undefined, diagnostics: [unread] };
   }
-  const read = readToml(file, 'agents-toml', 'The agents were loaded without it.');
+  const read = readToml(file, 'agents-toml', [sentence('The agents were loaded without it.')]);
   const diagnostics = [...read.diagnostics];
   const entries: AgentEntry[] = [];
   for (const [name, value] of Object.entries(tableOf(read.table, 'agents') ?? {})) {
     const line = lineOf(read.text, name);
     if (typeof value !== 'object' || Array.isArray(value) || value instanceof Date) {
-      const message = `agents.${name} is not a table. Write [agents.${name}].`;
-      diagnostics.push({ severity: 'warning', code: 'agents-toml-entry', message, file, line });
+      const words = worded(
+        sentence('{0} is not a table.', `agents.${name}`),
+        sentence('Write {0}.', `[agents.${name}]`),
+      );
+      diagnostics.push({ severity: 'warning', code: 'agents-toml-entry', ...words, file, line });
       continue;
     }
     const place = { code: 'agents-toml-value', file, line };
-    diagnostics.push(...textDefects(value, textKeys, place, ` of agent '${name}'`));
+    diagnostics.push(...textDefects(value, textKeys, place, name));
     const { entry, outside } = entryOf(name, value, line, ofProject, config);
     entries.push(entry);
     for (const key of outside) {
-      const message = `${key} of agent '${name}' leads out of this project, so it is not used. A project's file may only name folders of the project.`;
-      diagnostics.push({ severity: 'warning', code: 'agents-toml-outside', message, file, line });
+      const words = worded([
+        sentence("{0} of agent '{1}' leads out of this project, so it is not used.", key, name),
+        sentence("A project's file may only name folders of the project."),
+      ]);
+      diagnostics.push({ severity: 'warning', code: 'agents-toml-outside', ...words, file, line });
     }
   }
   const defaultAgent = textOf(tableOf(read.table, 'defaults') ?? {}, 'default_agent');
   return { file, ofProject, entries, defaultAgent, diagnostics };
 }
 
-/** Returns why the project's own file is not read, as a sentence. Returns undefined if it is read. */
-function projectProblem(file: string, { cwd, home, configDir }: Config): string | undefined {
+/** Returns why the project's own file is not read. Returns undefined if it is read. */
+function projectProblem(file: string, { cwd, home, configDir }: Config): readonly Sentence[] | undefined {
   if (liesWithin(cwd, home))
-    return `It is not read, since the folder is not a project: it contains your home folder. Your own agents are named in ${join(configDir, 'agents.toml')}.`;
+    return [
+      sentence('It is not read, since the folder is not a project: it contains your home folder.'),
+      sentence('Your own agents are named in {0}.', join(configDir, 'agents.toml')),
+    ];
   return liesWithin(cwd, file)
     ? undefined
-    : "It leads out of the project, so it is not read. A project's file must lie inside the project.";
+    : [
+        sentence('It leads out of the project, so it is not read.'),
+        sentence("A project's file must lie inside the project."),
+      ];
 }
 
 const textKeys = ['description', 'working_dir', 'mcp_config', 'skills_dir', 'mode'];

@@ -2,8 +2,9 @@
 
 import { existsSync, readdirSync } from 'node:fs';
 import { basename, join, relative, sep } from 'node:path';
+import { type Sentence, sentence } from '../../protocol/text.ts';
 import type { Config } from '../config.ts';
-import type { Diagnostic } from '../files/settingsFile.ts';
+import { type Diagnostic, worded } from '../files/settingsFile.ts';
 import { type Agent, type AgentToml, readAgentToml, type SkillSource, workingDirProblem } from './agent.ts';
 import { type AgentEntry, type AgentsToml, readAgentsToml } from './agentsToml.ts';
 import { markDisabled, readDisabled } from './disabledSkills.ts';
@@ -113,8 +114,8 @@ function* discoverySteps(config: Config): Steps<Discovery> {
   markShadowed(agents);
   const { defaultAgent } = toml;
   if (defaultAgent === undefined || found.has(defaultAgent)) return { agents, defaultAgent, diagnostics };
-  const message = `default_agent is '${defaultAgent}', and there is no agent of that name.`;
-  diagnostics.push({ severity: 'error', code: 'agents-toml-default', message, file: toml.file, line: 1 });
+  const words = worded(sentence("default_agent is '{0}', and there is no agent of that name.", defaultAgent));
+  diagnostics.push({ severity: 'error', code: 'agents-toml-default', ...words, file: toml.file, line: 1 });
   return { agents, defaultAgent: undefined, diagnostics };
 }
 
@@ -194,10 +195,12 @@ function clash(hidden: AgentFields, shown: AgentFields): Diagnostic {
   return {
     severity: 'warning',
     code: 'agent-name-clash',
-    message: `Two packs are called '${shown.name}': ${hidden.packDir} is not used.`,
+    ...worded(
+      sentence("Two packs are called '{0}': {1} is not used.", shown.name, hidden.packDir),
+      sentence('Give one of them another `name` in its agent.toml.'),
+    ),
     file: join(hidden.packDir, 'agent.toml'),
     line: 1,
-    fix: 'Give one of them another `name` in its agent.toml.',
   };
 }
 
@@ -264,14 +267,22 @@ function withOwnWorkingDir(toml: AgentToml, packDir: string, config: Config): Ag
   const { name, workingDir } = toml;
   const problem = workingDir === undefined ? undefined : workingDirProblem(workingDir, packDir, config);
   if (problem === undefined) return toml;
-  const message = `The pack wants to work in '${workingDir}', which ${problem}, so it works in its own folder instead.`;
   const diagnostic: Diagnostic = {
     severity: 'warning',
     code: 'agent-working-dir',
-    message,
+    ...worded(
+      sentence(
+        "The pack wants to work in '{0}', which {1}, so it works in its own folder instead.",
+        workingDir ?? '',
+        problem,
+      ),
+      sentence(
+        'If you want it to work there, write `working_dir` under {0} into your own agents.toml.',
+        `[agents.${JSON.stringify(name)}]`,
+      ),
+    ),
     file: join(packDir, 'agent.toml'),
     line: 1,
-    fix: `If you want it to work there, write working_dir under [agents.${JSON.stringify(name)}] into your own agents.toml.`,
   };
   return { ...toml, workingDir: undefined, diagnostics: [...toml.diagnostics, diagnostic] };
 }
@@ -342,9 +353,11 @@ function* applyEntry(
   config: Config,
 ): Steps<Diagnostic[]> {
   const { name, line, skillsDir } = entry;
-  const report = (severity: Diagnostic['severity'], code: string, message: string): Diagnostic[] => [
-    { severity, code, message, file, line },
-  ];
+  const report = (
+    severity: Diagnostic['severity'],
+    code: string,
+    message: Sentence | readonly Sentence[],
+  ): Diagnostic[] => [{ severity, code, ...worded(message), file, line }];
   const problems: Diagnostic[] = [];
   let base = found.get(name);
   if (skillsDir !== undefined) {
@@ -357,7 +370,7 @@ function* applyEntry(
         : report(
             'warning',
             'agent-linked-empty',
-            `There is no skill in ${skillsDir}, the skills_dir of agent '${name}'.`,
+            sentence("There is no skill in {0}, the `skills_dir` of agent '{1}'.", skillsDir, name),
           );
     // A project's agent is not an agent of the user, whatever its name, and gets none of its folders.
     const fresh = { name, packDir: skillsDir, isForeign: !isTelosPack(skillsDir) };
@@ -372,11 +385,14 @@ function* applyEntry(
     return report(
       'error',
       'agents-toml-linked',
-      `The linked agent '${name}' has no skills_dir, so it has no skills.`,
+      sentence("The linked agent '{0}' has no `skills_dir`, so it has no skills.", name),
     );
   } else if (!base && entry.mode === 'installed' && /^[\w][\w .-]*$/.test(name)) {
     const packDir = join(config.dataDir, 'agents', name);
-    const message = `Agent '${name}' is called installed, and there is no skill in ${packDir}. Install it again, or remove its entry.`;
+    const message = [
+      sentence("Agent '{0}' is called installed, and there is no skill in {1}.", name, packDir),
+      sentence('Install it again, or remove its entry.'),
+    ];
     base = {
       name,
       packDir,
@@ -389,7 +405,7 @@ function* applyEntry(
     return report(
       'info',
       'agents-toml-unknown',
-      `There is no agent '${name}', so its entry changes nothing.`,
+      sentence("There is no agent '{0}', so its entry changes nothing.", name),
     );
   const work = workOf(entry, base.packDir, ofProject, config);
   if ('problem' in work) problems.push(...report('warning', 'agent-working-dir', work.problem));
@@ -408,12 +424,17 @@ function workOf(
   packDir: string,
   ofProject: boolean,
   config: Config,
-): Pick<WantedWork, 'workingDir' | 'chosenBy'> | { problem: string } {
+): Pick<WantedWork, 'workingDir' | 'chosenBy'> | { problem: Sentence } {
   if (workingDir === undefined) return {};
   if (!ofProject) return { workingDir, chosenBy: 'user' };
   const problem = workingDirProblem(workingDir, packDir, config);
   if (problem === undefined) return { workingDir, chosenBy: 'project' };
   return {
-    problem: `The project wants agent '${name}' to work in ${workingDir}, which ${problem}, so it works in its own folder instead.`,
+    problem: sentence(
+      "The project wants agent '{0}' to work in {1}, which {2}, so it works in its own folder instead.",
+      name,
+      workingDir,
+      problem,
+    ),
   };
 }

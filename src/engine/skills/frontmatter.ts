@@ -1,13 +1,15 @@
 /** Splits any SKILL.md into frontmatter and body, and reads even YAML that is not quite valid. Never throws. */
 
 import { type Document, LineCounter, parseDocument, visit } from 'yaml';
-import type { Diagnostic, TextEdit } from '../files/settingsFile.ts';
+import { type Sentence, sentence } from '../../protocol/text.ts';
+import { type Diagnostic, type TextEdit, worded } from '../files/settingsFile.ts';
 import {
   endlessAliases,
   lineText,
   noMap,
   openBrackets,
   parseLooseJson,
+  quote,
   readLines,
   readPlainLines,
   strayIndent,
@@ -27,20 +29,29 @@ export interface ParsedSkillFile {
   diagnostics: readonly Diagnostic[];
 }
 
-type Report = (code: string, line: number, message: string, fix: string, edit?: TextEdit) => void;
+type Report = (code: string, line: number, message: Sentence, fix: Sentence, edit?: TextEdit) => void;
 
 /** Parses the text of one skill file. `file` only names it in diagnostics. */
 export function parseSkillFile(text: string, file: string): ParsedSkillFile {
   const diagnostics: Diagnostic[] = [];
   const report: Report = (code, line, message, fix, edit) => {
-    diagnostics.push({ severity: 'warning', code, line, message, file, fix, ...(edit ? { edit } : {}) });
+    diagnostics.push({
+      severity: 'warning',
+      code,
+      line,
+      ...worded(message, fix),
+      file,
+      ...(edit && { edit }),
+    });
   };
   const plain = withoutMark(text);
   const split = splitFrontmatter(plain);
   if (!split) return { fields: emptyFields(), body: plain, hasFrontmatter: false, diagnostics };
   if (!split.closed) {
-    const message = 'The frontmatter has no closing `---`; its leading `key: value` lines were taken.';
-    const fix = 'Add a line `---` behind the last key.';
+    const message = sentence(
+      'The frontmatter has no closing `---`; its leading `key: value` lines were taken.',
+    );
+    const fix = sentence('Add a line `---` behind the last key.');
     report('frontmatter-unclosed', split.firstLine - 1, message, fix, closingFence(split));
   }
   const fields = parseFields(split, report);
@@ -57,9 +68,12 @@ function reportCapitals(fields: ParsedSkillFile['fields'], split: Split, report:
     const index = lines.findIndex(line => line.startsWith(`${key}:`));
     if (index < 0) continue;
     const offset = split.start + lines.slice(0, index).reduce((sum, { length }) => sum + length + 1, 0);
-    const message = `The key \`${key}\` counts as not said, since keys are written in small letters.`;
+    const message = sentence(
+      'The key {0} counts as not said, since keys are written in small letters.',
+      `\`${key}\``,
+    );
     const edit = { offset, length: key.length, text: usual };
-    report('key-case', split.firstLine + index, message, `Write \`${usual}\`.`, edit);
+    report('key-case', split.firstLine + index, message, sentence('Write {0}.', `\`${usual}\``), edit);
   }
 }
 
@@ -113,8 +127,12 @@ const longestYaml = 32 * 1024;
 function parseFields(split: Split, report: Report): Record<string, unknown> {
   const source = split.frontmatter.replaceAll('\r\n', '\n');
   if (source.length > longestYaml) {
-    const message = `The frontmatter has ${source.length} characters, too many to be read as YAML; it was read line by line.`;
-    report('frontmatter-long', split.firstLine, message, 'Move text from the frontmatter to the body.');
+    const message = sentence(
+      'The frontmatter has {0} characters, too many to be read as YAML; it was read line by line.',
+      source.length,
+    );
+    const fix = sentence('Move text from the frontmatter to the body.');
+    report('frontmatter-long', split.firstLine, message, fix);
     return readLines(source, parseYamlValue);
   }
   const plain = readPlainLines(source);
@@ -131,15 +149,9 @@ function parseFields(split: Split, report: Report): Record<string, unknown> {
   const { reason, fix } =
     placed ?? (problem ? yamlDefect(problem) : value === undefined ? endlessAliases : noMap);
   const line = placed?.line ?? found ?? 1;
-  const message = `The frontmatter is not valid YAML (${reason}); it was read line by line.`;
+  const message = sentence('The frontmatter is not valid YAML ({0}); it was read line by line.', reason);
   const edit = problem && !placed?.isForPerson ? quotedValue(split, line) : undefined;
-  report(
-    'frontmatter-yaml',
-    split.firstLine - 1 + line,
-    message,
-    edit ? 'Put the value in quotes.' : fix,
-    edit,
-  );
+  report('frontmatter-yaml', split.firstLine - 1 + line, message, edit ? quote : fix, edit);
   return readLines(source, parseYamlValue);
 }
 

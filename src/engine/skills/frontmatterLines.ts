@@ -1,4 +1,5 @@
 /** Reads frontmatter that is not YAML or needs no YAML line by line, the way its author meant it, and explains what is wrong with it. */
+import { type Sentence, sentence } from '../../protocol/text.ts';
 
 /** Whether the value of a key is text, whatever it looks like. */
 const isText = (key: string): boolean => /^(?:name|description|summary|short-description)$/.test(key);
@@ -160,32 +161,40 @@ function unescaped(text: string): string {
 
 interface FrontmatterDefect {
   /** Continues "The frontmatter is not valid YAML", in brackets. */
-  reason: string;
-  fix: string;
+  reason: Sentence | string;
+  fix: Sentence;
 }
 
-const quote = 'Put the value in quotes.';
+export const quote = sentence('Put the value in quotes.');
 const noKey: FrontmatterDefect = {
-  reason: 'a line is not `key: value`',
-  fix: 'Write it as `key: value`, indent it if it belongs to the value above, or move it behind the closing `---`.',
+  reason: sentence('a line is not `key: value`'),
+  fix: sentence(
+    'Write it as `key: value`, indent it if it belongs to the value above, or move it behind the closing `---`.',
+  ),
 };
 
 const byCode: Readonly<Record<string, FrontmatterDefect>> = {
-  BLOCK_AS_IMPLICIT_KEY: { reason: 'a value holds `: `, which begins another value', fix: quote },
-  BAD_SCALAR_START: { reason: 'a value begins with a sign that YAML keeps for itself', fix: quote },
-  UNEXPECTED_TOKEN: { reason: 'text follows the end of a value', fix: quote },
+  BLOCK_AS_IMPLICIT_KEY: { reason: sentence('a value holds `: `, which begins another value'), fix: quote },
+  BAD_SCALAR_START: { reason: sentence('a value begins with a sign that YAML keeps for itself'), fix: quote },
+  UNEXPECTED_TOKEN: { reason: sentence('text follows the end of a value'), fix: quote },
   MULTILINE_IMPLICIT_KEY: noKey,
-  DUPLICATE_KEY: { reason: 'a key occurs twice; the first one is used', fix: 'Remove one of them.' },
-  BAD_ALIAS: { reason: 'a value begins with `*` or `&`, which YAML keeps for itself', fix: quote },
-  TAG_RESOLVE_FAILED: { reason: 'a value begins with `!`, which YAML keeps for itself', fix: quote },
-  BAD_DQ_ESCAPE: {
-    reason: 'a backslash in double quotes is followed by a letter that cannot be escaped',
-    fix: 'Write two backslashes, or use single quotes.',
+  DUPLICATE_KEY: {
+    reason: sentence('a key occurs twice; the first one is used'),
+    fix: sentence('Remove one of them.'),
   },
-  TAB_AS_INDENT: { reason: 'a line is indented with a tab', fix: 'Indent with spaces.' },
+  BAD_ALIAS: { reason: sentence('a value begins with `*` or `&`, which YAML keeps for itself'), fix: quote },
+  TAG_RESOLVE_FAILED: {
+    reason: sentence('a value begins with `!`, which YAML keeps for itself'),
+    fix: quote,
+  },
+  BAD_DQ_ESCAPE: {
+    reason: sentence('a backslash in double quotes is followed by a letter that cannot be escaped'),
+    fix: sentence('Write two backslashes, or use single quotes.'),
+  },
+  TAB_AS_INDENT: { reason: sentence('a line is indented with a tab'), fix: sentence('Indent with spaces.') },
   BAD_INDENT: {
-    reason: 'a line is not indented like those it belongs to',
-    fix: 'Give lines that belong together the same indentation.',
+    reason: sentence('a line is not indented like those it belongs to'),
+    fix: sentence('Give lines that belong together the same indentation.'),
   },
 };
 
@@ -194,8 +203,8 @@ export function yamlDefect({ code, message }: { code: string; message: string })
   if (code === 'MISSING_CHAR') {
     if (!/^Missing closing|expected to end|must end/i.test(message)) return noKey;
     return {
-      reason: 'a quote or a bracket is opened and never closed',
-      fix: 'Close it, or put the whole value in quotes.',
+      reason: sentence('a quote or a bracket is opened and never closed'),
+      fix: sentence('Close it, or put the whole value in quotes.'),
     };
   }
   const [reason = ''] = message.split('\n');
@@ -204,14 +213,14 @@ export function yamlDefect({ code, message }: { code: string; message: string })
 
 /** Frontmatter that is YAML, but not keys and values. */
 export const noMap: FrontmatterDefect = {
-  reason: 'it is not a list of `key: value` lines',
-  fix: 'Write each entry on its own line as `key: value`.',
+  reason: sentence('it is not a list of `key: value` lines'),
+  fix: sentence('Write each entry on its own line as `key: value`.'),
 };
 
 /** Aliases that contain themselves, or that would grow without limit. */
 export const endlessAliases: FrontmatterDefect = {
-  reason: 'its `&` and `*` lead into themselves, or to too much',
-  fix: 'Write the value out.',
+  reason: sentence('its `&` and `*` lead into themselves, or to too much'),
+  fix: sentence('Write the value out.'),
 };
 
 /** A defect at another place than where a parser gives up. `line` counts from 1 within the frontmatter. */
@@ -226,8 +235,10 @@ export function unfinishedMerge(source: string): PlacedDefect | undefined {
   const line = source.split('\n').findIndex(text => /^(?:<{7}|>{7})(?:\s|$)/.test(text)) + 1;
   if (line === 0) return undefined;
   return {
-    reason: 'it contains the marks of an unfinished merge',
-    fix: 'Keep one of the two versions, and take the lines with `<<<<<<<`, `=======` and `>>>>>>>` out.',
+    reason: sentence('it contains the marks of an unfinished merge'),
+    fix: sentence(
+      'Keep one of the two versions, and take the lines with `<<<<<<<`, `=======` and `>>>>>>>` out.',
+    ),
     line,
     isForPerson: true,
   };
@@ -249,8 +260,8 @@ export function unclosed(source: string): PlacedDefect | undefined {
   });
   if (index < 0) return undefined;
   return {
-    reason: 'a quote or a bracket is opened and never closed',
-    fix: 'Close it, or put the whole value in quotes.',
+    reason: sentence('a quote or a bracket is opened and never closed'),
+    fix: sentence('Close it, or put the whole value in quotes.'),
     line: index + 1,
     isForPerson: false,
   };
@@ -263,8 +274,11 @@ export function strayIndent(source: string, found: number): PlacedDefect | undef
   if (key === undefined || !/^[A-Za-z_][\w.-]*:[ \t]+[^\s|>[{"'&]/.test(lines[found - 1] ?? ''))
     return undefined;
   return {
-    reason: `\`${key}:\` is indented, so it belongs to the value above it`,
-    fix: `Remove the blanks before \`${key}:\` if it is a key itself; put the whole value in quotes if it is not.`,
+    reason: sentence('{0} is indented, so it belongs to the value above it', `\`${key}:\``),
+    fix: sentence(
+      'Remove the blanks before {0} if it is a key itself; put the whole value in quotes if it is not.',
+      `\`${key}:\``,
+    ),
     line: found + 1,
     isForPerson: true,
   };
@@ -274,7 +288,7 @@ export function strayIndent(source: string, found: number): PlacedDefect | undef
  * Returns what replaces the fence at the beginning of a text without frontmatter, as a sentence. Returns undefined if nothing
  * looks like a fence.
  */
-export function almostFence(text: string): string | undefined {
+export function almostFence(text: string): Sentence | undefined {
   const lines = text
     .slice(0, 2000)
     .trimStart()
@@ -285,18 +299,26 @@ export function almostFence(text: string): string | undefined {
     /^(?!---$)[-\u2010-\u2015\u2212\uFF0D]+$/.test(first) ||
     (keyFollows && /^(?:---+\s*\w+|([^\w\s])\1+)$/.test(first))
   )
-    return `The first line is \`${first.slice(0, 20)}\`; a fence is \`---\`, three hyphens and nothing else.`;
-  if (first === '+++') return 'The text between `+++` is TOML; frontmatter is YAML between lines `---`.';
+    return sentence(
+      'The first line is {0}; a fence is `---`, three hyphens and nothing else.',
+      `\`${first.slice(0, 20)}\``,
+    );
+  if (first === '+++')
+    return sentence('The text between `+++` is TOML; frontmatter is YAML between lines `---`.');
   if (/^```/.test(first) && lines.slice(1, 3).some(line => line.trim() === '---'))
-    return 'The frontmatter is inside a block of code; remove the line of backticks before it.';
-  if (first.startsWith('{')) return 'The file begins with JSON; frontmatter is YAML between lines `---`.';
-  if (/^(?:name|description):\s/i.test(first)) return 'The line `---` before the first key is missing.';
+    return sentence('The frontmatter is inside a block of code; remove the line of backticks before it.');
+  if (first.startsWith('{'))
+    return sentence('The file begins with JSON; frontmatter is YAML between lines `---`.');
+  if (/^(?:name|description):\s/i.test(first))
+    return sentence('The line `---` before the first key is missing.');
   if (first.startsWith('<!--') && !text.includes('-->'))
-    return 'The comment at the beginning is never closed with `-->`.';
+    return sentence('The comment at the beginning is never closed with `-->`.');
   const fence = lines.findIndex(
     (line, at) => line.trim() === '---' && /^(?:name|description)[ \t]*:/.test(lines[at + 1] ?? ''),
   );
   if (fence > 0)
-    return 'The frontmatter has to be the first thing in the file; move the text before it below it.';
+    return sentence(
+      'The frontmatter has to be the first thing in the file; move the text before it below it.',
+    );
   return undefined;
 }

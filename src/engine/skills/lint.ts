@@ -1,7 +1,8 @@
 /** Checks a SKILL.md for what keeps it from being found and understood, and fixes what a program can fix. */
 import { readdirSync, readFileSync, realpathSync } from 'node:fs';
 import { basename, dirname, join } from 'node:path';
-import type { Diagnostic, TextEdit } from '../files/settingsFile.ts';
+import { sentence } from '../../protocol/text.ts';
+import { type Diagnostic, type TextEdit, worded } from '../files/settingsFile.ts';
 import { roundsDefects } from './agent.ts';
 import { fieldText, findKey, findValue, parseSkillFile, withoutMark } from './frontmatter.ts';
 import { readRuntimeMetadata, readToolNames, splitAllowedTools } from './skillFields.ts';
@@ -98,10 +99,15 @@ function fieldDefects(fields: Fields, file: string, text: () => string): Diagnos
       (message): Diagnostic => ({
         severity: 'warning',
         code: 'metadata',
-        message: `${message} It counts as not said.`,
+        ...worded(
+          [message, sentence('It counts as not said.')],
+          sentence(
+            'Write it as YAML or as JSON, such as {0}.',
+            '{"openclaw": {"requires": {"bins": ["jq"]}}}',
+          ),
+        ),
         file,
         line: lineOf('metadata'),
-        fix: 'Write it as YAML or as JSON, such as {"openclaw": {"requires": {"bins": ["jq"]}}}.',
       }),
     ),
     ...toolNameDefects('allowed-tools', fields, file, lineOf),
@@ -124,10 +130,16 @@ function nameDiffers(name: string, folder: string, file: string, text: string): 
   return {
     severity: 'info',
     code: 'name-folder',
-    message: `The skill is called '${name}' and its folder '${folder}'; both names work, and two are confusing.`,
+    ...worded(
+      sentence(
+        "The skill is called '{0}' and its folder '{1}'; both names work, and two are confusing.",
+        name,
+        folder,
+      ),
+      sentence("Call it '{0}', or rename the folder.", folder),
+    ),
     file,
     line: place?.line ?? 1,
-    fix: `Call it '${folder}', or rename the folder.`,
     ...(edit && !/^[|>&*!]/.test(text.replace(/^\uFEFF/, '').slice(edit.offset)) ? { edit } : {}),
   };
 }
@@ -146,10 +158,12 @@ function cutByComment(fields: Fields, file: string, text: () => string): Diagnos
     {
       severity: 'warning',
       code: 'description-comment',
-      message: 'The description ends before ` #`, since YAML takes the rest of the line for a comment.',
+      ...worded(
+        sentence('The description ends before ` #`, since YAML takes the rest of the line for a comment.'),
+        sentence('Put the description in quotes.'),
+      ),
       file,
       line,
-      fix: 'Put the description in quotes.',
       edit: { offset, length, text: JSON.stringify(value) },
     },
   ];
@@ -174,10 +188,17 @@ function toolNameDefects(
     {
       severity: 'info',
       code: key,
-      message: `\`${key}\` names ${names}, which means nothing to Telos. The other names hold.`,
+      ...worded(
+        [
+          sentence('{0} names {1}, which means nothing to Telos.', `\`${key}\``, names),
+          sentence('The other names hold.'),
+        ],
+        sentence(
+          'Name tools such as Read, Write, Edit, Grep, Glob, LS, Bash(git *), WebFetch or mcp__server__tool.',
+        ),
+      ),
       file,
       line: lineOf(key),
-      fix: 'Name tools such as Read, Write, Edit, Grep, Glob, LS, Bash(git *), WebFetch or mcp__server__tool.',
     },
   ];
 }

@@ -79,7 +79,7 @@ export async function planInstall(
   await recoverFolders(config.dataDir);
   const folder = await sourceFolder(path, config);
   const source = fetched?.text ?? folder;
-  const { name: ownName, description, diagnostics } = readAgentToml(folder, '');
+  const { name: ownName, description, diagnostics } = readAgentToml(folder, []);
   const broken = diagnostics[0];
   if (broken) {
     const what = broken.message.replace(/, so it is .*/, '.').trimEnd();

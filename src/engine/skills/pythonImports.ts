@@ -1,6 +1,7 @@
 /** Finds the packages that the Python scripts of a skill import and that are not installed. */
 import { join } from 'node:path';
-import type { Missing } from './agent.ts';
+import { type Sentence, sentence } from '../../protocol/text.ts';
+import { type Missing, missingWords } from './agent.ts';
 import type { Machine } from './machine.ts';
 import { pythonIn, type SkillTexts, textOf } from './skillTexts.ts';
 
@@ -104,18 +105,24 @@ export function missingPython(texts: SkillTexts, machine: Machine): Missing[] {
   if (modules.size === 0 && declared.length === 0) return [];
   const python = machine.python();
   if (!python) return [];
-  const lacking = new Map<string, string>();
+  const lacking = new Map<string, Sentence>();
   for (const name of declared) {
     const plain = /^[A-Za-z][\w.-]*/.exec(name)?.[0];
     if (plain && !python.hasPackage(plain))
-      lacking.set(plain, `It says that it needs the Python package ${plain}`);
+      lacking.set(
+        plain,
+        sentence('It says that it needs the Python package {0}, which is not installed.', plain),
+      );
   }
   for (const [module, file] of modules) {
     if (python.hasModule(module)) continue;
     const [top = '', next] = module.split('.');
     const name =
       packageNames[module] ?? packageNames[top] ?? (top === 'google' && next ? `google-${next}` : top);
-    lacking.set(name, `${file} imports ${module} of the Python package ${name}`);
+    lacking.set(
+      name,
+      sentence('{0} imports {1} of the Python package {2}, which is not installed.', file, module, name),
+    );
   }
   const list = files.find(path => /^(?:.*\/)?requirements\.txt$/.test(path));
   const known = new Set([...declared, ...Object.values(packageNames), ...wellKnown]);
@@ -126,10 +133,10 @@ export function missingPython(texts: SkillTexts, machine: Machine): Missing[] {
         : `python3 -m pip install ${name}`;
     const isSure = command.includes(' -r ') || known.has(name);
     const nextStep = isSure
-      ? `Install it: ${command}`
-      : `Look up which package brings it. Often that is: ${command}`;
+      ? sentence('Install it: {0}', command)
+      : sentence('Look up which package brings it. Often that is: {0}', command);
     const commands = isSure ? [command] : [];
-    return { kind: 'package', what: name, reason: `${reason}, which is not installed.`, nextStep, commands };
+    return { kind: 'package', ...missingWords(name, reason, nextStep), commands };
   });
 }
 

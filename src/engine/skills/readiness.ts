@@ -1,6 +1,7 @@
 /** Finds out before a run what is missing on this machine for a skill, and how to get it. Nothing is installed or started. */
 
-import type { InstallStep, Missing, Skill } from './agent.ts';
+import { type Sentence, sentence } from '../../protocol/text.ts';
+import { alternatives, type InstallStep, type Missing, missingWords, type Skill } from './agent.ts';
 import type { Machine } from './machine.ts';
 import { missingInFiles } from './whatRuns.ts';
 
@@ -31,22 +32,24 @@ export function readinessOf(skill: Skill, machine: Machine): Readiness {
 function unreadableFile({ diagnostics }: Skill): Missing[] {
   const error = diagnostics.find(({ severity }) => severity === 'error');
   if (!error) return [];
-  const nextStep = error.fix ?? 'Mend the file.';
-  return [{ kind: 'file', what: 'a readable file', reason: error.message, nextStep, commands: [] }];
+  const reason = { text: '{0}', values: error.sentences?.slice(0, 1) ?? [error.message] };
+  const nextStep = error.fixSentence ?? sentence('Mend the file.');
+  return [{ kind: 'file', ...missingWords(sentence('a readable file'), reason, nextStep), commands: [] }];
 }
+
+/** Returns `one or another`. */
+const oneOf = (names: readonly string[]): string | Sentence =>
+  names.slice(1).reduce<string | Sentence>((all, name) => sentence('{0} or {1}', all, name), names[0] ?? '');
 
 function missingSystem(os: readonly NodeJS.Platform[], { platform }: Machine): Missing[] {
   if (os.length === 0 || os.includes(platform)) return [];
-  const names = os.map(systemName).join(' or ');
-  return [
-    {
-      kind: 'os',
-      what: names,
-      reason: `It is made for ${names}, and this is ${systemName(platform)}.`,
-      nextStep: `Run it on ${names}.`,
-      commands: [],
-    },
-  ];
+  const names = oneOf(os.map(systemName));
+  const words = missingWords(
+    names,
+    sentence('It is made for {0}, and this is {1}.', names, systemName(platform)),
+    sentence('Run it on {0}.', names),
+  );
+  return [{ kind: 'os', ...words, commands: [] }];
 }
 
 function missingRequirements({ metadata }: Skill, machine: Machine): Missing[] {
@@ -56,12 +59,14 @@ function missingRequirements({ metadata }: Skill, machine: Machine): Missing[] {
   const anyOf = anyBins.length > 0 && !anyBins.some(name => machine.hasProgram(name)) ? [anyBins] : [];
   return [
     ...programs.map(name =>
-      missingProgram(name, `It runs the program ${name}, which is not on the PATH.`, steps, [name]),
+      missingProgram(name, sentence('It runs the program {0}, which is not on the PATH.', name), steps, [
+        name,
+      ]),
     ),
     ...anyOf.map(names =>
       missingProgram(
-        names.join(' or '),
-        `It runs one of the programs ${names.join(', ')}; none is on the PATH.`,
+        oneOf(names),
+        sentence('It runs one of the programs {0}; none is on the PATH.', names.join(', ')),
         steps,
         names,
       ),
@@ -72,8 +77,8 @@ function missingRequirements({ metadata }: Skill, machine: Machine): Missing[] {
 }
 
 function missingProgram(
-  what: string,
-  reason: string,
+  what: string | Sentence,
+  reason: Sentence,
   steps: readonly InstallStep[],
   names: readonly string[],
 ): Missing {
@@ -82,35 +87,45 @@ function missingProgram(
   const words = bringing.find(({ label }) => label)?.label;
   const nextStep =
     commands.length > 0
-      ? `Install it; the author gives: ${commands.join(', or ')}`
+      ? sentence('Install it; the author gives: {0}', alternatives(commands))
       : words
-        ? `Install it; the author says: ${words}`
-        : 'Install it, and see that it is on the PATH.';
-  return { kind: 'program', what, reason, nextStep, commands };
+        ? sentence('Install it; the author says: {0}', words)
+        : sentence('Install it, and see that it is on the PATH.');
+  return { kind: 'program', ...missingWords(what, reason, nextStep), commands };
 }
 
 const missingVariable = (name: string): Missing => ({
   kind: 'variable',
-  what: name,
-  reason: `It needs the variable ${name}, which is not set.`,
-  nextStep: `Set ${name} in the environment or in the .env of Telos's configuration folder.`,
+  ...missingWords(
+    name,
+    sentence('It needs the variable {0}, which is not set.', name),
+    sentence("Set {0} in the environment or in the .env of Telos's configuration folder.", name),
+  ),
   commands: [],
 });
 
 const missingSetting = (name: string): Missing => ({
   kind: 'setting',
-  what: name,
-  reason: `It depends on the setting ${name} of another runner, which Telos does not have.`,
-  nextStep: 'Leave out of the request what depends on it.',
+  ...missingWords(
+    name,
+    sentence('It depends on the setting {0} of another runner, which Telos does not have.', name),
+    sentence('Leave out of the request what depends on it.'),
+  ),
   commands: [],
 });
 
 function missingTools({ body }: Skill): Missing[] {
   return foreignToolsIn(body).map(({ what, words, nextStep }) => ({
     kind: 'tool',
-    what,
-    reason: `Its text counts on ${what} ("${words.replace(/\s+/g, ' ').trim()}"), which Telos does not have.`,
-    nextStep,
+    ...missingWords(
+      what,
+      sentence(
+        'Its text counts on {0} ("{1}"), which Telos does not have.',
+        what,
+        words.replace(/\s+/g, ' ').trim(),
+      ),
+      nextStep,
+    ),
     commands: [],
   }));
 }
@@ -118,10 +133,10 @@ function missingTools({ body }: Skill): Missing[] {
 /** A tool that only another kind of runner has: one that wakes up by itself, chats or steers a browser. */
 interface ForeignTool {
   /** Name of the kind, for people: `a browser tool`. */
-  what: string;
+  what: Sentence;
   /** The words that were found, as in the text. */
   words: string;
-  nextStep: string;
+  nextStep: Sentence;
 }
 
 const runner = '(?:openclaw|clawdbot|moltbot|clawdis)';
@@ -133,82 +148,93 @@ const call = (name: string): string =>
  * matches only names of such a runner's tools or commands, not the thing itself. Skills may well mention browsers.
  */
 const kinds: readonly {
-  what: string;
+  what: Sentence;
   /** In small letters. The pattern finds nothing in a text without any of them, which are found a hundred times faster. */
   hints: readonly string[];
   pattern: RegExp;
-  nextStep: string;
+  nextStep: Sentence;
 }[] = [
   {
-    what: 'a scheduler of the runner',
+    what: sentence('a scheduler of the runner'),
     hints: ['cron'],
     pattern: new RegExp(`\\b${runner} cron\\b|${call('cron')}|\\bcron\\.(?:add|list|remove|update)\\b`, 'i'),
-    nextStep: 'Run the skill when it is due, or let a scheduler of your system start `telos` with it.',
+    nextStep: sentence(
+      'Run the skill when it is due, or let a scheduler of your system start `telos` with it.',
+    ),
   },
   {
-    what: 'a runner that wakes up by itself',
+    what: sentence('a runner that wakes up by itself'),
     hints: ['heartbeat'],
     pattern: /\bHEARTBEAT\.md\b|\bHEARTBEAT_OK\b/,
-    nextStep:
+    nextStep: sentence(
       'Telos only runs when it is asked; what is to happen regularly has to be started by a scheduler.',
+    ),
   },
   {
-    what: 'a tool that sends messages',
+    what: sentence('a tool that sends messages'),
     hints: ['message'],
     pattern: new RegExp(`\\b${runner} message\\b|${call('message')}`),
-    nextStep:
+    nextStep: sentence(
       'The run can write the message down for you; sending it is up to you, or to an MCP server that can.',
+    ),
   },
   {
-    what: 'a browser tool',
+    what: sentence('a browser tool'),
     hints: ['browser'],
     pattern: new RegExp(
       `\\b${runner} browser\\b|${call('browser')}|\\bbrowser_(?:navigate|click|snapshot|type|take_screenshot)\\b`,
       'i',
     ),
-    nextStep:
+    nextStep: sentence(
       'Add an MCP server with a browser to the agent, or have the skill use fetch_url where a page is enough.',
+    ),
   },
   {
-    what: 'sessions of other agents',
+    what: sentence('sessions of other agents'),
     hints: ['session', 'agents_list', 'agent --'],
     pattern: new RegExp(
       `\\bsessions_(?:spawn|send|list|history)\\b|\\bsession_status\\b|\\bagents_list\\b|\\b${runner} (?:sessions (?:list|send|spawn|history)|agent --)`,
     ),
-    nextStep: 'Telos does the work in the one run; split it into several requests where that is too much.',
+    nextStep: sentence(
+      'Telos does the work in the one run; split it into several requests where that is too much.',
+    ),
   },
   {
-    what: 'devices or a canvas of the runner',
+    what: sentence('devices or a canvas of the runner'),
     hints: ['nodes', 'canvas'],
     pattern: new RegExp(`${call('nodes')}|${call('canvas')}|\\b${runner} nodes\\b`),
-    nextStep: 'Telos has no such devices; leave these steps out of the request.',
+    nextStep: sentence('Telos has no such devices; leave these steps out of the request.'),
   },
   {
-    what: 'the memory of the runner',
+    what: sentence('the memory of the runner'),
     hints: ['memory'],
     pattern: new RegExp(`\\bmemory_(?:search|get)\\b|\\b${runner} memory\\b`),
-    nextStep: 'Say in the request what the run should know, or keep it in a file of the working folder.',
+    nextStep: sentence(
+      'Say in the request what the run should know, or keep it in a file of the working folder.',
+    ),
   },
   {
-    what: 'a web search tool',
+    what: sentence('a web search tool'),
     hints: ['web_search', 'websearch', 'brave_search'],
     pattern: /\bweb_search\b|\bWebSearch\b|\bbrave_search\b/,
-    nextStep: 'Add an MCP server that searches the web to the agent, or give the addresses of the pages.',
+    nextStep: sentence(
+      'Add an MCP server that searches the web to the agent, or give the addresses of the pages.',
+    ),
   },
   {
-    what: 'the gateway of another runner',
+    what: sentence('the gateway of another runner'),
     hints: ['gateway', 'system event', 'channels', 'hooks', 'plugins', 'wake'],
     pattern: new RegExp(
       `\\b${runner} (?:gateway|system event|channels|hooks|plugins|wake)\\b|\\bgateway tool\\b`,
       'i',
     ),
-    nextStep: 'Do these steps in that runner; Telos has no gateway.',
+    nextStep: sentence('Do these steps in that runner; Telos has no gateway.'),
   },
   {
-    what: 'a tool that makes speech or pictures',
+    what: sentence('a tool that makes speech or pictures'),
     hints: ['tts', 'image'],
     pattern: new RegExp(`${call('tts')}|${call('image')}`),
-    nextStep: 'Add an MCP server that can do it to the agent.',
+    nextStep: sentence('Add an MCP server that can do it to the agent.'),
   },
 ];
 

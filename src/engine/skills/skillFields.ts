@@ -1,5 +1,5 @@
 /** Reads what the fields and the text of a SKILL.md say: the tools it names, what it requires of the machine, and what it does. */
-import { shortened } from '../../protocol/text.ts';
+import { type Sentence, sentence, shortened } from '../../protocol/text.ts';
 import type { InstallStep, RuntimeMetadata } from './agent.ts';
 import { parseYamlValue } from './frontmatter.ts';
 import { parseLooseJson } from './frontmatterLines.ts';
@@ -100,19 +100,19 @@ const systems: Readonly<Record<string, NodeJS.Platform>> = {
 };
 
 export interface ReadMetadata extends RuntimeMetadata {
-  /** Values that could not be understood, in sentences. */
-  problems: readonly string[];
+  /** Values that could not be understood. */
+  problems: readonly Sentence[];
 }
 
 type Values = Readonly<Record<string, unknown>>;
 
 /** Reads a skill's requirements. `fields` is the frontmatter. Never throws. */
 export function readRuntimeMetadata(fields: Values): ReadMetadata {
-  const problems: string[] = [];
+  const problems: Sentence[] = [];
   const values = runtimeValues(fields, problems);
   const requires = recordIn(values['requires']);
   if (!requires && list(values['requires']).length > 0)
-    problems.push('`requires` is not a list of `bins`, `anyBins`, `env` or `config`.');
+    problems.push(sentence('`requires` is not a list of `bins`, `anyBins`, `env` or `config`.'));
   return {
     requires: {
       bins: names(requires?.['bins'] ?? requires?.['bin']),
@@ -132,17 +132,17 @@ export function readRuntimeMetadata(fields: Values): ReadMetadata {
 }
 
 /** Returns the values of a map, a JSON string or JSON5, each under its runner's name. Some files leave the name out. */
-function runtimeValues(fields: Values, problems: string[]): Values {
+function runtimeValues(fields: Values, problems: Sentence[]): Values {
   const written = fields['metadata'];
   const metadata = recordIn(written);
   if (typeof written === 'string' && written.trim() && !metadata)
-    problems.push('`metadata` could not be read as a map, nor as JSON.');
+    problems.push(sentence('{0} could not be read as a map, nor as JSON.', '`metadata`'));
   for (const runner of runners) {
     const inner = metadata?.[runner] ?? fields[runner];
     const values = recordIn(inner);
     if (values) return values;
     if (inner !== undefined && inner !== null)
-      problems.push(`\`metadata.${runner}\` could not be read as a map, nor as JSON.`);
+      problems.push(sentence('{0} could not be read as a map, nor as JSON.', `\`metadata.${runner}\``));
   }
   if (metadata && ownKeys.some(key => key in metadata)) return metadata;
   return recordIn(fields['requires']) ? fields : {};
@@ -157,10 +157,10 @@ function recordIn(value: unknown): Values | undefined {
   return isRecord(read) ? read : undefined;
 }
 
-function readSystems(value: unknown, problems: string[]): NodeJS.Platform[] {
+function readSystems(value: unknown, problems: Sentence[]): NodeJS.Platform[] {
   const found = names(value).flatMap(name => {
     const system = systems[name.toLowerCase()];
-    if (!system) problems.push(`\`os\` names '${name}'; known are darwin, linux and win32.`);
+    if (!system) problems.push(sentence("`os` names '{0}'; known are darwin, linux and win32.", name));
     return system ? [system] : [];
   });
   return [...new Set(found)];

@@ -13,11 +13,12 @@ import {
 } from 'node:fs';
 import { basename, dirname, join, sep } from 'node:path';
 import type { SkillRef } from '../../protocol/run.ts';
+import { type Sentence, sentence, spoken } from '../../protocol/text.ts';
 import { roundsIn } from '../config.ts';
 import { reasonOf } from '../errors.ts';
 import { isInside, realPlace } from '../files/paths.ts';
 import { isSensitive } from '../files/sensitiveNames.ts';
-import { type Diagnostic, fileState, readRegularFile } from '../files/settingsFile.ts';
+import { type Diagnostic, fileState, readRegularFile, worded } from '../files/settingsFile.ts';
 import type { Skill, SkillSource } from './agent.ts';
 import { fieldText, findKey, type ParsedSkillFile, parseSkillFile, scanName } from './frontmatter.ts';
 import { almostFence } from './frontmatterLines.ts';
@@ -215,7 +216,13 @@ function readManifest(file: string, id: string, within: string | undefined): Man
   const missing = missingDescription(parsed, file, text);
   if (missing) diagnostics.push(missing);
   if (oddity)
-    diagnostics.push({ severity: 'warning', code: 'encoding', ...oddity, file, fix: 'Save it as UTF-8.' });
+    diagnostics.push({
+      severity: 'warning',
+      code: 'encoding',
+      ...worded(oddity.message, sentence('Save it as UTF-8.')),
+      file,
+      line: oddity.line,
+    });
   return {
     description: (description ?? noDescription).slice(0, maxDescription),
     name: fieldText(parsed.fields['name']) || id,
@@ -225,29 +232,31 @@ function readManifest(file: string, id: string, within: string | undefined): Man
   };
 }
 
-function unreadable(error: unknown): Required<Pick<Diagnostic, 'message' | 'fix'>> {
+function unreadable(error: unknown): ReturnType<typeof worded> {
   if (error instanceof SecretFile)
-    return { message: error.message, fix: 'Put the text of the skill into a file of its own.' };
+    return worded(error.said, sentence('Put the text of the skill into a file of its own.'));
   const reason = reasonOf(error);
   switch (error instanceof Error && 'code' in error ? error.code : undefined) {
     case 'EACCES':
     case 'EPERM':
-      return {
-        message: 'You have no right to read it.',
-        fix: 'Give yourself the right to read the file and the folders above it.',
-      };
+      return worded(
+        sentence('You have no right to read it.'),
+        sentence('Give yourself the right to read the file and the folders above it.'),
+      );
     case 'ENOENT':
     case 'ELOOP':
-      return {
-        message: 'The link to it leads nowhere.',
-        fix: 'Let the link lead to what it was made for, or delete it.',
-      };
+      return worded(
+        sentence('The link to it leads nowhere.'),
+        sentence('Let the link lead to what it was made for, or delete it.'),
+      );
     default:
-      return {
+      return worded(
         // The system's own messages have no full stop.
-        message: reason.endsWith('.') ? reason : `The file cannot be read: ${reason}.`,
-        fix: 'Make the file readable UTF-8 text below 2 MB.',
-      };
+        reason.endsWith('.')
+          ? { text: '{0}', values: [reason] }
+          : sentence('The file cannot be read: {0}.', reason),
+        sentence('Make the file readable UTF-8 text below 2 MB.'),
+      );
   }
 }
 
@@ -267,18 +276,26 @@ export function missingDescription(
   text: string,
 ): Diagnostic | undefined {
   if (describedAs(fields)) return undefined;
-  const what = hasFrontmatter ? 'The skill has no description' : 'The file has no frontmatter';
   const instead = hasFrontmatter ? undefined : almostFence(body);
   return {
     severity: 'warning',
     code: hasFrontmatter ? 'description-missing' : 'frontmatter-missing',
-    message: `${what}, so it can hardly be found by what it does.`,
+    ...(hasFrontmatter
+      ? worded(
+          sentence('The skill has no description, so it can hardly be found by what it does.'),
+          sentence(
+            'Add a line `description: ...` to the frontmatter that says what the skill does and when to use it.',
+          ),
+        )
+      : worded(
+          sentence('The file has no frontmatter, so it can hardly be found by what it does.'),
+          instead ??
+            sentence(
+              'Begin the file with a line `---`, a line `description: ...` that says what the skill does and when to use it, and a line `---`.',
+            ),
+        )),
     file,
     line: findKey(text, 'description') ?? 1,
-    fix: hasFrontmatter
-      ? 'Add a line `description: ...` to the frontmatter that says what the skill does and when to use it.'
-      : (instead ??
-        'Begin the file with a line `---`, a line `description: ...` that says what the skill does and when to use it, and a line `---`.'),
   };
 }
 
@@ -306,7 +323,7 @@ function readScannedName(file: string): string | undefined {
 export interface SkillText {
   text: string;
   /** Encoding problem, as a sentence, and its first line, counted from 1. Undefined for UTF-8. */
-  oddity?: { message: string; line: number };
+  oddity?: { message: Sentence; line: number };
 }
 
 /** Maximum size of a SKILL.md, in bytes. A larger one is not a prompt for any model. */
@@ -316,7 +333,14 @@ const maxSkillBytes = 2 * 1024 * 1024;
  * Thrown for a skill file whose real name means secrets, or that is a user's file and not a skill. Everything that is read of a
  * skill goes to a model.
  */
-export class SecretFile extends Error {}
+export class SecretFile extends Error {
+  readonly said: Sentence;
+
+  constructor(said: Sentence) {
+    super(spoken([said]));
+    this.said = said;
+  }
+}
 
 /**
  * Reads a skill file. If a link leads out of `within`, only a file with the name of a skill file is read. Throws the system's
@@ -326,12 +350,21 @@ export function readSkillText(file: string, within = dirname(file)): SkillText {
   const real = realpathSync.native(file);
   if (isSensitive(real))
     throw new SecretFile(
-      `${real === file ? 'It' : `It leads to ${real}, which`} looks like it holds keys, passwords or other secrets, so it is not read.`,
+      real === file
+        ? sentence('It looks like it holds keys, passwords or other secrets, so it is not read.')
+        : sentence(
+            'It leads to {0}, which looks like it holds keys, passwords or other secrets, so it is not read.',
+            real,
+          ),
     );
   const bytes = readRegularFile(real, maxSkillBytes);
   if (!/^skills?\.md$/i.test(basename(real)) && !isInside(realPlace(within) ?? within, real))
     throw new SecretFile(
-      `It leads to ${real}, which is not a skill file and lies outside of ${within}, so it is not read.`,
+      sentence(
+        'It leads to {0}, which is not a skill file and lies outside of {1}, so it is not read.',
+        real,
+        within,
+      ),
     );
   const wide = readUtf16(bytes);
   const text = wide?.text ?? bytes.toString('utf8');
@@ -340,12 +373,19 @@ export function readSkillText(file: string, within = dirname(file)): SkillText {
     throw new Error(`The file is not UTF-8 text: there is a zero byte in line ${lineAt(text, zero)}.`);
   if (wide || isUtf8(bytes)) return wide ?? { text };
   const line = lineAt(text, text.indexOf('\uFFFD'));
-  const message = 'The file has letters that are not UTF-8, as older programs on Windows write them';
   // If no other character is UTF-8 either, the whole file is from such a program.
-  if (/[\u0080-\uFFFC]/.test(text)) return { text, oddity: { message: `${message}; they are lost.`, line } };
+  if (/[\u0080-\uFFFC]/.test(text)) {
+    const message = sentence(
+      'The file has letters that are not UTF-8, as older programs on Windows write them; they are lost.',
+    );
+    return { text, oddity: { message, line } };
+  }
+  const message = sentence(
+    'The file has letters that are not UTF-8, as older programs on Windows write them; they were read as Windows-1252, which may be wrong.',
+  );
   return {
     text: new TextDecoder('windows-1252').decode(bytes),
-    oddity: { message: `${message}; they were read as Windows-1252, which may be wrong.`, line },
+    oddity: { message, line },
   };
 }
 
@@ -356,7 +396,10 @@ function readUtf16(bytes: Buffer): SkillText | undefined {
   const encoding = mark === '\xFF\xFE' ? 'utf-16le' : 'utf-16be';
   try {
     const text = new TextDecoder(encoding, { fatal: true }).decode(bytes);
-    return { text, oddity: { message: 'The file is UTF-16, which other programs may not read.', line: 1 } };
+    return {
+      text,
+      oddity: { message: sentence('The file is UTF-16, which other programs may not read.'), line: 1 },
+    };
   } catch (cause) {
     throw new Error('The file is not UTF-8 text: it begins as UTF-16 does, and is none.', { cause });
   }

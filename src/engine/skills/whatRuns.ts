@@ -5,7 +5,8 @@
 import { statSync } from 'node:fs';
 import { isBuiltin } from 'node:module';
 import { dirname, join, posix } from 'node:path';
-import type { Missing, Skill } from './agent.ts';
+import { sentence } from '../../protocol/text.ts';
+import { alternatives, type Missing, missingWords, type Skill } from './agent.ts';
 import type { Machine } from './machine.ts';
 import { literal, missingPython, mostMissing, mostScripts, quoted } from './pythonImports.ts';
 import {
@@ -74,9 +75,11 @@ function missingScripts(texts: SkillTexts): Missing[] {
   );
   return gone.slice(0, mostMissing).map(path => ({
     kind: 'script',
-    what: path,
-    reason: `Its text names ${path}, which is not in its folder.`,
-    nextStep: `Get it from where the skill comes from, and put it in ${skill.dir}.`,
+    ...missingWords(
+      path,
+      sentence('Its text names {0}, which is not in its folder.', path),
+      sentence('Get it from where the skill comes from, and put it in {0}.', skill.dir),
+    ),
     commands: [],
   }));
 }
@@ -101,9 +104,11 @@ function brokenLines({ skill, named }: SkillTexts, machine: Machine): Missing[] 
     return [
       {
         kind: 'script' as const,
-        what: `line ends of ${path}`,
-        reason: `${path} has the line ends of Windows, at which a shell stops.`,
-        nextStep: `Take them out: ${command}`,
+        ...missingWords(
+          sentence('line ends of {0}', path),
+          sentence('{0} has the line ends of Windows, at which a shell stops.', path),
+          sentence('Take them out: {0}', command),
+        ),
         commands: [command],
       },
     ];
@@ -164,9 +169,11 @@ function onlyPython3({ platform }: Machine): Missing {
       : 'sudo ln -s "$(command -v python3)" /usr/local/bin/python';
   return {
     kind: 'program',
-    what: 'python',
-    reason: 'Its commands begin with `python`, and here the program is called `python3`.',
-    nextStep: `Say in the request that it is python3, or make one of that name: ${command}`,
+    ...missingWords(
+      'python',
+      sentence('Its commands begin with `python`, and here the program is called `python3`.'),
+      sentence('Say in the request that it is python3, or make one of that name: {0}', command),
+    ),
     commands: [command],
   };
 }
@@ -185,12 +192,13 @@ function installLines(commands: readonly TextCommand[], name: string): string[] 
 function missingProgram(name: string, commands: readonly string[]): Missing {
   return {
     kind: 'program',
-    what: name,
-    reason: `Its text runs the program ${name}, which is not on the PATH.`,
-    nextStep:
+    ...missingWords(
+      name,
+      sentence('Its text runs the program {0}, which is not on the PATH.', name),
       commands.length > 0
-        ? `Install it; its text gives: ${commands.join(', or ')}`
-        : 'Install it, and see that it is on the PATH.',
+        ? sentence('Install it; its text gives: {0}', alternatives(commands))
+        : sentence('Install it, and see that it is on the PATH.'),
+    ),
     commands,
   };
 }
@@ -239,9 +247,13 @@ function missingNode(texts: SkillTexts): Missing[] {
   return [
     {
       kind: 'package',
-      what: names.length === 1 ? names[0]! : `${names[0]} and ${needed.size - 1} more`,
-      reason: `It needs the npm ${needed.size === 1 ? 'package' : 'packages'} ${names.join(', ')}, which ${needed.size === 1 ? 'is' : 'are'} not installed beside it.`,
-      nextStep: `Install them: ${command}`,
+      ...missingWords(
+        names.length === 1 ? names[0]! : sentence('{0} and {1} more', names[0]!, needed.size - 1),
+        needed.size === 1
+          ? sentence('It needs the npm package {0}, which is not installed beside it.', names[0]!)
+          : sentence('It needs the npm packages {0}, which are not installed beside it.', names.join(', ')),
+        sentence('Install them: {0}', command),
+      ),
       commands: [command],
     },
   ];

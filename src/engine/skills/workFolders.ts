@@ -6,11 +6,12 @@
 import { createHash } from 'node:crypto';
 import { appendFileSync, existsSync, mkdirSync, readdirSync, statSync } from 'node:fs';
 import { dirname, join, normalize, resolve } from 'node:path';
+import { sentence } from '../../protocol/text.ts';
 import { type Config, expandPath } from '../config.ts';
 import { jsonLine, readLines } from '../files/jsonLines.ts';
 import { isInside, realPlace } from '../files/paths.ts';
 import { folded } from '../files/sensitiveNames.ts';
-import { type Diagnostic, readRegularFile } from '../files/settingsFile.ts';
+import { type Diagnostic, readRegularFile, worded } from '../files/settingsFile.ts';
 import type { Agent } from './agent.ts';
 
 /** Facts that decide where an agent works. */
@@ -128,10 +129,20 @@ export function formerWork(
   return {
     severity: 'info',
     code: 'agent-working-dir-moved',
-    message: `Earlier versions of Telos let agent '${name}' work in ${join(workingRoot, former)}; now its folder for work is called like its pack, ${packFolder}.`,
+    ...worded(
+      sentence(
+        "Earlier versions of Telos let agent '{0}' work in {1}; now its folder for work is called like its pack, {2}.",
+        name,
+        join(workingRoot, former),
+        packFolder,
+      ),
+      sentence(
+        'If that is its work, move it, or write `working_dir` under {0} into your own agents.toml.',
+        `[agents.${JSON.stringify(name)}]`,
+      ),
+    ),
     file: join(packDir, 'agent.toml'),
     line: 1,
-    fix: `If that is its work, move it, or write working_dir under [agents.${JSON.stringify(name)}] into your own agents.toml.`,
   };
 }
 
@@ -250,14 +261,17 @@ export function projectLimit(folder: string, diagnostics: Diagnostic[]): Project
     refuses(path) {
       if (liesWithin(folder, path)) return false;
       const real = realPlace(path);
-      const message = `It leads out of the project ${folder}${real === undefined ? '' : `, to ${real}`}, so it is not used. What a project's files name must lie inside the project.`;
+      const why =
+        real === undefined
+          ? sentence('It leads out of the project {0}, so it is not used.', folder)
+          : sentence('It leads out of the project {0}, to {1}, so it is not used.', folder, real);
+      const next = sentence("What a project's files name must lie inside the project.");
       diagnostics.push({
         severity: 'warning',
         code: 'project-outside',
-        message,
+        ...worded([why, next], sentence('Put the files themselves where the link is.')),
         file: path,
         line: 1,
-        fix: 'Put the files themselves where the link is.',
       });
       return true;
     },

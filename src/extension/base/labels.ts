@@ -3,12 +3,14 @@
  * them.
  */
 import { TelosError } from '../../engine/errors.ts';
+import type { Diagnostic } from '../../engine/files/settingsFile.ts';
 import type { Remedy, RunEvent, Told } from '../../protocol/run.ts';
 import {
   Characters,
   codePointOf,
   english,
   type Say,
+  type Sentence,
   shortened,
   spoken,
   unseen,
@@ -59,6 +61,18 @@ export function describeTold({ message, sentences, remedy }: Told): string {
   return remedy ? `${said} ${describeRemedy(remedy)}` : said;
 }
 
+/** Returns a sentence in the reader's language. */
+export const translated = (said: Sentence): string => spoken([said], t);
+
+/** Returns what a diagnostic says and how to mend it, in the reader's language. */
+export function describeDefect(defect: Diagnostic): { message: string; fix: string | undefined } {
+  const { message, sentences, fix, fixSentence } = defect;
+  return {
+    message: sentences ? spoken(sentences, t) : message,
+    fix: fixSentence ? translated(fixSentence) : fix,
+  };
+}
+
 /** Returns the words of an error of the engine as `describeTold` does, and the message of any other. */
 export function describeError(error: unknown): string {
   if (error instanceof TelosError) return describeTold(error.told);
@@ -68,8 +82,12 @@ export function describeError(error: unknown): string {
 /** Returns the event with its sentences in the reader's language. Unchanged if it has none. */
 export function localized(event: RunEvent): RunEvent {
   switch (event.type) {
-    case 'notice':
-      return event.sentences || event.remedy ? { ...event, message: describeTold(event) } : event;
+    case 'notice': {
+      const { remedy, ...said } = event;
+      // The view has a button for it.
+      if (remedy?.kind === 'choose_folder') return { ...event, message: describeTold(said) };
+      return event.sentences || remedy ? { ...event, message: describeTold(event) } : event;
+    }
     case 'retry':
       return event.sentences ? { ...event, why: spoken(event.sentences, t) } : event;
     case 'approval_request': {
@@ -80,11 +98,18 @@ export function localized(event: RunEvent): RunEvent {
     }
     case 'run_end':
       return event.error
-        ? { ...event, error: { ...event.error, message: describeTold(event.error) } }
+        ? { ...event, error: { ...event.error, message: describeTold(withoutButtons(event.error)) } }
         : event;
     default:
       return event;
   }
+}
+
+/** Remedies that the card of a failed run offers as buttons. */
+const onCard: readonly Remedy['kind'][] = ['set_key', 'set_up_model', 'choose_model'];
+
+function withoutButtons({ remedy, ...said }: Told): Told {
+  return remedy && !onCard.includes(remedy.kind) ? { ...said, remedy } : said;
 }
 
 function describeRemedy(remedy: Remedy): string {
@@ -105,6 +130,8 @@ function describeRemedy(remedy: Remedy): string {
       return t('Install this agent under another name, or remove or rename the other one.');
     case 'review_agent':
       return t('Review agent {0} with “Telos: Review Agent...”.', remedy.agent);
+    case 'choose_folder':
+      return t('Choose another folder with “Telos: Choose Working Folder...”.');
     case 'allow_rule':
       return t(
         'To always allow it, add an [[allow]] rule to {0}: {1}.',

@@ -4,6 +4,7 @@ import * as vscode from 'vscode';
 import type { Diagnostic } from '../../engine/files/settingsFile.ts';
 import type { Telos } from '../../engine/telos.ts';
 import type { CurrentTelos } from '../base/currentTelos.ts';
+import { describeDefect } from '../base/labels.ts';
 import { inSlices, isSkillFile } from './skillFiles.ts';
 
 /** The time from the last key to the check of the text. In milliseconds. */
@@ -122,10 +123,10 @@ export async function diagnose(text: string, file: string): Promise<readonly Dia
 /** Marks the whole line. The engine reports only lines, and a line of frontmatter is one unit. */
 export function toEditorDiagnostic(defect: Diagnostic, lineLength: number): vscode.Diagnostic {
   const line = Math.max(0, defect.line - 1);
-  const message = defect.fix ? `${defect.message} ${defect.fix}` : defect.message;
+  const { message, fix } = describeDefect(defect);
   const shown = new vscode.Diagnostic(
     new vscode.Range(line, 0, line, lineLength),
-    message,
+    fix ? `${message} ${fix}` : message,
     severities[defect.severity],
   );
   shown.source = diagnosticSource;
@@ -151,9 +152,10 @@ export const quickFixProvider: vscode.CodeActionProvider = {
 function quickFix(
   document: vscode.TextDocument,
   diagnostic: vscode.Diagnostic,
-  { fix, message }: Diagnostic,
+  defect: Diagnostic,
   { offset, length, text }: NonNullable<Diagnostic['edit']>,
 ): vscode.CodeAction {
+  const { fix, message } = describeDefect(defect);
   const action = new vscode.CodeAction(
     fix ?? vscode.l10n.t('Fix: {0}', message),
     vscode.CodeActionKind.QuickFix,

@@ -2,7 +2,7 @@
 import type { Missing, Skill } from '../../engine/skills/agent.ts';
 import type { Telos } from '../../engine/telos.ts';
 import type { SkillRef } from '../../protocol/run.ts';
-import { plainLabel, t } from '../base/labels.ts';
+import { plainLabel, t, translated } from '../base/labels.ts';
 import { inSlices, type PickableSkill, pickableSkills } from './skillFiles.ts';
 
 /** The part of the editor's memory that is needed. */
@@ -101,12 +101,16 @@ export function rankSkills(
   return ranked.map(each => each.ranked);
 }
 
+/** Returns the name of what is missing, in the reader's language if it is words. */
+export const nameOfMissing = ({ what, sentences }: Missing): string =>
+  sentences.what ? translated(sentences.what) : what;
+
 /** Returns in a few words what is wrong with a skill or what it needs here: "needs jq". Empty if nothing. */
 export function describeTrouble({ diagnostics }: Skill, missing: readonly Missing[]): string {
   if (diagnostics.some(({ severity }) => severity === 'error')) return t('cannot be read');
   const [first, ...more] = missing.filter(({ kind }) => kind !== 'file');
   if (first) {
-    const name = plainLabel(first.what, 40);
+    const name = plainLabel(nameOfMissing(first), 40);
     return more.length > 0 ? t('needs {0} and {1} more', name, more.length) : t('needs {0}', name);
   }
   return diagnostics.some(({ severity }) => severity === 'warning') ? t('has a defect') : '';

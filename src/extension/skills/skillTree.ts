@@ -11,9 +11,9 @@ import type { Machine } from '../../engine/skills/machine.ts';
 import type { SkillRef } from '../../protocol/run.ts';
 import { acknowledge } from '../base/acknowledge.ts';
 import type { CurrentTelos } from '../base/currentTelos.ts';
-import { plainLabel } from '../base/labels.ts';
+import { describeDefect, plainLabel, translated } from '../base/labels.ts';
 import { descriptionOf, inSlices } from './skillFiles.ts';
-import { SkillMemory } from './skillRanking.ts';
+import { nameOfMissing, SkillMemory } from './skillRanking.ts';
 
 export interface AgentNode {
   kind: 'agent';
@@ -270,7 +270,7 @@ function agentItem({ agent, shown = agent.skills, installed, isInChat }: AgentNo
   const states = installed ? installedStates(installed) : [sourceNames[agent.source]];
   item.description = [
     ...(installed?.update ? states.splice(0, 1) : []),
-    defect?.message ?? agent.description,
+    defect ? describeDefect(defect).message : agent.description,
     count,
     ...states,
     ...(isInChat ? [vscode.l10n.t("in VS Code's chat")] : []),
@@ -310,9 +310,7 @@ function skillItem({ agent, skill, missing = [], isFavorite = false }: SkillNode
       : []),
     ...(shadowedBy ? [shadowSentence(agent, skill, shadowedBy)] : []),
     // Errors that keep the file from being read are listed below, among its defects.
-    ...missing
-      .filter(({ kind }) => kind !== 'file')
-      .map(({ reason, nextStep }) => vscode.l10n.t('Missing: {0}', `${reason} ${nextStep}`)),
+    ...missing.filter(({ kind }) => kind !== 'file').map(one => vscode.l10n.t('Missing: {0}', reasonOf(one))),
     ...defectLines(skill.diagnostics),
   ]);
   item.command = {
@@ -337,9 +335,9 @@ function lookOf(
       description: `${vscode.l10n.t('disabled')} · ${descriptionOf(skill)}`,
     };
   const defect = firstDefect(skill.diagnostics);
-  if (defect) return { icon: warningIcon(), description: defect.message };
+  if (defect) return { icon: warningIcon(), description: describeDefect(defect).message };
   if (missing.length > 0) {
-    const names = missing.map(({ what }) => what).join(', ');
+    const names = missing.map(nameOfMissing).join(', ');
     return {
       icon: new vscode.ThemeIcon('tools', warningColor),
       description: vscode.l10n.t('needs {0}', names),
@@ -380,9 +378,10 @@ const warningColor = new vscode.ThemeColor('list.warningForeground');
 const warningIcon = (): vscode.ThemeIcon => new vscode.ThemeIcon('warning', warningColor);
 
 function defectLines(diagnostics: readonly Diagnostic[]): string[] {
-  return diagnostics.map(({ message, line, fix }) =>
-    vscode.l10n.t('Line {0}: {1}', line, `${message}${fix ? ` ${fix}` : ''}`),
-  );
+  return diagnostics.map(defect => {
+    const { message, fix } = describeDefect(defect);
+    return vscode.l10n.t('Line {0}: {1}', defect.line, `${message}${fix ? ` ${fix}` : ''}`);
+  });
 }
 
 /** Returns plain text on purpose: the editor reads no links out of a string that is not Markdown. */
@@ -407,6 +406,17 @@ export async function filterSkills(tree: SkillTree): Promise<void> {
   if (words !== undefined) tree.filter = words;
 }
 
+const kindNames = (): Readonly<Record<Missing['kind'], string>> => ({
+  file: vscode.l10n.t('file'),
+  os: vscode.l10n.t('operating system'),
+  program: vscode.l10n.t('program'),
+  package: vscode.l10n.t('package'),
+  script: vscode.l10n.t('script'),
+  variable: vscode.l10n.t('variable'),
+  setting: vscode.l10n.t('setting'),
+  tool: vscode.l10n.t('tool'),
+});
+
 interface MissingItem extends vscode.QuickPickItem {
   /** Copied to the clipboard when the item is picked. Missing if there is nothing to copy. */
   copy?: string;
@@ -428,11 +438,16 @@ export async function showMissing({ skill, missing = [] }: SkillNode): Promise<v
   vscode.window.setStatusBarMessage(vscode.l10n.t('Copied: {0}', plainLabel(picked.copy, 80)), 5_000);
 }
 
-function missingItems({ kind, what, reason, nextStep, commands }: Missing): MissingItem[] {
+/** Returns why a skill wants it, and what a person can do. */
+const reasonOf = ({ sentences: { reason, nextStep } }: Missing): string =>
+  `${translated(reason)} ${translated(nextStep)}`;
+
+function missingItems(missing: Missing): MissingItem[] {
+  const { kind, what, commands } = missing;
   const item: MissingItem = {
-    label: `$(circle-slash) ${plainLabel(what)}`,
-    description: kind,
-    detail: plainLabel(`${reason} ${nextStep}`, 400),
+    label: `$(circle-slash) ${plainLabel(nameOfMissing(missing))}`,
+    description: kindNames()[kind],
+    detail: plainLabel(reasonOf(missing), 400),
     ...(kind === 'variable' && { copy: what }),
   };
   const copies = commands.map(command => ({

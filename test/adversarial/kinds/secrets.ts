@@ -215,7 +215,7 @@ export async function environmentFile(world: World): Promise<Seen> {
   });
   const isOwn = typeof location !== 'string';
   const mode = typeof input['mode'] === 'string' ? Number.parseInt(input['mode'], 8) : undefined;
-  const warned = config.problems.some(problem => /chmod/.test(problem));
+  const warned = config.problems.some(({ message }) => /chmod/.test(message));
   const wanted = plainVariables(String(input['text']));
   const wrong = wanted.filter(([name, value]) => (config.env[name] === value) !== isOwn);
   return {
@@ -266,7 +266,7 @@ export async function logPermissions(world: World): Promise<Seen> {
     ...readdirSync(folder).map(name => statSync(join(folder, name)).mode & 0o777),
   ];
   const envMode = statSync(join(world.cfg, '.env')).mode & 0o077;
-  const checked = envMode === 0 || world.configFor().problems.some(problem => /chmod/.test(problem));
+  const checked = envMode === 0 || world.configFor().problems.some(({ message }) => /chmod/.test(message));
   return {
     decision: 'any',
     checks: [

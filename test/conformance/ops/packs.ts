@@ -64,7 +64,7 @@ async function refusals(action: () => Promise<Observed>): Promise<Observed> {
 }
 
 function configured(world: CaseWorld): Observed {
-  const { table } = readToml(join(world.loadConfig().configDir, 'agents.toml'), 'agents-toml', '');
+  const { table } = readToml(join(world.loadConfig().configDir, 'agents.toml'), 'agents-toml', []);
   const agents = tableOf(table, 'agents') ?? {};
   return { config_agents: agents, config_names: Object.keys(agents).sort() };
 }

@@ -177,7 +177,7 @@ describe('recording and replay', () => {
     const skillDir = join(folder, 'kickoff');
     await mkdir(skillDir);
     const none = {
-      message: 'No model is set up, and the skill “kickoff” has no recording to play.',
+      message: 'No model is set up, so the skill kickoff cannot run.',
       remedy: { kind: 'set_up_model' },
     };
     await assert.rejects(collect(await openSkillReplay(skillDir, 0), request(0)), none);

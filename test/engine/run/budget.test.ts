@@ -1,4 +1,5 @@
 /** A limit stops a run before the call that would go over it, and says how to go on. */
+
 import assert from 'node:assert/strict';
 import { mkdirSync } from 'node:fs';
 import { join } from 'node:path';
@@ -6,6 +7,7 @@ import { type ConfigOverrides, loadConfig } from '../../../src/engine/config.ts'
 import { TelosError } from '../../../src/engine/errors.ts';
 import { appendRecord, logPath, type SkillEndRecord } from '../../../src/engine/records/logFile.ts';
 import { DayUse, openBudget } from '../../../src/engine/run/budget.ts';
+import { spoken } from '../../../src/protocol/text.ts';
 import { type TempFolder, tempFolder } from '../../fakes/tempFolder.ts';
 
 describe('openBudget', () => {
@@ -95,10 +97,10 @@ describe('openBudget', () => {
 
   it('says once that a price is not known, and only where a cost is limited', () => {
     const budget = open({ maxCost: '1' });
-    assert.match(budget?.add(usage('unknown')).join() ?? '', /only the limits of tokens and minutes apply/);
+    assert.match(spoken(budget?.add(usage('unknown')) ?? []), /only the limits of tokens and minutes apply/);
     assert.deepEqual(budget?.add(usage('unknown')), []);
     assert.deepEqual(open({ maxTokens: '9' })?.add(usage('unknown')), []);
-    assert.match(open({ maxTokens: '9' })?.add(undefined).join() ?? '', /only the limit of minutes applies/);
+    assert.match(spoken(open({ maxTokens: '9' })?.add(undefined) ?? []), /only the limit of minutes applies/);
     assert.deepEqual(open({ maxMinutes: '9' })?.add(undefined), []);
   });
 
@@ -127,13 +129,13 @@ describe('openBudget', () => {
   it('says that runs of today had no known cost', async () => {
     ended(new Date(), { cost: 'unknown' });
     const budget = open({ maxCostPerDay: '1' });
-    assert.match((await budget?.check())?.join() ?? '', /cost of 1 run of today is unknown/);
+    assert.match(spoken((await budget?.check()) ?? []), /cost of 1 run of today is unknown/);
     assert.deepEqual(await budget?.check(), []);
   });
 
   it('goes on, and says so, when the log could not be read', async () => {
     mkdirSync(logPath(join(folder.path, 'data')), { recursive: true });
-    assert.match((await open({ maxCostPerDay: '1' })?.check())?.join() ?? '', /log could not be read/);
+    assert.match(spoken((await open({ maxCostPerDay: '1' })?.check()) ?? []), /log could not be read/);
   });
 
   it('lets nothing run under a limit that is no number, and names the file that has it', async () => {

@@ -1,7 +1,9 @@
 /** What a skill says about the machine, in every spelling in use. */
+
 import assert from 'node:assert/strict';
 import { parseSkillFile } from '../../../src/engine/skills/frontmatter.ts';
 import { readRuntimeMetadata } from '../../../src/engine/skills/skillFields.ts';
+import { spoken } from '../../../src/protocol/text.ts';
 
 const read = (frontmatter: string) =>
   readRuntimeMetadata(parseSkillFile(`---\n${frontmatter}\n---\nB`, 'SKILL.md').fields);
@@ -46,8 +48,8 @@ describe('readRuntimeMetadata', () => {
   });
 
   it('says what it cannot understand and goes on', () => {
-    assert.match(read('metadata: "{broken"').problems[0]!, /`metadata` could not be read/);
-    assert.match(read('metadata: {openclaw: "{broken"}').problems[0]!, /metadata.openclaw/);
+    assert.match(spoken(read('metadata: "{broken"').problems), /`metadata` could not be read/);
+    assert.match(spoken(read('metadata: {openclaw: "{broken"}').problems), /metadata.openclaw/);
     const { os, problems } = read('metadata: {openclaw: {os: [linux, beos], requires: 7}}');
     assert.deepEqual(os, ['linux']);
     assert.equal(problems.length, 2);
