@@ -100,13 +100,15 @@ export async function runSkillFile(parts: PickParts, uri: vscode.Uri): Promise<v
     await runTreeSkill(parts, node);
     return;
   }
-  const show = vscode.l10n.t('Show Skills Folder');
-  const message = vscode.l10n.t(
-    'This file lies in none of the folders from which Telos reads skills, so it cannot run from here.',
+  acknowledge(
+    vscode.l10n.t(
+      'This file lies in none of the folders from which Telos reads skills, so it cannot run from here.',
+    ),
+    {
+      title: vscode.l10n.t('Show Skills Folder'),
+      act: () => vscode.commands.executeCommand('telos.showSkillsFolder'),
+    },
   );
-  if ((await vscode.window.showInformationMessage(message, show)) === show) {
-    await vscode.commands.executeCommand('telos.showSkillsFolder');
-  }
 }
 
 async function run(
@@ -235,7 +237,10 @@ async function askWords(item: SkillItem, { selection, files = [] }: Along): Prom
   return vscode.window.showInputBox({
     title: item.ref ? vscode.l10n.t('Run {0}', item.label) : vscode.l10n.t('Run a skill'),
     prompt: selection
-      ? vscode.l10n.t('The selection of {0} is attached.', plainLabel(selection.file))
+      ? vscode.l10n.t(
+          'The selection of {0} is attached.',
+          plainLabel(vscode.workspace.asRelativePath(selection.file)),
+        )
       : files.length > 0
         ? vscode.l10n.t('It is asked to look at {0}.', plainLabel(files.join(', ')))
         : vscode.l10n.t('What should it do?'),

@@ -115,7 +115,7 @@ describe('changes of a run in a real VS Code', () => {
   it('undoes nothing where a file was edited since, and says which', async () => {
     await writeFile(plan(), 'My own words');
     await button('Undo this run').click();
-    const told = workbench.page.locator('.notification-toast', { hasText: 'plan.md was edited since' });
+    const told = workbench.page.locator('.monaco-dialog-box', { hasText: 'plan.md was edited since' });
     await told.waitFor();
     await workbench.screenshot('changes-refused');
     assert.equal(await readFile(plan(), 'utf8'), 'My own words');
@@ -132,10 +132,11 @@ describe('changes of a run in a real VS Code', () => {
     await workbench.page.keyboard.type('half a thought ');
     await unsaved().waitFor();
     await button('Undo this run').click();
-    const told = workbench.page.locator('.notification-toast', { hasText: 'plan.md has changes' });
+    const told = workbench.page.locator('.monaco-dialog-box', { hasText: 'plan.md has changes' });
     await told.waitFor();
     assert.equal(await readFile(plan(), 'utf8'), newPlan);
     assert.equal(await told.getByRole('button', { name: 'Undo the Others' }).count(), 0);
+    await told.getByRole('button', { name: 'Cancel' }).click();
     await runCommand(workbench.page, 'File: Revert File');
     await unsaved().waitFor({ state: 'detached' });
   });

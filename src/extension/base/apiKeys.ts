@@ -123,7 +123,7 @@ async function askAndStore(secrets: vscode.SecretStorage, asked: ApiKey, check: 
     await vscode.commands.executeCommand('telos.chooseModel');
     return;
   }
-  void vscode.window.showWarningMessage(
+  acknowledge(
     vscode.l10n.t('The {0} key is set, but could not be checked: {1}', provider, plainLabel(problem, 300)),
   );
 }

@@ -3,7 +3,7 @@
 import { basename } from 'node:path';
 import * as vscode from 'vscode';
 import type { ChangedFile, RunChanges } from '../../engine/changes/changeStore.ts';
-import { acknowledge } from '../base/acknowledge.ts';
+import { acknowledge, complain } from '../base/acknowledge.ts';
 import type { CurrentTelos } from '../base/currentTelos.ts';
 import { describeError, plainLabel } from '../base/labels.ts';
 
@@ -122,9 +122,7 @@ export class RunChangesView implements vscode.Disposable {
     const count = result.restored.length + result.removed.length;
     if (result.problem !== undefined) {
       const [many, why] = [String(count), plainLabel(result.problem, 500)];
-      void vscode.window.showWarningMessage(
-        vscode.l10n.t('Not all was undone, only files: {0}. {1}', many, why),
-      );
+      complain(vscode.l10n.t('Not all was undone, only files: {0}. {1}', many, why));
       return;
     }
     const done =
@@ -142,7 +140,7 @@ export class RunChangesView implements vscode.Disposable {
     const message = vscode.l10n.t('Nothing was undone: {0}', named(reasons).join(', '));
     // Unsaved changes are safe only as long as their file is kept.
     const choices = isSome && !hasUnsaved ? [show, others] : [show];
-    const answer = await vscode.window.showWarningMessage(message, ...choices);
+    const answer = await vscode.window.showWarningMessage(message, { modal: true }, ...choices);
     if (answer === show) await this.show({ runId: changes.runId });
     if (answer === others) await this.#undo(changes, true);
   }
@@ -161,7 +159,7 @@ export class RunChangesView implements vscode.Disposable {
       await act();
     } catch (error) {
       const why = describeError(error);
-      void vscode.window.showErrorMessage(plainLabel(why, 500));
+      complain(plainLabel(why, 500));
     }
   }
 }

@@ -87,9 +87,7 @@ function automatic(inForce: { name: string; model: string } | undefined): ModelI
   return {
     label: `$(sparkle) ${vscode.l10n.t('Automatic')}`,
     description: inForce ? plainLabel(vscode.l10n.t('now {0}', describe(inForce))) : '',
-    detail: vscode.l10n.t(
-      'A key that is set, otherwise Ollama, otherwise a model of the editor, otherwise the recording',
-    ),
+    detail: vscode.l10n.t('A key that is set, otherwise Ollama, otherwise a model of the editor'),
     choice: { kind: 'model', provider: 'auto', model: '' },
   };
 }

@@ -4,6 +4,7 @@ import { join } from 'node:path';
 import * as vscode from 'vscode';
 import type { ExportedAgent, ExportForm, ExportOptions } from '../../engine/export/exportAgents.ts';
 import type { Agent } from '../../engine/skills/agent.ts';
+import { acknowledge } from '../base/acknowledge.ts';
 import type { CurrentTelos } from '../base/currentTelos.ts';
 import { describeError, plainLabel, visibleText } from '../base/labels.ts';
 import { said } from '../skills/agentPacks.ts';
@@ -29,12 +30,13 @@ export const exportAgent = (current: CurrentTelos, known?: Agent): Promise<void>
     });
     if (!exported) return;
     await showExport(exported, as);
-    const show = vscode.l10n.t('Show in Explorer');
-    const answer = await vscode.window.showInformationMessage(
+    acknowledge(
       vscode.l10n.t('Exported {0} to {1}.', plainLabel(agent.name), plainLabel(exported.folder, 500)),
-      show,
+      {
+        title: vscode.l10n.t('Show in Explorer'),
+        act: () => reveal(vscode.Uri.file(exported.folder)),
+      },
     );
-    if (answer === show) await reveal(vscode.Uri.file(exported.folder));
   });
 
 /** Returns the agent as it is now, or the one that the person picks. Undefined if the person cancels. */
@@ -48,9 +50,7 @@ export async function agentFor(
   const name = known?.name ?? (await pickAgent(names, title));
   const found = agents.find(agent => agent.name === name);
   if (name !== undefined && !found)
-    void vscode.window.showWarningMessage(
-      vscode.l10n.t('Agent {0} is not there any more.', plainLabel(name)),
-    );
+    acknowledge(vscode.l10n.t('Agent {0} is not there any more.', plainLabel(name)));
   return found;
 }
 

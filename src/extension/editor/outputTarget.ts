@@ -1,6 +1,7 @@
 /** Puts the answer of a run on a selection or a file somewhere other than the chat. */
 import * as vscode from 'vscode';
 import type { RunRequest } from '../../engine/run/request.ts';
+import { acknowledge } from '../base/acknowledge.ts';
 import { describeError, plainLabel } from '../base/labels.ts';
 import { describeEnd, type NativeRuns } from './editorRuns.ts';
 import { pickHuman } from './quickPickHuman.ts';
@@ -133,7 +134,7 @@ async function put(
   const document = await vscode.workspace.openTextDocument({ content: answer, language: 'markdown' });
   await vscode.window.showTextDocument(document);
   if (target !== 'document') {
-    void vscode.window.showWarningMessage(
+    acknowledge(
       vscode.l10n.t('The selected text has changed while the skill ran, so the answer is in a new document.'),
     );
   }

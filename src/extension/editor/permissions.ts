@@ -1,10 +1,11 @@
 /** Implements the commands about trust: lists and revokes grants, shows an agent's card, checks the set-up, and opens the log. */
 import { access } from 'node:fs/promises';
+import { join } from 'node:path';
 import * as vscode from 'vscode';
 import type { Permission } from '../../engine/policy/grants.ts';
 import { describeCard } from '../../protocol/agentCard.ts';
 import { describeFindings, describeSetup } from '../../protocol/doctorReport.ts';
-import { acknowledge } from '../base/acknowledge.ts';
+import { acknowledge, complain } from '../base/acknowledge.ts';
 import type { CurrentTelos } from '../base/currentTelos.ts';
 import { describeError, describeTold, plainLabel } from '../base/labels.ts';
 import { offerFirstSkill } from '../skills/skillFolders.ts';
@@ -19,11 +20,11 @@ export async function managePermissions(current: CurrentTelos): Promise<void> {
   const engine = await import('../../engine/policy/grants.ts');
   const { config } = await current.openTelos();
   const { file, permissions, problems } = await engine.listPermissions(config);
-  for (const problem of problems) void vscode.window.showWarningMessage(plainLabel(problem, 500));
   const items: PermissionItem[] = [
     { label: `$(add) ${vscode.l10n.t('Add Rule...')}`, act: 'add' },
     { label: `$(tools) ${vscode.l10n.t('Switch Tools Off or On...')}`, act: 'switch' },
     { label: plainLabel(file, 500), kind: vscode.QuickPickItemKind.Separator },
+    ...problems.map(problem => ({ label: `$(warning) ${plainLabel(problem, 500)}` })),
     ...permissions.map(permission => ({
       label: plainLabel(whoOf(permission)),
       description: plainLabel(whenOf(permission)),
@@ -90,7 +91,7 @@ export async function reviewAgent(current: CurrentTelos, known: string | undefin
       await telos.acceptCard(card);
       acknowledge(vscode.l10n.t('Accepted. This applies until a file of {0} changes.', plainLabel(name)));
     } catch (error) {
-      void vscode.window.showErrorMessage(plainLabel(describeError(error), 500));
+      complain(plainLabel(describeError(error), 500));
     }
     await reviewAgent(current, name);
   };
@@ -117,6 +118,41 @@ export async function pickAgent(names: readonly string[], title: string): Promis
   )?.name;
 }
 
+/** Lets the person choose where an agent writes its files, and keeps that in their agents.toml. */
+export async function chooseWorkFolder(current: CurrentTelos, known: string | undefined): Promise<void> {
+  const telos = await current.openTelos();
+  const agents = await telos.agents();
+  const title = vscode.l10n.t('Choose Working Folder');
+  const name =
+    known ??
+    (await pickAgent(
+      agents.map(agent => agent.name),
+      title,
+    ));
+  const agent = agents.find(each => each.name === name);
+  if (!agent) return;
+  const [picked] =
+    (await vscode.window.showOpenDialog({
+      title,
+      openLabel: vscode.l10n.t('Choose'),
+      defaultUri: vscode.Uri.file(agent.workingDir),
+      canSelectFiles: false,
+      canSelectFolders: true,
+    })) ?? [];
+  if (!picked) return;
+  try {
+    const { setAgentValue } = await import('../../engine/skills/agentsToml.ts');
+    const file = join(telos.config.configDir, 'agents.toml');
+    await setAgentValue(file, agent.name, 'working_dir', picked.fsPath);
+    await current.refresh();
+    acknowledge(
+      vscode.l10n.t('Files of {0} go to {1}.', plainLabel(agent.name), plainLabel(picked.fsPath, 300)),
+    );
+  } catch (error) {
+    complain(plainLabel(describeError(error), 500));
+  }
+}
+
 /** Shows as a document what is set up and which parts work. */
 export async function showDoctor(current: CurrentTelos): Promise<void> {
   const telos = await current.openTelos();
@@ -141,7 +177,7 @@ export async function showDoctor(current: CurrentTelos): Promise<void> {
   const { l10n } = vscode;
   // A line that is not wrapped holds one sentence.
   const findings = describeFindings(report, describeTold, l10n.t).flatMap(line =>
-    line.split(/(?<=[.!?]) (?=\p{Lu})/u).map((part, index) => (index === 0 ? part : `  ${part}`)),
+    line.split(/(?<=\S[.!?]) (?=\p{Lu})/u).map((part, index) => (index === 0 ? part : `  ${part}`)),
   );
   // Plain text is not wrapped, which keeps the columns. It also shows any content literally.
   await showReport(

@@ -3,6 +3,7 @@ import { lstat, mkdir, readFile, rename, rm, writeFile } from 'node:fs/promises'
 import { homedir } from 'node:os';
 import { delimiter, dirname, join } from 'node:path';
 import * as vscode from 'vscode';
+import { acknowledge } from '../base/acknowledge.ts';
 import { plainLabel } from '../base/labels.ts';
 
 /** The editor's memory of the extension's version for which the script was written. */
@@ -39,9 +40,7 @@ export async function installCommand(context: Context): Promise<void> {
   await context.globalState.update(versionKey, context.extension.packageJSON.version);
   const folder = dirname(file);
   if ((process.env['PATH'] ?? '').split(delimiter).includes(folder)) {
-    void vscode.window.showInformationMessage(
-      vscode.l10n.t('Installed. Type {0} in a new terminal.', 'telos'),
-    );
+    acknowledge(vscode.l10n.t('Installed. Type {0} in a new terminal.', 'telos'));
     return;
   }
   const line = isWindows ? `setx PATH "%PATH%;${folder}"` : `export PATH="$HOME/.local/bin:$PATH"`;
@@ -52,6 +51,7 @@ export async function installCommand(context: Context): Promise<void> {
       plainLabel(file, 300),
       line,
     ),
+    { modal: true },
     copy,
   );
   if (answer === copy) await vscode.env.clipboard.writeText(line);

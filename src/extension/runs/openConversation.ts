@@ -3,6 +3,7 @@
  * moves the sidebar's conversation into an editor.
  */
 import * as vscode from 'vscode';
+import { acknowledge, complain } from '../base/acknowledge.ts';
 import { describeError, plainLabel } from '../base/labels.ts';
 import type { ChatDesk } from '../chat/chatHost.ts';
 import type { ChatPanels, ChatView } from '../chat/chatPlaces.ts';
@@ -44,7 +45,7 @@ export async function openConversation({ desk, view, panels }: Places, given?: u
     if (place) await openPlace(place, wanted, desk, view, panels);
   } catch (error) {
     const why = describeError(error);
-    void vscode.window.showErrorMessage(plainLabel(why, 500));
+    complain(plainLabel(why, 500));
   }
 }
 
@@ -68,9 +69,7 @@ async function openPlace(
   }
   const conversation = await desk.kept.conversation(place);
   if (!conversation) {
-    void vscode.window.showInformationMessage(
-      vscode.l10n.t('Nothing is kept of this conversation any more.'),
-    );
+    acknowledge(vscode.l10n.t('Nothing is kept of this conversation any more.'));
     return;
   }
   if (replay) await panels.open().host.chat.replay(conversation.restoredRuns, conversation.title);

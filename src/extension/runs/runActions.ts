@@ -9,6 +9,7 @@ import * as vscode from 'vscode';
 import type { RunHistory } from '../../engine/records/runHistory.ts';
 import type { RunSummary } from '../../engine/records/runSummary.ts';
 import type { ExportFormat } from '../../engine/records/runText.ts';
+import { acknowledge } from '../base/acknowledge.ts';
 import type { CurrentTelos } from '../base/currentTelos.ts';
 import { plainLabel } from '../base/labels.ts';
 import type { StoredConversations } from '../chat/storedConversations.ts';
@@ -104,10 +105,10 @@ export class RunActions {
     if (target.scheme === 'file')
       await (await import('../../engine/files/atomicWrite.ts')).writeWhole(target.fsPath, text);
     else await vscode.workspace.fs.writeFile(target, Buffer.from(text));
-    const open = vscode.l10n.t('Open');
-    const said = vscode.l10n.t('Exported to {0}', plainLabel(target.fsPath, 500));
-    if ((await vscode.window.showInformationMessage(said, open)) === open)
-      await vscode.window.showTextDocument(target);
+    acknowledge(vscode.l10n.t('Exported to {0}', plainLabel(target.fsPath, 500)), {
+      title: vscode.l10n.t('Open'),
+      act: () => vscode.window.showTextDocument(target),
+    });
   }
 
   /** Compares two selected runs, or this one with another run of its skill. The older one is on the left. */
@@ -134,7 +135,7 @@ export class RunActions {
       ({ runId, agent, skill }) => runId !== run.runId && agent === run.agent && skill === run.skill,
     );
     if (same.length === 0) {
-      void vscode.window.showInformationMessage(
+      acknowledge(
         vscode.l10n.t('There is no other run of {0} to compare with yet.', plainLabel(run.skill, 60)),
       );
       return undefined;

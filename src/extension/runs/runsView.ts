@@ -2,6 +2,7 @@
 
 import { type FSWatcher, mkdirSync, watch } from 'node:fs';
 import * as vscode from 'vscode';
+import { complain } from '../base/acknowledge.ts';
 import type { CurrentTelos } from '../base/currentTelos.ts';
 import { describeError, plainLabel } from '../base/labels.ts';
 import type { StoredConversations } from '../chat/storedConversations.ts';
@@ -169,7 +170,7 @@ export const onRun =
       await act(await actions(), node, others.length > 0 ? others : [node]);
     } catch (error) {
       const why = describeError(error);
-      void vscode.window.showErrorMessage(plainLabel(why, 500));
+      complain(plainLabel(why, 500));
     }
   };
 

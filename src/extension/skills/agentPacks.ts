@@ -5,7 +5,7 @@ import type { FolderState } from '../../engine/files/replacedFolders.ts';
 import type { InstalledPack } from '../../engine/skills/install.ts';
 import { packNameProblem } from '../../engine/skills/scaffold.ts';
 import { describeOrigin, describeReplacement, type InstallPlan } from '../../protocol/installPlan.ts';
-import { acknowledge } from '../base/acknowledge.ts';
+import { acknowledge, complain, type NextStep } from '../base/acknowledge.ts';
 import type { CurrentTelos } from '../base/currentTelos.ts';
 import { describeError, describeTime, plainLabel, t, visibleText } from '../base/labels.ts';
 import type { AgentNode, SkillNode } from './skillTree.ts';
@@ -36,12 +36,7 @@ export const uninstallSkill = (current: CurrentTelos, { agent, skill }: SkillNod
     const { uninstallSkill: uninstallOne } = await import('../../engine/skills/skillCopies.ts');
     const undoId = await uninstallOne(agent, skill, config);
     await current.refresh();
-    const undo = vscode.l10n.t('Undo');
-    const next = await vscode.window.showInformationMessage(
-      vscode.l10n.t('Skill {0} is uninstalled.', plainLabel(skill.id)),
-      undo,
-    );
-    if (next === undo) await undoPack(current, undoId);
+    acknowledge(vscode.l10n.t('Skill {0} is uninstalled.', plainLabel(skill.id)), undoStep(current, undoId));
   });
 
 /** Undoes the latest install or uninstall. */
@@ -80,24 +75,27 @@ export async function install(current: CurrentTelos, folder: string, wish: Wish 
   if (answer !== 'yes') return;
   const installed = await telos.install(folder, { as, agreed: plan.token });
   await current.refresh();
-  await reportInstalled(current, installed);
+  reportInstalled(current, installed);
 }
 
 /** Says what was installed, with ways to review it and to undo. */
-export async function reportInstalled(current: CurrentTelos, installed: InstalledPack): Promise<void> {
+export function reportInstalled(current: CurrentTelos, installed: InstalledPack): void {
   const left =
     installed.leftOut.length > 0 ? ` ${vscode.l10n.t('Not copied: {0}.', installed.leftOut.join(', '))}` : '';
-  const review = vscode.l10n.t('Review Agent');
-  const undo = vscode.l10n.t('Undo');
-  const next = await vscode.window.showInformationMessage(
+  acknowledge(
     plainLabel(`${installed.summary}.${left}`, 500),
-    review,
-    ...(installed.undoId === undefined ? [] : [undo]),
+    {
+      title: vscode.l10n.t('Review Agent'),
+      act: () => vscode.commands.executeCommand('telos.reviewAgent', { agent: { name: installed.name } }),
+    },
+    ...(installed.undoId === undefined ? [] : [undoStep(current, installed.undoId)]),
   );
-  if (next === review)
-    await vscode.commands.executeCommand('telos.reviewAgent', { agent: { name: installed.name } });
-  if (next === undo) await undoPack(current, installed.undoId);
 }
+
+const undoStep = (current: CurrentTelos, id: string): NextStep => ({
+  title: vscode.l10n.t('Undo'),
+  act: () => said(() => undoPack(current, id)),
+});
 
 async function agreesToCopy(
   { source }: InstallPlan,
@@ -112,7 +110,7 @@ async function agreesToCopy(
   );
   const answer = await (isLink
     ? vscode.window.showWarningMessage(question, { modal: true, detail: linkText() }, agree)
-    : vscode.window.showInformationMessage(question, agree));
+    : vscode.window.showInformationMessage(question, { modal: true }, agree));
   return answer === agree ? 'yes' : 'no';
 }
 
@@ -173,12 +171,7 @@ async function uninstall(current: CurrentTelos, name: string): Promise<void> {
   if (answer !== agree) return;
   const { undoId } = await telos.uninstall(name);
   await current.refresh();
-  const undo = vscode.l10n.t('Undo');
-  const next = await vscode.window.showInformationMessage(
-    vscode.l10n.t('Agent {0} is uninstalled.', plainLabel(name)),
-    undo,
-  );
-  if (next === undo) await undoPack(current, undoId);
+  acknowledge(vscode.l10n.t('Agent {0} is uninstalled.', plainLabel(name)), undoStep(current, undoId));
 }
 
 /** Runs an action, and shows the person an error that the engine throws. */
@@ -186,7 +179,7 @@ export async function said(act: () => Promise<void>): Promise<void> {
   try {
     await act();
   } catch (error) {
-    void vscode.window.showErrorMessage(plainLabel(describeError(error), 500));
+    complain(plainLabel(describeError(error), 500));
   }
 }
 

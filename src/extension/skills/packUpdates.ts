@@ -3,6 +3,7 @@ import * as vscode from 'vscode';
 import { lockPath } from '../../engine/skills/lockFile.ts';
 import { placeOffer, setPinned } from '../../engine/sources/install.ts';
 import { type PackUpdate, updatesFor } from '../../engine/sources/locked.ts';
+import { acknowledge } from '../base/acknowledge.ts';
 import type { CurrentTelos } from '../base/currentTelos.ts';
 import { plainLabel } from '../base/labels.ts';
 import { said } from './agentPacks.ts';
@@ -29,9 +30,7 @@ export const checkForUpdates = (current: CurrentTelos, tree: SkillTree): Promise
         [...tree.updates].filter(([name]) => !updated.some(one => one.startsWith(`${name} `))),
       );
       await current.refresh();
-      void vscode.window.showInformationMessage(
-        vscode.l10n.t('Updated: {0}', plainLabel(updated.join(', '), 300)),
-      );
+      acknowledge(vscode.l10n.t('Updated: {0}', plainLabel(updated.join(', '), 300)));
     } finally {
       for (const { offer } of found) await offer?.dispose();
     }
@@ -60,7 +59,7 @@ async function pickUpdates(found: readonly PackUpdate[]): Promise<readonly PackU
       found.length === 0
         ? vscode.l10n.t('No agent was installed from another source, so there is nothing to update.')
         : vscode.l10n.t('No updates.');
-    void vscode.window.showInformationMessage(plainLabel([all, ...others].join(' '), 500));
+    acknowledge(plainLabel([all, ...others].join(' '), 500));
     return [];
   }
   const items: UpdateItem[] = [
@@ -103,8 +102,6 @@ export const pinAgent = (current: CurrentTelos, { agent }: AgentNode, isPinned: 
   said(async () => {
     const { config } = await current.openTelos();
     if (!(await setPinned(lockPath(config), agent.name, isPinned)))
-      void vscode.window.showInformationMessage(
-        vscode.l10n.t('{0} was not installed from another source.', plainLabel(agent.name)),
-      );
+      acknowledge(vscode.l10n.t('{0} was not installed from another source.', plainLabel(agent.name)));
     await current.refresh();
   });

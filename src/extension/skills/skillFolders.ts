@@ -11,7 +11,7 @@ import {
   copySampleFolder,
   writeNewSkill,
 } from '../../engine/skills/scaffold.ts';
-import { acknowledge } from '../base/acknowledge.ts';
+import { acknowledge, complain } from '../base/acknowledge.ts';
 import type { CurrentTelos } from '../base/currentTelos.ts';
 import { describeError, plainLabel } from '../base/labels.ts';
 import type { SkillNode, TreeNode } from './skillTree.ts';
@@ -34,9 +34,7 @@ export async function newSkill(current: CurrentTelos): Promise<void> {
     await current.refresh();
     await openFile(file);
   } else {
-    void vscode.window.showWarningMessage(
-      vscode.l10n.t('There is a skill {0} already; it stays as it is.', name),
-    );
+    acknowledge(vscode.l10n.t('There is a skill {0} already; it stays as it is.', name));
   }
 }
 
@@ -55,7 +53,7 @@ export async function duplicateSkill(current: CurrentTelos, { skill }: SkillNode
     await current.refresh();
     await openFile(file);
   } catch (error) {
-    void vscode.window.showErrorMessage(plainLabel(describeError(error), 500));
+    complain(plainLabel(describeError(error), 500));
   }
 }
 
@@ -134,32 +132,28 @@ export async function reveal(uri: vscode.Uri): Promise<void> {
   } else if (vscode.workspace.getWorkspaceFolder(uri)) {
     await vscode.commands.executeCommand('revealInExplorer', uri);
   } else {
-    const openWindow = vscode.l10n.t('Open in a New Window');
-    const copyPath = vscode.l10n.t('Copy Path');
-    const answer = await vscode.window.showInformationMessage(
+    acknowledge(
       vscode.l10n.t('It lies in {0}', plainLabel(uri.fsPath, 1_000)),
-      openWindow,
-      copyPath,
+      { title: vscode.l10n.t('Open in a New Window'), act: () => openWindow(uri) },
+      { title: vscode.l10n.t('Copy Path'), act: () => vscode.env.clipboard.writeText(uri.fsPath) },
     );
-    if (answer === copyPath) await vscode.env.clipboard.writeText(uri.fsPath);
-    if (answer === openWindow) {
-      const { type } = await vscode.workspace.fs.stat(uri);
-      const folder = type & vscode.FileType.Directory ? uri : vscode.Uri.joinPath(uri, '..');
-      await vscode.commands.executeCommand('vscode.openFolder', folder, { forceNewWindow: true });
-    }
   }
+}
+
+async function openWindow(uri: vscode.Uri): Promise<void> {
+  const { type } = await vscode.workspace.fs.stat(uri);
+  const folder = type & vscode.FileType.Directory ? uri : vscode.Uri.joinPath(uri, '..');
+  await vscode.commands.executeCommand('vscode.openFolder', folder, { forceNewWindow: true });
 }
 
 /** Offers two ways to a first skill. Resolves when the person has taken one or neither. */
 export async function offerFirstSkill(): Promise<void> {
-  const commands: Readonly<Record<string, string>> = {
-    [vscode.l10n.t('New Skill...')]: 'telos.newSkill',
-    [vscode.l10n.t('Add the Sample Pack')]: 'telos.addSamplePack',
-  };
-  const answer = await vscode.window.showInformationMessage(
-    vscode.l10n.t('There are no skills yet.'),
-    ...Object.keys(commands),
-  );
-  const command = answer && commands[answer];
-  if (command) await vscode.commands.executeCommand(command);
+  const ways = [
+    { label: vscode.l10n.t('New Skill...'), command: 'telos.newSkill' },
+    { label: vscode.l10n.t('Add the Sample Pack'), command: 'telos.addSamplePack' },
+  ];
+  const picked = await vscode.window.showQuickPick(ways, {
+    title: vscode.l10n.t('There are no skills yet.'),
+  });
+  if (picked) await vscode.commands.executeCommand(picked.command);
 }

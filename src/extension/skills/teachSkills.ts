@@ -3,7 +3,7 @@ import * as vscode from 'vscode';
 import type { Skill } from '../../engine/skills/agent.ts';
 import type { Telos } from '../../engine/telos.ts';
 import { roughCost } from '../../protocol/usage.ts';
-import { acknowledge } from '../base/acknowledge.ts';
+import { acknowledge, complain } from '../base/acknowledge.ts';
 import type { CurrentTelos } from '../base/currentTelos.ts';
 import { describeError, plainLabel } from '../base/labels.ts';
 
@@ -11,7 +11,6 @@ type TeachingPlan = NonNullable<Awaited<ReturnType<Telos['teaching']['plan']>>>;
 
 const neverKey = 'telos.neverOfferTeaching';
 /** Time for which the status bar says that the requests are written, in milliseconds. */
-const saidMs = 15_000;
 /** A window offers it once. */
 let isOffered = false;
 
@@ -48,14 +47,14 @@ export async function teachSkills(current: CurrentTelos): Promise<void> {
   try {
     plan = await planOf(current);
   } catch (error) {
-    void vscode.window.showErrorMessage(describeError(error));
+    complain(plainLabel(describeError(error), 500));
     return;
   }
   if (!plan) {
-    const choose = vscode.l10n.t('Choose Model...');
-    const message = vscode.l10n.t('A recording answers instead of a model, so no requests can be written.');
-    if ((await vscode.window.showInformationMessage(message, choose)) === choose)
-      await vscode.commands.executeCommand('telos.chooseModel');
+    acknowledge(vscode.l10n.t('A recording answers instead of a model, so no requests can be written.'), {
+      title: vscode.l10n.t('Choose Model...'),
+      act: () => vscode.commands.executeCommand('telos.chooseModel'),
+    });
     return;
   }
   if (plan.skills.length === 0) {
@@ -120,9 +119,7 @@ async function teach(current: CurrentTelos, plan: TeachingPlan): Promise<void> {
   await current.refresh();
   const taught = plan.skills.filter(({ skill }) => telos.teaching.linesOf(skill).length > 0).length;
   const said = vscode.l10n.t('Requests are written for {0} of {1} skills.', taught, plan.skills.length);
-  // A message box would cover the chat's textbox.
-  if (problems.length === 0) vscode.window.setStatusBarMessage(said, saidMs);
-  else void vscode.window.showWarningMessage(`${said} ${plainLabel(problems.slice(0, 3).join(' · '), 400)}`);
+  acknowledge([said, plainLabel(problems.slice(0, 3).join(' · '), 400)].filter(Boolean).join(' '));
 }
 
 const isAbort = (error: unknown): boolean => error instanceof Error && error.name === 'AbortError';
