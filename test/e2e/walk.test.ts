@@ -5,9 +5,10 @@
 import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
 import { mkdir, readFile, writeFile } from 'node:fs/promises';
-import { join } from 'node:path';
+import { dirname, join } from 'node:path';
 import type { Frame, Locator, Page } from 'playwright-core';
-import { gate } from '../eventually.ts';
+import { mendText } from '../../src/engine/skills/lint.ts';
+import { eventually, gate } from '../eventually.ts';
 import { type AnthropicTurn, startAnthropicServer } from '../fakes/anthropicServer.ts';
 import type { FakeServer } from '../fakes/loopback.ts';
 import { tempFolder } from '../fakes/tempFolder.ts';
@@ -24,12 +25,19 @@ const bundle = table('l10n/bundle.l10n.de.json');
 const titles = { en: table('package.nls.json'), de: table('package.nls.de.json') };
 
 const rightKey = 'sk-ant-right-0123456789';
+/** A value with a colon, which YAML takes for another key. */
+const defective = '---\nname: sums\ndescription: fix: the sums of the month\n---\nMend them.\n';
+const deadServer = {
+  'agent.toml': 'name = "radio"\ndescription = "Plays stations"\n',
+  'mcp.json': JSON.stringify({ mcpServers: { stations: { command: 'program-that-is-missing' } } }),
+  'skills/tune/SKILL.md': '---\nname: tune\ndescription: Tunes to a station\n---\nTune.\n',
+};
 const tidy =
   '---\nname: tidy\ndescription: Tidies up notes and the files around them\n---\nTidy up what the person names.\n';
 
 for (const language of process.env['TELOS_WALK'] ? (['en', 'de'] as const) : []) {
   describe(`the first hour in the editor, ${language}`, function () {
-    this.timeout(4 * 60_000);
+    this.timeout(3 * 60_000);
     let world: World;
     let model: FakeServer;
     let workbench: Workbench;
@@ -53,7 +61,7 @@ for (const language of process.env['TELOS_WALK'] ? (['en', 'de'] as const) : [])
       undo.push(() => model.close());
       const nothing = tempFolder({});
       const work = tempFolder({
-        'math.ts': 'export function add(a: number, b: number): number {\n  return a - b;\n}\n',
+        'prices.py': 'def total(a, b):\n    return a - b\n',
         'notes.md': '# Notes\n\n- water the roses\n- water the roses\n',
       });
       world = await freshWorld({ skills: nothing.path, workspace: work.path });
@@ -117,10 +125,11 @@ for (const language of process.env['TELOS_WALK'] ? (['en', 'de'] as const) : [])
       if (language !== 'de') return;
       const places = [
         chat.locator('body'),
-        page.locator('.quick-input-widget'),
+        page.locator('.quick-input-widget:visible'),
         page.locator('.notifications-toasts'),
       ];
-      const texts = (await Promise.all(places.map(textsIn))).flat();
+      // A chat that is out of sight has no page.
+      const texts = (await Promise.all(places.map(place => textsIn(place).catch(() => [])))).flat();
       assert.deepEqual(englishIn(texts, bundle), [], `English in the German window at ${name}`);
     }
 
@@ -134,6 +143,31 @@ for (const language of process.env['TELOS_WALK'] ? (['en', 'de'] as const) : [])
     const row = (words: string | RegExp): Locator =>
       page.locator('.quick-input-list .monaco-list-row', { hasText: words }).first();
     const ends = () => chat.locator('.end');
+    const toast = () => page.locator('.notification-toast', { hasText: 'Telos' }).first();
+
+    /** Takes a row of a list. Its own tooltip may lie over it, until the mouse is elsewhere. */
+    async function take(of: Locator): Promise<void> {
+      await eventually(async () => {
+        await page.mouse.move(640, 500);
+        await of.click({ timeout: 2_000 });
+      });
+    }
+
+    /** Makes the chat as wide as this, by dragging its edge. */
+    async function chatWidth(width: number): Promise<void> {
+      const { x, y, width: now, height } = (await page.locator('.part.auxiliarybar').boundingBox())!;
+      await page.mouse.move(x - 2, y + height / 2);
+      await page.mouse.down();
+      await page.mouse.move(x - 2 + now - width, y + height / 2, { steps: 8 });
+      await page.mouse.up();
+      await page.mouse.move(640, 500);
+    }
+
+    /** Fails if something in the chat is wider than its view. */
+    async function fits(): Promise<void> {
+      const [wide, view] = await chat.evaluate(() => [document.documentElement.scrollWidth, innerWidth]);
+      assert.ok(wide! <= view!, `${wide} pixels in a view of ${view}`);
+    }
 
     async function command(id: string): Promise<void> {
       const title = `Telos: ${titles[language][`${id}.title`]}`;
@@ -194,11 +228,10 @@ for (const language of process.env['TELOS_WALK'] ? (['en', 'de'] as const) : [])
       await page.waitForTimeout(1500);
       await seen('new-skill-file');
       await writeFile(join(world.skills, 'personal', 'skills', 'tidy', 'SKILL.md'), tidy);
-      await mkdir(join(world.skills, 'personal', 'skills', 'weekly-report'), { recursive: true });
-      await writeFile(
-        join(world.skills, 'personal', 'skills', 'weekly-report', 'SKILL.md'),
-        '---\nname: weekly-report\ndescription: Writes the report of the week\nmetadata: {"openclaw": {"requires": {"bins": ["pandoc-that-is-missing"]}}}\n---\nWrite it.\n',
-      );
+      await writeFiles(join(world.skills, 'personal'), {
+        'skills/weekly-report/SKILL.md':
+          '---\nname: weekly-report\ndescription: Writes the report of the week\nmetadata: {"openclaw": {"requires": {"bins": ["pandoc-that-is-missing"]}}}\n---\nWrite it.\n',
+      });
       await page.getByRole('treeitem', { name: /weekly-report/ }).waitFor();
       await seen('tree');
     });
@@ -214,7 +247,7 @@ for (const language of process.env['TELOS_WALK'] ? (['en', 'de'] as const) : [])
       await button(t('Set API Key…')).last().click();
       await row('Anthropic').waitFor();
       await seen('which-provider');
-      await row('Anthropic').click();
+      await take(row('Anthropic'));
       await input().fill('sk-ant-wrong');
       await seen('enter-key');
       await page.keyboard.press('Enter');
@@ -224,7 +257,7 @@ for (const language of process.env['TELOS_WALK'] ? (['en', 'de'] as const) : [])
       await page.keyboard.press('Enter');
       await row('claude').waitFor();
       await seen('choose-model');
-      await row('claude').click();
+      await take(row('claude'));
       await closeToasts();
     });
 
@@ -248,19 +281,14 @@ for (const language of process.env['TELOS_WALK'] ? (['en', 'de'] as const) : [])
     });
 
     it('fits a dangerous question into 250 pixels', async () => {
-      const bar = page.locator('.part.auxiliarybar');
-      const { x, y, width, height } = (await bar.boundingBox())!;
-      await page.mouse.move(x, y + height / 2);
-      await page.mouse.down();
-      await page.mouse.move(x + width - 250, y + height / 2, { steps: 5 });
-      await page.mouse.up();
+      await chatWidth(250);
+      await fits();
       await seen('danger-narrow');
-      await page.mouse.move(x + width - 250, y + height / 2);
-      await page.mouse.down();
-      await page.mouse.move(x, y + height / 2, { steps: 5 });
-      await page.mouse.up();
       await button(t('Deny')).first().click();
       await log().getByText('I left the folder').waitFor();
+      await fits();
+      await seen('denied-narrow');
+      await chatWidth(320);
       await seen('denied');
     });
 
@@ -268,11 +296,11 @@ for (const language of process.env['TELOS_WALK'] ? (['en', 'de'] as const) : [])
       await chat.locator('.mode').click();
       await row(t('Plan')).waitFor();
       await seen('modes');
-      await row(t('Plan')).click();
+      await take(row(t('Plan')));
       await chat.locator('.mode.chosen').waitFor();
       await seen('plan');
       await chat.locator('.mode').click();
-      await row(t('Default')).click();
+      await take(row(t('Default')));
     });
 
     it('takes a selection, and starts a skill while another runs', async () => {
@@ -284,21 +312,16 @@ for (const language of process.env['TELOS_WALK'] ? (['en', 'de'] as const) : [])
       });
       await say('/tidy the notes once more');
       await log().getByText('One moment').waitFor();
-      await page
-        .getByRole('treeitem', { name: 'math.ts' })
-        .first()
-        .waitFor({ timeout: 3_000 })
-        .catch(() => undefined);
       await page.keyboard.press('ControlOrMeta+P');
-      await input().fill('math.ts');
-      await row('math.ts').click();
-      await page.locator('.tab', { hasText: 'math.ts' }).waitFor();
+      await input().fill('prices.py');
+      await take(row('prices.py'));
+      await page.locator('.tab', { hasText: 'prices.py' }).waitFor();
       await page.locator('.monaco-editor .view-lines').first().click();
       await page.keyboard.press('ControlOrMeta+A');
       await command('telos.runSkillOnSelection');
       await row('tidy').waitFor();
       await seen('on-selection');
-      await row('tidy').click();
+      await take(row('tidy'));
       await page.waitForTimeout(500);
       await seen('on-selection-target');
       await page.keyboard.press('Enter');
@@ -333,9 +356,11 @@ for (const language of process.env['TELOS_WALK'] ? (['en', 'de'] as const) : [])
           : { text: ['Tidied.'] };
       await say('/tidy up');
       await page.keyboard.press('ControlOrMeta+Alt+B');
-      await page.locator('.notification-toast').first().waitFor();
+      await toast().waitFor();
       await seen('waiting');
-      await page.locator('.notification-toast').first().getByRole('button').first().click();
+      await toast()
+        .getByRole('button', { name: t('Show') })
+        .click();
       chat = await theChat();
       await button(t('Deny')).first().waitFor();
       await closeToasts();
@@ -363,22 +388,105 @@ for (const language of process.env['TELOS_WALK'] ? (['en', 'de'] as const) : [])
     it('checks the set-up, and shows what is granted', async () => {
       await command('telos.doctor');
       await page.locator('.tab', { hasText: 'Telos Doctor' }).waitFor();
-      await page.waitForTimeout(1_000);
+      await page.locator('.codelens-decoration', { hasText: t('Set API Key…') }).waitFor();
       await seen('doctor');
       await command('telos.managePermissions');
       await row(t('Add Rule...')).waitFor();
       await seen('permissions');
-      await row(t('Switch Tools Off or On...')).click();
+      await take(row(t('Switch Tools Off or On...')));
       await row(t('Run commands')).waitFor();
       await seen('switches');
       await page.keyboard.press('Escape');
       await command('telos.reviewAgent');
-      await row('personal').click();
+      await take(row('personal'));
       await page.locator('.tab', { hasText: 'personal' }).waitFor();
-      await page.waitForTimeout(800);
+      await page.locator('.codelens-decoration', { hasText: t('Accept This Card') }).waitFor();
       await seen('review');
       await closeToasts();
     });
+
+    it('says which MCP server is dead, before the run goes on without it', async () => {
+      await writeFiles(join(world.skills, 'radio'), deadServer);
+      await page.getByRole('treeitem', { name: /^tune/ }).waitFor();
+      let round = 0;
+      answer = () =>
+        round++ === 0
+          ? { toolCalls: [{ name: 'connect_mcp_servers', input: {} }] }
+          : { text: ['There is no radio here.'] };
+      await say('/tune to jazz');
+      await button(t('Allow once')).last().waitFor();
+      await seen('server-question');
+      await button(t('Allow once')).last().click();
+      await log().getByText('There is no radio here.').waitFor();
+      await seen('dead-mcp-server');
+    });
+
+    it('marks a defect in a skill file, and mends it as lint --fix does', async () => {
+      const file = join(world.skills, 'personal', 'skills', 'sums', 'SKILL.md');
+      await writeFiles(join(world.skills, 'personal'), { 'skills/sums/SKILL.md': defective });
+      await page.getByRole('treeitem', { name: /^sums/ }).click();
+      await page.locator('.view-line', { hasText: 'the sums of the month' }).click();
+      await page.locator('.squiggly-warning').first().waitFor();
+      await page.keyboard.press('ControlOrMeta+.');
+      await page.locator('.action-widget .monaco-list-row').first().waitFor();
+      await seen('quick-fix');
+      await page.keyboard.press('Enter');
+      await page.locator('.view-line', { hasText: '"fix: the sums of the month"' }).waitFor();
+      await page.keyboard.press('ControlOrMeta+S');
+      await eventually(async () =>
+        assert.equal(await readFile(file, 'utf8'), mendText(defective, file), 'another text than lint --fix'),
+      );
+      await seen('mended');
+    });
+
+    it('lists commands behind a slash, shows the keys, and brings the last request back', async () => {
+      await textbox().fill('/');
+      await chat.getByRole('option', { name: /\/help/ }).waitFor();
+      await seen('slash');
+      await textbox().fill('/help');
+      await textbox().press('Enter');
+      await chat.locator('.help').waitFor();
+      await seen('help');
+      await button(t('Close')).click();
+      await textbox().press('ArrowUp');
+      assert.equal(await textbox().inputValue(), '/tune to jazz');
+      await textbox().fill('');
+    });
+
+    for (const [name, theme, kind] of [
+      ['dark', 'Dark Modern', 'vs-dark'],
+      ['high-contrast', 'Dark High Contrast', 'hc-black'],
+      ['high-contrast-light', 'Light High Contrast', 'hc-light'],
+      ['light', 'Light Modern', 'vs'],
+    ] as const) {
+      it(`looks the same in ${name}`, async () => {
+        await runCommand(page, 'Preferences: Color Theme');
+        await input().fill(theme);
+        await take(row(theme));
+        await page.locator(`.monaco-workbench.${kind}`).waitFor();
+        let round = 0;
+        answer = () =>
+          round++ === 0
+            ? {
+                text: ['I clear *all* of it:\n\n```sh\nrm -rf ../other\n```\n'],
+                toolCalls: [{ name: 'run_command', input: { command: 'rm -rf ../other' } }],
+              }
+            : { text: ['It stays.'] };
+        await command('telos.newConversation');
+        await chat.locator('.welcome').waitFor();
+        await textbox().fill('/');
+        await chat.getByRole('option').first().waitFor();
+        await seen(`${name}-welcome`);
+        await say('/tidy the rest');
+        await chat.locator('.approval.danger, .danger').first().waitFor();
+        await seen(`${name}-danger`);
+        await button(t('Deny')).first().click();
+        await log().getByText('It stays.').waitFor();
+        await command('telos.doctor');
+        await page.locator('.codelens-decoration').first().waitFor();
+        await seen(`${name}-doctor`);
+      });
+    }
 
     it('disables a skill, and greys its row', async () => {
       const tidyRow = page.getByRole('treeitem').filter({ hasText: 'Tidies up' }).last();
@@ -401,22 +509,14 @@ for (const language of process.env['TELOS_WALK'] ? (['en', 'de'] as const) : [])
       await button(t('Choose Model…')).last().waitFor({ timeout: 120_000 });
       await seen('dead-server');
     });
-
-    for (const [name, theme, kind] of [
-      ['dark', 'Dark Modern', 'vs-dark'],
-      ['high-contrast', 'Dark High Contrast', 'hc-black'],
-      ['high-contrast-light', 'Light High Contrast', 'hc-light'],
-    ] as const) {
-      it(`looks the same in ${name}`, async () => {
-        await runCommand(page, 'Preferences: Color Theme');
-        await input().fill(theme);
-        await row(theme).click();
-        await page.locator(`.monaco-workbench.${kind}`).waitFor();
-        await page.waitForTimeout(1_000);
-        await seen(name);
-      });
-    }
   });
+}
+
+async function writeFiles(folder: string, files: Readonly<Record<string, string>>): Promise<void> {
+  for (const [name, text] of Object.entries(files)) {
+    await mkdir(dirname(join(folder, name)), { recursive: true });
+    await writeFile(join(folder, name), text);
+  }
 }
 
 /** The visible texts of a place, one for each element that has text of its own, and its names and titles. */
