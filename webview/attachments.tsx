@@ -5,12 +5,12 @@ import type { AttachmentChip } from '../src/protocol/webview.ts';
 import { announce } from './announcer.tsx';
 import { post, t } from './host.ts';
 import { Icon } from './icons.tsx';
-import { attached, attachProblem, draft, focusComposer, ready } from './store.ts';
+import { attached, draft, focusComposer, ready, viewProblem } from './store.ts';
 import { visible } from './visibleText.ts';
 
 export function Attachments() {
   const chips = attached.value;
-  const problem = attachProblem.value;
+  const problem = viewProblem.value;
   const count = chips.length;
   useEffect(() => {
     if (count > 0) announce([count === 1 ? t('1 attachment') : t('{0} attachments', count)]);
@@ -34,7 +34,7 @@ export function Attachments() {
             aria-label={t('Dismiss')}
             title={t('Dismiss')}
             onClick={() => {
-              attachProblem.value = undefined;
+              viewProblem.value = undefined;
               focusComposer();
             }}
           >
@@ -161,7 +161,7 @@ async function read(data: DataTransfer): Promise<void> {
   // The data is no longer available after the first await.
   const uris = urisIn(data.getData('application/vnd.code.uri-list') || data.getData('text/uri-list'));
   const files = [...data.files];
-  attachProblem.value = undefined;
+  viewProblem.value = undefined;
   if (uris.length > 0) {
     post({ type: 'attach_uris', uris });
     return;
@@ -170,7 +170,7 @@ async function read(data: DataTransfer): Promise<void> {
     try {
       await handOverFile(file);
     } catch {
-      attachProblem.value = t('{0} was not attached: it cannot be read. Is it a folder?', file.name);
+      viewProblem.value = t('{0} was not attached: it cannot be read. Is it a folder?', file.name);
     }
   }
 }

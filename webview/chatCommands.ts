@@ -1,9 +1,8 @@
 /** The few words behind a slash that the chat itself obeys. A skill of the same name comes first. */
 import { signal } from '@preact/signals';
-import { announce } from './announcer.tsx';
 import { post, t } from './host.ts';
 import { namedSkill } from './mentions.ts';
-import { chat, info, undone } from './store.ts';
+import { chat, info, undone, viewProblem } from './store.ts';
 
 /** True while the list of commands and keys is shown. */
 export const helpShown = signal(false);
@@ -62,7 +61,7 @@ function undoLatest(): void {
     return last?.kind === 'end' && last.changedFiles.length > 0 && !undone.peek().has(id);
   });
   if (changed) post({ type: 'undo_run', runId: changed.id });
-  else announce([t('No run of this conversation has changed a file.')]);
+  else viewProblem.value = t('No run of this conversation has changed a file.');
 }
 
 let recalled = -1;

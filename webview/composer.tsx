@@ -197,20 +197,26 @@ function ModelName() {
   const known = info.value;
   if (!known) return <span class="model" />;
   const name = `${visible(known.provider)}/${visible(known.model)}`.replace(/\/$/, '');
-  const label = known.recording ? t('Recording') : name;
+  const label = known.isUnset ? t('No model') : known.recording ? t('Recording') : name;
   return (
     <button
       type="button"
       class="model"
       aria-label={t('Model: {0}. Choose another', label)}
       title={
-        known.recording
-          ? t('A recorded run answers. Choose a model')
-          : t('The next run uses {0}. Choose another', name)
+        known.isUnset
+          ? t('No model is set up. Choose one')
+          : known.recording
+            ? t('A recorded run answers. Choose a model')
+            : t('The next run uses {0}. Choose another', name)
       }
       onClick={() => post({ type: 'command', command: 'telos.chooseModel' })}
     >
-      {known.recording ? <span class="badge">{t('Recording')}</span> : <span class="model-name">{name}</span>}
+      {known.recording && !known.isUnset ? (
+        <span class="badge">{label}</span>
+      ) : (
+        <span class="model-name">{(!known.isUnset && visible(known.model)) || label}</span>
+      )}
       <Icon name="chevron" />
     </button>
   );

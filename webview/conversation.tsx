@@ -219,14 +219,16 @@ function Welcome() {
         )}
       </p>
       {!known.trusted && <Restricted />}
-      {known.trusted && known.recording && known.skills.length > 0 && (
+      {known.trusted && known.isUnset && known.skills.length > 0 && (
         <p class="line recording">
-          <span class="badge">{t('Recording')}</span>
-          <span>{t('No model is set up, so a recorded run answers. Its tools run for real.')}</span>
+          <Icon name="info" />
+          <span>
+            {t('No model is set up. Only skills that bring a recorded run, such as the sample, can answer.')}
+          </span>
         </p>
       )}
       {known.skills.length === 0 ? <NoSkills /> : <Suggestions />}
-      {known.trusted && known.recording && known.skills.length > 0 && (
+      {known.trusted && known.isUnset && known.skills.length > 0 && (
         <div class="buttons">
           <CommandButton command="telos.setApiKey" label={t('Set API Key…')} />
           <CommandButton command="telos.chooseModel" label={t('Choose Model…')} />

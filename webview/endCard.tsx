@@ -150,7 +150,7 @@ function NoSkillsCard() {
         <Icon name="info" />
         <span class="message">{t('There are no skills yet.')}</span>
       </div>
-      <SkillCommands />
+      {info.value?.skills.length === 0 && <SkillCommands />}
     </div>
   );
 }
@@ -315,9 +315,9 @@ export function SkillCommands() {
   return (
     <div class="buttons">
       <CommandButton command="telos.trySample" label={t('Try the Sample')} primary />
-      {info.value?.recording && <CommandButton command="telos.chooseModel" label={t('Set Up a Model…')} />}
+      {info.value?.isUnset && <CommandButton command="telos.chooseModel" label={t('Set Up a Model…')} />}
+      <CommandButton command="telos.installSkills" label={t('Install Skills…')} />
       <CommandButton command="telos.newSkill" label={t('New Skill…')} />
-      <CommandButton command="telos.showSkillsFolder" label={t('Show Skills Folder')} />
     </div>
   );
 }

@@ -21,7 +21,6 @@ import {
 } from './state.ts';
 import {
   attached,
-  attachProblem,
   batch,
   chat,
   chooseNext,
@@ -39,6 +38,7 @@ import {
   teachingOffer,
   today,
   undone,
+  viewProblem,
 } from './store.ts';
 import { announcementsFor, initialSpeech, modeNames } from './wording.ts';
 
@@ -92,7 +92,10 @@ function take(message: ToWebview) {
       break;
     case 'attached':
       attached.value = message.attachments;
-      attachProblem.value = message.problem;
+      viewProblem.value = message.problem;
+      break;
+    case 'problem':
+      viewProblem.value = message.text;
       break;
     case 'files_found':
       foundFiles.value = { query: message.query, files: message.files };

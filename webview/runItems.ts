@@ -93,7 +93,8 @@ export type Item =
   | RetryItem
   | EndItem
   | { kind: 'step'; skill: string; detail: string }
-  | { kind: 'notice'; level: 'info' | 'warning'; message: string }
+  /** `folderOf` is an agent whose folder the notice names. */
+  | { kind: 'notice'; level: 'info' | 'warning'; message: string; folderOf?: string }
   | { kind: 'questions'; questions: readonly string[]; answers?: readonly string[] };
 
 export interface Run {

@@ -75,7 +75,10 @@ function drawItem(item: Item) {
       return (
         <div class={`line notice-${item.level}`}>
           <Icon name={item.level} />
-          <span class="message">{visibleLines(item.message)}</span>
+          <span class="message">
+            {visibleLines(item.message)}{' '}
+            {item.folderOf !== undefined && <ChooseFolder agent={item.folderOf} />}
+          </span>
         </div>
       );
     case 'retry':
@@ -97,6 +100,19 @@ function drawItem(item: Item) {
         </ol>
       );
   }
+}
+
+function ChooseFolder({ agent }: { agent: string }) {
+  return (
+    <button
+      type="button"
+      class="link"
+      title={t('Chooses where {0} writes its files', visible(agent))}
+      onClick={() => post({ type: 'choose_folder', agent })}
+    >
+      {t('Choose Folder…')}
+    </button>
+  );
 }
 
 function Request({ runId, text }: { runId: string; text: string }) {
@@ -161,6 +177,7 @@ function RequestText({ text }: { text: string }) {
 
 function Route({ item }: { item: RouteItem }) {
   const scores = describeScores(item.reason);
+  const answers = answeredBy(item);
   return (
     <>
       <div class="line route" title={item.description}>
@@ -168,7 +185,8 @@ function Route({ item }: { item: RouteItem }) {
         <span>
           {visible(describeRoute(item.agent, item.skill, item.reason, t))}
           <span class="figures">
-            {scores && ` · ${scores}`} · {visible(item.provider)}/{visible(item.model)}
+            {scores && ` · ${scores}`}
+            {answers && ` · ${answers}`}
           </span>
           <OtherSkill item={item} />
         </span>
@@ -184,10 +202,17 @@ function Route({ item }: { item: RouteItem }) {
   );
 }
 
+/** Returns which model answers. Empty for a recording, which is named below. */
+function answeredBy({ provider, model, recording }: RouteItem): string {
+  if (recording) return '';
+  return provider === 'replay' ? t('no model') : `${visible(provider)}/${visible(model)}`;
+}
+
 /** Says that the conversation has left its skill, with the way back, or which other skill fits about as well. */
 function Switched({ item: { skill, text, reason } }: { item: RouteItem }) {
-  const { switchedFrom, alsoFits } = reason;
-  if (text.trim() === '' || !ready.value) return null;
+  const { switchedFrom, alsoFits, rule } = reason;
+  // A person who names a skill knows that it is another one.
+  if (text.trim() === '' || !ready.value || rule === 'explicit' || rule === 'chosen') return null;
   if (switchedFrom) {
     const before = visible(switchedFrom.skill);
     return (

@@ -88,8 +88,11 @@ function reduceRun(run: Run, event: Exclude<RunEvent, { type: 'run_start' }>): R
       return addText(run, event.text);
     case 'step':
       return push(run, { kind: 'step', skill: event.skill, detail: event.detail });
-    case 'notice':
-      return push(run, { kind: 'notice', level: event.level, message: event.message });
+    case 'notice': {
+      const { level, message, remedy } = event;
+      const folderOf = remedy?.kind === 'choose_folder' ? { folderOf: remedy.agent } : {};
+      return push(run, { kind: 'notice', level, message, ...folderOf });
+    }
     case 'retry': {
       const { attempt, waitMs, why } = event;
       const provider = run.route?.provider ?? 'the model';

@@ -35,8 +35,8 @@ export const undone = signal<ReadonlySet<string>>(new Set());
 
 /** Attachments of the next request. The host has their content. */
 export const attached = signal<readonly AttachmentChip[]>([]);
-/** Reason why something was not attached. */
-export const attachProblem = signal<string | undefined>(undefined);
+/** Reason why something was not attached, or not done otherwise. Shown above the textbox. */
+export const viewProblem = signal<string | undefined>(undefined);
 /** The host's answer to the word typed after an `@`. */
 export const foundFiles = signal<FoundFiles>({ query: '', files: [] });
 
@@ -83,7 +83,7 @@ export function sendDraft(): boolean {
   post({ type: 'submit', text, ...(choice && { skill: choice }), ...(choice === null && { anew: true }) });
   draft.value = '';
   next.value = undefined;
-  attachProblem.value = undefined;
+  viewProblem.value = undefined;
   return true;
 }
 

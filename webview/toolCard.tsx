@@ -122,8 +122,10 @@ function formatInput(input: ToolItem['call']['input']): string {
 }
 
 function firstLine(text: string): string {
-  const line = visible(text.trim().split('\n', 1)[0]!);
-  return shortened(line, 300);
+  const lines = text.trim().split('\n');
+  // A mark such as `[stderr]` only says where the lines below it come from.
+  const line = lines.find(each => each.trim() !== '' && !/^\[std(?:err|out)\]$/.test(each.trim()));
+  return shortened(visible(line ?? lines[0]!), 300);
 }
 
 export function Elapsed() {

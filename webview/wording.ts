@@ -77,7 +77,7 @@ export function describeLines(lines: ToolResult['changedLines']): { short: strin
 /** Returns the line to which an answered approval card folds. */
 export function describeAnswer(answer: NonNullable<ApprovalItem['answer']>): string {
   if (answer === 'withdrawn') return t('Not answered');
-  if (!answer.allow) return t('You denied this.');
+  if (!answer.allow) return t('You denied this');
   if (answer.command !== undefined) return t('Changed and allowed once');
   return {
     once: t('Allowed once'),

@@ -106,6 +106,8 @@ function commandsOf(parts: CommandParts): Readonly<Record<`telos.${string}`, Han
     'telos.stopUsingAgentInChat': async (node?: AgentNode) =>
       (await chatPlugins()).stopUsingInChat(current, node?.agent),
     'telos.managePermissions': async () => (await trust()).managePermissions(current),
+    'telos.chooseWorkFolder': async (node?: AgentNode) =>
+      (await trust()).chooseWorkFolder(current, node?.agent.name),
     'telos.reviewAgent': async (node?: AgentNode) => (await trust()).reviewAgent(current, node?.agent.name),
 
     // Set-up

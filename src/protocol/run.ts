@@ -197,12 +197,14 @@ export interface ApprovalRequest {
  * `set_key` give the key of a provider; `set_up_model` give any model; `choose_model` choose another provider or model;
  * `add_skill` make a first skill; `choose_name` install under another name; `review_agent` look at an agent's card and
  * accept it; `allow_rule` write a rule with these lines into the policy file; `check_policy` list what is wrong in it;
- * `lint` list the defects of all skill files; `record_again` record the run once more.
+ * `lint` list the defects of all skill files; `record_again` record the run once more; `choose_folder` let the agent write its files
+ * elsewhere, which its entry in this agents.toml says.
  */
 export type Remedy =
   | { kind: 'set_key'; variable: string }
   | { kind: 'add_skill'; folder: string }
   | { kind: 'review_agent'; agent: string }
+  | { kind: 'choose_folder'; agent: string; file: string }
   | { kind: 'allow_rule'; file: string; lines: readonly string[] }
   | { kind: 'set_up_model' | 'choose_model' | 'choose_name' | 'check_policy' | 'lint' | 'record_again' };
 

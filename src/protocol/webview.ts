@@ -8,8 +8,10 @@ export interface ChatInfo {
   /** Name and model that the next run will use, for example `anthropic` and `claude-haiku-4-5`. */
   provider: string;
   model: string;
-  /** True if a recorded run answers because no model is set up. */
+  /** True if a recorded run answers. */
   recording: boolean;
+  /** True if no model is set up, so only skills that bring a recording can run. */
+  isUnset?: boolean;
   /** The likeliest first. `note` says in a few words why one may fail: `needs jq`. */
   skills: readonly (SkillRef & { description: string; note?: string })[];
   /** True if the workspace is trusted. Nothing runs without trust. */
@@ -61,6 +63,8 @@ export type ToWebview =
   | { type: 'today'; today: DaySpending }
   /** Sentences that offer to teach the skills, with the price, below a request that found none. Null takes the offer back. */
   | { type: 'teaching_offer'; text: string | null }
+  /** Why something that the person has just asked for in the view was not done. */
+  | { type: 'problem'; text: string }
   /** The files of these runs have been restored to their state before the runs. */
   | { type: 'undone'; runIds: readonly string[] }
   /** All waiting requests, in the order in which they will run. */
@@ -80,8 +84,8 @@ export const viewCommands = [
   'telos.chooseModel',
   'telos.openLog',
   'telos.trySample',
+  'telos.installSkills',
   'telos.newSkill',
-  'telos.showSkillsFolder',
   'workbench.trust.manage',
 ] as const;
 export type ViewCommand = (typeof viewCommands)[number];
@@ -116,6 +120,8 @@ export type ToHost =
   | { type: 'choose_skill' }
   /** The person wants to choose what the next runs of the conversation may do. */
   | { type: 'choose_mode' }
+  /** The person wants to choose where the agent writes its files. */
+  | { type: 'choose_folder'; agent: string }
   /** The person wants to see which skills fit a request, and to pick one that runs it instead. */
   | { type: 'pick_skill'; text: string }
   /** The person's answer to a `teaching_offer`. */

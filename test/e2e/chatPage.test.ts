@@ -508,7 +508,7 @@ describe('chat page', () => {
     const view = await open();
     const offered = async (error: RunError): Promise<string[]> => {
       const failed = { ...end, outcome: 'failed', error } as RunEvent;
-      await view.say(conversation([start('go'), failed]));
+      await view.say(conversation([start('go'), failed], { skills: [] }));
       return log(view).locator('.card button').allTextContents();
     };
     const noModel = { kind: 'set_up_model' } as const;

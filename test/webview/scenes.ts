@@ -192,7 +192,7 @@ const likely = (agent: string, skill: string, description: string, matched: stri
   ({ agent, skill, description, reason: { rule: 'index', matched } }) as const;
 
 export const scenes: Record<string, ToWebview> = {
-  welcome: conversation([], { recording: true, provider: 'replay' }, 'Run daily kickoff'),
+  welcome: conversation([], { recording: true, isUnset: true, provider: 'replay' }, 'Run daily kickoff'),
   notes: conversation([], {
     skills: info.skills.map((each, at) => (at === 1 ? { ...each, note: 'needs pandoc and 1 more' } : each)),
   }),

@@ -2,7 +2,7 @@
 import * as vscode from 'vscode';
 import { describeDay, formatCost } from '../../protocol/usage.ts';
 import type { CurrentTelos } from './currentTelos.ts';
-import { describeError, plainLabel } from './labels.ts';
+import { describeError, describeTold, plainLabel } from './labels.ts';
 
 /**
  * The status bar item. A click chooses the model. While runs are active, it lists them so that one can be stopped; while
@@ -46,10 +46,16 @@ export class StatusBar implements vscode.Disposable {
   /** Reads which model the next run will use. */
   async update(): Promise<void> {
     try {
-      const { name, model, why, recording } = await (await this.#current.openTelos()).provider();
-      this.#hasModel = true;
-      this.#model = recording ? vscode.l10n.t('Recording') : plainLabel(model, 40);
-      this.#why = plainLabel(`${name}/${model}. ${why}`);
+      const choice = await (await this.#current.openTelos()).provider();
+      const { name, model, why, sentences, recording, isUnset = false } = choice;
+      this.#hasModel = !isUnset;
+      this.#model = isUnset
+        ? vscode.l10n.t('No model')
+        : recording
+          ? vscode.l10n.t('Recording')
+          : plainLabel(model, 40);
+      const said = describeTold({ message: why, ...(sentences && { sentences }) });
+      this.#why = plainLabel(recording ? said : `${name}/${model}. ${said}`);
     } catch (error) {
       this.#model = vscode.l10n.t('No model');
       this.#hasModel = false;

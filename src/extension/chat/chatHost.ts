@@ -152,7 +152,7 @@ export class ChatHost implements PlacedChat {
       // The view waits for a run that will never start.
       this.#post({ type: 'draft', text: message.text, suggested: true });
       const why = plainLabel(describeError(error), 300);
-      void vscode.window.showErrorMessage(vscode.l10n.t('The request was not sent: {0}', why));
+      this.#post({ type: 'problem', text: vscode.l10n.t('The request was not sent: {0}', why) });
     }
   }
 
@@ -181,6 +181,8 @@ export class ChatHost implements PlacedChat {
         return this.#chooseSkill();
       case 'choose_mode':
         return this.#chooseMode();
+      case 'choose_folder':
+        return vscode.commands.executeCommand('telos.chooseWorkFolder', { agent: { name: message.agent } });
       case 'pick_skill':
         return this.#pickSkill(message.text);
       case 'teach':
@@ -205,7 +207,9 @@ export class ChatHost implements PlacedChat {
       case 'open_link':
         return (await import('./openFromChat.ts')).openLink(message.url, this.#desk.log);
       case 'open_file':
-        return (await import('./openFromChat.ts')).openFile(message.path, this.chat.workingDir, this.#desk);
+        return this.#sayProblem(
+          await (await import('./openFromChat.ts')).openFile(message.path, this.chat.workingDir, this.#desk),
+        );
       case 'show_changes':
         return vscode.commands.executeCommand('telos.showChanges', message);
       case 'undo_run':
@@ -213,12 +217,19 @@ export class ChatHost implements PlacedChat {
       case 'copy':
         return vscode.env.clipboard.writeText(message.text);
       case 'insert_code':
-        return (await import('./openFromChat.ts')).insertAtCursor(this.#desk.editors.editor, message.text);
+        return this.#sayProblem(
+          await (await import('./openFromChat.ts')).insertAtCursor(this.#desk.editors.editor, message.text),
+        );
       case 'new_file':
         return (await import('./openFromChat.ts')).openNewFile(message.text, message.language);
       case 'command':
         return vscode.commands.executeCommand(message.command);
     }
+  }
+
+  /** Says above the textbox why something was not done. */
+  #sayProblem(text: string | undefined): void {
+    if (text !== undefined) this.#post({ type: 'problem', text });
   }
 
   #attachments(): Promise<Attaching> {
@@ -355,7 +366,8 @@ async function readChatInfo({ current, log, memory }: ChatDesk): Promise<ChatInf
       description: plainLabel(descriptionOf(skill), maxListedDescription),
       ...(note && { note }),
     }));
-    return { provider: choice.name, model: choice.model, recording: choice.recording, skills, trusted };
+    const { name: provider, model, recording, isUnset } = choice;
+    return { provider, model, recording, ...(isUnset && { isUnset }), skills, trusted };
   } catch (error) {
     log.error('What the chat shows about models and skills could not be read.', error);
     return { provider: vscode.l10n.t('not available'), model: '', recording: false, skills: [], trusted };
@@ -368,7 +380,7 @@ async function readChatInfo({ current, log, memory }: ChatDesk): Promise<ChatInf
 async function choiceOf(
   telos: Telos,
   log: vscode.LogOutputChannel,
-): Promise<{ name: string; model: string; recording: boolean }> {
+): Promise<{ name: string; model: string; recording: boolean; isUnset?: boolean }> {
   try {
     return await telos.provider();
   } catch (error) {

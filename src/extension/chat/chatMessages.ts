@@ -49,6 +49,8 @@ export function readToHost(value: unknown): ToHost | undefined {
     case 'choose_skill':
     case 'choose_mode':
       return { type: value['type'] };
+    case 'choose_folder':
+      return isText(value['agent'], maxName) ? { type: 'choose_folder', agent: value['agent'] } : undefined;
     case 'attach':
       return { type: 'attach' };
     case 'attach_bytes':

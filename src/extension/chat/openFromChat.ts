@@ -19,23 +19,23 @@ export async function openLink(url: string, log: Desk['log']): Promise<void> {
   else log.warn(`A link was not opened, only http, https and mailto are: ${plainLabel(url)}`);
 }
 
-/** Opens a file. `workingDir` is the folder in which the conversation's latest skill worked. */
+/**
+ * Opens a file, or returns why not. `workingDir` is the folder in which the conversation's latest skill worked.
+ */
 export async function openFile(
   path: string,
   workingDir: string | undefined,
   { current, log }: Desk,
-): Promise<void> {
+): Promise<string | undefined> {
   const file = await openableFile(path, await openableFolders(current, workingDir), workingDir);
   if (file) {
     await vscode.commands.executeCommand('vscode.open', vscode.Uri.file(file));
-    return;
+    return undefined;
   }
   log.warn(`A file was not opened: ${plainLabel(path, 1_000)}`);
-  void vscode.window.showWarningMessage(
-    vscode.l10n.t(
-      '{0} does not exist, or is outside the workspace, the working folders and the skills.',
-      plainLabel(path),
-    ),
+  return vscode.l10n.t(
+    '{0} does not exist, or is outside the workspace, the working folders and the skills.',
+    plainLabel(path),
   );
 }
 
@@ -71,23 +71,22 @@ const fenceNames: Readonly<Record<string, string>> = {
   ps1: 'powershell',
 };
 
-/** Replaces the selections in `editor`. Without an editor, the text goes into a new document. */
-export async function insertAtCursor(editor: vscode.TextEditor | undefined, text: string): Promise<void> {
+/** Replaces the selections in `editor`, or returns why not. Without an editor, the text goes into a new document. */
+export async function insertAtCursor(
+  editor: vscode.TextEditor | undefined,
+  text: string,
+): Promise<string | undefined> {
   if (!editor) {
     await openNewFile(text, '');
-    return;
+    return undefined;
   }
   const code = text.replace(/\n$/, '');
   const done = await editor.edit(edit => {
     for (const selection of editor.selections) edit.replace(selection, code);
   });
-  if (!done) {
-    void vscode.window.showWarningMessage(
-      vscode.l10n.t('The code was not inserted: the editor does not let its text be changed.'),
-    );
-    return;
-  }
+  if (!done) return vscode.l10n.t('The code was not inserted: the editor does not let its text be changed.');
   await vscode.window.showTextDocument(editor.document, editor.viewColumn);
+  return undefined;
 }
 
 /** Opens an unsaved document. It is plain text if the editor does not know the language. */
