@@ -196,7 +196,10 @@ export function loadConfig(overrides: ConfigOverrides = {}): Config {
   }
   if (wantedBox !== config.sandbox)
     problems.push(
-      `The sandbox mode '${wantedBox}' is unknown, so required is used. Known modes: ${sandboxModes.join(', ')}.`,
+      told(
+        sentence("The sandbox mode '{0}' is unknown, so required is used.", wantedBox ?? ''),
+        sentence('Known modes: {0}.', sandboxModes.join(', ')),
+      ),
     );
   if (wantedRounds && config.maxRounds === undefined)
     problems.push(

@@ -175,7 +175,11 @@ for (const language of process.env['TELOS_WALK'] ? (['en', 'de'] as const) : [])
         await page.keyboard.press('F1');
         try {
           await input().fill(`>${title}`, { timeout: 5_000 });
-          await row(title).click({ timeout: 5_000 });
+          // A click could meet another row while the list still sorts itself.
+          await page
+            .locator('.quick-input-list .monaco-list-row.focused', { hasText: title })
+            .waitFor({ timeout: 10_000 });
+          await page.keyboard.press('Enter');
           return;
         } catch (error) {
           if (tries === 1) throw error;

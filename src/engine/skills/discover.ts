@@ -228,10 +228,12 @@ function* readPack(packDir: string, config: Config): Steps<AgentFields | undefin
 const goesWithout = ({ id, file, why }: PackSkills['skipped'][number]): Diagnostic => ({
   severity: 'warning',
   code: 'plugin-skill',
-  message: `The skill '${id}' ${why}. A plugin goes without such a skill.`,
+  ...worded(
+    [sentence("The skill '{0}' {1}.", id, why), sentence('A plugin goes without such a skill.')],
+    sentence('Correct the file; then the plugin has the skill.'),
+  ),
   file,
   line: 1,
-  fix: 'Correct the file; then the plugin has the skill.',
 });
 
 /**
