@@ -281,4 +281,31 @@ describe('recording and replay', () => {
       remedy: { kind: 'set_up_model' },
     });
   });
+
+  it('writes nothing in another folder, even where it has not looked at anything first', async () => {
+    const write = { id: 'w', name: 'write_file', input: { path: 'b.md', content: 'b' } };
+    const writer: Provider = {
+      ...model(),
+      async *streamCompletion(ask) {
+        const isFirst = ask.messages.length === 1;
+        if (isFirst) yield { type: 'tool_call', call: write };
+        yield { type: 'done', stopReason: isFirst ? 'tool_use' : 'end_turn' };
+      },
+    };
+    const [one, other] = [join(folder, 'one'), join(folder, 'other')];
+    for (const place of [one, other]) await mkdir(place, { recursive: true });
+    await playAll(recordingProvider(writer, file, run), one);
+    await playAll(await openReplay(file, 0), one);
+    const replay = await openReplay(file, 0);
+    const yielded: StreamEvent[] = [];
+    const playing = async (): Promise<void> => {
+      for await (const event of replay.streamCompletion(
+        { ...request(0), workingDir: other },
+        new AbortController().signal,
+      ))
+        yielded.push(event);
+    };
+    await assert.rejects(playing, { code: 'provider', message: /made in another folder/ });
+    assert.deepEqual(yielded, []);
+  });
 });

@@ -191,7 +191,7 @@ describe('packs and trust', () => {
       const { lists } = await answering({}, async () => {
         said = await pressing([], () => command('telos.reviewAgent'));
       });
-      assert.deepEqual([lists, said], [[], ['There are no skills yet.']]);
+      assert.deepEqual([lists, said], [[['New Skill...', 'Add the Sample Pack']], []]);
     } finally {
       await rm(skillsDir, { recursive: true, force: true });
       await rename(away, skillsDir);
