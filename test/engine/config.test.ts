@@ -113,7 +113,7 @@ describe('loadConfig', () => {
     const unknown = load({ TELOS_SANDBOX: 'yes' });
     assert.equal(unknown.sandbox, 'required');
     assert.match(
-      unknown.problems.join(),
+      unknown.problems.map(({ message }) => message).join(),
       /'yes' is unknown, so required is used\. Known modes: auto, required, off/,
     );
   });
