@@ -39,7 +39,9 @@ async function ofCorpus(corpus: string): Promise<void> {
   const high = packages.filter(isHigh);
   const share = (100 * high.length) / packages.length;
   const caught = bad.filter(isHigh).length;
-  row('known bad packages at high', `${caught} of ${bad.length}`, caught === bad.length, 'all');
+  if (bad.length > 0)
+    row('known bad packages at high', `${caught} of ${bad.length}`, caught === bad.length, 'all');
+  else console.log('None of the packages that are known to be bad is in this folder.');
   row('all packages at high', `${high.length}, ${share.toFixed(2)} %`, share <= 2.5, 'at most 2.5 %');
   row(
     `${packages.length} packages, time of the processor`,

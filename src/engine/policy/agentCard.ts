@@ -33,6 +33,9 @@ const mostHosts = 200;
 /** Number of flags that every frontend shows in any case. */
 const manyFlags = 20;
 
+/** The schema of a file of JSON is its name, which nobody fetches. */
+const schemaName = /"\$schema"\s{0,9}:\s{0,9}"[^"\n]{0,500}"/g;
+
 const proseEnding = /\.(md|markdown|txt|rst)$/i;
 
 /** Reads the files that `files` lists. A file that has changed since is noticed by its digest when the card is accepted. */
@@ -61,7 +64,8 @@ export async function cardOf(
       redFlags.push(...flagsOfUnread(label, file, isScript));
       continue;
     }
-    for (const host of hostsIn(text)) hosts.add(host);
+    for (const host of hostsIn(label.endsWith('.json') ? text.replace(schemaName, '') : text))
+      hosts.add(host);
     for (const name of variablesIn(text)) if (variables.size < mostVariables) variables.add(name);
     if (hosts.size > mostHosts && !crowded)
       crowded = { kind: 'too-many-hosts', file: label, line: 1, text: '' };

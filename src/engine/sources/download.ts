@@ -71,7 +71,7 @@ export async function downloadJson(
 
 export function jsonOf({ bytes, url }: Pick<Download, 'bytes' | 'url'>): Record<string, unknown> {
   try {
-    const value: unknown = JSON.parse(bytes.toString('utf8'));
+    const value: unknown = JSON.parse(bytes.toString('utf8').replace(/^\ufeff/, ''));
     if (typeof value === 'object' && value !== null) return value as Record<string, unknown>;
   } catch {
     // Said below.

@@ -1,5 +1,6 @@
 import { deepEqual, equal, match, ok, rejects } from 'node:assert/strict';
 import { execFileSync } from 'node:child_process';
+import { createHash } from 'node:crypto';
 import { chmodSync, existsSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { loadConfig } from '../../../src/engine/config.ts';
@@ -177,6 +178,35 @@ describe('a source', () => {
     await rejects(offered(servers.url), /sha256 of .* but 0{64} was promised/);
     servers.answers.set(index, JSON.stringify({ $schema, skills: [{ ...entry, type: 'exe' }] }));
     await rejects(offered(servers.url), /as "exe", which is neither/);
+  });
+
+  it('of a site may have line ends of Windows, counts byte for byte, and no line break in it becomes a name or an address', async () => {
+    const index = '/.well-known/agent-skills/index.json';
+    const windows = skill.replaceAll('\n', '\r\n');
+    const digest = (content: string): string =>
+      `sha256:${createHash('sha256').update(content).digest('hex')}`;
+    const serve = (entry: object): void => {
+      const $schema = 'https://schemas.agentskills.io/discovery/0.2.0/schema.json';
+      const file = JSON.stringify(
+        { $schema, skills: [{ name: 's', type: 'skill-md', url: '/w/SKILL.md', ...entry }] },
+        null,
+        2,
+      );
+      servers.answers.set(index, `\ufeff${file.replaceAll('\n', '\r\n')}\r\n`);
+    };
+    servers.answers.set('/w/SKILL.md', windows);
+    serve({ digest: digest(windows) });
+    const offer = await offered(servers.url, 'windows');
+    equal((await offer.read('SKILL.md')).toString(), windows);
+    await offer.dispose();
+    serve({ digest: digest(skill) });
+    await rejects(offered(servers.url, 'windows'), /was promised/);
+    serve({ digest: digest(windows), name: 's\r\nX-Evil: 1' });
+    await rejects(offered(servers.url, 'windows'), (error: Error) => !/[\r\n]X-Evil/.test(error.message));
+    const before = servers.seen.length;
+    serve({ digest: digest(windows), url: '/w/SKILL.md\r\nHost: evil.example' });
+    await rejects(offered(servers.url, 'windows'));
+    ok(servers.seen.slice(before).every(({ path }) => !/[\r\n]/.test(path)));
   });
 
   it('that someone else serves by now is not taken for the same', async () => {
