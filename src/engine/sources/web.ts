@@ -1,5 +1,6 @@
 /** Fetches from web sites: a SKILL.md, an archive, a catalogue, or the skills that a site lists at a well-known place. */
 import { TelosError } from '../errors.ts';
+import { packNameProblem } from '../skills/scaffold.ts';
 import { type Download, download, jsonOf, textLimit } from './download.ts';
 import {
   checkSame,
@@ -134,6 +135,12 @@ function foundEntry(entry: Readonly<Record<string, unknown>>, indexUrl: string, 
     text(entry['digest']) ?? '',
   ];
   const place = text(entry['url']);
+  const problem = packNameProblem(name);
+  if (problem !== undefined)
+    throw new TelosError(
+      'pack',
+      `${indexUrl} offers a skill called ${JSON.stringify(name)}, which ${problem}. Nothing was installed.`,
+    );
   if (type !== 'skill-md' && type !== 'archive')
     throw new TelosError(
       'pack',

@@ -202,7 +202,7 @@ describe('a source', () => {
     serve({ digest: digest(skill) });
     await rejects(offered(servers.url, 'windows'), /was promised/);
     serve({ digest: digest(windows), name: 's\r\nX-Evil: 1' });
-    await rejects(offered(servers.url, 'windows'), (error: Error) => !/[\r\n]X-Evil/.test(error.message));
+    await rejects(offered(servers.url, 'windows'), /called "s\\r\\nX-Evil: 1", which contains/);
     const before = servers.seen.length;
     serve({ digest: digest(windows), url: '/w/SKILL.md\r\nHost: evil.example' });
     await rejects(offered(servers.url, 'windows'));
