@@ -43,6 +43,8 @@ export interface BoxOptions {
   conversation: string;
   /** Files that are not hidden although their names say that they hold secrets: the person has put them there for the commands. */
   shown?: readonly string[];
+  /** See `BoxPlaces`. */
+  keepsRepository?: boolean;
   /** Without it, a command reaches nothing. */
   network?: BoxNetwork;
 }
@@ -71,7 +73,10 @@ interface Prepared {
   names: readonly FolderNames[];
 }
 
-function prepare({ config, folders, conversation }: BoxOptions, { env }: CommandStart): Prepared {
+function prepare(
+  { config, folders, conversation, keepsRepository = false }: BoxOptions,
+  { env }: CommandStart,
+): Prepared {
   const root = join(config.dataDir, 'box');
   const own = join(root, safeName(conversation));
   const [ownHome, temporary] = [join(own, 'home'), join(own, 'tmp')];
@@ -86,6 +91,7 @@ function prepare({ config, folders, conversation }: BoxOptions, { env }: Command
   const places: BoxPlaces = {
     ...{ home, ownHome: realPlace(ownHome)!, temporary: realPlace(temporary)!, workingDir, readable },
     protectedDirs: [config.configDir, config.dataDir].map(folder => realPlace(folder) ?? folder),
+    keepsRepository,
     programFolders: (env['PATH'] ?? '').split(delimiter).filter(Boolean),
   };
   return {

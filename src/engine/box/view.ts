@@ -33,6 +33,8 @@ export interface BoxPlaces {
   protectedDirs: readonly string[];
   /** Folders of the PATH. */
   programFolders: readonly string[];
+  /** Nothing of a repository elsewhere is changed whose work tree the working folder is. */
+  keepsRepository?: boolean;
 }
 
 const systemFolders: readonly string[] =
@@ -161,7 +163,7 @@ export function lastingPlaces(places: BoxPlaces): readonly Place[] {
 /** Returns what a command sees now. `names` are those of the working folder and of the other folders that it can read. */
 export function viewOf(
   lasting: readonly Place[],
-  { workingDir, protectedDirs }: BoxPlaces,
+  { workingDir, protectedDirs, keepsRepository }: BoxPlaces,
   names: readonly MarkedName[],
 ): readonly Place[] {
   const work: Place = { kind: 'write', path: workingDir };
@@ -170,7 +172,7 @@ export function viewOf(
   return inOrder([
     ...shown,
     ...closed.map(path => ({ kind: 'empty', path }) as const),
-    ...worktreePlaces(workingDir),
+    ...worktreePlaces(workingDir, keepsRepository),
     ...markedPlaces(workingDir, names),
   ]);
 }
@@ -218,7 +220,7 @@ function obeyedInGit(folder: string): Place[] {
  * Returns the places of the repository whose work tree the working folder is, if Git made that with `git worktree`: then the
  * repository names the working folder too. What else claims to be one could lead anywhere.
  */
-function worktreePlaces(workingDir: string): Place[] {
+function worktreePlaces(workingDir: string, keepsRepository = false): Place[] {
   const link = join(workingDir, '.git');
   const admin = /^gitdir: (.*)\n?$/.exec(fileText(link))?.[1];
   const real = admin === undefined ? undefined : realPlace(admin);
@@ -226,6 +228,7 @@ function worktreePlaces(workingDir: string): Place[] {
     return [];
   const repository = dirname(dirname(real));
   if (basename(dirname(real)) !== 'worktrees' || !isOrdinary(join(repository, 'objects'))) return [];
+  if (keepsRepository) return [fixed(repository)];
   const ofMain = ['HEAD', 'index', 'worktrees'].map(name => join(repository, name)).filter(isOrdinary);
   return [...repositoryPlaces(repository), ...ofMain.map(fixed), ...repositoryPlaces(real)];
 }

@@ -149,6 +149,8 @@ export class CheckBox implements CommandBox {
       config: { home, dataDir, configDir },
       folders: { ...folders, alsoReadable },
       conversation: `checks ${dir}`,
+      // What a plan commits, the engine commits.
+      keepsRepository: true,
       shown: copied.map(path => join(realPlace(dir) ?? dir, path)),
     });
   }

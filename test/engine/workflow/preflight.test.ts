@@ -72,7 +72,10 @@ describe('preflight', () => {
   it('runs the checks in a box where one works, and outside only what fails there and passes outside', async () => {
     const elsewhere = tempFolder({ 'data.txt': 'needed' });
     const [inside, needs, red] = [
-      check('inside', `touch ${elsewhere.path}/made; test -f src/add.js`),
+      check(
+        'inside',
+        `touch ${elsewhere.path}/made; git update-ref refs/heads/moved HEAD; git log -1 && test -f src/add.js`,
+      ),
       check('needs', `cat ${elsewhere.path}/data.txt`),
       check('red', `cat ${elsewhere.path}/missing.txt`),
     ];
@@ -82,6 +85,7 @@ describe('preflight', () => {
     assert.deepEqual([of(inside)?.exitCode, of(needs)?.exitCode, of(red)?.exitCode], [0, 0, 1]);
     assert.deepEqual([of(inside)?.outside, of(needs)?.outside], [undefined, works ? true : undefined]);
     assert.equal(existsSync(join(elsewhere.path, 'made')), !works);
+    assert.equal(existsSync(join(plan.repo, '.git/refs/heads/moved')), !works);
     const told =
       /The check "needs" fails in the box for commands and passes outside of it, so it runs outside\./;
     assert.equal(told.test(seen.event.problems.join('\n')), works);
