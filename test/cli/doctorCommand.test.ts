@@ -20,6 +20,13 @@ describe('telos doctor', function () {
     assert.match(stdout, /No errors\.\n$/);
   });
 
+  it('says what is wanted of the box, and where that was set', async () => {
+    const { stdout } = await home.run(['--sandbox', 'off', 'doctor']);
+    assert.match(stdout, /sandbox +off +flag\n/);
+    assert.match(stdout, /Commands:\n {2}run without a box, as the setting says/);
+    assert.equal((await home.run(['--sandbox', 'maybe', 'doctor'])).code, 2);
+  });
+
   it('ends with exit 1 when something is broken, as JSON too', async () => {
     const env = { ANTHROPIC_API_KEY: 'secret-0123456789', ANTHROPIC_BASE_URL: 'http://127.0.0.1:2' };
     const { code, stdout } = await home.run(['doctor', '--json'], { env });

@@ -66,4 +66,25 @@ describe('telos policy', () => {
     assert.equal(rules['write.executed'].action, 'ask');
     assert.equal((await home.run(['policy', 'explain', 'read_file'])).code, 2);
   });
+
+  it('explains which rule lets a command run in the box, where one works', async () => {
+    const words = ['policy', 'explain', 'run_command', '{"command": "npm test"}'];
+    const without = (await home.run(words)).stdout;
+    assert.match(without, /^ask \(rule run\.command\)/);
+    const env = { TELOS_SANDBOX: 'auto' };
+    const doctor = (await home.run(['doctor'], { env })).stdout;
+    const inBox = (await home.run(words, { env })).stdout;
+    if (/Commands:\n {2}run in a box/.test(doctor))
+      assert.match(
+        inBox,
+        /^allow \(rule run\.box\)[\s\S]*Where: in the box\n[\s\S]*Default rule: The command runs in a box/,
+      );
+    else assert.match(inBox, /no box for commands works here/);
+    const publish = ['policy', 'explain', 'run_command', '{"command": "npm publish", "outside_box": true}'];
+    const required = (await home.run(['--sandbox', 'required', ...publish])).stdout;
+    assert.match(
+      required,
+      /^ask \(rule run\.command\)[\s\S]*Where: in the box\nWhy: It runs in the box|^deny \(rule run\.box-required\)/,
+    );
+  });
 });

@@ -58,6 +58,10 @@ export function done(callId: string, name: string, content: string, changedFiles
   };
 }
 
+/** As a command that ran in the box. */
+const inBox = (event: RunEvent): RunEvent =>
+  event.type === 'tool_end' ? { ...event, policy: { action: 'allow', rule: 'run.box', boxed: true } } : event;
+
 export function failed(callId: string, name: string, content: string): RunEvent {
   return { type: 'tool_end', callId, name, result: { content, isError: true } };
 }
@@ -156,7 +160,7 @@ const tools: RunEvent[] = [
   call('t2', 'run_command', { command: 'git log --since=yesterday --oneline --no-decorate | head -20' }),
   ask('t2', 'git log --since=yesterday --oneline --no-decorate | head -20'),
   { type: 'approval_response', callId: 't2', decision: { allow: true, scope: 'run' } },
-  done('t2', 'run_command', 'a1b2c3d Repair the parser\n[exit code: 0]'),
+  inBox(done('t2', 'run_command', 'a1b2c3d Repair the parser\n[exit code: 0]')),
   call('t3', 'fetch_url', { url: 'https://example.com/calendar.ics' }),
   failed('t3', 'fetch_url', 'https://example.com/calendar.ics answered 404 Not Found.'),
   call('t4', 'write_file', { path: '/home/ada/kairos/days/2026-01-05.md', content: '# Monday\n1. Review' }),

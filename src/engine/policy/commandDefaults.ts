@@ -88,7 +88,7 @@ export async function decideOnCommand(
   if (isCalm && granted && secrets.length === 0 && (await isPreApproved(wanted, granted, context)))
     return allow('card.command', wanted.subject);
   if (await needsOnlyBox(wanted, context)) return { ...allow('run.box', wanted.subject), ...asChecked };
-  const isBoxed = staysInBox(wanted, context);
+  const isBoxed = context.boxRequired === true || staysInBox(wanted, context);
   const program = isBoxed ? undefined : networkProgramIn(wanted.subject);
   const always = isBoxed
     ? sentence(

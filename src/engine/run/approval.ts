@@ -125,9 +125,9 @@ function isAnswered(now: Ask, before: Ask | undefined): boolean {
   return isKnown && questionOf(now) === questionOf(before);
 }
 
-/** Returns what a question is about. With a card, the rule is that of the card. */
-const questionOf = ({ card, rule, reason, sentences }: Ask): string =>
-  JSON.stringify([card ? 'run.command' : rule, sentences ?? reason]);
+/** Returns what a question is about, and where the command would run. With a card, the rule is that of the card. */
+const questionOf = ({ card, rule, reason, sentences, boxed }: Ask): string =>
+  JSON.stringify([card ? 'run.command' : rule, sentences ?? reason, boxed === true]);
 
 /** Returns a tool that runs the checked command word by word, instead of passing the line to a shell. */
 function asReadOnlyTool(tool: Tool, command: ReadOnlyCommand): Tool {

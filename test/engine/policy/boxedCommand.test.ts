@@ -242,7 +242,9 @@ describe('a command where a box works', () => {
     context = { ...context, ...boxFacts('required', { works: true, kind: 'bubblewrap' }) };
     assert.equal(short(await about('npm test')), 'allow run.box boxed');
     assert.equal(short(await about('git push')), 'allow policy.allow:1 boxed');
-    assert.equal(short(await about('npm publish')), 'ask run.command boxed');
+    const publishing = await about('npm publish');
+    assert.equal(short(publishing), 'ask run.command boxed');
+    assert.match(publishing.action === 'ask' ? publishing.reason : '', /^It runs in the box/);
     assert.equal(short(await about('npm test', { outside_box: true })), 'deny run.box-required');
     const noBox = { why: 'user namespaces are closed.', mend: 'sudo sysctl x=1' };
     const { hasBox: _none, ...without } = context;
