@@ -193,11 +193,13 @@ class CommandDoor implements Door {
     const server = createHttpServer({ maxHeaderSize: headerLimit, keepAliveTimeout: this.#times.idle });
     // A client may end its side and still wait for the answer.
     Object.assign(server, { httpAllowHalfOpen: true });
-    server.on('request', (request, response) => void this.#relay.onRequest(request, response));
-    server.on(
-      'upgrade',
-      (request, socket, head) => void this.#relay.onUpgrade(request, socket as Socket, head),
-    );
+    server.on('request', (request, response) => {
+      this.#relay.onRequest(request, response).catch(() => response.destroy());
+    });
+    server.on('upgrade', (request, socket, head) => {
+      // It fails behind a request on the same connection that has no answer yet.
+      this.#relay.onUpgrade(request, socket as Socket, head).catch(() => socket.destroy());
+    });
     server.on('connect', (request, socket, head) => {
       this.#onConnect(request, socket as Socket, head).catch(() => socket.destroy());
     });

@@ -253,19 +253,19 @@ function refuse(response: ServerResponse, { status, problem }: { status: number;
 }
 
 function passOn(incoming: IncomingMessage, response: ServerResponse): void {
+  if (response.destroyed) return void incoming.destroy();
   try {
     response.writeHead(
       incoming.statusCode ?? 502,
       incoming.statusMessage ?? '',
       endToEnd(incoming.rawHeaders),
     );
+    pipeline(incoming, response, () => undefined);
   } catch {
     incoming.destroy();
     refuse(response, {
       status: 502,
       problem: 'The server answered with headers that cannot be passed on.',
     });
-    return;
   }
-  pipeline(incoming, response, () => undefined);
 }

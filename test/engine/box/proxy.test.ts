@@ -51,7 +51,10 @@ describe('the proxy of the box', () => {
       });
       request.on('end', () => {
         received.push({ method: request.method!, url: request.url!, headers: request.rawHeaders, body });
-        if (request.url === '/away')
+        if (request.url === '/cut') request.socket.destroy();
+        else if (request.url === '/part')
+          response.write('part', () => setTimeout(() => request.socket.resetAndDestroy(), 2));
+        else if (request.url === '/away')
           response.writeHead(302, { location: 'http://elsewhere.internal:81/' }).end();
         else response.writeHead(200, { 'x-a': '1' }).end(`hello ${request.url}`);
       });
@@ -442,6 +445,53 @@ describe('the proxy of the box', () => {
     const half = await dial(proxy);
     half.end(`GET http://localhost:${port}/half HTTP/1.1\r\nHost: a\r\n\r\n`);
     assert.match(await rest(half), /hello \/half/);
+  });
+
+  it('ends a connection that changes its protocol before its last request is answered', async () => {
+    const proxy = await open();
+    let answer: (reason: string | undefined) => void = () => undefined;
+    answers['held.example:80'] = new Promise(settle => {
+      answer = settle;
+    });
+    const change = `GET http://localhost:${port}/ws HTTP/1.1\r\nHost: a\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n`;
+    const text = await say(proxy, `GET http://held.example/ HTTP/1.1\r\nHost: a\r\n\r\n${change}`);
+    answer('Denied: no.');
+    assert.equal(text, '');
+    await new Promise(setImmediate);
+  });
+
+  it('goes on when clients and servers break off anywhere', async () => {
+    const proxy = await open({ holdsSecret: text => text.includes('hidden-value') });
+    const at = `localhost:${port}`;
+    const head = 'HTTP/1.1\r\nHost: a\r\n';
+    const words = [
+      ...['', '/cut', '/part'].map(path => `GET http://${at}${path} ${head}\r\n`),
+      `POST http://${at}/ ${head}Content-Length: 12\r\n\r\nhidden-value`,
+      `POST http://${at}/ ${head}Transfer-Encoding: chunked\r\n\r\n5\r\nabcde\r\n`,
+      `POST http://${at}/cut ${head}Expect: 100-continue\r\nContent-Length: 9\r\n\r\n`,
+      `CONNECT ${at} ${head}\r\n`,
+      ...['websocket', 'h2c'].map(
+        name => `GET http://${at}/ ${head}Connection: upgrade\r\nUpgrade: ${name}\r\n\r\n`,
+      ),
+      `HEAD http://${at}/ HTTP/1.0\r\n\r\n`,
+      `GET http://evil.example/ ${head}\r\n`,
+      '\x05\x01\0',
+      '\x16\x03\x01\0\x40\x01\0\0\x3c\x03\x03',
+      'CONNECT x',
+    ];
+    const orders = words.flatMap((first, at) =>
+      words.map((second, other) => ({ first, second, ends: (at + other) % 3 })),
+    );
+    for (const { first, second, ends } of orders) {
+      const client = await dial(proxy, ends === 1);
+      client.resume();
+      client.write(first + second, 'latin1');
+      if (ends === 0) client.end();
+      else setTimeout(() => client.destroy(), ends * 10);
+    }
+    await new Promise(settle => setTimeout(settle, 100));
+    const text = await say(proxy, `GET http://${at}/last ${head}Connection: close\r\n\r\n`);
+    assert.match(text, /hello \/last/);
   });
 
   it('serves fifty connections at once, and refuses more than it has room for', async () => {
