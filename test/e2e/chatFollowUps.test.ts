@@ -217,6 +217,11 @@ describe('going on in the chat page', () => {
       const view = await open({ theme, width: theme === 'dark' ? 250 : 420 });
       await view.say(conversation(talked), waiting, attached);
       await button(view, 'Edit request').click();
+      await view.page.getByRole('textbox', { name: 'Message Telos' }).fill('/help');
+      await view.page.keyboard.press('Enter');
+      await view.page.locator('.help').waitFor();
+      await view.say({ type: 'problem', text: 'The request was not sent: the disk is full.' });
+      await view.page.getByText('the disk is full').waitFor();
       await view.page.evaluate(axe);
       const found = await view.page.evaluate(async () => {
         const { axe } = window as unknown as {

@@ -524,6 +524,16 @@ describe('chat page', () => {
     assert.ok(!withoutSkills.includes('Choose Model…') && withoutSkills.includes('New Skill…'));
   });
 
+  it('says that there is no model, and lets the person choose where files go', async () => {
+    const view = await open();
+    await view.say(scenes['no-model']!);
+    await button(view, 'Model: No model. Choose another').waitFor();
+    await log(view).getByText('no model').first().waitFor();
+    assert.equal(await view.page.getByText('Recording').count(), 0);
+    await button(view, 'Choose Folder…').click();
+    assert.deepEqual(await sent(view, 'choose_folder'), [{ type: 'choose_folder', agent: 'kairos' }]);
+  });
+
   it('offers the sample where there are no skills', async () => {
     const view = await open();
     await view.say(scenes['no-skills']!);

@@ -201,6 +201,43 @@ export const scenes: Record<string, ToWebview> = {
     skills: info.skills.map((each, at) => (at === 1 ? { ...each, note: 'needs pandoc and 1 more' } : each)),
   }),
   'no-skills': conversation([], { skills: [] }),
+  'no-skills-failed': conversation(
+    [
+      start('tidy my notes'),
+      {
+        ...end,
+        outcome: 'failed',
+        error: {
+          code: 'config',
+          message: 'No agents found.',
+          remedy: { kind: 'add_skill', folder: '/skills' },
+        },
+      } as RunEvent,
+    ],
+    { skills: [], isUnset: true, recording: true },
+  ),
+  'no-model': conversation(
+    [
+      start('/kickoff please'),
+      { ...routed, provider: 'replay', model: 'none' } as RunEvent,
+      {
+        type: 'notice',
+        level: 'info',
+        message: 'Files go to /home/ada/work.',
+        remedy: { kind: 'choose_folder', agent: 'kairos', file: '/home/ada/.config/telos/agents.toml' },
+      },
+      {
+        ...end,
+        outcome: 'failed',
+        error: {
+          code: 'provider',
+          message: 'No model is set up, so the skill kickoff cannot run.',
+          remedy: { kind: 'set_up_model' },
+        },
+      } as RunEvent,
+    ],
+    { isUnset: true, recording: true, provider: 'replay', model: 'recording' },
+  ),
   restricted: conversation([], { trusted: false }),
   answer: conversation([
     start('run daily kickoff'),
