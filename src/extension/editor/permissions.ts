@@ -156,24 +156,12 @@ export async function chooseWorkFolder(current: CurrentTelos, known: string | un
 /** Shows as a document what is set up and which parts work. */
 export async function showDoctor(current: CurrentTelos): Promise<void> {
   const telos = await current.openTelos();
+  // In the status bar: a notification would lie over the chat's textbox.
   const place = {
-    location: vscode.ProgressLocation.Notification,
+    location: vscode.ProgressLocation.Window,
     title: vscode.l10n.t('Checking the setup of Telos'),
-    cancellable: true,
   };
-  const report = await vscode.window.withProgress(place, async (_progress, token) => {
-    const controller = new AbortController();
-    const cancelling = token.onCancellationRequested(() => controller.abort());
-    try {
-      return await telos.doctor(controller.signal);
-    } catch (error) {
-      if (controller.signal.aborted) return undefined;
-      throw error;
-    } finally {
-      cancelling.dispose();
-    }
-  });
-  if (!report) return;
+  const report = await vscode.window.withProgress(place, () => telos.doctor(new AbortController().signal));
   const { l10n } = vscode;
   // A line that is not wrapped holds one sentence.
   const findings = describeFindings(report, describeTold, l10n.t).flatMap(line =>

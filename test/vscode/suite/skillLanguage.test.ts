@@ -3,6 +3,7 @@ import assert from 'node:assert/strict';
 import { mkdir, realpath, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import * as vscode from 'vscode';
+import { lintText, mendText } from '../../../src/engine/skills/lint.ts';
 import { activated, answering, until } from './editor.ts';
 
 describe('SKILL.md in the editor', () => {
@@ -67,6 +68,40 @@ describe('SKILL.md in the editor', () => {
       '---\nname: tidy\ndescription: "Use when: it is untidy"\n---\nTidy up.\n',
     );
     await until(() => problems(document.uri).length === 0);
+  });
+
+  it('mends each defect as lint --fix does', async () => {
+    const body = '---\nDo it.\n';
+    const defective = {
+      open: '---\nname: open\ndescription: Opens\n\nDo it.\n',
+      capital: `---\nName: capital\nDescription: Writes\n${body}`,
+      colon: `---\nname: colon\ndescription: Use when: torn\n${body}`,
+      comment: `---\nname: comment\ndescription: Mends issue #12 and others\n${body}`,
+      sign: `---\nname: sign\ndescription: *all of it\n${body}`,
+      quote: `---\nname: quote\ndescription: "Says it\n${body}`,
+      both: `---\nname: both\nDescription: Use when: torn\n${body}`,
+    };
+    const differing: string[] = [];
+    for (const [name, text] of Object.entries(defective)) {
+      const document = await open(name, text);
+      const file = document.uri.fsPath;
+      const mended = mendText(text, file);
+      assert.notEqual(mended, text, name);
+      const wanted = (): readonly { code: string; line: number }[] =>
+        lintText(document.getText(), file).filter(({ edit, severity }) => edit && severity !== 'info');
+      for (let rounds = 0; wanted().length > 0 && rounds < 5; rounds++) {
+        const [{ code, line } = { code: '', line: 1 }] = wanted();
+        const isIt = ({ code: shown, range }: vscode.Diagnostic): boolean =>
+          shown === code && range.start.line === line - 1;
+        await until(() => problems(document.uri).some(isIt));
+        const range = problems(document.uri).find(isIt)?.range ?? new vscode.Range(0, 0, 0, 0);
+        const message = problems(document.uri).find(isIt)?.message ?? '';
+        await vscode.workspace.applyEdit(await fixOf(document, range, title => message.endsWith(title)));
+      }
+      if (document.getText() !== mended) differing.push(`${name}: ${document.getText()}`);
+      await document.save();
+    }
+    assert.deepEqual(differing, []);
   });
 
   it('closes a frontmatter that was left open', async () => {
