@@ -142,7 +142,7 @@ function optionsFor(place: Place, mask: string): string[] {
     case 'link':
       return ['--symlink', place.to, place.path];
     case 'empty':
-      return ['--size', memoryFolders, '--tmpfs', place.path];
+      return place.isFixed ? ['--dir', place.path] : ['--size', memoryFolders, '--tmpfs', place.path];
     case 'hidden':
       return place.isFolder
         ? ['--perms', '0000', '--size', memoryFolders, '--tmpfs', place.path, '--remount-ro', place.path]

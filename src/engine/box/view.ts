@@ -17,7 +17,8 @@ export type Place =
   /** `isInWork` is set where commands can change what is at the path. */
   | { kind: 'read' | 'write'; path: string; from?: string; isInWork?: true }
   | { kind: 'link'; path: string; to: string }
-  | { kind: 'empty'; path: string }
+  /** `isFixed` means that nothing can be written there either. */
+  | { kind: 'empty'; path: string; isFixed?: true }
   /** It is there, and cannot be read. */
   | { kind: 'hidden'; path: string; isFolder: boolean };
 
@@ -140,7 +141,7 @@ const deepestSettings = 2;
 
 const emptied: readonly Place[] = [
   { kind: 'link', path: '/var/tmp', to: '../tmp' },
-  { kind: 'empty', path: '/run' },
+  { kind: 'empty', path: '/run', isFixed: true },
 ];
 
 /** Returns what every command of the conversation sees, whatever it does. Reads the disk, so it is done once. */
@@ -258,7 +259,7 @@ const isCertificate = (path: string): boolean => /\.(?:pem|crt|0)$/.test(path);
 /** Returns what only some may read, of whom this user is one. From the others the kernel keeps it anyway. */
 function closedIn(folder: string): Place[] {
   return entriesOf(folder).flatMap(({ path, isFolder, mode, size }) => {
-    const isForFew = (mode & 0o004) === 0 && size > 0;
+    const isForFew = (mode & 0o004) === 0 && size > 0 && !(isFolder && listed(path).length === 0);
     const isClosed = (isForFew || (isHidden(path) && !isCertificate(path))) && isReadable(path);
     if (isClosed) return [{ kind: 'hidden', path, isFolder } as const];
     return isFolder ? closedIn(path) : [];
@@ -301,6 +302,9 @@ function programPlaces(folder: string, seen: readonly Place[], places: BoxPlaces
   const place = dirname(real);
   const isInstallation =
     /^s?bin$|^shims$/.test(basename(real)) && !isWide(place) && basename(place) !== '.local';
+  // One place is less work for the kernel than one for each of its folders.
+  if (isInstallation && ownPrograms.includes(basename(place)))
+    return [{ kind: 'read', path: place }, ...secretsIn(place, deepestSettings)];
   const beside = isInstallation ? besidePrograms.map(name => join(place, name)).filter(isOrdinary) : [];
   const shown = [real, ...beside.filter(each => !isWide(each))].map(
     path => ({ kind: 'read', path }) as const,
