@@ -26,7 +26,7 @@ import type { WatchedFolders } from './watchedFolders.ts';
 /** Time that changes are kept. In milliseconds. */
 const maxAge = 30 * 24 * 60 * 60 * 1000;
 /** Maximum kept for all runs together. The oldest are deleted first. In bytes. */
-const maxKept = 512 * 1024 * 1024;
+const maxKept = 1024 * 1024 * 1024;
 /** Minimum time between two sweeps. In milliseconds. */
 const sweepInterval = 60 * 60 * 1000;
 

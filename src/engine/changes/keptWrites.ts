@@ -1,7 +1,7 @@
 /** Keeps what files held before a run writes them, or before its commands change them. */
 
 import { randomUUID } from 'node:crypto';
-import { constants, existsSync, renameSync, type Stats, writeFileSync } from 'node:fs';
+import { constants, existsSync, renameSync, rmSync, type Stats, writeFileSync } from 'node:fs';
 import { open, rename, rm } from 'node:fs/promises';
 import { basename, dirname, join } from 'node:path';
 import { grouped } from '../../protocol/text.ts';
@@ -138,17 +138,22 @@ export class KeptWrites implements WriteKeeper {
     else this.#held.push(line);
   }
 
-  /** Keeps old bytes, unless the run has kept too many. Returns their hash. Throws the error of the file system. */
+  /** Keeps old bytes, unless the run has kept too many. Returns their hash. A failure is reported and nothing is kept. */
   #keepBytes(bytes: Buffer): string {
     const sha256 = hashOf(bytes);
     const path = bytesPath(this.#folder, sha256);
     if (existsSync(path) || this.#keptBytes + bytes.length > maxKeptRun) return sha256;
-    makeOwnFolders(dirname(this.#folder), this.#folder);
     const temporary = join(this.#folder, `${sha256}.${randomUUID()}.tmp`);
-    // Not waiting for the disk: a command can change thousands of files, and what is kept is checked by its hash.
-    writeFileSync(temporary, bytes, { mode: 0o600, flag: 'wx' });
-    renameSync(temporary, path);
-    this.#keptBytes += bytes.length;
+    try {
+      makeOwnFolders(dirname(this.#folder), this.#folder);
+      // Not waiting for the disk: a command can change thousands of files, and what is kept is checked by its hash.
+      writeFileSync(temporary, bytes, { mode: 0o600, flag: 'wx' });
+      renameSync(temporary, path);
+      this.#keptBytes += bytes.length;
+    } catch (error) {
+      rmSync(temporary, { force: true });
+      this.#fail('the old content of a file could not be stored', error);
+    }
     return sha256;
   }
 
