@@ -189,7 +189,9 @@ export class WatchedFolder {
     const before = this.#seen;
     this.#seen = undefined;
     try {
-      const view = await lookAt(this.#root, { before: before?.view, signal });
+      // Without git, a change inside a file shows only in its own facts.
+      const known = this.#git === noShadow ? undefined : before?.view;
+      const view = await lookAt(this.#root, { before: known, signal });
       this.#refusePipes(view, before?.view);
       const found = await this.#git.differing();
       const repositories = lookAtRepositories(this.#root, view.repositories, before?.repositories);

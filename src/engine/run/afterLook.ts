@@ -51,9 +51,10 @@ export async function* lookAfter(
   const names = namesOf(obeyed, watch.root);
   const atOnce =
     obeyed.length <= mostAtOnce && obeyed.every(({ after }) => (after?.size ?? 0) <= largestAtOnce);
+  let left: string[] = [];
   if (atOnce) {
     await watch.keepNew(obeyed);
-    yield* putBack(obeyed, watch);
+    left = yield* putBack(obeyed, watch);
   }
   const question = questionAbout(obeyed, names);
   const asked: ToolCall = { id: `keep-${call.id}`, name: 'keep_changes', input: {} };
@@ -65,18 +66,20 @@ export async function* lookAfter(
     yield* warnings('Not all that the command did was kept', problems);
     return { changedFiles: watch.record(new Set()).slice(0, mostReported), notes: [] };
   }
-  if (!atOnce) yield* putBack(obeyed, watch);
+  if (!atOnce) left = yield* putBack(obeyed, watch);
   const changedFiles = watch.record(new Set(obeyed.map(({ path }) => path))).slice(0, mostReported);
   const note = `What the command did to ${names} was taken back: ${byOf(obeyed)} run or obey such files. ${refusal}`;
-  return { changedFiles, notes: [note] };
+  return { changedFiles, notes: [note, ...left] };
 }
 
 const unchecked =
   'What the command changed could not be looked at, so it is not known whether it changed files that other programs run.';
 
-async function* putBack(obeyed: readonly Obeyed[], watch: CommandWatch): AsyncGenerator<RunEvent, void> {
+/** Returns what the model must know of files that could not be put back. */
+async function* putBack(obeyed: readonly Obeyed[], watch: CommandWatch): AsyncGenerator<RunEvent, string[]> {
   const problems = await watch.putBack(obeyed);
   yield* warnings('Not every file that other programs run or obey is as it was before the command', problems);
+  return problems.length > 0 ? ['Not all of it could be taken back; the user was told what was not.'] : [];
 }
 
 /** Yields at most one warning, with the first of the problems. */

@@ -190,10 +190,12 @@ describe('after a command', function () {
 
   it('takes back what was planted also where there is no git to keep old bytes', async () => {
     run.put('work/.git/config', '[core]\n');
+    run.put('work/sub/Makefile', 'old');
     const script =
-      'mkdir .vscode; echo {} > .vscode/tasks.json; mv .git g; mkdir .git; echo evil > .git/config';
-    const { notes } = await boxed(script, nobody, true, join(run.root, 'empty'));
-    assert.match(notes.join(), /tasks\.json/);
+      'echo new > sub/Makefile; mkdir .vscode; echo {} > .vscode/tasks.json; mv .git g; mkdir .git; echo evil > .git/config';
+    const { notes, events } = await boxed(script, nobody, true, join(run.root, 'empty'));
+    assert.match(notes.join(), /tasks\.json.*Not all of it could be taken back/s);
+    assert.match(JSON.stringify(events), /The old content of [^"]*Makefile is not stored/);
     assert.equal(existsSync(inWork('.vscode')), false);
     assert.equal(text('.git/config'), '[core]\n');
   });
