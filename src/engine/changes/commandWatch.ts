@@ -215,11 +215,15 @@ function oldFile({ kind, size, mode }: NonNullable<CommandChange['before']>, kep
   return kept?.sha256 === undefined ? { size, mode } : { size: kept.size, mode, sha256: kept.sha256 };
 }
 
+/** In bytes. A larger file, which may be nothing but holes, would take minutes; that it is as the command left it is not known then. */
+const mostHashed = 1024 ** 3;
+
 async function leftAt(path: string, entry: Entry | null): Promise<LeftFile | null | 'special'> {
   if (!entry) return null;
   const { kind, mode, size } = entry;
   if (kind === 'special') return 'special';
   if (kind === 'folder') return { size: 0, isFolder: true };
+  if (kind === 'file' && size > mostHashed) return null;
   try {
     if (kind === 'link') return { size: 0, mode, link: readlinkSync(path) };
     const hash = createHash('sha256');
