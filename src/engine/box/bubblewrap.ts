@@ -3,7 +3,19 @@
  * it, the library `@anthropic-ai/sandbox-runtime` made a command take 2.5 times as much longer (3.4 times a bare one, this box twice),
  * has one configuration for a whole process, and shows all of the disk but what is named.
  */
-import { closeSync, constants, existsSync, openSync, readdirSync, readFileSync, readlinkSync } from 'node:fs';
+import { randomUUID } from 'node:crypto';
+import {
+  closeSync,
+  constants,
+  existsSync,
+  openSync,
+  readdirSync,
+  readFileSync,
+  readlinkSync,
+  readSync,
+  rmSync,
+} from 'node:fs';
+import { dirname, join } from 'node:path';
 import { TelosError } from '../errors.ts';
 import { errorCode } from '../files/paths.ts';
 import type { CommandStart, EnclosedCommand } from '../tools/tool.ts';
@@ -48,7 +60,8 @@ export function inBubblewrap(
   mask: string,
   start: CommandStart,
 ): Omit<EnclosedCommand, 'end'> & { close(): void } {
-  const files: number[] = [];
+  const status = openStatus(dirname(mask));
+  const files = [status];
   const options = view.flatMap(place => {
     if (!features.bindsDescriptors || place.kind === 'link' || !isChangeable(place))
       return optionsFor(place, mask);
@@ -66,6 +79,7 @@ export function inBubblewrap(
     ...options,
     ...systemOptions,
     ...['--remount-ro', '/', '--chdir', start.folder, '--seccomp', String(firstInput + 1)],
+    ...['--json-status-fd', String(firstInput + 2)],
   ];
   return {
     program,
@@ -78,11 +92,26 @@ export function inBubblewrap(
       ...inPlaceOfInherited(files),
     ],
     failureIn: errors => {
+      // Anybody can write what bubblewrap writes. That a command has ended is said where no command can write.
+      if (textOf(status).includes('"exit-code"')) return undefined;
       const [, why] = /^(?:bwrap: |(?=the program '))(.*)/.exec(errors) ?? [];
       return why && `The command was not run, since its box could not be made: ${why.replace(/\.$/, '')}.`;
     },
     close: () => files.splice(0).forEach(file => void closeSync(file)),
   };
+}
+
+/** Opens a file without a name, in which bubblewrap says how far it came. */
+function openStatus(folder: string): number {
+  const path = join(folder, `status-${randomUUID()}`);
+  const file = openSync(path, 'wx+', 0o600);
+  rmSync(path);
+  return file;
+}
+
+function textOf(file: number): string {
+  const bytes = Buffer.alloc(1000);
+  return bytes.toString('utf8', 0, readSync(file, bytes, 0, bytes.length, 0));
 }
 
 let highest: number | undefined;

@@ -4,7 +4,10 @@ import { basename, join } from 'node:path';
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import { folded, isSensitive, meansNothing, obeyedAt } from '../files/sensitiveNames.ts';
 
-/** A name that a boxed command may not read, or not change. A `repository` is the folder of Git itself. */
+/**
+ * A name that a boxed command may not read, or not change. A `repository` is the folder of Git itself. A socket counts as a secret: a
+ * program that listens there is outside of the box.
+ */
 export interface MarkedName {
   path: string;
   kind: 'secret' | 'obeyed' | 'repository';
@@ -120,9 +123,11 @@ export class FolderNames {
       if (entry.isSymbolicLink()) continue;
       const kind = isRepository(entry)
         ? 'repository'
-        : isPlain
-          ? meaningOf(entry.name)
-          : kindOf(path, path.slice(this.root.length));
+        : entry.isSocket()
+          ? 'secret'
+          : isPlain
+            ? meaningOf(entry.name)
+            : kindOf(path, path.slice(this.root.length));
       if (kind !== undefined) marked.push({ path, kind, isFolder: entry.isDirectory() });
       const isOpen = kind !== 'secret' && kind !== 'repository' && !installed.has(entry.name);
       if (entry.isDirectory() && isOpen) folders.push(path);
