@@ -23,6 +23,8 @@ export interface CliOptions {
   chunkDelayMs?: number;
   /** Of the process; a run as another user than root sees permissions as users do. */
   uid?: number;
+  /** After which it is killed, in milliseconds. Default: 90 seconds. */
+  limitMs?: number;
 }
 
 const program = fileURLToPath(new URL('../../dist/cli.js', import.meta.url));
@@ -32,7 +34,7 @@ export async function runCli(
   world: World,
   args: readonly string[],
   turns: Parameters<typeof startAnthropicServer>[0]['turns'],
-  { env = {}, onStart, shell, chunkDelayMs = 0, uid }: CliOptions = {},
+  { env = {}, onStart, shell, chunkDelayMs = 0, uid, limitMs = 90_000 }: CliOptions = {},
 ): Promise<CliRun> {
   const server = await startAnthropicServer({ turns, chunkDelayMs });
   const command = [process.execPath, program, ...args];
@@ -58,13 +60,13 @@ export async function runCli(
     stderr += text;
   });
   onStart?.(child);
-  const limit = setTimeout(() => child.kill('SIGKILL'), 90_000);
+  const limit = setTimeout(() => child.kill('SIGKILL'), limitMs);
   try {
     const exitCode = await new Promise<number | null>(resolve => child.once('close', resolve));
     noteTerminal(world, 'stdout', stdout);
     noteTerminal(world, 'stderr', stderr);
     if (exitCode === null && !onStart)
-      world.noted.crashed.push('the command line was killed or hung for 90 s');
+      world.noted.crashed.push(`the command line was killed or hung for ${limitMs / 1000} s`);
     if (/^\s+at .*(dist\/cli\.js|node:internal)/m.test(stderr) && !env['NODE_OPTIONS'])
       world.noted.crashed.push(`a stack trace: ${stderr.slice(0, 200)}`);
     return { exitCode, stdout, stderr, requests: server.requests, milliseconds: performance.now() - start };

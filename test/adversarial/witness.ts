@@ -89,7 +89,7 @@ export function snapshot(world: World, more: readonly string[] = []): Snapshot {
 }
 
 /** Mode and content; of a large file its size and time. */
-function stateOf(path: string): string {
+export function stateOf(path: string): string {
   const { mode, size, mtimeMs } = lstatSync(path);
   if (size > 1024 * 1024) return `${mode} ${size} ${mtimeMs}`;
   const isLink = (mode & 0o170000) === 0o120000;
