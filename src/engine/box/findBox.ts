@@ -1,6 +1,10 @@
 /** Finds the box of the operating system in which commands can run here, by starting it once, or says why none works. */
 import { execFile } from 'node:child_process';
-import { accessSync, constants, existsSync, readFileSync } from 'node:fs';
+import { accessSync, constants, existsSync, readFileSync, readlinkSync, statSync } from 'node:fs';
+import { rm } from 'node:fs/promises';
+import { hostname, release } from 'node:os';
+import { join } from 'node:path';
+import { makeOwnFolders, writeWhole } from '../files/atomicWrite.ts';
 import { findProgram, type ProgramPlaces } from '../tools/programPath.ts';
 import { filterFor } from './systemCalls.ts';
 
@@ -39,10 +43,10 @@ const seatbelt = '/usr/bin/sandbox-exec';
 const known = new Map<string, Promise<BoxFinding>>();
 
 /**
- * Returns the box that works here. It was really started, with all of its namespaces, once per process. Never throws. `places` tell
- * which programs of its name a run could have put there.
+ * Returns the box that works here. It was really started, with all of its namespaces: by this process, or by an earlier one on the
+ * same machine, whose finding is kept in `dataDir`. Never throws. `places` tell which programs of its name a run could have put there.
  */
-export async function findBox(places: ProgramPlaces): Promise<BoxFinding> {
+export async function findBox(places: ProgramPlaces, dataDir?: string): Promise<BoxFinding> {
   if (process.platform === 'win32')
     return { works: false, why: 'Windows has no box for commands. In WSL there is one.' };
   const program = process.platform === 'darwin' ? seatbelt : findProgram('bwrap', places);
@@ -50,9 +54,82 @@ export async function findBox(places: ProgramPlaces): Promise<BoxFinding> {
     return { works: false, why: `There is no box for commands on ${process.platform}.` };
   if (program === undefined || !isThere(program)) return missing();
   const found =
-    known.get(program) ?? (process.platform === 'darwin' ? trySeatbelt() : tryBubblewrap(program));
+    known.get(program) ?? (process.platform === 'darwin' ? trySeatbelt() : rememberedOr(program, dataDir));
   known.set(program, found);
   return found;
+}
+
+/** Forgets what was found, for the next process too: a box that was found before could not be made. Never throws. */
+export async function forgetBox(dataDir: string): Promise<void> {
+  known.clear();
+  await rm(foundFile(dataDir), { force: true }).catch(() => undefined);
+}
+
+const foundFile = (dataDir: string): string => join(dataDir, 'box', 'found.json');
+
+/** Starting it takes a part of every start of Telos. Only a box that works is kept, so that one that was mended is found at once. */
+async function rememberedOr(program: string, dataDir: string | undefined): Promise<BoxFinding> {
+  if (dataDir === undefined) return tryBubblewrap(program);
+  const state = machineState(program);
+  const before = readFound(textOf(foundFile(dataDir)), state);
+  if (before) return { works: true, kind: 'bubblewrap', program, features: before };
+  const found = await tryBubblewrap(program);
+  if (found.works && found.kind === 'bubblewrap')
+    await keepFound(dataDir, { state, features: found.features }).catch(() => undefined);
+  return found;
+}
+
+interface Found {
+  state: string;
+  features: BubblewrapFeatures;
+}
+
+async function keepFound(dataDir: string, found: Found): Promise<void> {
+  makeOwnFolders(dataDir, join(dataDir, 'box'));
+  await writeWhole(foundFile(dataDir), `${JSON.stringify(found)}\n`);
+}
+
+function readFound(text: string, state: string): BubblewrapFeatures | undefined {
+  try {
+    const { state: before, features } = JSON.parse(text) as Partial<Found>;
+    const { disablesUserNamespaces, bindsDescriptors } = features ?? {};
+    if (before !== state) return undefined;
+    if (typeof disablesUserNamespaces !== 'boolean' || typeof bindsDescriptors !== 'boolean')
+      return undefined;
+    return { disablesUserNamespaces, bindsDescriptors };
+  } catch {
+    return undefined;
+  }
+}
+
+/** Returns what decides if bubblewrap works: the program, the machine, who calls, and the rules of the kernel. */
+function machineState(program: string): string {
+  const file = statSync(program, { bigint: true, throwIfNoEntry: false });
+  const rules = ['kernel/unprivileged_userns_clone', 'kernel/apparmor_restrict_unprivileged_userns'];
+  const limits = [...rules, 'user/max_user_namespaces', 'user/max_net_namespaces'];
+  const filter = /^Seccomp.*$/gm;
+  return JSON.stringify([
+    ...[
+      program,
+      [file?.ino, file?.size, file?.mtimeNs, file?.ctimeNs].join(),
+      hostname(),
+      release(),
+      process.getuid?.() ?? 0,
+      namespaceOf('user'),
+      namespaceOf('mnt'),
+    ],
+    ...limits.map(name => textOf(`/proc/sys/${name}`).trim()),
+    textOf('/proc/self/status').match(filter) ?? [],
+    textOf('/proc/self/attr/current').trim(),
+  ]);
+}
+
+function namespaceOf(kind: string): string {
+  try {
+    return readlinkSync(`/proc/self/ns/${kind}`);
+  } catch {
+    return '';
+  }
 }
 
 function isThere(program: string): boolean {

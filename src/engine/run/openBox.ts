@@ -30,16 +30,38 @@ export async function openBox(
   const finding = await find(config, folders);
   const facts = boxFacts(config.sandbox, finding);
   if (!finding.works) return { ...none, facts: { ...facts, ...sayOnce(facts, conversation) } };
-  const [{ commandBox }, { boxNetwork }] = await Promise.all([
-    import('../box/commandBox.ts'),
-    import('../box/forwarder.ts'),
-  ]);
-  const network = boxNetwork({ holdsSecret: policy.holdsSecret, ownHosts: () => ownHosts(policy) });
+  const make = async (): Promise<CommandBox> => {
+    const [{ commandBox }, { boxNetwork }] = await Promise.all([
+      import('../box/commandBox.ts'),
+      import('../box/forwarder.ts'),
+    ]);
+    const network = boxNetwork({ holdsSecret: policy.holdsSecret, ownHosts: () => ownHosts(policy) });
+    return commandBox({ finding, config, folders, conversation, network });
+  };
   const leave = config.sandbox === 'required' ? 'closed' : 'open';
   return {
     facts,
-    box: commandBox({ finding, config, folders, conversation, network }),
+    box: madeLater(make, config.dataDir),
     offered: tools => toolsInBox(tools, leave),
+  };
+}
+
+/** Returns a box that is made for the first command. If one cannot be made, the next start looks anew whether one works. */
+function madeLater(make: () => Promise<CommandBox>, dataDir: string): CommandBox {
+  let made: Promise<CommandBox> | undefined;
+  return {
+    async enclose(start, ask) {
+      made ??= make();
+      const enclosed = await (await made).enclose(start, ask);
+      return {
+        ...enclosed,
+        failureIn(errors) {
+          const failure = enclosed.failureIn?.(errors);
+          if (failure !== undefined) void import('../box/findBox.ts').then(box => box.forgetBox(dataDir));
+          return failure;
+        },
+      };
+    },
   };
 }
 
@@ -86,9 +108,9 @@ export async function boxState(config: Config): Promise<DoctorBox> {
 }
 
 async function find(
-  { env }: Pick<Config, 'env'>,
+  { env, dataDir }: Pick<Config, 'env' | 'dataDir'>,
   folders: Pick<RunFolders, 'workingDir' | 'packDir' | 'skillDir' | 'workFolders'>,
 ) {
   const { findBox } = await import('../box/findBox.ts');
-  return findBox({ ...folders, env });
+  return findBox({ ...folders, env }, dataDir);
 }

@@ -1,6 +1,7 @@
 /** Which box works here, and what is said where none does. */
 import assert from 'node:assert/strict';
-import { chmodSync } from 'node:fs';
+import { execFileSync } from 'node:child_process';
+import { chmodSync, readFileSync, utimesSync } from 'node:fs';
 import { delimiter, join } from 'node:path';
 import { findBox, installCommand, reasonOf } from '../../../src/engine/box/findBox.ts';
 import { filterFor } from '../../../src/engine/box/systemCalls.ts';
@@ -30,6 +31,38 @@ describe('findBox', () => {
     const found = await findBox({ env: { PATH: run.outside } });
     assert.ok(!found.works);
     assert.match(found.why, /No permissions|AppArmor|kernel/);
+    run.remove();
+  });
+
+  it('is known to the next process, until the program is another or the box could not be made', () => {
+    if (process.platform !== 'linux') return;
+    const run = temporaryRun();
+    const program = run.put('outside/bwrap', `#!/bin/sh\necho start >> ${join(run.outside, 'starts')}\n`);
+    chmodSync(program, 0o755);
+    const dataDir = join(run.outside, 'data');
+    const inNewProcess = (call: string): unknown => {
+      const code = `import { findBox, forgetBox } from ${JSON.stringify(import.meta.resolve('../../../src/engine/box/findBox.ts'))};
+        console.log(JSON.stringify(await ${call} ?? null));`;
+      return JSON.parse(
+        execFileSync(process.execPath, ['--input-type=module', '-e', code], { encoding: 'utf8' }),
+      );
+    };
+    const find = () =>
+      inNewProcess(`findBox(${JSON.stringify({ env: { PATH: run.outside } })}, ${JSON.stringify(dataDir)})`);
+    const starts = () => readFileSync(join(run.outside, 'starts'), 'utf8').split('\n').length - 1;
+    const changedAt = (time: number) => utimesSync(program, time, time);
+    changedAt(1_700_000_000);
+    const found = find();
+    const first = starts();
+    assert.ok(first > 0);
+    assert.deepEqual(find(), found);
+    assert.equal(starts(), first);
+    changedAt(1_700_000_001);
+    find();
+    assert.equal(starts(), 2 * first);
+    inNewProcess(`forgetBox(${JSON.stringify(dataDir)})`);
+    find();
+    assert.equal(starts(), 3 * first);
     run.remove();
   });
 
