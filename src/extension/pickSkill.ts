@@ -219,7 +219,7 @@ function rankedItem({ agent, skill, note }: RankedSkill): SkillItem {
   const item = skillItem(agent, skill);
   return {
     ...item,
-    detail: plainLabel([note && `$(warning) ${note}`, item.detail].filter(Boolean).join(' · ')),
+    detail: [note && `$(warning) ${plainLabel(note)}`, item.detail].filter(Boolean).join(' · '),
   };
 }
 

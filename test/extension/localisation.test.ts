@@ -83,6 +83,16 @@ describe('localisation', () => {
     assert.deepEqual(named, []);
   });
 
+  it('adds its icons to labels that show other texts literally, and not before', () => {
+    const withIcon = /plainLabel\((?:[^()]|\((?:[^()]|\([^()]*\))*\))*\)/g;
+    const named = sources('src/extension').flatMap(file =>
+      [...read(file).matchAll(withIcon)].flatMap(([call]) =>
+        call.includes('$(') ? [`${file}: ${call}`] : [],
+      ),
+    );
+    assert.deepEqual(named, []);
+  });
+
   it('says no sentence and no button of the editor in English alone', () => {
     assert.deepEqual(sources('src/extension').flatMap(bareTexts), []);
   });

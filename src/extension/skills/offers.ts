@@ -112,7 +112,9 @@ async function wantedSkills(
     skills.map(skill => ({
       label: plainLabel(skill.id),
       description: sizeText(skill, t),
-      detail: plainLabel(skill.problems[0] ? `$(warning) ${skill.problems[0]}` : skill.description, 300),
+      detail: skill.problems[0]
+        ? `$(warning) ${plainLabel(skill.problems[0], 300)}`
+        : plainLabel(skill.description, 300),
       picked: true,
       id: skill.id,
     })),
