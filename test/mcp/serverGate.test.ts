@@ -35,6 +35,8 @@ describe('the question about MCP servers', () => {
         TELOS_CONFIG_DIR: join(folder.path, 'config'),
         TELOS_WORKING_ROOT: join(folder.path, 'root'),
         TELOS_PROVIDER: 'scripted',
+        // A script that ran in the box would ask nothing, and so show no card.
+        TELOS_SANDBOX: 'off',
       },
       home: join(folder.path, 'home'),
       cwd: join(folder.path, 'home'),
