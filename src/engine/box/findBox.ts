@@ -5,7 +5,7 @@ import { rm } from 'node:fs/promises';
 import { hostname, release } from 'node:os';
 import { join } from 'node:path';
 import { makeOwnFolders, writeWhole } from '../files/atomicWrite.ts';
-import { findProgram, type ProgramPlaces } from '../tools/programPath.ts';
+import { findProgram, isOfRuns, type ProgramPlaces, pathIn } from '../tools/programPath.ts';
 import { filterFor } from './systemCalls.ts';
 
 /** `mend` is the exact command that makes it work, if there is one. */
@@ -49,13 +49,16 @@ const known = new Map<string, Promise<BoxFinding>>();
 export async function findBox(places: ProgramPlaces, dataDir?: string): Promise<BoxFinding> {
   if (process.platform === 'win32')
     return { works: false, why: 'Windows has no box for commands. In WSL there is one.' };
+  const before = dataDir === undefined ? undefined : remembered(places, dataDir);
+  if (before) return before;
   const program = process.platform === 'darwin' ? seatbelt : findProgram('bwrap', places);
   if (process.platform !== 'linux' && process.platform !== 'darwin')
     return { works: false, why: `There is no box for commands on ${process.platform}.` };
   if (program === undefined || !isThere(program)) return missing();
   const found =
-    known.get(program) ?? (process.platform === 'darwin' ? trySeatbelt() : rememberedOr(program, dataDir));
+    known.get(program) ?? (process.platform === 'darwin' ? trySeatbelt() : tryBubblewrap(program));
   known.set(program, found);
+  if (dataDir !== undefined) await keepFound(dataDir, places, await found).catch(() => undefined);
   return found;
 }
 
@@ -67,39 +70,41 @@ export async function forgetBox(dataDir: string): Promise<void> {
 
 const foundFile = (dataDir: string): string => join(dataDir, 'box', 'found.json');
 
-/** Starting it takes a part of every start of Telos. Only a box that works is kept, so that one that was mended is found at once. */
-async function rememberedOr(program: string, dataDir: string | undefined): Promise<BoxFinding> {
-  if (dataDir === undefined) return tryBubblewrap(program);
-  const state = machineState(program);
-  const before = readFound(textOf(foundFile(dataDir)), state);
-  if (before) return { works: true, kind: 'bubblewrap', program, features: before };
-  const found = await tryBubblewrap(program);
-  if (found.works && found.kind === 'bubblewrap')
-    await keepFound(dataDir, { state, features: found.features }).catch(() => undefined);
-  return found;
-}
-
+/** What an earlier process found with this PATH. */
 interface Found {
+  path: string;
+  program: string;
   state: string;
   features: BubblewrapFeatures;
 }
 
-async function keepFound(dataDir: string, found: Found): Promise<void> {
-  makeOwnFolders(dataDir, join(dataDir, 'box'));
-  await writeWhole(foundFile(dataDir), `${JSON.stringify(found)}\n`);
-}
-
-function readFound(text: string, state: string): BubblewrapFeatures | undefined {
+/** Searching it and starting it would take a part of every start of Telos. */
+function remembered(places: ProgramPlaces, dataDir: string): BoxFinding | undefined {
   try {
-    const { state: before, features } = JSON.parse(text) as Partial<Found>;
+    const { path, program, state, features } = JSON.parse(textOf(foundFile(dataDir))) as Partial<Found>;
     const { disablesUserNamespaces, bindsDescriptors } = features ?? {};
-    if (before !== state) return undefined;
+    if (typeof program !== 'string' || path !== (pathIn(places.env) ?? '')) return undefined;
     if (typeof disablesUserNamespaces !== 'boolean' || typeof bindsDescriptors !== 'boolean')
       return undefined;
-    return { disablesUserNamespaces, bindsDescriptors };
+    if (state !== machineState(program) || isOfRuns(program, places)) return undefined;
+    return {
+      works: true,
+      kind: 'bubblewrap',
+      program,
+      features: { disablesUserNamespaces, bindsDescriptors },
+    };
   } catch {
     return undefined;
   }
+}
+
+/** Only what works is kept, so that a box that was mended is found at once. */
+async function keepFound(dataDir: string, { env }: ProgramPlaces, finding: BoxFinding): Promise<void> {
+  if (!finding.works || finding.kind !== 'bubblewrap') return;
+  const { program, features } = finding;
+  const found: Found = { path: pathIn(env) ?? '', program, state: machineState(program), features };
+  makeOwnFolders(dataDir, join(dataDir, 'box'));
+  await writeWhole(foundFile(dataDir), `${JSON.stringify(found)}\n`);
 }
 
 /** Returns what decides if bubblewrap works: the program, the machine, who calls, and the rules of the kernel. */

@@ -71,6 +71,10 @@ export function findProgram(
   return undefined;
 }
 
+/** Returns true if a program is in a folder in which runs write, or leads into one. */
+export const isOfRuns = (file: string, context: ProgramPlaces): boolean =>
+  placeOn(wayTo(file), placesOf(context)) !== undefined;
+
 /** Returns the file endings that Windows treats as programs. */
 export const programEndings = (env: Readonly<Record<string, string>>): string[] =>
   (env['PATHEXT'] || '.COM;.EXE;.BAT;.CMD').toLowerCase().split(';').filter(Boolean);

@@ -57,6 +57,9 @@ describe('findBox', () => {
     assert.ok(first > 0);
     assert.deepEqual(find(), found);
     assert.equal(starts(), first);
+    const inWork = { env: { PATH: run.outside }, workingDir: run.outside };
+    const ofRuns = inNewProcess(`findBox(${JSON.stringify(inWork)}, ${JSON.stringify(dataDir)})`);
+    assert.equal((ofRuns as { works: boolean }).works, false);
     changedAt(1_700_000_001);
     find();
     assert.equal(starts(), 2 * first);
