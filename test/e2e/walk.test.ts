@@ -501,6 +501,8 @@ for (const language of process.env['TELOS_WALK'] ? (['en', 'de'] as const) : [])
       await page.keyboard.press('Escape');
       await tidyRow.click({ button: 'right' });
       const entry = titles[language]['telos.disableSkill.title'] ?? '';
+      // A menu that has just opened takes no click.
+      await page.waitForTimeout(600);
       await page.getByRole('menuitem', { name: entry }).click();
       await tidyRow.filter({ hasText: t('disabled') }).waitFor();
       await seen('disabled');
