@@ -1,15 +1,7 @@
 /** Says as data what a command in the box sees of the disk: the little that it needs, and what of it can be written. */
-import {
-  accessSync,
-  constants,
-  lstatSync,
-  readdirSync,
-  readFileSync,
-  readlinkSync,
-  realpathSync,
-} from 'node:fs';
+import { lstatSync, readdirSync, readFileSync, readlinkSync, realpathSync } from 'node:fs';
 import { basename, dirname, join } from 'node:path';
-import { isInside, realPlace } from '../files/paths.ts';
+import { isInside, isReadable, realPlace } from '../files/paths.ts';
 import { isHidden, type MarkedName } from './folderNames.ts';
 
 /** One place of the box. All that is at no place is missing there. */
@@ -264,15 +256,6 @@ function closedIn(folder: string): Place[] {
     if (isClosed) return [{ kind: 'hidden', path, isFolder } as const];
     return isFolder ? closedIn(path) : [];
   });
-}
-
-function isReadable(path: string): boolean {
-  try {
-    accessSync(path, constants.R_OK);
-    return true;
-  } catch {
-    return false;
-  }
 }
 
 function ownProgramsIn(home: string): Place[] {

@@ -2,12 +2,12 @@
  * Looks at the names in a working folder: which files, links and folders there are. A second look reads only the folders whose names
  * have changed since.
  */
-import { accessSync, constants, readdirSync, type Stats } from 'node:fs';
+import { readdirSync, type Stats } from 'node:fs';
 import { basename, dirname, join } from 'node:path';
 import { setImmediate as yieldToOthers } from 'node:timers/promises';
 import { grouped } from '../../protocol/text.ts';
 import { temporaryPrefix } from '../files/globPattern.ts';
-import { statsAt } from '../files/paths.ts';
+import { isReadable, statsAt } from '../files/paths.ts';
 import { maxKeptFile } from './changeFile.ts';
 
 export interface Entry {
@@ -223,15 +223,6 @@ function checkFile(path: string, { mode, size }: Entry, look: Look): void {
 function keepLeftOut(path: string, look: Look): void {
   const why = look.before?.leftOut.get(path);
   if (why !== undefined) look.leftOut.set(path, why);
-}
-
-function isReadable(path: string): boolean {
-  try {
-    accessSync(path, constants.R_OK);
-    return true;
-  } catch {
-    return false;
-  }
 }
 
 /** Leaves out the largest of the new files if all together would be too large. Returns the size of what is kept. */

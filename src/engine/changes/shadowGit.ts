@@ -15,7 +15,7 @@ export interface Differing {
   path: string;
   /** Name of its old bytes. */
   blob: string;
-  /** Whether there is no file or link any more. */
+  /** True if the file or link was deleted. */
   isGone: boolean;
 }
 

@@ -1,6 +1,6 @@
 /** Resolves the real file of a path, and opens it so that it cannot be swapped meanwhile. */
 
-import { constants, fstatSync, lstatSync, readlinkSync, realpathSync, type Stats } from 'node:fs';
+import { accessSync, constants, fstatSync, lstatSync, readlinkSync, realpathSync, type Stats } from 'node:fs';
 import { type FileHandle, lstat, open, realpath } from 'node:fs/promises';
 import { basename, dirname, isAbsolute, join, relative, resolve, sep } from 'node:path';
 import { grouped } from '../../protocol/text.ts';
@@ -267,4 +267,14 @@ export function describeFileError(error: unknown, path: string): string {
   const known = fileErrors[code];
   if (known !== undefined) return `${path} ${known}.`;
   return `${path} could not be used: ${error instanceof Error ? error.message : String(error)}`;
+}
+
+/** Returns true if this process may read the file or the folder. */
+export function isReadable(path: string): boolean {
+  try {
+    accessSync(path, constants.R_OK);
+    return true;
+  } catch {
+    return false;
+  }
 }

@@ -45,7 +45,7 @@ export async function readOnlyCommand(
 export async function beyondBox(wanted: PolicySubject, context: PolicyContext): Promise<Deny | undefined> {
   const { boxRequired, hasBox, noBox } = context;
   if (wanted.kind !== 'command' || !boxRequired || (hasBox && !wanted.leaving)) return undefined;
-  // What only looks is no command: it runs here, without a shell.
+  // A command that only reads is run by Telos itself, without a shell.
   if ((await readOnlyCommand(wanted, context)).action === 'allow') return undefined;
   if (!hasBox) {
     const { why = 'The reason is not known.', mend } = noBox ?? {};

@@ -108,7 +108,7 @@ export interface CommandBox {
 
 /** A host that a boxed command wants to reach. */
 export interface WantedHost {
-  /** As the host of a URL has it: an IPv6 address stands in brackets. */
+  /** As in a URL: an IPv6 address has brackets. */
   host: string;
   port: number;
   /** Name of the program that the command runs. */
