@@ -1,12 +1,22 @@
 /** Builds what is shipped: the extension, the command line, the library and the chat view's page. `--watch` builds again on every change. */
 import { chmod, readdir, readFile, rm, writeFile } from 'node:fs/promises';
+import { createRequire } from 'node:module';
 import { basename, dirname, join, relative, resolve, sep } from 'node:path';
 import { build, context } from 'esbuild';
+import { frameInputs, webviewBuild } from './webviewBuild.mjs';
 
 const watch = process.argv.includes('--watch');
 
 /** Modules that not every start needs. What is imported from them are functions and classes. */
 const loadedAtCall = ['node:child_process', 'node:crypto', 'node:net', 'node:readline', 'node:vm'];
+
+/** What a run on the command line loads: its start, then what it needs before its first request, with it, and after its answer. */
+const joinedOfCli = [
+  'src/cli/commandLine.ts',
+  'src/engine/box/findBox.ts',
+  'src/engine/providers/anthropic.ts',
+  'src/engine/run/toolCalls.ts',
+];
 
 /** @type {import('esbuild').BuildOptions} */
 const everywhere = {
@@ -66,6 +76,25 @@ function yamlLater(file) {
   };
 }
 
+/**
+ * Leaves discord.js to a file of its own, outside of what the extension ships. It is CommonJS, so that its names are read here.
+ * @returns {import('esbuild').Plugin}
+ */
+function discordApart() {
+  const names = Object.keys(createRequire(import.meta.url)('discord.js'));
+  const contents = `
+    import { createRequire } from 'node:module';
+    const take = name => createRequire(import.meta.url)('../bot/discord.cjs')[name];
+    ${names.map(name => `export const ${name} = /* @__PURE__ */ take('${name}');`).join('\n')}`;
+  return {
+    name: 'discord apart',
+    setup: ({ onResolve, onLoad }) => {
+      onResolve({ filter: /^discord\.js$/ }, ({ path }) => ({ path, namespace: 'apart' }));
+      onLoad({ filter: /^/, namespace: 'apart' }, () => ({ contents, resolveDir: '.' }));
+    },
+  };
+}
+
 /** @type {import('esbuild').BuildOptions[]} */
 const builds = [
   {
@@ -78,10 +107,22 @@ const builds = [
   {
     ...onNode,
     // Nothing is external here: an import of `vscode` that the command line can reach breaks the build.
-    entryPoints: { cli: 'src/cli/main.ts', agent: 'src/cli/agentMain.ts' },
+    entryPoints: {
+      cli: 'src/cli/main.ts',
+      agent: 'src/cli/agentMain.ts',
+      runner: 'src/cli/planRunnerMain.ts',
+    },
     chunkNames: 'chunks/cli/[name]-[hash]',
     target: 'node20',
-    plugins: [yamlLater('chunks/cli/yaml.cjs'), ...everywhere.plugins],
+    plugins: [yamlLater('chunks/cli/yaml.cjs'), discordApart(), ...everywhere.plugins],
+    alias: {},
+  },
+  {
+    ...onNode,
+    // For `telos bot` alone, which the npm package has.
+    ...{ format: 'cjs', splitting: false, outExtension: { '.js': '.cjs' }, target: 'node20' },
+    entryPoints: { 'chunks/bot/discord': './node_modules/discord.js/src/index.js' },
+    external: ['zlib-sync', 'bufferutil', 'utf-8-validate', 'erlpack'],
     alias: {},
   },
   {
@@ -93,12 +134,9 @@ const builds = [
   },
   {
     ...everywhere,
-    entryPoints: { 'webview/main': 'webview/main.tsx' },
-    platform: 'browser',
-    format: 'esm',
-    target: 'es2022',
-    jsx: 'automatic',
-    jsxImportSource: 'preact',
+    ...webviewBuild,
+    outdir: 'dist/webview',
+    plugins: [...webviewBuild.plugins, ...everywhere.plugins],
   },
 ];
 
@@ -112,13 +150,17 @@ if (watch) {
   await Promise.all(contexts.map(one => one.dispose()));
   // esbuild has printed the reasons.
   if (results.some(result => result.status === 'rejected')) process.exitCode = 1;
-  else await writeNotices(results.flatMap(result => Object.keys(result.value.metafile.inputs)));
+  else
+    await writeNotices([
+      ...results.flatMap(result => Object.keys(result.value.metafile.inputs)),
+      ...frameInputs,
+    ]);
 }
 
 /** @param {import('esbuild').BuildResult} result */
 async function finish(result) {
   const outputs = result.metafile?.outputs ?? {};
-  if (!watch && outputs['dist/cli.js']) await joinStart('src/cli/commandLine.ts', outputs);
+  if (!watch && outputs['dist/cli.js']) for (const one of joinedOfCli) await joinStart(one, outputs);
   if (!watch && outputs['dist/extension.js']) await joinStart('src/extension/extension.ts', outputs);
   for (const file of Object.keys(outputs)) if (file.endsWith('.js')) await makeRunnable(file);
   for (const [file, output] of Object.entries(outputs)) {
@@ -134,11 +176,11 @@ async function finish(result) {
  */
 async function joinStart(source, outputs) {
   const entry = Object.keys(outputs).find(file => outputs[file].entryPoint === source);
-  const parts = [...importedAtStart(entry, outputs)];
+  const parts = [...importedAtStart(entry, outputs)].filter(file => !outputs[file].isJoined);
   const names = new Map(parts.map((file, index) => [basename(file), index]));
   const joined = await build({
     ...onNode,
-    plugins: [keepLater(names, dirname(entry))],
+    plugins: [keepOut(names, dirname(entry), outputs)],
     splitting: false,
     write: false,
     outdir: undefined,
@@ -158,7 +200,7 @@ async function joinStart(source, outputs) {
     if (file !== entry) delete outputs[file];
   }
   await writeFile(entry, joined.outputFiles[0].contents);
-  outputs[entry] = { ...Object.values(joined.metafile.outputs)[0], entryPoint: source };
+  outputs[entry] = { ...Object.values(joined.metafile.outputs)[0], entryPoint: source, isJoined: true };
   for (const [file, output] of Object.entries(outputs)) {
     if (!/^dist\/chunks\/.*\.js$/.test(file) || file === entry) continue;
     const joinedAs = pathTo(entry, dirname(file));
@@ -173,13 +215,21 @@ function exportsOf(file, index, outputs) {
   return list.length > 0 ? `export {${list}} from './${file}';` : `import './${file}';`;
 }
 
-/** Leaves out of the joined file, which lies in `folder`, what is imported later. @returns {import('esbuild').Plugin} */
-function keepLater(names, folder) {
+/**
+ * Leaves out of the joined file, which lies in `folder`, what is imported later, and what an earlier joined file holds.
+ * @returns {import('esbuild').Plugin}
+ */
+function keepOut(names, folder, outputs) {
+  const joined = new Set(
+    Object.keys(outputs)
+      .filter(file => outputs[file].isJoined)
+      .map(file => basename(file)),
+  );
   return {
-    name: 'keep later',
+    name: 'keep out',
     setup: ({ onResolve }) =>
       onResolve({ filter: /^\.\// }, ({ path, kind, resolveDir }) =>
-        kind === 'dynamic-import' && !names.has(basename(path))
+        joined.has(basename(path)) || (kind === 'dynamic-import' && !names.has(basename(path)))
           ? { path: pathTo(join(resolveDir, path), resolve(folder)), external: true }
           : undefined,
       ),
@@ -213,7 +263,7 @@ function importFromJoined(text, names, joined) {
  */
 async function makeRunnable(file) {
   const text = await readFile(file, 'utf8');
-  const program = file === 'dist/cli.js' || file === 'dist/agent.js';
+  const program = ['dist/cli.js', 'dist/agent.js', 'dist/runner.js'].includes(file);
   const ofCli = file.includes('/chunks/cli/');
   const code = ofCli ? requireBuiltins(text) : text.replace(/^#!.*\n/, '');
   const needsRequire = (ofCli && code !== text) || code.includes('Dynamic require of');

@@ -1,6 +1,6 @@
 /** Exports for programs that import `telos`: the engine, and plans on top of it. Little is loaded before it is used. */
 import { basename, resolve } from 'node:path';
-import { type Config, type Human, loadConfig, nobody, Telos } from './engine/telos.ts';
+import { type Config, denyAll, type Human, loadConfig, Telos } from './engine/telos.ts';
 import { Orchestrator, type OrchestratorOptions } from './engine/workflow/orchestrator.ts';
 import type { Plan as EnginePlan, PlanLook } from './engine/workflow/plan.ts';
 import type { PlanRunEnd, PlanRunOptions } from './engine/workflow/planRun.ts';
@@ -72,26 +72,26 @@ export class Plan {
 
   /** Returns the plan's state. Throws TelosError `config` if there is no such plan. */
   async look(): Promise<PlanLook> {
-    return (await this.#opened(nobody)).look();
+    return (await this.#opened(denyAll)).look();
   }
 
   /** Tells the plan's runner something, in whatever process that is. Returns false if none works on it now. */
   async steer(command: SteerCommand): Promise<boolean> {
-    return (await this.#opened(nobody)).steer(command);
+    return (await this.#opened(denyAll)).steer(command);
   }
 
   /**
    * Works on the stories until the plan rests. Its card must have been accepted on this machine. Throws TelosError for what hinders every
    * plan in this repository.
    */
-  async *run({ human = nobody, signal, ...options }: RunPlanOptions = {}): PlanStream {
+  async *run({ human = denyAll, signal, ...options }: RunPlanOptions = {}): PlanStream {
     const plan = await this.#opened(human);
     const { followJournal } = await import('./engine/workflow/journal.ts');
     const { lines } = await plan.look();
     const over = new AbortController();
     const stop = signal ?? new AbortController().signal;
     const end = plan
-      .run({ slots: 1, unattended: human === nobody, ...options }, stop)
+      .run({ slots: 1, unattended: human === denyAll, ...options }, stop)
       .finally(() => over.abort());
     // Awaited below; without this, a failure before that would end the process.
     end.catch(() => undefined);

@@ -1,10 +1,13 @@
 /** Asks the person before something is done. Shows exactly what, where and why, and the possible answers. */
 
 import type { Ref } from 'preact';
-import { useLayoutEffect, useRef, useState } from 'preact/hooks';
+import { useEffect, useLayoutEffect, useRef, useState } from 'preact/hooks';
 import { describeQuestion, describeWhy } from '../src/protocol/describe.ts';
+import type { FormField } from '../src/protocol/form.ts';
 import type { ApprovalDecision, ApprovalRequest } from '../src/protocol/run.ts';
+import { formatDuration } from '../src/protocol/usage.ts';
 import { AgentCardView } from './agentCardView.tsx';
+import { ChoiceCard } from './choiceCard.tsx';
 import { t } from './host.ts';
 import { Icon } from './icons.tsx';
 import type { ApprovalItem } from './runItems.ts';
@@ -17,21 +20,33 @@ export function ApprovalCard({ item }: { item: ApprovalItem }) {
   const { request, answer } = item;
   const label = t('Approval: {0}', visible(request.tool));
   const isAskedThere = !answer && elsewhere.value !== undefined;
+  if (!answer && !isAskedThere && request.choices) return <ChoiceCard request={request} label={label} />;
   if (!answer && !isAskedThere) return <OpenApproval item={item} label={label} />;
   const allowed = answer !== undefined && answer !== 'withdrawn' && answer.allow;
-  const subject = (allowed && answer.command) || request.subject;
+  const isInterview = request.tool === 'plan_interview';
+  const filledIn = allowed && isInterview ? Object.values(answer.content ?? {}) : [];
+  const said = filledIn.filter(value => typeof value === 'string' && value !== '').join(' · ');
+  const subject = isInterview ? said : (allowed && answer.command) || request.subject;
   return (
     // biome-ignore lint/a11y/useSemanticElements: a fieldset groups form fields, and this is not a form
     <div role="group" aria-label={label} class="line answered">
       <Icon name={allowed || isAskedThere ? 'shield' : 'denied'} />
       <span class="answer">
         <span>
-          {answer ? describeAnswer(answer) : t('Waiting for an answer there')}: {visible(request.tool)}
+          {answer ? answered(answer, isInterview) : t('Waiting for an answer there')}:{' '}
+          {visible(isInterview ? request.subject : request.tool)}
         </span>
-        <code class="one-line">{visible(subject.split('\n', 1)[0]!.slice(0, 200))}</code>
+        {allowed && answer.answer !== undefined && <span>{visible(answer.answer)}</span>}
+        {subject && <code class="one-line">{visible(subject.split('\n', 1)[0]!.slice(0, 200))}</code>}
       </span>
     </div>
   );
+}
+
+/** An interview that is left is not denied: it goes on later. */
+function answered(answer: NonNullable<ApprovalItem['answer']>, isInterview: boolean): string {
+  const isLeft = isInterview && answer !== 'withdrawn' && !answer.allow;
+  return isLeft ? t('Later') : describeAnswer(answer);
 }
 
 function OpenApproval({ item, label }: { item: ApprovalItem; label: string }) {
@@ -73,9 +88,13 @@ function OpenApproval({ item, label }: { item: ApprovalItem; label: string }) {
         <span>{visible(describeQuestion(request, t))}</span>
       </div>
       <pre class="subject">
-        <UntrustedText text={request.subject} limit={300} />
+        <UntrustedText text={request.subject} limit={request.showsWhole ? Number.POSITIVE_INFINITY : 300} />
       </pre>
       <p class={danger ? 'why danger' : 'why'}>{visible(describeWhy(request, t))}</p>
+      {request.inBackground && <p class="why">{t('It goes on in the background until it is stopped.')}</p>}
+      {request.timeLimit !== undefined && (
+        <p class="why">{t('It may take up to {0}.', formatDuration(request.timeLimit * 1_000))}</p>
+      )}
       {request.diff !== undefined && (
         <pre class="subject">
           <DiffText text={request.diff} />
@@ -88,8 +107,17 @@ function OpenApproval({ item, label }: { item: ApprovalItem; label: string }) {
           {...(request.scopes.includes('always') && !answered && { onSwitch: setWithout })}
         />
       )}
-      <Details request={request} />
-      <Answers request={request} without={without} first={first} answered={answered} answer={answer} />
+      {request.tool !== 'plan_interview' && <Details request={request} />}
+      {request.form ? (
+        <Form
+          fields={request.form}
+          refusal={request.tool === 'plan_interview' ? t('Later') : t('Decline')}
+          answered={answered}
+          answer={answer}
+        />
+      ) : (
+        <Answers request={request} without={without} first={first} answered={answered} answer={answer} />
+      )}
     </div>
   );
 }
@@ -97,7 +125,39 @@ function OpenApproval({ item, label }: { item: ApprovalItem; label: string }) {
 /** In milliseconds from the moment that a card is shown. */
 const tooEarly = 400;
 
-const isTextbox = (target: EventTarget | null): boolean => target instanceof HTMLTextAreaElement;
+const isTextbox = (target: EventTarget | null): boolean =>
+  target instanceof HTMLTextAreaElement ||
+  target instanceof HTMLInputElement ||
+  target instanceof HTMLSelectElement;
+
+/** The form, whose code loads with the first one. */
+function Form({
+  fields,
+  refusal,
+  answered,
+  answer,
+}: {
+  fields: readonly FormField[];
+  /** The label of the button that fills in nothing. */
+  refusal: string;
+  answered: boolean;
+  answer(decision: ApprovalDecision): void;
+}) {
+  const [loaded, setLoaded] = useState<typeof import('./formCard.tsx')>();
+  useEffect(() => {
+    import('./formCard.tsx').then(setLoaded);
+  }, []);
+  if (!loaded) return null;
+  return (
+    <loaded.FormFields
+      fields={fields}
+      refusal={refusal}
+      answered={answered}
+      send={content => answer({ allow: true, scope: 'once', content })}
+      refuse={() => answer(denial)}
+    />
+  );
+}
 
 /** Where the call runs, the whole reason and its rule, folded. */
 function Details({ request }: { request: ApprovalRequest }) {

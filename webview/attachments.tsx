@@ -1,6 +1,11 @@
 /** Draws the attachments of the next request over the textbox, and reads what is pasted or dropped into the chat. */
 import { useEffect, useState } from 'preact/hooks';
-import { type AttachedName, maxImageBytes, maxTextBytes } from '../src/protocol/attachment.ts';
+import {
+  type AttachedName,
+  maxDocumentBytes,
+  maxImageBytes,
+  maxTextBytes,
+} from '../src/protocol/attachment.ts';
 import type { AttachmentChip } from '../src/protocol/webview.ts';
 import { announce } from './announcer.tsx';
 import { post, t } from './host.ts';
@@ -183,7 +188,8 @@ function urisIn(list: string): string[] {
 async function handOverFile(file: File): Promise<void> {
   const picture = file.type.startsWith('image/') ? await decoded(file) : undefined;
   if (!picture) {
-    const data = await base64Of(file.slice(0, maxTextBytes));
+    const isPdf = (await file.slice(0, 5).text()) === '%PDF-';
+    const data = await base64Of(file.slice(0, isPdf ? maxDocumentBytes : maxTextBytes));
     post({ type: 'attach_bytes', name: file.name, data, size: file.size });
     return;
   }

@@ -11,7 +11,9 @@ export interface ChatCommand {
   /** The text to write, including the slash. */
   name: string;
   description: string;
-  run(): void;
+  /** `words` are what follows the name. */
+  run(words: string): void;
+  takesWords?: true;
 }
 
 export const chatCommands: readonly ChatCommand[] = [
@@ -29,6 +31,18 @@ export const chatCommands: readonly ChatCommand[] = [
     name: '/model',
     description: t('Chooses another model'),
     run: () => post({ type: 'command', command: 'telos.chooseModel' }),
+  },
+  {
+    name: '/compact',
+    description: t('Summarizes the conversation to save room; what follows says what to dwell on'),
+    run: focus => post({ type: 'compact', focus }),
+    takesWords: true,
+  },
+  {
+    name: '/plan',
+    description: t('Plans something large: asks what must be known, then splits it into stories'),
+    run: goal => post({ type: 'plan', goal }),
+    takesWords: true,
   },
   { name: '/undo', description: t('Undoes the changes of the latest run'), run: undoLatest },
   {
@@ -48,10 +62,11 @@ export function commandsFor(request: string): readonly ChatCommand[] {
 
 /** Carries out a request that is a command. Returns false for any other request. */
 export function obey(request: string): boolean {
-  const word = request.trim().toLowerCase();
-  const command = chatCommands.find(({ name }) => name === word);
-  if (!command || namedSkill(word, info.peek()?.skills ?? [])) return false;
-  command.run();
+  const [, word = '', words = ''] = /^(\/\S*)(?:\s+(.*))?$/s.exec(request.trim()) ?? [];
+  const command = chatCommands.find(({ name }) => name === word.toLowerCase());
+  if (!command || (words && !command.takesWords)) return false;
+  if (namedSkill(word, info.peek()?.skills ?? [])) return false;
+  command.run(words.trim());
   return true;
 }
 

@@ -2,23 +2,8 @@
  * Draws one block of code. Its head has the language and action buttons; its text grows by appending and is coloured at the end.
  */
 
-import highlighter from 'highlight.js/lib/core';
-import bash from 'highlight.js/lib/languages/bash';
-import css from 'highlight.js/lib/languages/css';
-import diff from 'highlight.js/lib/languages/diff';
-import go from 'highlight.js/lib/languages/go';
-import ini from 'highlight.js/lib/languages/ini';
-import javascript from 'highlight.js/lib/languages/javascript';
-import json from 'highlight.js/lib/languages/json';
-import markdown from 'highlight.js/lib/languages/markdown';
-import python from 'highlight.js/lib/languages/python';
-import rust from 'highlight.js/lib/languages/rust';
-import sql from 'highlight.js/lib/languages/sql';
-import typescript from 'highlight.js/lib/languages/typescript';
-import xml from 'highlight.js/lib/languages/xml';
-import yaml from 'highlight.js/lib/languages/yaml';
+import { colourLater, drawDiagramLater } from './drawLater.ts';
 import { t } from './host.ts';
-import { sanitize } from './markdown.ts';
 
 /** The browser lays out a growing text anew with each append. Parts of this size keep that cheap. In UTF-16 units. */
 const partSize = 4_000;
@@ -37,7 +22,10 @@ export class CodeBlock {
     head.className = 'code-head';
     const actions = document.createElement('span');
     actions.className = 'code-actions';
+    const wrap = action('wrap', t('Wrap'), t('Wrap long lines of code'));
+    wrap.setAttribute('aria-pressed', String(document.body.classList.contains('wrap-code')));
     actions.append(
+      wrap,
       action('copy', t('Copy'), t('Copy code')),
       action('insert', t('Insert'), t('Insert code at the cursor')),
       action('new-file', t('New File'), t('Open code in a new file')),
@@ -70,18 +58,13 @@ export class CodeBlock {
     }
   }
 
-  /** Colours the complete text when the browser is idle. */
+  /** Colours the complete text, or draws the diagram that it describes. */
   finish(): void {
     const language = this.#label.textContent ?? '';
     const text = this.#text;
     if (!language || !text) return;
-    requestIdleCallback(
-      () => {
-        const html = highlight(text, language.toLowerCase());
-        if (html !== undefined && text === this.#text) this.#code.replaceChildren(sanitize(html));
-      },
-      { timeout: 2_000 },
-    );
+    if (language.toLowerCase() === 'mermaid') drawDiagramLater(this.element, text);
+    else colourLater(this.#code, text, language, () => text === this.#text);
   }
 
   #append(piece: string): void {
@@ -104,35 +87,4 @@ function action(name: string, text: string, label: string): HTMLButtonElement {
   button.title = label;
   button.setAttribute('aria-label', label);
   return button;
-}
-
-const languages = {
-  bash,
-  css,
-  diff,
-  go,
-  ini,
-  javascript,
-  json,
-  markdown,
-  python,
-  rust,
-  sql,
-  typescript,
-  xml,
-  yaml,
-};
-for (const [name, language] of Object.entries(languages)) highlighter.registerLanguage(name, language);
-
-/** Colouring a longer text would be noticed as a stall. In UTF-16 units. */
-const longestCode = 30_000;
-
-/** Longer lines and gaps are not written by hand, and a language's patterns scan them repeatedly. In characters. */
-const longLineOrGap = /[^\n]{501}|\s{501}/;
-
-/** Returns HTML of the coloured code, not yet sanitised, or undefined if it stays plain. */
-export function highlight(code: string, language: string): string | undefined {
-  if (code.length > longestCode || longLineOrGap.test(code) || !highlighter.getLanguage(language))
-    return undefined;
-  return highlighter.highlight(code, { language, ignoreIllegals: true }).value;
 }

@@ -4,8 +4,8 @@ import { useEffect, useRef } from 'preact/hooks';
 import { announce } from './announcer.tsx';
 import { commandsFor } from './chatCommands.ts';
 import { post, t } from './host.ts';
-import { completeSkill, mentionAt, offeredMentions } from './mentions.ts';
-import { cursor, draft, foundFiles, info, putCursor } from './store.ts';
+import { completePrompt, completeSkill, mentionAt, offeredMentions } from './mentions.ts';
+import { cursor, draft, foundFiles, info, putCursor, offers as serverOffers } from './store.ts';
 import { visible } from './visibleText.ts';
 
 export const completionsId = 'completions';
@@ -41,8 +41,15 @@ effect(() => {
   if (typed !== undefined) timer = setTimeout(() => post({ type: 'find_files', query: typed }), searchPause);
 });
 
+/** True while something is typed that a server may offer. What they offer is asked for once each time. */
+const wantsOffers = computed(() => mention.value !== undefined || /^\/\S*$/.test(draft.value));
+effect(() => {
+  if (wantsOffers.value) post({ type: 'find_offers' });
+});
+
 function skillOptions(): Option[] {
-  const skills = completeSkill(draft.value, info.value?.skills ?? []) ?? [];
+  const known = info.value?.skills ?? [];
+  const skills = completeSkill(draft.value, known) ?? [];
   const commands = commandsFor(draft.value).filter(({ name }) => !skills.some(({ text }) => text === name));
   const offeredCommands = commands.map(({ name, description, run }) => ({
     key: name,
@@ -51,7 +58,7 @@ function skillOptions(): Option[] {
     isWritten: draft.value.toLowerCase() === name,
     take: () => {
       put('', 0);
-      run();
+      run('');
     },
   }));
   const offeredSkills = skills.map(({ skill, text }) => ({
@@ -62,21 +69,30 @@ function skillOptions(): Option[] {
     isWritten: draft.value.toLowerCase() === text.toLowerCase(),
     take: () => put(`${text} `, text.length + 1),
   }));
-  return [...offeredSkills, ...offeredCommands];
+  const prompts = completePrompt(draft.value, serverOffers.value.prompts, known);
+  const offeredPrompts = prompts.map(({ word, description }) => ({
+    key: `prompt ${word}`,
+    name: `/${visible(word)}`,
+    description: visible(description) || t('Prompt of an MCP server'),
+    isWritten: draft.value === `/${word}`,
+    take: () => put(`/${word} `, word.length + 2),
+  }));
+  return [...offeredSkills, ...offeredCommands, ...offeredPrompts];
 }
 
 function mentionOptions({ start, end, typed }: NonNullable<typeof mention.value>): Option[] {
-  return offeredMentions(typed, foundFiles.value).map(({ word, description }) => ({
+  const all = offeredMentions(typed, foundFiles.value, serverOffers.value.resources);
+  return all.map(({ word, description, isResource }) => ({
     key: word,
     name: `@${visible(word)}`,
-    description,
+    description: visible(description),
     isWritten: false,
     take: () => {
       const text = draft.peek();
       // A blank would end the word.
       const written = /\s/.test(word) ? '' : `@${word} `;
       put(text.slice(0, start) + written + text.slice(end).replace(/^ /, ''), start + written.length);
-      post({ type: 'attach_mention', mention: word });
+      if (!isResource) post({ type: 'attach_mention', mention: word });
     },
   }));
 }

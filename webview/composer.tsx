@@ -5,9 +5,11 @@ import { announce } from './announcer.tsx';
 import { Attachments, dropDeletedMentions, handedOver, onPaste } from './attachments.tsx';
 import { chatCommands, helpShown, obey, recall } from './chatCommands.ts';
 import { Completions, chosenOption, completionsId, forgetChoice, takeKey } from './completions.tsx';
+import { ContextMeter } from './contextUse.tsx';
 import { post, t } from './host.ts';
 import { Icon } from './icons.tsx';
 import { namedSkill } from './mentions.ts';
+import { Restored, RunningCommands, Todos } from './pinned.tsx';
 import {
   busy,
   continuing,
@@ -39,6 +41,9 @@ export function Composer() {
         void send();
       }}
     >
+      <Todos />
+      <RunningCommands />
+      <Restored />
       <Queue />
       {helpShown.value && <Help />}
       <div class="composer-box">
@@ -70,6 +75,7 @@ export function Composer() {
           <AttachButton />
           <Mode />
           <ModelName />
+          <ContextMeter />
           <RunButton canSend={canSend} />
         </div>
       </div>
@@ -81,7 +87,7 @@ export function Composer() {
 function Help() {
   const rows = [
     ...chatCommands.map(({ name, description }) => [name, description] as const),
-    ['@', t('Attaches a file, the selection or problems')] as const,
+    ['@', t('Attaches a file, the selection, problems or a resource')] as const,
     [t('Enter'), t('Sends; on a question, allows once')] as const,
     [t('Shift+Enter'), t('Begins a new line')] as const,
     [t('Up'), t('Brings the last request back')] as const,

@@ -52,11 +52,13 @@ export function EndCard({ item }: { item: EndItem }) {
             </span>
           )}
         </span>
-        {!item.error && item.outcome !== 'interrupted' && <Retry item={item} />}
+        {!item.error && item.outcome !== 'interrupted' && item.outcome !== 'round_limit' && (
+          <Retry item={item} />
+        )}
       </div>
       {item.perRound && <Rounds rounds={item.perRound} />}
       {item.changedFiles.length > 0 && <Changes item={item} />}
-      {item.outcome === 'interrupted' && <WaysOn item={item} />}
+      {(item.outcome === 'interrupted' || item.outcome === 'round_limit') && <WaysOn item={item} />}
     </>
   );
 }

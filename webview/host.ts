@@ -1,4 +1,5 @@
 /** Connects the view to the extension host: messages, what is kept for a reload, and texts in the language of the reader. */
+import type { FromPlanPage, PlanPagePlace } from '../src/protocol/planPage.ts';
 import type { SkillRef } from '../src/protocol/run.ts';
 import { type Say, withValues } from '../src/protocol/text.ts';
 import type { ToHost } from '../src/protocol/webview.ts';
@@ -9,12 +10,13 @@ export interface Kept {
   draft: string;
   /** The skill chosen for the next request. Null leaves the choice to its words. */
   next?: SkillRef | null;
+  wrapsCode?: boolean;
 }
 
 interface VsCodeApi {
-  postMessage(message: ToHost): void;
+  postMessage(message: ToHost | FromPlanPage): void;
   getState(): Kept | undefined;
-  setState(state: Kept): void;
+  setState(state: Kept | PlanPagePlace): void;
 }
 
 declare function acquireVsCodeApi(): VsCodeApi;
@@ -27,7 +29,7 @@ function api(): VsCodeApi {
   return acquired;
 }
 
-export function post(message: ToHost): void {
+export function post(message: ToHost | FromPlanPage): void {
   api().postMessage(message);
 }
 
@@ -35,7 +37,7 @@ export function kept(): Kept {
   return api().getState() ?? { id: null, draft: '' };
 }
 
-export function keep(state: Kept): void {
+export function keep(state: Kept | PlanPagePlace): void {
   api().setState(state);
 }
 

@@ -8,6 +8,7 @@ import { Announcer, announce } from './announcer.tsx';
 import { DropPlace } from './attachments.tsx';
 import { Composer } from './composer.tsx';
 import { Conversation } from './conversation.tsx';
+import { takeFilesFound, takeImage } from './fileLinks.ts';
 import { post, t } from './host.ts';
 import { takeClicks } from './markdownSurface.tsx';
 import {
@@ -24,7 +25,10 @@ import {
   batch,
   chat,
   chooseNext,
+  commands,
+  contextFiles,
   conversationId,
+  cursor,
   draft,
   focusComposer,
   foundFiles,
@@ -32,9 +36,12 @@ import {
   lastRunId,
   mode,
   next,
+  offers,
   pending,
+  putCursor,
   queued,
   ranElsewhere,
+  restored,
   teachingOffer,
   today,
   undone,
@@ -64,8 +71,11 @@ function take(message: ToWebview) {
         draft.value = message.draft;
       if (message.id !== conversationId.peek() && message.events.length === 0) next.value = undefined;
       queued.value = message.queued ?? [];
+      if (message.id !== conversationId.peek()) commands.value = [];
       mode.value = message.mode ?? 'default';
+      contextFiles.value = message.withoutContextFiles !== true;
       conversationId.value = message.id;
+      restored.value = message.restored;
       apply(receiveConversation(inbox, message));
       if (message.running === false) chat.value = interrupt(chat.peek());
       ranElsewhere.value =
@@ -77,9 +87,15 @@ function take(message: ToWebview) {
     case 'info':
       info.value = message.info;
       break;
+    case 'context_files':
+      contextFiles.value = message.on;
+      break;
     case 'mode':
       mode.value = message.mode;
       announce([t('Mode: {0}', modeNames[message.mode])]);
+      break;
+    case 'commands':
+      commands.value = message.commands;
       break;
     case 'undone':
       undone.value = new Set(message.runIds);
@@ -99,6 +115,21 @@ function take(message: ToWebview) {
       break;
     case 'files_found':
       foundFiles.value = { query: message.query, files: message.files };
+      break;
+    case 'offers':
+      offers.value = { prompts: message.prompts, resources: message.resources };
+      break;
+    case 'insert': {
+      const [text, at] = [draft.peek(), cursor.peek()];
+      draft.value = text.slice(0, at) + message.text + text.slice(at);
+      putCursor(at + message.text.length);
+      break;
+    }
+    case 'files_looked_up':
+      takeFilesFound(message.asked, message.found);
+      break;
+    case 'image':
+      takeImage(message.path, message.data, message.problem);
       break;
     case 'queued':
       queued.value = message.queued;
@@ -127,6 +158,7 @@ function apply(receipt: Receipt) {
   const before = receipt.reset ? emptyChat : chat.peek();
   if (!receipt.reset && receipt.events.length === 0) return;
   chat.value = reduceAll(before, receipt.events);
+  if (!receipt.reset) restored.value = undefined;
   pending.value = false;
 }
 

@@ -18,17 +18,47 @@ const marked = new Marked({
       return (this.lexer as BoundedLexer).mayLookAhead(src) ? false : undefined;
     },
   },
+  extensions: [
+    {
+      // Before the lines of a formula are taken for a list or a heading.
+      name: 'formula block',
+      level: 'block',
+      tokenizer(src) {
+        const raw = formulaBlock.exec(src)?.[0];
+        return raw === undefined ? undefined : { type: 'formula block', raw };
+      },
+      renderer: ({ raw }) => `<p><code class="formula displayed">${escapeHtml(raw.trim())}</code></p>`,
+    },
+    {
+      name: 'formula',
+      level: 'inline',
+      start: src => formulaStart.exec(src)?.index,
+      tokenizer(src) {
+        const raw = formula.exec(src)?.[0];
+        return raw === undefined ? undefined : { type: 'formula', raw };
+      },
+      renderer: ({ raw }) => {
+        const isDisplayed = /^(?:\$\$|\\\[)/.test(raw);
+        return `<code class="formula${isDisplayed ? ' displayed' : ''}">${escapeHtml(raw)}</code>`;
+      },
+    },
+  ],
   renderer: {
     link({ href, title, tokens }) {
       const label = this.parser.parseInline(tokens);
-      if (!isWebAddress(href)) return label === escapeHtml(href) ? label : `${label} (${escapeHtml(href)})`;
+      if (!isWebAddress(href)) {
+        const address =
+          label === escapeHtml(href) ? '' : `<span class="path-address"> (${escapeHtml(href)})</span>`;
+        return `<span class="path" title="${escapeHtml(href)}">${label}${address}</span>`;
+      }
       const tooltip = title ? `${title} (${href})` : href;
       return `<a href="${escapeHtml(href)}" title="${escapeHtml(tooltip)}">${label}</a>`;
     },
     image({ href, text }) {
       if (isEmbeddedImage(href)) return `<img src="${escapeHtml(href)}" alt="${escapeHtml(text)}">`;
       const label = escapeHtml(text ? `Image: ${text}` : 'Image');
-      if (!isWebAddress(href)) return `${label} (${escapeHtml(href)})`;
+      if (!isWebAddress(href))
+        return `<span class="local-image" title="${escapeHtml(href)}">${label} (${escapeHtml(href)})</span>`;
       return `<a href="${escapeHtml(href)}" title="${escapeHtml(href)}">${label}</a>`;
     },
     checkbox({ checked }) {
@@ -55,7 +85,20 @@ const mostAhead = 500_000;
 /** Maximum number of cells in a table, including those left out of its rows. */
 const mostCells = 20_000;
 
-const marks = /\*+|_+|~+|[[\]!<\\`@]|https?:|ftp:|www\.| {2}\n/g;
+/** Where a formula may begin: a price such as US$5 is none. */
+const formulaStart = /(?<![\w$\\])\$(?=\S)|\\[([]/;
+
+/**
+ * A formula with its marks. Between single dollars, neither end has a blank inside, and no letter or digit follows: "from $5 to $10"
+ * and "$HOME/$USER" are words.
+ */
+const formula =
+  /^(?:\$\$(?!\$)(?:\\[\s\S]|[^$\\]){1,3000}\$\$|\$(?![\s$])(?:\\.|[^$\\`\n]){1,500}(?<!\s)\$(?![\w$])|\\\((?:(?!\\[()])[\s\S]){1,3000}\\\)|\\\[(?:(?!\\\])[\s\S]){1,3000}\\\])/;
+
+const formulaBlock =
+  /^ {0,3}(?:\$\$(?!\$)(?:\\[\s\S]|[^$\\]){1,3000}\$\$|\\\[(?:(?!\\\])[\s\S]){1,3000}\\\])[ \t]*(?:\n|$)/;
+
+const marks = /\*+|_+|~+|\$+|[[\]!<\\`@]|https?:|ftp:|www\.| {2}\n/g;
 
 /**
  * Treats expensive text as plain text, so that a stranger cannot choose how long parsing takes. The parser tries many marks

@@ -4,9 +4,12 @@
  */
 import { t } from './host.ts';
 
-/** `code` is one top-level fenced block with its fences; `prose` is everything else. */
+/**
+ * `code` is one top-level fenced block with its fences. `fold` opens a `<details>` with its summary, and `fold_end` closes it.
+ * `prose` is everything else.
+ */
 export interface MarkdownBlock {
-  readonly kind: 'prose' | 'code';
+  readonly kind: 'prose' | 'code' | 'fold' | 'fold_end';
   readonly source: string;
   /** The block was cut only for its length. The next one continues its list or paragraph. */
   readonly cut?: true;
@@ -23,8 +26,8 @@ export interface MarkdownStream {
 interface Scan {
   /** Offset in `open` after the last scanned line. */
   readonly at: number;
-  readonly mode: 'start' | 'prose' | 'table' | 'list' | 'indented' | 'fence';
-  /** The fence that ends a fenced block, at the top level or inside a list item. */
+  readonly mode: 'start' | 'prose' | 'table' | 'list' | 'indented' | 'fence' | 'math' | 'fold' | 'fold_end';
+  /** The fence that ends a fenced block, at the top level or inside a list item, or a formula. */
   readonly fence: string;
   /** Column at which the text of a list's current top-level item begins. */
   readonly contentIndent: number;
@@ -33,6 +36,9 @@ interface Scan {
 
 /** A longer list or paragraph is cut at its next item or line, which bounds the cost of parsing. In UTF-16 units. */
 const longBlock = 2_000;
+
+/** In UTF-16 units. */
+const longSummary = 500;
 
 const freshScan: Scan = { at: 0, mode: 'start', fence: '', contentIndent: 0, afterBlank: false };
 
@@ -80,6 +86,8 @@ export function openBlock(stream: MarkdownStream): MarkdownBlock | undefined {
   if (stream.open.trim() === '') return undefined;
   if (stream.scan.mode !== 'start') return makeBlock(stream.scan.mode, stream.open);
   const firstLine = stream.open.slice(stream.scan.at);
+  // Half a tag is not drawn as text first.
+  if (/^ {0,3}<\/?[a-z]*$/i.test(firstLine) || isFoldStart(firstLine)) return undefined;
   return makeBlock(fenceOf(firstLine) ? 'fence' : 'prose', stream.open);
 }
 
@@ -105,7 +113,8 @@ export function codeParts(source: string, growing = false): { language: string; 
 }
 
 function makeBlock(mode: Scan['mode'], source: string): MarkdownBlock {
-  return { kind: mode === 'fence' ? 'code' : 'prose', source };
+  const kind = mode === 'fence' ? 'code' : mode === 'fold' || mode === 'fold_end' ? mode : 'prose';
+  return { kind, source };
 }
 
 type Step =
@@ -125,6 +134,12 @@ function readLine(scan: Scan, line: string): Step {
       return readListLine(scan, line, blank);
     case 'indented':
       return blank || indentOf(line) >= 4 ? stay(scan) : 'close_before';
+    case 'math':
+      return line.includes(scan.fence) || blank ? { closes: true, mode: 'math' } : stay(scan);
+    case 'fold':
+      return readSummaryLine(scan, line, blank);
+    case 'fold_end':
+      return 'close_before';
     case 'table':
     case 'prose':
       return readProseLine(scan, line, blank);
@@ -137,14 +152,31 @@ function beginBlock(scan: Scan, line: string): Step {
   const fence = fenceOf(line);
   if (fence) return stay({ ...scan, mode: 'fence', fence });
   if (indentOf(line) >= 4) return stay({ ...scan, mode: 'indented' });
+  if (isFoldEnd(line)) return { closes: true, mode: 'fold_end' };
+  if (isFoldStart(line)) return readSummaryLine({ ...scan, mode: 'fold' }, line, false);
+  const math = mathFenceOf(line);
+  if (math) return stay({ ...scan, mode: 'math', fence: math });
   if (isHeading(line) || isRule(line)) return { closes: true, mode: 'prose' };
   const contentIndent = listContentIndent(line);
   if (contentIndent === undefined) return stay({ ...scan, mode: 'prose' });
   return stay({ ...scan, mode: 'list', contentIndent, fence: fenceOf(line.slice(contentIndent)) ?? '' });
 }
 
+/** Reads the lines of `<details>` up to the end of its summary, which may be on the same line, on the next or missing. */
+function readSummaryLine(scan: Scan, line: string, blank: boolean): Step {
+  if (blank || /<\/summary>/i.test(line)) return { closes: true, mode: 'fold' };
+  const rest = line.replace(/^ {0,3}<details(?=[\s>])[^<>]*>/i, '').trim();
+  const isSummary = /^<summary\b/i.test(rest);
+  if (scan.at > 0 && !isSummary && scan.fence === '') return 'close_before';
+  if (rest !== '' && !isSummary && scan.fence === '') return { closes: true, mode: 'fold' };
+  return scan.at > longSummary
+    ? { closes: true, mode: 'fold' }
+    : stay({ ...scan, fence: isSummary ? 'summary' : scan.fence });
+}
+
 function readProseLine(scan: Scan, line: string, blank: boolean): Step {
   if (blank || isUnderline(line)) return { closes: true, mode: 'prose' };
+  if (isFoldStart(line) || isFoldEnd(line) || mathFenceOf(line)) return 'close_before';
   if (fenceOf(line) || isHeading(line) || isRule(line) || interruptsParagraph(line)) return 'close_before';
   if (scan.mode === 'table') return stay(scan);
   if (isDelimiterRow(line)) return stay({ ...scan, mode: 'table' });
@@ -161,7 +193,8 @@ function readListLine(scan: Scan, line: string, blank: boolean): Step {
     const fence = fenceOf(line.trimStart().replace(/^([-*+]|\d{1,9}[.)])\s+/, '')) ?? '';
     return stay({ ...scan, fence, afterBlank: false });
   }
-  if (isHeading(line) || isRule(line) || fenceOf(line)) return 'close_before';
+  if (isHeading(line) || isRule(line) || fenceOf(line) || isFoldStart(line) || isFoldEnd(line))
+    return 'close_before';
   const contentIndent = listContentIndent(line);
   if (contentIndent !== undefined) {
     if (scan.at > longBlock) return 'cut_before';
@@ -190,6 +223,29 @@ function fenceOf(line: string): string | undefined {
 function closesFence(line: string, fence: string): boolean {
   const match = /^ {0,3}(`{3,}|~{3,})\s*$/.exec(line);
   return match?.[1] !== undefined && match[1][0] === fence[0] && match[1].length >= fence.length;
+}
+
+const isFoldStart = (line: string): boolean => /^ {0,3}<details(?=[\s>])[^<>]*>/i.test(line);
+const isFoldEnd = (line: string): boolean => /^ {0,3}<\/details>\s*$/i.test(line);
+
+/** Returns the mark that ends the formula that this line begins and does not end. */
+function mathFenceOf(line: string): string | undefined {
+  const [, mark, rest = ''] = /^ {0,3}(\$\$|\\\[)(.*)$/.exec(line) ?? [];
+  if (!mark) return undefined;
+  const fence = mark === '$$' ? '$$' : '\\]';
+  return rest.includes(fence) ? undefined : fence;
+}
+
+/** A part of a fold's first lines. `isOpen` is true if it shows its content without a click, `rest` is content on the same line. */
+export function foldParts(source: string): { summary: string; isOpen: boolean; rest: string } {
+  const [, attributes = '', inside = ''] = /^\s*<details(?=[\s>])([^<>]*)>([\s\S]*)$/i.exec(source) ?? [];
+  const [, head, after] = /^\s*<summary\b[^<>]*>([\s\S]*?)<\/summary>([\s\S]*)$/i.exec(inside) ?? [];
+  const summary = (head ?? '')
+    .replace(/<\/?[a-z][^<>]*>/gi, '')
+    .replace(/\s+/g, ' ')
+    .trim();
+  const rest = (head === undefined ? inside.replace(/<summary\b[^<>]*>/i, '') : (after ?? '')).trim();
+  return { summary: summary.slice(0, longSummary), isOpen: /(?:^|\s)open\b/i.test(attributes), rest };
 }
 
 function isHeading(line: string): boolean {

@@ -6,18 +6,27 @@
 import { useEffect, useLayoutEffect, useRef } from 'preact/hooks';
 import { announce } from './announcer.tsx';
 import { CodeBlock } from './codeBlock.ts';
-import { post } from './host.ts';
+import { drawFormulas } from './drawLater.ts';
+import { linkFiles, openPlace } from './fileLinks.ts';
+import { post, t } from './host.ts';
 import { completeMarkdown, renderMarkdown, sanitize } from './markdown.ts';
 import {
   codeParts,
+  foldParts,
   type MarkdownBlock,
   type MarkdownStream,
   openBlock,
   showMore,
   splitLong,
 } from './markdownBlocks.ts';
+import { wrapsCode } from './store.ts';
 
 const blocksPerSection = 12;
+
+/** Maximum number of folds inside each other. */
+const mostFolds = 8;
+
+const endsFold = /<\/details>\s*$/i;
 
 /** Largest share of the time for parsing the open block. A huge open block is drawn less often. */
 const parseShare = 0.2;
@@ -26,6 +35,8 @@ export class MarkdownSurface {
   readonly #root: HTMLElement;
   #section: HTMLElement | undefined;
   #drawn = 0;
+  /** The open `<details>`, the innermost last. Blocks go into that one. */
+  readonly #folds: HTMLElement[] = [];
   #prose: HTMLElement | undefined;
   #code: CodeBlock | undefined;
   #notBefore = 0;
@@ -45,7 +56,7 @@ export class MarkdownSurface {
     }
     const open = openBlock(markdown);
     if (open?.kind === 'code') this.#drawOpenCode(open);
-    else if (open) this.#drawOpenProse(open);
+    else if (open?.kind === 'prose') this.#drawOpenProse(open);
     else this.#dropOpen();
   }
 
@@ -57,24 +68,57 @@ export class MarkdownSurface {
     if (block.kind === 'code') {
       this.#drawOpenCode(block, false);
       this.#code?.finish();
+    } else if (block.kind === 'fold' && this.#folds.length < mostFolds) {
+      this.#openFold(block);
+    } else if (block.kind === 'fold_end' && this.#folds.length > 0) {
+      this.#dropOpen();
+      this.#folds.pop();
+    } else if (this.#folds.length > 0 && endsFold.test(block.source)) {
+      // The end may stand behind the last words.
+      this.#drawProse({ ...block, source: block.source.replace(endsFold, '') });
+      this.#folds.pop();
     } else if (block.source.trim() !== '') {
-      const { head, rest } = splitLong(block.source);
-      const { nodes, level } = proseNodes(head, this.#headingLevel);
-      if (rest) nodes.append(showMore(rest));
-      this.#headingLevel = level;
-      const element = this.#proseElement();
-      element.replaceChildren(nodes);
-      if (block.cut) element.classList.add('cut');
+      this.#drawProse(block);
     } else {
       this.#dropOpen();
     }
     this.#code = undefined;
     this.#prose = undefined;
     this.#notBefore = 0;
-    if ((this.#drawn + 1) % blocksPerSection === 0) {
+    if ((this.#drawn + 1) % blocksPerSection === 0 && this.#folds.length === 0) {
       this.#section?.classList.add('full');
       this.#section = undefined;
     }
+  }
+
+  #drawProse(block: MarkdownBlock): void {
+    const { head, rest } = splitLong(block.source);
+    const { nodes, level } = proseNodes(head, this.#headingLevel);
+    if (rest) nodes.append(showMore(rest));
+    this.#headingLevel = level;
+    const element = this.#proseElement();
+    element.replaceChildren(nodes);
+    if (block.cut) element.classList.add('cut');
+  }
+
+  /** Begins a fold. Its words are Markdown; of its tag, only `open` counts. */
+  #openFold({ source }: MarkdownBlock): void {
+    this.#dropOpen();
+    const { summary, isOpen, rest } = foldParts(source);
+    const fold = document.createElement('details');
+    fold.className = 'fold';
+    fold.open = isOpen;
+    const head = document.createElement('summary');
+    const { nodes } = proseNodes(summary || t('Details'), this.#headingLevel);
+    const words = nodes.childElementCount === 1 && nodes.firstElementChild?.localName === 'p';
+    head.append(...(words ? nodes.firstElementChild!.childNodes : [summary]));
+    fold.append(head);
+    this.#attach(fold);
+    this.#folds.push(fold);
+    const isWhole = endsFold.test(rest);
+    const inside = rest.replace(endsFold, '');
+    if (inside.trim() !== '') this.#drawProse({ kind: 'prose', source: inside });
+    if (isWhole) this.#folds.pop();
   }
 
   #drawOpenCode(block: MarkdownBlock, growing = true): void {
@@ -96,7 +140,7 @@ export class MarkdownSurface {
     const { head, rest } = splitLong(block.source);
     // If the block grows beyond that, the visible part stays as it is.
     if (rest && this.#prose?.dataset['long']) return;
-    const { nodes } = proseNodes(completeMarkdown(head), this.#headingLevel);
+    const { nodes } = proseNodes(completeMarkdown(head), this.#headingLevel, true);
     const element = this.#proseElement();
     element.replaceChildren(nodes);
     if (rest) element.dataset['long'] = 'true';
@@ -122,6 +166,11 @@ export class MarkdownSurface {
   }
 
   #attach(element: HTMLElement): void {
+    const fold = this.#folds.at(-1);
+    if (fold) {
+      fold.append(element);
+      return;
+    }
     if (!this.#section) {
       this.#section = document.createElement('div');
       this.#section.className = 'section';
@@ -131,8 +180,12 @@ export class MarkdownSurface {
   }
 }
 
-/** Returns the nodes of a block of prose, and the level of its last heading. */
-function proseNodes(source: string, headingLevel: number): { nodes: DocumentFragment; level: number } {
+/** Returns the nodes of a block of prose, and the level of its last heading. Of a growing block, no path is looked up. */
+function proseNodes(
+  source: string,
+  headingLevel: number,
+  growing = false,
+): { nodes: DocumentFragment; level: number } {
   const nodes = sanitize(renderMarkdown(source));
   let level = headingLevel;
   for (const heading of nodes.querySelectorAll('h1,h2,h3,h4,h5,h6')) {
@@ -146,6 +199,8 @@ function proseNodes(source: string, headingLevel: number): { nodes: DocumentFrag
     block.finish();
     frame.replaceWith(block.element);
   }
+  drawFormulas(nodes);
+  linkFiles(nodes, !growing);
   for (const item of nodes.querySelectorAll('li')) {
     if (/^\s*[☐☑]/.test(item.textContent ?? '')) item.classList.add('task');
   }
@@ -182,7 +237,7 @@ function onClick(event: MouseEvent) {
     event.preventDefault();
     event.stopPropagation();
     const isRightButton = event.button === 2;
-    if (!isRightButton) post({ type: 'open_link', url: link.getAttribute('href')! });
+    if (!isRightButton && !openPlace(link)) post({ type: 'open_link', url: link.getAttribute('href')! });
   }
   const action = event.target.closest<HTMLButtonElement>('button.code-action');
   if (action && event.button === 0) takeCode(action);
@@ -191,7 +246,8 @@ function onClick(event: MouseEvent) {
 function takeCode(button: HTMLButtonElement) {
   const block = button.closest('.code-block');
   const text = block?.querySelector('code')?.textContent ?? '';
-  if (button.classList.contains('insert')) post({ type: 'insert_code', text });
+  if (button.classList.contains('wrap')) wrapsCode.value = !wrapsCode.peek();
+  else if (button.classList.contains('insert')) post({ type: 'insert_code', text });
   else if (button.classList.contains('new-file')) {
     post({ type: 'new_file', text, language: block?.querySelector('.code-language')?.textContent ?? '' });
   } else copyCode(button, text);

@@ -1,5 +1,5 @@
 /** Finds the word after an `@` at the cursor, and what it can mean. Pure. */
-import type { ChatInfo } from '../src/protocol/webview.ts';
+import type { ChatInfo, OfferedWord } from '../src/protocol/webview.ts';
 import { t } from './host.ts';
 
 /** The mention at the cursor: its place in the text, `@` included, and what is typed of it. */
@@ -12,6 +12,8 @@ export interface Mention {
 export interface OfferedMention {
   /** The word after the `@`. */
   word: string;
+  /** Set for a resource of an MCP server, which the run reads. */
+  isResource?: true;
   /** Empty for a file, since its path says everything. */
   description: string;
 }
@@ -36,13 +38,21 @@ export function mentionAt(text: string, cursor: number): Mention | undefined {
 }
 
 /** Returns the mentions to offer. While the host is still searching, its matching results for fewer letters are shown. */
-export function offeredMentions(typed: string, { query, files }: FoundFiles): OfferedMention[] {
+export function offeredMentions(
+  typed: string,
+  { query, files }: FoundFiles,
+  resources: readonly OfferedWord[] = [],
+): OfferedMention[] {
   const words = typed.toLowerCase();
   const known = words.startsWith(query.toLowerCase()) ? files : [];
   const fitting = known.filter(file => file.toLowerCase().includes(words));
   return [
     ...fixed.filter(({ word }) => word.startsWith(words)),
     ...fitting.map(word => ({ word, description: '' })),
+    ...resources
+      .filter(({ word, description }) => `${word} ${description}`.toLowerCase().includes(words))
+      .slice(0, mostCompletions)
+      .map(({ word, description }) => ({ word, description, isResource: true as const })),
   ];
 }
 
@@ -73,6 +83,20 @@ export function completeSkill(request: string, skills: readonly ListedSkill[]): 
   // Among equals, the likeliest stay first.
   ranked.sort((a, b) => a.rank - b.rank);
   return ranked.slice(0, mostCompletions).map(({ skill, text }) => ({ skill, text }));
+}
+
+/** Returns the prompts of MCP servers for a request of a slash and a part of a name. A skill of the same name is called instead. */
+export function completePrompt(
+  request: string,
+  prompts: readonly OfferedWord[],
+  skills: readonly ListedSkill[],
+): readonly OfferedWord[] {
+  const typed = /^\/(\S*)$/.exec(request)?.[1]?.toLowerCase();
+  if (typed === undefined) return [];
+  const called = new Set(skills.map(skill => written(skill, true).slice(1).toLowerCase()));
+  return prompts
+    .filter(({ word }) => word.toLowerCase().includes(typed) && !called.has(word.toLowerCase()))
+    .slice(0, mostCompletions);
 }
 
 /** Returns a beginning of the request that means only this skill. Returns undefined if its name alone is unique. */

@@ -1,8 +1,9 @@
-/** Defines what the chat view shows of a conversation as data: its runs, and the items of a run. */
+/** Defines what the chat view shows of a conversation as data: its runs, the items of a run, and the rows that show them. */
 import type { AttachedName } from '../src/protocol/attachment.ts';
 import type {
   ApprovalDecision,
   ApprovalRequest,
+  ContextUse,
   RecordingInfo,
   RouteReason,
   RunError,
@@ -13,6 +14,7 @@ import type {
   ToolResult,
   Usage,
 } from '../src/protocol/run.ts';
+import type { Todo } from '../src/protocol/todos.ts';
 import type { MarkdownStream } from './markdownBlocks.ts';
 
 /** `waiting` is for the person's answer. `stopped` is a call without a result because its run ended. */
@@ -34,6 +36,15 @@ export interface TextItem {
   markdown: MarkdownStream;
 }
 
+/** What the model thought before it went on, or its summary. */
+export interface ThoughtItem {
+  kind: 'thought';
+  markdown: MarkdownStream;
+  /** Missing while the model thinks, and if nothing says how long it did. */
+  durationMs?: number;
+  over: boolean;
+}
+
 export interface ToolItem {
   kind: 'tool';
   call: ToolCall;
@@ -41,8 +52,14 @@ export interface ToolItem {
   workingDir: string;
   runId: string;
   result?: ToolResult;
+  /** The end of what its command has printed while it ran. */
+  output?: string;
+  /** How far it is, in its tool's words, while it runs. */
+  progress?: { message: string; share?: number };
   /** Set for a command that ran in the box. */
   boxed?: true;
+  /** The run of the skill that the call uses. */
+  inner?: Run;
 }
 
 export interface ApprovalItem {
@@ -88,6 +105,7 @@ export interface RoundUsage {
 export type Item =
   | RouteItem
   | TextItem
+  | ThoughtItem
   | ToolItem
   | ApprovalItem
   | RetryItem
@@ -95,6 +113,8 @@ export type Item =
   | { kind: 'step'; skill: string; detail: string }
   /** `folderOf` is an agent whose folder the notice names. */
   | { kind: 'notice'; level: 'info' | 'warning'; message: string; folderOf?: string }
+  | { kind: 'compacted'; summary: string; tokensBefore: number; tokensAfter: number }
+  | { kind: 'restored' }
   | { kind: 'questions'; questions: readonly string[]; answers?: readonly string[] };
 
 export interface Run {
@@ -112,8 +132,71 @@ export interface Run {
   readonly rounds: number;
   readonly usage?: Usage;
   readonly perRound?: readonly RoundUsage[];
+  /** What its latest round has sent. */
+  readonly context?: ContextUse;
+  /** The to-do list, as the model gave it last. */
+  readonly todos?: readonly Todo[];
 }
+
+/** Whether a question of the run, or of a skill that it uses, waits for an answer. */
+export const isWaiting = ({ items }: Run): boolean =>
+  items.some(
+    item =>
+      (item.kind === 'approval' && !item.answer) ||
+      (item.kind === 'tool' && item.inner !== undefined && isWaiting(item.inner)),
+  );
 
 export interface ChatState {
   readonly runs: readonly Run[];
 }
+
+/** Items that are shown in one row; `index` is that of the first. */
+export interface Row {
+  readonly index: number;
+  readonly items: readonly Item[];
+}
+
+/** Fewer reads are shown one by one. */
+const fewestReads = 3;
+
+/** What only looks, by the names of the tools. */
+export const readingTools: Readonly<Record<string, 'read' | 'list' | 'search'>> = {
+  read_file: 'read',
+  list_directory: 'list',
+  glob: 'search',
+  search_files: 'search',
+};
+
+/**
+ * Returns one row for each item, but one for a series of reads and the thoughts between them. A read that failed or asked stays a
+ * row of its own.
+ */
+export function rowsOf(items: readonly Item[]): Row[] {
+  const rows: Row[] = [];
+  let from = 0;
+  while (from < items.length) {
+    const end = endOfReads(items, from);
+    rows.push({ index: from, items: items.slice(from, end) });
+    from = end;
+  }
+  return rows;
+}
+
+/** Returns the index after the series of reads that begins at `from`, or after that one item if it is too short. */
+function endOfReads(items: readonly Item[], from: number): number {
+  let reads = 0;
+  let end = from + 1;
+  for (let at = from; at < items.length; at++) {
+    const item = items[at]!;
+    if (isRead(item)) {
+      reads += 1;
+      end = at + 1;
+    } else if (item.kind !== 'thought' || reads === 0) break;
+  }
+  return reads >= fewestReads ? end : from + 1;
+}
+
+const isRead = (item: Item): item is ToolItem =>
+  item.kind === 'tool' &&
+  Object.hasOwn(readingTools, item.call.name) &&
+  (item.state === 'done' || item.state === 'running');

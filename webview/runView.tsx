@@ -5,13 +5,14 @@ import type { AttachedName } from '../src/protocol/attachment.ts';
 import { describeRoute } from '../src/protocol/describe.ts';
 import { ApprovalCard } from './approvalCard.tsx';
 import { iconOf } from './attachments.tsx';
+import { Compacted } from './contextUse.tsx';
 import { EndCard } from './endCard.tsx';
 import { post, t } from './host.ts';
-import { Icon } from './icons.tsx';
+import { Icon, type IconName } from './icons.tsx';
 import { MarkdownView } from './markdownSurface.tsx';
-import type { Item, RouteItem, Run } from './runItems.ts';
-import { ready, resend, runInstead, staySkillless } from './store.ts';
-import { Elapsed, ToolCard } from './toolCard.tsx';
+import { type Item, isWaiting, type RouteItem, type Run, rowsOf } from './runItems.ts';
+import { busy, ready, resend, runInstead, staySkillless } from './store.ts';
+import { Elapsed, ReadsRow, ThoughtRow, ToolCard } from './toolCard.tsx';
 import { excerpt, visible, visibleLines } from './visibleText.ts';
 import {
   describeActivity,
@@ -41,14 +42,60 @@ export function RunView({ run }: { run: Run }) {
       <Request runId={run.id} text={run.text} />
       {run.mode && <span class="badge run-mode">{modeNames[run.mode]}</span>}
       {(run.attached || run.selection) && <Attached names={run.attached ?? []} selection={run.selection} />}
-      {run.items.map((item, index) => (
-        // Items are only ever appended, so the index identifies an item.
-        <Unchanged key={`${item.kind}${index}`} of={item} draw={drawItem} />
-      ))}
+      <Rows items={run.items} />
       {run.running && <Activity run={run} />}
     </>
   );
 }
+
+const Rows = ({ items }: { items: readonly Item[] }) => (
+  <>
+    {rowsOf(items).map(({ index, items }) =>
+      items.length > 1 ? (
+        <ReadsRow key={`reads${index}`} items={items}>
+          {items.map(drawRow)}
+        </ReadsRow>
+      ) : (
+        drawRow(items[0]!, index)
+      ),
+    )}
+  </>
+);
+
+/** Draws the run of a skill that a call uses, folded while it asks nothing. How it ended is in the result of the call. */
+function InnerRun({ run }: { run: Run }) {
+  const [isOpen, setOpen] = useState(false);
+  const waits = isWaiting(run);
+  const name = run.route ? `${run.route.agent}:${run.route.skill}` : '';
+  const words = t('Run of {0}', visible(name));
+  return (
+    <details
+      class="inner-run"
+      open={isOpen || waits}
+      onToggle={event => !waits && setOpen(event.currentTarget.open)}
+    >
+      <summary aria-label={words}>
+        <Icon name={run.running ? 'running' : 'route'} />
+        <span class="tool-summary">{words}</span>
+        <Icon name="chevron" />
+      </summary>
+      {(isOpen || waits) && (
+        <div class="inner-items">
+          <div class="request">
+            <RequestText text={run.text} />
+          </div>
+          <Rows items={run.items.filter(({ kind }) => kind !== 'end')} />
+          {run.running && <Activity run={run} />}
+        </div>
+      )}
+    </details>
+  );
+}
+
+/** Items are only ever appended, so the index identifies an item. */
+const drawRow = (item: Item, index: number) => (
+  <Unchanged key={`${item.kind}${index}`} of={item} draw={drawItem} />
+);
 
 function drawItem(item: Item) {
   switch (item.kind) {
@@ -56,8 +103,15 @@ function drawItem(item: Item) {
       return <Route item={item} />;
     case 'text':
       return <MarkdownView markdown={item.markdown} />;
+    case 'thought':
+      return <ThoughtRow item={item} />;
     case 'tool':
-      return <ToolCard item={item} />;
+      return (
+        <>
+          <ToolCard item={item} />
+          {item.inner && <InnerRun run={item.inner} />}
+        </>
+      );
     case 'approval':
       return <ApprovalCard item={item} />;
     case 'end':
@@ -86,6 +140,15 @@ function drawItem(item: Item) {
         <div class="line">
           <Icon name="waiting" />
           <span>{describeRetry(item)}</span>
+        </div>
+      );
+    case 'compacted':
+      return <Compacted item={item} />;
+    case 'restored':
+      return (
+        <div class="line">
+          <Icon name="info" />
+          <span>{t('The compaction is undone: the model is sent the whole conversation again.')}</span>
         </div>
       );
     case 'questions':
@@ -123,17 +186,49 @@ function Request({ runId, text }: { runId: string; text: string }) {
     <div class="request">
       <RequestText text={text} />
       {ready.value && (
-        <button
-          type="button"
-          class="small request-edit"
-          aria-label={t('Edit request')}
-          title={t('Edit and resend; everything after it is removed')}
-          onClick={() => setEditing(true)}
-        >
-          <Icon name="edit" />
-        </button>
+        <div class="request-tools">
+          {!busy.value && (
+            <>
+              <Tool
+                icon="undo"
+                label={t('Restore files and conversation to here')}
+                act={() => post({ type: 'restore', runId })}
+              />
+              <Tool
+                icon="branch"
+                label={t('Branch from here')}
+                title={t('Branch from here: a new conversation that knows what was said before this request')}
+                act={() => post({ type: 'branch', runId })}
+              />
+            </>
+          )}
+          <Tool
+            icon="edit"
+            label={t('Edit request')}
+            title={t('Edit and resend; everything after it is removed')}
+            act={() => setEditing(true)}
+          />
+        </div>
       )}
     </div>
+  );
+}
+
+function Tool({
+  icon,
+  label,
+  title = label,
+  act,
+}: {
+  icon: IconName;
+  label: string;
+  title?: string;
+  act: () => void;
+}) {
+  return (
+    <button type="button" class="small" aria-label={label} title={title} onClick={act}>
+      <Icon name={icon} />
+    </button>
   );
 }
 
@@ -246,7 +341,7 @@ function Switched({ item: { skill, text, reason } }: { item: RouteItem }) {
 
 /** Corrects a wrong choice: the runner-up with one click, any other skill from a list. */
 function OtherSkill({ item: { text, reason } }: { item: RouteItem }) {
-  if (text.trim() === '' || !ready.value) return null;
+  if (text.trim() === '' || !ready.value || reason.rule === 'step') return null;
   const { runnerUp } = reason;
   return (
     <span class="other-skill">

@@ -3,7 +3,17 @@
  * conversation, so a reopened view that gets the same events shows the same thing. Items that will not change keep
  * their identity.
  */
-import type { ApprovalDecision, RunEvent, ToolCall, Usage } from '../src/protocol/run.ts';
+import { withOutput } from '../src/protocol/liveText.ts';
+import {
+  type ApprovalDecision,
+  type ContextPart,
+  type ContextUse,
+  contextParts,
+  type RunEvent,
+  type ToolCall,
+  type Usage,
+} from '../src/protocol/run.ts';
+import { todosIn } from '../src/protocol/todos.ts';
 import { addedUsage } from '../src/protocol/usage.ts';
 import { appendMarkdown, closeMarkdown, emptyMarkdown } from './markdownBlocks.ts';
 import type {
@@ -14,11 +24,15 @@ import type {
   RouteItem,
   Run,
   TextItem,
+  ThoughtItem,
   ToolItem,
   ToolState,
 } from './runItems.ts';
 
 export const emptyChat: ChatState = { runs: [] };
+
+/** In characters. What is kept of a running command's output. Its result has the whole. */
+const mostOutput = 4_000;
 
 /** Returns the state after one event. An event outside of a run changes nothing. */
 export function reduce(state: ChatState, event: RunEvent): ChatState {
@@ -86,6 +100,8 @@ function reduceRun(run: Run, event: Exclude<RunEvent, { type: 'run_start' }>): R
     }
     case 'text':
       return addText(run, event.text);
+    case 'reasoning':
+      return addThought(run, event.text, event.durationMs);
     case 'step':
       return push(run, { kind: 'step', skill: event.skill, detail: event.detail });
     case 'notice': {
@@ -99,10 +115,40 @@ function reduceRun(run: Run, event: Exclude<RunEvent, { type: 'run_start' }>): R
       return push(run, { kind: 'retry', provider, attempt, waitMs, why, over: false });
     }
     case 'usage':
-      return addRound(run, event.round, event.usage);
+      return addRound(run, event.round, event.usage, event.context);
     case 'tool_start': {
-      return push(run, openCall(run, event.call));
+      const next = push(run, openCall(run, event.call));
+      const todos = event.call.name === 'update_todos' ? todosIn(event.call.input) : '';
+      return typeof todos === 'string' ? next : { ...next, todos };
     }
+    case 'tool_output':
+      return replaceLast(
+        run,
+        item => item.kind === 'tool' && item.call.id === event.callId && !item.result,
+        item => ({
+          ...(item as ToolItem),
+          output: withOutput((item as ToolItem).output ?? '', event.text, mostOutput),
+        }),
+      );
+    case 'tool_progress': {
+      const { callId, message, share } = event;
+      const progress = { message, ...(share !== undefined && { share }) };
+      return replaceLast(
+        run,
+        item => item.kind === 'tool' && item.call.id === callId && !item.result,
+        item => ({ ...(item as ToolItem), progress }),
+      );
+    }
+    case 'skill_event':
+      return replaceLast(
+        run,
+        item => item.kind === 'tool' && item.call.id === event.callId && !item.result,
+        item => {
+          const { inner, ...tool } = item as ToolItem;
+          const [next] = reduce({ runs: inner ? [inner] : [] }, event.event).runs;
+          return next ? { ...tool, inner: next } : item;
+        },
+      );
     case 'tool_end':
       return endTool(run, event);
     case 'approval_request':
@@ -120,6 +166,14 @@ function reduceRun(run: Run, event: Exclude<RunEvent, { type: 'run_start' }>): R
         item => item.kind === 'questions' && !item.answers,
         item => ({ ...item, answers: event.answers }) as Item,
       );
+    case 'compacted': {
+      const { summary, tokensBefore, tokensAfter } = event;
+      const context = run.context && shrunk(run.context, tokensAfter);
+      const next = push(run, { kind: 'compacted', summary, tokensBefore, tokensAfter });
+      return context ? { ...next, context } : next;
+    }
+    case 'compaction_undone':
+      return push(run, { kind: 'restored' });
     case 'run_end': {
       const { interrupted, rounds, toolCalls, durationMs, error } = event;
       const outcome = interrupted ? 'interrupted' : event.outcome;
@@ -134,6 +188,7 @@ function settleTail(items: readonly Item[]): readonly Item[] {
   if (last?.kind === 'text' && last.markdown.open !== '') {
     return [...items.slice(0, -1), { ...last, markdown: closeMarkdown(last.markdown) }];
   }
+  if (last?.kind === 'thought' && !last.over) return [...items.slice(0, -1), endThought(last)];
   if (last?.kind === 'retry' && !last.over) return [...items.slice(0, -1), { ...last, over: true }];
   return items;
 }
@@ -155,6 +210,22 @@ function addText(run: Run, text: string): Run {
   const grown: TextItem = { ...last, markdown: appendMarkdown(last.markdown, text) };
   return { ...run, items: [...run.items.slice(0, -1), grown] };
 }
+
+function addThought(run: Run, text: string, durationMs: number | undefined): Run {
+  const last = run.items.at(-1);
+  const isOpen = last?.kind === 'thought' && !last.over;
+  if (!isOpen && text === '') return run;
+  const thought: ThoughtItem = isOpen ? last : { kind: 'thought', markdown: emptyMarkdown, over: false };
+  const grown = { ...thought, markdown: appendMarkdown(thought.markdown, text) };
+  const item = durationMs === undefined ? grown : endThought({ ...grown, durationMs });
+  return isOpen ? { ...run, items: [...run.items.slice(0, -1), item] } : push(run, item);
+}
+
+const endThought = (item: ThoughtItem): ThoughtItem => ({
+  ...item,
+  markdown: closeMarkdown(item.markdown),
+  over: true,
+});
 
 function replaceLast(run: Run, matches: (item: Item) => boolean, change: (item: Item) => Item): Run {
   const index = run.items.findLastIndex(matches);
@@ -203,7 +274,8 @@ function endRun(
 ): Run {
   const items = settleTail(run.items).map((item): Item => {
     if (item.kind === 'tool' && (item.state === 'running' || item.state === 'waiting')) {
-      return { ...item, state: 'stopped' };
+      const [inner] = item.inner ? interrupt({ runs: [item.inner] }).runs : [];
+      return { ...item, state: 'stopped', ...(inner && { inner }) };
     }
     if (item.kind === 'approval' && !item.answer) return { ...item, answer: 'withdrawn' };
     return item;
@@ -222,14 +294,37 @@ function endRun(
   return { ...run, running: false, items: [...items, last] };
 }
 
-function addRound(run: Run, round: number, usage: Usage): Run {
+function addRound(run: Run, round: number, usage: Usage, context: ContextUse | undefined): Run {
+  const before = run.perRound ?? [];
+  const last = before.at(-1);
+  // A summary is asked for beside the round.
+  const isSame = last?.round === round;
+  const one = { round, usage: isSame ? addedUsage(last.usage, usage) : usage };
   return {
     ...run,
     rounds: Math.max(run.rounds, round),
     usage: addedUsage(run.usage, usage),
-    perRound: [...(run.perRound ?? []), { round, usage }],
+    perRound: [...(isSame ? before.slice(0, -1) : before), one],
+    ...(context && { context }),
   };
 }
+
+/** Returns the parts as they are about until the next round is counted. */
+function shrunk({ tokens, ...rest }: ContextUse, to: number): ContextUse {
+  const share = Math.min(1, to / Math.max(1, totalOf({ tokens })));
+  const of = (part: ContextPart): number => Math.round(tokens[part] * share);
+  const [system, skill, files, tools, conversation] = contextParts.map(of) as [
+    number,
+    number,
+    number,
+    number,
+    number,
+  ];
+  return { ...rest, tokens: { system, skill, files, tools, conversation } };
+}
+
+export const totalOf = ({ tokens }: ContextUse): number =>
+  contextParts.reduce((sum, part) => sum + tokens[part], 0);
 
 export interface Inbox {
   readonly id: string | null;

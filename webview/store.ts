@@ -1,8 +1,8 @@
 /** Holds the values that components draw as signals, and the few actions of the person. */
 import { batch, computed, effect, signal } from '@preact/signals';
-import type { ApprovalDecision, RunMode, SkillRef } from '../src/protocol/run.ts';
+import type { ApprovalDecision, RunMode, RunningCommand, SkillRef } from '../src/protocol/run.ts';
 import type { DaySpending } from '../src/protocol/usage.ts';
-import type { AttachmentChip, ChatInfo, QueuedRequest } from '../src/protocol/webview.ts';
+import type { AttachmentChip, ChatInfo, OfferedWord, QueuedRequest } from '../src/protocol/webview.ts';
 import { keep, kept, post } from './host.ts';
 import type { FoundFiles } from './mentions.ts';
 import type { ChatState } from './runItems.ts';
@@ -23,6 +23,8 @@ export const ready = computed(() => info.value?.trusted === true);
 
 /** Mode of the next runs of the conversation. */
 export const mode = signal<RunMode>('default');
+/** Whether the next runs read files such as AGENTS.md as context. */
+export const contextFiles = signal(true);
 
 /** Usage of all runs of the day, if the host has reported it. */
 export const today = signal<DaySpending | undefined>(undefined);
@@ -33,12 +35,23 @@ export const teachingOffer = signal<string | undefined>(undefined);
 /** Ids of runs whose file changes were undone. */
 export const undone = signal<ReadonlySet<string>>(new Set());
 
+/** Id of the restore to which the conversation is taken back, until it goes on. */
+export const restored = signal<string | undefined>(undefined);
+
 /** Attachments of the next request. The host has their content. */
 export const attached = signal<readonly AttachmentChip[]>([]);
 /** Reason why something was not attached, or not done otherwise. Shown above the textbox. */
 export const viewProblem = signal<string | undefined>(undefined);
+/** What the MCP servers that have started offer. */
+export const offers = signal<{ prompts: readonly OfferedWord[]; resources: readonly OfferedWord[] }>({
+  prompts: [],
+  resources: [],
+});
 /** The host's answer to the word typed after an `@`. */
 export const foundFiles = signal<FoundFiles>({ query: '', files: [] });
+
+/** Commands that run in the background of the conversation. */
+export const commands = signal<readonly RunningCommand[]>([]);
 
 /** Requests that wait for the end of the run. */
 export const queued = signal<readonly QueuedRequest[]>([]);
@@ -61,11 +74,21 @@ export const elsewhere = computed(() =>
   busy.value && ranElsewhere.value?.runId === lastRunId.value ? ranElsewhere.value?.where : undefined,
 );
 
+/** True if long lines of code are wrapped. Kept over a reload. */
+export const wrapsCode = signal(kept().wrapsCode === true);
+effect(() => {
+  const isOn = wrapsCode.value;
+  document.body.classList.toggle('wrap-code', isOn);
+  for (const button of document.querySelectorAll('.code-action.wrap'))
+    button.setAttribute('aria-pressed', String(isOn));
+});
+
 effect(() =>
   keep({
     id: conversationId.value,
     draft: draft.value,
     ...(next.value === undefined ? {} : { next: next.value }),
+    ...(wrapsCode.value ? { wrapsCode: true } : {}),
   }),
 );
 

@@ -1,14 +1,23 @@
-/** Draws one tool call: a line that says what was done, and folded below it the input and output. */
+/** Draws what a run does beside its answer, each as a line with the rest folded below it: a tool call, a series of reads, a thought. */
 
+import type { ComponentChildren } from 'preact';
 import { useEffect, useState } from 'preact/hooks';
 import { shortened } from '../src/protocol/text.ts';
 import { formatDuration } from '../src/protocol/usage.ts';
 import { post, t } from './host.ts';
 import { Icon } from './icons.tsx';
-import type { ToolItem } from './runItems.ts';
+import { MarkdownView } from './markdownSurface.tsx';
+import type { Item, ThoughtItem, ToolItem } from './runItems.ts';
 import { UntrustedText } from './untrustedText.tsx';
-import { visible } from './visibleText.ts';
-import { describeLines, relativeTo, summarizeCall, toolStateWords } from './wording.ts';
+import { visible, visibleLines } from './visibleText.ts';
+import {
+  describeLines,
+  describeReads,
+  describeThought,
+  relativeTo,
+  summarizeCall,
+  toolStateWords,
+} from './wording.ts';
 
 export function ToolCard({ item }: { item: ToolItem }) {
   const { call, state, result, workingDir } = item;
@@ -25,6 +34,7 @@ export function ToolCard({ item }: { item: ToolItem }) {
           <span class="tool-summary">{summarizeCall(call, workingDir)}</span>
           {item.boxed && state !== 'denied' && <BoxMark />}
           <span class={quiet ? 'unseen' : 'tool-state'}>{words}</span>
+          {state === 'running' && item.progress && <Progress {...item.progress} name={name} />}
           {state === 'running' && <Elapsed />}
           <Icon name="chevron" />
         </summary>
@@ -39,11 +49,93 @@ export function ToolCard({ item }: { item: ToolItem }) {
           )}
         </div>
       </details>
+      {call.name === 'run_command' && state === 'running' && <ToBackground callId={call.id} />}
+      {item.output !== undefined && <Output text={item.output} name={name} />}
       {state === 'failed' && result && <div class="tool-problem">{firstLine(result.content)}</div>}
       {result?.changedFiles?.map(path => (
         <ChangedFile key={path} path={path} item={item} />
       ))}
     </div>
+  );
+}
+
+/** Draws a series of reads as one line, and folded below it each of them. */
+export function ReadsRow({ items, children }: { items: readonly Item[]; children: ComponentChildren }) {
+  const calls = items.filter(item => item.kind === 'tool');
+  const running = calls.some(({ state }) => state === 'running');
+  const words = describeReads(calls.map(({ call }) => call));
+  return (
+    // biome-ignore lint/a11y/useSemanticElements: a fieldset groups form fields, and this is not a form
+    <div role="group" aria-label={words} class="tool reads">
+      <details>
+        <summary>
+          <Icon name={running ? 'running' : 'done'} />
+          <span class="tool-summary">{words}</span>
+          {running && <Elapsed key={items.length} />}
+          <Icon name="chevron" />
+        </summary>
+        <div class="tool-body">{children}</div>
+      </details>
+    </div>
+  );
+}
+
+/**
+ * Shows the end of what a command prints. It stays when the command has ended, since a row that shrinks would move what is below it
+ * under the eyes of the person.
+ */
+function Output({ text, name }: { text: string; name: string }) {
+  return (
+    // biome-ignore lint/a11y/useSemanticElements: a fieldset groups form fields, and this is not a form
+    <div class="tool-output" role="group" aria-label={t('Output of {0}', name)}>
+      {/* biome-ignore lint/a11y/noNoninteractiveTabindex: the arrow keys scroll what has the focus */}
+      <pre tabIndex={0}>{visibleLines(text)}</pre>
+    </div>
+  );
+}
+
+/** Shows in the row of a call how far it is. */
+function Progress({ message, share, name }: NonNullable<ToolItem['progress']> & { name: string }) {
+  const words = visible(message);
+  return (
+    <span class="tool-progress" title={words}>
+      {share !== undefined && <progress value={share} max={1} aria-label={t('Progress of {0}', name)} />}
+      <span>{words}</span>
+    </span>
+  );
+}
+
+/** Draws a thought as one line. Its words are drawn only once somebody opens it. */
+export function ThoughtRow({ item }: { item: ThoughtItem }) {
+  const [isOpened, setOpened] = useState(false);
+  const words = item.over ? describeThought(item.durationMs) : t('Thinking');
+  return (
+    // biome-ignore lint/a11y/useSemanticElements: a fieldset groups form fields, and this is not a form
+    <div role="group" aria-label={words} class="tool thought">
+      <details onToggle={() => setOpened(true)}>
+        <summary>
+          <Icon name={item.over ? 'thought' : 'running'} />
+          <span class="tool-summary">{words}</span>
+          {!item.over && <Elapsed />}
+          <Icon name="chevron" />
+        </summary>
+        <div class="tool-body">{isOpened && <MarkdownView markdown={item.markdown} />}</div>
+      </details>
+    </div>
+  );
+}
+
+function ToBackground({ callId }: { callId: string }) {
+  return (
+    <button
+      type="button"
+      class="small to-background"
+      aria-label={t('Move to Background')}
+      title={t('Move to Background: the command goes on, and so does the run')}
+      onClick={() => post({ type: 'to_background', callId })}
+    >
+      <Icon name="down" />
+    </button>
   );
 }
 
@@ -128,8 +220,11 @@ function firstLine(text: string): string {
   return shortened(visible(line ?? lines[0]!), 300);
 }
 
-export function Elapsed() {
-  const [seconds, setSeconds] = useState(0);
+/** Shows how long it has been there, or how long ago `since` is. */
+export function Elapsed({ since }: { since?: string }) {
+  const [seconds, setSeconds] = useState(() =>
+    since === undefined ? 0 : Math.max(0, Math.round((Date.now() - Date.parse(since)) / 1_000)),
+  );
   useEffect(() => {
     const timer = setInterval(() => setSeconds(value => value + 1), 1_000);
     return () => clearInterval(timer);

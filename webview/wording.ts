@@ -14,7 +14,15 @@ import type {
 import { shortened } from '../src/protocol/text.ts';
 import { formatCost, formatDuration } from '../src/protocol/usage.ts';
 import { language, t } from './host.ts';
-import type { ApprovalItem, EndItem, RetryItem, RoundUsage, Run, ToolState } from './runItems.ts';
+import {
+  type ApprovalItem,
+  type EndItem,
+  type RetryItem,
+  type RoundUsage,
+  type Run,
+  readingTools,
+  type ToolState,
+} from './runItems.ts';
 import { visible } from './visibleText.ts';
 
 const argumentsThatSayMost = ['command', 'path', 'file_path', 'url', 'pattern', 'query', 'name', 'title'];
@@ -28,6 +36,29 @@ export function summarizeCall(call: ToolCall, workingDir: string): string {
   const line = visible(relativeTo(value, workingDir).trim().split('\n', 1)[0]!);
   return shortened(line, 200);
 }
+
+/** Returns what a series of reads did: "Read 14 files · Searched once". Files that were read twice count once. */
+export function describeReads(calls: readonly ToolCall[]): string {
+  const of = (kind: string): readonly ToolCall[] => calls.filter(({ name }) => readingTools[name] === kind);
+  const paths = (kind: string): number => new Set(of(kind).map(({ input }) => input['path'])).size;
+  const [files, folders, searches] = [paths('read'), paths('list'), of('search').length];
+  return [
+    files > 0 && (files === 1 ? t('Read 1 file') : t('Read {0} files', formatNumber(files))),
+    folders > 0 && (folders === 1 ? t('Listed 1 folder') : t('Listed {0} folders', formatNumber(folders))),
+    searches > 0 && (searches === 1 ? t('Searched once') : t('Searched {0} times', formatNumber(searches))),
+  ]
+    .filter(Boolean)
+    .join(' · ');
+}
+
+/** Returns the line to which a thought folds: "Thought for 8 s". Missing for a time that is not known. */
+export const describeThought = (durationMs: number | undefined): string =>
+  durationMs === undefined
+    ? t('Thought')
+    : t(
+        'Thought for {0}',
+        formatDuration(durationMs < 1_000 ? durationMs : Math.round(durationMs / 1_000) * 1_000),
+      );
 
 /** Returns the path relative to `folder`, or unchanged if it is elsewhere. */
 export function relativeTo(path: string, folder: string): string {
@@ -77,7 +108,8 @@ export function describeLines(lines: ToolResult['changedLines']): { short: strin
 /** Returns the line to which an answered approval card folds. */
 export function describeAnswer(answer: NonNullable<ApprovalItem['answer']>): string {
   if (answer === 'withdrawn') return t('Not answered');
-  if (!answer.allow) return t('You denied this');
+  if (!answer.allow) return answer.isAway ? t('No one was there to be asked') : t('You denied this');
+  if (answer.answer !== undefined || answer.content !== undefined) return t('You answered');
   if (answer.command !== undefined) return t('Changed and allowed once');
   return {
     once: t('Allowed once'),
@@ -194,12 +226,16 @@ function describeUsage(usage: Usage): string[] {
 export function describeActivity(run: Run): string | undefined {
   const last = run.items.at(-1);
   if (last?.kind === 'retry') return undefined;
+  // Work of Telos's own, which has steps and no skill.
+  if (!run.route && run.items.some(item => item.kind === 'step'))
+    return last?.kind === 'step' ? t('Working') : undefined;
   if (!run.route) return t('Choosing a skill');
   const toolIsOpen = run.items.some(
     item => item.kind === 'tool' && (item.state === 'running' || item.state === 'waiting'),
   );
   const personIsAsked = run.items.some(item => item.kind === 'approval' && !item.answer);
-  if (last?.kind === 'text' || toolIsOpen || personIsAsked) return undefined;
+  if (last?.kind === 'text' || (last?.kind === 'thought' && !last.over) || toolIsOpen || personIsAsked)
+    return undefined;
   return run.route.recording
     ? t('Waiting for the recording')
     : t('Waiting for {0}', visible(run.route.model));
@@ -228,6 +264,12 @@ export const initialSpeech: Speech = { rest: '', inCode: false };
 
 /** Returns the sentences to announce now, and the state to keep for later. */
 export function announcementsFor(speech: Speech, event: RunEvent): { speech: Speech; say: string[] } {
+  // Of what a skill of the run does, only its questions are said.
+  if (event.type === 'skill_event') {
+    const { type } = event.event;
+    const isSaid = type === 'approval_request' || type === 'skill_event';
+    return isSaid ? announcementsFor(speech, event.event) : { speech, say: [] };
+  }
   if (event.type === 'text') return hearText(speech, event.text);
   const pending = endOfText(speech);
   const announcement = announce(event);

@@ -2,7 +2,7 @@
 import { readFileSync } from 'node:fs';
 import { resolve } from 'node:path';
 import { reasonOf, TelosError } from '../engine/errors.ts';
-import { type Human, yesToAll } from '../engine/human.ts';
+import { allowAll, type Human } from '../engine/human.ts';
 import { Telos } from '../engine/telos.ts';
 import { Orchestrator, type OrchestratorEvent, type RalphResult } from '../engine/workflow/orchestrator.ts';
 import { configFor } from './cliConfig.ts';
@@ -251,7 +251,7 @@ function finished(result: RalphResult, { json }: AgentOptions, terminal: Termina
 }
 
 async function humanFor({ yes }: AgentOptions, terminal: Terminal): Promise<Human> {
-  if (yes) return yesToAll;
+  if (yes) return allowAll;
   const { terminalHuman, unattended } = await import('./terminalHuman.ts');
   return terminal.canAsk ? terminalHuman(terminal) : unattended;
 }

@@ -1,6 +1,6 @@
 /** Implements `telos-agent serve`: the orchestrator for programs in other languages, as JSON-RPC in lines. */
 import { resolve } from 'node:path';
-import { type Human, nobody, yesToAll } from '../engine/human.ts';
+import { allowAll, denyAll, type Human } from '../engine/human.ts';
 import { Telos } from '../engine/telos.ts';
 import { RpcError, type RpcPeer, serveLines, unknownMethod } from '../engine/workflow/jsonRpcLines.ts';
 import {
@@ -77,8 +77,8 @@ function open(params: JsonObject, peer: RpcPeer, terminal: Terminal): Session {
 
 /** `ask` sends each question to the client, `all` is a yes to everything, and anything else is a no. */
 function humanOf(approve: unknown, peer: RpcPeer): Human {
-  if (approve === 'all') return yesToAll;
-  if (approve !== 'ask') return nobody;
+  if (approve === 'all') return allowAll;
+  if (approve !== 'ask') return denyAll;
   return {
     async approve({ tool, subject, folder, rule, reason }) {
       const answer = await peer

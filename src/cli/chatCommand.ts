@@ -2,11 +2,14 @@
 import { setTimeout as wait } from 'node:timers/promises';
 import { TelosError } from '../engine/errors.ts';
 import { isOneEditAway } from '../engine/routing/language.ts';
+import { Conversation } from '../engine/run/conversation.ts';
 import type { RunRequest } from '../engine/run/request.ts';
 import { Telos } from '../engine/telos.ts';
 import { type RunEvent, type RunMode, runModes } from '../protocol/run.ts';
+import { counted } from '../protocol/text.ts';
+import { formatDuration } from '../protocol/usage.ts';
 import { configFor } from './cliConfig.ts';
-import { Conversation, earlierRequests, goOn } from './conversation.ts';
+import { earlierRequests } from './conversation.ts';
 import { carryOut, continued, type RequestOptions } from './requestCommand.ts';
 import { openPrompt, type Prompt } from './requestPrompt.ts';
 import type { Terminal } from './terminal.ts';
@@ -18,6 +21,8 @@ interface ChatState {
   options: RequestOptions;
   conversation: Conversation;
   terminal: Terminal;
+  /** The latest restore, until the next request: its id, and the conversation before it. */
+  restored?: { id: string; before: Conversation } | undefined;
 }
 
 /** Talks until the person leaves. Returns the exit code. */
@@ -26,6 +31,7 @@ export async function chatCommand(first: string, given: RequestOptions, terminal
   const config = configFor(options, terminal);
   if (!config) return 2;
   const telos = Telos.open(config);
+  telos.book.wantsOffers = terminal.canAsk;
   const conversation = goesOn ? await continued(telos, terminal) : new Conversation();
   if (!conversation) return 1;
   const state: ChatState = { telos, options, conversation, terminal };
@@ -40,8 +46,15 @@ export async function chatCommand(first: string, given: RequestOptions, terminal
     await talk(prompt, state);
   } finally {
     prompt.close();
+    await endCommands(state);
   }
   return 0;
+}
+
+/** Ends what runs in the background of the conversation, and names it. */
+async function endCommands({ telos, conversation, terminal }: ChatState): Promise<void> {
+  for (const command of await telos.endCommands(conversation.id))
+    terminal.say(terminal.style.dim(terminalLine(`Ended: ${command}`, terminal.sayWidth)));
 }
 
 /** How long the first prompt waits for the requests of earlier days, in milliseconds. */
@@ -93,14 +106,23 @@ async function carryOutLine(text: string, state: ChatState): Promise<void> {
 
 async function send(
   text: string,
-  { telos, options, conversation, terminal }: ChatState,
-  more: Pick<RunRequest, 'withoutSkill'> = {},
+  state: ChatState,
+  more: Pick<RunRequest, 'withoutSkill' | 'change'> = {},
 ): Promise<void> {
+  const { telos, options, conversation, terminal } = state;
   telos.refresh();
-  const { agent } = options;
+  state.restored = undefined;
+  const { agent, file: _sent, ...later } = options;
+  // Files go with one request.
+  state.options = { ...later, ...(agent === undefined ? {} : { agent }) };
   const request = conversation.next({ text, ...more, ...(agent === undefined ? {} : { agent }) });
   const note = (event: RunEvent): void => conversation.note(event);
   await carryOut(telos, request, options, terminal, { note, inChat: true });
+  const { length } = telos.commandsOf(conversation.id).running;
+  if (length > 0)
+    terminal.say(
+      terminal.style.dim(`${counted(length, 'command')} in the background; /commands lists them.`),
+    );
   terminal.say('');
 }
 
@@ -122,15 +144,17 @@ interface ChatCommand {
 const commands: Readonly<Record<string, ChatCommand>> = {
   new: {
     description: 'begin a new conversation',
-    run(_words, state) {
+    async run(_words, state) {
+      await endCommands(state);
       state.conversation = new Conversation();
+      state.restored = undefined;
       state.terminal.say('A new conversation: the model has forgotten the old one.');
     },
   },
   continue: {
     description: 'let the model go on, for example after 20 rounds',
     run(words, state) {
-      if (!state.conversation.isEmpty) return send(words || goOn, state);
+      if (!state.conversation.isEmpty) return send(words, state);
       state.terminal.say('There is nothing to continue yet.');
       return undefined;
     },
@@ -143,6 +167,27 @@ const commands: Readonly<Record<string, ChatCommand>> = {
       return undefined;
     },
   },
+  compact: {
+    description: 'summarize the conversation to save room: /compact [WHAT TO DWELL ON]',
+    run(focus, state) {
+      if (!state.conversation.isEmpty)
+        return send(`/compact ${focus}`.trim(), state, { change: { kind: 'compact', focus } });
+      state.terminal.say('There is nothing to compact yet.');
+      return undefined;
+    },
+  },
+  uncompact: {
+    description: 'undo the latest /compact: the model is sent everything again',
+    run: (_words, state) => send('/uncompact', state, { change: { kind: 'restore' } }),
+  },
+  context: {
+    description: 'read your notes.md with each request, or not: /context on, off',
+    run(words, { options, terminal }) {
+      if (words === 'on' || words === 'off') options.contextFiles = words === 'on';
+      const isOff = options.contextFiles === false;
+      terminal.say(`notes.md of your configuration is ${isOff ? 'not ' : ''}read with each request.`);
+    },
+  },
   model: {
     description: 'list the models, or use another one: /model NAME',
     run: (words, state) => (words === '' ? listModelsOf(state) : useModel(words, state)),
@@ -150,6 +195,18 @@ const commands: Readonly<Record<string, ChatCommand>> = {
   mode: {
     description: `see or change the mode: /mode ${runModes.join(', ')}`,
     run: (words, state) => useMode(words, state),
+  },
+  commands: {
+    description: 'list what runs in the background; /commands stop NAME ends one',
+    run: (words, state) => showCommands(words, state),
+  },
+  restore: {
+    description: 'list the requests, or go back to before one, with the files: /restore NUMBER',
+    run: (words, state) => restoreTo(words, state),
+  },
+  branch: {
+    description: 'go on in a new conversation from before a request: /branch NUMBER',
+    run: (words, state) => branchAt(words, state),
   },
   undo: {
     description: 'put the files back as they were before the last change',
@@ -163,14 +220,14 @@ const commands: Readonly<Record<string, ChatCommand>> = {
 
 function helpText(): string {
   const rows = Object.entries(commands).map(
-    ([name, { description }]) => `  /${name.padEnd(10)}${description}`,
+    ([name, { description }]) => `  /${name.padEnd(11)}${description}`,
   );
   return [
     'Type what you want to do. /NAME runs the skill of that name.',
     ...rows,
-    `  /${'quit'.padEnd(10)}leave, as Ctrl-D does`,
+    `  /${'quit'.padEnd(11)}leave, as Ctrl-D does`,
     'Up brings earlier requests back, and Tab completes. A line that ends in \\ goes on in the next one.',
-    'Ctrl-C stops a run. `telos --help` lists what works outside of a chat.',
+    'Ctrl-C stops a run, and b sends its command to the background. `telos --help` lists what works outside of a chat.',
   ].join('\n');
 }
 
@@ -233,21 +290,61 @@ function useMode(words: string, state: ChatState): void {
     terminal.say(`${each === inForce ? '›' : ' '} ${each}: ${modeTexts[each]}`);
 }
 
-async function undoLast({ conversation, options, terminal }: ChatState): Promise<void> {
-  const runId = conversation.changedBy.at(-1);
-  if (runId === undefined) return terminal.say('This conversation has changed no files.');
+async function showCommands(words: string, { telos, conversation, terminal }: ChatState): Promise<void> {
+  const commands = telos.commandsOf(conversation.id);
+  const [, id] = /^stop\s+(\S+)$/.exec(words) ?? [];
+  const stopped = id === undefined ? undefined : commands.running.find(command => command.id === id);
+  if (stopped) {
+    await stopped.stop();
+    return terminal.say(terminalLine(`Ended: ${stopped.command}`, terminal.sayWidth));
+  }
+  if (words !== '') return terminal.say(terminalLine(`No command '${id ?? words}' runs in the background.`));
+  const running = commands.list();
+  if (running.length === 0) return terminal.say('Nothing runs in the background.');
+  for (const { id: name, command, startedAt } of running) {
+    const age = formatDuration(Date.now() - Date.parse(startedAt));
+    terminal.say(terminalLine(`${name}  ${age}  ${command}`, terminal.sayWidth));
+  }
+}
+
+async function undoLast(state: ChatState): Promise<void> {
+  const { conversation, options, terminal, restored } = state;
+  const id = restored?.id ?? conversation.changedBy.at(-1);
+  if (id === undefined) return terminal.say('This conversation has changed no files.');
   const { undoCommand } = await import('./undoCommand.ts');
   const { yes: _yes, ...rest } = options;
-  const code = await undoCommand(runId, rest, terminal);
-  if (code === 0) conversation.changedBy.pop();
+  const code = await undoCommand(id, rest, terminal);
+  if (code !== 0) return;
+  if (!restored) conversation.changedBy.pop();
+  else Object.assign(state, { conversation: restored.before, restored: undefined });
+}
+
+async function restoreTo(words: string, state: ChatState): Promise<void> {
+  const { restoreConversation } = await import('./chatRestore.ts');
+  const restored = await restoreConversation(words, state);
+  if (!restored) return;
+  state.restored = { id: restored.id, before: state.conversation };
+  state.conversation = restored.conversation;
+}
+
+async function branchAt(words: string, state: ChatState): Promise<void> {
+  const { branchOf } = await import('./chatRestore.ts');
+  const branch = branchOf(words, state);
+  if (!branch) return;
+  await endCommands(state);
+  Object.assign(state, { conversation: branch, restored: undefined });
 }
 
 /** Returns what Tab offers: commands and skills behind a slash, and modes. */
 async function completed(line: string, { telos }: ChatState): Promise<string[]> {
   if (/^\/mode\s+\S*$/.test(line)) return runModes.map(mode => `/mode ${mode}`);
+  const [, before, typed] = /^(.*(?<![\p{L}\p{N}_.@/-]))@(\S*)$/u.exec(line) ?? [];
+  if (typed !== undefined)
+    return telos.book.offers().resources.map(({ word }) => `${before}@${terminalText(word)}`);
   if (!/^\/\S*$/.test(line)) return [];
   const skills = (await telos.agents()).flatMap(({ skills }) =>
     skills.filter(({ userInvocable, isDisabled }) => userInvocable && !isDisabled).map(({ id }) => id),
   );
-  return [...Object.keys(commands), 'quit', ...skills].map(name => terminalText(`/${name}`));
+  const prompts = telos.book.offers().prompts.map(({ word }) => word);
+  return [...Object.keys(commands), 'quit', ...skills, ...prompts].map(name => terminalText(`/${name}`));
 }

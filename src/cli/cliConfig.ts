@@ -21,6 +21,7 @@ export interface ConfigOptions {
   maxTokens?: string;
   maxMinutes?: string;
   maxRounds?: string;
+  effort?: string;
   sandbox?: string;
 }
 
@@ -57,6 +58,7 @@ export function configFor(options: ConfigOptions, terminal: Terminal): Config | 
     maxTokens: options.maxTokens,
     maxMinutes: options.maxMinutes,
     maxRounds: options.maxRounds,
+    effort: options.effort,
     sandbox: options.sandbox,
   });
   const config: Config = { ...read, projectFolders: projectFoldersAt(read) };

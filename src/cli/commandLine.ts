@@ -9,7 +9,9 @@ import {
   type Command,
   CommanderError,
   type CommandUse,
+  effort,
   helpWanted,
+  listed,
   literalWords,
   mistypedCommands,
   Option,
@@ -103,10 +105,12 @@ function commands(
         sandboxModes,
       ),
     )
+    .option('--file <path>', 'a file that goes with the request: text, a picture, a PDF', listed)
     .option('--continue', 'continue the latest conversation in this folder')
     .optionsGroup('Model and limits:')
     .option('--model <name>', 'the model that answers')
     .option('--provider <name>', 'the provider of the model')
+    .option('--effort <level>', 'how much it thinks: off, low, medium, high, max, or tokens', effort)
     .option('--max-cost <dollars>', 'stop when the run has cost this much', amount)
     .option('--max-tokens <number>', 'stop when it has used this many tokens', amount)
     .option('--max-minutes <number>', 'stop when it has taken this long', amount)

@@ -4,7 +4,17 @@
  */
 
 import { readFileSync } from 'node:fs';
-import { Argument, type CliCommand, completed, longOptions, Option, optionsWithWord } from './parser.ts';
+import {
+  Argument,
+  amount,
+  type CliCommand,
+  type CommandCall,
+  completed,
+  longOptions,
+  Option,
+  optionsWithWord,
+  wholeNumber,
+} from './parser.ts';
 import { planCommand } from './planTable.ts';
 import { requestCommand } from './requestCommand.ts';
 
@@ -12,6 +22,7 @@ const json = (says = 'as JSON'): Option => new Option('--json', says);
 const yes = (says = 'without asking'): Option => new Option('--yes', says);
 const agentArgument = new Argument('<agent>');
 const runArgument = new Argument('[run]', 'the beginning of its id; the latest run if none is named');
+const toolArgument = new Argument('<tool...>', 'agent, server and tool');
 const namedRun = new Argument('<run>', 'the beginning of its id');
 
 /** The commands by the heading under which the help lists them. */
@@ -51,10 +62,6 @@ export const groups: Readonly<Record<string, readonly CliCommand[]>> = {
       options: () => [
         new Option('--agent <name>', 'only this agent’s skills'),
         new Option('--mode <mode>', 'how to choose').choices(['auto', 'name', 'local', 'model']),
-        // For measuring. CONTRIBUTING and `routeBenchmark.ts` describe them.
-        ...['pairs', 'conversations', 'packs', 'corpus', 'negatives'].map(name =>
-          new Option(`--${name} <path>`).hideHelp(),
-        ),
         json(),
       ],
       run: async ({ words: [request], options, terminal }) =>
@@ -63,6 +70,69 @@ export const groups: Readonly<Record<string, readonly CliCommand[]>> = {
           { ...options, routing: options['mode'] },
           terminal,
         ),
+    },
+    {
+      name: 'eval',
+      description: 'test skills: the requests that should run them, and recorded runs; no key is needed',
+      arguments: [
+        new Argument('[what]', 'a skill, agent:skill, or a folder of skills; all if none is named'),
+      ],
+      options: () => [
+        new Option('--triggers', 'only the requests of evals/trigger.json'),
+        new Option('--record', 'run evals/evals.json with models, and keep the recordings'),
+        new Option('--live', 'the same without keeping recordings'),
+        new Option('--runs <number>', 'with models, how often each eval is run; 3 by default').argParser(
+          wholeNumber,
+        ),
+        new Option('--models <names>', 'the models to run with, each after a comma'),
+        new Option('--baseline <what>', 'none: do not run without the skill too').choices(['none']),
+        new Option('--judge <model>', 'the model that grades what no check does; none grades nothing'),
+        new Option('--max-cost <dollars>', 'stop when all runs have cost this much').argParser(amount),
+        new Option('--output <folder>', 'where benchmark.json and what belongs to it are written'),
+        new Option('--ci', 'one line a skill'),
+        yes('run with models without asking'),
+        new Option('--among <what>', 'what competes: installed (the default), agent, or a folder of skills'),
+        new Option('--split', 'first divide the requests into train and validation'),
+        new Option('--mode <mode>', 'how to choose; local by default').choices([
+          'auto',
+          'name',
+          'local',
+          'model',
+        ]),
+        // For measuring on sentences of others. `routeBenchmark.ts` describes them.
+        ...['pairs', 'conversations', 'packs', 'corpus', 'negatives'].map(name =>
+          new Option(`--${name} <path>`).hideHelp(),
+        ),
+        json(),
+      ],
+      run: async ({ word, options, terminal }) =>
+        (await import('./evalCommand.ts')).evalCommand(
+          word,
+          { ...options, routing: options['mode'] },
+          terminal,
+        ),
+      inner: [
+        {
+          name: 'init',
+          description: 'draft evals/trigger.json from what the skill and its neighbours quote',
+          arguments: [new Argument('<skill>')],
+          run: async ({ words: [skill], options, terminal }) =>
+            (await import('./evalCommand.ts')).evalInitCommand(skill, options, terminal),
+        },
+        {
+          name: 'report',
+          description: 'show the newest results of evals, or write them as files',
+          arguments: [new Argument('[what]', 'a skill, agent:skill, or a folder of results')],
+          options: () => [
+            new Option('--html <file>', 'as a page'),
+            new Option('--junit <file>', 'as JUnit, for CI'),
+            new Option('--compare <folders...>', 'two folders of results, the earlier one first'),
+            json(),
+          ],
+          run: async ({ word, options, terminal }) =>
+            (await import('./evalReportCommand.ts')).evalReportCommand(word, options, terminal),
+        },
+      ],
     },
     {
       name: 'teach',
@@ -104,6 +174,10 @@ export const groups: Readonly<Record<string, readonly CliCommand[]>> = {
           .choices(['high', 'medium', 'low'])
           .default('high'),
         new Option('--sarif', 'as SARIF 2.1.0, for code hosts').conflicts('json'),
+        new Option('--judge', 'your model also says what it thinks, after its price and a yes').conflicts(
+          'sarif',
+        ),
+        yes('with --judge: without asking'),
         json('as one JSON object'),
       ],
       run: async ({ words: [what], options, terminal, samples }) =>
@@ -244,6 +318,7 @@ export const groups: Readonly<Record<string, readonly CliCommand[]>> = {
         ]),
         new Option('--marketplace <name>', 'with a catalogue of that name'),
         new Option('--mend', 'mend copies of skills that other hosts would refuse'),
+        new Option('--allow <level>', 'also if something of high level was found').choices(['high']),
         new Option('--link <workspace>', 'link the skills into .agents and .claude of that folder'),
         new Option('--unlink <workspace>', 'take these links back'),
         yes('replace skills that are there already'),
@@ -261,7 +336,69 @@ export const groups: Readonly<Record<string, readonly CliCommand[]>> = {
         (await setup()).uninstallCommand(agent, options, terminal),
     },
   ],
-  'Long work:': [planCommand],
+  'Long work:': [
+    planCommand,
+    {
+      name: 'schedule',
+      description: 'run requests by the clock',
+      inner: [
+        {
+          name: 'add',
+          description: 'run a request at these times, after a yes to the entry in the system’s clock',
+          arguments: [new Argument('<request...>')],
+          options: () => [
+            new Option('--at <when>', 'such as "weekdays 08:30", "every 2 hours", or five fields of cron'),
+            new Option('--agent <name>', 'only this agent’s skills'),
+            new Option('--budget <dollars>', 'stop a run when it has cost this much').argParser(amount),
+            new Option('--missed <what>', 'run a missed time once, which is the default, or skip it').choices(
+              ['once', 'skip'],
+            ),
+            new Option('--clock <name>', 'the clock that calls it; the system’s own by default').choices([
+              ...(['systemd', 'cron', 'launchd', 'task-scheduler', 'none'] as const),
+            ]),
+            yes(),
+          ],
+          run: async ({ words: [request], options, terminal }) =>
+            (await schedule()).scheduleAddCommand(request, options, terminal),
+        },
+        {
+          name: 'list',
+          description: 'list the schedules, with how the last time ended',
+          options: () => [json()],
+          run: async ({ options, terminal }) => (await schedule()).scheduleListCommand(options, terminal),
+        },
+        {
+          name: 'run',
+          description: 'run one now, as the clock would: no one is asked',
+          arguments: [new Argument('<name>')],
+          options: () => [new Option('--verbose', 'show each tool call')],
+          run: async ({ words: [name], options, terminal }) =>
+            (await schedule()).scheduleRunCommand(name, options, terminal),
+        },
+        {
+          name: 'due',
+          description: 'run what is due; the clock calls it',
+          arguments: [new Argument('[name]')],
+          run: async ({ word, options, terminal }) =>
+            (await schedule()).scheduleDueCommand(word, options, terminal),
+        },
+        {
+          name: 'remove',
+          description: 'remove one and its entry in the clock; its runs stay',
+          arguments: [new Argument('<name>')],
+          run: async ({ words: [name], options, terminal }) =>
+            (await schedule()).scheduleRemoveCommand(name, options, terminal),
+        },
+        ...([true, false] as const).map(isPaused => ({
+          name: isPaused ? 'pause' : 'resume',
+          description: isPaused ? 'pause one' : 'let a paused one run again from now on',
+          arguments: [new Argument('<name>')],
+          run: async ({ words: [name], options, terminal }: CommandCall) =>
+            (await schedule()).schedulePauseCommand(name, isPaused, options, terminal),
+        })),
+      ],
+    },
+  ],
   'Trust:': [
     {
       name: 'trust',
@@ -396,6 +533,47 @@ export const groups: Readonly<Record<string, readonly CliCommand[]>> = {
       run: async ({ options, terminal }) => (await logs()).costCommand(options, terminal),
     },
     {
+      name: 'mcp',
+      description: 'list the MCP servers of agents, add one, switch their tools off and on',
+      inner: [
+        {
+          name: 'list',
+          description: 'list the servers of all agents',
+          options: () => [
+            new Option('--start', 'start those of reviewed agents, and count their tools'),
+            json(),
+          ],
+          run: async ({ options, terminal }) => (await mcp()).mcpListCommand(options, terminal),
+        },
+        {
+          name: 'add',
+          description: 'add a server to the mcp.json of an agent',
+          arguments: [new Argument('<server...>', 'agent, name, and its address, or -- and its command')],
+          run: async ({ list, options, terminal }) => (await mcp()).mcpAddCommand(list, options, terminal),
+        },
+        {
+          name: 'off',
+          description: 'switch a tool of a server off for an agent',
+          arguments: [toolArgument],
+          run: async ({ list, options, terminal }) =>
+            (await mcp()).mcpSwitchCommand(list, false, options, terminal),
+        },
+        {
+          name: 'on',
+          description: 'switch it on again',
+          arguments: [toolArgument],
+          run: async ({ list, options, terminal }) =>
+            (await mcp()).mcpSwitchCommand(list, true, options, terminal),
+        },
+      ],
+    },
+    {
+      name: 'bot',
+      description: 'answer on Discord, for the people that its owner names',
+      options: () => [new Option('--setup', 'show what it needs, and the address that invites it')],
+      run: async ({ options, terminal }) => (await import('./botCommand.ts')).botCommand(options, terminal),
+    },
+    {
       name: 'context-server',
       description: 'start an MCP server on stdio that answers questions about a project',
       options: () => [
@@ -433,6 +611,8 @@ export const groups: Readonly<Record<string, readonly CliCommand[]>> = {
 };
 
 const lists = () => import('./listCommands.ts');
+const mcp = () => import('./mcpCommand.ts');
+const schedule = () => import('./scheduleCommand.ts');
 const setup = () => import('./setupCommands.ts');
 const locks = () => import('./lockCommands.ts');
 const trust = () => import('./trustCommands.ts');

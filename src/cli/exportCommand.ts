@@ -15,6 +15,7 @@ export interface ExportCommandOptions extends ConfigOptions {
   as?: ExportForm;
   marketplace?: string;
   mend?: boolean;
+  allow?: string;
   link?: string;
   unlink?: string;
   yes?: boolean;
@@ -52,7 +53,8 @@ export async function exportCommand(
       dataDir: config.dataDir,
       agrees: (folders: readonly string[]) => mayReplace(folders, options, terminal),
     };
-    const exported = await exportAgents(agents, { to, as, mend, marketplace, replacing });
+    const allowHigh = options.allow === 'high';
+    const exported = await exportAgents(agents, { to, as, mend, allowHigh, marketplace, replacing });
     const linked =
       options.link === undefined
         ? undefined
@@ -69,6 +71,8 @@ export async function exportCommand(
       terminal.say(
         '`telos lint --fix` mends some of it in the skill; --mend mends the copy that is exported.',
       );
+    if (/which is of level high/.test(String(error)))
+      terminal.say('To export it as it is, if you have looked at it: --allow high.');
     return 1;
   }
 }
@@ -110,11 +114,15 @@ function print(
   { to, as, marketplace }: { to: string; as: ExportForm; marketplace: string | undefined },
   terminal: Terminal,
 ): void {
-  for (const { agent, folder, skills, servers, notes, scan } of exported) {
+  for (const { agent, folder, skills, servers, notes, scan, undoIds } of exported) {
     terminal.out(
       `${exactText(`${agent}: ${counted(skills.length, 'skill')}, ${counted(servers.length, 'MCP server')} in ${folder}`)}\n`,
     );
     for (const note of notes) terminal.out(`  ${exactText(note)}\n`);
+    for (const id of undoIds)
+      terminal.out(
+        `  What was there is kept for ${keptDays} days. To bring it back: telos undo ${id.slice(0, 8)}\n`,
+      );
     terminal.out(
       `  Looked into ${scan.read} of ${counted(scan.of, 'file')}: ${scan.high} high, ${scan.medium} medium, ${scan.low} low.\n`,
     );

@@ -10,7 +10,7 @@ import {
   Option,
   type OptionValues,
 } from 'commander';
-import { amountIn, mostRounds, roundsIn } from '../engine/config.ts';
+import { amountIn, effortIn, effortLevels, mostRounds, roundsIn } from '../engine/config.ts';
 import { isOneEditAway } from '../engine/routing/language.ts';
 import type { CompletedCommand } from './completionScript.ts';
 import type { Terminal } from './terminal.ts';
@@ -137,6 +137,16 @@ export function wholeNumber(text: string): number {
 export function rounds(text: string): string {
   if (roundsIn(text) === undefined)
     throw new InvalidArgumentError(`It takes a whole number from 1 to ${mostRounds}.`);
+  return text;
+}
+
+/** Collects the values of an option that may be given several times. */
+export const listed = (text: string, before: readonly string[] = []): readonly string[] => [...before, text];
+
+/** Parses an option that takes how much a model thinks. Throws an error of the parser for anything else. */
+export function effort(text: string): string {
+  if (effortIn(text) === undefined)
+    throw new InvalidArgumentError(`It takes ${effortLevels.join(', ')}, or a number of tokens.`);
   return text;
 }
 

@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { loadConfig } from '../engine/config.ts';
-import { yesToAll } from '../engine/human.ts';
+import { allowAll } from '../engine/human.ts';
 import { Telos } from '../engine/telos.ts';
 import { Git } from '../engine/workflow/git.ts';
 import { Plan } from '../engine/workflow/plan.ts';
@@ -32,12 +32,12 @@ export async function planDemoCommand(
   const telos = Telos.open(config);
   const interrupts = abortOnInterrupt(() => {});
   const { signal } = interrupts;
-  const call: PlanCall = { config, telos, repo, human: yesToAll, signal, terminal };
+  const call: PlanCall = { config, telos, repo, human: allowAll, signal, terminal };
   const say = (text: string): void => void (options.json || terminal.say(terminalText(text)));
   try {
     await makeRepository(repo, env);
     say(`A small project, in ${repo}\n\nYou: ${goal}`);
-    const plan = await Plan.create(repo, goal, { runs: telos, human: yesToAll, by: 'cli' }, 'bakery');
+    const plan = await Plan.create(repo, goal, { runs: telos, human: allowAll, by: 'cli' }, 'bakery');
     await interview(plan, say, signal);
     await plan.write(signal);
     say(`\n${plan.folder.read('plan.md') ?? ''}`);

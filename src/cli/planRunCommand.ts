@@ -2,9 +2,10 @@
 import { resolve } from 'node:path';
 import { followJournal } from '../engine/workflow/journal.ts';
 import { Plan } from '../engine/workflow/plan.ts';
-import { type PlanCard, printCard } from '../engine/workflow/planCard.ts';
+import { printCard } from '../engine/workflow/planCard.ts';
 import type { PlanRunEnd } from '../engine/workflow/planRun.ts';
 import type { CheckResult, PlanLimits, PlanPhase } from '../protocol/plan.ts';
+import type { PlanCard } from '../protocol/planCard.ts';
 import { exitCodes, type PlanCall, type PlanOptions, withPlan, withPlans } from './planCommands.ts';
 import { factText, headline, nextCommand } from './planView.ts';
 import type { Terminal } from './terminal.ts';

@@ -2,13 +2,15 @@
 
 import { resolve } from 'node:path';
 import { TelosError } from '../engine/errors.ts';
-import { type Human, yesToAll } from '../engine/human.ts';
+import { allowAll, type Human } from '../engine/human.ts';
+import type { Conversation } from '../engine/run/conversation.ts';
 import type { RunRequest } from '../engine/run/request.ts';
 import { Telos } from '../engine/telos.ts';
+import type { Attachment } from '../protocol/attachment.ts';
 import { describeRoute } from '../protocol/describe.ts';
 import type { RouteChoice, RouteReason, RunEvent, RunMode, RunOutcome, SkillRef } from '../protocol/run.ts';
 import { type ConfigOptions, configFor } from './cliConfig.ts';
-import type { Conversation } from './conversation.ts';
+import type { MoveKey } from './moveKey.ts';
 import { jsonPrinter, noMatchText, openTextPrinter } from './runPrinter.ts';
 import { abortOnInterrupt, cancelledExitCode, readKey, type Terminal } from './terminal.ts';
 import { terminalHuman, unattended } from './terminalHuman.ts';
@@ -23,6 +25,10 @@ export interface RequestOptions extends ConfigOptions {
   yes?: boolean;
   record?: string;
   mode?: RunMode;
+  /** Files that go with the request, as the person wrote them. */
+  file?: readonly string[];
+  /** False if no notes of the person are read as context. */
+  contextFiles?: boolean;
   /** Goes on with the latest conversation of this folder. */
   continue?: boolean;
 }
@@ -57,6 +63,21 @@ export async function requestCommand(
   return carryOut(telos, request, options, terminal);
 }
 
+/** Returns the files of `--file`. Returns undefined if one cannot be read, and says why. */
+async function attachedBy(
+  { file: files = [], cwd = '.' }: RequestOptions,
+  terminal: Terminal,
+): Promise<readonly Attachment[] | undefined> {
+  if (files.length === 0) return [];
+  const { readAttachment } = await import('../engine/files/attachedFile.ts');
+  try {
+    return await Promise.all(files.map(file => readAttachment(resolve(cwd, file), file)));
+  } catch (error) {
+    terminal.say(errorText(error));
+    return undefined;
+  }
+}
+
 /** Goes on with the latest conversation of the folder, in the person's words or in none. */
 async function continueLatest(
   telos: Telos,
@@ -64,10 +85,9 @@ async function continueLatest(
   options: RequestOptions,
   terminal: Terminal,
 ): Promise<number> {
-  const { goOn } = await import('./conversation.ts');
   const conversation = await continued(telos, terminal);
   if (!conversation) return 1;
-  const next = conversation.next({ ...request, text: request.text || goOn });
+  const next = conversation.next(request);
   return carryOut(telos, next, options, terminal);
 }
 
@@ -109,11 +129,15 @@ export async function carryOut(
 ): Promise<number> {
   const recordTo = options.record === undefined ? undefined : resolve(options.record);
   const { mode } = options;
+  const attachments = await attachedBy(options, terminal);
+  if (!attachments) return 2;
   const request: RunRequest = {
     ...wanted,
     origin: 'cli',
+    ...(attachments.length > 0 && { attachments }),
     ...(recordTo === undefined ? {} : { recordTo }),
     ...(mode === undefined ? {} : { mode }),
+    ...(options.contextFiles === false && { withoutContextFiles: true }),
   };
   const interrupts = abortOnInterrupt(() => {
     // The newline ends the line on which a terminal shows ^C.
@@ -128,6 +152,7 @@ export async function carryOut(
     return exitCodes[outcome];
   } finally {
     interrupts.release();
+    if (!caller && request.conversationId !== undefined) await telos.endCommands(request.conversationId);
   }
 }
 
@@ -139,11 +164,19 @@ async function runOnce(telos: Telos, request: RunRequest, frame: RunFrame): Prom
     : await openTextPrinter(terminal, { verbose: options.verbose ?? false, inChat: caller?.inChat ?? false });
   let outcome: RunOutcome = 'failed';
   let choices: readonly RouteChoice[] = [];
-  for await (const event of telos.run(request, await humanFor(options, terminal), signal)) {
+  let runId = '';
+  const person = await humanFor(options, terminal);
+  const move = (callId: string): boolean => telos.commandsOf(request.conversationId ?? runId).move(callId);
+  const moveKey = terminal.canAsk && !options.json ? await openMoveKey(terminal, move) : undefined;
+  const human = moveKey?.whoAsks(person) ?? person;
+  for await (const event of telos.run(request, human, signal)) {
+    if (event.type === 'run_start') runId = event.runId;
+    moveKey?.note(event);
     if (event.type === 'run_end') {
       outcome = event.outcome;
       choices = event.error?.choices ?? [];
     }
+    if (event.type === 'usage' && event.round === manyRounds) await stayingSmall();
     caller?.note(event);
     print(event);
   }
@@ -151,6 +184,20 @@ async function runOnce(telos: Telos, request: RunRequest, frame: RunFrame): Prom
   terminal.ring?.();
   const chosen = await chooseLikely(choices, signal);
   return chosen ? runOnce(telos, { ...request, skill: chosen, isChoice: true }, frame) : outcome;
+}
+
+async function openMoveKey(terminal: Terminal, move: (callId: string) => boolean): Promise<MoveKey> {
+  const { MoveKey } = await import('./moveKey.ts');
+  return new MoveKey(terminal, move);
+}
+
+/** Rounds from which a run counts as one that goes far. */
+const manyRounds = 20;
+
+/** A whole prompt becomes garbage in each round, for which V8 would take ever more room that it does not give back. */
+async function stayingSmall(): Promise<void> {
+  const { setFlagsFromString } = await import('node:v8');
+  setFlagsFromString('--semi-space-growth-factor=1');
 }
 
 interface RunFrame {
@@ -181,7 +228,7 @@ const exitCodes: Record<RunOutcome, number> = {
 };
 
 async function humanFor(options: RequestOptions, terminal: Terminal): Promise<Human> {
-  if (options.yes) return yesToAll;
+  if (options.yes) return allowAll;
   if (!terminal.canAsk) return unattended;
   return terminalHuman(terminal);
 }

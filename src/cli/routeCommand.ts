@@ -1,27 +1,17 @@
-/**
- * Implements `telos route`: explains which skill a request means without running it, or measures how well skills are
- * distinguished.
- */
+/** Implements `telos route`: explains which skill a request means without running it. */
 
-import { resolve } from 'node:path';
 import { TelosError } from '../engine/errors.ts';
-import type { RouteFigures } from '../engine/routing/routeBenchmark.ts';
 import { Telos } from '../engine/telos.ts';
 import { describeRoute } from '../protocol/describe.ts';
 import { type ConfigOptions, configFor } from './cliConfig.ts';
 import { abortOnInterrupt, cancelledExitCode, type Terminal } from './terminal.ts';
 import { errorText, table, terminalJson, terminalLine, terminalText } from './terminalText.ts';
 
-/** Options of `telos route`. Paths may be relative to the folder of the call. */
+/** Options of `telos route`. */
 export interface RouteOptions extends ConfigOptions {
   agent?: string;
   json?: boolean;
   mode?: string;
-  pairs?: string;
-  packs?: string;
-  corpus?: string;
-  negatives?: string;
-  conversations?: string;
 }
 
 /** Entries of the ranking that are shown. */
@@ -29,14 +19,7 @@ const shownRanking = 3;
 
 /** Returns the exit code: 1 if no skill fits, 2 if it is unclear what is wanted. */
 export async function routeCommand(text: string, options: RouteOptions, terminal: Terminal): Promise<number> {
-  const { pairs, packs, corpus, negatives, conversations } = options;
-  const lines = pairs ?? conversations;
-  const measures = [lines, packs, corpus, negatives].some(option => option !== undefined);
-  if (measures && (lines === undefined || packs === undefined || corpus === undefined)) {
-    terminal.say('To measure, give --pairs or --conversations, with --packs and --corpus.');
-    return 2;
-  }
-  if (measures ? text !== '' : text === '') {
+  if (text === '') {
     terminal.say('Type a request, for example: telos route "plan my day"');
     return 2;
   }
@@ -45,12 +28,7 @@ export async function routeCommand(text: string, options: RouteOptions, terminal
   const telos = Telos.open(config);
   const { signal, release } = abortOnInterrupt(() => {});
   try {
-    if (packs === undefined || corpus === undefined)
-      return await explain(telos, text, options, terminal, signal);
-    const files = { ...options, packs, corpus };
-    if (conversations !== undefined)
-      return await measureConversations(telos, { ...files, conversations }, terminal, signal);
-    return await measure(telos, { ...files, pairs: pairs ?? '' }, terminal, signal);
+    return await explain(telos, text, options, terminal, signal);
   } catch (error) {
     if (signal.aborted) return cancelledExitCode;
     if (!(error instanceof TelosError)) throw error;
@@ -131,84 +109,3 @@ const doYouMean = (name: string | undefined): string =>
     : `Would ask: Did you mean ${terminalLine(name)}?`;
 
 const scored = (score: number | undefined): string => (score === undefined ? '' : ` with ${score}`);
-
-/** Measures the routing. Without a mode no model is asked, since each sentence would be a call that costs. */
-async function measure(
-  telos: Telos,
-  options: RouteOptions & Required<Pick<RouteOptions, 'pairs' | 'packs' | 'corpus'>>,
-  terminal: Terminal,
-  signal: AbortSignal,
-): Promise<number> {
-  const { pairs, packs, corpus, negatives, mode } = options;
-  const { runRouteBenchmark } = await import('../engine/routing/routeBenchmark.ts');
-  const result = await runRouteBenchmark(
-    {
-      pairsFile: resolve(pairs),
-      packsFile: resolve(packs),
-      corpusDir: resolve(corpus),
-      dataDir: telos.config.dataDir,
-      ...(negatives === undefined ? {} : { negativesFile: resolve(negatives) }),
-      mode: mode === undefined ? 'local' : telos.config.routingMode,
-      provider: () => telos.routingProvider(),
-    },
-    signal,
-  );
-  if (options.json) {
-    terminal.out(`${terminalJson(result)}\n`);
-    return 0;
-  }
-  const rows = Object.entries(result.packs).map(([name, figures]) => cells(name, figures));
-  const headings = [
-    'Pack',
-    'Sentences',
-    'Top 1',
-    'Top 3',
-    'Right',
-    'Wrong',
-    'None',
-    'Negatives fired',
-    'Time',
-  ];
-  terminal.out(`${table(headings, [...rows, cells('All', result.overall)], terminal.outWidth)}\n`);
-  return 0;
-}
-
-async function measureConversations(
-  telos: Telos,
-  options: RouteOptions & Required<Pick<RouteOptions, 'conversations' | 'packs' | 'corpus'>>,
-  terminal: Terminal,
-  signal: AbortSignal,
-): Promise<number> {
-  const { conversations, packs, corpus, mode } = options;
-  const { runConversationBenchmark } = await import('../engine/routing/routeBenchmark.ts');
-  const result = await runConversationBenchmark(
-    {
-      conversationsFile: resolve(conversations),
-      packsFile: resolve(packs),
-      corpusDir: resolve(corpus),
-      dataDir: telos.config.dataDir,
-      mode: mode === undefined ? 'local' : telos.config.routingMode,
-      provider: () => telos.routingProvider(),
-    },
-    signal,
-  );
-  if (options.json) {
-    terminal.out(`${terminalJson(result)}\n`);
-    return 0;
-  }
-  const { n, switched, byChip, stayed, wrongSwitch, msPerRoute } = result.overall;
-  const shares = [switched, byChip, stayed, wrongSwitch].map(share => `${(share * 100).toFixed(1)} %`);
-  const headings = ['Conversations', 'Switched', 'By chip', 'Stayed', 'Wrong', 'Time'];
-  terminal.out(
-    `${table(headings, [[String(n), ...shares, `${msPerRoute.toFixed(2)} ms`]], terminal.outWidth)}\n`,
-  );
-  return 0;
-}
-
-function cells(name: string, figures: RouteFigures): string[] {
-  const { n, top1, top3, right, wrong, abstained, negativesFired, msPerRoute } = figures;
-  const shares = [top1, top3, right, wrong, abstained, negativesFired].map(
-    share => `${(share * 100).toFixed(1)} %`,
-  );
-  return [name, String(n), ...shares, `${msPerRoute.toFixed(2)} ms`];
-}

@@ -2,8 +2,19 @@
 import { homedir } from 'node:os';
 import { isAbsolute, relative } from 'node:path';
 import { describeRoute } from '../protocol/describe.ts';
-import type { RunError, RunEvent, RunOutcome, SkillRef, ToolCall, Usage } from '../protocol/run.ts';
+import { withOutput } from '../protocol/liveText.ts';
+import {
+  type ContextUse,
+  contextParts,
+  type RunError,
+  type RunEvent,
+  type RunOutcome,
+  type SkillRef,
+  type ToolCall,
+  type Usage,
+} from '../protocol/run.ts';
 import { counted, grouped } from '../protocol/text.ts';
+import { type Todo, todosIn } from '../protocol/todos.ts';
 import { addedUsage, formatCost, formatDuration } from '../protocol/usage.ts';
 import type { MarkdownStream } from './markdownStream.ts';
 import type { Terminal } from './terminal.ts';
@@ -41,7 +52,11 @@ export function textPrinter(
 ): RunPrinter {
   const { style } = terminal;
   const figures = new RunFigures();
+  const live = new LiveLines();
+  /** Printers of the skills that run as steps, by call. */
+  const inner = new Map<string, RunPrinter>();
   let isNewTurn = false;
+  let thought = '';
   const endText = (): void => {
     if (markdown) terminal.out(markdown.end());
   };
@@ -65,19 +80,49 @@ export function textPrinter(
         isNewTurn = false;
         return terminal.out(markdown ? markdown.add(text) : text);
       }
+      case 'reasoning':
+        thought += event.text;
+        if (event.durationMs === undefined) return;
+        if (verbose) say(style.dim(thoughtText(thought, event.durationMs)));
+        thought = '';
+        return;
       case 'tool_start':
         endText();
         isNewTurn = true;
         if (terminal.outWidth !== undefined) terminal.endLine();
-        return say(`${style.bold('→')} ${toolLine(event.call, terminal.sayWidth - 2)}`);
+        return say(
+          event.call.name === 'update_todos'
+            ? todoText(event.call, terminal)
+            : `${style.bold('→')} ${toolLine(event.call, terminal.sayWidth - 2)}`,
+        );
+      case 'skill_event': {
+        const printer = inner.get(event.callId) ?? textPrinter(below(terminal), { verbose });
+        inner.set(event.callId, printer);
+        // Its result says how it ended.
+        if (event.event.type !== 'run_end') printer(event.event);
+        return undefined;
+      }
+      case 'tool_output':
+        return verbose ? live.add(event, line => say(style.dim(`  ${line}`))) : undefined;
+      case 'tool_progress':
+        return say(style.dim(terminalLine(`${event.name}: ${event.message}`, terminal.sayWidth)));
       case 'tool_end':
-        return sayResult(event, terminal, verbose);
+        return sayResult(
+          live.endOf(event, line => say(style.dim(`  ${line}`))),
+          terminal,
+          verbose,
+        );
       case 'usage':
         return verbose ? say(style.dim(usageText(event))) : undefined;
       case 'retry':
         return say(
           style.yellow(`Trying again in ${Math.ceil(event.waitMs / 1000)} s (${terminalText(event.why)})`),
         );
+      case 'compacted':
+        say(style.dim(compactedText(event, inChat)));
+        return verbose ? say(style.dim(indented(event.summary))) : undefined;
+      case 'compaction_undone':
+        return say(style.dim('The compaction is undone: the model is sent the whole conversation again.'));
       case 'run_end': {
         endText();
         terminal.endLine();
@@ -90,6 +135,44 @@ export function textPrinter(
     }
   };
 }
+
+/** Returns a terminal for what a step does: its lines are indented, and its words are left to its result. */
+const below = (terminal: Terminal): Terminal => ({
+  ...terminal,
+  out: () => undefined,
+  endLine: () => undefined,
+  say: line => terminal.say(line.replace(/^/gm, '  ')),
+  sayWidth: Math.max(20, terminal.sayWidth - 2),
+  outWidth: undefined,
+  markdown: undefined,
+});
+
+/** Shows the lines of running commands as they come. */
+class LiveLines {
+  /** The line that is not whole yet, by call. */
+  readonly #open = new Map<string, string>();
+
+  add({ callId, text }: EventOf<'tool_output'>, say: (line: string) => void): void {
+    const lines = withOutput(this.#open.get(callId) ?? '', text, longestLine).split('\n');
+    this.#open.set(callId, lines.pop() ?? '');
+    for (const line of lines) say(terminalText(line));
+  }
+
+  /** Returns the end of the call. If its output was shown, only what Telos says of it is left of its result. */
+  endOf(event: EventOf<'tool_end'>, say: (line: string) => void): EventOf<'tool_end'> {
+    const rest = this.#open.get(event.callId);
+    if (rest === undefined) return event;
+    this.#open.delete(event.callId);
+    if (rest !== '') say(terminalText(rest));
+    const lines = event.result.content.trimEnd().split('\n');
+    const notes = lines.slice(lines.findLastIndex(line => line !== '' && !/^\[.*\]$/.test(line)) + 1);
+    const content = notes.filter(line => line !== '' && line !== '[stderr]').join('\n');
+    return { ...event, result: { ...event.result, content } };
+  }
+}
+
+/** In characters. What is kept of output without a line break. */
+const longestLine = 16_000;
 
 /** Files that the closing line names. The others are counted. */
 const namedFiles = 5;
@@ -169,12 +252,26 @@ function routedText(event: EventOf<'routed'>, { style }: Terminal, verbose: bool
   return lines.join('\n');
 }
 
+const todoMarks: Record<Todo['state'], string> = { open: '·', doing: '▸', done: '✓' };
+
+/** Returns the to-do list of the run. */
+function todoText(call: ToolCall, { style, sayWidth }: Terminal): string {
+  const todos = todosIn(call.input);
+  if (typeof todos === 'string') return `${style.bold('→')} ${terminalLine(call.name)}`;
+  const lines = todos.map(({ text, state }) => {
+    const line = `  ${todoMarks[state]} ${terminalLine(text, sayWidth - 4)}`;
+    return state === 'doing' ? style.bold(line) : state === 'done' ? style.dim(line) : line;
+  });
+  const done = todos.filter(({ state }) => state === 'done').length;
+  return [`${style.bold('→')} To do: ${done} of ${todos.length} done`, ...lines].join('\n');
+}
+
 /**
  * Returns the name and the most telling argument, as in `write_file today.md`. If there is none, it shows all arguments.
  */
 function toolLine(call: ToolCall, width: number): string {
   const { input } = call;
-  const telling = ['path', 'command', 'url']
+  const telling = ['path', 'command', 'url', 'question', 'skill']
     .map(name => input[name])
     .find(value => typeof value === 'string');
   const rest = telling ?? (Object.keys(input).length > 0 ? JSON.stringify(input) : '');
@@ -197,6 +294,7 @@ function sayResult(
     terminal.say(style.red(`✗ ${terminalLine(what, failureLength)}`));
   }
   if (!verbose) return;
+  if (result.content === '') return;
   const lines = terminalText(result.content).trimEnd().split('\n');
   const shown = lines.slice(0, 20).map(line => `  ${line}`);
   if (lines.length > 20) shown.push(`  ... ${lines.length - 20} more lines`);
@@ -204,11 +302,40 @@ function sayResult(
   terminal.say(result.isError ? style.red(shown.join('\n')) : style.dim(shown.join('\n')));
 }
 
-function usageText({ round, usage }: EventOf<'usage'>): string {
+function thoughtText(thought: string, durationMs: number): string {
+  const lines = terminalText(thought).trim().split('\n');
+  return [
+    `Thought for ${formatDuration(Math.max(durationMs, 100))}:`,
+    ...lines.map(line => `  ${line}`),
+  ].join('\n');
+}
+
+const indented = (text: string): string =>
+  terminalText(text)
+    .split('\n')
+    .map(line => `  ${line}`)
+    .join('\n');
+
+function compactedText({ tokensBefore, tokensAfter }: EventOf<'compacted'>, inChat: boolean): string {
+  const undo = inChat ? ' /uncompact undoes it.' : '';
+  return `Compacted: the model is sent about ${grouped(tokensAfter)} tokens in place of ${grouped(tokensBefore)}.${undo}`;
+}
+
+/** Returns how full the model's context is, with its parts, the largest first. */
+function contextText({ window, tokens }: ContextUse): string {
+  const parts = contextParts.filter(part => tokens[part] > 0).sort((a, b) => tokens[b] - tokens[a]);
+  const total = contextParts.reduce((sum, part) => sum + tokens[part], 0);
+  const share = window === undefined ? '' : ` of ${grouped(window)}, ${Math.round((100 * total) / window)} %`;
+  return `context ${grouped(total)}${share} (${parts.map(part => `${part} ${grouped(tokens[part])}`).join(', ')})`;
+}
+
+function usageText({ round, usage, context, routing }: EventOf<'usage'>): string {
   const cached = usage.cacheReadTokens > 0 ? `, ${usage.cacheReadTokens} from cache` : '';
   const cost = usage.cost === 'unknown' ? 'cost unknown' : `$${usage.cost.toFixed(4)}`;
-  const what = round === 0 ? 'choice of the skill' : `round ${round}`;
-  return `${what}: ${usage.inputTokens} tokens in${cached}, ${usage.outputTokens} out, ${cost}`;
+  const what =
+    round === 0 ? (routing ? 'choice of the skill' : 'summary of the conversation') : `round ${round}`;
+  const line = `${what}: ${usage.inputTokens} tokens in${cached}, ${usage.outputTokens} out, ${cost}`;
+  return context ? `${line}\n  ${contextText(context)}` : line;
 }
 
 function sayEnd(event: EventOf<'run_end'>, terminal: Terminal, inChat: boolean): void {

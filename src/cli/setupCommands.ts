@@ -92,17 +92,20 @@ export async function uninstallCommand(
   terminal: Terminal,
 ): Promise<number> {
   return withTelos(options, terminal, async telos => {
-    const { path, origin, edited = 0 } = await telos.installed(name);
+    const { path, origin, edited = 0, stored } = await telos.installed(name);
+    const stays = stored === undefined ? [] : [exactText(`What its servers have stored stays in ${stored}`)];
     const about = [
       `This removes agent '${exactText(name)}', the folder ${exactText(path)}.`,
       exactText(describeOrigin(origin, timeText)),
       ...(edited > 0 ? [`Files that were edited, added or deleted since: ${edited}`] : []),
+      ...stays,
       `${keptText} telos undo`,
     ];
     const unattended = 'Nothing was changed. Use --yes to uninstall without being asked.';
     if (!options.yes && !(await agrees(about.join('\n'), 'Uninstall it?', unattended, terminal))) return 1;
     const { undoId } = await telos.uninstall(name);
     terminal.out(terminalText(`Uninstalled agent '${name}'\n`));
+    for (const line of stays) terminal.say(line);
     terminal.say(terminal.style.dim(`${keptText} telos undo ${undoId.slice(0, 8)}`));
     return 0;
   });

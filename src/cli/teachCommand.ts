@@ -3,6 +3,7 @@
 import { TelosError } from '../engine/errors.ts';
 import type { TeachingPlan } from '../engine/routing/teaching.ts';
 import type { Agent, Skill } from '../engine/skills/agent.ts';
+import { skillCalled } from '../engine/skills/catalog.ts';
 import { Telos } from '../engine/telos.ts';
 import { counted, grouped } from '../protocol/text.ts';
 import { roughCost } from '../protocol/usage.ts';
@@ -37,7 +38,7 @@ export async function teachCommand(
   const telos = Telos.open(config);
   try {
     if (options.forgetChoices) return await forgetChoices(telos, terminal);
-    const one = name === undefined ? undefined : skillNamed(name, await telos.agents());
+    const one = name === undefined ? undefined : skillCalled(name, await telos.agents());
     if (name !== undefined && !one) {
       terminal.say(`Skill '${terminalLine(name)}' not found. \`telos list-skills\` lists them.`);
       return 1;
@@ -51,17 +52,6 @@ export async function teachCommand(
     terminal.say(terminal.style.red(errorText(error)));
     return 1;
   }
-}
-
-/** Returns the skill called `agent:skill` or `skill`; of several, one that no other shadows. */
-function skillNamed(name: string, agents: readonly Agent[]): Known | undefined {
-  const colon = name.indexOf(':');
-  const id = name.slice(colon + 1);
-  const found = agents
-    .filter(agent => colon < 0 || agent.name === name.slice(0, colon))
-    .flatMap(agent => agent.skills.map(skill => ({ agent, skill })))
-    .filter(({ skill }) => skill.id === id || skill.name === id);
-  return found.find(({ skill }) => !skill.shadowedBy) ?? found[0];
 }
 
 async function teach(

@@ -206,7 +206,7 @@ export interface KeyInput extends NodeJS.ReadableStream {
 const readingTime = 200;
 
 /** Keys that the terminal turns into signals when it is read line by line. */
-const signalKeys: readonly (readonly [key: string, signal: NodeJS.Signals])[] = [
+export const signalKeys: readonly (readonly [key: string, signal: NodeJS.Signals])[] = [
   ['\x03', 'SIGINT'],
   ['\x1c', 'SIGQUIT'],
 ];

@@ -1,10 +1,11 @@
 /** Asks the person at the terminal, on stderr, so that stdout contains only requested output. */
 
 import { createInterface } from 'node:readline';
-import { type Human, nobody } from '../engine/human.ts';
+import { denyAll, type Human } from '../engine/human.ts';
 import { type AgentCard, describeCard, switchableLines } from '../protocol/agentCard.ts';
 import { describeDanger, describeQuestion } from '../protocol/describe.ts';
 import type { ApprovalDecision, ApprovalRequest, ApprovalScope } from '../protocol/run.ts';
+import { formatDuration } from '../protocol/usage.ts';
 import { abortOnInterrupt, dropTypedAhead, isKeyInput, type Terminal } from './terminal.ts';
 import { exactText, remedyText, terminalText } from './terminalText.ts';
 
@@ -32,7 +33,8 @@ export type ReadAnswer = (prompt: string, signal: AbortSignal) => Promise<string
 export function terminalHuman(terminal: Terminal, readAnswer: ReadAnswer = readLine): Human {
   return {
     async approve(request, signal) {
-      for (let [whole, isHelp] = [false, false]; ; ) {
+      if (request.choices) return answered(request.subject, request.choices, terminal, readAnswer, signal);
+      for (let [whole, isHelp] = [request.showsWhole === true, false]; ; ) {
         const { text, isCut } = approvalText(request, terminal, whole);
         terminal.say(isHelp ? approvalHelp(request) : text);
         terminal.ring?.();
@@ -42,6 +44,10 @@ export function terminalHuman(terminal: Terminal, readAnswer: ReadAnswer = readL
         isHelp = word === '?';
         whole ||= isCut && word === 's';
         if (isHelp || (isCut && word === 's')) continue;
+        if (request.form && decisionOf(word, request)?.allow) {
+          const { fillIn } = await import('./terminalForm.ts');
+          return (await fillIn(request.form, terminal, prompt => readAnswer(prompt, signal))) ?? saidNo;
+        }
         if (word === 'a' && request.scopes.includes('always'))
           terminal.say("Taken as a no: 'always' has to be written out.");
         return (
@@ -65,15 +71,34 @@ export function terminalHuman(terminal: Terminal, readAnswer: ReadAnswer = readL
   };
 }
 
+/** Asks a question of the skill. A number chooses an answer, other words are one, and Enter skips it. */
+async function answered(
+  question: string,
+  choices: readonly string[],
+  terminal: Terminal,
+  readAnswer: ReadAnswer,
+  signal: AbortSignal,
+): Promise<ApprovalDecision> {
+  const rows = choices.map((choice, index) => `  ${index + 1}. ${exactText(choice)}`);
+  terminal.say([terminal.style.bold(`? ${terminalText(question)}`), ...rows].join('\n'));
+  terminal.ring?.();
+  const numbers = choices.length === 0 ? '' : `${choices.length === 1 ? '1' : `1 to ${choices.length}`}, `;
+  const said =
+    (await readAnswer(`  Answer? [${numbers}your own words, Enter = skip] `, signal))?.trim() ?? '';
+  if (signal.aborted) return { allow: false, reason: 'The run was cancelled.' };
+  if (said === '') return { allow: false, reason: 'The user skipped the question.' };
+  return { allow: true, scope: 'once', answer: pick(said, choices) ?? said };
+}
+
 /** Denies every question because there is no person to ask, and says what would allow it. The model reads the reason too. */
 export const unattended: Human = {
-  ...nobody,
+  ...denyAll,
   async approve(request, signal) {
-    const decision = await nobody.approve(request, signal);
+    const decision = await denyAll.approve(request, signal);
     if (decision.allow) return decision;
     const remedy = request.toAllow ? ` ${remedyText(request.toAllow)}` : '';
     return {
-      allow: false,
+      ...decision,
       reason: `${decision.reason} Use --yes to allow it, or a terminal to be asked.${remedy}`,
     };
   },
@@ -93,6 +118,10 @@ function approvalText(
     ...shown(subject, '    ', style),
     ...(request.diff === undefined ? [] : shown(diff, '  | ', style)),
     ...(request.danger ?? []).map(danger => style.red(`  ! ${exactText(describeDanger(danger))}.`)),
+    ...(request.inBackground ? [style.dim('  It goes on in the background until it is stopped.')] : []),
+    ...(request.timeLimit === undefined
+      ? []
+      : [style.dim(`  It may take up to ${formatDuration(request.timeLimit * 1000)}.`)]),
     style.dim(`  ${terminalText(request.reason)} (rule ${terminalText(request.rule)})`),
   ];
   return {

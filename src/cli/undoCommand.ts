@@ -1,7 +1,8 @@
 /** Implements `telos undo [change]`: shows what a run, an install or an uninstall has changed, and reverts it. */
 
 import { readFile, readlink } from 'node:fs/promises';
-import type { ChangedFile, ChangeStore, RunChanges } from '../engine/changes/changeStore.ts';
+import type { ChangedFile, RunChanges } from '../engine/changes/changeHistory.ts';
+import type { ChangeStore } from '../engine/changes/changeStore.ts';
 import { unifiedDiff } from '../engine/changes/lineDiff.ts';
 import { TelosError } from '../engine/errors.ts';
 import type { FolderDifference, FolderRecord } from '../engine/files/folderRecord.ts';
@@ -10,6 +11,7 @@ import { looksBinary } from '../engine/files/plainText.ts';
 import type { FolderState } from '../engine/files/replacedFolders.ts';
 import { timeText } from '../engine/records/runText.ts';
 import { Telos } from '../engine/telos.ts';
+import { counted } from '../protocol/text.ts';
 import { type ConfigOptions, configFor } from './cliConfig.ts';
 import type { Terminal } from './terminal.ts';
 import { agrees, readLine } from './terminalHuman.ts';
@@ -41,7 +43,8 @@ export async function undoCommand(
     return 1;
   }
   const changes = await store.of(runId);
-  if (changes.undoneAt === undefined && changes.files.every(({ state }) => state === 'as_before')) {
+  const isAsBefore = !changes.restores && changes.files.every(({ state }) => state === 'as_before');
+  if (changes.undoneAt === undefined && isAsBefore && changes.repositories.length === 0) {
     terminal.say(
       `The files of run ${runId.slice(0, 8)} are as they were before it; there is nothing to undo.`,
     );
@@ -52,7 +55,7 @@ export async function undoCommand(
     return 0;
   }
   if (changes.undoneAt !== undefined) {
-    terminal.say(`The run ${runId.slice(0, 8)} is undone already.`);
+    terminal.say(`The ${kindOf(changes)} ${runId.slice(0, 8)} is undone already.`);
     return 0;
   }
   return undo(changes, options, store, terminal);
@@ -64,14 +67,18 @@ async function undo(
   store: ChangeStore,
   terminal: Terminal,
 ): Promise<number> {
-  terminal.say(`Run ${changes.runId.slice(0, 8)} changed:`);
+  const { restores } = changes;
+  terminal.say(`${restores ? 'The restore' : 'Run'} ${changes.runId.slice(0, 8)} changed:`);
+  if (restores)
+    terminal.say(`  ${counted(restores.length, 'request')} left out, which the conversation gets back`);
   for (const file of changes.files) terminal.say(`  ${lineFor(file)}`);
+  for (const path of changes.repositories) terminal.say(exactText(`  M ${path}  (branches, tags and index)`));
   for (const { path, before } of changes.folders)
     terminal.say(exactText(`  ${before === null ? 'A' : 'D'} ${path}/`));
   for (const sentence of notUndone(changes)) terminal.say(terminal.style.yellow(exactText(sentence)));
   const isBlocked = changes.files.some(file => wordsFor(file) !== undefined);
   if (!isBlocked || others) {
-    const question = 'Make these files what they were before the run? [y/N] ';
+    const question = `Make these files what they were before the ${kindOf(changes)}? [y/N] `;
     if (!yes && !(await saysYes(question, terminal))) {
       terminal.say(
         `Nothing was undone. ${terminal.canAsk ? '' : 'Use --yes to undo without being asked.'}`.trim(),
@@ -81,7 +88,9 @@ async function undo(
   }
   const result = await store.undo(changes.runId, { others });
   if (result.outcome === 'refused') {
-    terminal.say(terminal.style.red('Nothing was undone: files are not as the run left them.'));
+    terminal.say(
+      terminal.style.red(`Nothing was undone: files are not as the ${kindOf(changes)} left them.`),
+    );
     terminal.say('See what differs with --show; undo only the other files with --others.');
     return 1;
   }
@@ -92,8 +101,15 @@ async function undo(
   return result.problem === undefined && !isBlocked ? 0 : 1;
 }
 
+const kindOf = ({ restores }: RunChanges): string => (restores ? 'restore' : 'run');
+
 /** Returns what the run did besides, in sentences. */
-const notUndone = ({ ranCommands, ranOutside, movedBranch, leftOut }: RunChanges): string[] => [
+export const notUndone = ({
+  ranCommands,
+  ranOutside,
+  movedBranch,
+  leftOut,
+}: Omit<RunChanges, 'runId' | 'at'>): string[] => [
   ...(ranCommands
     ? [
         'The run also ran commands or tools of others. What they have changed is not known, and is not undone.',
@@ -130,7 +146,7 @@ async function changeNamed(
   return { runId: found[0] ?? (await changes.of(id)).runId };
 }
 
-const lineFor = (file: ChangedFile): string => {
+export const lineFor = (file: ChangedFile): string => {
   const words = file.isUndone ? 'undone already' : wordsFor(file);
   return exactText(
     `${file.isRemoved ? 'D' : file.before ? 'M' : 'A'} ${file.path}${words ? `  (${words})` : ''}`,
@@ -176,7 +192,7 @@ async function diffOf(file: ChangedFile, { runId }: RunChanges, store: ChangeSto
 const contentAt = async (path: string): Promise<Buffer> =>
   statsAt(path)?.isSymbolicLink() ? Buffer.from(await readlink(path)) : readFile(path);
 
-async function saysYes(question: string, terminal: Terminal): Promise<boolean> {
+export async function saysYes(question: string, terminal: Terminal): Promise<boolean> {
   if (!terminal.canAsk) return false;
   const answer = await readLine(question, new AbortController().signal);
   return /^y(es)?$/i.test(answer?.trim() ?? '');
@@ -273,7 +289,7 @@ export async function listChanges({ changes, replaced }: Telos, terminal: Termin
     ...runs.map(run => ({
       at: run.at,
       id: run.runId,
-      what: `A run: ${run.files.length} ${run.files.length === 1 ? 'file' : 'files'}`,
+      what: `A ${kindOf(run)}: ${counted(run.files.length, 'file')}`,
       isUndone: run.undoneAt !== undefined,
     })),
     ...(await replaced.list()).map(record => ({

@@ -31,6 +31,19 @@ export type RoutingMode = 'auto' | 'name' | 'local' | 'model';
 export const sandboxModes = ['auto', 'required', 'off'] as const;
 export type SandboxMode = (typeof sandboxModes)[number];
 
+/**
+ * How a provider is spoken to: `native` in its maker's own format, `chat` in that of OpenAI's chat completions. `auto` decides by the
+ * address and the model.
+ */
+export const protocolChoices = ['auto', 'native', 'chat'] as const;
+export type ProtocolChoice = (typeof protocolChoices)[number];
+
+export const effortLevels = ['off', 'low', 'medium', 'high', 'max'] as const;
+export type EffortLevel = (typeof effortLevels)[number];
+
+/** How much a model thinks before it answers: a level, or at most this many tokens. */
+export type Effort = EffortLevel | number;
+
 /** Where a run without a chosen skill looks for skills. Of two skills with one name, the first of these wins. */
 export const skillRootKinds = ['project', 'user', 'builtin'] as const;
 export type SkillRootKind = (typeof skillRootKinds)[number];
@@ -79,6 +92,10 @@ export interface Config {
   model: string | undefined;
   /** A recorded run to play back with the provider `replay`. */
   replayFile: string | undefined;
+  /** `TELOS_PROTOCOL` or a setting. */
+  protocol: ProtocolChoice;
+  /** `TELOS_EFFORT`, a flag or a setting, by model; `*` stands for all others. A model without one thinks as much as it does by itself. */
+  efforts: Readonly<Record<string, Effort>>;
   /** `TELOS_ROUTING_MODE`: how a skill is found for a request that does not name one exactly. */
   routingMode: RoutingMode;
   /** `TELOS_ROUTING_MODEL`: the model that is asked which skill fits. If undefined, the provider's usual one. */
@@ -87,6 +104,8 @@ export interface Config {
   routingLearns: boolean;
   /** `TELOS_MAX_ROUNDS`, a flag or a setting: rounds of a run before it asks whether to go on. If undefined, the skill's or 20. */
   maxRounds: number | undefined;
+  /** `TELOS_CONTEXT_WINDOW` or a setting: tokens that the model takes. If undefined, what is known of the model. */
+  contextWindow: number | undefined;
   /** `TELOS_SANDBOX`, a flag or a setting. With `required`, no command runs outside of a box. */
   sandbox: SandboxMode;
   /** The limits that are set. NaN means that a limit cannot be read: then nothing runs, since the user wanted a limit. */
@@ -108,11 +127,15 @@ export interface ConfigOverrides extends Partial<Record<BudgetName, string | und
   skillRoots?: Partial<Record<SkillRootKind, string | undefined>>;
   provider?: string | undefined;
   model?: string | undefined;
+  protocol?: string | undefined;
+  /** `high`, `8000`, or `gpt-5.4=low, *=high`. */
+  effort?: string | undefined;
   replayFile?: string | undefined;
   routingMode?: string | undefined;
   routingModel?: string | undefined;
   routingLearns?: string | undefined;
   maxRounds?: string | undefined;
+  contextWindow?: string | undefined;
   sandbox?: string | undefined;
   skillsDir?: string | undefined;
   workingRoot?: string | undefined;
@@ -153,6 +176,9 @@ export function loadConfig(overrides: ConfigOverrides = {}): Config {
   };
   const wantedMode = value('routingMode', 'TELOS_ROUTING_MODE');
   const wantedRounds = value('maxRounds', 'TELOS_MAX_ROUNDS');
+  const wantedWindow = value('contextWindow', 'TELOS_CONTEXT_WINDOW');
+  const wantedProtocol = value('protocol', 'TELOS_PROTOCOL') ?? 'auto';
+  const wantedEfforts = effortsIn(value('effort', 'TELOS_EFFORT') ?? '');
   const wantedBox = value('sandbox', 'TELOS_SANDBOX') ?? 'auto';
   const config: Omit<Config, 'origins' | 'problems'> = {
     env,
@@ -168,17 +194,21 @@ export function loadConfig(overrides: ConfigOverrides = {}): Config {
     projectFolders: [],
     provider: value('provider', 'TELOS_PROVIDER'),
     model: value('model', 'TELOS_MODEL'),
+    protocol: protocolChoices.find(one => one === wantedProtocol) ?? 'auto',
+    efforts: wantedEfforts.efforts,
     replayFile: value('replayFile', 'TELOS_REPLAY_FILE'),
     routingMode: routingModes.find(mode => mode === wantedMode) ?? 'auto',
     routingModel: value('routingModel', 'TELOS_ROUTING_MODEL'),
     routingLearns: !/^(?:off|false|no|0)$/i.test(value('routingLearns', 'TELOS_ROUTING_LEARN') ?? 'on'),
     maxRounds: roundsIn(wantedRounds),
+    contextWindow: windowIn(wantedWindow),
     // Who wrote a word that is not known wanted something of the box.
     sandbox: sandboxModes.find(mode => mode === wantedBox) ?? 'required',
     budget: budgetOf(value),
   };
   origins['routingMode'] = { origin: 'default', ...origins['routingMode'], value: config.routingMode };
   origins['sandbox'] = { origin: 'default', ...origins['sandbox'], value: config.sandbox };
+  origins['protocol'] = { origin: 'default', ...origins['protocol'], value: config.protocol };
   const learns = config.routingLearns ? 'on' : 'off';
   origins['routingLearns'] = { origin: 'default', ...origins['routingLearns'], value: learns };
   noteProviderVariables(sources);
@@ -201,11 +231,36 @@ export function loadConfig(overrides: ConfigOverrides = {}): Config {
         sentence('Known modes: {0}.', sandboxModes.join(', ')),
       ),
     );
+  if (wantedProtocol !== config.protocol)
+    problems.push(
+      told(
+        sentence("The protocol '{0}' is unknown, so auto is used.", wantedProtocol),
+        sentence('Known protocols: {0}.', protocolChoices.join(', ')),
+      ),
+    );
+  for (const effort of wantedEfforts.unknown)
+    problems.push(
+      told(
+        sentence("The effort '{0}' is unknown, so it is not used.", effort),
+        sentence(
+          'Write {0}, or a number of tokens from {1} to {2}.',
+          effortLevels.join(', '),
+          ...effortTokens,
+        ),
+      ),
+    );
   if (wantedRounds && config.maxRounds === undefined)
     problems.push(
       told(
         sentence("The number of rounds is '{0}', so it is not used.", wantedRounds),
         sentence('Set TELOS_MAX_ROUNDS to a whole number from 1 to {0}.', mostRounds),
+      ),
+    );
+  if (wantedWindow && config.contextWindow === undefined)
+    problems.push(
+      told(
+        sentence("The model's context is set to '{0}', so it is not used.", wantedWindow),
+        sentence('Set TELOS_CONTEXT_WINDOW to a number of tokens, at least {0}.', smallestWindow),
       ),
     );
   return { ...config, origins, problems };
@@ -243,11 +298,14 @@ type Setting =
   | 'workingRoot'
   | 'provider'
   | 'model'
+  | 'protocol'
+  | 'effort'
   | 'replayFile'
   | 'routingMode'
   | 'routingModel'
   | 'routingLearns'
   | 'maxRounds'
+  | 'contextWindow'
   | 'sandbox';
 
 interface Sources {
@@ -280,6 +338,49 @@ export function roundsIn(value: unknown): number | undefined {
   const fits = typeof rounds === 'number' && Number.isInteger(rounds) && rounds >= 1 && rounds <= mostRounds;
   return fits ? rounds : undefined;
 }
+
+/** Below this, not even a skill and one result have room. In tokens. */
+const smallestWindow = 4_000;
+
+/** Returns the number of tokens that a variable or a setting sets. Undefined unless it is a whole number that is large enough. */
+function windowIn(text: string | undefined): number | undefined {
+  const tokens = text === undefined ? Number.NaN : amountIn(text);
+  return Number.isInteger(tokens) && tokens >= smallestWindow ? tokens : undefined;
+}
+
+/** Fewest and most tokens for thinking. */
+const effortTokens = [1_024, 64_000] as const;
+
+/** Returns what a setting or a file says: a level, or a number of tokens. Undefined if it is neither. */
+export function effortIn(value: unknown): Effort | undefined {
+  const text = typeof value === 'string' ? value.trim().toLowerCase() : value;
+  const level = effortLevels.find(one => one === text);
+  if (level) return level;
+  const tokens = typeof text === 'string' && /^[\d_]+$/.test(text) ? Number(text.replaceAll('_', '')) : text;
+  const [least, most] = effortTokens;
+  const fits = typeof tokens === 'number' && Number.isInteger(tokens) && tokens >= least && tokens <= most;
+  return fits ? tokens : undefined;
+}
+
+/** Reads `high` or `gpt-5.4=low, *=high`. */
+function effortsIn(text: string): { efforts: Record<string, Effort>; unknown: string[] } {
+  const efforts: Record<string, Effort> = Object.create(null);
+  const unknown: string[] = [];
+  for (const part of text
+    .split(',')
+    .map(one => one.trim())
+    .filter(Boolean)) {
+    const at = part.lastIndexOf('=');
+    const effort = effortIn(part.slice(at + 1));
+    if (effort === undefined) unknown.push(part);
+    else efforts[at < 0 ? '*' : part.slice(0, at).trim()] = effort;
+  }
+  return { efforts, unknown };
+}
+
+/** Returns how much the settings want the model to think. Undefined if they say nothing of it. */
+export const effortFor = ({ efforts }: Pick<Config, 'efforts'>, model: string): Effort | undefined =>
+  efforts[model] ?? efforts['*'];
 
 /** Parses `5`, `0.50`, `$5` or `1_000_000`. Returns NaN for anything else. */
 export function amountIn(text: string): number {

@@ -24,8 +24,8 @@ import type { Diagnostic } from './files/settingsFile.ts';
 import type { SignInPort } from './human.ts';
 import { hiddenIn, missingVariables, readMcpConfig } from './mcp/config.ts';
 import { describeServers, type McpReach, type McpServerReport, usualLimits } from './mcp/servers.ts';
-import { openReviews, runPolicy } from './policy/decision.ts';
-import { decideOnServers } from './policy/serverPrograms.ts';
+import { openReviews } from './policy/decision.ts';
+import { boxesOf, decideOnAgent, serverEnvironment } from './policy/serverPrograms.ts';
 import { keyedProviders, type ProviderChoice } from './providers/create.ts';
 import { pingProvider } from './providers/models.ts';
 import { mapStrings, redactor, secretsIn } from './redact.ts';
@@ -33,7 +33,6 @@ import type { Discovery, FileAgent } from './skills/discover.ts';
 import { type Machine, thisMachine } from './skills/machine.ts';
 import { readinessOf } from './skills/readiness.ts';
 import { workFoldersOf } from './skills/workFolders.ts';
-import { commandEnvironment } from './tools/command.ts';
 
 /** In milliseconds. A server that takes longer would make every run wait. */
 const serverPatienceMs = 10_000;
@@ -310,10 +309,7 @@ async function lookAtServers(
       review => review.state,
       () => 'new' as const,
     );
-    const { packDir } = agent;
-    const workFolders = workFoldersOf(config, agents);
-    const folders = { workingDir: agent.workingDir, packDir, skillDir: packDir, commandDir: packDir };
-    const decision = await decideOnServers(runPolicy(config, agent, { ...folders, workFolders }));
+    const decision = await decideOnAgent(config, agent, agents);
     if (decision.action !== 'allow') {
       const why =
         state === 'reviewed'
@@ -332,20 +328,15 @@ async function lookAtServers(
       });
       continue;
     }
-    const env = commandEnvironment(
-      { ...config.env, HOME: config.home },
-      { packDir, skillDir: packDir },
-      config.dataDir,
-    );
     const limits = { ...usualLimits, connectMs: serverPatienceMs };
-    const answered = await describeServers(
-      config,
-      { name: agent.name, packDir, mcpConfig: agent.mcpConfig },
-      env,
-      signal,
-      { ...reach, limits, workFolders },
-    );
-    findings.push(...answered.problems.map(message => ({ severity: 'error' as const, message })));
+    const workFolders = workFoldersOf(config, agents);
+    const answered = await describeServers(config, agent, serverEnvironment(config, agent), signal, {
+      ...reach,
+      openBox: boxesOf(config, agent),
+      limits,
+      workFolders,
+    });
+    findings.push(...answered.problems.map(problem => ({ severity: 'error' as const, ...told(problem) })));
     for (const report of answered.servers) servers.push(describeServer(agent, report, findings));
   }
   return servers;
@@ -373,5 +364,5 @@ function describeServer(agent: FileAgent, report: McpServerReport, findings: Doc
     sentence('It is configured in {0}.', agent.mcpConfig ?? ''),
   );
   findings.push({ severity: 'error', ...said });
-  return { ...which, outcome: { state: 'failed', problem: outcome.error } };
+  return { ...which, outcome: { state: 'failed', problem: spoken([outcome.error]) } };
 }

@@ -60,6 +60,9 @@ export class TelosError extends Error {
   }
 }
 
+/** The error for a prompt that the model does not take because of its length. */
+export class PromptTooLong extends TelosError {}
+
 /** Returns the message of an error. Of one of the system only its reason ("permission denied"), without its call, code and path. */
 export function reasonOf(error: unknown): string {
   const message = error instanceof Error ? error.message : String(error);

@@ -24,22 +24,25 @@ export interface SecretPlace {
 export interface SignInPort extends SecretPlace {
   /** Resolves with the address that the browser returns to. It leads only to this frontend. */
   redirectUrl(): Promise<string>;
+  /** Resolves with the address of the person's client id metadata document, unchecked; undefined without one that fits `redirectUrl`. */
+  clientDocument?(): Promise<string | undefined>;
   /** Opens the page and waits until the browser returns with this `state`. Rejects on abort or if the person takes too long. */
   visit(url: string, state: string, signal: AbortSignal): Promise<URLSearchParams>;
 }
 
 /** Used if no person can be asked: every question is answered with a no that names the rule. */
-export const nobody: Human = {
+export const denyAll: Human = {
   isAway: true,
   approve: async request => ({
     allow: false,
+    isAway: true,
     reason: `No one can be asked here (rule ${request.rule}: ${request.reason}).`,
   }),
   ask: async questions => questions.map(() => ''),
 };
 
 /** Answers yes to every question. Denials by policy never reach a Human. */
-export const yesToAll: Human = {
+export const allowAll: Human = {
   isAway: true,
   approve: async () => ({ allow: true, scope: 'once' }),
   ask: async questions => questions.map(() => ''),

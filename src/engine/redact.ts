@@ -209,19 +209,48 @@ function eventRedactor(
 ): (event: RunEvent) => RunEvent[] {
   let stream = newStream();
   let known = countKnown();
+  let kind: 'text' | 'reasoning' = 'text';
+  const isDelta = (event: RunEvent): event is Extract<RunEvent, { type: typeof kind }> =>
+    event.type === 'text' || (event.type === 'reasoning' && event.durationMs === undefined);
+  const outputs = new Map<string, StreamRedactor>();
+  let knownToOutputs = known;
   return event => {
+    if (event.type === 'tool_output') {
+      // The older ones do not know every secret.
+      if (countKnown() !== knownToOutputs) outputs.clear();
+      knownToOutputs = countKnown();
+      return outputOf(event, outputs, newStream);
+    }
+    if (event.type === 'tool_start') outputs.delete(event.call.id);
+    // What was held back of its output is in its result.
+    if (event.type === 'tool_end') outputs.delete(event.callId);
     let held = '';
     if (countKnown() !== known) {
       known = countKnown();
       held = stream.flush();
       stream = newStream();
     }
-    if (event.type === 'text') {
-      const text = stream.push(held + event.text);
-      return text ? [{ type: 'text', text }] : [];
-    }
+    const pushed = (text: string): RunEvent[] => {
+      const safe = stream.push(text);
+      return safe ? [{ type: kind, text: safe }] : [];
+    };
+    if (isDelta(event) && event.type === kind) return pushed(held + event.text);
     const rest = redact(held) + stream.flush();
-    const whole = mapStrings(event, redact);
-    return rest ? [{ type: 'text', text: rest }, whole] : [whole];
+    const before: RunEvent[] = rest ? [{ type: kind, text: rest }] : [];
+    if (!isDelta(event)) return [...before, mapStrings(event, redact)];
+    kind = event.type;
+    return [...before, ...pushed(event.text)];
   };
+}
+
+/** Returns what may be shown now of a command's output. */
+function outputOf(
+  event: Extract<RunEvent, { type: 'tool_output' }>,
+  outputs: Map<string, StreamRedactor>,
+  newStream: () => StreamRedactor,
+): RunEvent[] {
+  const stream = outputs.get(event.callId) ?? newStream();
+  outputs.set(event.callId, stream);
+  const text = stream.push(event.text);
+  return text === '' ? [] : [{ ...event, text }];
 }

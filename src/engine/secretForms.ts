@@ -77,12 +77,15 @@ export function formMatcher(forms: readonly string[]): (text: string) => Generat
     else byHead.set(head, [form]);
     beginnings[beginningAt(form, 0)] = 1;
   }
+  // In the loop, a function that uses its index would cost memory for every character.
+  const formAt = (text: string, index: number): string | undefined =>
+    byHead
+      .get(text.slice(index, index + shortestSecret))
+      ?.find(candidate => text.startsWith(candidate, index));
   return function* (text) {
     for (let index = 0; index + shortestSecret <= text.length; index++) {
       if (beginnings[beginningAt(text, index)] === 0) continue;
-      const form = byHead
-        .get(text.slice(index, index + shortestSecret))
-        ?.find(candidate => text.startsWith(candidate, index));
+      const form = formAt(text, index);
       if (form === undefined) continue;
       yield { index, length: form.length };
       index += form.length - 1;

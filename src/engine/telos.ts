@@ -1,5 +1,6 @@
 /** Opens the engine: lists the agents, routes requests, and runs them as a stream of events. */
 
+import { existsSync } from 'node:fs';
 import type { AgentCard } from '../protocol/agentCard.ts';
 import type { DoctorBox, DoctorReport } from '../protocol/doctorReport.ts';
 import type { AgentOrigin, InstallPlan } from '../protocol/installPlan.ts';
@@ -13,9 +14,10 @@ import type { Diagnostic } from './files/settingsFile.ts';
 import { recoverFolders } from './files/swapFolder.ts';
 import type { Human, SignInPort } from './human.ts';
 import { hiddenIn } from './mcp/config.ts';
+import { ServerBook } from './mcp/serverBook.ts';
 import { boxFacts, type Decision, openReviews } from './policy/decision.ts';
 import { createProvider, type FrontendProviders, Models, type ProviderChoice } from './providers/create.ts';
-import type { Provider } from './providers/provider.ts';
+import type { Provider, TokenCount } from './providers/provider.ts';
 import { recordRouting } from './records/logFile.ts';
 import { record } from './records/record.ts';
 import { type Redactor, redactor, secretsIn } from './redact.ts';
@@ -25,31 +27,33 @@ import type { RouteResult } from './routing/routeResult.ts';
 import type { Ranked } from './routing/searchIndex.ts';
 import { Teaching } from './routing/teaching.ts';
 import { DayUse, openBudget } from './run/budget.ts';
+import {
+  type BackgroundCommands,
+  closeCommands,
+  commandsOf,
+  endCommands,
+} from './run/conversationCommands.ts';
 import { meteredProvider, routingModel } from './run/meter.ts';
 import { foldersOf } from './run/prepare.ts';
 import { type Engine, newRun, type RunRequest } from './run/request.ts';
+import type { ServerParts } from './run/serverCheck.ts';
+import { aimedAtServer } from './run/serverMentions.ts';
 import { startRun } from './run/start.ts';
 import type { Agent, Skill } from './skills/agent.ts';
 import { Catalog } from './skills/catalog.ts';
 import { setDisabled } from './skills/disabledSkills.ts';
-import {
-  type AgreedInstall,
-  describeInstalled,
-  findInstalled,
-  type InstalledPack,
-  installPack,
-  type UninstallTarget,
-  uninstallPack,
-} from './skills/install.ts';
-import { type InstallOptions, planInstall } from './skills/planInstall.ts';
+import type { FileAgent } from './skills/discover.ts';
+import type { AgreedInstall, InstalledPack, UninstallTarget } from './skills/install.ts';
+import type { InstallOptions } from './skills/planInstall.ts';
 import type { Readiness } from './skills/readiness.ts';
-import { addSkill, type InitialFolders, initFolders } from './skills/scaffold.ts';
+import type { InitialFolders } from './skills/scaffold.ts';
+import { workFoldersOf } from './skills/workFolders.ts';
 
 export type * from '../protocol/run.ts';
 // For programs that use Telos as a library.
 export { type Config, type ConfigOverrides, loadConfig } from './config.ts';
 export { TelosError } from './errors.ts';
-export { type Human, nobody, type SignInPort, yesToAll } from './human.ts';
+export { allowAll, denyAll, type Human, type SignInPort } from './human.ts';
 export type { RunRequest } from './run/request.ts';
 
 /** Parts that a frontend adds to the engine. */
@@ -60,6 +64,18 @@ export interface FrontendParts {
   ripgrep?: string;
   /** Lets a person sign in at MCP servers that require it. */
   signIn?: SignInPort;
+  /** Opens an address in the person's browser, after a yes to exactly this address. Resolves to false if no browser was opened. */
+  openUrl?: (url: string) => Promise<boolean>;
+  /** Agents in place of those that are found, for a run that nothing else may take part in. */
+  agents?: readonly FileAgent[];
+  /** Keeps what is known of MCP servers when the engine is opened again. */
+  book?: ServerBook;
+}
+
+/** A model for questions beside runs, and what such a question costs in US dollars. */
+export interface AsideModel {
+  provider: Provider;
+  priceOf(tokens: TokenCount): number | 'unknown';
 }
 
 export class Telos {
@@ -77,7 +93,7 @@ export class Telos {
     this.replaced = new ReplacedFolders(engine.config);
     this.teaching = new Teaching({
       ...engine,
-      model: choice => teachingModel(engine, choice),
+      model: choice => meteredModel(engine, choice),
       write: writeWhole,
       refresh: () => this.refresh(),
     });
@@ -85,7 +101,10 @@ export class Telos {
   }
 
   /** Opens Telos. Reads nothing yet; skills are looked for at the first call that needs them. */
-  static open(config: Config, { providers, ripgrep, signIn }: FrontendParts = {}): Telos {
+  static open(
+    config: Config,
+    { providers, ripgrep, signIn, openUrl, agents, book = new ServerBook() }: FrontendParts = {},
+  ): Telos {
     const models = new Models(config, providers);
     const choices = new LearnedChoices(config.dataDir, writeWhole, appendOwn);
     const router = new Router({
@@ -94,13 +113,18 @@ export class Telos {
       provider: () => unattended({ config, models }),
       ...(config.routingLearns && { choices }),
     });
-    const catalog = new Catalog(config);
+    const catalog = new Catalog(config, agents);
     const changes = new ChangeStore(config);
-    return new Telos({ config, catalog, models, router, changes, ripgrep, signIn }, choices);
+    return new Telos({ config, catalog, models, router, changes, ripgrep, signIn, openUrl, book }, choices);
   }
 
   get config(): Config {
     return this.#engine.config;
+  }
+
+  /** What is known of the MCP servers. */
+  get book(): ServerBook {
+    return this.#engine.book;
   }
 
   /** The changes that runs have made, for undo. */
@@ -111,6 +135,11 @@ export class Telos {
   /** Returns all agents with at least one skill, sorted by name, as of the first call since `refresh`. */
   async agents(): Promise<readonly Agent[]> {
     return this.#engine.catalog.agents();
+  }
+
+  /** Returns the folders in which agents work or have worked. A program there is never the user's. */
+  async workFolders(): Promise<readonly string[]> {
+    return workFoldersOf(this.config, await this.agents());
   }
 
   /** Returns the defects of agents.toml that belong to no single agent. */
@@ -166,7 +195,8 @@ export class Telos {
    * Throws TelosError `config` if `request.agent` or `request.skill` is not known.
    */
   async route(request: Omit<RunRequest, 'conversation'>, signal: AbortSignal): Promise<RouteResult> {
-    return routeFirst(request, this.#engine, signal);
+    const aimed = aimedAtServer(request, await this.#engine.catalog.agents());
+    return 'reason' in aimed ? aimed : routeFirst(aimed, this.#engine, signal);
   }
 
   /**
@@ -197,11 +227,13 @@ export class Telos {
    * Throws TelosError `pack` if `install` would refuse.
    */
   async planInstall(path: string, options: InstallOptions = {}): Promise<InstallPlan> {
+    const { planInstall } = await import('./skills/planInstall.ts');
     return planInstall(path, this.config, options);
   }
 
   /** Installs the pack. Throws the same errors, and if an agent would be replaced without approval of this exact plan. */
   async install(path: string, options: AgreedInstall = {}): Promise<InstalledPack> {
+    const { installPack } = await import('./skills/install.ts');
     const installed = await installPack(path, this.config, options);
     this.refresh();
     return installed;
@@ -212,18 +244,38 @@ export class Telos {
    * Throws TelosError `pack` for an agent that was not installed.
    */
   async uninstall(name: string): Promise<UninstallTarget & { undoId: string }> {
+    const { uninstallPack } = await import('./skills/install.ts');
     const removed = await uninstallPack(name, this.config);
     this.refresh();
     return removed;
   }
 
-  /** Returns what `uninstall` would remove, and its origin. Throws the same errors. */
+  /**
+   * Returns what `uninstall` would remove, its origin, and the folder in which its servers have stored something, which stays. Throws
+   * the same errors.
+   */
   async installed(
     name: string,
-  ): Promise<UninstallTarget & { origin: AgentOrigin; edited: number | undefined }> {
+  ): Promise<UninstallTarget & { origin: AgentOrigin; edited: number | undefined; stored?: string }> {
+    const { describeInstalled, findInstalled } = await import('./skills/install.ts');
     await recoverFolders(this.config.dataDir);
     const target = findInstalled(name, this.config);
-    return { ...target, ...(await describeInstalled(target, this.config)) };
+    const { pluginFolders } = await import('./mcp/pluginServers.ts');
+    const { data } = pluginFolders(target.path, this.config.dataDir);
+    const described = await describeInstalled(target, this.config);
+    return { ...target, ...described, ...(existsSync(data) && { stored: data }) };
+  }
+
+  /**
+   * Returns the person's model for questions beside runs, or the one that is named, counted against the budget and logged. Undefined if a
+   * recording answers. Throws the errors of the model's choice.
+   */
+  async asideModel(wanted?: string): Promise<AsideModel | undefined> {
+    const choice = await this.#engine.models.choice(wanted);
+    const provider = await meteredModel(this.#engine, choice);
+    if (!provider) return undefined;
+    const { priceOf } = await import('./providers/models.ts');
+    return { provider, priceOf: tokens => priceOf(choice.name, choice.model, tokens) };
   }
 
   /** Undoes an install or uninstall. Throws the errors of `replaced.undo`. */
@@ -235,11 +287,13 @@ export class Telos {
 
   /** Makes the config folder with its agents.toml, and the skills folder, if they are missing. */
   async init(): Promise<InitialFolders> {
+    const { initFolders } = await import('./skills/scaffold.ts');
     return initFolders(this.config);
   }
 
   /** Writes a SKILL.md to start from, and its agent if that is new. Returns the path of the file. Throws TelosError `pack`. */
   async addSkill(agent: string, skill: string): Promise<string> {
+    const { addSkill } = await import('./skills/scaffold.ts');
     const file = await addSkill(agent, skill, this.config);
     this.refresh();
     return file;
@@ -272,6 +326,12 @@ export class Telos {
     const { config, catalog, models, signIn } = this.#engine;
     const [found, box] = await Promise.all([catalog.discovery(), this.box()]);
     return examine(config, found, () => models.choice(), box, signal, signIn);
+  }
+
+  /** Returns what listing, starting and signing in to single MCP servers needs, for `run/serverCheck.ts`. */
+  async serverParts(): Promise<ServerParts> {
+    const { config, signIn, book } = this.#engine;
+    return { config, signIn, book, agents: await this.agents() };
   }
 
   /** Returns what is wanted of the box for commands, and whether one works here. Never throws. */
@@ -315,6 +375,21 @@ export class Telos {
     await this.changes.forget(runId);
   }
 
+  /** Returns the commands of a conversation that go on in the background. */
+  commandsOf(conversationId: string): BackgroundCommands {
+    return commandsOf(conversationId, this.config);
+  }
+
+  /** Ends the background commands of a conversation that is over. Returns their lines. */
+  async endCommands(conversationId: string): Promise<readonly string[]> {
+    return endCommands(conversationId);
+  }
+
+  /** Ends all background commands because this program closes. The next start says so. */
+  async closeCommands(): Promise<void> {
+    await closeCommands();
+  }
+
   /**
    * Runs a request. Never throws: an error is reported in the last event.
    * To stop, abort the signal and read on to the end.
@@ -332,8 +407,8 @@ export class Telos {
 const unattended = (engine: Pick<Engine, 'config' | 'models'>): Promise<Provider | undefined> =>
   routingModel(engine, openBudget(engine.config), event => recordRouting(event, engine.config.dataDir));
 
-/** Returns the model that writes requests for skills, or undefined if a recording answers. Its usage is logged by itself. */
-async function teachingModel(
+/** Returns the model for questions beside runs, or undefined if a recording answers. Its usage is logged by itself. */
+async function meteredModel(
   { config }: Pick<Engine, 'config'>,
   choice: ProviderChoice,
 ): Promise<Provider | undefined> {

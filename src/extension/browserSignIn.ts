@@ -18,6 +18,8 @@ export interface SignInEditor {
   /** Resolves to false if no browser was opened. */
   open(url: string): Thenable<boolean>;
   patienceMs: number;
+  /** False for an editor in a browser. */
+  isDesktop: boolean;
 }
 
 export class BrowserSignIn implements SignInPort {
@@ -26,12 +28,21 @@ export class BrowserSignIn implements SignInPort {
   readonly #waiting = new Map<string, (answer: URLSearchParams) => void>();
 
   constructor(secrets: vscode.SecretStorage, editor: Partial<SignInEditor> = {}) {
-    this.#editor = { secrets, open: openBrowser, patienceMs, ...editor };
+    const isDesktop = vscode.env.uiKind === vscode.UIKind.Desktop;
+    this.#editor = { secrets, open: openBrowser, patienceMs, isDesktop, ...editor };
   }
 
   async redirectUrl(): Promise<string> {
     const own = vscode.Uri.parse(`${vscode.env.uriScheme}://telos.telos${signInPath}`);
+    // A document lists this address alone, while the editor's own differs from window to window.
+    if (await this.clientDocument()) return own.toString(true);
     return (await vscode.env.asExternalUri(own)).toString(true);
+  }
+
+  async clientDocument(): Promise<string | undefined> {
+    // In a browser, the editor has another address each time.
+    if (!this.#editor.isDesktop) return undefined;
+    return vscode.workspace.getConfiguration('telos').get<string>('mcp.clientDocument')?.trim() || undefined;
   }
 
   async visit(url: string, state: string, signal: AbortSignal): Promise<URLSearchParams> {
@@ -92,7 +103,7 @@ function whyNot(signal: AbortSignal, late: AbortSignal): unknown {
 }
 
 /** Opens the address as text. `Uri` loses the difference between the address's own `&` and one inside a value. */
-function openBrowser(url: string): Thenable<boolean> {
+export function openBrowser(url: string): Thenable<boolean> {
   return vscode.env.openExternal(url as unknown as vscode.Uri);
 }
 

@@ -8,12 +8,18 @@ import type { ChatPanels, ChatView } from './chat/chatPlaces.ts';
 import type { OpenChats } from './chat/openChats.ts';
 import type { RunChangesView } from './chat/runChanges.ts';
 import { type NativeRuns, showRunning } from './editor/editorRuns.ts';
+import type { PlansView } from './editor/plansView.ts';
+import type { ServerNode, ServersView, ServerToolNode } from './editor/serverTree.ts';
 import { onRun, type RunsView, searchRuns } from './runs/runsView.ts';
+import type { ScheduleNode } from './runs/scheduleItem.ts';
 import type { AgentNode, SkillNode, SkillTree, TreeNode } from './skills/skillTree.ts';
 
 /** Parts of the extension that the commands use. */
 export interface CommandParts {
-  context: Pick<vscode.ExtensionContext, 'extension' | 'extensionUri' | 'globalState' | 'secrets'>;
+  context: Pick<
+    vscode.ExtensionContext,
+    'extension' | 'extensionUri' | 'globalState' | 'globalStorageUri' | 'secrets'
+  >;
   current: CurrentTelos;
   skillTree: SkillTree;
   /** The chat in the sidebar, and those in editors. */
@@ -24,7 +30,9 @@ export interface CommandParts {
   /** Runs outside of a chat. */
   runs: NativeRuns;
   runsView: RunsView;
+  plans: PlansView;
   changes: RunChangesView;
+  servers: ServersView;
 }
 
 type Handler = (...given: never[]) => unknown;
@@ -38,8 +46,10 @@ export function registerCommands(parts: CommandParts): vscode.Disposable {
 }
 
 function commandsOf(parts: CommandParts): Readonly<Record<`telos.${string}`, Handler>> {
-  const { context, current, skillTree, view, panels, chats, desk, runs, runsView, changes } = parts;
+  const { context, current, skillTree, view, panels, chats, desk, runs, runsView, plans, changes, servers } =
+    parts;
   const places = { desk, view, panels };
+  const { schedules } = runsView;
   const pick = { current, chat: view, panels, memory: context.globalState, runs };
   return {
     // The chat
@@ -76,6 +86,8 @@ function commandsOf(parts: CommandParts): Readonly<Record<`telos.${string}`, Han
     'telos.removeFavorite': (node: SkillNode) => skillTree.setFavorite(node, false),
     'telos.disableSkill': (node: SkillNode) => skillTree.setDisabled(node, true),
     'telos.enableSkill': (node: SkillNode) => skillTree.setDisabled(node, false),
+    'telos.configureSkill': async (node: SkillNode) =>
+      (await import('./skills/configureSkill.ts')).configureSkill(current, node),
     'telos.refresh': () => current.refresh(),
     'telos.newSkill': async () => (await folders()).newSkill(current),
     'telos.addSamplePack': async () =>
@@ -91,6 +103,25 @@ function commandsOf(parts: CommandParts): Readonly<Record<`telos.${string}`, Han
     'telos.duplicateSkill': async (node: SkillNode) => (await folders()).duplicateSkill(current, node),
     'telos.uninstallSkill': async (node: SkillNode) => (await packs()).uninstallSkill(current, node),
     'telos.revealSkill': async (node: TreeNode) => (await folders()).revealSkill(node),
+
+    'telos.scheduleSkill': schedules.on<SkillNode>('skill', (actions, all, node) =>
+      actions.scheduleSkill(all, node),
+    ),
+    'telos.openSchedule': schedules.on<ScheduleNode>('schedule', (actions, all, node) =>
+      actions.openSchedule(all, node),
+    ),
+    'telos.runSchedule': schedules.on<ScheduleNode>('schedule', (actions, all, node) =>
+      actions.runSchedule(all, node),
+    ),
+    'telos.pauseSchedule': schedules.on<ScheduleNode>('schedule', (actions, all, node) =>
+      actions.pauseSchedule(all, node, true),
+    ),
+    'telos.resumeSchedule': schedules.on<ScheduleNode>('schedule', (actions, all, node) =>
+      actions.pauseSchedule(all, node, false),
+    ),
+    'telos.removeSchedule': schedules.on<ScheduleNode>('schedule', (actions, all, node) =>
+      actions.removeSchedule(all, node),
+    ),
 
     // Agents and what they may do
     'telos.installPack': async (uri?: unknown) => (await packs()).installPack(current, uri),
@@ -110,6 +141,21 @@ function commandsOf(parts: CommandParts): Readonly<Record<`telos.${string}`, Han
       (await trust()).chooseWorkFolder(current, node?.agent.name),
     'telos.reviewAgent': async (node?: AgentNode) => (await trust()).reviewAgent(current, node?.agent.name),
 
+    // MCP servers
+    'telos.addMcpServer': async () => (await serverActions()).addServer(servers),
+    'telos.importMcpServers': async () => (await serverActions()).importServers(servers),
+    'telos.refreshMcpServers': async () => (await servers.tree()).refresh(),
+    'telos.restartMcpServer': async (node?: ServerNode) =>
+      (await serverActions()).restartServer(servers, node),
+    'telos.showMcpServerLog': async (node?: ServerNode) => (await serverActions()).showLog(servers, node),
+    'telos.signInMcpServer': async (node?: ServerNode) => (await serverActions()).signIn(servers, node),
+    'telos.signOutMcpServer': async (node?: ServerNode) => (await serverActions()).signOut(servers, node),
+    'telos.toggleMcpTool': async (node?: ServerToolNode) => (await serverActions()).toggleTool(servers, node),
+    'telos.boxMcpServer': async (node?: ServerNode) => (await serverActions()).setBoxed(servers, true, node),
+    'telos.unboxMcpServer': async (node?: ServerNode) =>
+      (await serverActions()).setBoxed(servers, false, node),
+    'telos.openMcpFile': async (node?: ServerNode) => (await serverActions()).openServerFile(node),
+
     // Set-up
     'telos.setApiKey': () => setApiKey(context.secrets, keyCheck(current)),
     'telos.clearSecrets': () => clearSecrets(context.secrets),
@@ -117,6 +163,27 @@ function commandsOf(parts: CommandParts): Readonly<Record<`telos.${string}`, Han
     'telos.installCommand': async () => (await import('./editor/terminalCommand.ts')).installCommand(context),
     'telos.doctor': async () => (await trust()).showDoctor(current),
     'telos.openLog': async () => (await trust()).openLog(current),
+
+    // Plans
+    'telos.newPlan': (given?: unknown) => plans.act('new', given),
+    'telos.approvePlan': (node?: unknown) => plans.act('approve', node),
+    'telos.requestPlanChanges': (node?: unknown) => plans.act('change', node),
+    'telos.addPlanComment': (reply: vscode.CommentReply) => plans.comment(reply),
+    'telos.resolvePlanComment': (thread: vscode.CommentThread) => plans.resolveComment(thread),
+    'telos.reviewPlanCard': (node?: unknown) => plans.act('card', node),
+    'telos.runPlan': (node?: unknown) => plans.act('run', node),
+    'telos.pausePlan': (node?: unknown) => plans.act('pause', node),
+    'telos.stopPlan': (node?: unknown) => plans.act('stop', node),
+    'telos.openPlan': (node?: unknown) => plans.act('open', node),
+    'telos.showStoryChanges': (node?: unknown) => plans.act('changes', node),
+    'telos.showPlanReport': (node?: unknown) => plans.act('report', node),
+    'telos.answerPlan': (node?: unknown) => plans.act('answer', node),
+    'telos.tellPlan': (node?: unknown) => plans.act('tell', node),
+    'telos.skipStory': (node?: unknown) => plans.act('skip', node),
+    'telos.redoStory': (node?: unknown) => plans.act('redo', node),
+    'telos.acceptStory': (node?: unknown) => plans.act('accept', node),
+    'telos.splitStory': (node?: unknown) => plans.act('split', node),
+    'telos.raisePlanBudget': (node?: unknown) => plans.act('budget', node),
 
     // Runs. In the menu of a run, two commands have a name that does not mention the last run.
     'telos.showChanges': (target: unknown) => changes.showTarget(target),
@@ -146,6 +213,7 @@ const packs = () => import('./skills/agentPacks.ts');
 const exporting = () => import('./editor/exportAgent.ts');
 const chatPlugins = () => import('./editor/chatPlugins.ts');
 const trust = () => import('./editor/permissions.ts');
+const serverActions = () => import('./editor/serverActions.ts');
 
 const keyCheck =
   (current: CurrentTelos): KeyCheck =>

@@ -36,6 +36,9 @@ export interface RedFlag {
     | 'moves-money'
     | 'reads-foreign-text'
     | 'undeclared'
+    | 'undeclared-host'
+    | 'undeclared-program'
+    | 'unused-declaration'
     | 'not-run';
   /** Path as in the digest: below the agent's folder, or absolute if the file is elsewhere. */
   file: string;
@@ -161,6 +164,12 @@ export function flagWords(kind: RedFlag['kind'], say: Say = english): string {
       return say('reads what strangers write');
     case 'undeclared':
       return say('takes a secret variable that its text does not name');
+    case 'undeclared-host':
+      return say('reaches a host that its text does not name');
+    case 'undeclared-program':
+      return say('uses a program that its metadata does not name');
+    case 'unused-declaration':
+      return say('asks for something that it does not use');
     case 'not-run':
       return say('is present, and Telos does not run it');
   }

@@ -1,4 +1,4 @@
-/** Defines what a person attaches to a request: pictures, and text of files, selections and problems. */
+/** Defines what a person attaches to a request: pictures, documents, and text of files, selections and problems. */
 
 export interface TextAttachment {
   kind: 'text';
@@ -21,7 +21,15 @@ export interface ImageAttachment {
   data: string;
 }
 
-export type Attachment = TextAttachment | ImageAttachment;
+export interface DocumentAttachment {
+  kind: 'document';
+  name: string;
+  mediaType: 'application/pdf';
+  /** Base64. */
+  data: string;
+}
+
+export type Attachment = TextAttachment | ImageAttachment | DocumentAttachment;
 
 /** A text that the user had selected when they made the request. */
 export interface Selection {
@@ -43,8 +51,12 @@ export function placeOfSelection({ file, line, text }: Selection): string {
 
 /** Maximum size of one image before base64, in bytes. The smallest limit of the providers. */
 export const maxImageBytes = 3_750_000;
-/** Maximum size that is read of a file that is not an image, in bytes. */
+/** Maximum size of one document before base64, in bytes. */
+export const maxDocumentBytes = 8_000_000;
+/** Maximum size that is read of a file of text, in bytes. */
 export const maxTextBytes = 256_000;
+/** Limit of one text, in characters: about fifteen thousand tokens. */
+export const maxTextLength = 64_000;
 
 /** The part of an attachment that is shown with the request it was made with. */
 export type AttachedName = Pick<Attachment, 'kind' | 'name'>;

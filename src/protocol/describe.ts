@@ -29,6 +29,8 @@ function describeReason(reason: RouteReason, say: Say): string {
       return say('chosen by the model');
     case 'continued':
       return '';
+    case 'step':
+      return say('used as a step');
     case 'without_skill':
       return say('no skill: Telos looks for one');
   }
@@ -58,6 +60,23 @@ export function describeQuestion(request: ApprovalRequest, say: Say = english): 
       return say('Connect to {0}?', subject);
     case 'mcp_sign_in':
       return say('Sign in?');
+    case 'ask_user':
+      return say('A question for you');
+    case 'plan_interview':
+      return say('What should Telos know?');
+    case 'use_skill':
+      // A server may have a tool of this name.
+      return request.rule === 'run.skill'
+        ? say('Use the skill {0}?', request.grant ?? '')
+        : say('Use {0}?', tool);
+    case 'mcp_form':
+      return say('Fill in this form?');
+    case 'mcp_open_url':
+      return say('Open {0}?', URL.canParse(subject) ? new URL(subject).host : subject);
+    case 'mcp_resource':
+      return say('Attach {0}?', subject);
+    case 'mcp_sampling':
+      return say('Let the server ask the model?');
     case 'keep_changes':
       return say('Keep what the command changed?');
     case 'mcp_servers': {

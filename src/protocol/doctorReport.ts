@@ -180,10 +180,13 @@ function emptyWord(name: string, say: Say): string {
     case 'provider':
       return say('chosen automatically');
     case 'model':
+    case 'effort':
     case 'routingModel':
       return say('default');
     case 'replayFile':
       return say('none');
+    case 'contextWindow':
+      return say('as known of the model');
     case 'maxRounds':
       return say('20, unless a skill sets others');
     default:

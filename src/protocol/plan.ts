@@ -141,16 +141,31 @@ export interface ParkedQuestion {
   text: string;
   /** Offered answers, if any. */
   choices?: readonly string[];
+  /** The tool that a yes allows, if it is about one. */
+  tool?: string;
 }
 
 /** Who did something: a person through a door, a person who edited a file of the plan, or the engine. */
-export type Actor = 'chat' | 'cli' | 'editor' | 'other' | 'file' | 'engine';
+export type Actor = 'chat' | 'cli' | 'discord' | 'editor' | 'other' | 'file' | 'engine';
+
+/** The planner's answer to a comment on plan.md. */
+export interface PlanReply {
+  /** Its number in the review, from 1. */
+  comment: number;
+  text: string;
+}
 
 /** One fact of a plan, as its journal has it. */
 export type PlanEvent =
   | { type: 'plan_created'; name: string; goal: string }
   | { type: 'interview_round'; questions: string[]; ready: boolean; forced: boolean; runId?: string }
-  | { type: 'plan_written'; digest: string; runId?: string }
+  | {
+      type: 'plan_written';
+      digest: string;
+      runId?: string;
+      /** What the planner says to the comments of the review before, by their numbers from 1. */
+      replies?: PlanReply[];
+    }
   | { type: 'plan_reviewed'; decision: 'approved' | 'changes'; comments: string[]; by: Actor }
   | { type: 'stories_written'; stories: string[]; runId?: string }
   | { type: 'card_accepted'; digest: string; by: Actor }

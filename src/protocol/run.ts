@@ -5,6 +5,7 @@
 
 import type { AgentCard } from './agentCard.ts';
 import type { AttachedName } from './attachment.ts';
+import type { FormContent, FormField } from './form.ts';
 import type { Sentence } from './text.ts';
 
 /** An object that survives JSON.stringify. Tool inputs and schemas are such objects. */
@@ -20,6 +21,13 @@ export interface TextBlock {
 export interface ImageBlock {
   type: 'image';
   source: { type: 'base64'; media_type: string; data: string };
+}
+
+/** A document that a model reads page by page. */
+export interface DocumentBlock {
+  type: 'document';
+  source: { type: 'base64'; media_type: 'application/pdf'; data: string };
+  title: string;
 }
 
 /** Reasoning that a model wants back unchanged in later rounds. `signature` is the provider's seal on it. */
@@ -44,13 +52,14 @@ export interface ToolUseBlock {
 export interface ToolResultBlock {
   type: 'tool_result';
   tool_use_id: string;
-  content: string | (TextBlock | ImageBlock)[];
+  content: string | (TextBlock | ImageBlock | DocumentBlock)[];
   is_error: boolean;
 }
 
 export type ContentBlock =
   | TextBlock
   | ImageBlock
+  | DocumentBlock
   | ThinkingBlock
   | RedactedThinkingBlock
   | ToolUseBlock
@@ -59,7 +68,20 @@ export type ContentBlock =
 export interface Message {
   role: 'user' | 'assistant';
   content: string | ContentBlock[];
+  /** Set for a message that is not sent itself. It says how the messages before it are sent from here on. */
+  context?: ContextStep;
 }
+
+/**
+ * `trimmed`: the results of these calls are sent as a note of what they were.
+ * `compacted`: the message's content is a summary, which is sent in place of all before it but the last `kept` messages and at most
+ * `words` characters of the person's words.
+ * `restored`: the latest compaction counts no more.
+ */
+export type ContextStep =
+  | { kind: 'trimmed'; calls: readonly string[] }
+  | { kind: 'compacted'; kept: number; words: number }
+  | { kind: 'restored' };
 
 // ---- Tools ----
 
@@ -76,13 +98,24 @@ export interface ToolCall {
 export interface ToolResult {
   content: string;
   isError: boolean;
-  images?: ImageBlock[];
+  /** Pictures and documents that the model sees. */
+  images?: (ImageBlock | DocumentBlock)[];
   /** Files that the call created or changed. Absolute paths. */
   changedFiles?: string[];
   /** Number of lines added to and removed from the changed file, if it is text. */
   changedLines?: { added: number; removed: number };
   /** Size of the whole result in bytes, if the tool itself has kept less of it. */
   wholeSize?: number;
+}
+
+/** A command that runs in the background of a conversation. */
+export interface RunningCommand {
+  /** Names it within its conversation: `cmd-1`. */
+  id: string;
+  /** Its line, without secrets. */
+  command: string;
+  /** In ISO 8601 format. */
+  startedAt: string;
 }
 
 // ---- Routing ----
@@ -97,6 +130,7 @@ export interface SkillRef {
  * `chosen` by the person in a list; `learned` because the person chose it for the same words before; `explicit` by `/name`, `$name` or `agent:name`;
  * `name` because its name is in the request; `misspelt` because the request has a word that is almost its name; `index` by the search index; `model` by a question to a model;
  * `continued` because the conversation continues with its skill;
+ * `step` because another skill uses it;
  * `without_skill` if no skill was picked: the run looks for one itself.
  */
 export type RouteRule =
@@ -108,6 +142,7 @@ export type RouteRule =
   | 'index'
   | 'model'
   | 'continued'
+  | 'step'
   | 'without_skill';
 
 export interface RouteReason {
@@ -188,6 +223,16 @@ export interface ApprovalRequest {
   toAllow?: Remedy;
   /** Set for a command that the person may change before it runs. */
   isEditable?: boolean;
+  /** For a command that may take longer than usual: how long, in seconds. */
+  timeLimit?: number;
+  /** Set for a command that is to go on in the background. */
+  inBackground?: true;
+  /** For a question of the skill itself, which is the subject: answers to choose from. May be empty. */
+  choices?: readonly string[];
+  /** Set if the subject is shown whole, however long it is. */
+  showsWhole?: true;
+  /** The fields that the person fills in with a yes. */
+  form?: readonly FormField[];
   /** Dangers of the command, worst first. With any, there is no `always`. Missing if there are none. */
   danger?: readonly Danger[];
 }
@@ -214,10 +259,15 @@ export type ApprovalDecision =
       scope: ApprovalScope;
       /** For a card: its lines that are not accepted, such as a variable's name. */
       without?: readonly string[];
+      /** To a question with `choices`: one of them, or the person's own words. */
+      answer?: string;
       /** The command as the person has changed it. It is decided on anew, and only this once. */
       command?: string;
+      /** What the person has filled in. */
+      content?: FormContent;
     }
-  | { allow: false; reason: string };
+  /** `isAway`: no person was there to be asked. */
+  | { allow: false; reason: string; isAway?: true };
 
 // ---- Usage and outcome ----
 
@@ -228,6 +278,19 @@ export interface Usage {
   cacheReadTokens: number;
   cacheWriteTokens: number;
   cost: number | 'unknown';
+}
+
+/** The parts of a prompt. `tools` are their definitions, calls and results; `files` what was attached or read as context. */
+export const contextParts = ['system', 'skill', 'files', 'tools', 'conversation'] as const;
+export type ContextPart = (typeof contextParts)[number];
+
+/** What a round has sent, as the provider counted it. How it divides into parts is estimated by their lengths. */
+export interface ContextUse {
+  /** Tokens that the model takes. Missing if that is not known. */
+  window?: number;
+  /** Names of the files of the workspace and of the person that were read as context. */
+  read?: readonly string[];
+  tokens: Readonly<Record<ContextPart, number>>;
 }
 
 /** The model that was asked which skill fits. It can differ from the model of the run. */
@@ -297,6 +360,8 @@ export type RunEvent =
       selection?: string;
       /** The mode, if it is another one than `default`. */
       mode?: RunMode;
+      /** Set if files such as AGENTS.md were not read as context. */
+      withoutContextFiles?: true;
     }
   | {
       type: 'routed';
@@ -313,7 +378,13 @@ export type RunEvent =
   | { type: 'step'; skill: string; detail: string }
   | ({ type: 'notice'; level: 'info' | 'warning' } & Told)
   | { type: 'text'; text: string }
+  /** A delta of what the model thinks, or of its summary. With `durationMs`, the last of a stretch, whose text may be empty. */
+  | { type: 'reasoning'; text: string; durationMs?: number }
   | { type: 'tool_start'; call: ToolCall }
+  /** What the command of a call has printed since the last such event, while it runs. Not kept in the stored run: the result is. */
+  | { type: 'tool_output'; callId: string; text: string }
+  /** How far a call is, in its tool's words; `share` from 0 to 1 if it is known. Not kept in the stored run either. */
+  | { type: 'tool_progress'; callId: string; name: string; message: string; share?: number }
   | { type: 'approval_request'; request: ApprovalRequest }
   | { type: 'approval_response'; callId: string; decision: ApprovalDecision }
   | { type: 'question_request'; questions: readonly string[] }
@@ -338,7 +409,18 @@ export type RunEvent =
       usage: Usage;
       /** The model that chose the skill, with round 0. */
       routing?: RoutingModel;
+      /** Missing for a question beside the conversation, such as that for a summary. */
+      context?: ContextUse;
     }
+  /**
+   * An event of a skill that a call runs as a step, from its `run_start` to its `run_end`. Its usage is not among them: it is that of the
+   * run. Its own steps are such events again.
+   */
+  | { type: 'skill_event'; callId: string; event: RunEvent }
+  /** From here on the model is sent a summary of what came before. The numbers of tokens are estimates. */
+  | { type: 'compacted'; summary: string; tokensBefore: number; tokensAfter: number }
+  /** The latest compaction no longer counts: the model is sent everything again. */
+  | { type: 'compaction_undone' }
   /** `sentences` are those of `why`. */
   | { type: 'retry'; attempt: number; waitMs: number; why: string; sentences?: readonly Sentence[] }
   | {

@@ -1,6 +1,6 @@
 /** Defines every message between the extension host and the chat view, so that both sides are checked against one list. */
 import type { AttachedName } from './attachment.ts';
-import type { ApprovalDecision, RunEvent, RunMode, SkillRef } from './run.ts';
+import type { ApprovalDecision, RunEvent, RunMode, RunningCommand, SkillRef } from './run.ts';
 import type { DaySpending } from './usage.ts';
 
 /** Information that the view shows around the conversation. */
@@ -22,6 +22,12 @@ export interface ChatInfo {
 export interface QueuedRequest {
   id: string;
   text: string;
+}
+
+/** A prompt or a resource of an MCP server, as `server:name`. */
+export interface OfferedWord {
+  word: string;
+  description: string;
 }
 
 /** An attachment of the next request, as the view shows it. */
@@ -51,14 +57,20 @@ export type ToWebview =
       running?: boolean;
       /** Where the last run continues, in words. Set if it is not this chat's and cannot be stopped or answered from here. */
       elsewhere?: string;
+      /** Id of the restore that the person can undo: the conversation was taken back to here. */
+      restored?: string;
       /** The mode of the next run. Defaults to `default`. */
       mode?: RunMode;
+      /** Set if the next runs read no files such as AGENTS.md as context. */
+      withoutContextFiles?: boolean;
       queued?: readonly QueuedRequest[];
     }
   | { type: 'events'; id: string; from: number; events: readonly RunEvent[] }
   | { type: 'info'; info: ChatInfo }
   /** The person has chosen what the next runs of the conversation may do. */
   | { type: 'mode'; mode: RunMode }
+  /** Whether the next runs of the conversation read files such as AGENTS.md as context. */
+  | { type: 'context_files'; on: boolean }
   /** Usage of all runs of the day. Sent when a run has ended. */
   | { type: 'today'; today: DaySpending }
   /** Sentences that offer to teach the skills, with the price, below a request that found none. Null takes the offer back. */
@@ -67,6 +79,8 @@ export type ToWebview =
   | { type: 'problem'; text: string }
   /** The files of these runs have been restored to their state before the runs. */
   | { type: 'undone'; runIds: readonly string[] }
+  /** All commands that run in the background of the conversation. */
+  | { type: 'commands'; commands: readonly RunningCommand[] }
   /** All waiting requests, in the order in which they will run. */
   | { type: 'queued'; queued: readonly QueuedRequest[] }
   /** The person has chosen the skill of the next request. Null means that its words choose the skill. */
@@ -76,7 +90,15 @@ export type ToWebview =
   /** All attachments of the next request. `problem` says why something was not attached. */
   | { type: 'attached'; attachments: readonly AttachmentChip[]; problem?: string }
   /** Paths below the workspace that match the text typed after `@`. */
-  | { type: 'files_found'; query: string; files: readonly string[] };
+  | { type: 'files_found'; query: string; files: readonly string[] }
+  /** Prompts and resources of MCP servers, by the words with which a request names them. */
+  | { type: 'offers'; prompts: readonly OfferedWord[]; resources: readonly OfferedWord[] }
+  /** A word to write at the cursor. */
+  | { type: 'insert'; text: string }
+  /** Which of the paths that an answer names are files that may be opened. */
+  | { type: 'files_looked_up'; asked: readonly string[]; found: readonly string[] }
+  /** A local image of an answer as a `data:` address, or why it is not shown. Neither if there is no such file. */
+  | { type: 'image'; path: string; data?: string; problem?: string };
 
 /** Commands that a button in the view may request. The host refuses any other command. */
 export const viewCommands = [
@@ -113,6 +135,13 @@ export type ToHost =
   | { type: 'resend'; runId: string; text: string }
   /** Continues the latest run, which was interrupted. */
   | { type: 'resume'; runId: string }
+  /** Begins a plan for a goal, which may be empty: then it is asked for. */
+  | { type: 'plan'; goal: string }
+  /** Summarizes the conversation to save room; `focus` is what the summary dwells on. Or undoes the latest time. */
+  | { type: 'compact'; focus: string }
+  | { type: 'undo_compaction' }
+  /** Whether the next runs of the conversation read files such as AGENTS.md as context. */
+  | { type: 'context_files'; on: boolean }
   /** Removes a waiting request, or runs it now that no run is in progress. */
   | { type: 'unqueue'; id: string }
   | { type: 'run_queued'; id: string }
@@ -127,6 +156,10 @@ export type ToHost =
   /** The person's answer to a `teaching_offer`. */
   | { type: 'teach'; answer: 'write' | 'never' }
   | { type: 'stop' }
+  /** Ends a background command of the conversation. */
+  | { type: 'stop_command'; id: string }
+  /** Sends the running command of a call to the background. */
+  | { type: 'to_background'; callId: string }
   /** The person wants to choose attachments. */
   | { type: 'attach' }
   /** Pasted or dropped content as base64: a whole image, or the beginning of anything else. `size` is the whole size in bytes. */
@@ -137,14 +170,23 @@ export type ToHost =
   | { type: 'attach_mention'; mention: string }
   | { type: 'detach'; id: string }
   | { type: 'find_files'; query: string }
+  | { type: 'find_offers' }
   | { type: 'new_conversation' }
   | { type: 'approve'; token: string; decision: ApprovalDecision }
   | { type: 'open_link'; url: string }
-  | { type: 'open_file'; path: string }
+  /** Lines count from 1. */
+  | { type: 'open_file'; path: string; line?: number; endLine?: number }
+  /** Paths that an answer names, at most 50. */
+  | { type: 'look_up_files'; paths: readonly string[] }
+  | { type: 'read_image'; path: string }
   /** Shows the changes that a run has made to its files, or to one of them. */
   | { type: 'show_changes'; runId: string; path?: string }
   /** The person wants to restore the files of a run to their state before it. The host asks for confirmation. */
   | { type: 'undo_run'; runId: string }
+  /** The person wants the files and the conversation as they were before a run. The host asks for confirmation. */
+  | { type: 'restore'; runId: string }
+  /** The person wants a new conversation that goes on from before a run. */
+  | { type: 'branch'; runId: string }
   | { type: 'copy'; text: string }
   /** Inserts a code block at the cursor, or opens it in a new document. `language` is the text after its fence. */
   | { type: 'insert_code'; text: string }

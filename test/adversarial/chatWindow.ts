@@ -4,11 +4,11 @@ import { createServer, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { fileURLToPath } from 'node:url';
 import type { Browser, Page } from 'playwright-core';
-import { chatPage } from '../../src/extension/chat/chatPage.ts';
+import { webviewPage } from '../../src/extension/base/webviewPage.ts';
 import type { RunEvent } from '../../src/protocol/run.ts';
 import type { ToHost, ToWebview } from '../../src/protocol/webview.ts';
 import { launchChromium } from '../vscode/chromium.ts';
-import { tell } from '../webview/harness.ts';
+import { tell, types } from '../webview/harness.ts';
 import { conversation, end, routed, start, text } from '../webview/scenes.ts';
 
 export interface ChatWindow {
@@ -45,7 +45,11 @@ export async function openChat({ policy = true } = {}): Promise<ChatWindow> {
   await page.addInitScript(standIn);
   await page.goto(origin);
   context.on('page', other => strayed.push(`window: ${other.url()}`));
-  page.on('framenavigated', frame => strayed.push(`went to ${frame.url()}`));
+  // A diagram is drawn in a frame that has no address, not even before its page.
+  page.on('framenavigated', frame => {
+    const isDiagram = frame !== page.mainFrame() && ['', 'about:blank', 'about:srcdoc'].includes(frame.url());
+    if (!isDiagram) strayed.push(`went to ${frame.url()}`);
+  });
   return {
     page,
     strayed,
@@ -69,11 +73,12 @@ async function serveView(policy: boolean): Promise<{ server: Server; origin: str
     const files: Record<string, [type: string, body: () => string | Buffer]> = {
       '/': [
         'text/html',
-        () => (policy ? chatPage(parts) : chatPage(parts).replace(/<meta http-equiv.*>/, '')),
+        () => (policy ? webviewPage(parts) : webviewPage(parts).replace(/<meta http-equiv.*>/, '')),
       ],
-      '/main.js': ['text/javascript', () => readFileSync(fileOf('main.js'))],
-      '/main.css': ['text/css', () => readFileSync(fileOf('main.css'))],
     };
+    const [, name = '', ending = ''] = /^\/([\w/-]+\.(js|css|woff2))$/.exec(request.url ?? '') ?? [];
+    if (types[ending] && existsSync(fileOf(name)))
+      files[`/${name}`] = [types[ending], () => readFileSync(fileOf(name))];
     const file = files[request.url ?? ''];
     if (file) response.writeHead(200, { 'content-type': file[0] }).end(file[1]());
     else response.writeHead(404).end();

@@ -1,7 +1,8 @@
-/** How each kind of case is carried out, and which wait for a part of the product that is not there yet. */
+/** How each kind of case is carried out. */
 import { type CaseInput, fieldsOf } from './caseFile.ts';
 import type { Seen } from './checks.ts';
 import { approvalReplay, approvalView, runCommand } from './kinds/commands.ts';
+import { discordEvent, discordStart } from './kinds/discord.ts';
 import {
   appendRace,
   closedLogs,
@@ -46,12 +47,8 @@ export type Execute = (world: World, theCase: CaseInput) => Promise<Seen>;
 
 /** By area and kind, since some areas put one kind to different uses; a kind that is new, by what it puts in. */
 export function executeFor({ area, input }: CaseInput): Execute | undefined {
-  if (waiting.has(area)) return undefined;
   return kinds[`${area} ${input.kind}`] ?? kinds[input.kind] ?? byShape(input);
 }
-
-/** They wait for a part of the product. */
-const waiting: ReadonlySet<string> = new Set(['discord']);
 
 function byShape(input: CaseInput['input']): Execute | undefined {
   const has = (...names: string[]): boolean => names.every(name => input[name] !== undefined);
@@ -120,6 +117,8 @@ const kinds: Readonly<Record<string, Execute>> = {
   provider_http: providerHttp,
   cli_signal: cliSignal,
   workflow,
+  discord_event: discordEvent,
+  discord_start: discordStart,
 };
 
 /** A run of everything has them, the fast layer does not: they take many seconds each. */

@@ -15,6 +15,7 @@ import { Telos } from '../../src/engine/telos.ts';
 import { type AnthropicTurn, anthropicEvents, startAnthropicServer } from '../fakes/anthropicServer.ts';
 import { boxFigures } from './boxed.ts';
 import { editorFigures } from './editor.ts';
+import { farFigures, farRun } from './farRun.ts';
 import {
   alternate,
   type Figure,
@@ -43,7 +44,10 @@ interface Sides {
 
 async function prepare(): Promise<(url: string) => Sides> {
   await build({
-    entryPoints: { bare: join(root, 'test/bench/bareScript.ts') },
+    entryPoints: {
+      bare: join(root, 'test/bench/bareScript.ts'),
+      bareRouter: join(root, 'test/bench/bareRouter.ts'),
+    },
     outdir: folder,
     outExtension: { '.js': '.mjs' },
     bundle: true,
@@ -188,7 +192,10 @@ async function longAnswerFigures(sidesAt: (url: string) => Sides): Promise<Figur
   }
 }
 
-/** From the start of the process to its end, which has named the one skill of many that is meant; Node alone beside it. */
+/**
+ * From the start of the process to its end, which has named the one skill of many that is meant. Beside it a script that parses each file,
+ * and Node alone.
+ */
 async function manySkillsFigures(sidesAt: (url: string) => Sides): Promise<Figure[]> {
   for (let agent = 0; agent < manySkills.agents; agent++) {
     for (let skill = 0; skill < manySkills.skillsPerAgent; skill++) {
@@ -203,21 +210,23 @@ async function manySkillsFigures(sidesAt: (url: string) => Sides): Promise<Figur
     args: [cli, '--dry-run', 'please do task-39-49'],
     env: { ...plain.env, TELOS_SKILLS_DIR: join(folder, 'many') },
   };
+  const bare: Side = {
+    ...plain,
+    args: [join(folder, 'bareRouter.mjs'), join(folder, 'many'), ...ours.args.slice(-1)],
+  };
   const nodeAlone: Side = { ...plain, args: ['--eval', '0'] };
-  const runs = await alternate(
-    runsPerSide,
-    () => runOnce(ours),
-    () => runOnce(nodeAlone),
-  );
+  const totalOf = (side: Side) => async () => (await runOnce(side)).totalMs;
+  const runs = await alternate(runsPerSide, totalOf(ours), totalOf(bare));
+  const starts = await alternate(runsPerSide, totalOf(nodeAlone), totalOf(nodeAlone));
   const count = manySkills.agents * manySkills.skillsPerAgent;
-  console.log(`(Node alone, start to exit: ${median(runs.bare.map(run => run.totalMs)).toFixed(1)} ms)`);
+  console.log(`(Node alone, start to exit: ${median(starts.bare).toFixed(1)} ms)`);
   return [
     {
       name: `routed by name among ${count} skills, start to exit`,
       unit: 'ms',
-      ours: median(runs.ours.map(run => run.totalMs)),
-      bare: undefined,
-      limit: 150,
+      ours: median(runs.ours),
+      bare: median(runs.bare),
+      limit: 0.5,
     },
   ];
 }
@@ -269,6 +278,7 @@ try {
   show(await startFigure(sidesAt));
   show(...(await roundFigures(sidesAt)));
   show(...(await longAnswerFigures(sidesAt)));
+  show(...farFigures(await farRun(url => sidesAt(url).ours)));
   show(...(await manySkillsFigures(sidesAt)));
   show(await rerouteFigure());
   show(...(await boxFigures()));

@@ -26,7 +26,7 @@ async function baseline(side: 'plain' | 'parsed', { style }: ViewBundle): Promis
     target: 'es2022',
     logLevel: 'silent',
   });
-  return { script: outputFiles[0]?.text ?? '', style };
+  return { script: outputFiles[0]?.text ?? '', style, later: {} };
 }
 
 const deltaLength = 4;
@@ -44,6 +44,7 @@ export async function streamInto(view: View, text: string, limitMs: number): Pro
     changed: () => {},
     approvalAsked: () => {},
     runEnded: () => {},
+    ended: () => undefined,
     skillRuns: () => {},
   });
   await chat.show(null, 0);

@@ -18,6 +18,37 @@ export function mixedMarkdown(length: number): string {
   return parts.join('').slice(0, length);
 }
 
+/** `length` UTF-16 units of the mix, with so many diagrams and formulas between its sections, half of the formulas on a line of their own. */
+export function drawnMarkdown(length: number, diagrams: number, formulas: number): string {
+  const drawn = [
+    ...Array.from({ length: diagrams }, (_, at) => ({ at: at / diagrams, text: diagram(at) })),
+    ...Array.from({ length: formulas }, (_, at) => ({ at: at / formulas, text: formula(at) })),
+  ].sort((one, other) => one.at - other.at);
+  const sections = mixedMarkdown(length).split(/^(?=## )/m);
+  return sections
+    .map((part, index) => {
+      const upTo = (index + 1) / sections.length;
+      const here = drawn.splice(0, drawn.findIndex(({ at }) => at >= upTo) >>> 0);
+      return part + here.map(({ text }) => `\n\n${text}\n\n`).join('');
+    })
+    .join('');
+}
+
+function diagram(at: number): string {
+  const kinds = [
+    `graph TD\n  A${at}[Read the notes] --> B{Changed?}\n  B -->|yes| C[Write ${at}]\n  B -->|no| D[Wait]\n  C --> D`,
+    `sequenceDiagram\n  Reader->>Folder: list ${at}\n  Folder-->>Reader: notes\n  Reader->>Report: write`,
+    `pie\n  "kept" : ${at + 1}\n  "changed" : 12\n  "new" : 7`,
+    `stateDiagram-v2\n  [*] --> Open${at}\n  Open${at} --> Done\n  Done --> [*]`,
+  ];
+  return `\`\`\`mermaid\n${kinds[at % kinds.length]}\n\`\`\``;
+}
+
+const formula = (at: number): string =>
+  at % 2 === 0
+    ? `The sum of step ${at} is $s_{${at}} = \\frac{n(n+${at})}{2} + \\sqrt{x^2 + ${at}}$, as before.`
+    : `$$\\int_0^{${at}} \\sum_{k=1}^{n} \\frac{x^k}{k!} \\, dx = \\begin{pmatrix} a & b \\\\ c & ${at} \\end{pmatrix}$$`;
+
 /** One fenced block that is still open after `length` UTF-16 units. */
 export function openFence(length: number): string {
   let text = 'Here is the whole file:\n\n```typescript\n';

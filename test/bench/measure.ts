@@ -20,7 +20,7 @@ export interface Run {
 
 export interface Figure {
   name: string;
-  unit: 'ms' | 'MB';
+  unit: string;
   ours: number;
   /** Undefined for a figure without one beside it. */
   bare: number | undefined;

@@ -8,9 +8,9 @@ import { tmpdir } from 'node:os';
 import { basename, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { parseArgs } from 'node:util';
+import { runConversationBenchmark, runRouteBenchmark } from '../../src/engine/evals/routeBenchmark.ts';
 import { writeWhole } from '../../src/engine/files/atomicWrite.ts';
 import type { Provider } from '../../src/engine/providers/provider.ts';
-import { runConversationBenchmark, runRouteBenchmark } from '../../src/engine/routing/routeBenchmark.ts';
 import { TaughtLines, writeLines } from '../../src/engine/routing/teaching.ts';
 import { openSkill, skillFileIn } from '../../src/engine/skills/skillFile.ts';
 

@@ -1,7 +1,12 @@
 /** `telos ask`: a request for which Telos looks for a skill itself. */
 import assert from 'node:assert/strict';
+import { readFileSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
 import { startAnthropicServer } from '../fakes/anthropicServer.ts';
-import { type CliHome, cliHome } from './cliProcess.ts';
+import type { FakeServer } from '../fakes/loopback.ts';
+import { startMakerServer } from '../fakes/makerServer.ts';
+import { type CliHome, cliHome, program } from './cliProcess.ts';
+import { openTerminalSession } from './screen.ts';
 
 describe('telos ask', function () {
   this.timeout(30_000);
@@ -27,6 +32,113 @@ describe('telos ask', function () {
     } finally {
       await server.close();
     }
+  });
+
+  it('offers to run the skill that it found, and shows its steps below the call', async () => {
+    home.folder.add({
+      'skills/garden/skills/plan/SKILL.md': '---\nname: plan\ndescription: Plans beds\n---\nTHE PLAN TEXT\n',
+    });
+    const use = { name: 'use_skill', input: { skill: 'garden:plan', request: 'Plan for \u001b[2Jleeks.' } };
+    const write = { name: 'write_file', input: { path: 'plan.md', content: 'Leeks\n' } };
+    const server = await startAnthropicServer({
+      turns: [
+        { toolCalls: [use] },
+        { toolCalls: [write] },
+        { text: ['Leeks it is.'] },
+        { text: ['Planned.'] },
+      ],
+    });
+    const env = { ...home.env, ANTHROPIC_BASE_URL: server.url, ANTHROPIC_API_KEY: 'test-key-0123456789' };
+    const session = openTerminalSession(`exec '${process.execPath}' '${program()}' ask who plans beds`, {
+      cwd: home.workDir,
+      env,
+    });
+    try {
+      await session.shows(/Use the skill garden:plan\?[\s\S]*garden:plan: Plan for \\x1b\[2Jleeks\./);
+      await session.answers(
+        'y\n',
+        /→ use_skill garden:plan\n[\s\S]* {2}plan \(garden\): used as a step\n[\s\S]* {2}→ write_file plan\.md\n[\s\S]*Planned\.\n.*1 file: plan\.md/,
+      );
+      assert.equal(await session.ended(), 0);
+      assert.equal(readFileSync(join(home.workDir, 'plan.md'), 'utf8'), 'Leeks\n');
+      assert.match(JSON.stringify(server.requests[0]?.body.system), /- garden:plan: Plans beds/);
+      assert.match(JSON.stringify(server.requests[3]?.body.messages), /Leeks it is\./);
+      assert.doesNotMatch(session.screen.text, /Leeks it is/);
+      const log = await home.log();
+      assert.deepEqual(
+        log.flatMap(record => ('tool' in record ? [record.tool] : [])),
+        ['write_file', 'use_skill'],
+      );
+    } finally {
+      session.child.kill('SIGKILL');
+      await server.close();
+    }
+  });
+
+  describe('with files', () => {
+    const pdf = Buffer.from('%PDF-1.7\n\x00\xff');
+    const png = Buffer.from('89504e470d0a1a0a0000000d49484452', 'hex');
+    const sent = (type: string, bytes: Buffer): string => `data:${type};base64,${bytes.toString('base64')}`;
+    let server: FakeServer;
+    let env: Record<string, string>;
+    beforeEach(async () => {
+      const toolCalls = [{ id: 'c1', name: 'read_file', input: { path: 'pic.png' } }];
+      server = await startMakerServer({
+        dialect: 'responses',
+        turns: [{ thoughts: ['Which one?'], seal: 'sealed', toolCalls }, { text: ['Seen.'] }],
+      });
+      env = { OPENAI_BASE_URL: server.url, OPENAI_API_KEY: 'test-key-0123456789', TELOS_PROTOCOL: 'native' };
+      writeFileSync(join(home.workDir, 'plan.pdf'), pdf);
+      writeFileSync(join(home.workDir, 'pic.png'), png);
+      writeFileSync(join(home.workDir, 'a.txt'), 'tide at nine');
+    });
+    afterEach(() => server.close());
+
+    it('hands them over as what they are, shows what a tool reads, and keeps the thoughts between the rounds', async () => {
+      const args = [
+        'ask',
+        '--model',
+        'gpt-5.4',
+        '--effort',
+        'low',
+        '--file',
+        'plan.pdf',
+        '--file',
+        'a.txt',
+        'what',
+        'is',
+        'it',
+      ];
+      const { code, stdout, stderr } = await home.run(args, { env });
+      assert.deepEqual([code, stdout], [0, 'Seen.\n'], stderr);
+      const [first, second] = server.requests.map(({ body }) => body);
+      assert.deepEqual(first.reasoning, { effort: 'low', summary: 'auto' });
+      const [words, document] = first.input[0].content;
+      assert.match(
+        words.text,
+        /what is it[\s\S]*a\.txt[\s\S]*tide at nine[\s\S]*Documents, in this order: plan\.pdf\./,
+      );
+      assert.deepEqual(document, {
+        ...{ type: 'input_file', filename: 'plan.pdf', file_data: sent('application/pdf', pdf) },
+      });
+      const [, reasoning, call, result] = second.input;
+      assert.deepEqual([reasoning.encrypted_content, call.call_id], ['sealed', 'c1']);
+      assert.deepEqual(result.output[1], {
+        ...{ type: 'input_image', image_url: sent('image/png', png), detail: 'auto' },
+      });
+    });
+
+    it('says before it asks that a model takes none, or that there is no such file', async () => {
+      const { code, stderr } = await home.run(['ask', '--model', 'o3-mini', '--file', 'plan.pdf', 'x'], {
+        env,
+      });
+      assert.equal(code, 1);
+      assert.match(stderr, /o3-mini takes no PDF files, so nothing was sent: plan\.pdf is attached\./);
+      const missing = await home.run(['ask', '--file', 'no.pdf', 'x'], { env });
+      assert.equal(missing.code, 2);
+      assert.match(missing.stderr, /no\.pdf does not exist/);
+      assert.equal(server.requests.length, 0);
+    });
   });
 
   it('says what would run', async () => {

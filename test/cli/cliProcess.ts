@@ -22,6 +22,8 @@ export function program(): string {
   for (const part of [
     'dist/cli.js',
     'dist/agent.js',
+    'dist/chunks/bot',
+    'dist/runner.js',
     'dist/chunks/cli',
     'media/demo',
     'media/plan-demo',

@@ -73,7 +73,7 @@ describe('the first minute on a terminal', function () {
     assert.equal(other.code, 1);
     assert.match(other.stderr, stopped);
     assert.match(other.stderr, /`telos key` sets the key of a provider/);
-    assert.doesNotMatch(other.stdout, /clear picture/);
+    assert.doesNotMatch(other.stdout, /Now it is clear/);
     assert.ok(!existsSync(join(home.workDir, 'today.md')));
   });
 
@@ -127,7 +127,7 @@ describe('the first minute on a terminal', function () {
         run: 'runs',
         rnus: 'runs',
         docter: 'doctor',
-        bot: '--help',
+        boot: 'bot',
         version: '--version',
         skills: 'list-skills',
       };

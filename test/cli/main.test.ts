@@ -1,7 +1,16 @@
 import assert from 'node:assert/strict';
 import { spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
-import { closeSync, existsSync, openSync, readFileSync, rmSync } from 'node:fs';
+import {
+  closeSync,
+  existsSync,
+  mkdtempSync,
+  openSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  writeFileSync,
+} from 'node:fs';
 import { join } from 'node:path';
 import type { SkillEndRecord } from '../../src/engine/records/logFile.ts';
 import type { RunEvent } from '../../src/protocol/run.ts';
@@ -121,6 +130,53 @@ describe('telos', function () {
     assert.match(day.stderr, /The budget of the day is used up: 65 of 65 tokens/);
     assert.equal((await home.run(['--max-cost', 'five', 'kickoff'], { env })).code, 2);
     assert.equal(server?.requests.length, 1);
+  });
+
+  it('runs a skill as its author and the person have set it: model, effort, limits and mode', async () => {
+    const author =
+      'model = "claude-sonnet-5"\neffort = "low"\n[skills.kickoff]\neffort = "high"\nmode = "plan"\n';
+    writeFileSync(join(home.skillsDir, 'kairos/agent.toml'), `name = "kairos"\n${author}`);
+    const config = { TELOS_CONFIG_DIR: mkdtempSync(join(home.folder.path, 'config-')) };
+    const agentsToml = join(config.TELOS_CONFIG_DIR, 'agents.toml');
+    const env = { ...(await serving([{ text: ['ok'] }])), ...config };
+    const bodyOf = async (...args: string[]) => {
+      const { code, stderr } = await home.run([...args, 'kickoff'], { env });
+      assert.equal(code, 0, stderr);
+      const { model, output_config, tools } = server?.requests.at(-1)?.body ?? {};
+      const names: string[] = (tools ?? []).map(({ name }: { name: string }) => name);
+      return { stderr, seen: [model, output_config?.effort, names.includes('write_file')] };
+    };
+    const first = await bodyOf();
+    assert.deepEqual(first.seen, ['claude-sonnet-5', 'high', false]);
+    assert.match(first.stderr, /The skill kickoff is set to plan: it only reads\./);
+    assert.deepEqual((await bodyOf('--model', 'claude-opus-5', '--effort', 'max')).seen.slice(0, 2), [
+      'claude-opus-5',
+      'max',
+    ]);
+    const own =
+      '[agents.kairos.skills.kickoff]\nmodel = "claude-opus-5-5"\nmode = "default"\nmax_tokens = 1\n';
+    writeFileSync(agentsToml, own);
+    assert.deepEqual((await bodyOf()).seen, ['claude-opus-5-5', 'high', true]);
+    const read = [{ name: 'read_file', input: { path: 'x' } }];
+    await server?.close();
+    const again = { ...(await serving([{ toolCalls: read }, { text: ['never'] }])), ...config };
+    const { code, stderr } = await home.run(['kickoff'], { env: again });
+    assert.equal(code, 1);
+    assert.match(stderr, /used up: 65 of 1 tokens\. Raise or remove the limit \(.*agents\.toml\)/);
+    writeFileSync(join(home.skillsDir, 'kairos/agent.toml'), 'model = "gpt-5.4"\n');
+    writeFileSync(agentsToml, '');
+    const foreign = await home.run(['kickoff'], { env: again });
+    assert.match(
+      foreign.stderr,
+      /kickoff asks for gpt-5\.4, which is no model of anthropic, so claude-haiku-4-5 runs it/,
+    );
+    assert.equal(server?.requests.at(-1)?.body.model, 'claude-haiku-4-5');
+    writeFileSync(join(home.skillsDir, 'kairos/agent.toml'), 'model = "openai:gpt-5.4"\neffort = "much"\n');
+    writeFileSync(agentsToml, '');
+    const odd = await home.run(['kickoff'], { env: again });
+    assert.match(odd.stderr, /model is "openai:gpt-5\.4" in the settings of the skill, so it is not used/);
+    assert.match(odd.stderr, /effort is "much" in the settings of the skill, so it is not used/);
+    assert.equal(server?.requests.at(-1)?.body.model, 'claude-haiku-4-5');
   });
 
   it('lets no escape sequence of a model or a tool reach the terminal', async () => {
@@ -271,6 +327,26 @@ describe('telos', function () {
       /^kickoff \(kairos\): named in your request\n→ run_command touch made-by-command\nDone in [^\n]*\n$/,
     );
     assert.ok(existsSync(join(home.skillsDir, 'kairos/made-by-command')));
+  });
+
+  it('shows what a command prints while it runs, with --verbose, and once', async () => {
+    const line =
+      "printf '\\033[32mfirst\\033[0m\\n'; while ! test -e go; do sleep 0.05; done; echo last; exit 3";
+    const env = await serving([
+      { toolCalls: [{ name: 'run_command', input: { command: line, cwd: home.workDir } }] },
+      { text: ['done'] },
+    ]);
+    const cli = home.start(['--yes', '--verbose', 'kickoff'], { env });
+    await cli.says('  first\n');
+    writeFileSync(join(home.workDir, 'go'), '');
+    const { code, stderr } = await cli.result;
+    assert.equal(code, 0, stderr);
+    assert.match(stderr, /\n {2}first\n {2}last\n {2}\[exit code: 3\]\n/);
+    assert.equal(stderr.match(/^ {2}first$/gm)?.length, 1);
+    const [kept = ''] = readdirSync(join(home.dataDir, 'runs'));
+    const run = readFileSync(join(home.dataDir, 'runs', kept), 'utf8');
+    assert.match(run, /"content":"\S*first/);
+    assert.doesNotMatch(run, /tool_output/);
   });
 
   it('records a run and plays it back offline with the same file at its end, and nowhere else', async () => {

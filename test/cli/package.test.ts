@@ -106,20 +106,20 @@ console.log(JSON.stringify({ success, iterations }));
         'lib/skills/ada/skills/make/SKILL.md': '---\ndescription: Makes\n---\nMake it.\n',
         'lib/work/.keep': '',
         'app/program.js': `
-import { Telos, loadConfig, nobody, yesToAll } from 'telos';
+import { Telos, loadConfig, denyAll, allowAll } from 'telos';
 const [home, url] = process.argv.slice(2);
 const env = { PATH: process.env.PATH, ANTHROPIC_BASE_URL: url, ANTHROPIC_API_KEY: 'test-key-0123456789', TELOS_SKILLS_DIR: home + '/skills' };
 const telos = Telos.open(loadConfig({ env, home, cwd: home + '/work' }));
 const types = [];
-for await (const event of telos.run({ text: '/make' }, yesToAll, new AbortController().signal)) types.push(event.type, event.outcome);
-console.log(JSON.stringify({ types, nobody: typeof nobody.approve }));
+for await (const event of telos.run({ text: '/make' }, allowAll, new AbortController().signal)) types.push(event.type, event.outcome);
+console.log(JSON.stringify({ types, denyAll: typeof denyAll.approve }));
 `,
       });
       try {
         const lib = join(folder.path, 'lib');
         const { stdout } = await run(path, ['program.js', lib, server.url], { cwd: app });
-        const { types, nobody } = JSON.parse(stdout);
-        assert.equal(nobody, 'function');
+        const { types, denyAll } = JSON.parse(stdout);
+        assert.equal(denyAll, 'function');
         assert.deepEqual(types.slice(-2), ['run_end', 'completed']);
         assert.equal(readFileSync(join(lib, 'work/made.md'), 'utf8'), 'by a program');
       } finally {
@@ -131,9 +131,9 @@ console.log(JSON.stringify({ types, nobody: typeof nobody.approve }));
   it('has types that hold under --strict with the libraries checked too, also in the README', async () => {
     folder.add({
       'app/uses.ts': `
-import { type Human, loadConfig, nobody, type RunEvent, Telos, TelosError, yesToAll } from 'telos';
+import { type Human, loadConfig, denyAll, type RunEvent, Telos, TelosError, allowAll } from 'telos';
 export const telos: Telos = Telos.open(loadConfig({ env: {} }));
-export const human: Human = new Date().getDay() > 3 ? nobody : yesToAll;
+export const human: Human = new Date().getDay() > 3 ? denyAll : allowAll;
 export async function outcome(text: string): Promise<string | undefined> {
   const events: RunEvent[] = [];
   for await (const event of telos.run({ text }, human, new AbortController().signal)) events.push(event);

@@ -1,12 +1,7 @@
 import assert from 'node:assert/strict';
-import { existsSync, writeFileSync } from 'node:fs';
+import { existsSync } from 'node:fs';
 import { join } from 'node:path';
-import { fileURLToPath } from 'node:url';
-import type { RouteBenchmark } from '../../src/engine/routing/routeBenchmark.ts';
-import { startAnthropicServer } from '../fakes/anthropicServer.ts';
 import { type CliHome, cliHome } from './cliProcess.ts';
-
-const fixtures = fileURLToPath(new URL('../fixtures/routing/', import.meta.url));
 
 describe('telos route', function () {
   this.timeout(30_000);
@@ -45,44 +40,6 @@ describe('telos route', function () {
     assert.deepEqual([json.code, JSON.parse(json.stdout).skill], [1, null]);
   });
 
-  it('measures sentences, and asks no model unless told to', async () => {
-    const files = ['--pairs', 'pairs.jsonl', '--packs', 'packs.json', '--negatives', 'negatives.jsonl'];
-    const args = [
-      'route',
-      ...files.map(part => (part.includes('.') ? join(fixtures, part) : part)),
-      '--corpus',
-      join(fixtures, 'skills'),
-    ];
-    const server = await startAnthropicServer({ turns: [{ text: ['NONE'] }] });
-    const env = { ANTHROPIC_BASE_URL: server.url, ANTHROPIC_API_KEY: 'test-key-0123456789' };
-    try {
-      const { code, stdout } = await home.run([...args, '--json'], { env });
-      const { overall, packs } = JSON.parse(stdout) as RouteBenchmark;
-      assert.deepEqual([code, overall.n, Object.keys(packs)], [0, 27, ['indoors', 'outdoors']]);
-      assert.ok(overall.top1 >= 0.9);
-      assert.equal(server.requests.length, 0);
-      const asked = await home.run([...args, '--mode', 'model'], { env });
-      assert.match(asked.stdout, /^Pack +Sentences[\s\S]*\nAll +27 /);
-      assert.ok(server.requests.length > 0);
-    } finally {
-      await server.close();
-    }
-  });
-
-  it('measures conversations', async () => {
-    const lines = [
-      { second: 'and close the bedroom blinds at sunset', expect: 'switch', skill: 'home/blinds' },
-      { second: 'a bit longer please', expect: 'stay' },
-    ].map(line => JSON.stringify({ pack: 'indoors', firstSkill: 'home/irrigation', ...line }));
-    const file = join(home.workDir, 'conversations.jsonl');
-    writeFileSync(file, lines.join('\n'));
-    const measured = ['--conversations', file, '--packs', join(fixtures, 'packs.json')];
-    const where = ['--corpus', join(fixtures, 'skills'), '--mode', 'local'];
-    const { code, stdout } = await home.run(['route', ...measured, ...where, '--json']);
-    const { n, switched, stayed, wrongSwitch } = JSON.parse(stdout).overall;
-    assert.deepEqual([code, n, switched, stayed, wrongSwitch], [0, 2, 1, 1, 0]);
-  });
-
   it('names the likely skills with exit 1 if none is sure, and a misspelt one', async () => {
     const { code, stdout } = await home.run(['route', '--json', 'something for the lawn']);
     const { skill, choices } = JSON.parse(stdout);
@@ -90,16 +47,11 @@ describe('telos route', function () {
     assert.match(choices[0].reason.matched, /lawn/);
     const misspelt = await home.run(['route', 'blindz']);
     assert.match(misspelt.stdout, /^Would ask: Did you mean blinds\?/);
-    const { stdout: help } = await home.run(['route', '--help']);
-    assert.doesNotMatch(help, /--pairs|--conversations/);
   });
 
   it('says what is missing or wrong', async () => {
     const cases: [string[], number, RegExp][] = [
       [['route'], 2, /Type a request/],
-      [['route', '--pairs', 'a'], 2, /give --pairs or --conversations, with --packs and --corpus/],
-      [['route', 'x', '--pairs', 'a', '--packs', 'b', '--corpus', 'c'], 2, /Type a request/],
-      [['route', '--pairs', 'a', '--packs', 'b', '--corpus', 'c'], 1, /cannot be read/],
       [['route', '--mode', 'nope', 'x'], 2, /Allowed choices are auto, name, local, model/],
       [['route', '--agent', 'nope', 'x'], 1, /Agent 'nope' not found/],
     ];

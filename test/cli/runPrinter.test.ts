@@ -110,7 +110,7 @@ describe('textPrinter', () => {
     assert.equal(said.at(-1), 'Done in 12 s · 1,234 tokens · $0.0123 · 2 files: /elsewhere/a.md, b.md');
   });
 
-  it('says with --verbose which commands ran in the box', () => {
+  it('says with --verbose which commands ran in the box, and what the model thought', () => {
     const said: string[] = [];
     const terminal: Terminal = {
       out: () => {},
@@ -134,5 +134,14 @@ describe('textPrinter', () => {
     assert.deepEqual(said, ['  ok\n  (ran in the box)', '  ok']);
     textPrinter(terminal)(ended(true));
     assert.equal(said.length, 2);
+    const thoughts: RunEvent[] = [
+      { type: 'reasoning', text: 'Which file?\n\u001b[31mThis ' },
+      { type: 'reasoning', text: 'one.', durationMs: 8_000 },
+    ];
+    for (const thought of thoughts) {
+      print(thought);
+      textPrinter(terminal)(thought);
+    }
+    assert.deepEqual(said.slice(2), ['Thought for 8 s:\n  Which file?\n  \\x1b[31mThis one.']);
   });
 });

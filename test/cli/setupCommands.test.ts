@@ -1,8 +1,17 @@
 import assert from 'node:assert/strict';
 import { spawn } from 'node:child_process';
-import { chmodSync, existsSync, mkdirSync, readdirSync, readFileSync, symlinkSync } from 'node:fs';
+import {
+  chmodSync,
+  existsSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
+import { pluginFolders } from '../../src/engine/mcp/pluginServers.ts';
 import { treeOf } from '../engine/skills/treeOf.ts';
 import { type CliHome, cliHome, program } from './cliProcess.ts';
 
@@ -118,6 +127,17 @@ describe('telos init, skill add, install, uninstall', function () {
     const removed = await home.run(['uninstall', 'gmail', '--yes']);
     assert.deepEqual([removed.code, removed.stdout], [0, "Uninstalled agent 'gmail'\n"]);
     assert.ok(!existsSync(join(home.skillsDir, 'gmail')));
+  });
+
+  it('says what the servers of a plugin have stored, and leaves it', async () => {
+    home.folder.add(pack);
+    await home.run(['install', '../src']);
+    const { data } = pluginFolders(join(home.skillsDir, 'gmail'), home.dataDir);
+    mkdirSync(data, { recursive: true });
+    writeFileSync(join(data, 'notes.db'), 'mine');
+    const { stderr } = await home.run(['uninstall', 'gmail', '--yes']);
+    assert.ok(stderr.includes(`What its servers have stored stays in ${data}`), stderr);
+    assert.ok(existsSync(join(data, 'notes.db')));
   });
 
   it('uninstalls nothing when nobody can be asked, and nothing that is not there', async () => {

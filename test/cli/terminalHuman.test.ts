@@ -54,6 +54,44 @@ describe('terminalHuman', () => {
     ]);
   });
 
+  it('asks the fields of a form one by one, says what is wrong with an answer, and sends nothing after a no', async () => {
+    const form: ApprovalRequest = {
+      ...{ callId: 'f', token: 't', tool: 'mcp_form', subject: 'Where?', rule: 'mcp.form' },
+      reason: "The MCP server 'beds' asks this.",
+      scopes: ['once'],
+      form: [
+        { name: 'place', title: 'Place\u202e', isRequired: true, kind: 'text' },
+        { name: 'count', title: 'Count', isRequired: false, kind: 'number', isWhole: true, initial: 4 },
+        { name: 'raised', title: 'Raised', isRequired: true, kind: 'switch' },
+        {
+          ...{ name: 'soil', title: 'Soil', isRequired: true, kind: 'choices' },
+          options: [
+            { value: 's', label: 'Sand' },
+            { value: 'c', label: 'Clay' },
+          ],
+        },
+      ],
+    };
+    const { human, said } = answering('1 2', 'y', '', 'South', '', 'perhaps', 'n', '3');
+    assert.deepEqual(await human.approve(form, signal), {
+      allow: true,
+      scope: 'once',
+      content: { place: 'South', count: 4, raised: false, soil: ['s', 'c'] },
+    });
+    const all = said.join('\n');
+    for (const part of [
+      'server .beds. asks',
+      'Place.*202e',
+      'This is needed',
+      'Answer yes or no',
+      '2 Clay',
+      'Choose among',
+    ])
+      assert.match(all, new RegExp(part));
+    assert.equal((await answering('n').human.approve(form, signal)).allow, false);
+    assert.equal((await answering(undefined, 'y', 'South').human.approve(form, signal)).allow, false);
+  });
+
   it('takes y, r and the word always in either case; everything else, and the end of the input, is a no', async () => {
     const answers: [string | undefined, string][] = [
       ['y', 'once'],

@@ -44,8 +44,3 @@ export const contradictions: Readonly<Record<string, string>> = {
   'RL-19':
     'Section 7 of the design: a verdict is a call with a schema, so a denial without a reason is sent back to the reviewer.',
 };
-
-/** Operations that wait for a part of the product, each with the reason; their cases are not judged until then. */
-export const waiting: Readonly<Record<string, string>> = {
-  split_message: 'Messages are split for Discord, whose bot is not built yet.',
-};

@@ -1,10 +1,9 @@
 /** Which operation of a case is done by which of our functions. */
-import { CannotJudge } from '../harness/report.ts';
 import type { ConformanceCase } from './caseFile.ts';
 import type { CaseWorld } from './caseWorld.ts';
-import { waiting } from './contradictions.ts';
 import type { Observed } from './expectations.ts';
 import { agentOperations } from './ops/agents.ts';
+import { chatOperations } from './ops/chats.ts';
 import { commandLineOperations } from './ops/commandLine.ts';
 import { configOperations } from './ops/config.ts';
 import { fsCommandOperations } from './ops/fsCommands.ts';
@@ -25,16 +24,10 @@ import { workflowOperations } from './ops/workflow.ts';
 export type Operation = (testCase: ConformanceCase, world: CaseWorld) => Promise<Observed>;
 export type Operations = Readonly<Record<string, Operation>>;
 
-const wait =
-  (reason: string): Operation =>
-  async () => {
-    throw new CannotJudge(reason);
-  };
-
 export const operations: Operations = {
-  ...Object.fromEntries(Object.entries(waiting).map(([name, reason]) => [name, wait(reason)])),
   ...skillOperations,
   ...agentOperations,
+  ...chatOperations,
   ...configOperations,
   ...routingOperations,
   ...fsSkillOperations,

@@ -88,6 +88,36 @@ describe('chat in a real VS Code', () => {
     assert.equal(log.length, tools.length + 2);
   });
 
+  it('draws the formula and the diagram of an answer in the editor, too', async () => {
+    const answer = 'It is $E = mc^2$.\n\n```mermaid\ngraph TD\n  A[Rain] --> B[Barrel]\n```\n';
+    const model = await startAnthropicServer({ turns: [{ text: [answer] }] });
+    undo.push(() => model.close());
+    const pack = tempFolder({
+      'garden/skills/barrel/SKILL.md':
+        '---\nname: barrel\ndescription: Looks into the rain barrel.\n---\nLook into the barrel.\n',
+    });
+    undo.push(() => pack.remove());
+    const { chat, workbench } = await open(pack.path, {
+      ANTHROPIC_BASE_URL: model.url,
+      ANTHROPIC_API_KEY: 'key-for-a-test',
+    });
+    await chat.getByRole('textbox', { name: 'Message Telos' }).fill('check the barrel');
+    await chat.getByRole('button', { name: 'Send', disabled: false }).waitFor();
+    await chat.getByRole('textbox', { name: 'Message Telos' }).press('Enter');
+    const conversation = chat.getByRole('log', { name: 'Conversation' });
+    await ended(conversation);
+    await conversation.locator('.formula .katex').waitFor();
+    await conversation.locator('.diagram img').waitFor();
+    assert.match(
+      await conversation
+        .locator('.mathnormal')
+        .first()
+        .evaluate(one => getComputedStyle(one).fontFamily),
+      /KaTeX_Math/,
+    );
+    await workbench.screenshot('answer');
+  });
+
   it('runs a command once it is allowed, and not before', async () => {
     const command = '/bin/echo the barrel is full > barrel.txt && cat barrel.txt';
     const model = await startAnthropicServer({

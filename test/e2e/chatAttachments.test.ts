@@ -10,7 +10,7 @@ import {
   openEditorSession,
   reloadShowing,
 } from '../vscode/editorSession.ts';
-import { chatFrame, runCommand, type Workbench } from '../vscode/workbench.ts';
+import { chatFrame, openFile, runCommand, type Workbench } from '../vscode/workbench.ts';
 import type { World } from '../vscode/world.ts';
 
 describe('attachments in a real VS Code', () => {
@@ -69,17 +69,6 @@ describe('attachments in a real VS Code', () => {
       said: blocks.map(({ text = '' }) => text).join(''),
       images: blocks.flatMap(({ source }) => source ?? []),
     };
-  }
-
-  async function openFile(name: string): Promise<void> {
-    await workbench.page.keyboard.press('ControlOrMeta+p');
-    await workbench.page.locator('.quick-input-widget input').first().fill(name);
-    await workbench.page
-      .locator('.quick-input-list .monaco-list-row')
-      .filter({ hasText: name })
-      .first()
-      .click();
-    await workbench.page.getByRole('tab', { name: new RegExp(name) }).waitFor();
   }
 
   /** Keys that come before the editor has the focus are lost, so its status bar is asked whether they have come. */
@@ -151,7 +140,7 @@ describe('attachments in a real VS Code', () => {
   });
 
   it('attaches the selection, the problems and a file by a mention', async () => {
-    await openFile('plants.json');
+    await openFile(workbench.page, 'plants.json');
     await selectLine('"rose"');
     await workbench.page
       .getByRole('button', { name: /[1-9]\d* problem|Errors: [1-9]/i })

@@ -121,6 +121,36 @@ describe('conversation in a real VS Code', () => {
     assert.doesNotMatch(lastMessages(), /Answer|enough/);
   });
 
+  it('compacts the conversation on a word, shows its summary, and takes it back', async () => {
+    answer = request =>
+      /Write that summary/.test(JSON.stringify(request.body.messages))
+        ? { text: ['The barrel holds THREE HUNDRED litres.'] }
+        : { text: [`It is long: ${'rain and more rain. '.repeat(300)}`] };
+    await say('look into the barrel');
+    await completed(1);
+    await chat.getByRole('button', { name: /^Context 0 %: \d+ of 200,000 tokens$/ }).click();
+    await workbench.screenshot('context-parts');
+    await button('Compact').click();
+    const row = log().getByText(/Compacted: the model is sent about [\d,]+ tokens in place of [\d,]+/);
+    await row.click();
+    await log().getByText('The barrel holds THREE HUNDRED litres.').waitFor();
+    await workbench.screenshot('compacted');
+    await completed(2);
+    await say('how much?');
+    await completed(3);
+    assert.match(lastMessages(), /THE BARREL TEXT.*THREE HUNDRED.*how much/);
+    assert.doesNotMatch(lastMessages().replace(/how much.*/, ''), /more rain/);
+    await button('Undo').click();
+    await log()
+      .getByText('The compaction is undone: the model is sent the whole conversation again.')
+      .waitFor();
+    await completed(4);
+    await say('and now?');
+    await completed(5);
+    assert.match(lastMessages(), /THE BARREL TEXT.*more rain.*how much/);
+    assert.doesNotMatch(lastMessages(), /THREE HUNDRED/);
+  });
+
   it('stops at once, and lets what waits wait', async () => {
     answer = () => drops(1_000, 500);
     await say('look into the barrel');

@@ -56,7 +56,7 @@ describe('going on in the chat page', () => {
       },
     ],
     problem:
-      'seeds.zip was not attached: it is neither text nor an image that models read (PNG, JPEG, GIF, WebP).',
+      'seeds.zip was not attached: it is neither text nor a file that models read (PDF, PNG, JPEG, GIF, WebP).',
   };
   const textbox = (view: View) => view.page.getByRole('textbox', { name: 'Message Telos' });
   const button = (view: View, name: string | RegExp) => view.page.getByRole('button', { name, exact: true });
@@ -163,6 +163,34 @@ describe('going on in the chat page', () => {
       { type: 'attach' },
       { type: 'find_files', query: 'bar' },
       { type: 'attach_mention', mention: 'rain barrel.md' },
+    ]);
+  });
+
+  it('offers prompts and resources of servers, writes the chosen one, and leaves reading it to the run', async () => {
+    const view = await open();
+    await view.say(conversation([]));
+    const offers = {
+      type: 'offers',
+      prompts: [{ word: 'beds:plan', description: 'Plans \u202Ethe beds' }],
+      resources: [{ word: 'beds:demo://south', description: 'South bed' }],
+    } as const;
+    await textbox(view).fill('/beds');
+    await view.page.waitForFunction(() =>
+      (window as unknown as { posted: ToHost[] }).posted.some(({ type }) => type === 'find_offers'),
+    );
+    await view.say(offers);
+    const prompt = view.page.getByRole('option', { name: '/beds:plan' });
+    assert.match((await prompt.textContent()) ?? '', /Plans <U\+202E>the beds/);
+    await textbox(view).press('Enter');
+    assert.equal(await textbox(view).inputValue(), '/beds:plan ');
+    await textbox(view).pressSequentially('@sou');
+    await view.page.getByRole('option', { name: '@beds:demo://south' }).click();
+    assert.equal(await textbox(view).inputValue(), '/beds:plan @beds:demo://south ');
+    await view.say({ type: 'insert', text: '@beds:b ' });
+    assert.equal(await textbox(view).inputValue(), '/beds:plan @beds:demo://south @beds:b ');
+    await textbox(view).press('Enter');
+    assert.deepEqual(await sent(view, 'attach_mention', 'submit'), [
+      { type: 'submit', text: '/beds:plan @beds:demo://south @beds:b ' },
     ]);
   });
 

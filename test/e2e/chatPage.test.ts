@@ -730,6 +730,38 @@ describe('chat page', () => {
     assert.equal(faults.join('\n\n'), '');
   });
 
+  it('shows how full the context is with its parts, and compacts, and undoes that', async () => {
+    const view = await open();
+    await view.say(scenes['compacted']!);
+    await button(view, 'Context 10 %: 20,000 of 200,000 tokens').click();
+    const parts = view.page.getByRole('region', { name: 'Context' });
+    assert.deepEqual(await parts.locator('dt, dd').allTextContents(), [
+      'System',
+      '1,000',
+      'Skill',
+      '1,000',
+      'Tools',
+      '14,000',
+      'Conversation',
+      '4,000',
+    ]);
+    await button(view, 'Compact').click();
+    await parts.waitFor({ state: 'detached' });
+    assert.deepEqual(await sent(view, 'compact'), [{ type: 'compact', focus: '' }]);
+    await textbox(view).fill('/compact the colours');
+    await textbox(view).press('Enter');
+    assert.deepEqual((await sent(view, 'compact')).at(-1), { type: 'compact', focus: 'the colours' });
+    await log(view).getByText('Compacted: the model is sent about 20,000 tokens in place of 160,000').click();
+    await log(view).getByText('Apples are red.').waitFor();
+    await button(view, 'Undo').click();
+    assert.equal((await sent(view, 'undo_compaction')).length, 1);
+    await view.say(events(6, start('Undo compaction'), { type: 'compaction_undone' }, end));
+    await log(view)
+      .getByText('The compaction is undone: the model is sent the whole conversation again.')
+      .waitFor();
+    assert.equal(await button(view, 'Undo').count(), 0);
+  });
+
   it('leaves out of a card what is switched off by keyboard, in 250 pixels', async () => {
     const view = await open({ width: 250 });
     await view.say(scenes['card']!);

@@ -40,7 +40,7 @@ describe('picking in the chat page', () => {
   it('completes a skill behind a slash by the keyboard, and sends it', async () => {
     await view.say(conversation([]));
     await textbox().pressSequentially('/');
-    assert.equal(await options().count(), 9);
+    assert.equal(await options().count(), 11);
     await textbox().pressSequentially('r');
     assert.equal(await options().first().locator('.suggestion-name').textContent(), '/release-notes');
     await textbox().press('Backspace');

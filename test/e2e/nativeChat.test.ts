@@ -8,7 +8,7 @@ import { eventually, until } from '../eventually.ts';
 import { fetchCodeServer } from '../vscode/codeServer.ts';
 import { root } from '../vscode/paths.ts';
 import { startServer } from '../vscode/server.ts';
-import { openWorkbench, runCommand, type Workbench } from '../vscode/workbench.ts';
+import { frameWith, openWorkbench, runCommand, type Workbench } from '../vscode/workbench.ts';
 import { freshWorld, testVariables, type World } from '../vscode/world.ts';
 
 describe('Telos in the places of VS Code', () => {
@@ -124,6 +124,12 @@ describe('Telos in the places of VS Code', () => {
     await say(page, '@telos /run kickoff please');
     while (!existsSync(written)) await page.waitForTimeout(100);
     await workbench.screenshot('native-chat-commands');
+  });
+
+  it('begins a plan with /plan, whose interview Telos holds in its own chat', async () => {
+    await say(workbench.page, '@telos /plan Sell cakes');
+    const chat = await frameWith(workbench, frame => frame.getByRole('log').getByText('/plan Sell cakes'));
+    await chat.getByRole('log').getByText('is not in a git repository').waitFor();
   });
 
   it('leads through five steps, and marks one as done once its command has run', async () => {

@@ -108,7 +108,18 @@ describe('runs view in a real VS Code', () => {
     await chat.getByRole('textbox', { name: 'Message Telos' }).press('Enter');
   }
 
+  /** Scrolls to a row: those that are out of sight are not drawn. */
+  async function reach(target: Locator): Promise<void> {
+    await tree().locator('.monaco-list').hover();
+    await workbench.page.mouse.wheel(0, -5_000);
+    await eventually(async () => {
+      if ((await target.count()) === 0) await workbench.page.mouse.wheel(0, 44);
+      assert.ok((await target.count()) > 0);
+    });
+  }
+
   async function choose(target: Locator, item: string): Promise<void> {
+    await reach(target);
     const menu = workbench.page.locator('.monaco-menu');
     const action = menu.locator('.action-label', { hasText: new RegExp(`^${item}$`) }).first();
     const seen: string[] = [];

@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import { userInfo } from 'node:os';
 import { join } from 'node:path';
-import { type ConfigOverrides, expandPath, loadConfig } from '../../src/engine/config.ts';
+import { type ConfigOverrides, effortFor, expandPath, loadConfig } from '../../src/engine/config.ts';
 import { type TempFolder, tempFolder } from '../fakes/tempFolder.ts';
 
 describe('loadConfig', () => {
@@ -115,6 +115,25 @@ describe('loadConfig', () => {
     assert.match(
       unknown.problems.map(({ message }) => message).join(),
       /'yes' is unknown, so required is used\. Known modes: auto, required, off/,
+    );
+  });
+
+  it('takes the protocol and how much each model thinks, and says what it does not know', () => {
+    assert.deepEqual([load({}).protocol, load({ TELOS_PROTOCOL: 'chat' }).protocol], ['auto', 'chat']);
+    const set = load({ TELOS_EFFORT: 'gpt-5.4=low, qwen3:8b = 8_000, *=high' });
+    assert.deepEqual(
+      ['gpt-5.4', 'qwen3:8b', 'constructor', 'o3'].map(model => effortFor(set, model)),
+      ['low', 8_000, 'high', 'high'],
+    );
+    assert.equal(effortFor(load({ TELOS_EFFORT: 'm=low' }), 'constructor'), undefined);
+    assert.equal(effortFor(load({ TELOS_EFFORT: 'm=low' }, { effort: 'MAX' }), 'm'), 'max');
+    const odd = load({ TELOS_PROTOCOL: 'grpc', TELOS_EFFORT: 'much, m=7, high' });
+    assert.equal(odd.protocol, 'auto');
+    assert.equal(effortFor(odd, 'm'), 'high');
+    const said = odd.problems.map(({ message }) => message).join('\n');
+    assert.match(
+      said,
+      /protocol 'grpc' is unknown.*\n.*effort 'much' is unknown.*from 1024 to 64000.*\n.*effort 'm=7'/,
     );
   });
 });

@@ -247,6 +247,26 @@ describe('redact', () => {
     ]);
   });
 
+  it('redacts what a model thinks, and gives each piece to the kind that it was written in', () => {
+    const shown = redactor(['password']).events();
+    const events: RunEvent[] = [
+      { type: 'reasoning', text: 'the pass' },
+      { type: 'reasoning', text: 'word is pass' },
+      { type: 'text', text: 'word, pass' },
+      { type: 'reasoning', text: 'password' },
+      { type: 'reasoning', text: '', durationMs: 7 },
+    ];
+    assert.deepEqual(events.flatMap(shown), [
+      { type: 'reasoning', text: 'the ' },
+      { type: 'reasoning', text: '[redacted] is ' },
+      { type: 'reasoning', text: 'pass' },
+      { type: 'text', text: 'word, ' },
+      { type: 'text', text: 'pass' },
+      { type: 'reasoning', text: '[redacted]' },
+      { type: 'reasoning', text: '', durationMs: 7 },
+    ]);
+  });
+
   it('hides what it learns while the events go by, also where its beginning is held back already', async () => {
     const redact = redactor(['password']);
     async function* events(): AsyncGenerator<RunEvent> {

@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import { readFileSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { loadConfig } from '../../src/engine/config.ts';
-import { yesToAll } from '../../src/engine/human.ts';
+import { allowAll } from '../../src/engine/human.ts';
 import { Telos } from '../../src/engine/telos.ts';
 import type { RunEvent } from '../../src/protocol/run.ts';
 import { startAnthropicServer } from '../fakes/anthropicServer.ts';
@@ -79,7 +79,7 @@ describe('one skill on every provider', () => {
       const events: RunEvent[] = [];
       for await (const event of Telos.open(config).run(
         { text: 'kickoff' },
-        yesToAll,
+        allowAll,
         new AbortController().signal,
       ))
         events.push(event);

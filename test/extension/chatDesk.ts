@@ -84,6 +84,7 @@ export class Desk {
         if (isRunning !== (this.running.at(-1) ?? false)) this.running.push(isRunning);
       },
       approvalAsked: request => this.asked.push(request.callId),
+      ended: () => undefined,
       skillRuns: ({ skill }) => this.ran.push(skill),
       runEnded: outcome => this.ended.push(outcome),
     });

@@ -1,4 +1,4 @@
-/** Joins neighbouring text events of a turn, since the places where a network cuts a text mean nothing. */
+/** Joins neighbouring deltas of a turn, since the places where a network cuts a text mean nothing. */
 import type { StreamEvent } from '../../src/engine/providers/provider.ts';
 
 export function joined(events: readonly StreamEvent[]): StreamEvent[] {
@@ -7,6 +7,8 @@ export function joined(events: readonly StreamEvent[]): StreamEvent[] {
     const last = result.at(-1);
     if (event.type === 'text' && last?.type === 'text')
       result[result.length - 1] = { type: 'text', text: last.text + event.text };
+    else if (event.type === 'reasoning' && last?.type === 'reasoning')
+      result[result.length - 1] = { type: 'reasoning', text: last.text + event.text };
     else result.push(event);
   }
   return result;

@@ -3,7 +3,7 @@ import { execFileSync } from 'node:child_process';
 import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { type Config, loadConfig } from '../../src/engine/config.ts';
-import { type Human, nobody } from '../../src/engine/human.ts';
+import { denyAll, type Human } from '../../src/engine/human.ts';
 import type { StreamEvent } from '../../src/engine/providers/provider.ts';
 import { Telos } from '../../src/engine/telos.ts';
 import { Attempts } from '../../src/engine/workflow/attempt.ts';
@@ -72,7 +72,7 @@ export class PlanRepo {
     this.config = config;
     this.#parts = {
       ...{ folder, journal, git, slots, settings, base },
-      ...{ runs: Telos.open(config), human: nobody, isUnattended: true, state: () => this.state },
+      ...{ runs: Telos.open(config), human: denyAll, isUnattended: true, state: () => this.state },
       ...{ atBase: new Map(), hadTests: true, roles: [], env: { TELOS_PLAN_RUNNER: 'test' } },
       budget: new PlanBudget(
         () => settings.limits,

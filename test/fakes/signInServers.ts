@@ -30,6 +30,8 @@ export interface SignInFaults {
   refusesRefresh?: boolean;
   /** Registers no clients. They are known beforehand or not at all. */
   registersNobody?: boolean;
+  /** Takes addresses of client id metadata documents for clients. */
+  takesDocuments?: boolean;
   /** Scope without which no tool can be called. */
   callScope?: string;
   /** Scope that is granted, whatever is requested. */
@@ -84,6 +86,7 @@ export async function startSignInServers(faults: SignInFaults = {}): Promise<Sig
           authorization_endpoint: `${faults.page ?? authorization.address}/authorize`,
           token_endpoint: `${faults.tokens ?? authorization.address}/token`,
           ...(faults.registersNobody ? {} : { registration_endpoint: `${authorization.address}/register` }),
+          ...(faults.takesDocuments && { client_id_metadata_document_supported: true }),
           response_types_supported: ['code'],
           code_challenge_methods_supported: ['S256'],
           authorization_response_iss_parameter_supported: true,

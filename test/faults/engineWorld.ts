@@ -1,5 +1,5 @@
 /** Folders with one agent, and an engine on them whose model is brought by the test. */
-import { type Human, yesToAll } from '../../src/engine/human.ts';
+import { allowAll, type Human } from '../../src/engine/human.ts';
 import type { Provider } from '../../src/engine/providers/provider.ts';
 import { Telos } from '../../src/engine/telos.ts';
 import type { RunEvent } from '../../src/protocol/run.ts';
@@ -59,7 +59,7 @@ export function engineWorld(
 export async function eventsOf(
   telos: Telos,
   text: string,
-  human: Human = yesToAll,
+  human: Human = allowAll,
   signal: AbortSignal = new AbortController().signal,
 ): Promise<RunEvent[]> {
   const events: RunEvent[] = [];

@@ -1,7 +1,7 @@
 /** An MCP server that fails, babbles, dies and never answers: every call gets its result, the run goes on, and no process stays. */
 import { setTimeout as delay } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
-import { yesToAll } from '../../src/engine/human.ts';
+import { allowAll } from '../../src/engine/human.ts';
 import { calls, done, type ScriptedTurn, says, scriptedProvider } from '../fakes/scriptedProvider.ts';
 import { type EngineWorld, endOf, engineWorld, eventsOf, ofType } from './engineWorld.ts';
 import type { Figure } from './figure.ts';
@@ -96,7 +96,7 @@ async function cancelledCall(
   let results = 0;
   let outcome = 'none';
   const request = { text: 'never', skill: { agent: 'kairos', skill: 'kickoff' } };
-  for await (const event of telos.run(request, yesToAll, stop.signal)) {
+  for await (const event of telos.run(request, allowAll, stop.signal)) {
     if (event.type === 'tool_start')
       setTimeout(() => {
         stoppedAt = performance.now();

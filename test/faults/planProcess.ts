@@ -6,7 +6,7 @@
 import { appendFileSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { loadConfig } from '../../src/engine/config.ts';
-import { nobody } from '../../src/engine/human.ts';
+import { denyAll } from '../../src/engine/human.ts';
 import type { CompletionRequest, Provider, StreamEvent } from '../../src/engine/providers/provider.ts';
 import { Telos } from '../../src/engine/telos.ts';
 import { Git } from '../../src/engine/workflow/git.ts';
@@ -46,11 +46,16 @@ function watched<Arguments extends unknown[], Result>(
 }
 
 const append = watched(Journal.prototype.append, event => `journal ${event.type}`);
+let appending = 0;
+let appendingSince = 0;
 Journal.prototype.append = async function (event) {
-  const start = performance.now();
-  const line = await append.call(this, event);
-  journalMs += performance.now() - start;
-  return line;
+  if (appending++ === 0) appendingSince = performance.now();
+  try {
+    return await append.call(this, event);
+  } finally {
+    // Lines that are written together take their time once.
+    if (--appending === 0) journalMs += performance.now() - appendingSince;
+  }
 };
 Git.prototype.run = watched(Git.prototype.run, ([name]) => `git ${name}`);
 Git.prototype.ask = watched(Git.prototype.ask, name => `ask ${name}`);
@@ -153,7 +158,7 @@ const sentOf = (step: string, { system, tools, messages }: CompletionRequest): S
 const config = loadConfig({ env: process.env, home: process.env['HOME'] ?? '', cwd: order.repo });
 const scriptedModel = { model: async () => 'script', create: async () => provider };
 const runs = Telos.open({ ...config, provider: 'scripted' }, { providers: { scripted: scriptedModel } });
-const plan = openPlan(order.repo, order.plan, { runs, human: nobody, by: 'cli' });
+const plan = openPlan(order.repo, order.plan, { runs, human: denyAll, by: 'cli' });
 
 const began = new Date().toISOString();
 const startedAt = performance.now();

@@ -5,7 +5,7 @@ import { cpSync, existsSync, lstatSync, mkdirSync, readdirSync, readFileSync, wr
 import { join } from 'node:path';
 import { build } from 'esbuild';
 import { loadConfig } from '../../src/engine/config.ts';
-import { nobody } from '../../src/engine/human.ts';
+import { denyAll } from '../../src/engine/human.ts';
 import { Telos } from '../../src/engine/telos.ts';
 import { openPlan } from '../../src/engine/workflow/plan.ts';
 import { acceptPlanCard } from '../../src/engine/workflow/planCard.ts';
@@ -186,7 +186,7 @@ export class PlanWorld {
   async #begin(): Promise<void> {
     const { env, repo } = this;
     const config = loadConfig({ env, home: this.folder.path, cwd: repo });
-    const caller = { runs: Telos.open(config), human: nobody, by: 'cli' as const };
+    const caller = { runs: Telos.open(config), human: denyAll, by: 'cli' as const };
     const plan = openPlan(repo, this.order.plan, caller);
     await acceptPlanCard(config, plan.folder, await plan.card());
     this.#base = this.git('rev-parse', 'HEAD');
@@ -198,7 +198,7 @@ export class PlanWorld {
     const { env, repo } = this;
     const config = loadConfig({ env, home: this.folder.path, cwd: repo });
     const start = performance.now();
-    const caller = { runs: Telos.open(config), human: nobody, by: 'editor' as const };
+    const caller = { runs: Telos.open(config), human: denyAll, by: 'editor' as const };
     const { lines } = await openPlan(repo, this.order.plan, caller).look();
     return { lines, ms: performance.now() - start };
   }
@@ -273,10 +273,18 @@ export class PlanWorld {
     return [...this.paidFor().values()].reduce((sum, times) => sum + times, 0) - needed;
   }
 
-  journal(): SeenLine[] {
+  /** Ends of lines in the journal. */
+  journalLines(): number {
+    return this.#journalText().split('\n').length - 1;
+  }
+
+  #journalText(): string {
     const file = join(this.repo, '.telos/plans/bakery/journal.jsonl');
-    if (!existsSync(file)) return [];
-    return readFileSync(file, 'utf8')
+    return existsSync(file) ? readFileSync(file, 'utf8') : '';
+  }
+
+  journal(): SeenLine[] {
+    return this.#journalText()
       .split('\n')
       .filter(Boolean)
       .flatMap(line => {
@@ -385,7 +393,7 @@ export class PlanWorld {
     const now = patch(`${commit}^`, commit);
     const snapshots = of('snapshot').filter(line => reviewed.some(verdict => verdict.tree === line.tree));
     if (!snapshots.some(line => patch(`${line.commit}^`, line.commit) === now))
-      wrong(`I2: nobody reviewed what ${id} changes`);
+      wrong(`I2: denyAll reviewed what ${id} changes`);
   }
 
   /** What reviewers denied, once each, and nothing that somebody else wrote. */

@@ -88,18 +88,10 @@ export async function randomKills(stories: number, slots: number, kills: number)
   const world = await PlanWorld.make(stories, slots);
   const random = seeded(kills);
   try {
-    const began = performance.now();
-    let startMs = 0;
     for (let report: unknown; report === undefined && world.problems.length === 0; ) {
       const runner = world.start();
       if (world.kills < kills) {
-        while (startMs === 0) {
-          await delay(20);
-          if (world.journal().some(({ type }) => type === 'attempt_started'))
-            startMs = performance.now() - began;
-        }
-        // Sometimes while it takes over, which comes first, and mostly some stories later.
-        await Promise.race([delay((0.1 + random() * 1.5) * startMs), runner.report]);
+        await moment(world, runner.report, mostLines(stories, kills), random);
         if (runner.child.exitCode === null) {
           process.kill(world.kills % 2 === 0 ? runner.child.pid! : -runner.child.pid!, 'SIGKILL');
           await runner.report;
@@ -113,12 +105,35 @@ export async function randomKills(stories: number, slots: number, kills: number)
     return {
       name: `F2, F9: random SIGKILL of a plan of ${stories} stories in ${slots} slots`,
       value: `${world.problems.length} violations after ${world.kills} kills; ${world.repeated} steps paid again${told(world.problems)}`,
-      limit: 'none lost, none doubled, no foreign byte',
-      met: world.problems.length === 0 && world.kills > 0,
+      limit: `${kills} kills, none lost, none doubled, no foreign byte`,
+      met: world.problems.length === 0 && world.kills === kills,
     };
   } finally {
     world.remove();
   }
+}
+
+/** A life with more lines would have the plan come to its end before the last kill. A story takes about ten, and each life some of its own. */
+const mostLines = (stories: number, kills: number): number => Math.ceil((stories * 10) / kills) + 6;
+
+/**
+ * Waits until a runner has written a random number of lines and a little longer, so that it dies anywhere between two of them. Time
+ * alone would say nothing: a busy machine takes more of it. Whoever dies before its first line dies while it takes over.
+ */
+async function moment(
+  world: PlanWorld,
+  report: Promise<unknown>,
+  most: number,
+  random: () => number,
+): Promise<void> {
+  let isOver = false;
+  void report.then(() => {
+    isOver = true;
+  });
+  const lines = Math.floor(random() * most);
+  const until = world.journalLines() + lines;
+  while (!isOver && world.journalLines() < until) await delay(2);
+  await Promise.race([delay(random() * (lines === 0 ? 800 : 40)), report]);
 }
 
 const told = (problems: readonly string[]): string =>

@@ -2,17 +2,22 @@
 import { readFileSync } from 'node:fs';
 import { createAnthropic } from '../../src/engine/providers/anthropic.ts';
 import { standardLimits, type TurnLimits } from '../../src/engine/providers/failures.ts';
+import { createGemini } from '../../src/engine/providers/gemini.ts';
 import { createOpenaiCompatible } from '../../src/engine/providers/openai.ts';
+import { createOpenaiResponses } from '../../src/engine/providers/openaiResponses.ts';
 import type { Provider } from '../../src/engine/providers/provider.ts';
 import { startAnthropicServer } from '../fakes/anthropicServer.ts';
 import type { Delivery, FakeServer, ReceivedRequest } from '../fakes/loopback.ts';
+import { type MakerDialect, startMakerServer } from '../fakes/makerServer.ts';
 import { startOpenaiServer } from '../fakes/openaiServer.ts';
 import { type EngineWorld, endOf, engineWorld, eventsOf, ofType } from './engineWorld.ts';
 import { type Extent, type Figure, inLanes } from './figure.ts';
 
+type Dialect = 'anthropic' | 'openai' | MakerDialect;
+
 interface RecordedStream {
   name: string;
-  dialect: 'anthropic' | 'openai';
+  dialect: Dialect;
   bytes: Buffer;
   /** From this byte on the message has ended, whatever follows. */
   messageEnd: number;
@@ -77,7 +82,7 @@ export async function streamCutFigures(extent: Extent): Promise<Figure[]> {
   const hangs = problems.filter(problem => problem.includes('hung'));
   const early = problems.filter(problem => problem.includes('tool'));
   const rest = problems.filter(problem => !hangs.includes(problem) && !early.includes(problem));
-  const on = `${cases.length} cuts of ${streams.length} streams in two dialects`;
+  const on = `${cases.length} cuts of ${streams.length} streams in four dialects`;
   const counted = (list: string[]): string => `${list.length}${list[0] ? ` (first: ${list[0]})` : ''}`;
   return [
     {
@@ -114,14 +119,27 @@ function readStreams(): RecordedStream[] {
     read('../fixtures/wire/openai.sse', 'openai'),
     read('streams/openai-words.sse', 'openai'),
     read('streams/openai-silent-call.sse', 'openai', true),
+    read('../fixtures/wire/responses.sse', 'responses'),
+    read('streams/responses-words.sse', 'responses'),
+    read('streams/responses-silent-call.sse', 'responses', true),
+    read('../fixtures/wire/gemini.sse', 'gemini'),
+    read('streams/gemini-words.sse', 'gemini'),
+    read('streams/gemini-silent-call.sse', 'gemini', true),
   ];
 }
 
-/** Behind the empty line of the event that ends the message: Anthropic's `message_stop`, or the first chunk with a reason to finish. */
+/** What ends a message: an event of its own, or the first chunk with a reason to finish. */
+const endMarks: Readonly<Record<Dialect, RegExp>> = {
+  anthropic: /"type":\s*"message_stop"/,
+  openai: /"finish_reason":\s*"/,
+  responses: /"type":\s*"response\.completed"/,
+  gemini: /"finishReason":\s*"/,
+};
+
+/** Behind the empty line of the event that ends the message. */
 function messageEndOf(bytes: Buffer, dialect: RecordedStream['dialect']): number {
   const text = bytes.toString('latin1');
-  const mark = dialect === 'anthropic' ? /"type":\s*"message_stop"/ : /"finish_reason":\s*"/;
-  const from = text.search(mark);
+  const from = text.search(endMarks[dialect]);
   const ends = /\r?\n\r?\n/g;
   ends.lastIndex = from;
   const end = ends.exec(text);
@@ -159,11 +177,12 @@ interface Bench {
 async function openBench(world: EngineWorld): Promise<Bench> {
   const running = new Map<string, { one: Case; asked: number }>();
   const turn = (request: ReceivedRequest): Delivery & { text?: string[] } => {
-    const id = /run-(\d+)!/.exec(JSON.stringify(request.body.messages))?.[1] ?? '';
+    const { messages, input, contents } = request.body;
+    const said: readonly object[] = messages ?? input ?? contents;
+    const id = /run-(\d+)!/.exec(JSON.stringify(said))?.[1] ?? '';
     const state = running.get(id);
     if (!state) return { status: 400 };
-    const last = request.body.messages.at(-1);
-    if (last.role === 'tool' || JSON.stringify(last.content).includes('tool_result'))
+    if (/"(?:tool|tool_result|function_call_output|functionResponse)"/.test(JSON.stringify(said.at(-1))))
       return { text: [finalText] };
     state.asked++;
     const { stream, at, cut } = state.one;
@@ -173,11 +192,17 @@ async function openBench(world: EngineWorld): Promise<Bench> {
   };
   const anthropic = await startAnthropicServer({ turns: turn });
   const openai = await startOpenaiServer({ turns: turn });
-  const servers: readonly FakeServer[] = [anthropic, openai];
+  const responses = await startMakerServer({ dialect: 'responses', turns: turn });
+  const gemini = await startMakerServer({ dialect: 'gemini', turns: turn });
+  const servers: readonly FakeServer[] = [anthropic, openai, responses, gemini];
   const provider = ({ stream, cut }: Case): Provider => {
     const limits = cut === 'silence' ? quickSilence : quickRetries;
     if (stream.dialect === 'anthropic')
       return createAnthropic({ apiKey: 'key-for-tests', model: 'm', baseUrl: anthropic.url, limits });
+    if (stream.dialect === 'responses')
+      return createOpenaiResponses({ apiKey: 'k', model: 'gpt-5.4', baseUrl: responses.url, limits });
+    if (stream.dialect === 'gemini')
+      return createGemini({ apiKey: 'k', model: 'gemini-3.8-flash', baseUrl: gemini.url, limits });
     const own = { name: 'openai', keyVariable: undefined, baseUrlVariable: 'OPENAI_BASE_URL' } as const;
     return createOpenaiCompatible({ ...own, apiKey: 'k', model: 'm', baseUrl: openai.url, limits });
   };

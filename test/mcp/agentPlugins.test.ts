@@ -20,6 +20,7 @@ import { FileDigests } from '../../src/engine/policy/agentReader.ts';
 import { ownMcpConfig } from '../../src/engine/skills/discover.ts';
 import { packSkills } from '../../src/engine/skills/packSkills.ts';
 import type { ToolContext } from '../../src/engine/tools/tool.ts';
+import { spoken } from '../../src/protocol/text.ts';
 import { listen } from '../fakes/loopback.ts';
 import { type TempFolder, tempFolder } from '../fakes/tempFolder.ts';
 
@@ -29,6 +30,8 @@ const schema = (file: string, version = '1.0.0'): string =>
 const skill = (name: string): string => `---\nname: ${name}\ndescription: D\n---\nB\n`;
 const root$ = '$'.concat('{PLUGIN_ROOT}');
 const data$ = '$'.concat('{PLUGIN_DATA}');
+
+const said = ({ problems }: Pick<McpServers, 'problems'>): string => spoken(problems);
 
 describe('a plugin of agent-plugins.org', () => {
   let folder: TempFolder;
@@ -96,7 +99,7 @@ describe('a plugin of agent-plugins.org', () => {
       [['s'], [['out', 'leads out of the plugin']]],
     );
     for (const command of ['./run', './../out/run', './..'])
-      match((await connect({ s: own({ command }) })).problems.join(), /its command leads out of the plugin/);
+      match(said(await connect({ s: own({ command }) })), /its command leads out of the plugin/);
     rmSync(join(packDir, 'mcp.json'));
     symlinkSync(join(folder.path, 'out/mcp.json'), join(packDir, 'mcp.json'));
     const { problems, servers } = readMcpConfig(join(packDir, 'mcp.json'));
@@ -258,7 +261,7 @@ describe('a plugin of agent-plugins.org', () => {
     );
     // A name in braces is a name, not a folder.
     const literal = `./${root$}`;
-    match((await connect({ s: own({ command: literal }) })).problems.join(), /was not found/);
+    match(said(await connect({ s: own({ command: literal }) })), /was not found/);
   });
 
   it('Use the plugin root as the default MCP server working directory', async () =>
@@ -278,7 +281,7 @@ describe('a plugin of agent-plugins.org', () => {
       equal((await seenBy(own({ cwd })))[' cwd'], place);
     symlinkSync(folder.path, join(packDir, 'up'));
     for (const cwd of ['./..', './up', `${root$}/../..`, `${data$}/..`, `${data$}/../../pack`])
-      match((await connect({ s: own({ cwd }) })).problems.join(), /runs in leads out of the plugin/);
+      match(said(await connect({ s: own({ cwd }) })), /runs in leads out of the plugin/);
   });
 
   it('Overlay configured env entries on a client-selected base environment', async () => {
@@ -297,7 +300,7 @@ describe('a plugin of agent-plugins.org', () => {
 
   it('Do not require configured PATH to affect bare-command resolution', async () =>
     match(
-      (await connect({ s: own({ command: 'no-such-program-anywhere' }) })).problems.join(),
+      said(await connect({ s: own({ command: 'no-such-program-anywhere' }) })),
       /the program 'no-such-program-anywhere' was not found/,
     ));
 
@@ -356,7 +359,7 @@ describe('a plugin of agent-plugins.org', () => {
       ['Large', 'bare', 'broken', 'other'],
     );
     const { merged, problems } = await connect({ bad: own({ args: [fake, 'dies'] }), good: own() });
-    match(problems.join(), /'bad' is not available/);
+    match(said({ problems }), /'bad' is not available/);
     ok(merged().tools.length > 0);
   });
 

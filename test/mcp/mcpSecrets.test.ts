@@ -4,7 +4,7 @@ import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { loadConfig } from '../../src/engine/config.ts';
-import { yesToAll } from '../../src/engine/human.ts';
+import { allowAll } from '../../src/engine/human.ts';
 import { RunHistory } from '../../src/engine/records/runHistory.ts';
 import { exportedConversation } from '../../src/engine/records/runText.ts';
 import { Telos } from '../../src/engine/telos.ts';
@@ -74,11 +74,11 @@ describe('Secrets of an mcp.json', () => {
   async function run(telos: Telos, withoutSkill: boolean): Promise<{ events: RunEvent[]; asked: string }> {
     const events: RunEvent[] = [];
     const questions: ApprovalRequest[] = [];
-    const human: typeof yesToAll = {
-      ...yesToAll,
+    const human: typeof allowAll = {
+      ...allowAll,
       async approve(request, signal) {
         questions.push(request);
-        return yesToAll.approve(request, signal);
+        return allowAll.approve(request, signal);
       },
     };
     const request = { text: 'kickoff', ...(withoutSkill ? { withoutSkill: true } : {}) };

@@ -14,6 +14,7 @@ import {
 import { builtinTools } from '../../src/engine/tools/builtin.ts';
 import type { ToolContext } from '../../src/engine/tools/tool.ts';
 import type { ToolResult } from '../../src/protocol/run.ts';
+import { spoken } from '../../src/protocol/text.ts';
 import { until } from '../eventually.ts';
 import { listen, type ReceivedRequest, sendJson } from '../fakes/loopback.ts';
 import { startSdkServer } from '../fakes/mcpSdkServer.ts';
@@ -80,6 +81,7 @@ describe('MCP servers', () => {
     assert.ok(tool, `there is no tool ${name}`);
     return tool.execute(input, { signal: new AbortController().signal, ...more } as ToolContext);
   }
+  const said = ({ problems }: Pick<McpServers, 'problems'>): string[] => problems.map(one => spoken([one]));
   const namesOf = (servers: McpServers): string[] =>
     servers
       .merged()
@@ -97,19 +99,19 @@ describe('MCP servers', () => {
     });
     assert.deepEqual(namesOf(servers), ['say', 'environment', 'never', 'count', 'die', 'grow']);
     assert.equal((await call(servers, 'say', { text: 'hi' })).content, 'hi');
-    const problems = servers.problems.join('\n');
+    const problems = said(servers).join('\n');
     assert.equal(servers.problems.length, 5);
     assert.match(problems, /'broken' is ignored/);
-    assert.match(problems, /'dies' .*exited before it answered.*first line \| cannot find the database/);
+    assert.match(problems, /'dies' .*exited before it answered: cannot find the database\. It is/);
     assert.match(problems, /'absent' .*the program 'no-such-program-anywhere' was not found/);
     assert.match(problems, /'lost' .*folder .*nowhere/);
     assert.match(problems, /'unset' .*MISSING is not set/);
-    for (const problem of servers.problems) assert.match(problem, /mcp\.json/);
+    for (const problem of said(servers)) assert.match(problem, /mcp\.json/);
   });
 
   it('waits no longer for a silent one than it may', async () => {
     const { problems } = await connect({ silent: server('silent') }, { ...patient, connectMs: 200 });
-    assert.match(problems.join(), /'silent' .*did not answer within 0\.2 s/);
+    assert.match(said({ problems }).join(), /'silent' .*did not answer within 0\.2 s/);
   });
 
   it('starts a server in its folder, with a bare environment and what its entry adds', async () => {
@@ -129,14 +131,14 @@ describe('MCP servers', () => {
   it('says that it takes no more of a crowd of tools', async () => {
     const servers = await connect({ a: server('crowded') });
     assert.equal(namesOf(servers).length, 500);
-    assert.match(servers.problems.join(), /'a' has more than 500 tools/);
+    assert.match(said(servers).join(), /'a' has more than 500 tools/);
   });
 
   it('cuts a result that goes too deep, and leaves out a tool whose schema does', async () => {
     const servers = await connect({ a: server('deep') });
     assert.deepEqual(namesOf(servers), ['abyss']);
     assert.match(
-      servers.problems.join(),
+      said(servers).join(),
       /^well of the MCP server 'a' is left out: its schema nests lists and objects more than 100/,
     );
     const result = await call(servers, 'abyss');
@@ -163,9 +165,13 @@ describe('MCP servers', () => {
 
   it('tells how far a call has come', async () => {
     const servers = await connect({ a: server() });
-    const steps: string[] = [];
-    await call(servers, 'count', {}, { onProgress: message => steps.push(message) });
-    assert.deepEqual(steps, ['counting (1 of 3)', 'counting (2 of 3)', 'counting (3 of 3)']);
+    const steps: (string | number | undefined)[][] = [];
+    await call(servers, 'count', {}, { onProgress: (...step) => steps.push(step) });
+    assert.deepEqual(steps, [
+      ['counting (1 of 3)', 1 / 3],
+      ['counting (2 of 3)', 2 / 3],
+      ['counting (3 of 3)', 1],
+    ]);
   });
 
   it('makes what a server refuses a result', async () => {
@@ -263,7 +269,7 @@ describe('MCP servers', () => {
 
   it('passes over what a server writes that is no message, and says so', async () => {
     const servers = await connect({ a: server('chatty') });
-    assert.match(servers.problems.join(), /'a' wrote output that is not a message .*npm WARN/);
+    assert.match(said(servers).join(), /'a' wrote output that is not a message .*npm WARN/);
     assert.equal((await call(servers, 'say', { text: 'hi' })).content, 'hi');
   });
 
@@ -324,7 +330,7 @@ describe('MCP servers', () => {
           sse: { type: 'sse', url: near.address, headers },
         });
         assert.equal(problems.length, 2);
-        for (const problem of problems) assert.match(problem, /Redirect to .*not followed/);
+        for (const problem of said({ problems })) assert.match(problem, /Redirect to .*not followed/);
         assert.deepEqual([...new Set(near.requests.map(request => request.headers['x-token']))], ['s3cret']);
         assert.deepEqual(requests, []);
       } finally {
@@ -337,7 +343,8 @@ describe('MCP servers', () => {
       try {
         const { problems } = await connect({ http: { url: address }, sse: { type: 'sse', url: address } });
         assert.equal(problems.length, 2);
-        for (const problem of problems) assert.match(problem, /requires a sign-in at http:.* \(HTTP 401\)/);
+        for (const problem of said({ problems }))
+          assert.match(problem, /requires a sign-in at http:.* \(HTTP 401\)/);
       } finally {
         await close();
       }
@@ -377,7 +384,7 @@ describe('MCP servers', () => {
       await close();
       const { problems } = await connect({ http: { url: address }, sse: { type: 'sse', url: address } });
       assert.equal(problems.length, 2);
-      for (const problem of problems) assert.match(problem, /ECONNREFUSED/);
+      for (const problem of said({ problems })) assert.match(problem, /ECONNREFUSED/);
     });
   });
 });

@@ -4,7 +4,7 @@ import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { loadConfig } from '../../src/engine/config.ts';
 import type { SignInPort } from '../../src/engine/human.ts';
-import { type Human, yesToAll } from '../../src/engine/human.ts';
+import { allowAll, type Human } from '../../src/engine/human.ts';
 import { McpSignIn } from '../../src/engine/mcp/signIn.ts';
 import { Telos } from '../../src/engine/telos.ts';
 import type { ApprovalRequest, RunEvent } from '../../src/protocol/run.ts';
@@ -62,11 +62,11 @@ describe('the sign-in at an MCP server', () => {
   });
 
   const human = (refuse?: string): Human => ({
-    ...yesToAll,
+    ...allowAll,
     approve: async (request, signal) => {
       asked.push(request);
       if (request.rule === refuse) return { allow: false, reason: 'Not now' };
-      return yesToAll.approve(request, signal);
+      return allowAll.approve(request, signal);
     },
   });
 
@@ -408,6 +408,63 @@ describe('the sign-in at an MCP server', () => {
       assert.ok(!ran.shown.includes(clientSecret));
       assert.ok(!JSON.stringify([...secrets, visited, servers.seen.mcp]).includes(clientSecret));
       assertClean(ran);
+    });
+
+    describe('by the address of a document', () => {
+      const document = 'https://garden.example/telos.json';
+      const named = (address: string | undefined): SignInPort => ({
+        ...port(),
+        clientDocument: async () => address,
+      });
+
+      it('uses it where such are taken, renews with it, and takes another one that is set later', async () => {
+        servers.faults.takesDocuments = true;
+        for (const address of [document, `${document}?2`]) servers.know(address, redirect);
+        assert.match(resultOf(await run({ signIn: named(document) })), /Bearer/);
+        assert.equal(visited[0]?.searchParams.get('client_id'), document);
+        servers.expire();
+        assert.match(resultOf(await run({ signIn: named(`${document}?2`) })), /Bearer/);
+        assert.equal(visited.length, 1);
+        servers.expire();
+        servers.faults.refusesRefresh = true;
+        assert.match(resultOf(await run({ signIn: named(`${document}?2`) })), /Bearer/);
+        assert.equal(visited[1]?.searchParams.get('client_id'), `${document}?2`);
+        assert.deepEqual(registrations(), []);
+      });
+
+      it('registers where none are taken, and keeps to the client of mcp.json', async () => {
+        servers.faults.registersNobody = false;
+        assert.match(resultOf(await run({ signIn: named(document) })), /Bearer/);
+        assert.equal(registrations().length, 1);
+        servers.faults.takesDocuments = true;
+        servers.know('telos-desk', redirect);
+        secrets.clear();
+        server(undefined, undefined, { oauth: { clientId: 'telos-desk' } });
+        assert.match(resultOf(await run({ signIn: named(document) })), /Bearer/);
+        assert.equal(visited[1]?.searchParams.get('client_id'), 'telos-desk');
+      });
+
+      it('asks nobody if the address is not one that a server may take', async () => {
+        servers.faults.takesDocuments = true;
+        for (const address of [
+          'http://garden.example/telos.json',
+          'https://garden.example/',
+          'https://me@garden.example/a',
+          'none',
+        ]) {
+          const ran = await run({ signIn: named(address) });
+          assert.match(noticesOf(ran), /client id document is not https with a path/, address);
+        }
+        assert.deepEqual([visited, signIns()], [[], []]);
+        // Where no document is taken, and for a renewal, it does not matter.
+        servers.faults.takesDocuments = false;
+        servers.faults.registersNobody = false;
+        assert.match(resultOf(await run({ signIn: named('none') })), /Bearer/);
+        servers.expire();
+        servers.faults.takesDocuments = true;
+        assert.match(resultOf(await run({ signIn: named('none') })), /Bearer/);
+        assert.equal(visited.length, 1);
+      });
     });
 
     it('says that a wrong one is refused', async () => {

@@ -9,9 +9,10 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { unattended } from '../../src/cli/terminalHuman.ts';
 import { loadConfig } from '../../src/engine/config.ts';
-import { type Human, nobody, yesToAll } from '../../src/engine/human.ts';
+import { allowAll, denyAll, type Human } from '../../src/engine/human.ts';
 import { Telos } from '../../src/engine/telos.ts';
 import type { ApprovalRequest, RunEvent, ToolResult } from '../../src/protocol/run.ts';
+import { eventually } from '../eventually.ts';
 import { calls, done, type ScriptedTurn, says, scriptedProvider } from '../fakes/scriptedProvider.ts';
 import { type TempFolder, tempFolder } from '../fakes/tempFolder.ts';
 
@@ -55,7 +56,7 @@ describe('a run with public MCP servers', () => {
   async function run(
     mcpServers: object,
     turns: readonly ScriptedTurn[],
-    human: Human = yesToAll,
+    human: Human = allowAll,
     onEvent: (event: RunEvent, control: AbortController) => void = () => undefined,
   ) {
     folder.add({ 'skills/helper/mcp.json': JSON.stringify({ mcpServers }) });
@@ -117,7 +118,7 @@ describe('a run with public MCP servers', () => {
   ];
   for (const [way, entry] of ways) {
     it(`has text, images, structure, resources, progress and errors over ${way}`, async () => {
-      const { end, results, notices } = await run({ everything: await entry() }, [
+      const { end, results, events } = await run({ everything: await entry() }, [
         [
           calls('1', 'get-sum', { a: 2, b: 3 }),
           calls('2', 'get-tiny-image', {}),
@@ -142,16 +143,20 @@ describe('a run with public MCP servers', () => {
       assert.match(long.content, /completed/);
       assert.ok(wrong.isError);
       assert.match(wrong.content, /-32602|expected number/);
-      assert.ok(notices.includes('trigger-long-running-operation: 1 of 2'), notices.join('\n'));
+      const far = events.find(event => event.type === 'tool_progress');
+      assert.deepEqual(far, {
+        ...{ type: 'tool_progress', callId: '6', name: 'trigger-long-running-operation' },
+        ...{ message: '1 of 2', share: 0.5 },
+      });
     });
 
     it(`is cancelled in the middle of a call over ${way}`, async () => {
       const { end, results } = await run(
         { everything: await entry() },
         [[calls('1', 'trigger-long-running-operation', { duration: 30, steps: 300 }), done('tool_use')]],
-        yesToAll,
+        allowAll,
         (event, control) => {
-          if (event.type === 'notice') control.abort();
+          if (event.type === 'tool_progress') control.abort();
         },
       );
       assert.equal(end.outcome, 'cancelled');
@@ -163,7 +168,7 @@ describe('a run with public MCP servers', () => {
   it('asks about a tool once when the answer is for the run, and shows what it would do', async () => {
     const asked: ApprovalRequest[] = [];
     const human: Human = {
-      ...nobody,
+      ...denyAll,
       approve: async request => {
         asked.push(request);
         return { allow: true, scope: request.tool === 'echo' ? 'run' : 'once' };
@@ -191,6 +196,30 @@ describe('a run with public MCP servers', () => {
     assert.ok(results.every(({ isError }) => !isError));
   });
 
+  it('has the model answer what a server asks it, after a yes', async () => {
+    const asked: ApprovalRequest[] = [];
+    const person: Human = {
+      approve: async request => {
+        asked.push(request);
+        return { allow: true, scope: 'once' };
+      },
+      ask: async () => [],
+    };
+    const { results, provider } = await run(
+      { everything: local },
+      [
+        [calls('1', 'trigger-sampling-request', { prompt: 'Name a bean.', maxTokens: 20 }), done('tool_use')],
+        [says('Runner bean.'), done()],
+        ends,
+      ],
+      person,
+    );
+    assert.match(results[0]?.content ?? '', /Runner bean\./);
+    assert.deepEqual(provider.requests[1]?.tools, []);
+    const question = asked.find(({ rule }) => rule === 'mcp.sampling');
+    assert.match(question?.subject ?? '', /^\[system\]\n[\s\S]*\[user\]\n[\s\S]*Name a bean\./);
+  });
+
   it('does nothing that nobody has agreed to', async () => {
     const turns = [[calls('1', 'echo', { message: 'a' }), done('tool_use')], ends];
     const { results, notices } = await run({ everything: local }, turns, unattended);
@@ -200,14 +229,41 @@ describe('a run with public MCP servers', () => {
       /^The MCP servers of this agent are not connected\. Denied: .*telos trust helper/,
     );
     const connected: Human = {
-      ...nobody,
+      ...denyAll,
       approve: (request, signal) =>
         request.tool === 'mcp_servers'
           ? Promise.resolve({ allow: true, scope: 'once' })
-          : nobody.approve(request, signal),
+          : denyAll.approve(request, signal),
     };
     const asked = await run({ everything: local }, turns, connected);
     assert.match(asked.results[0]?.content ?? '', /^Denied: .*mcp\.first-use/);
+  });
+
+  it('tells a server that it starts the working folder and no other, and one at an address none', async () => {
+    const files = { command: process.execPath, args: [program('server-filesystem')] };
+    const work = join(folder.path, 'obsidian/telos/helper');
+    folder.add({ 'obsidian/telos/helper/note.txt': 'from the agent', 'other.txt': 'not theirs' });
+    // The server takes the folder in beside its first calls.
+    const results = await eventually(async () => {
+      const { results } = await run({ files }, [
+        [
+          calls('1', 'list_allowed_directories', {}),
+          calls('2', 'files__read_file', { path: join(work, 'note.txt') }),
+          calls('3', 'read_text_file', { path: join(folder.path, 'other.txt') }),
+          done('tool_use'),
+        ],
+        ends,
+      ]);
+      assert.deepEqual(results[0]?.content.split('\n').slice(1), [work]);
+      return results;
+    });
+    assert.equal(results[1]?.content, 'from the agent');
+    assert.match(results[2]?.content ?? '', /outside allowed directories/);
+    const remote = await run({ far: { url: await serve('streamableHttp') } }, [
+      [calls('1', 'get-roots-list', {}), done('tool_use')],
+      ends,
+    ]);
+    assert.match(remote.results[0]?.content ?? '', /Unknown tool: get-roots-list/);
   });
 
   it('prefers its own file tools to those of the filesystem server', async () => {

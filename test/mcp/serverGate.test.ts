@@ -68,7 +68,7 @@ describe('the question about MCP servers', () => {
     for await (const event of open(provider).run(request, human, AbortSignal.timeout(30_000)))
       events.push(event);
     const results = events.flatMap(event => (event.type === 'tool_end' ? [event.result] : []));
-    const offered = provider.requests.map(({ tools }) => tools.slice(8));
+    const offered = provider.requests.map(({ tools }) => tools.slice(12));
     const end = events.at(-1);
     assert.equal(end?.type === 'run_end' && end.outcome, 'completed');
     return { asked, results, offered, events };

@@ -1,7 +1,7 @@
 /** Drives a VS Code window in Chromium: opens it, finds the chat view's page inside, and keeps what explains a failure. */
 import { mkdir } from 'node:fs/promises';
 import { join } from 'node:path';
-import type { Browser, Frame, Page } from 'playwright-core';
+import type { Browser, Frame, Locator, Page } from 'playwright-core';
 import { until } from '../eventually.ts';
 import { launchChromium } from './chromium.ts';
 import { resultsDir } from './paths.ts';
@@ -118,17 +118,47 @@ async function isStored(words: string): Promise<boolean> {
   return false;
 }
 
+/** The page of a webview in which `find` finds something. */
+export async function frameWith(workbench: Workbench, find: (frame: Frame) => Locator): Promise<Frame> {
+  let found: Frame | undefined;
+  await until(
+    async () => {
+      // A frame may go away while it is asked.
+      for (const frame of workbench.page.frames())
+        if (
+          (await find(frame)
+            .count()
+            .catch(() => 0)) > 0
+        )
+          found = frame;
+      return found !== undefined;
+    },
+    'the page did not appear',
+    windowLimitMs,
+  );
+  if (!found) throw new Error('The page did not appear.');
+  return found;
+}
+
 /** Runs a command by its title in the command palette. */
-export async function runCommand(page: Page, title: string): Promise<void> {
+export const runCommand = (page: Page, title: string): Promise<void> => pick(page, 'F1', `>${title}`, title);
+
+/** Opens a file of the workspace by its name, and waits for its tab. */
+export async function openFile(page: Page, name: string): Promise<void> {
+  await pick(page, 'ControlOrMeta+p', name, name);
+  await page.getByRole('tab', { name: new RegExp(name) }).waitFor();
+}
+
+async function pick(page: Page, key: string, typed: string, shown: string): Promise<void> {
   const widget = page.locator('.quick-input-widget');
   // A click: which row Enter takes is another one while the list still sorts itself.
-  const row = page.locator('.quick-input-list .monaco-list-row', { hasText: title }).first();
+  const row = page.locator('.quick-input-list .monaco-list-row', { hasText: shown }).first();
   // An editor that is just opening takes the focus, and with it closes the palette: then it is opened again.
   for (let tries = 6; tries > 0; tries--) {
-    await page.keyboard.press('F1');
+    await page.keyboard.press(key);
     const timeout = tries === 1 ? 20_000 : 3_000;
     try {
-      await widget.locator('input[type="text"]').fill(`>${title}`, { timeout });
+      await widget.locator('input[type="text"]').fill(typed, { timeout });
       await row.click({ timeout });
       return;
     } catch (error) {

@@ -4,6 +4,7 @@ import { existsSync } from 'node:fs';
 import { cp, mkdir, mkdtemp, readdir, readFile, realpath, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
 import { eventually } from '../eventually.ts';
 import { root } from './paths.ts';
 
@@ -93,6 +94,8 @@ export function testVariables(world: World): Record<string, string> {
     TELOS_CONFIG_DIR: join(world.dir, 'config'),
     // Whether a command is asked about must not depend on this machine. A test about the box turns it on.
     TELOS_SANDBOX: 'off',
+    // VS Code's packager, for a test in the extension host, which finds no package.
+    TELOS_TEST_PACKAGER: fileURLToPath(import.meta.resolve('@vscode/vsce/vsce')),
     ...worldVariables(world),
     ...(SystemRoot ? { SystemRoot } : {}),
   };

@@ -6,8 +6,10 @@ import { mkdir } from 'node:fs/promises';
 import { fileURLToPath } from 'node:url';
 import { build } from 'esbuild';
 import type { Browser, Page } from 'playwright-core';
-import { chatPage } from '../../src/extension/chat/chatPage.ts';
+import { webviewPage } from '../../src/extension/base/webviewPage.ts';
+import type { FromPlanPage, ToPlanPage } from '../../src/protocol/planPage.ts';
 import type { ToHost, ToWebview } from '../../src/protocol/webview.ts';
+import { webviewBuild } from '../../webviewBuild.mjs';
 import { launchChromium } from '../vscode/chromium.ts';
 import { scenes } from './scenes.ts';
 import { type ThemeName, themeNames, themeSheet } from './themes.ts';
@@ -18,9 +20,11 @@ const address = 'http://chat.test/';
 export interface View {
   page: Page;
   /** Gives messages to the view as the host does, and resolves once they are drawn. */
-  say(...messages: ToWebview[]): Promise<void>;
+  say(...messages: (ToWebview | ToPlanPage)[]): Promise<void>;
   /** Messages of the view to the host so far. */
   posted(): Promise<ToHost[]>;
+  /** The same of a page about a plan. */
+  asked(): Promise<FromPlanPage[]>;
   /** Exceptions, console errors and requests that the content policy refused. */
   problems: string[];
 }
@@ -28,51 +32,68 @@ export interface View {
 export interface ViewBundle {
   script: string;
   style: string;
+  /** What loads on first use, by its path. */
+  later: Readonly<Record<string, Uint8Array>>;
 }
 
 /** The view as it is shipped, but not minified. */
 export async function buildView(): Promise<ViewBundle> {
-  const result = await build({
-    entryPoints: { main: `${root}webview/main.tsx` },
+  const { outputFiles = [] } = await build({
+    ...webviewBuild,
     outdir: '/',
-    bundle: true,
     write: false,
-    format: 'esm',
-    target: 'es2022',
-    jsx: 'automatic',
-    jsxImportSource: 'preact',
     logLevel: 'silent',
   });
-  const textOf = (ending: string) => result.outputFiles.find(file => file.path.endsWith(ending))!.text;
-  return { script: textOf('.js'), style: textOf('.css') };
+  const files = new Map(outputFiles.map(({ path, contents }) => [path, contents]));
+  const textOf = (path: string): string => new TextDecoder().decode(files.get(path));
+  return { script: textOf('/main.js'), style: textOf('/main.css'), later: Object.fromEntries(files) };
 }
 
-/** Opens the view in a page of its own. `kept` is what an earlier view left with `setState`. */
+/** The types of the page's files, by their endings. */
+export const types: Readonly<Record<string, string>> = {
+  css: 'text/css',
+  js: 'text/javascript',
+  woff2: 'font/woff2',
+};
+
+/** Opens the view in a page of its own. `entry` is the page's program. `kept` is what an earlier view left with `setState`. */
 export async function openView(
   browser: Browser,
   bundle: ViewBundle,
-  options: { theme?: ThemeName; width?: number; height?: number; kept?: unknown } = {},
+  options: {
+    entry?: 'main' | 'planPage';
+    theme?: ThemeName;
+    width?: number;
+    height?: number;
+    kept?: unknown;
+  } = {},
 ): Promise<View> {
-  const { theme = 'dark', width = 420, height = 760, kept } = options;
+  const { entry = 'main', theme = 'dark', width = 420, height = 760, kept } = options;
+  const textOf = (path: string): string => new TextDecoder().decode(bundle.later[path]);
   const page = await browser.newPage({ viewport: { width, height } });
   const problems: string[] = [];
   page.on('pageerror', error => problems.push(String(error)));
   page.on('console', message => {
     if (message.type() === 'error') problems.push(message.text());
   });
-  const html = chatPage({
+  const html = webviewPage({
     cspSource: address,
-    scriptUri: `${address}main.js`,
-    styleUri: `${address}main.css`,
+    scriptUri: `${address}${entry}.js`,
+    styleUri: `${address}${entry}.css`,
   });
   const files: Record<string, [type: string, body: string]> = {
     '/': ['text/html', html.replace('<body>', `<body class="vscode-${theme}">`)],
-    '/main.js': ['text/javascript', bundle.script],
-    '/main.css': ['text/css', `${themeSheet(theme)}\n${bundle.style}`],
+    [`/${entry}.js`]: ['text/javascript', textOf(`/${entry}.js`)],
+    [`/${entry}.css`]: ['text/css', `${themeSheet(theme)}\n${textOf(`/${entry}.css`)}`],
   };
   await page.route('**/*', async route => {
-    const file = files[new URL(route.request().url()).pathname];
+    const { pathname, origin } = new URL(route.request().url());
+    const file = files[pathname];
     if (file) return route.fulfill({ contentType: file[0], body: file[1] });
+    const later = `${origin}/` === address ? bundle.later[pathname] : undefined;
+    const contentType = types[pathname.split('.').at(-1) ?? ''];
+    // A frame without an origin gets nothing of the page's, in the editor neither.
+    if (later && contentType) return route.fulfill({ contentType, body: Buffer.from(later) });
     problems.push(`asked for ${route.request().url()}`);
     return route.abort();
   });
@@ -82,12 +103,13 @@ export async function openView(
     page,
     problems,
     posted: () => page.evaluate(() => (window as unknown as { posted: ToHost[] }).posted),
+    asked: () => page.evaluate(() => (window as unknown as { posted: FromPlanPage[] }).posted),
     say: (...messages) => page.evaluate(tell, messages),
   };
 }
 
 /** Runs in the page: gives the view messages as the host does, and resolves once they are drawn. */
-export function tell(messages: readonly ToWebview[]): Promise<void> {
+export function tell(messages: readonly (ToWebview | ToPlanPage)[]): Promise<void> {
   return new Promise(resolve => {
     let left = messages.length;
     // A frame applies what has arrived, the next one has drawn it, and what follows the drawing comes right behind.

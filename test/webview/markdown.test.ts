@@ -1,6 +1,6 @@
 /** Markdown of a model as HTML: what people write is formatted, and what would only take time is shown as it is. */
 import assert from 'node:assert/strict';
-import { highlight } from '../../webview/codeBlock.ts';
+import { highlight } from '../../webview/highlight.ts';
 import { completeMarkdown, renderMarkdown } from '../../webview/markdown.ts';
 import { appendMarkdown, closeMarkdown, codeParts, emptyMarkdown } from '../../webview/markdownBlocks.ts';
 

@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { mentionAt, offeredMentions } from '../../webview/mentions.ts';
+import { completePrompt, mentionAt, offeredMentions } from '../../webview/mentions.ts';
 
 describe('mentionAt', () => {
   it('is the word behind an @ that the cursor stands in', () => {
@@ -30,5 +30,33 @@ describe('offeredMentions', () => {
       ['selection', 'problems', 'a'],
     );
     assert.deepEqual(words('prob'), ['problems']);
+  });
+
+  it('offers resources of servers by their address or their name, and does not attach those as files', () => {
+    const resources = [
+      { word: 'beds:demo://south', description: 'South bed' },
+      { word: 'post:inbox', description: '' },
+    ];
+    const offered = (typed: string) => offeredMentions(typed, found, resources);
+    assert.deepEqual(offered('bed'), [{ ...resources[0], isResource: true }]);
+    assert.deepEqual(offered('post:')[0]?.word, 'post:inbox');
+    const many = Array.from({ length: 500 }, (_, at) => ({ word: `beds:${at}`, description: '' }));
+    assert.ok(offeredMentions('beds', found, many).length <= 30);
+  });
+});
+
+describe('completePrompt', () => {
+  const prompts = [
+    { word: 'beds:plan', description: 'Plans' },
+    { word: 'garden:sow', description: '' },
+  ];
+  const skills = [{ agent: 'garden', skill: 'sow', description: '' }];
+
+  it('offers prompts behind a slash, and none that a skill is called by', () => {
+    assert.deepEqual(completePrompt('/pl', prompts, skills), [prompts[0]]);
+    assert.deepEqual(completePrompt('/', prompts, skills), [prompts[0]]);
+    assert.deepEqual(completePrompt('/', prompts, []), prompts);
+    assert.deepEqual(completePrompt('/plan it', prompts, skills), []);
+    assert.deepEqual(completePrompt('plan', prompts, skills), []);
   });
 });

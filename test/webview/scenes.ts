@@ -248,6 +248,20 @@ export const scenes: Record<string, ToWebview> = {
     { ...usage, round: 2 },
     end,
   ]),
+  compacted: conversation([
+    start('read it all'),
+    routed,
+    {
+      ...usage,
+      context: {
+        window: 200_000,
+        tokens: { system: 8_000, skill: 8_000, files: 0, tools: 112_000, conversation: 32_000 },
+      },
+    },
+    { type: 'compacted', summary: 'Apples are red.', tokensBefore: 160_000, tokensAfter: 20_000 },
+    text('Read.'),
+    end,
+  ]),
   approval: conversation([
     start('clean up the old notes'),
     recorded,
@@ -334,6 +348,28 @@ export const scenes: Record<string, ToWebview> = {
     routed,
     { type: 'step', skill: 'interview', detail: 'asks what the day should bring' },
     call('t1', 'run_command', { command: 'npm test' }),
+  ]),
+  interview: conversation([
+    start('/plan a shop for cakes'),
+    { type: 'step', skill: '', detail: 'Asking what must be known for cakes' },
+    {
+      type: 'approval_request',
+      request: {
+        ...{ callId: 'i1', token: 'i1', tool: 'plan_interview', subject: 'Round 1 of at most 4' },
+        ...{ rule: 'plan.interview', reason: 'What you leave empty, Telos decides.', scopes: ['once'] },
+        form: [
+          {
+            ...{ kind: 'text', name: 'answer-0', title: 'Who buys the cakes?', isRequired: false },
+            initial: 'Neighbours',
+            offers: [
+              { value: 'Neighbours', label: 'Neighbours' },
+              { value: '', label: 'Decide for me' },
+            ],
+          },
+          { kind: 'switch', name: 'enough', title: 'Enough, plan it', isRequired: false, isButton: true },
+        ],
+      },
+    },
   ]),
   choices: conversation([
     start('help me through the morning'),

@@ -95,6 +95,21 @@ describe('chat state', () => {
     }
   });
 
+  it('has how far a call is in its row, and nothing of a call that has ended', () => {
+    const far = (share: number): RunEvent => ({
+      type: 'tool_progress',
+      callId: 't1',
+      name: 'copy',
+      message: `${share}`,
+      share,
+    });
+    const running = fold([start, routed, toolStart('t1', 'copy'), far(0.2), far(0.5)]);
+    assert.deepEqual(tool(running)?.progress, { message: '0.5', share: 0.5 });
+    assert.equal(items(running).length, 2);
+    const ended = fold([toolEnd('t1'), far(0.9)], running);
+    assert.deepEqual(tool(ended)?.progress, { message: '0.5', share: 0.5 });
+  });
+
   it('draws a run in the order in which it happened', () => {
     assert.deepEqual(kinds(fold(wholeRun)), ['route', 'text', 'tool', 'approval', 'retry', 'text', 'end']);
   });

@@ -18,6 +18,7 @@ import {
 import { dirname, join } from 'node:path';
 import { TelosError } from '../errors.ts';
 import { errorCode } from '../files/paths.ts';
+import { rowOf } from '../tools/processTable.ts';
 import type { CommandStart, EnclosedCommand } from '../tools/tool.ts';
 import { type BoxFinding, isolation } from './findBox.ts';
 import { filterFor } from './systemCalls.ts';
@@ -65,7 +66,7 @@ export function inBubblewrap(
   const options = view.flatMap(place => {
     if (!features.bindsDescriptors || place.kind === 'link' || !isChangeable(place))
       return optionsFor(place, mask);
-    const file = openPlace(place.path, files);
+    const file = openPlace(place.from ?? place.path, files);
     files.push(file);
     return [
       place.kind === 'read' ? '--ro-bind-fd' : '--bind-fd',
@@ -91,6 +92,12 @@ export function inBubblewrap(
       filterFor(process.arch)!,
       ...inPlaceOfInherited(files),
     ],
+    isOver: () => {
+      const said = textOf(status);
+      const [, first] = /"child-pid": (\d+)/.exec(said) ?? [];
+      // The first process of the box stays until all others have ended.
+      return first !== undefined && said.includes('"exit-code"') && rowOf(Number(first)) === undefined;
+    },
     failureIn: errors => {
       // Anybody can write what bubblewrap writes. That a command has ended is said where no command can write.
       if (textOf(status).includes('"exit-code"')) return undefined;
@@ -150,7 +157,7 @@ function isInherited(descriptor: number): boolean {
 const closedAtStart = 0o2000000;
 
 /** Whether another command could put a link where the place is, while the box is made. */
-const isChangeable = (place: Place): boolean =>
+const isChangeable = (place: Place): place is Extract<Place, { kind: 'read' | 'write' }> =>
   (place.kind === 'read' || place.kind === 'write') && place.isInWork === true;
 
 function openPlace(path: string, files: readonly number[]): number {

@@ -12,19 +12,21 @@ import {
   writeFileSync,
 } from 'node:fs';
 import { rm } from 'node:fs/promises';
-import { delimiter, dirname, join } from 'node:path';
+import { basename, delimiter, dirname, join } from 'node:path';
 import { grouped } from '../../protocol/text.ts';
 import type { Config } from '../config.ts';
 import { TelosError } from '../errors.ts';
 import { makeOwnFolders } from '../files/atomicWrite.ts';
-import { isInside, realPlace } from '../files/paths.ts';
+import { isInside, realPlace, repositoryAbove } from '../files/paths.ts';
+import { findProgram } from '../tools/programPath.ts';
 import type { AskHost, CommandBox, CommandStart, EnclosedCommand, RunFolders } from '../tools/tool.ts';
 import { readableFolders } from '../tools/tool.ts';
 import { inBubblewrap } from './bubblewrap.ts';
 import type { BoxFinding } from './findBox.ts';
 import { FolderNames, type MarkedName, mostNames } from './folderNames.ts';
+import { RepositoryObjects } from './repositoryObjects.ts';
 import { inSeatbelt } from './seatbelt.ts';
-import { type BoxPlaces, lastingPlaces, type Place, realFoldersOf, viewOf } from './view.ts';
+import { type BoxPlaces, lastingPlaces, objectFolders, type Place, realFoldersOf, viewOf } from './view.ts';
 
 /** Leads a command to the network, as far as it may go there. */
 export interface BoxNetwork {
@@ -54,6 +56,12 @@ const kept = 7 * 24 * 60 * 60 * 1000;
 /** Secrets that each need a place of their own. Making a box with more of them takes seconds. */
 const mostSecrets = 1000;
 
+/** In milliseconds. So long other programs may miss what a command that still runs has committed. */
+const gatherInterval = 300;
+
+const gatherAll = (objects: readonly RepositoryObjects[]): Promise<unknown> =>
+  Promise.all(objects.map(each => each.gather()));
+
 /** Returns the box. Nothing is made before its first command. */
 export function commandBox(options: BoxOptions): CommandBox {
   let prepared: Prepared | undefined;
@@ -71,10 +79,12 @@ interface Prepared {
   lasting: readonly Place[];
   /** The working folder, then the others that the command can read. */
   names: readonly FolderNames[];
+  /** Returns what keeps the objects of a repository, by their folder. Missing where there is no git. */
+  objectsIn?: (folder: string) => RepositoryObjects;
 }
 
 function prepare(
-  { config, folders, conversation, keepsRepository = false }: BoxOptions,
+  { finding, config, folders, conversation, keepsRepository = false }: BoxOptions,
   { env }: CommandStart,
 ): Prepared {
   const root = join(config.dataDir, 'box');
@@ -85,51 +95,89 @@ function prepare(
   void removeOld(root, own).catch(() => undefined);
   const home = realPlace(config.home) ?? config.home;
   const [workingDir = folders.workingDir] = realFoldersOf([folders.workingDir]);
-  const readable = realFoldersOf([...readableFolders(folders), folders.commandDir]).filter(
-    folder => folder !== workingDir && folder !== home,
-  );
+  const around = repositoryAround(workingDir, folders, [home, config.dataDir, config.configDir]);
+  const wanted = [...readableFolders(folders), folders.commandDir, ...(around === undefined ? [] : [around])];
+  const readable = realFoldersOf(wanted).filter(folder => folder !== workingDir && folder !== home);
   const places: BoxPlaces = {
     ...{ home, ownHome: realPlace(ownHome)!, temporary: realPlace(temporary)!, workingDir, readable },
     protectedDirs: [config.configDir, config.dataDir].map(folder => realPlace(folder) ?? folder),
     keepsRepository,
+    ...(around !== undefined && { around }),
     programFolders: (env['PATH'] ?? '').split(delimiter).filter(Boolean),
   };
+  // On macOS nothing can stand in the place of a folder.
+  const git = finding.kind === 'bubblewrap' ? findProgram('git', { ...folders, env }) : undefined;
   return {
     places,
     mask: maskIn(root),
     lasting: lastingPlaces(places),
     names: [workingDir, ...readable].map(folder => new FolderNames(folder)),
+    ...(git !== undefined && { objectsIn: folder => keptObjects(folder, root, git) }),
   };
+}
+
+/**
+ * Returns the repository that contains the working folder, if the person's current folder is in it too. Without the rest of it,
+ * Git would take every other file for deleted.
+ */
+function repositoryAround(
+  workingDir: string,
+  { personDir }: RunFolders,
+  closed: readonly string[],
+): string | undefined {
+  const around = repositoryAbove(workingDir);
+  if (around === undefined || personDir === undefined || !isInside(around, realPlace(personDir) ?? personDir))
+    return undefined;
+  return closed.some(folder => isInside(around, realPlace(folder) ?? folder)) ? undefined : around;
+}
+
+/** By folder, for all conversations of this process: they share the repository too. */
+const keptBefore = new Map<string, RepositoryObjects>();
+
+function keptObjects(folder: string, root: string, git: string): RepositoryObjects {
+  const kept = keptBefore.get(`${root}\0${folder}`) ?? new RepositoryObjects(folder, root, git);
+  keptBefore.set(`${root}\0${folder}`, kept);
+  return kept;
 }
 
 async function enclose(
   { finding, network, shown = [] }: BoxOptions,
-  { places, mask, lasting, names }: Prepared,
+  { places: known, mask, lasting, names, objectsIn }: Prepared,
   start: CommandStart,
   ask: AskHost | undefined,
 ): Promise<EnclosedCommand> {
-  if (!lstatSync(places.workingDir, { throwIfNoEntry: false })?.isDirectory())
-    throw new TelosError('config', `The working folder ${places.workingDir} was removed. Nothing was run.`);
-  makeOwnFolders(dirname(places.ownHome), places.ownHome, places.temporary);
+  const { around, ...own } = known;
+  if (!lstatSync(known.workingDir, { throwIfNoEntry: false })?.isDirectory())
+    throw new TelosError('config', `The working folder ${known.workingDir} was removed. Nothing was run.`);
+  makeOwnFolders(dirname(known.ownHome), known.ownHome, known.temporary);
   const { marked, left } = await namesIn(names);
+  const isAround = around !== undefined && !left.has(around) && isFolder(join(around, '.git'));
+  const places: BoxPlaces = isAround ? known : own;
   const repositories = marked.filter(({ kind }) => kind === 'repository').map(({ path }) => path);
-  repositories.forEach(makeHooks);
+  const guarded = [places.workingDir, ...(isAround ? [join(around, '.git')] : [])];
+  const ours = repositories.filter(path => guarded.some(each => isInside(each, path)));
+  ours.forEach(makeHooks);
   const enclosed = { ...start, env: environmentIn(start.env, ownFolders(finding, places)) };
+  const objects = objectsIn ? objectFolders(places, marked).map(objectsIn) : [];
+  const ofObjects = (await Promise.all(objects.map(each => each.open()))).flat();
   const opened = await network?.open(enclosed, ask);
   try {
     const seen = lasting.filter(({ path }) => !left.has(path));
     const closed = marked.filter(({ path }) => !shown.includes(path));
-    const view = viewOf([...seen, ...(opened?.places ?? [])], places, closed);
+    const view = viewOf([...seen, ...ofObjects, ...(opened?.places ?? [])], places, closed);
     const made =
       finding.kind === 'bubblewrap'
         ? inBubblewrap(finding, view, mask, opened?.start ?? enclosed)
         : inSeatbelt(finding.program, view, opened?.start ?? enclosed);
     const { close, ...process } = made;
-    const guards = repositories.filter(path => isInside(places.workingDir, path)).map(guardRepository);
+    const guards = ours.map(guardRepository);
+    const gathering = setInterval(() => gatherAll(objects), gatherInterval).unref();
     const end = async () => {
       close();
+      clearInterval(gathering);
       const removed = guards.flatMap(guard => guard());
-      return { notes: [...removed, ...((await opened?.end()) ?? [])] };
+      const [refused] = await Promise.all([opened?.end(), gatherAll(objects)]);
+      return { notes: [...removed, ...objects.flatMap(each => each.problems()), ...(refused ?? [])] };
     };
     return { ...process, end };
   } catch (error) {
@@ -160,6 +208,9 @@ async function namesIn([work, ...others]: readonly FolderNames[]): Promise<{
     `There are ${grouped(secrets)} files whose names say that they hold secrets; at most ${grouped(mostSecrets)} can be hidden. Work in a folder below.`,
   );
 }
+
+const isFolder = (path: string): boolean =>
+  lstatSync(path, { throwIfNoEntry: false })?.isDirectory() === true;
 
 function tooLarge(folder: string): never {
   throw new TelosError(
@@ -259,6 +310,9 @@ const safeName = (conversation: string): string =>
     ? conversation
     : createHash('sha256').update(conversation).digest('hex').slice(0, 32);
 
+/** What all conversations share. */
+const isOfAll = /^(?:objects|git|git-sha256)$/;
+
 async function removeOld(root: string, own: string): Promise<void> {
   const isOld = (path: string): boolean => {
     const stats = lstatSync(path, { throwIfNoEntry: false });
@@ -266,6 +320,6 @@ async function removeOld(root: string, own: string): Promise<void> {
   };
   const old = readdirSync(root)
     .map(name => join(root, name))
-    .filter(path => path !== own && isOld(path));
+    .filter(path => path !== own && !isOfAll.test(basename(path)) && isOld(path));
   for (const path of old) await rm(path, { recursive: true, force: true }).catch(() => undefined);
 }

@@ -26,6 +26,8 @@ export interface BoxPlaces {
   protectedDirs: readonly string[];
   /** Folders of the PATH. */
   programFolders: readonly string[];
+  /** The folder of the repository that the working folder is a part of. It can be read, and only its `.git` is written, by Git. */
+  around?: string;
   /** Nothing of a repository elsewhere is changed whose work tree the working folder is. */
   keepsRepository?: boolean;
 }
@@ -156,9 +158,10 @@ export function lastingPlaces(places: BoxPlaces): readonly Place[] {
 /** Returns what a command sees now. `names` are those of the working folder and of the other folders that it can read. */
 export function viewOf(
   lasting: readonly Place[],
-  { workingDir, protectedDirs, keepsRepository }: BoxPlaces,
+  places: BoxPlaces,
   names: readonly MarkedName[],
 ): readonly Place[] {
+  const { workingDir, protectedDirs, keepsRepository, around } = places;
   const work: Place = { kind: 'write', path: workingDir };
   const shown = [...lasting, work];
   const closed = protectedDirs.filter(folder => shown.some(place => shows(place, folder)));
@@ -166,6 +169,7 @@ export function viewOf(
     ...shown,
     ...closed.map(path => ({ kind: 'empty', path }) as const),
     ...worktreePlaces(workingDir, keepsRepository),
+    ...(around === undefined ? [] : placesAround(join(around, '.git'), places)),
     ...markedPlaces(workingDir, names),
   ]);
 }
@@ -181,7 +185,9 @@ function markedPlaces(workingDir: string, names: readonly MarkedName[]): Place[]
   const inWork = names.filter(({ path }) => isInside(workingDir, path));
   const obeyed = inWork.filter(({ kind }) => kind === 'obeyed').slice(0, mostObeyed);
   return [
-    ...inWork.filter(({ kind }) => kind === 'repository').flatMap(({ path }) => repositoryPlaces(path)),
+    ...inWork
+      .filter(({ kind }) => kind === 'repository')
+      .flatMap(({ path }) => [...repositoryPlaces(path), ...treesElsewhere(path, workingDir)]),
     ...obeyed.map(({ path }) => fixed(path)),
     ...secret.map(({ path, isFolder }) => ({ kind: 'hidden', path, isFolder }) as const),
   ];
@@ -193,6 +199,17 @@ const fixed = (path: string): Place => ({ kind: 'read', path, isInWork: true });
 function repositoryPlaces(folder: string): Place[] {
   return [{ kind: 'write', path: folder, isInWork: true }, ...obeyedInGit(folder)];
 }
+
+/** How many work trees of a repository are kept from a command that tidies up. */
+const mostTrees = 20;
+
+/** Returns what a repository knows of its work trees outside of the working folder: Git in the box would take them for deleted. */
+const treesElsewhere = (repository: string, workingDir: string): Place[] =>
+  foldersIn(join(repository, 'worktrees'))
+    .map(name => join(repository, 'worktrees', name))
+    .filter(path => !isInside(workingDir, dirname(fileText(join(path, 'gitdir')).trimEnd())))
+    .slice(0, mostTrees)
+    .map(fixed);
 
 /** Names below a `.git` folder by which Git starts programs. */
 const obeyedByGit = ['config', 'config.worktree', 'hooks', 'commondir'];
@@ -214,17 +231,52 @@ function obeyedInGit(folder: string): Place[] {
  * repository names the working folder too. What else claims to be one could lead anywhere.
  */
 function worktreePlaces(workingDir: string, keepsRepository = false): Place[] {
+  const { repository, own } = worktreeOf(workingDir) ?? {};
+  if (repository === undefined || own === undefined) return [];
+  if (keepsRepository) return [fixed(repository)];
+  const ofMain = ['HEAD', 'index', 'worktrees'].map(name => join(repository, name)).filter(isOrdinary);
+  return [...repositoryPlaces(repository), ...ofMain.map(fixed), ...repositoryPlaces(own)];
+}
+
+/** Returns the places of a repository that contains the working folder. Only its own files change, not those of its submodules. */
+function placesAround(repository: string, { workingDir, keepsRepository }: BoxPlaces): Place[] {
+  if (keepsRepository) return [fixed(repository)];
+  const ofOthers = ['info', 'modules', 'worktrees'].map(name => join(repository, name)).filter(isOrdinary);
+  return [...repositoryPlaces(repository), ...treesElsewhere(repository, workingDir), ...ofOthers.map(fixed)];
+}
+
+/** Returns the repository of a work tree, and the folder in it that is the work tree's own. */
+function worktreeOf(workingDir: string): { repository: string; own: string } | undefined {
   const link = join(workingDir, '.git');
   const admin = /^gitdir: (.*)\n?$/.exec(fileText(link))?.[1];
   const real = admin === undefined ? undefined : realPlace(admin);
   if (real === undefined || realPlace(fileText(join(real, 'gitdir')).trimEnd()) !== realPlace(link))
-    return [];
+    return undefined;
   const repository = dirname(dirname(real));
-  if (basename(dirname(real)) !== 'worktrees' || !isOrdinary(join(repository, 'objects'))) return [];
-  if (keepsRepository) return [fixed(repository)];
-  const ofMain = ['HEAD', 'index', 'worktrees'].map(name => join(repository, name)).filter(isOrdinary);
-  return [...repositoryPlaces(repository), ...ofMain.map(fixed), ...repositoryPlaces(real)];
+  const isWorktree = basename(dirname(real)) === 'worktrees' && isOrdinary(join(repository, 'objects'));
+  return isWorktree ? { repository, own: real } : undefined;
 }
+
+/** Returns the folders of objects of the repositories that a command can change. */
+export function objectFolders(
+  { workingDir, keepsRepository, around }: BoxPlaces,
+  names: readonly MarkedName[],
+): string[] {
+  const above = around === undefined ? undefined : join(around, '.git');
+  const tree = keepsRepository ? undefined : (worktreeOf(workingDir)?.repository ?? above);
+  const inWork = names.flatMap(({ path, kind }) =>
+    kind === 'repository' && isInside(workingDir, path) ? [path] : [],
+  );
+  return [...inWork, ...(tree === undefined ? [] : [tree])]
+    .flatMap(withModules)
+    .map(repository => join(repository, 'objects'))
+    .filter(folder => lstatSync(folder, { throwIfNoEntry: false })?.isDirectory());
+}
+
+const withModules = (repository: string): string[] => {
+  const modules = join(repository, 'modules');
+  return [repository, ...foldersIn(modules).flatMap(name => withModules(join(modules, name)))];
+};
 
 let system: readonly Place[] | undefined;
 
@@ -283,6 +335,10 @@ function programPlaces(folder: string, seen: readonly Place[], places: BoxPlaces
     [home, workingDir, ...protectedDirs].some(each => isInside(path, each));
   if (isWide(real)) return [];
   const place = dirname(real);
+  // What packages bring as programs are links into the folder around.
+  const isOfPackages = basename(real) === '.bin' && basename(place) === 'node_modules';
+  if (isOfPackages && !isWide(place) && !isInside(workingDir, place))
+    return [...shownAt(folder).filter(({ kind }) => kind === 'link'), { kind: 'read', path: place }];
   const isInstallation =
     /^s?bin$|^shims$/.test(basename(real)) && !isWide(place) && basename(place) !== '.local';
   // One place is less work for the kernel than one for each of its folders.

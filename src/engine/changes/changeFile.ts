@@ -42,6 +42,8 @@ export interface WriteLine {
   after: LeftFile | null;
   /** The topmost of the folders that the write had to create. */
   made?: string;
+  /** Set for what says where a repository stands: the folder of that repository. Absolute. */
+  git?: string;
 }
 
 /** A folder that a command made, removed or gave another mode. */
@@ -75,12 +77,18 @@ export type ChangeLine =
   | { type: 'command'; id?: string }
   | LookedLine
   /** These files are as before again. */
-  | { type: 'undone'; at: string; paths: readonly string[] };
+  | { type: 'undone'; at: string; paths: readonly string[] }
+  /** A restore that had undone these files was undone itself. */
+  | { type: 'redone'; paths: readonly string[] }
+  /** The first line of a restore: the runs that it takes back. */
+  | { type: 'restore'; at: string; runs: readonly string[] };
 
 /** All writes of a run to one file. */
 export interface FileHistory {
   /** Absolute and real path. */
   path: string;
+  /** The folder in which its old bytes are kept. */
+  folder: string;
   /** The file or link before the first write. Null if there was none. */
   before: OldFile | null;
   /** What the run left there, one entry per write. Null stands for nothing. */
@@ -89,6 +97,8 @@ export interface FileHistory {
   isMixed: boolean;
   /** The topmost folders that were created for it. */
   made: readonly string[];
+  /** See `WriteLine`. */
+  git?: string;
 }
 
 /** The mode of a folder before and after a run. Null stands for no folder. */
@@ -137,6 +147,10 @@ function changeOf(value: unknown): ChangeLine | undefined {
       return isLooked(value) ? (value as unknown as LookedLine) : undefined;
     case 'undone':
       return isUndone(value) ? (value as unknown as ChangeLine) : undefined;
+    case 'redone':
+      return arePaths(value['paths']) ? (value as unknown as ChangeLine) : undefined;
+    case 'restore':
+      return isRestore(value) ? (value as unknown as ChangeLine) : undefined;
     default:
       return undefined;
   }
@@ -144,9 +158,10 @@ function changeOf(value: unknown): ChangeLine | undefined {
 
 type Fields = Readonly<Record<string, unknown>>;
 
-function isWrite({ at, path, before, after, made }: Fields): boolean {
+function isWrite({ at, path, before, after, made, git }: Fields): boolean {
   if (typeof at !== 'string' || !isPlainPath(path)) return false;
   if (after !== null && !(isFields(after) && isLeftFile(after))) return false;
+  if (git !== undefined && !(isPlainPath(git) && isPlainPath(path) && isInside(git, path))) return false;
   if (made !== undefined && !(isPlainPath(made) && isInside(made, dirname(path)))) return false;
   return before === null || (isFields(before) && isOldFile(before));
 }
@@ -172,8 +187,15 @@ const isFolderLine = ({ at, path, before, after }: Fields): boolean =>
 const isLooked = ({ id, leftOut }: Fields): boolean =>
   typeof id === 'string' && (leftOut === undefined || (Array.isArray(leftOut) && leftOut.every(isPlainPath)));
 
-const isUndone = ({ at, paths }: Fields): boolean =>
-  typeof at === 'string' && Array.isArray(paths) && paths.every(isPlainPath);
+const isUndone = ({ at, paths }: Fields): boolean => typeof at === 'string' && arePaths(paths);
+
+const arePaths = (paths: unknown): boolean => Array.isArray(paths) && paths.every(isPlainPath);
+
+const isRestore = ({ at, runs }: Fields): boolean =>
+  typeof at === 'string' &&
+  Array.isArray(runs) &&
+  runs.length > 0 &&
+  runs.every(run => typeof run === 'string' && isRunId(run));
 
 const isPlainPath = (path: unknown): path is string =>
   typeof path === 'string' && !path.includes('\0') && isAbsolute(path) && resolve(path) === path;

@@ -2,25 +2,27 @@
 import { readdir, rm, stat } from 'node:fs/promises';
 import { join } from 'node:path';
 import { TelosError } from '../errors.ts';
-import { appendToOwn, isLink } from '../files/atomicWrite.ts';
-import { isInside, PathProblem } from '../files/paths.ts';
+import { isLink } from '../files/atomicWrite.ts';
+import { PathProblem } from '../files/paths.ts';
 import { runPath } from '../records/runFile.ts';
 import { readSummary } from '../records/runSummary.ts';
+import { changesFolder, runChangesFolder } from './changeFile.ts';
 import {
-  type ChangeLine,
-  changesFolder,
-  type FileHistory,
-  type FolderHistory,
-  type FolderLine,
-  indexPath,
-  type LeftFile,
-  type OldFile,
-  readIndex,
-  runChangesFolder,
-  type WriteLine,
-} from './changeFile.ts';
+  type ChangedFile,
+  changesIn,
+  indexOf,
+  isBlocked,
+  lookedAt,
+  noteLine,
+  type ReadChanges,
+  type RunChanges,
+  type RunIndex,
+  restorableState,
+  undonePaths,
+} from './changeHistory.ts';
 import { KeptWrites } from './keptWrites.ts';
-import { bringBack, type FileState, oldBytes, statesOf, type Undone } from './undo.ts';
+import type { RestorePlan, RestoreResult } from './restore.ts';
+import { bringBack, oldBytes, type Undone } from './undo.ts';
 import type { WatchedFolders } from './watchedFolders.ts';
 
 /** Time that changes are kept. In milliseconds. */
@@ -30,39 +32,6 @@ const maxKept = 1024 * 1024 * 1024;
 /** Minimum time between two sweeps. In milliseconds. */
 const sweepInterval = 60 * 60 * 1000;
 
-/** A file that a run has created or changed. */
-export interface ChangedFile {
-  /** Absolute and real path. */
-  path: string;
-  /** The file as it was before the run. Null if the run created it. */
-  before: OldFile | null;
-  /** Whether a command of the run removed it. */
-  isRemoved: boolean;
-  /** Whether the run's change to this file was undone. */
-  isUndone: boolean;
-  state: FileState;
-}
-
-export interface RunChanges {
-  runId: string;
-  /** Time of the first write. ISO 8601, UTC. */
-  at: string;
-  /** In the order of their first write. */
-  files: readonly ChangedFile[];
-  /** Folders that commands made, removed or gave another mode, which are undone with the files. */
-  folders: readonly FolderHistory[];
-  /** Whether commands or tools of others ran too whose changes are unknown. They are not undone. */
-  ranCommands: boolean;
-  /** Whether commands ran with the person's own rights. What they changed in other folders is unknown and is not undone. */
-  ranOutside: boolean;
-  /** Whether a command moved a branch, such as by a commit. That is not undone. */
-  movedBranch: boolean;
-  /** Files and folders of the working folder in which changes of commands are not known or not undone. Absolute paths. */
-  leftOut: readonly string[];
-  /** Set once everything is undone. ISO 8601, UTC. */
-  undoneAt?: string;
-}
-
 export type UndoResult =
   /** `problem` is set if something interfered. Then only the named files are undone. */
   | ({ outcome: 'undone'; changes: RunChanges } & Undone)
@@ -70,11 +39,7 @@ export type UndoResult =
   /** Nothing was changed. These files are not as the run left them, or cannot be restored. */
   | { outcome: 'refused'; changes: RunChanges; blocked: readonly ChangedFile[] };
 
-interface ReadChanges extends Omit<RunChanges, 'files'> {
-  folder: string;
-  files: readonly FileHistory[];
-  undone: ReadonlySet<string>;
-}
+type ReadRun = RunIndex & { at: string };
 
 export class ChangeStore {
   readonly #dataDir: string;
@@ -130,18 +95,23 @@ export class ChangeStore {
 
   /** Compares with the files as they are now. Throws TelosError `config` if nothing is kept of such a run. */
   async of(runId: string): Promise<RunChanges> {
-    const { folder, files, undone, ...facts } = this.#existing(runId);
-    const states = await statesOf(files, folder);
-    const looked = files.map(({ path, before, left }, at) => ({
-      ...{ path, before, isRemoved: left.at(-1) === null, isUndone: undone.has(path) },
-      state: states[at] ?? 'unreachable',
-    }));
-    return { ...facts, files: looked };
+    const run = this.#existing(runId);
+    const changes = changesIn([run], { withUndone: true });
+    const restore = run.lines.find(line => line.type === 'restore');
+    const undoneAt = undoneAtOf(run, changes);
+    return {
+      ...{ runId, at: run.at, ...(await lookedAt(changes, undonePaths(run.lines))) },
+      ...(undoneAt !== undefined && { undoneAt }),
+      ...(restore && { restores: restore.runs }),
+    };
   }
 
   /** Returns those of the runs whose changes are all undone. */
   undoneAmong(runIds: readonly string[]): string[] {
-    return runIds.filter(runId => this.#read(runId)?.undoneAt !== undefined);
+    return runIds.filter(runId => {
+      const run = this.#read(runId);
+      return run && undoneAtOf(run, changesIn([run], { withUndone: true })) !== undefined;
+    });
   }
 
   /**
@@ -149,8 +119,9 @@ export class ChangeStore {
    * TelosError `config` for an unknown run.
    */
   async before(runId: string, path: string): Promise<Buffer | undefined> {
-    const { folder, files } = this.#existing(runId);
-    const before = files.find(file => file.path === path)?.before;
+    const run = this.#existing(runId);
+    const { folder } = run;
+    const before = changesIn([run], { withUndone: true }).files.find(file => file.path === path)?.before;
     if (before?.link !== undefined) return Buffer.from(before.link);
     return before ? oldBytes(before, folder) : undefined;
   }
@@ -161,36 +132,75 @@ export class ChangeStore {
    * thrown if the old content cannot be written back. In all these cases nothing was changed.
    */
   async undo(runId: string, { others = false }: { others?: boolean } = {}): Promise<UndoResult> {
-    const { folder, files, folders } = this.#existing(runId);
+    const run = this.#existing(runId);
+    const { files, folders, git } = changesIn([run], { withUndone: true });
     if (isRunning(this.#dataDir, runId))
       throw new TelosError('config', 'This run is still active. Stop it first, then undo it.');
     const changes = await this.of(runId);
     if (changes.undoneAt !== undefined) return { outcome: 'already_undone', changes };
     const open = changes.files.filter(({ isUndone }) => !isUndone);
-    const blocked = open.filter(({ state }) => state !== 'ready' && state !== 'as_before');
+    const blocked = open.filter(isBlocked);
     const isReady = new Set(open.filter(({ state }) => state === 'ready').map(({ path }) => path));
     if (blocked.length > 0 && (!others || isReady.size === 0))
       return { outcome: 'refused', changes, blocked };
+    // Of a part of the files it would be the state of another time.
+    const state = blocked.length > 0 ? [] : (await restorableState(git)).filter(one => one.isReady);
+    const ofGit = new Set(state.map(({ path }) => path));
     const undone = await bringBack(
-      files.filter(({ path }) => isReady.has(path)),
-      folder,
+      [...files.filter(({ path }) => isReady.has(path)), ...state],
       folders,
     ).catch(error => {
       const why = error instanceof PathProblem ? error.message : String(error);
       throw new TelosError('config', `Nothing was undone. ${why}`);
     });
     const asBefore = open.filter(({ state }) => state === 'as_before').map(({ path }) => path);
-    const line: ChangeLine = {
-      type: 'undone',
-      at: new Date().toISOString(),
-      paths: [...undone.restored, ...undone.removed, ...asBefore, ...folders.map(({ path }) => path)],
-    };
-    try {
-      appendToOwn(indexPath(folder), `\n${JSON.stringify(line)}\n`);
-    } catch {
-      // The files themselves show that they are as before.
-    }
-    return { outcome: 'undone', changes, ...undone };
+    const paths = [...undone.restored, ...undone.removed, ...asBefore, ...folders.map(({ path }) => path)];
+    noteLine(run.folder, { type: 'undone', at: new Date().toISOString(), paths });
+    if (changes.restores) await this.#takeUpAgain(changes.restores, paths);
+    const [restored, removed] = [undone.restored, undone.removed].map(paths =>
+      paths.filter(path => !ofGit.has(path)),
+    );
+    return { outcome: 'undone', changes, ...undone, restored: restored ?? [], removed: removed ?? [] };
+  }
+
+  /** Notes that the runs count again, after their restore was undone. */
+  async #takeUpAgain(runIds: readonly string[], paths: readonly string[]): Promise<void> {
+    const { takeUpAgain } = await import('./restore.ts');
+    await takeUpAgain(this.#readAll(runIds), runIds, paths, this.#dataDir);
+  }
+
+  /**
+   * Returns what taking back these runs of a conversation would do, with those that were replaced since the first of them: how their
+   * files are now and were before, and what is not restored. Changes nothing.
+   */
+  async restorable(shown: readonly string[]): Promise<RestorePlan> {
+    const { actionsOutside, tooLarge, withReplaced } = await import('./restore.ts');
+    const runIds = await withReplaced(shown, this.#dataDir);
+    const looked = await lookedAt(changesIn(this.#readAll(runIds), { withUndone: false }), new Set());
+    const outside = await actionsOutside(runIds, this.#dataDir);
+    return { runIds, ...looked, outside, tooLarge: tooLarge(looked.files) };
+  }
+
+  /**
+   * Takes back what `restorable` names: restores the files to their state before the first of the runs, and leaves the runs out of
+   * their conversation from now on. `undo` with the returned id undoes that. If a file is not as the runs left
+   * it, nothing is changed, unless `others` requests the rest. Throws TelosError `config` if one of the runs is still running, and
+   * if nothing could be kept or written; nothing was changed then.
+   */
+  async restore(shown: readonly string[], { others = false } = {}): Promise<RestoreResult> {
+    const plan = await this.restorable(shown);
+    if (plan.runIds.some(runId => isRunning(this.#dataDir, runId)))
+      throw new TelosError('config', 'A run of this conversation is still active. Stop it first.');
+    const blocked = plan.files.filter(isBlocked);
+    if (blocked.length > 0 && !others) return { outcome: 'refused', plan, blocked };
+    const { restoreRuns } = await import('./restore.ts');
+    const restored = await restoreRuns(this.#readAll(plan.runIds), plan, this.#dataDir);
+    void this.#sweep(restored.id);
+    return restored;
+  }
+
+  #readAll(runIds: readonly string[]): RunIndex[] {
+    return runIds.flatMap(runId => this.#read(runId) ?? []);
   }
 
   /** Deletes the kept changes of a run, which can then not be undone any more. Throws the error of the file system. */
@@ -199,7 +209,7 @@ export class ChangeStore {
     if (folder !== undefined) await rm(folder, { recursive: true, force: true });
   }
 
-  #existing(runId: string): ReadChanges {
+  #existing(runId: string): ReadRun {
     const found = this.#read(runId);
     if (found) return found;
     throw new TelosError(
@@ -208,42 +218,9 @@ export class ChangeStore {
     );
   }
 
-  #read(runId: string): ReadChanges | undefined {
+  #read(runId: string): ReadRun | undefined {
     const folder = runChangesFolder(this.#dataDir, runId);
-    if (folder === undefined) return undefined;
-    try {
-      const lines = readIndex(folder);
-      const writes = lines.filter(
-        line => line.type === 'write' && !this.#protectedDirs.some(dir => isInside(dir, line.path)),
-      ) as WriteLine[];
-      const folders = foldersOf(
-        lines.filter(
-          line => line.type === 'folder' && !this.#protectedDirs.some(dir => isInside(dir, line.path)),
-        ),
-      );
-      const first = lines.find(line => line.type === 'write' || line.type === 'folder');
-      if (!first || writes.length + folders.length === 0) return undefined;
-      const files = historiesOf(writes);
-      const undone = undonePaths(lines);
-      const looked = lines.flatMap(line => (line.type === 'looked' ? [line] : []));
-      const isKnown = new Set(looked.map(({ id }) => id));
-      const last = lines.findLast(line => line.type === 'undone');
-      return {
-        runId,
-        folder,
-        at: first.at,
-        files,
-        folders,
-        undone,
-        ranCommands: lines.some(line => line.type === 'command' && !isKnown.has(line.id ?? '')),
-        ranOutside: looked.some(({ outside }) => outside),
-        movedBranch: looked.some(({ git }) => git),
-        leftOut: [...new Set(looked.flatMap(line => line.leftOut ?? []))],
-        ...(last && [...files, ...folders].every(({ path }) => undone.has(path)) && { undoneAt: last.at }),
-      };
-    } catch {
-      return undefined;
-    }
+    return folder === undefined ? undefined : indexOf(runId, folder, this.#protectedDirs);
   }
 
   async #runIds(): Promise<string[]> {
@@ -273,6 +250,14 @@ export class ChangeStore {
   }
 }
 
+/** Returns when everything was undone; undefined if something is not. */
+function undoneAtOf({ lines }: RunIndex, { files, folders }: ReadChanges): string | undefined {
+  const undone = undonePaths(lines);
+  const last = lines.findLast(line => line.type === 'undone' || line.type === 'redone');
+  const isAll = [...files, ...folders].every(({ path }) => undone.has(path));
+  return last?.type === 'undone' && isAll ? last.at : undefined;
+}
+
 /** Whether the run's own file says that it is still running. A run without a stored file counts as over. */
 function isRunning(dataDir: string, runId: string): boolean {
   const file = runPath(dataDir, runId);
@@ -297,48 +282,4 @@ async function extentOf(folder: string): Promise<{ size: number; changedAt: numb
           () => 0,
         );
   return { size, changedAt: times.reduce((latest, time) => Math.max(latest, time), own) };
-}
-
-/** Returns the undone paths. A path that the run writes again later is not undone any more. */
-function undonePaths(lines: readonly ChangeLine[]): Set<string> {
-  const undone = new Set<string>();
-  for (const line of lines) {
-    if (line.type === 'write' || line.type === 'folder') undone.delete(line.path);
-    if (line.type === 'undone') for (const path of line.paths) undone.add(path);
-  }
-  return undone;
-}
-
-function historiesOf(writes: readonly WriteLine[]): FileHistory[] {
-  const byPath = new Map<string, { -readonly [Key in keyof FileHistory]: FileHistory[Key] }>();
-  for (const { path, before, after, made } of writes) {
-    const known = byPath.get(path);
-    const added = made === undefined ? [] : [made];
-    if (!known) {
-      byPath.set(path, { path, before, left: [after], isMixed: false, made: added });
-      continue;
-    }
-    known.isMixed ||= !known.left.some(left => isSame(left, before)) && !isSame(known.before, before);
-    known.left = [...known.left, after];
-    known.made = [...known.made, ...added];
-  }
-  return [...byPath.values()];
-}
-
-/** A write that failed left the file unchanged. A folder is nothing for a file that comes after it. */
-function isSame(one: LeftFile | null, other: OldFile | null): boolean {
-  if (one === null || one.isFolder || other === null)
-    return (one === null || one.isFolder === true) && other === null;
-  if (one.link !== undefined) return one.link === other.link;
-  return one.sha256 !== undefined && one.sha256 === other.sha256;
-}
-
-/** Returns what each folder was before the first command that changed it, and what the last one left. */
-function foldersOf(lines: readonly ChangeLine[]): FolderHistory[] {
-  const byPath = new Map<string, FolderHistory>();
-  for (const line of lines as readonly FolderLine[]) {
-    const { path, before, after } = line;
-    byPath.set(path, { path, before: byPath.has(path) ? (byPath.get(path)?.before ?? null) : before, after });
-  }
-  return [...byPath.values()].filter(({ before, after }) => before !== after);
 }

@@ -6,7 +6,15 @@ import { setImmediate as yieldToOthers } from 'node:timers/promises';
 import { grouped } from '../../protocol/text.ts';
 import { describeFileError, openRegularFile } from '../files/paths.ts';
 import type { ProgramPlaces } from '../tools/programPath.ts';
-import type { FileHistory, FolderLine, LeftFile, LookedLine, OldFile, WriteLine } from './changeFile.ts';
+import {
+  type FileHistory,
+  type FolderLine,
+  hashOf,
+  type LeftFile,
+  type LookedLine,
+  type OldFile,
+  type WriteLine,
+} from './changeFile.ts';
 import type { Entry } from './folderView.ts';
 import { bringBack } from './undo.ts';
 import type { CommandChange, CommandChanges, FolderWatch, SettingChange } from './watchedFolder.ts';
@@ -73,11 +81,11 @@ export class CommandWatch {
 
   /**
    * Returns the files that the command changed, and keeps their old bytes. Returns undefined if what it changed is not known. Call it
-   * when no process of the command lives any more.
+   * when no process of the command lives any more, or with `goesOn` while one does, and then again.
    */
-  async end(): Promise<readonly KeptChange[] | undefined> {
+  async end({ goesOn = false } = {}): Promise<readonly KeptChange[] | undefined> {
     try {
-      const found = await this.#watch.end();
+      const found = await this.#watch.end(goesOn);
       this.#isTooMuch = found.files.length > mostRecorded;
       if (this.#isTooMuch) this.#run.addProblem(tooMuch);
       this.#changes = [...(await this.#keep(found.files)), ...found.settings.map(one => this.#setting(one))];
@@ -102,17 +110,18 @@ export class CommandWatch {
       (one, other) => (one.before ? 1 : 0) - (other.before ? 1 : 0) || other.path.length - one.path.length,
     );
     for (const { path, before, after } of sorted)
-      problems.push(...(await this.#bring({ path, before, left: [after], isMixed: false, made: [] })));
+      problems.push(...(await this.#bring({ path, before, left: [after] })));
     const around = [...(this.#found?.folders ?? [])].flatMap(([path, { before, after }]) =>
       paths.some(one => one.startsWith(`${path}${sep}`)) ? [{ path, before, after }] : [],
     );
-    const { problem } = await bringBack([], this.#run.folder, around);
+    const { problem } = await bringBack([], around);
     return problem === undefined ? problems : [...problems, problem];
   }
 
-  async #bring(file: FileHistory): Promise<string[]> {
+  async #bring(file: Pick<FileHistory, 'path' | 'before' | 'left'>): Promise<string[]> {
     try {
-      const { problem } = await bringBack([file], this.#run.folder);
+      const { folder } = this.#run;
+      const { problem } = await bringBack([{ ...file, folder, isMixed: false, made: [] }]);
       return problem === undefined ? [] : [problem];
     } catch (error) {
       return [describeFileError(error, file.path)];
@@ -136,9 +145,7 @@ export class CommandWatch {
     const problems: string[] = [];
     for (const { path, before, after } of changes) {
       const wanted = after && !after.isFolder ? { ...after, mode: after.mode ?? 0o644 } : null;
-      problems.push(
-        ...(await this.#bring({ path, before: wanted, left: [before], isMixed: false, made: [] })),
-      );
+      problems.push(...(await this.#bring({ path, before: wanted, left: [before] })));
     }
     return problems;
   }
@@ -148,15 +155,31 @@ export class CommandWatch {
     if (!this.#found || !this.#watch.seesContent || this.#isTooMuch) return [];
     const { folders, movedHead, leftOut } = this.#found;
     const at = new Date().toISOString();
-    const writes = this.#changes.flatMap(({ path, before, after, isGit }) =>
-      isGit || putBack.has(path) ? [] : [{ type: 'write', at, path, before, after } as const],
+    const writes = this.#changes.flatMap(({ path, before, after, isGit }): WriteLine[] =>
+      isGit || putBack.has(path) ? [] : [{ type: 'write', at, path, before, after }],
     );
+    const changed = writes.map(({ path }) => path);
+    writes.push(...this.#found.state.map(one => this.#stateLine(one, at)));
     const made = [...folders].map(([path, modes]) => ({ type: 'folder', at, path, ...modes }) as const);
     this.#run.write([...writes, ...made], {
       ...(movedHead && { git: true }),
       ...(leftOut.size > 0 && { leftOut: [...leftOut.keys()].slice(0, 20) }),
     });
-    return writes.map(({ path }) => path);
+    return changed;
+  }
+
+  #stateLine({ path, before, after }: SettingChange, at: string): WriteLine {
+    const facts = ({ mode, bytes }: NonNullable<SettingChange['before']>, sha256?: string): OldFile => ({
+      ...{ size: bytes?.length ?? 0, mode },
+      ...(sha256 !== undefined && { sha256 }),
+    });
+    const from = path.startsWith(this.root + sep) ? this.root.length : 0;
+    const end = path.toLowerCase().indexOf(`${sep}.git${sep}`, from) + 5;
+    return {
+      ...{ type: 'write', at, path, git: path.slice(0, end) },
+      before: before ? facts(before, before.bytes && this.#run.keepBytes(before.bytes)) : null,
+      after: after ? facts(after, after.bytes && hashOf(after.bytes)) : null,
+    };
   }
 
   async #keep(files: readonly CommandChange[]): Promise<KeptChange[]> {

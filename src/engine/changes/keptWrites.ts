@@ -157,6 +157,11 @@ export class KeptWrites implements WriteKeeper {
     return sha256;
   }
 
+  /** Returns the hash of what the run last wrote into a file; undefined if it wrote none. */
+  leftAt(path: string): string | undefined {
+    return this.#left.get(path);
+  }
+
   takeProblem(): string | undefined {
     return this.#problems.shift();
   }

@@ -2,8 +2,9 @@
  * Looks at what a repository has besides its history: the settings and hooks that make Git start programs or lead it elsewhere, and
  * where its branch stands. Never follows a link, and runs nothing.
  */
-import { lstatSync, readdirSync, readFileSync, readlinkSync } from 'node:fs';
+import { type Dirent, lstatSync, readdirSync, readFileSync, readlinkSync } from 'node:fs';
 import { join } from 'node:path';
+import { maxKeptFile } from './changeFile.ts';
 import { childPath } from './folderView.ts';
 
 /** A file or link that Git obeys. */
@@ -19,12 +20,18 @@ export interface GitSetting {
 export interface RepositoryView {
   /** By path below the working folder, with `/`. */
   settings: ReadonlyMap<string, GitSetting>;
+  /** Branches, tags, the index and what else says where a repository stands; not its objects. */
+  state: ReadonlyMap<string, GitSetting>;
   /** What HEAD and its branch name, by the path of the repository. */
   heads: ReadonlyMap<string, string>;
 }
 
 /** Maximum size of a setting or hook that is kept. In bytes. */
 const maxSetting = 1024 * 1024;
+/** Folders of a repository that say where it stands, and files that do not. */
+const stateFolders = new Set(['refs', 'logs', 'rebase-merge', 'rebase-apply', 'sequencer']);
+const noState = /^(?:config|config\.worktree|commondir|gitdir|description|.*\.lock|fsmonitor--.*)$/;
+
 /** Maximum number of names that are looked at in all repositories of a folder. */
 const mostNames = 5000;
 
@@ -34,7 +41,9 @@ interface Look {
   root: string;
   before: RepositoryView | undefined;
   settings: Map<string, GitSetting>;
+  state: Map<string, GitSetting>;
   names: number;
+  stateNames: number;
 }
 
 /** Looks at the repositories of the working folder `root`, which are given as paths below it. */
@@ -43,14 +52,17 @@ export function lookAtRepositories(
   repositories: readonly string[],
   before?: RepositoryView,
 ): RepositoryView {
-  const look: Look = { root, before, settings: new Map(), names: 0 };
+  const look: Look = {
+    ...{ root, before, settings: new Map(), names: 0 },
+    ...{ state: new Map(), stateNames: 0 },
+  };
   const heads = new Map<string, string>();
   for (const path of repositories) {
     if (add(path, look) !== 'folder') continue;
     lookInto(path, look);
     heads.set(path, headOf(join(root, path)));
   }
-  return { settings: look.settings, heads };
+  return { settings: look.settings, state: look.state, heads };
 }
 
 function lookInto(path: string, look: Look): void {
@@ -60,6 +72,26 @@ function lookInto(path: string, look: Look): void {
   for (const name of namesIn(trees, look))
     for (const file of ['config.worktree', 'commondir', 'gitdir']) add(`${trees}/${name}/${file}`, look);
   modulesIn(childPath(path, 'modules'), look);
+  addState(path, look);
+}
+
+/** Adds what a repository's own folder says of where it stands. Of too many names, some are missing. */
+function addState(path: string, look: Look, isTop = true): void {
+  for (const entry of entriesIn(join(look.root, path))) {
+    if (look.stateNames++ > mostNames) return;
+    const inner = childPath(path, entry.name);
+    if (entry.isDirectory()) {
+      if (!isTop || stateFolders.has(entry.name)) addState(inner, look, false);
+    } else if (entry.isFile() && !noState.test(entry.name)) add(inner, look, 'state');
+  }
+}
+
+function entriesIn(path: string): Dirent[] {
+  try {
+    return readdirSync(path, { withFileTypes: true });
+  } catch {
+    return [];
+  }
 }
 
 /** The repositories of submodules. Their names can have parts. */
@@ -90,18 +122,24 @@ function namesIn(path: string, look: Look): string[] {
 }
 
 /** Adds what is at the path, unless it is a folder or nothing. */
-function add(path: string, { root, before, settings }: Look): 'folder' | undefined {
+function add(
+  path: string,
+  { root, before, ...look }: Look,
+  kind: 'settings' | 'state' = 'settings',
+): 'folder' | undefined {
+  const settings = look[kind];
+  const most = kind === 'settings' ? maxSetting : maxKeptFile;
   const place = join(root, path);
   try {
     const stats = lstatSync(place, { throwIfNoEntry: false });
     if (!stats) return undefined;
     if (stats.isDirectory()) return 'folder';
     const stamp = `${stats.ino} ${stats.ctimeMs} ${stats.size}`;
-    const known = before?.settings.get(path);
+    const known = before?.[kind].get(path);
     const mode = stats.mode & 0o7777;
     if (known?.stamp === stamp) settings.set(path, known);
     else if (stats.isSymbolicLink()) settings.set(path, { mode, stamp, link: readlinkSync(place) });
-    else if (!stats.isFile() || stats.size > maxSetting) settings.set(path, { mode, stamp });
+    else if (!stats.isFile() || stats.size > most) settings.set(path, { mode, stamp });
     else settings.set(path, { mode, stamp, bytes: readFileSync(place) });
   } catch {
     // What cannot be read is not obeyed either.

@@ -49,16 +49,16 @@ export type FileState =
   | 'unreachable';
 
 /**
- * Returns the states of files, from their current content and the old content in `folder`. A file in a folder for which the run has
+ * Returns the states of files, from their current content and the old content that is kept. A file in a folder for which the run has
  * left a link counts as gone, as it left it. Changes nothing.
  */
-export async function statesOf(files: readonly FileHistory[], folder: string): Promise<FileState[]> {
+export async function statesOf(files: readonly FileHistory[]): Promise<FileState[]> {
   const states = new Map<FileHistory, FileState>();
   const links = new Set<string>();
   const sorted = [...files].sort((one, other) => one.path.length - other.path.length);
   for (const file of sorted) {
     const isBelowLink = links.size > 0 && isBelowOne(file.path, links);
-    const state = await stateOf(file, folder, isBelowLink);
+    const state = await stateOf(file, isBelowLink);
     if (state === 'ready' && file.left.at(-1)?.link !== undefined) links.add(file.path);
     states.set(file, state);
   }
@@ -71,8 +71,8 @@ function isBelowOne(path: string, links: ReadonlySet<string>): boolean {
   return false;
 }
 
-async function stateOf(file: FileHistory, folder: string, isBelowLink: boolean): Promise<FileState> {
-  const { before, left, isMixed } = file;
+async function stateOf(file: FileHistory, isBelowLink: boolean): Promise<FileState> {
+  const { before, folder, left, isMixed } = file;
   let seen: Seen;
   try {
     seen = isBelowLink ? { kind: 'none' } : await look(file.path, [...left, before]);
@@ -171,7 +171,6 @@ const mostSynced = 200;
  */
 export async function bringBack(
   files: readonly FileHistory[],
-  folder: string,
   folders: readonly FolderHistory[] = [],
 ): Promise<Undone> {
   const undone: Undone = { restored: [], removed: [], folders: [] };
@@ -180,7 +179,7 @@ export async function bringBack(
   const prepared = new Map<FileHistory, string>();
   try {
     for (const file of others) {
-      const temporary = await prepare(file, folder, isSynced);
+      const temporary = await prepare(file, isSynced);
       if (temporary !== undefined) prepared.set(file, temporary);
     }
     try {
@@ -192,7 +191,7 @@ export async function bringBack(
       undone.folders = await removeFolders(removals, folders);
       await makeFolders(folders);
       for (const file of others) {
-        const temporary = prepared.get(file) ?? (await prepareAnew(file, folder, isSynced));
+        const temporary = prepared.get(file) ?? (await prepareAnew(file, isSynced));
         prepared.set(file, temporary);
         await place(file, temporary);
         undone.restored.push(file.path);
@@ -210,26 +209,22 @@ export async function bringBack(
 }
 
 /** Writes the old content beside its place. Returns the name, or undefined if that folder is not there. */
-async function prepare(file: FileHistory, folder: string, isSynced: boolean): Promise<string | undefined> {
-  const { path, before } = file;
+async function prepare(file: FileHistory, isSynced: boolean): Promise<string | undefined> {
+  const { path, before, folder } = file;
   if (!before) return undefined;
   if (!(await isRestorable(before, folder)))
     throw new PathProblem('unusable', `The old content of ${path} is not stored.`);
   const parent = dirname(path);
   const isThere = statsAt(parent)?.isDirectory() && (await resolvePath(parent, parent, parent)) === parent;
-  return isThere ? writeBeside(file, folder, isSynced) : undefined;
+  return isThere ? writeBeside(file, isSynced) : undefined;
 }
 
-async function prepareAnew(file: FileHistory, folder: string, isSynced: boolean): Promise<string> {
+async function prepareAnew(file: FileHistory, isSynced: boolean): Promise<string> {
   await makeFolder(dirname(file.path));
-  return writeBeside(file, folder, isSynced);
+  return writeBeside(file, isSynced);
 }
 
-async function writeBeside(
-  { path, before, left }: FileHistory,
-  folder: string,
-  synced: boolean,
-): Promise<string> {
+async function writeBeside({ path, before, left, folder }: FileHistory, synced: boolean): Promise<string> {
   const temporary = `${temporaryPrefix}${randomUUID()}.tmp`;
   const { handle, anchor } = await openFolder(dirname(path));
   try {

@@ -4,8 +4,9 @@
  */
 import { createHash } from 'node:crypto';
 import { readFileSync, readlinkSync, unlinkSync } from 'node:fs';
-import { join } from 'node:path';
+import { join, relative } from 'node:path';
 import { grouped } from '../../protocol/text.ts';
+import { repositoryAbove } from '../files/paths.ts';
 import { maxKeptFile } from './changeFile.ts';
 import {
   childPath,
@@ -51,6 +52,8 @@ export interface CommandChanges {
   /** Modes of folders that were made, removed or changed, by their absolute paths. Null stands for no folder. */
   folders: ReadonlyMap<string, { before: number | null; after: number | null }>;
   settings: readonly SettingChange[];
+  /** What says where a repository stands, such as a branch or the index. */
+  state: readonly SettingChange[];
   /** Whether a branch or HEAD of a repository is not where it was. */
   movedHead: boolean;
   /** Absolute paths of what was not looked at. */
@@ -62,8 +65,8 @@ export interface FolderWatch {
   root: string;
   /** False where there is no git. Then only names are seen, and settings of repositories. */
   seesContent: boolean;
-  /** Returns what has changed since the watch began. Throws UnseenFolder if that is unknown. Call it once. */
-  end(): Promise<CommandChanges>;
+  /** Returns what has changed since the watch began, which ends unless it `goesOn`. Throws UnseenFolder if that is unknown. */
+  end(goesOn?: boolean): Promise<CommandChanges>;
   /** Calls `use` with the old bytes of each of the blobs; with undefined for one that is missing. */
   contents: Shadow['contents'];
 }
@@ -135,7 +138,7 @@ export class WatchedFolder {
       return {
         root: this.#root,
         seesContent: this.#git !== noShadow,
-        end: () => this.#inTurn(() => this.#end(waiting)),
+        end: goesOn => this.#inTurn(() => this.#end(waiting, goesOn)),
         contents: (blobs, use) => this.#git.contents(blobs, use),
       };
     });
@@ -146,13 +149,13 @@ export class WatchedFolder {
     return this.#taking;
   }
 
-  async #end(waiting: Waiting): Promise<CommandChanges> {
+  async #end(waiting: Waiting, goesOn = false): Promise<CommandChanges> {
     let seen: Seen;
     try {
       if (waiting.problem !== undefined) throw waiting.problem;
       seen = await this.#look();
     } finally {
-      this.#waiting.delete(waiting);
+      if (!goesOn) this.#waiting.delete(waiting);
     }
     const { view, repositories, news } = seen;
     // The old bytes are kept already, so nobody has to wait for the new ones.
@@ -177,7 +180,8 @@ export class WatchedFolder {
     return {
       files: files.sort((one, other) => (one.path < other.path ? -1 : 1)),
       folders,
-      settings: settingChanges(this.#root, waiting.repositories, repositories),
+      settings: settingChanges(this.#root, waiting.repositories.settings, repositories.settings),
+      state: settingChanges(this.#root, waiting.repositories.state, repositories.state),
       movedHead: heads.some(([path, head]) => repositories.heads.get(path) !== head),
       leftOut: new Map([...view.leftOut].map(([path, why]) => [at(path), why])),
     };
@@ -194,7 +198,13 @@ export class WatchedFolder {
       const view = await lookAt(this.#root, { before: known, signal });
       this.#refusePipes(view, before?.view);
       const found = await this.#git.differing();
-      const repositories = lookAtRepositories(this.#root, view.repositories, before?.repositories);
+      // A part of a repository can change where all of it stands.
+      const above = repositoryAbove(this.#root);
+      const gits = [
+        ...view.repositories,
+        ...(above === undefined ? [] : [relative(this.#root, join(above, '.git'))]),
+      ];
+      const repositories = lookAtRepositories(this.#root, gits, before?.repositories);
       const taken = before
         ? await this.#compare(before, view, found)
         : await this.#takeAll(view, found, signal, onProgress);
@@ -379,10 +389,12 @@ function freshAmong(paths: readonly string[], view: FolderView): Map<string, num
   return found;
 }
 
-function settingChanges(root: string, before: RepositoryView, now: RepositoryView): SettingChange[] {
-  const paths = new Set([...before.settings.keys(), ...now.settings.keys()]);
+type Settings = RepositoryView['settings'];
+
+function settingChanges(root: string, before: Settings, now: Settings): SettingChange[] {
+  const paths = new Set([...before.keys(), ...now.keys()]);
   return [...paths].flatMap(path => {
-    const [was, is] = [before.settings.get(path), now.settings.get(path)];
+    const [was, is] = [before.get(path), now.get(path)];
     return isSameSetting(was, is) ? [] : [{ path: join(root, path), before: was, after: is }];
   });
 }

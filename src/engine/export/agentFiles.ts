@@ -1,7 +1,7 @@
 /** Collects the files of an agent that other people may have, and says what stays behind and why. */
 import { lstatSync, readdirSync, readFileSync, realpathSync } from 'node:fs';
 import { basename, join } from 'node:path';
-import type { Finding } from '../../protocol/agentCard.ts';
+import { type Finding, flagWords } from '../../protocol/agentCard.ts';
 import { isInside } from '../files/paths.ts';
 import { isSensitive } from '../files/sensitiveNames.ts';
 import { readMcpConfig } from '../mcp/config.ts';
@@ -37,8 +37,15 @@ const recordings = /(?:^|\/)(?:evals|recordings?)\/|(?:^|\/)recording[\w-]*\.jso
 const ofPeople = /^(?:licen[cs]e|notice|readme|changelog)\b[^/]*$/i;
 const homePath = /(?:\/(?:home|Users)\/[^\s/"'`)]+|[A-Z]:\\Users\\[^\s\\"'`)]+)/;
 
-/** Returns the files of an agent. With `mend`, a copy of each skill is made such that every host loads it. */
-export function agentFiles(agent: Agent, mend: boolean): AgentFiles {
+export interface ExportChoice {
+  /** Makes a copy of each skill such that every host loads it. */
+  mend: boolean;
+  /** Takes also what the look before finds of level high. */
+  allowHigh: boolean;
+}
+
+/** Returns the files of an agent. */
+export function agentFiles(agent: Agent, { mend, allowHigh }: ExportChoice): AgentFiles {
   const collected = new Collected();
   const skills = agent.skills.map(skill => {
     const id = mend ? portableName(skill.id) || skill.id : skill.id;
@@ -58,9 +65,9 @@ export function agentFiles(agent: Agent, mend: boolean): AgentFiles {
   addOwn(collected, agent);
   const servers = serversOf(agent, collected);
   const scan = scanFiles(collected.files.map(file => ({ ...file, size: file.bytes.length })));
-  collected.refused.push(
-    ...scan.findings.filter(({ kind }) => kind === 'hard-coded-secret').map(secretSentence),
-  );
+  for (const finding of scan.findings)
+    if (finding.kind === 'hard-coded-secret') collected.refused.push(secretSentence(finding));
+    else if (finding.level === 'high' && !allowHigh) collected.refused.push(highSentence(finding));
   collected.notes.push(...homePaths(collected.files));
   const files = collected.files.sort((one, other) => (one.path < other.path ? -1 : 1));
   const { refused, notes } = collected;
@@ -69,6 +76,9 @@ export function agentFiles(agent: Agent, mend: boolean): AgentFiles {
 
 const secretSentence = ({ file, line, text }: Finding): string =>
   `${file}:${line} contains a secret: ${text}. Withdraw it and read it from a variable.`;
+
+const highSentence = ({ file, line, kind, text }: Finding): string =>
+  `${file}:${line} ${flagWords(kind)}${text === '' ? '' : `: ${text}`}, which is of level high.`;
 
 class Collected {
   readonly files: FileToPack[] = [];

@@ -2,7 +2,7 @@
 import { createHash, randomUUID } from 'node:crypto';
 import { existsSync, readdirSync, readFileSync, realpathSync } from 'node:fs';
 import { chmod, mkdir, rename, rm, writeFile } from 'node:fs/promises';
-import { dirname, join } from 'node:path';
+import { basename, dirname, join } from 'node:path';
 import { TelosError } from '../errors.ts';
 import { writeNew } from '../files/atomicWrite.ts';
 import { contentsOf, fileText } from '../files/folderRecord.ts';
@@ -24,9 +24,11 @@ export interface ExportOptions {
   mend?: boolean;
   /** Name of a catalogue that is written beside the agents. Only for plugins. */
   marketplace?: string | undefined;
+  /** Exports also what the look before finds of level high, but never a secret. */
+  allowHigh?: boolean;
   /**
-   * For bare skills. Anybody's skill can be in the place of one, so the person is asked before these folders are replaced, and they
-   * are kept for undo. Without it, none is replaced.
+   * Folders that are replaced are kept for undo. Anybody's skill can be in the place of a bare one, so the person is asked before.
+   * Without it, no skill is replaced, and of an export nothing is kept.
    */
   replacing?: { dataDir: string; agrees(folders: readonly string[]): Promise<boolean> };
 }
@@ -40,6 +42,8 @@ export interface ExportedAgent {
   /** What others do not get, a sentence each. */
   notes: readonly string[];
   scan: Pick<AgentFiles['scan'], 'read' | 'of' | 'high' | 'medium' | 'low'>;
+  /** Ids for undo, of the folders that were replaced by it. */
+  undoIds: readonly string[];
 }
 
 /**
@@ -48,9 +52,9 @@ export interface ExportedAgent {
  */
 export async function exportAgents(
   agents: readonly Agent[],
-  { to, as, mend = false, marketplace, replacing }: ExportOptions,
+  { to, as, mend = false, allowHigh = false, marketplace, replacing }: ExportOptions,
 ): Promise<ExportedAgent[]> {
-  const parts = agents.map(agent => ({ agent, content: agentFiles(agent, mend) }));
+  const parts = agents.map(agent => ({ agent, content: agentFiles(agent, { mend, allowHigh }) }));
   const refused = parts.flatMap(({ agent, content }) => [
     ...[pluginNameProblem(agent.name)].filter(problem => problem !== undefined),
     ...content.refused.map(reason => `${agent.name}: ${reason}`),
@@ -68,11 +72,15 @@ export async function exportAgents(
   const written: ExportedAgent[] = [];
   const indexed: IndexEntry[] = [];
   for (const { agent, content } of parts) {
-    if (as === 'plugin') await replaceFolder(join(to, agent.name), pluginFiles(agent, content));
-    else if (as === 'vscode') await replaceFolder(join(to, agent.name), packageOf(agent, content));
-    else if (as === 'skills') await writeSkills(join(to, 'skills'), content, agent, replacing?.dataDir);
+    const keeping = { agent: agent.name, dataDir: replacing?.dataDir };
+    const whole = join(to, agent.name);
+    const undoIds: string[] = [];
+    if (as === 'plugin') undoIds.push(...(await putFolder(whole, pluginFiles(agent, content), keeping)));
+    else if (as === 'vscode') undoIds.push(...(await putFolder(whole, packageOf(agent, content), keeping)));
+    else if (as === 'skills') undoIds.push(...(await writeSkills(join(to, 'skills'), content, keeping)));
     else indexed.push(...(await writeArchives(join(to, wellKnown), content)));
-    written.push(reportOf(agent, content, as === 'plugin' || as === 'vscode' ? join(to, agent.name) : to));
+    const folder = as === 'plugin' || as === 'vscode' ? whole : to;
+    written.push({ ...reportOf(agent, content, folder), undoIds });
   }
   if (indexed.length > 0) await putFile(join(to, wellKnown, 'index.json'), indexText(indexed));
   if (catalogue !== undefined) {
@@ -86,7 +94,7 @@ function reportOf(
   { name }: Agent,
   { skills, servers, notes, scan }: AgentFiles,
   folder: string,
-): ExportedAgent {
+): Omit<ExportedAgent, 'undoIds'> {
   const { read, of, high, medium, low } = scan;
   return {
     agent: name,
@@ -135,9 +143,38 @@ function overSource(
 
 const realFolder = (path: string): string => (existsSync(path) ? realpathSync.native(path) : path);
 
-/** Puts a folder with these files in the place of one that was exported before. Throws TelosError `pack` for any other folder. */
-async function replaceFolder(target: string, files: readonly FileToPack[]): Promise<void> {
+interface Keeping {
+  agent: string;
+  /** Undefined if nobody wants the old folder back. */
+  dataDir: string | undefined;
+}
+
+/**
+ * Puts a folder with these files in the place of one that was exported before, and keeps that one if it is another. Returns the id for
+ * undo if it did. Throws TelosError `pack` for any other folder.
+ */
+async function putFolder(
+  target: string,
+  files: readonly FileToPack[],
+  { agent, dataDir }: Keeping,
+): Promise<string[]> {
   refuseOther(target);
+  if (existsSync(target) && (await holds(target, files))) return [];
+  if (dataDir === undefined || !existsSync(target)) {
+    await replaceFolder(target, files);
+    return [];
+  }
+  const { record } = await swapFolder(dataDir, {
+    ...{ kind: 'install', agent: basename(target), target, source: `the export of ${agent}`, replaces: true },
+    async prepare(staged) {
+      await writeFiles(staged, files);
+      return { left: (await contentsOf(staged)) ?? null, along: [] };
+    },
+  });
+  return [record.id];
+}
+
+async function replaceFolder(target: string, files: readonly FileToPack[]): Promise<void> {
   await mkdir(dirname(target), { recursive: true });
   const staged = join(dirname(target), `${temporaryPrefix}${randomUUID()}`);
   const old = `${staged}-old`;
@@ -219,24 +256,11 @@ async function holds(folder: string, files: readonly FileToPack[]): Promise<bool
   return text(there.filter(([, kind]) => kind !== 'folder')) === text(wanted as string[][]);
 }
 
-async function writeSkills(
-  folder: string,
-  content: AgentFiles,
-  { name }: Agent,
-  dataDir: string | undefined,
-): Promise<void> {
-  for (const [{ id }, files] of bySkill(content)) {
-    const target = join(folder, id);
-    if (dataDir === undefined || !existsSync(target)) await replaceFolder(target, files);
-    else if (!(await holds(target, files)))
-      await swapFolder(dataDir, {
-        ...{ kind: 'install', agent: id, target, source: `the export of ${name}`, replaces: true },
-        async prepare(staged) {
-          await writeFiles(staged, files);
-          return { left: (await contentsOf(staged)) ?? null, along: [] };
-        },
-      });
-  }
+async function writeSkills(folder: string, content: AgentFiles, keeping: Keeping): Promise<string[]> {
+  const undoIds: string[] = [];
+  for (const [{ id }, files] of bySkill(content))
+    undoIds.push(...(await putFolder(join(folder, id), files, keeping)));
+  return undoIds;
 }
 
 const wellKnown = '.well-known/agent-skills';

@@ -22,19 +22,21 @@ import { describeFileError, openFolder, PathProblem } from './paths.ts';
 
 /**
  * Creates the file, readable by its owner alone, or replaces it and keeps its mode. A link stays a link. Calls `mayPlace` right
- * before the new bytes are put in place. If it returns false, the file stays unchanged and the result is false. Throws the error
- * of the file system.
+ * before the new bytes are put in place. If it returns false, the file stays unchanged and the result is false. With `synced` false
+ * a power cut may take the new bytes. Throws the error of the file system.
  */
 export async function writeWhole(
   path: string,
   text: string,
   mayPlace: () => boolean = () => true,
+  synced = true,
 ): Promise<boolean> {
   await mkdir(dirname(path), { recursive: true, mode: 0o700 });
   // Follows links, which dotfile managers create.
   const file = await realpath(path).catch(() => path);
   const before = await stat(file).catch(() => undefined);
-  return withTemporary(file, text, before?.mode, async temporary => {
+  const how = { synced, ...(before && { mode: before.mode & 0o777 }) };
+  return withTemporary(file, text, how, async temporary => {
     if (!mayPlace()) return false;
     // Synchronous: nothing may happen between the answer and the rename.
     renameSync(temporary, file);
@@ -49,7 +51,7 @@ export async function writeWhole(
 export async function createWhole(path: string, text: string): Promise<boolean> {
   await mkdir(dirname(path), { recursive: true, mode: 0o700 });
   // A link is created only if nothing is there. A rename does not guarantee that.
-  return withTemporary(path, text, undefined, temporary =>
+  return withTemporary(path, text, {}, temporary =>
     link(temporary, path).then(
       () => true,
       error => {
@@ -63,13 +65,13 @@ export async function createWhole(path: string, text: string): Promise<boolean> 
 async function withTemporary<Result>(
   file: string,
   text: string,
-  mode: number | undefined,
+  how: { mode?: number; synced?: boolean },
   place: (temporary: string) => Promise<Result>,
 ): Promise<Result> {
   const prefix = `.${basename(file)}.`;
   const temporary = join(dirname(file), `${prefix}${randomUUID()}.tmp`);
   try {
-    await writeNew(temporary, text, mode === undefined ? {} : { mode: mode & 0o777 });
+    await writeNew(temporary, text, how);
     const placed = await place(temporary);
     await removeLeftTemporaries(dirname(file), prefix);
     return placed;

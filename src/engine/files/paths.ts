@@ -241,6 +241,23 @@ async function isStillAt(handle: FileHandle, path: string): Promise<boolean> {
   return (await realpath(path)) === path && opened.ino === named.ino && opened.dev === named.dev;
 }
 
+/**
+ * Returns the folder above the real path `folder` that holds the user's own repository it is in. Undefined if `folder` has one itself,
+ * or is in none.
+ */
+export function repositoryAbove(folder: string): string | undefined {
+  for (let place = folder; ; place = dirname(place)) {
+    const git = statsAt(join(place, '.git'));
+    if (git) {
+      const isOwn = git.isDirectory() && git.uid === (process.getuid?.() ?? git.uid);
+      return isOwn && place !== folder && statsAt(join(place, '.git/objects'))?.isDirectory()
+        ? place
+        : undefined;
+    }
+    if (dirname(place) === place) return undefined;
+  }
+}
+
 export function errorCode(error: unknown): string | undefined {
   return error instanceof Error && 'code' in error && typeof error.code === 'string' ? error.code : undefined;
 }

@@ -1,14 +1,22 @@
 /** Connects to one MCP server, lists its tools and calls them. This file is loaded with the first server. */
+import { basename } from 'node:path';
+import { pathToFileURL } from 'node:url';
 import type { JsonObject, ToolResult } from '../../protocol/run.ts';
+import { sentence, spoken } from '../../protocol/text.ts';
 import { TelosError } from '../errors.ts';
+import { withinDepth } from '../jsonDepth.ts';
 import { mapStrings } from '../redact.ts';
-import { toolError } from '../tools/tool.ts';
+import { type ServerAnswer, type ToolContext, toolError } from '../tools/tool.ts';
 import type { McpServer } from './config.ts';
 import { type Link, type McpSurroundings, mayBeOlder, remoteLink, stdioLink } from './link.ts';
-import { listingOf, progressText, tooDeepTools, toolResultOf } from './result.ts';
+import { listed, mostListed, type OfferMethod } from './offers.ts';
+import { listingOf, progressOf, tooDeepTools, toolResultOf } from './result.ts';
 import {
   Client,
+  CreateMessageRequestSchema,
+  ElicitRequestSchema,
   ErrorCode,
+  ListRootsRequestSchema,
   McpError,
   ResultSchema,
   ToolListChangedNotificationSchema,
@@ -40,16 +48,15 @@ export interface McpConnection extends McpToolSource {
   readonly hasMoreTools: boolean;
   /** Names of tools that are not in `tools`, because their schemas are nested too deeply. */
   readonly tooDeepTools: readonly string[];
+  /** Returns true if the server says that it has such offers. */
+  offers(what: 'prompts' | 'resources'): boolean;
+  /** Resolves with the unchecked result, without secrets. Throws TelosError `mcp` with the reason, and the abort reason on abort. */
+  ask(method: OfferMethod, params: Fields, signal: AbortSignal): Promise<Fields>;
   /** Called when the server's tools have changed; `tools` is already up to date. */
   onToolsChanged: (() => void) | undefined;
   /** Ends the session, and the server's whole process tree if Telos has started it. Never throws. */
   close(): Promise<void>;
 }
-
-const tooLong = new Error('The call took too long.');
-/** Upper bounds of a tool listing, which no sensible server exceeds. */
-const maxPages = 50;
-const maxTools = 500;
 
 /**
  * Starts or reaches a server and lists its tools. If an address does not know the current transport, the previous one is
@@ -94,9 +101,15 @@ async function connect(
   };
   const client = new Client(
     { name: 'telos', title: 'Telos', version: '1' },
-    { jsonSchemaValidator: anything as never },
+    {
+      jsonSchemaValidator: anything as never,
+      capabilities: {
+        ...(surroundings.canAsk && { elicitation: { form: {}, url: {} }, sampling: {} }),
+        ...(surroundings.root !== undefined && { roots: {} }),
+      },
+    },
   );
-  const session = new Session(label, client, link, limits, redact);
+  const session = new Session(label, client, link, limits, surroundings);
   try {
     const connecting = client.connect(link.transport as Transport, {
       signal: stop,
@@ -109,10 +122,14 @@ async function connect(
   } catch (error) {
     await session.close();
     if (signal.aborted) throw signal.reason;
-    const reason = deadline.signal.aborted
-      ? `it did not answer within ${limits.connectMs / 1000} s${link.lastWords()}`
-      : link.explain(error);
-    throw new TelosError('mcp', redact(reason), { cause: error });
+    const seconds = limits.connectMs / 1000;
+    const said = link.firstError();
+    const reason = !deadline.signal.aborted
+      ? link.explain(error)
+      : said === undefined
+        ? sentence('it did not answer within {0} s', seconds)
+        : sentence('it did not answer within {0} s; it said: {1}', seconds, said);
+    throw new TelosError('mcp', [mapStrings(reason, redact)], { cause: error });
   } finally {
     clearTimeout(timer);
   }
@@ -126,6 +143,9 @@ class Session implements McpConnection {
   readonly #link: Link;
   readonly #limits: McpLimits;
   readonly #redact: (text: string) => string;
+  readonly #openUrl: McpSurroundings['openUrl'];
+  /** What asks the person, for each call that runs, with the clock that stands still meanwhile. */
+  readonly #asking = new Set<{ ask: AskServer; clock: CallClock }>();
   readonly #closing = new AbortController();
   ended = false;
   forgotten = false;
@@ -140,13 +160,22 @@ class Session implements McpConnection {
     client: Client,
     link: Link,
     limits: McpLimits,
-    redact: (text: string) => string,
+    { redact, openUrl, canAsk, root }: McpSurroundings,
   ) {
     this.server = server;
     this.#client = client;
     this.#link = link;
     this.#limits = limits;
     this.#redact = redact;
+    this.#openUrl = openUrl;
+    if (canAsk) {
+      client.setRequestHandler(ElicitRequestSchema, ({ params }) => this.#elicit(params));
+      client.setRequestHandler(CreateMessageRequestSchema, ({ params }) => this.#sample(params));
+    }
+    if (root !== undefined) {
+      const roots = [{ uri: pathToFileURL(root).href, name: basename(root) }];
+      client.setRequestHandler(ListRootsRequestSchema, () => ({ roots }));
+    }
     client.onclose = () => {
       this.ended = true;
     };
@@ -167,23 +196,48 @@ class Session implements McpConnection {
   async listTools(signal: AbortSignal): Promise<void> {
     const tools: McpToolListing[] = [];
     let tooDeep: string[] = [];
-    let cursor: string | undefined;
     this.#hasChanged = false;
-    for (let page = 0; page < maxPages && tools.length < maxTools; page++) {
-      if (!this.#client.getServerCapabilities()?.tools) break;
-      const request = { method: 'tools/list' as const, params: cursor ? { cursor } : {} };
-      const options = { signal, timeout: this.#limits.connectMs };
-      const { tools: listed, nextCursor } = await this.#client.request(request, ResultSchema, options);
-      if (Array.isArray(listed)) {
-        for (const listing of mapStrings(listed.flatMap(listingOf), this.#redact)) tools.push(listing);
-        tooDeep = [...tooDeep, ...mapStrings(tooDeepTools(listed), this.#redact)];
+    const options = { signal, timeout: this.#limits.connectMs };
+    const ask = (params: Fields) =>
+      this.#client.request({ method: 'tools/list', params }, ResultSchema, options);
+    const pages = listed(ask, 'tools');
+    let hasMore = false;
+    while (this.#client.getServerCapabilities()?.tools) {
+      const { value, done } = await pages.next();
+      if (done) {
+        hasMore = value;
+        break;
       }
-      cursor = typeof nextCursor === 'string' && nextCursor !== '' ? nextCursor : undefined;
-      if (cursor === undefined) break;
+      for (const listing of mapStrings(value.flatMap(listingOf), this.#redact)) tools.push(listing);
+      tooDeep = [...tooDeep, ...mapStrings(tooDeepTools(value), this.#redact)];
     }
-    this.tools = tools.slice(0, maxTools);
+    this.tools = tools.slice(0, mostListed);
     this.tooDeepTools = tooDeep;
-    this.hasMoreTools = tools.length > maxTools || cursor !== undefined;
+    this.hasMoreTools = hasMore;
+  }
+
+  offers(what: 'prompts' | 'resources'): boolean {
+    return this.#client.getServerCapabilities()?.[what] !== undefined;
+  }
+
+  async ask(method: OfferMethod, params: Fields, signal: AbortSignal): Promise<Fields> {
+    signal.throwIfAborted();
+    // Without a listener of its own, the SDK would cancel what was answered long ago.
+    const own = new AbortController();
+    const abort = (): void => own.abort(signal.reason);
+    signal.addEventListener('abort', abort);
+    try {
+      const options = { signal: own.signal, timeout: this.#limits.callMs };
+      const answer = await this.#client.request({ method, params }, ResultSchema, options);
+      return mapStrings(withinDepth(answer as Fields), this.#redact);
+    } catch (error) {
+      if (signal.aborted) throw signal.reason;
+      if (this.#link.hasForgotten(error)) this.ended = this.forgotten = true;
+      const reason = this.ended ? this.#endedText() : mapStrings(this.#link.explain(error), this.#redact);
+      throw new TelosError('mcp', typeof reason === 'string' ? reason : [reason], { cause: error });
+    } finally {
+      signal.removeEventListener('abort', abort);
+    }
   }
 
   /** Lists the tools again, one listing at a time, however often the server reports a change. */
@@ -205,7 +259,9 @@ class Session implements McpConnection {
     tool: string,
     input: JsonObject,
     signal: AbortSignal,
-    onProgress?: (message: string) => void,
+    onProgress?: ToolContext['onProgress'],
+    _askSignIn?: ToolContext['askSignIn'],
+    askServer?: AskServer,
   ): Promise<ToolResult> {
     signal.throwIfAborted();
     if (this.ended) return toolError(this.#endedText());
@@ -213,21 +269,20 @@ class Session implements McpConnection {
     const own = new AbortController();
     const abort = (): void => own.abort(signal.reason);
     signal.addEventListener('abort', abort);
-    let comesOn = false;
-    // With the SDK's own limit, the server would go on working.
-    const { longestCallMs } = this.#limits;
-    const timer = setTimeout(() => own.abort(tooLong), longestCallMs);
+    const clock = new CallClock(this.#limits, why => own.abort(why));
+    const asking = askServer && { ask: askServer, clock };
+    if (asking) this.#asking.add(asking);
     try {
       const answer = await this.#client.request(
         { method: 'tools/call', params: { name: tool, arguments: { ...input } } },
         ResultSchema,
         {
           signal: own.signal,
-          timeout: this.#limits.callMs,
-          resetTimeoutOnProgress: true,
+          // The clock ends a call. With the SDK's own limit, the server would go on working, and a person would be hurried.
+          timeout: longestTimer,
           onprogress: progress => {
-            comesOn = true;
-            onProgress?.(this.#redact(progressText(progress)));
+            clock.heard();
+            onProgress?.(...progressOf(mapStrings(progress, this.#redact)));
           },
         },
       );
@@ -236,21 +291,93 @@ class Session implements McpConnection {
       if (signal.aborted) throw signal.reason;
       if (this.#link.hasForgotten(error)) this.ended = this.forgotten = true;
       if (this.ended) return toolError(this.#endedText());
-      if (own.signal.reason === tooLong)
+      if (own.signal.aborted)
         return toolError(
-          `${tool} of the MCP server '${this.server}' did not finish within ${longestCallMs / 1000} s; the call was cancelled.`,
+          `${tool} of the MCP server '${this.server}' ${clock.overText}; the call was cancelled.`,
         );
-      if (error instanceof McpError && error.code === ErrorCode.RequestTimeout)
-        return toolError(
-          `${tool} of the MCP server '${this.server}' ${comesOn ? 'reported no progress for' : 'did not answer within'} ${this.#limits.callMs / 1000} s; the call was cancelled.`,
-        );
+      if (error instanceof McpError && error.code === ErrorCode.UrlElicitationRequired && askServer)
+        return this.#visitFirst(tool, error, askServer);
       return toolError(
-        this.#redact(`${tool} of the MCP server '${this.server}' failed: ${this.#link.explain(error)}`),
+        this.#redact(
+          `${tool} of the MCP server '${this.server}' failed: ${spoken([this.#link.explain(error)])}`,
+        ),
       );
     } finally {
-      clearTimeout(timer);
+      clock.stop();
+      if (asking) this.#asking.delete(asking);
       signal.removeEventListener('abort', abort);
     }
+  }
+
+  /** Has the person answer what the server asks. Without a call that runs, nobody knows what the question is about. */
+  async #elicit(params: unknown): Promise<{ action: 'accept' | 'decline' | 'cancel'; content?: Content }> {
+    const asking = [...this.#asking].at(-1);
+    if (!asking) return { action: 'cancel' };
+    asking.clock.pause();
+    try {
+      const isUrl = (params as { mode?: unknown } | null)?.mode === 'url';
+      const answer = isUrl
+        ? await this.#visit(params, asking.ask)
+        : await asking.ask({ kind: 'form', server: this.server, params });
+      if (answer.action === 'decline' && answer.problem !== undefined)
+        throw new McpError(ErrorCode.InvalidParams, answer.problem);
+      if (answer.action !== 'accept') return { action: answer.action };
+      const content = Object.entries(answer.content ?? {}).map(([name, value]) => [name, value] as const);
+      return isUrl
+        ? { action: 'accept' }
+        : { action: 'accept', content: Object.fromEntries(content) as Content };
+    } finally {
+      asking.clock.resume();
+    }
+  }
+
+  /** Has the model answer what the server asks it, after the person's yes. Throws what the protocol wants to be answered after a no. */
+  async #sample(params: unknown) {
+    const asking = [...this.#asking].at(-1);
+    if (!asking) throw new McpError(rejected, 'The user is asked only during a call.');
+    asking.clock.pause();
+    try {
+      const wish = { kind: 'sampling' as const, server: this.server, params: withinDepth(params) };
+      const answer = await asking.ask(mapStrings(wish, this.#redact));
+      const { sampled } = answer.action === 'accept' ? answer : {};
+      if (!sampled) {
+        const { problem = 'The user rejected the request.' } = answer.action === 'accept' ? {} : answer;
+        throw new McpError(rejected, problem);
+      }
+      const { text, model, stopReason } = sampled;
+      return { role: 'assistant' as const, content: { type: 'text' as const, text }, model, stopReason };
+    } finally {
+      asking.clock.resume();
+    }
+  }
+
+  /** Asks the person, and opens the address after a yes. */
+  async #visit(params: unknown, ask: AskServer): Promise<ServerAnswer> {
+    const answer = await ask({
+      kind: 'url',
+      server: this.server,
+      params,
+      opens: this.#openUrl !== undefined,
+    });
+    if (answer.action === 'accept' && this.#openUrl)
+      await this.#openUrl(String((params as { url?: unknown }).url)).catch(() => false);
+    return answer;
+  }
+
+  /** Has the person open the pages that a server wants visited before it carries out a call. */
+  async #visitFirst(tool: string, { data }: McpError, ask: AskServer): Promise<ToolResult> {
+    const { elicitations } = (data ?? {}) as { elicitations?: unknown };
+    const pages = Array.isArray(elicitations) ? elicitations.slice(0, mostPages) : [];
+    const answers: ServerAnswer[] = [];
+    for (const params of pages) answers.push(await this.#visit(params, ask));
+    const isDone = answers.length > 0 && answers.every(({ action }) => action === 'accept');
+    return toolError(
+      `${tool} of the MCP server '${this.server}' was not carried out: the server wants the user to visit a page first. ${
+        isDone
+          ? 'It was opened. Ask the user to say when they are done there, then call the tool again.'
+          : 'The user did not open it.'
+      }`,
+    );
   }
 
   async close(): Promise<void> {
@@ -261,6 +388,86 @@ class Session implements McpConnection {
 
   #endedText(): string {
     return this.#redact(`The MCP server '${this.server}' has ended${this.#link.lastWords()}.`);
+  }
+}
+
+type Fields = Readonly<Record<string, unknown>>;
+type AskServer = NonNullable<ToolContext['askServer']>;
+type Content = Record<string, string | number | boolean | string[]>;
+
+/** What the protocol answers a server whose question the person has rejected. */
+const rejected = -1;
+/** Pages of one refusal that a person is asked about. */
+const mostPages = 3;
+/** The longest time that a timer takes, in milliseconds. */
+const longestTimer = 2 ** 31 - 1;
+
+/** Ends a call that takes too long, or that reports no progress. Stands still while a person is asked. */
+class CallClock {
+  readonly #limits: McpLimits;
+  readonly #over: (reason: Error) => void;
+  #comesOn = false;
+  #asked = 0;
+  /** What the whole call still has, and since when that runs. */
+  #left: number;
+  #since = performance.now();
+  #whole: NodeJS.Timeout | undefined;
+  #silence: NodeJS.Timeout | undefined;
+  /** Says why the call was ended. */
+  overText = '';
+
+  constructor(limits: McpLimits, over: (reason: Error) => void) {
+    this.#limits = limits;
+    this.#over = over;
+    this.#left = limits.longestCallMs;
+    this.#start();
+  }
+
+  heard(): void {
+    this.#comesOn = true;
+    if (this.#asked === 0) this.#listen();
+  }
+
+  pause(): void {
+    if (this.#asked++ > 0) return;
+    this.#left -= performance.now() - this.#since;
+    this.#clear();
+  }
+
+  resume(): void {
+    if (--this.#asked === 0) this.#start();
+  }
+
+  stop(): void {
+    this.#clear();
+    this.#asked = Number.POSITIVE_INFINITY;
+  }
+
+  #start(): void {
+    this.#since = performance.now();
+    const { longestCallMs } = this.#limits;
+    this.#whole = setTimeout(
+      () => this.#end(`did not finish within ${longestCallMs / 1000} s`),
+      Math.max(0, this.#left),
+    );
+    this.#listen();
+  }
+
+  #listen(): void {
+    const { callMs } = this.#limits;
+    const what = this.#comesOn ? 'reported no progress for' : 'did not answer within';
+    clearTimeout(this.#silence);
+    this.#silence = setTimeout(() => this.#end(`${what} ${callMs / 1000} s`), callMs);
+  }
+
+  #end(text: string): void {
+    this.overText = text;
+    this.#over(new Error('The call took too long.'));
+  }
+
+  #clear(): void {
+    clearTimeout(this.#whole);
+    clearTimeout(this.#silence);
   }
 }
 

@@ -5,10 +5,11 @@
 
 import { existsSync, mkdirSync } from 'node:fs';
 import { isAbsolute } from 'node:path';
-import { parse as findFaults, type ParseError, stripComments } from 'jsonc-parser';
+import { applyEdits, parse as findFaults, modify, type ParseError, stripComments } from 'jsonc-parser';
 import { hostKind, isNeverReached } from '../addresses.ts';
 import { type Config, expandPath } from '../config.ts';
 import { reasonOf } from '../errors.ts';
+import { writeWhole } from '../files/atomicWrite.ts';
 import { readSettings } from '../files/settingsFile.ts';
 import { pluginFolders, readPluginServers, resolveProgram } from './pluginServers.ts';
 import { literalSecrets, secretsInBroken } from './secrets.ts';
@@ -20,6 +21,8 @@ export interface StdioServer {
   env: Record<string, string>;
   /** The folder as written in the file. The caller resolves `~` and paths relative to the agent's folder. */
   cwd?: string;
+  /** It runs in the box for commands, or not at all. */
+  sandbox?: true;
   isOfPlugin?: OfPlugin;
 }
 
@@ -51,7 +54,7 @@ export interface McpConfig {
 }
 
 /**
- * Reads `{"mcpServers": {name: {command, args, env, cwd} | {type, url, headers, oauth}}}`. Unknown keys are ignored.
+ * Reads `{"mcpServers": {name: {command, args, env, cwd, sandbox} | {type, url, headers, oauth}}}`. Unknown keys are ignored.
  * Servers with `disabled: true` are left out, and so are comments. A plugin's file is read by its own, closed schema. Never throws.
  */
 export function readMcpConfig(file: string): McpConfig {
@@ -105,7 +108,13 @@ export function serverOf(entry: unknown): McpServer | string {
     if (!env) return '"env" must be an object of strings';
     const { cwd } = table;
     if (cwd !== undefined && typeof cwd !== 'string') return '"cwd" must be a string';
-    return { type: 'stdio', command, args: args.map(String), env, ...(cwd ? { cwd } : {}) };
+    const { sandbox = false } = table;
+    if (typeof sandbox !== 'boolean') return '"sandbox" must be true or false';
+    return {
+      ...{ type: 'stdio', command, args: args.map(String), env },
+      ...(cwd ? { cwd } : {}),
+      ...(sandbox ? { sandbox } : {}),
+    };
   }
   if (kind !== 'sse' && kind !== 'http' && kind !== 'streamable-http')
     return `its type is ${JSON.stringify(textOf(kind) ?? 'not text')}; known are stdio, sse, http and streamable-http`;
@@ -115,6 +124,23 @@ export function serverOf(entry: unknown): McpServer | string {
   const oauth = table['oauth'] === undefined ? {} : knownClientOf(table['oauth']);
   if (typeof oauth === 'string') return oauth;
   return { type: kind === 'sse' ? 'sse' : 'streamable-http', url, headers, ...oauth };
+}
+
+/**
+ * Has a started server run in the box, or outside of it. Returns false for a server that is not there, or is not started. Comments
+ * and the form of the file stay. Throws the error of the file system, and TelosError `config` for a file that cannot be read.
+ */
+export async function setSandbox(file: string, server: string, isBoxed: boolean): Promise<boolean> {
+  const text = readSettings(file);
+  const known = readMcpConfig(file).servers.get(server);
+  if (known?.type !== 'stdio' || known.isOfPlugin) return false;
+  const indent = /^[\t ]+/m.exec(text)?.[0] ?? '  ';
+  const formattingOptions = indent.startsWith('\t')
+    ? { insertSpaces: false, tabSize: 1 }
+    : { insertSpaces: true, tabSize: indent.length };
+  const edits = modify(text, ['mcpServers', server, 'sandbox'], isBoxed || undefined, { formattingOptions });
+  await writeWhole(file, applyEdits(text, edits));
+  return true;
 }
 
 function knownClientOf(value: unknown): Pick<RemoteServer, 'oauth'> | string {
@@ -255,6 +281,12 @@ export function placeOf(server: McpServer): string {
   return withoutSecrets(server.url);
 }
 
+/** Returns the name under which a sign-in is kept. A token is for one path of an origin, and for the agent that the person has accepted. */
+export function signInName(agent: string, url: string): string {
+  const { origin, pathname } = URL.canParse(url) ? new URL(url) : { origin: url, pathname: '' };
+  return `telos.mcp.${agent}.${origin}${pathname}`;
+}
+
 /** Returns the address without user name, password, query and fragment. */
 const withoutSecrets = (url: string): string => url.replace(/\/\/[^/@]*@/, '//').replace(/[?#].*$/s, '');
 
@@ -304,6 +336,21 @@ const mapValues = (
 
 /** Parses JSON with comments, which editors write into such files too. Throws SyntaxError. */
 const parsed = (text: string): unknown => JSON.parse(stripComments(text));
+
+/** Returns the content of JSON with comments; undefined if it is not JSON. */
+export function jsonIn(text: string): unknown {
+  try {
+    return parsed(text);
+  } catch {
+    return undefined;
+  }
+}
+
+/** Returns the text of an mcp.json with one more server. All else in it stays, also comments. */
+export function withServer(text: string, name: string, entry: object): string {
+  const formattingOptions = { insertSpaces: true, tabSize: 2, eol: '\n' };
+  return applyEdits(text, modify(text, ['mcpServers', name], entry, { formattingOptions }));
+}
 
 /** Returns how a text that is not JSON is named behind its file: with the line and column, from 1, of its first fault. */
 function faultIn(text: string): string {

@@ -1,12 +1,16 @@
 /** Reaches an MCP server in one of two ways: starts a program on this machine, or connects to an address. */
 
 import { statSync } from 'node:fs';
+import { StringDecoder } from 'node:string_decoder';
+import { type Sentence, sentence, shortened } from '../../protocol/text.ts';
 import { TelosError } from '../errors.ts';
 import { checkedFetch } from '../tools/checkedFetch.ts';
 import { settledWithin } from '../tools/command.ts';
+import { guardOrphans } from '../tools/orphanGuard.ts';
 import { marked, newMark } from '../tools/processTable.ts';
-import { endProcessTree, guardOrphans, type ProcessTree, processTree } from '../tools/processTree.ts';
+import { endProcessTree, type ProcessTree, processTree } from '../tools/processTree.ts';
 import { findProgram, programEndings, sentencesAbout, trustedPath, withPath } from '../tools/programPath.ts';
+import { type BoxedStart, startProcess } from './boxedServer.ts';
 import type { RemoteServer, StdioServer } from './config.ts';
 import {
   deserializeMessage,
@@ -26,36 +30,54 @@ export interface McpSurroundings {
   workFolders?: readonly string[] | undefined;
   /** Sends requests to a remote server, with the token of a sign-in. */
   fetch?: ((input: string | URL, init?: RequestInit) => Promise<Response>) | undefined;
+  /** How a started server starts in its box. Missing for one that has the person's rights. */
+  boxed?: BoxedStart | undefined;
   /** Removes secrets from the server's texts. */
   redact(text: string): string;
+  /** Opens an address in the person's browser after a yes. Missing where the person does it. */
+  openUrl?: ((url: string) => Promise<boolean>) | undefined;
+  /** True if there is a person whom the server may ask something during a call. */
+  canAsk?: boolean | undefined;
+  /** The folder that a started server is told to work in (roots). Absolute. Missing for one that is told none. */
+  root?: string | undefined;
+  /** Receives what a started server writes besides its messages, as it is written: secrets are still in it. */
+  wrote?: ((text: string) => void) | undefined;
 }
 
 /** Upper bound of one message, in bytes. The SDK's own limit ends a server whose result has ten megabytes. */
 const maxMessage = 64 * 1024 * 1024;
 /** How long ending a session may take, in milliseconds. */
 const farewell = 250;
-/** Number of characters at the end of the error stream that are kept in case the server ends. */
-const stderrKept = 4000;
+/** Number of characters that are kept of the beginning of the error stream, which says why a server does not start, and of its end. */
+const stderrKept = 32_000;
 
 /** A way to reach a server: the SDK's transport, and further facts about the server. */
 export interface Link {
   transport: StdioClientTransport | SSEClientTransport | StreamableHTTPClientTransport;
   /** Must be called synchronously after the SDK's `connect`. */
   started(): void;
-  explain(error: unknown): string;
+  /** Returns a phrase for people: "the program 'x' was not found". */
+  explain(error: unknown): Sentence;
   /** Returns true if the server refused the call because it no longer knows the session. It has carried out nothing. */
   hasForgotten(error: unknown): boolean;
   /** Returns the server's last error output, to be appended to a sentence; may be empty. */
   lastWords(): string;
+  /** Returns the line of its error output that says what went wrong first; undefined if it has written nothing. */
+  firstError(): string | undefined;
   close(closeClient: () => Promise<void>): Promise<void>;
 }
 
-export function stdioLink(server: StdioServer, { env, cwd, workFolders }: McpSurroundings): Link {
+export function stdioLink(
+  server: StdioServer,
+  { env, cwd, workFolders, boxed, wrote }: McpSurroundings,
+): Link {
   if (!statSync(cwd, { throwIfNoEntry: false })?.isDirectory())
-    throw new TelosError('mcp', `the folder it would run in does not exist: ${cwd}`);
+    throw new TelosError('mcp', [sentence('the folder it would run in does not exist: {0}', cwd)]);
   const mark = newMark();
-  const { command, env: ownEnvironment } = serverProgram(server, env, workFolders);
-  const start = marked(mark, command, server.args);
+  const { command, env: ownEnvironment } = boxed
+    ? { command: boxed.start.program, env: boxed.start.env }
+    : serverProgram(server, env, workFolders);
+  const start = marked(mark, command, boxed?.start.args ?? server.args);
   const guard = guardOrphans(mark);
   const transport = new StdioClientTransport({
     command: start.program,
@@ -65,15 +87,34 @@ export function stdioLink(server: StdioServer, { env, cwd, workFolders }: McpSur
     stderr: 'pipe',
     maxBufferSize: maxMessage,
   });
+  if (boxed) {
+    const env = { ...ownEnvironment, [mark.name]: mark.value };
+    Object.assign(transport, {
+      start: () => startProcess(transport, { ...start, env, folder: cwd }, boxed.inputs),
+    });
+  }
   // The SDK offers no other way to replace its buffer. A line is read as the SDK reads it.
   Object.assign(transport, { _readBuffer: new MessageBuffer(deserializeMessage, maxMessage) });
-  let stderr = '';
+  let head = '';
+  let tail = '';
+  let isCut = false;
+  const decoder = new StringDecoder('utf8');
   transport.stderr?.on('data', (chunk: Buffer) => {
-    stderr = (stderr + chunk.toString('utf8')).slice(-stderrKept);
+    const text = decoder.write(chunk);
+    wrote?.(text);
+    const kept = text.slice(0, stderrKept - head.length);
+    head += kept;
+    const rest = tail + text.slice(kept.length);
+    tail = rest.slice(-stderrKept);
+    isCut ||= rest.length > stderrKept;
   });
+  const log = (): string => (isCut ? `${head}\n[...]\n${tail}` : head + tail);
   let tree: ProcessTree | undefined;
   const lastWords = (): string => {
-    const lines = stderr.split(/\r?\n/).filter(line => line.trim() !== '');
+    const lines = log()
+      .slice(-lastKept)
+      .split(/\r?\n/)
+      .filter(line => line.trim() !== '');
     return lines.length > 0 ? `; last output: ${lines.slice(-5).join(' | ')}` : '';
   };
   return {
@@ -83,20 +124,27 @@ export function stdioLink(server: StdioServer, { env, cwd, workFolders }: McpSur
       if (transport.pid !== null) tree = processTree(transport.pid, mark);
     },
     explain(error) {
-      const isMissing = stderr.trim() === `the program '${command}' was not found`;
-      if (codeOf(error) === 'ENOENT' || isMissing) return `the program '${server.command}' was not found`;
-      if (error instanceof McpError && error.code === ErrorCode.ConnectionClosed)
-        return `it exited before it answered${lastWords()}`;
-      return plainReason(error);
+      const isMissing = log().trim() === `the program '${command}' was not found`;
+      if (codeOf(error) === 'ENOENT' || isMissing)
+        return sentence("the program '{0}' was not found", server.command);
+      if (error instanceof McpError && error.code === ErrorCode.ConnectionClosed) {
+        const why = firstErrorIn(head);
+        return why === undefined
+          ? sentence('it exited before it answered')
+          : sentence('it exited before it answered: {0}', why);
+      }
+      return asSaid(plainReason(error));
     },
     hasForgotten: () => false,
     lastWords,
+    firstError: () => firstErrorIn(head),
     async close(closeClient) {
       // The end of its input tells a server to exit. If it does not, it is ended with all that it has started.
       const closed = closeClient().catch(() => undefined);
       await settledWithin(closed, farewell);
       if (tree) await endProcessTree(tree);
       guard.release();
+      await boxed?.end();
     },
   };
 }
@@ -117,8 +165,42 @@ export function serverProgram(
   const command = findProgram(server.command, places, programEndings(places.env));
   if (command !== undefined) return { command, env: own };
   const [why] = sentencesAbout([server.command], trusted);
-  throw new TelosError('mcp', `the program '${server.command}' was not found${why ? `; ${why}` : ''}`);
+  throw new TelosError('mcp', [
+    why
+      ? sentence("the program '{0}' was not found; {1}", server.command, why)
+      : sentence("the program '{0}' was not found", server.command),
+  ]);
 }
+
+/** Characters at the end of the error output in which the last words are looked for. */
+const lastKept = 4000;
+/** Longest line of an error that a person is shown, in characters. */
+const longestError = 300;
+
+/** Words with which programs begin to say that something went wrong. */
+const errorWords =
+  /\b(?:\w*(?:error|exception)|fatal|panic\w*|cannot|can't|could not|failed|not found|no such|denied|missing|invalid|unable)\b/i;
+
+/**
+ * Returns the first line that says what went wrong, before the stack that follows it. Without one that says so, the first line at all;
+ * undefined for an empty text.
+ */
+export function firstErrorIn(text: string): string | undefined {
+  const lines = text
+    .replace(ansi, '')
+    .split(/\r?\n/)
+    .filter(line => line.trim() !== '');
+  // What is indented is source code or a stack.
+  const plain = lines.filter(line => !/^\s/.test(line));
+  const found = plain.find(line => errorWords.test(line)) ?? plain[0] ?? lines[0];
+  return found === undefined ? undefined : shortened(found.trim(), longestError);
+}
+
+/** Colours of a terminal. */
+const ansi = /\u001b\[[\d;]*[A-Za-z]/g;
+
+/** Returns a text of a program or a library as a phrase; it is the same in every language. */
+const asSaid = (text: string): Sentence => ({ text: '{0}', values: [text] });
 
 export function remoteLink(server: RemoteServer, { fetch }: McpSurroundings): Link {
   const url = new URL(server.url);
@@ -138,10 +220,18 @@ export function remoteLink(server: RemoteServer, { fetch }: McpSurroundings): Li
     explain(error) {
       const status = statusOf(error);
       if (status === 401)
-        return `it requires a sign-in at ${url.origin} (HTTP 401); ${fetch ? 'the next run asks for it' : signInElsewhere}`;
+        return fetch
+          ? sentence('it requires a sign-in at {0} (HTTP 401); the next run asks for it', url.origin)
+          : sentence(
+              'it requires a sign-in at {0} (HTTP 401); only an editor can ask for it; elsewhere, put what the server accepts into "headers" of its entry',
+              url.origin,
+            );
       if (status === 403)
-        return `it refused this at ${url.origin} (HTTP 403): the sign-in or the "headers" of its entry do not allow it`;
-      return plainReason(error);
+        return sentence(
+          'it refused this at {0} (HTTP 403): the sign-in or the "headers" of its entry do not allow it',
+          url.origin,
+        );
+      return asSaid(plainReason(error));
     },
     hasForgotten(error) {
       if (!(transport instanceof StreamableHTTPClientTransport) || !transport.sessionId) return false;
@@ -150,6 +240,7 @@ export function remoteLink(server: RemoteServer, { fetch }: McpSurroundings): Li
       return status === 404 || (status === 400 && /session/i.test(plainReason(error)));
     },
     lastWords: () => '',
+    firstError: () => undefined,
     async close(closeClient) {
       // This time also lets a cancellation that was just sent arrive.
       if (transport instanceof StreamableHTTPClientTransport)
@@ -161,9 +252,6 @@ export function remoteLink(server: RemoteServer, { fetch }: McpSurroundings): Li
     },
   };
 }
-
-const signInElsewhere =
-  'only an editor can ask for it; elsewhere, put what the server accepts into "headers" of its entry';
 
 /** Returns an error's message and those of its causes. The last cause says why a connection failed. */
 function plainReason(error: unknown): string {

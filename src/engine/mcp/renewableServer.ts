@@ -1,6 +1,8 @@
 /** Wraps a connected MCP server for a run. Restarts it once after it has ended, and signs in again for further rights. */
 
 import type { ToolResult } from '../../protocol/run.ts';
+import type { Sentence } from '../../protocol/text.ts';
+import { TelosError } from '../errors.ts';
 import { toolError, type WantedSignIn } from '../tools/tool.ts';
 import type { McpConnection } from './client.ts';
 import type { McpSignIn } from './signIn.ts';
@@ -13,11 +15,16 @@ export type Attempt =
       connection: McpConnection;
       place: string;
       signIn?: McpSignIn | undefined;
+      /** Resolves once its prompts and resources are listed, if somebody wants them. */
+      listed?: Promise<void> | undefined;
     } & McpServerPlace)
-  | { server: string; error: string; signIn?: McpSignIn | undefined };
+  | { server: string; error: Sentence; signIn?: McpSignIn | undefined };
 
-export const plainReason = (error: unknown): string =>
-  error instanceof Error ? error.message : String(error);
+const plainReason = (error: unknown): string => (error instanceof Error ? error.message : String(error));
+
+/** Returns the reason as a phrase. What is not of the engine is the same in every language. */
+export const phraseOf = (error: unknown): Sentence =>
+  (error instanceof TelosError && error.sentences?.[0]) || { text: '{0}', values: [plainReason(error)] };
 
 /** Returns the further rights that a server wants, for people. Characters that such names cannot contain are removed. */
 export const moreOf = ({ wantsMore }: McpSignIn): { more?: string } =>
@@ -30,6 +37,8 @@ export class RenewableServer implements McpToolSource {
   readonly isRemote: boolean;
   #connection: McpConnection;
   #renew: ((server: string) => Promise<Attempt>) | undefined;
+  readonly #again: (server: string) => Promise<Attempt>;
+  #isClosed = false;
   #renewing: Promise<void> | undefined;
   #onToolsChanged: (() => void) | undefined;
   readonly #place: string;
@@ -53,6 +62,7 @@ export class RenewableServer implements McpToolSource {
     this.isRemote = isRemote;
     this.#connection = connection;
     this.#renew = renew;
+    this.#again = renew;
     this.#place = place;
     this.#access = signIn;
   }
@@ -61,13 +71,29 @@ export class RenewableServer implements McpToolSource {
     return this.#connection.tools;
   }
 
+  offers(what: 'prompts' | 'resources'): boolean {
+    return this.#connection.offers(what);
+  }
+
+  /** Sends a request that changes nothing, and starts the server again for it if it has ended. See `McpConnection.ask`. */
+  async ask(...[method, params, signal]: Parameters<McpConnection['ask']>): ReturnType<McpConnection['ask']> {
+    if (this.#connection.ended && this.#renew) this.#renewing = this.#start(this.#renew);
+    await this.#renewing;
+    try {
+      return await this.#connection.ask(method, params, signal);
+    } catch (error) {
+      if (!this.#connection.forgotten || !this.#renew) throw error;
+      return this.ask(method, params, signal);
+    }
+  }
+
   set onToolsChanged(listener: () => void) {
     this.#onToolsChanged = listener;
     this.#connection.onToolsChanged = listener;
   }
 
   async call(
-    ...[tool, input, signal, onProgress, askSignIn]: Parameters<McpToolSource['call']>
+    ...[tool, input, signal, onProgress, askSignIn, askServer]: Parameters<McpToolSource['call']>
   ): Promise<ToolResult> {
     const agreed = this.#listing(tool);
     if (this.#connection.ended && this.#renew) this.#renewing = this.#start(this.#renew);
@@ -77,15 +103,16 @@ export class RenewableServer implements McpToolSource {
       return toolError(
         `The MCP server '${this.server}' exited and was started again, and ${tool} has changed. Nothing was called.`,
       );
-    let result = await this.#connection.call(tool, input, signal, onProgress);
+    const once = (): Promise<ToolResult> =>
+      this.#connection.call(tool, input, signal, onProgress, undefined, askServer);
+    let result = await once();
     if (this.#connection.forgotten && this.#renew)
-      return this.call(tool, input, signal, onProgress, askSignIn);
+      return this.call(tool, input, signal, onProgress, askSignIn, askServer);
     if (result.isError && askSignIn && this.#access?.wantsMore !== undefined) {
       this.#asked ??= this.#askForMore(this.#access, askSignIn, signal);
       const refusal = await this.#asked;
       // A request that was refused for missing rights was not carried out, so it can be sent again.
-      if (this.#access.wantsMore === undefined)
-        result = await this.#connection.call(tool, input, signal, onProgress);
+      if (this.#access.wantsMore === undefined) result = await once();
       else if (refusal) result = { ...result, content: `${result.content} ${refusal}` };
     }
     if (!this.#connection.ended || !result.isError) return result;
@@ -95,7 +122,16 @@ export class RenewableServer implements McpToolSource {
     return { ...result, content: `${result.content} ${next}` };
   }
 
+  /** Starts it again, also if it works. A call that waits for its answer fails, and says that the server has ended. */
+  async restart(): Promise<void> {
+    await this.#renewing;
+    if (this.#isClosed) return;
+    this.#renewing = this.#start(this.#again);
+    await this.#renewing;
+  }
+
   async close(): Promise<void> {
+    this.#isClosed = true;
     this.#renew = undefined;
     await this.#renewing;
     await this.#connection.close();

@@ -2,7 +2,8 @@
 
 import { isDeepStrictEqual } from 'node:util';
 import type { ImageBlock, ToolResult } from '../../protocol/run.ts';
-import { byteCount } from '../files/plainText.ts';
+import { shortened } from '../../protocol/text.ts';
+import { byteCount, escapeInvisible } from '../files/plainText.ts';
 import { isDeeper, withinDepth } from '../jsonDepth.ts';
 import type { McpToolListing } from './tools.ts';
 
@@ -90,18 +91,23 @@ export function tooDeepTools(listed: readonly unknown[]): string[] {
   });
 }
 
-/** Returns a call's progress as text, as its server reports it. */
-export function progressText({
+/** Longest message of a progress that is shown, in characters. */
+const longestProgress = 200;
+
+/** Returns a call's progress as its server reports it: one line of text, and the share that is done if the server says it. */
+export function progressOf({
   progress,
   total,
-  message,
+  message = '',
 }: {
   progress: number;
   total?: number | undefined;
   message?: string | undefined;
-}): string {
+}): [message: string, share?: number] {
   const count = total === undefined ? `${progress}` : `${progress} of ${total}`;
-  return message ? `${message} (${count})` : count;
+  const words = shortened(escapeInvisible(message.slice(0, 2 * longestProgress).trim()), longestProgress);
+  const text = words ? `${words} (${count})` : count;
+  return total !== undefined && total > 0 ? [text, Math.min(1, Math.max(0, progress / total))] : [text];
 }
 
 /** Returns the text of a block. An image that a model can take is added to `images` and has no text. */

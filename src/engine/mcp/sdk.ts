@@ -12,7 +12,10 @@ export { StreamableHTTPClientTransport } from '@modelcontextprotocol/sdk/client/
 export { deserializeMessage } from '@modelcontextprotocol/sdk/shared/stdio.js';
 export type { Transport } from '@modelcontextprotocol/sdk/shared/transport.js';
 export {
+  CreateMessageRequestSchema,
+  ElicitRequestSchema,
   ErrorCode,
+  ListRootsRequestSchema,
   McpError,
   ResultSchema,
   ToolListChangedNotificationSchema,

@@ -1,15 +1,22 @@
 /** Connects the MCP servers of one run in parallel. A failing server does not affect the others; all end with the run. */
 
+import { statSync } from 'node:fs';
+import { type Sentence, sentence } from '../../protocol/text.ts';
 import { hostKind } from '../addresses.ts';
 import { type Config, expandPath } from '../config.ts';
+import { TelosError } from '../errors.ts';
 import { escapeInvisible } from '../files/plainText.ts';
 import type { SignInPort } from '../human.ts';
 import { deepestJson } from '../jsonDepth.ts';
-import { type Redactor, redactor } from '../redact.ts';
+import { mapStrings, type Redactor, redactor } from '../redact.ts';
 import type { Tool, WantedSignIn } from '../tools/tool.ts';
-import type { McpLimits } from './client.ts';
+import type { BoxedStart, OpenBox } from './boxedServer.ts';
+import type { McpConnection, McpLimits } from './client.ts';
 import { hiddenIn, type McpServer, placeOf, readMcpConfig, readyServer } from './config.ts';
-import { type Attempt, moreOf, plainReason, RenewableServer } from './renewableServer.ts';
+import type { McpSurroundings } from './link.ts';
+import type { AskForOffer } from './offers.ts';
+import { type Attempt, moreOf, phraseOf, RenewableServer } from './renewableServer.ts';
+import type { ServerBook } from './serverBook.ts';
 import type { McpSignIn } from './signIn.ts';
 import { type McpServerPlace, type MergedTools, mergeTools } from './tools.ts';
 
@@ -27,11 +34,16 @@ export interface McpServers {
   /** Returns the built-in tools and those of the servers, as they are now. A server may change its own. */
   merged(): MergedTools;
   /** Problems with servers, in sentences for people. The run continues without the missing servers. */
-  readonly problems: readonly string[];
+  readonly problems: readonly Sentence[];
   /** Servers that need a sign-in first; without it, each is missing. A failed sign-in is added to `problems`. */
   readonly signIns: readonly WantedSignIn[];
+  /** Returns the server of that name if it is connected. */
+  offering(server: string): OfferingServer | undefined;
   close(): Promise<void>;
 }
+
+/** What a person can call or attach of a server. */
+export type OfferingServer = Pick<RenewableServer, 'offers' | 'ask'>;
 
 /** The answer of one server to a check before a run. */
 export interface McpServerReport {
@@ -40,7 +52,7 @@ export interface McpServerReport {
   place: string;
   /** Time from its start to the list of its tools. */
   milliseconds: number;
-  outcome: { name: string; version: string; tools: readonly string[] } | { error: string };
+  outcome: { name: string; version: string; tools: readonly string[] } | { error: Sentence };
 }
 
 export const usualLimits: McpLimits = { connectMs: 15_000, callMs: 60_000, longestCallMs: 5 * 60_000 };
@@ -54,6 +66,17 @@ export interface McpReach {
   redact?: Redactor;
   /** See `RunFolders`. */
   workFolders?: readonly string[] | undefined;
+  /** The folder that the run works in, which started servers are told. Absolute. */
+  root?: string | undefined;
+  /** Opens the boxes of servers that are to run in one. Without it, such a server is not started. */
+  openBox?: OpenBox | undefined;
+  /** See `McpSurroundings`. */
+  openUrl?: McpSurroundings['openUrl'];
+  canAsk?: boolean;
+  /** Is told what each server is found to be. */
+  book?: ServerBook | undefined;
+  /** Returns true for a tool that the person has switched off. No model is offered it. */
+  isOff?: ((server: string, tool: string) => boolean) | undefined;
 }
 
 /**
@@ -72,10 +95,11 @@ export async function connectServers(
   const hiding = withHidden(reach, agent, config.env);
   const { servers, problems: defects } = agent.mcpConfig ? readMcpConfig(file) : nothing;
   const again = (name: string): Promise<Attempt> =>
-    attempt(name, servers.get(name)!, config, agent, env, signal, hiding);
+    tryServer(name, servers.get(name)!, config, agent, env, signal, hiding);
   const attempts = await Promise.all([...servers.keys()].map(again));
   const connections: RenewableServer[] = [];
-  const problems = [...defects];
+  const leave: (() => void)[] = [];
+  const problems = defects.map(asSaid);
   let merged = mergeTools(builtin, connections);
   const merge = (): void => {
     merged = mergeTools(builtin, connections);
@@ -92,6 +116,7 @@ export async function connectServers(
     if (tooDeepTools.length > 0) problems.push(tooDeepText(one.server, tooDeepTools));
     connection.onToolsChanged = merge;
     connections.push(connection);
+    if (hiding.book) leave.push(hiding.book.lives(agent.name, one.server, connection));
     merge();
   };
   const signIns: WantedSignIn[] = [];
@@ -101,13 +126,25 @@ export async function connectServers(
     else add(one);
   }
   const close = async (): Promise<void> => {
+    for (const left of leave) left();
     await Promise.all(connections.map(connection => connection.close()));
   };
   if (signal.aborted) {
     await close();
     throw signal.reason;
   }
-  return { merged: () => merged, problems, signIns, close };
+  const offering = (name: string): OfferingServer | undefined =>
+    connections.find(({ server }) => server === name);
+  return { merged: () => withoutOff(merged, reach.isOff), problems, signIns, offering, close };
+}
+
+function withoutOff(merged: MergedTools, isOff: McpReach['isOff']): MergedTools {
+  if (!isOff) return merged;
+  const isOffered = (name: string): boolean => {
+    const facts = merged.facts.get(name);
+    return !facts || !isOff(facts.server, facts.tool);
+  };
+  return { ...merged, tools: merged.tools.filter(({ definition }) => isOffered(definition.name)) };
 }
 
 function wantedSignIn(
@@ -122,7 +159,7 @@ function wantedSignIn(
       return await work;
     } catch (error) {
       if (signal.aborted) throw signal.reason;
-      add({ server, error: plainReason(error) });
+      add({ server, error: phraseOf(error) });
       return undefined;
     }
   };
@@ -149,12 +186,12 @@ export async function describeServers(
   env: Readonly<Record<string, string>>,
   signal: AbortSignal,
   reach: McpReach = {},
-): Promise<{ servers: readonly McpServerReport[]; problems: readonly string[] }> {
+): Promise<{ servers: readonly McpServerReport[]; problems: readonly Sentence[] }> {
   const hiding = withHidden(reach, agent, config.env);
   const { servers, problems } = agent.mcpConfig ? readMcpConfig(agent.mcpConfig) : nothing;
   const reports = [...servers].map(async ([name, server]): Promise<McpServerReport> => {
     const started = performance.now();
-    const result = await attempt(name, server, config, agent, env, signal, hiding);
+    const result = await tryServer(name, server, config, agent, env, signal, hiding);
     const milliseconds = Math.round(performance.now() - started);
     const report = { server: name, place: placeOf(server), milliseconds };
     if ('error' in result) return { ...report, outcome: { error: result.error } };
@@ -164,7 +201,7 @@ export async function describeServers(
   });
   const done = await Promise.all(reports);
   signal.throwIfAborted();
-  return { servers: done, problems };
+  return { servers: done, problems: problems.map(asSaid) };
 }
 
 /** Returns `reach` with a redactor that knows the file's secrets before a server writes its first text. */
@@ -181,33 +218,129 @@ function withHidden(
 const nothing = { servers: new Map<string, McpServer>(), problems: [] };
 
 /** Tries to reach a server. Never throws: an abort is returned as an error, and the caller checks the signal afterwards. */
-async function attempt(
+export async function tryServer(
   name: string,
   written: McpServer,
   config: Pick<Config, 'env' | 'home' | 'dataDir'>,
   agent: McpAgent,
   env: Readonly<Record<string, string>>,
   signal: AbortSignal,
-  { limits = usualLimits, signIn: port, redact, workFolders }: McpReach & { redact: Redactor },
+  reach: McpReach & { redact: Redactor },
+): Promise<Attempt> {
+  const started = performance.now();
+  const result = await reached(name, written, config, agent, env, signal, reach);
+  // What was interrupted says nothing about the server.
+  if (reach.book && !signal.aborted) {
+    const milliseconds = Math.round(performance.now() - started);
+    const { tools } = 'error' in result ? { tools: [] } : result.connection;
+    const isWanted = 'error' in result && result.signIn?.isWanted === true;
+    const state = isWanted ? 'sign-in' : 'error' in result ? 'failed' : 'ready';
+    const why = 'error' in result ? { error: result.error } : {};
+    reach.book.note(agent.name, name, { state, ...why, tools, milliseconds });
+    if ('connection' in result && reach.book.wantsOffers)
+      return { ...result, listed: noteOffers(agent.name, result, reach.book, signal) };
+  }
+  return result;
+}
+
+/** Lists prompts and resources beside the run, which does not wait for it. Never rejects: what cannot be listed is not offered. */
+async function noteOffers(
+  agent: string,
+  { server, connection }: Extract<Attempt, { connection: McpConnection }>,
+  book: ServerBook,
+  signal: AbortSignal,
+): Promise<void> {
+  try {
+    const { listPrompts, listResources } = await import('./offers.ts');
+    const ask: AskForOffer = (method, params) => connection.ask(method, params, signal);
+    const [prompts, resources] = await Promise.all([
+      connection.offers('prompts') ? listPrompts(ask) : [],
+      connection.offers('resources') ? listResources(ask) : [],
+    ]);
+    book.noteOffers(agent, server, { prompts, resources });
+  } catch {
+    // The server has ended, or lists nothing. A word that is typed whole is still looked for.
+  }
+}
+
+async function reached(
+  name: string,
+  written: McpServer,
+  config: Pick<Config, 'env' | 'home' | 'dataDir'>,
+  agent: McpAgent,
+  env: Readonly<Record<string, string>>,
+  signal: AbortSignal,
+  {
+    limits = usualLimits,
+    signIn: port,
+    redact,
+    workFolders,
+    openBox,
+    book,
+    openUrl,
+    canAsk,
+    root,
+  }: McpReach & { redact: Redactor },
 ): Promise<Attempt> {
   const { packDir } = agent;
   const ready = readyServer(written, config, packDir);
-  if ('refusal' in ready) return { server: name, error: ready.refusal };
+  if ('refusal' in ready) return { server: name, error: asSaid(ready.refusal) };
   const { server } = ready;
   const cwd = server.type === 'stdio' && server.cwd ? expandPath(server.cwd, config.home, packDir) : packDir;
   let signIn: McpSignIn | undefined;
+  let boxed: BoxedStart | undefined;
   try {
     const { connectServer } = await import('./client.ts');
     if (port && server.type !== 'stdio') {
       const { McpSignIn } = await import('./signIn.ts');
       signIn = new McpSignIn(port, agent.name, server, redact.learn);
     }
-    const surroundings = { env, cwd, workFolders, fetch: signIn?.fetch, redact: redact.text };
+    boxed = await inBox(name, server, { env, cwd, workFolders, openBox });
+    const wrote = book?.writer(agent.name, name, redact.text);
+    const place = whereabouts(server, cwd, config);
+    const asked = { openUrl, canAsk, root: namesFolder(place, cwd) ? undefined : root };
+    const { text } = redact;
+    const surroundings = {
+      env,
+      cwd,
+      workFolders,
+      fetch: signIn?.fetch,
+      redact: text,
+      boxed,
+      wrote,
+      ...asked,
+    };
     const connection = await connectServer(name, server, surroundings, limits, signal);
-    return { server: name, connection, place: placeOf(written), signIn, ...whereabouts(server, cwd, config) };
+    return { server: name, connection, place: placeOf(written), signIn, ...place };
   } catch (error) {
-    return { server: name, error: redact.text(plainReason(error)), signIn };
+    await boxed?.end();
+    return { server: name, error: mapStrings(phraseOf(error), redact.text), signIn };
   }
+}
+
+/** Returns how a server starts that is to run in a box. Throws TelosError `mcp` if it cannot. */
+async function inBox(
+  name: string,
+  server: McpServer,
+  {
+    env,
+    cwd,
+    workFolders,
+    openBox,
+  }: Pick<McpReach, 'workFolders' | 'openBox'> & Pick<McpSurroundings, 'env' | 'cwd'>,
+): Promise<BoxedStart | undefined> {
+  if (server.type !== 'stdio' || !server.sandbox) return undefined;
+  if (!openBox)
+    throw new TelosError(
+      'mcp',
+      'its entry says that it runs in a box ("sandbox": true), and there is none here',
+    );
+  const [{ boxedStart }, { serverProgram }] = await Promise.all([
+    import('./boxedServer.ts'),
+    import('./link.ts'),
+  ]);
+  const { command, env: own } = serverProgram(server, env, workFolders);
+  return boxedStart(name, { program: command, args: server.args, env: own, folder: cwd }, openBox);
 }
 
 /**
@@ -220,18 +353,52 @@ function whereabouts(server: McpServer, cwd: string, { home }: Pick<Config, 'hom
   return { folders: [cwd, ...named.map(word => expandPath(word, home, cwd))] };
 }
 
-const noisyText = (server: string, noise: string): string =>
-  `The MCP server '${server}' wrote output that is not a message (${noise}). It is ignored; such output belongs on its error stream.`;
+/**
+ * Returns true for a server that is not to be told a root: one at an address, and one whose arguments name a folder, since many take a
+ * root in place of those.
+ */
+const namesFolder = ({ folders }: McpServerPlace, cwd: string): boolean =>
+  folders === undefined ||
+  folders.some(path => path !== cwd && statSync(path, { throwIfNoEntry: false })?.isDirectory());
 
-const crowdedText = (server: string, used: number): string =>
-  `The MCP server '${server}' has more than ${used} tools; only the first ${used} are used.`;
+/** Returns a text of a file or a server as a sentence; it is the same in every language. */
+const asSaid = (text: string): Sentence => ({ text: '{0}', values: [text] });
 
-function tooDeepText(server: string, tools: readonly string[]): string {
-  const named = tools.slice(0, 5).map(tool => escapeInvisible(tool.slice(0, 100)));
-  const more = tools.length > named.length ? ` and ${tools.length - named.length} more` : '';
-  const are = tools.length === 1 ? 'is left out: its schema nests' : 'are left out: their schemas nest';
-  return `${named.join(', ')}${more} of the MCP server '${server}' ${are} lists and objects more than ${deepestJson} levels deep.`;
+const noisyText = (server: string, noise: string): Sentence =>
+  sentence(
+    "The MCP server '{0}' wrote output that is not a message ({1}). It is ignored; such output belongs on its error stream.",
+    server,
+    noise,
+  );
+
+const crowdedText = (server: string, used: number): Sentence =>
+  sentence("The MCP server '{0}' has more than {1} tools; only the first {1} are used.", server, used);
+
+function tooDeepText(server: string, tools: readonly string[]): Sentence {
+  const named = tools
+    .slice(0, 5)
+    .map(tool => escapeInvisible(tool.slice(0, 100)))
+    .join(', ');
+  const rest = tools.length - 5;
+  if (tools.length === 1)
+    return sentence(
+      "{0} of the MCP server '{1}' is left out: its schema nests lists and objects more than {2} levels deep.",
+      named,
+      server,
+      deepestJson,
+    );
+  return sentence(
+    "{0} of the MCP server '{1}' are left out: their schemas nest lists and objects more than {2} levels deep.",
+    rest > 0 ? sentence('{0} and {1} more', named, rest) : named,
+    server,
+    deepestJson,
+  );
 }
 
-const unavailable = (server: string, why: string, file: string): string =>
-  `The MCP server '${server}' is not available in this run: ${why}. It is configured in ${file}.`;
+const unavailable = (server: string, why: Sentence, file: string): Sentence =>
+  sentence(
+    "The MCP server '{0}' is not available in this run: {1}. It is configured in {2}.",
+    server,
+    why,
+    file,
+  );

@@ -8,7 +8,7 @@ import { randomBytes } from 'node:crypto';
 import { TelosError } from '../errors.ts';
 import type { SignInPort } from '../human.ts';
 import { checkedFetch } from '../tools/checkedFetch.ts';
-import type { KnownClient, RemoteServer } from './config.ts';
+import { type KnownClient, type RemoteServer, signInName } from './config.ts';
 import { auth, discoverOAuthServerInfo, type OAuthClientProvider } from './sdk.ts';
 import {
   type Challenge,
@@ -19,7 +19,9 @@ import {
   clientOf,
   codeIn,
   type Discovery,
+  documentOf,
   guardedFetch,
+  isDocument,
   KeptSignIn,
   lacksScope,
   originsOf,
@@ -50,9 +52,7 @@ export class McpSignIn {
     this.#learn = learn;
     this.#client = oauth;
     this.#server = new URL(url);
-    // A token is for one path of an origin, and for the agent that the person has accepted.
-    const place = `telos.mcp.${agent}.${this.#server.origin}${this.#server.pathname}`;
-    this.#kept = new KeptSignIn(port, place, learn);
+    this.#kept = new KeptSignIn(port, signInName(agent, url), learn);
   }
 
   /** True once the server has asked for a sign-in that a person can make. */
@@ -131,6 +131,8 @@ export class McpSignIn {
         `its sign-in is now at ${issuer}, and the client id of its entry belongs to ${known.issuer}. If that is correct, clear the secrets that Telos keeps, then sign in again`,
       );
     }
+    const takesDocument = authorizationServerMetadata?.client_id_metadata_document_supported === true;
+    if (takesDocument && (await documentOf(this.#port))) return;
     if (authorizationServerMetadata?.registration_endpoint) return;
     const own = await this.#port.redirectUrl();
     if (!client || redirectUrl !== own) throw unknownClient(issuer, own);
@@ -224,8 +226,15 @@ export class McpSignIn {
     // A registration contains the address that the browser returns to.
     let client = kept.redirectUrl === redirectUrl ? kept.client : undefined;
     if (known) client = clientOf(known, kept);
+    const isNew = state !== '';
+    const { client_id_metadata_document_supported: takesDocument } =
+      this.#found?.authorizationServerMetadata ?? {};
+    const document = isNew && !known && takesDocument === true ? await documentOf(this.#port) : undefined;
+    // A renewal needs the client that has signed in; a new sign-in takes the document that is set now.
+    if (isNew && !known && isDocument(client) && client.client_id !== document) client = undefined;
     return {
       redirectUrl,
+      ...(document === undefined ? {} : { clientMetadataUrl: document }),
       clientMetadata: {
         client_name: 'Telos',
         redirect_uris: [redirectUrl],

@@ -1,8 +1,9 @@
 /** Reads the data of an MCP sign-in: refusal, description of the authorization server, the browser's answer, stored state. */
 
+import { sentence } from '../../protocol/text.ts';
 import { hostKind, isNeverReached } from '../addresses.ts';
 import { TelosError } from '../errors.ts';
-import type { SecretPlace } from '../human.ts';
+import type { SecretPlace, SignInPort } from '../human.ts';
 import { checkedFetch } from '../tools/checkedFetch.ts';
 import type { KnownClient } from './config.ts';
 import {
@@ -41,6 +42,25 @@ export function clientOf({ clientId, clientSecret }: KnownClient, { known }: Kep
     ...(known?.clientId === clientId ? { issuer: known.issuer } : {}),
   };
 }
+
+/**
+ * Returns the address of the client id metadata document by which Telos names itself. Throws TelosError `mcp` for one that no
+ * authorization server may take. Source: the authorization page of the Model Context Protocol, 2025-11-25.
+ */
+export async function documentOf(port: SignInPort): Promise<string | undefined> {
+  const address = await port.clientDocument?.();
+  if (!address) return undefined;
+  const url = URL.canParse(address) ? new URL(address) : undefined;
+  const isPlain = url && url.username === '' && url.password === '' && url.hash === '';
+  if (isPlain && url.protocol === 'https:' && url.pathname !== '/') return address;
+  throw new TelosError('mcp', [
+    sentence('the address of your client id document is not https with a path: {0}', address.slice(0, 200)),
+  ]);
+}
+
+/** Returns true for a client that an address names, which no server has registered. */
+export const isDocument = (client: ClientInformation): client is NonNullable<ClientInformation> =>
+  client !== undefined && /^https:\/\//.test(client.client_id);
 
 export function unknownClient(server: string, redirectUrl: string): TelosError {
   return new TelosError(

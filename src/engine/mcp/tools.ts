@@ -32,8 +32,9 @@ export interface McpToolSource extends McpServerPlace {
     tool: string,
     input: JsonObject,
     signal: AbortSignal,
-    onProgress?: (message: string) => void,
+    onProgress?: ToolContext['onProgress'],
     askSignIn?: ToolContext['askSignIn'],
+    askServer?: ToolContext['askServer'],
   ): Promise<ToolResult>;
 }
 
@@ -134,8 +135,8 @@ function mcpTool(name: string, source: McpToolSource, listing: McpToolListing): 
     async execute(input, context) {
       if (context.approvedSubject !== undefined && context.approvedSubject !== mcpSubject(facts, input))
         return toolError('The call differs from the one that was approved. Nothing was done.');
-      const { signal, onProgress, askSignIn } = context;
-      return source.call(listing.name, input, signal, onProgress, askSignIn);
+      const { signal, onProgress, askSignIn, askServer } = context;
+      return source.call(listing.name, input, signal, onProgress, askSignIn, askServer);
     },
   };
 }

@@ -58,14 +58,22 @@ export async function needsOnlyBox(wanted: Command, context: PolicyContext): Pro
   return agent === undefined || !isInside(realPlace(packDir) ?? packDir, realPlace(workingDir) ?? workingDir);
 }
 
+/** Returns true for a command of a plan's card that runs outside of the box. That the model wants it to is no reason. */
+const leavesWithCard = ({ subject }: Command, { hasBox, cardCommands }: PolicyContext): boolean =>
+  !hasBox || cardCommands?.outside?.has(subject) === true;
+
 /** Returns the decision with the place where the command runs if it is carried out. */
 export function placed<Of extends Decision>(decision: Of, wanted: PolicySubject, context: PolicyContext): Of {
   if (wanted.kind !== 'command' || decision.action === 'deny') return decision;
   if (decision.action === 'allow' && decision.readOnly) return decision;
   if (context.boxRequired) return { ...decision, boxed: true };
-  // Rules of the person, and commands of a plan's card, were written for what they do with all rights.
-  const isMeantOutside = decision.action === 'allow' && /^(?:policy|workflow)\./.test(decision.rule);
-  return isMeantOutside || !staysInBox(wanted, context) ? decision : { ...decision, boxed: true };
+  const rule = decision.action === 'allow' ? decision.rule : '';
+  // Rules of the person were written for what they do with all rights; a plan's card for what runs as the engine runs its checks.
+  const isOutside =
+    rule === 'workflow.card'
+      ? leavesWithCard(wanted, context)
+      : rule.startsWith('policy.') || !staysInBox(wanted, context);
+  return isOutside ? decision : { ...decision, boxed: true };
 }
 
 /** Returns true if commands of this agent reach a host without a question, so that what their words hold could leave the machine. */

@@ -67,7 +67,8 @@ export async function decideOnCommand(
   const looking = await readOnlyCommand(wanted, context);
   if (looking.action === 'allow') return looking;
   const promised = await ofCard(wanted, context);
-  if (promised && promised.changed === undefined) return allow('workflow.card', wanted.subject);
+  if (promised && promised.changed === undefined && !(context.hasBox && wanted.leaving))
+    return allow('workflow.card', wanted.subject);
   const review = await reviewOf(context);
   const line = await checkedLine(wanted, context, review?.files);
   const secrets = sensitiveWords(wanted.subject, wanted.folder, context.home);

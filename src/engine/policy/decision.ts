@@ -3,7 +3,7 @@
 import { join } from 'node:path';
 import type { AgentCard } from '../../protocol/agentCard.ts';
 import type { BoxState } from '../../protocol/doctorReport.ts';
-import type { ApprovalScope, Danger, Remedy, RunMode } from '../../protocol/run.ts';
+import type { ApprovalRequest, ApprovalScope, Danger, Remedy, RunMode } from '../../protocol/run.ts';
 import type { Sentence } from '../../protocol/text.ts';
 import type { Config, SandboxMode } from '../config.ts';
 import type { McpToolFacts } from '../mcp/tools.ts';
@@ -69,8 +69,15 @@ export interface PolicyContext extends RunFolders {
   closed?: readonly string[];
   /** Names of the tools that a step of a plan brings. They have no effect outside of their own answers. */
   stepTools?: ReadonlySet<string>;
-  /** Commands of a plan's accepted card. `changed` returns the file that has changed what one of them does. */
-  cardCommands?: { commands: readonly string[]; changed?: (command: string) => Promise<string | undefined> };
+  /**
+   * Commands of a plan's accepted card. `changed` returns the file that has changed what one of them does. Those in `outside` have the
+   * person's rights where others run in the box.
+   */
+  cardCommands?: {
+    commands: readonly string[];
+    changed?: (command: string) => Promise<string | undefined>;
+    outside?: ReadonlySet<string>;
+  };
   /** True if commands can run in a box here, with no more rights than the file tools have without a question. */
   hasBox?: boolean;
   /** Why commands can run in no box here. Missing if the person wants none. */
@@ -141,6 +148,8 @@ export interface Ask {
   danger?: readonly Danger[];
   sentences?: readonly Sentence[];
   box?: readonly Sentence[];
+  form?: ApprovalRequest['form'];
+  showsWhole?: true;
 }
 
 export interface Deny {

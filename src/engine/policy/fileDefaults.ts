@@ -172,7 +172,7 @@ const builders = new Set(['package managers', 'builds, tests and linters']);
  * Returns true for a file such as package.json, which a story of a plan changes like any other: its checks run what is written there
  * as they run its tests, the guard looks at it, and a reviewer sees it. False for what lies where packages are installed.
  */
-function describesBuild(path: string, inWork: string): boolean {
+export function describesBuild(path: string, inWork: string): boolean {
   const by = obeyedAt(path, inWork)?.by;
   const beside = (file: string): string => join(dirname(file), 'a file');
   return by !== undefined && builders.has(by) && obeyedAt(beside(path), beside(inWork)) === undefined;

@@ -2,7 +2,13 @@
 import { expandPath } from '../config.ts';
 import { TelosError } from '../errors.ts';
 import { editShared, parseToml, tomlString } from '../files/settingsFile.ts';
-import { headerLines, type PolicyRule, type RuleSubject } from './policyFile.ts';
+import {
+  headerLines,
+  type PolicyRule,
+  type PolicyRules,
+  type RuleSubject,
+  readPolicy,
+} from './policyFile.ts';
 
 /** A rule as Telos writes it for an answer of the user. */
 export interface RuleDraft extends RuleSubject {
@@ -44,6 +50,34 @@ export async function addRule(file: string, draft: RuleDraft, now: Date): Promis
     if (stale) return withBlock(text, stale, ['[[allow]]', ...written, ...stale.lines.filter(isComment)]);
     return withEntry(text, ['[[allow]]', ...written]);
   });
+}
+
+/** Returns the rules with which a person has switched off a server's tool, for the agent or for every one. */
+export const switchesOf = (
+  { deny }: Pick<PolicyRules, 'deny'>,
+  agent: string,
+  server: string,
+  tool: string,
+): PolicyRule[] =>
+  deny.filter(
+    rule =>
+      rule.server === server &&
+      rule.tool === tool &&
+      [agent, '*'].includes(rule.agent) &&
+      [rule.pack, rule.argv, rule.command, rule.host, rule.path, rule.digest].every(
+        part => part === undefined,
+      ),
+  );
+
+/** Switches a server's tool off for an agent, or on again. Throws TelosError `config` if the file is broken or stays locked. */
+export async function switchTool(
+  { file, home }: { file: string; home: string },
+  { agent, server, tool }: { agent: string; server: string; tool: string },
+  isOn: boolean,
+): Promise<void> {
+  if (!isOn) return writeRule(file, 'deny', { agent, tool, server });
+  for (const rule of switchesOf(readPolicy(file, home), agent, server, tool))
+    await removeRule(file, rule, home);
 }
 
 function withEntry(text: string, lines: readonly string[]): string {

@@ -149,7 +149,7 @@ const argumentAliases: Readonly<Record<string, Readonly<Record<string, readonly 
   run_command: {
     command: ['cmd', 'commandline'],
     cwd: ['workdir', 'workingdir', 'workingdirectory', 'directory', 'dir'],
-    timeout: ['timeoutseconds', 'timeouts', 'timeoutms', 'timeoutmillis'],
+    timeout_s: ['timeout', 'timeoutseconds', 'timeoutms', 'timeoutmillis'],
   },
   fetch_url: { url: ['uri', 'link', 'address'] },
 };
@@ -180,7 +180,7 @@ export function understoodCall(
   const own: Record<string, unknown> = {};
   const rest = Object.entries(input).filter(([key, value]) => {
     if (!Object.hasOwn(properties, key)) return true;
-    own[key] = inSeconds(key, typedLike(properties[key], value));
+    own[key] = typedLike(properties[key], value);
     return false;
   });
   const notUnderstood: string[] = [];
@@ -202,10 +202,10 @@ function ownName(tool: string, plain: string): string | undefined {
   return arguments_.find(([own, aliases]) => plainName(own) === plain || aliases.includes(plain))?.[0];
 }
 
-/** Some runners count in seconds and others in milliseconds. A thousand seconds is more than any of them gives. */
+/** Some runners count in seconds and others in milliseconds. Half an hour is more seconds than any of them gives. */
 function inSeconds(plain: string, value: unknown): unknown {
   if (!plain.startsWith('timeout') || typeof value !== 'number') return value;
-  return /ms$|millis$/.test(plain) || value >= 1000 ? value / 1000 : value;
+  return /ms$|millis$/.test(plain) || value > 1800 ? value / 1000 : value;
 }
 
 /** Models often write a number or a yes as text. */

@@ -3,13 +3,17 @@
 import { statSync } from 'node:fs';
 import { basename } from 'node:path';
 import { sentence, shortened, spoken } from '../../protocol/text.ts';
-import { expandPath } from '../config.ts';
+import { type Config, expandPath } from '../config.ts';
 import { isInside, realPlace } from '../files/paths.ts';
 import { isCode, isInsideFolded } from '../files/sensitiveNames.ts';
+import type { OpenBox } from '../mcp/boxedServer.ts';
 import { interpolate, readMcpConfig, type StdioServer } from '../mcp/config.ts';
 import { pluginFolders, resolveProgram } from '../mcp/pluginServers.ts';
+import type { Agent } from '../skills/agent.ts';
+import { workFoldersOf } from '../skills/workFolders.ts';
+import { commandEnvironment } from '../tools/command.ts';
 import { ownFolders } from './agentFiles.ts';
-import { type Allow, type Ask, allow, type PolicyContext, reviewOf } from './decision.ts';
+import { type Allow, type Ask, allow, type PolicyContext, reviewOf, runPolicy } from './decision.ts';
 import { takesCode } from './programHabits.ts';
 import { withCard } from './question.ts';
 
@@ -159,3 +163,25 @@ export async function decideOnServers(context: PolicyContext): Promise<Allow | A
   };
   return withCard(question, context, review, () => written === undefined);
 }
+
+/** Decides whether the servers of an agent may be started or reached unasked. */
+export function decideOnAgent(config: Config, agent: Agent, agents: readonly Agent[]) {
+  const { packDir, workingDir } = agent;
+  const folders = { workingDir, packDir, skillDir: packDir, commandDir: packDir };
+  return decideOnServers(
+    runPolicy(config, agent, { ...folders, workFolders: workFoldersOf(config, agents) }),
+  );
+}
+
+/** Returns the environment of the servers of an agent outside of a run, without their own variables. */
+export const serverEnvironment = (config: Config, { packDir }: Agent): Record<string, string> =>
+  commandEnvironment({ ...config.env, HOME: config.home }, { packDir, skillDir: packDir }, config.dataDir);
+
+/** Returns what opens the boxes of an agent's servers. There they reach no host. */
+export const boxesOf =
+  (config: Config, { name, packDir, workingDir }: Agent): OpenBox =>
+  async (server, args) => {
+    const { serverBoxes } = await import('../box/serverBox.ts');
+    const folders = { workingDir, packDir, skillDir: packDir, commandDir: packDir };
+    return serverBoxes(config, name, folders)(server, args);
+  };

@@ -4,6 +4,7 @@ import type Anthropic from '@anthropic-ai/sdk';
 import { APIError, BaseAnthropic } from '@anthropic-ai/sdk';
 import { Messages } from '@anthropic-ai/sdk/resources/messages/messages';
 import type { Message } from '../../protocol/run.ts';
+import { anthropicThinking, thinkingTokens } from './effort.ts';
 import {
   explainHttpFailure,
   explainLineFailure,
@@ -78,8 +79,15 @@ export function toAnthropicRequest(
   model: string,
   request: CompletionRequest,
 ): Anthropic.MessageCreateParamsStreaming {
-  const { system, tools, maxTokens } = request;
-  const body = { model, max_tokens: maxTokens, stream: true } as const;
+  const { system, tools, maxTokens, effort: wanted } = request;
+  const { thinking, effort } = wanted === undefined ? {} : anthropicThinking(wanted, model);
+  const body = {
+    model,
+    max_tokens: maxTokens + (thinking && wanted !== undefined ? thinkingTokens(wanted) : 0),
+    stream: true,
+    ...(thinking && { thinking }),
+    ...(effort && { output_config: { effort } }),
+  } as const;
   const messages = withAttached(request.messages.map(toAnthropicMessage), request.attached ?? []);
   if (tools.length === 0)
     return {
@@ -219,7 +227,7 @@ class AnthropicReader implements WireReader {
         return undefined;
       case 'thinking_delta':
         if (block?.type === 'thinking') block.thinking += delta.thinking;
-        return undefined;
+        return delta.thinking ? { type: 'reasoning', text: delta.thinking } : undefined;
       case 'signature_delta':
         if (block?.type === 'thinking') block.signature += delta.signature;
         return undefined;

@@ -81,6 +81,19 @@ export const providerSetups: Readonly<Record<Exclude<ProviderName, 'replay'>, Pr
 
 export const providerNames = [...Object.keys(providerSetups), 'replay'] as readonly ProviderName[];
 
+/** Names of the models of each maker. */
+const families: Readonly<Record<string, RegExp>> = {
+  anthropic: /^claude-/,
+  openai: /^(?:gpt-|o\d|chatgpt-|codex-)/,
+  gemini: /^gemini-/,
+  openrouter: /^[\w.-]+\//,
+};
+
+/** Returns true if a model that a stranger names is one of the provider that is chosen, by its name. */
+export const isModelOf = ({ name, baseUrl }: ProviderChoice, model: string): boolean =>
+  // Other servers with OpenAI's API have other models.
+  families[name]?.test(model) === true && (name !== 'openai' || baseUrl === providerSetups.openai.baseUrl);
+
 /** The providers that need a key, in the order in which their keys are looked for. */
 export const keyedProviders: readonly { name: Exclude<ProviderName, 'replay'>; keyVariable: string }[] =
   providerNames.flatMap(name => {
@@ -273,6 +286,23 @@ export async function createProvider(
   skillDir?: string,
   step?: string,
 ): Promise<Provider> {
+  const provider = await providerOf(config, choice, skillDir, step);
+  if (provider.name === 'replay') return provider;
+  const { mediaAware } = await import('./media.ts');
+  const { name } = provider;
+  return mediaAware(provider, isKnown(name) ? providerAddress(config, name) : '');
+}
+
+/** Returns true for a provider of the engine that has a server. */
+export const isKnown = (name: string): name is keyof typeof providerSetups =>
+  Object.hasOwn(providerSetups, name);
+
+async function providerOf(
+  config: Config,
+  choice: ProviderChoice,
+  skillDir: string | undefined,
+  step: string | undefined,
+): Promise<Provider> {
   if (choice.broughtBy) return choice.broughtBy.create(choice.model);
   const name = knownName(choice.name);
   switch (name) {
@@ -290,16 +320,37 @@ export async function createProvider(
     default: {
       const apiKey = keyOf(config, name);
       const { keyVariable, baseUrlVariable } = providerSetups[name];
-      const { createOpenaiCompatible } = await import('./openai.ts');
       const baseUrl = usableAddress(config, name);
+      const { model } = choice;
+      if (name === 'openai' && isNative(config, baseUrl, openaiHosts, model)) {
+        const { createOpenaiResponses } = await import('./openaiResponses.ts');
+        return createOpenaiResponses({ apiKey, model, baseUrl });
+      }
+      if (name === 'gemini' && isNative(config, baseUrl, geminiHosts, model)) {
+        const { createGemini } = await import('./gemini.ts');
+        return createGemini({ apiKey, model, baseUrl });
+      }
+      const { createOpenaiCompatible } = await import('./openai.ts');
       return createOpenaiCompatible({
         name,
         apiKey,
         keyVariable,
-        model: choice.model,
+        model,
         baseUrl,
         baseUrlVariable,
       });
     }
   }
+}
+
+const openaiHosts = /^(?:[\w-]+\.)?api\.openai\.com$/;
+const geminiHosts = /^generativelanguage\.googleapis\.com$/;
+
+/** Models that only chat completions know. */
+const chatOnly = /-(?:search|audio)-preview\b/;
+
+/** Returns true if the maker's own format is spoken: by the address and the model, unless the settings say it. */
+function isNative({ protocol }: Config, baseUrl: string, hosts: RegExp, model: string): boolean {
+  if (protocol !== 'auto') return protocol === 'native';
+  return hosts.test(new URL(baseUrl).hostname) && !chatOnly.test(model);
 }

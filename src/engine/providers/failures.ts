@@ -1,7 +1,7 @@
 /** Turns what ends a turn early into an error that says what to do: an HTTP answer, a broken connection, a limit of time. */
 import type { Remedy } from '../../protocol/run.ts';
 import { type Sentence, sentence } from '../../protocol/text.ts';
-import { TelosError } from '../errors.ts';
+import { PromptTooLong, TelosError } from '../errors.ts';
 
 /** Advice after an answer that may come another time. */
 export const sendAgain = sentence('Send the request again.');
@@ -39,6 +39,12 @@ export function explainHttpFailure(failure: HttpFailure): TurnFailure {
     const remedy = failure.keyVariable && { kind: 'set_key' as const, variable: failure.keyVariable };
     return { error: new TelosError('auth', [why], { remedy: remedy || undefined }), again: false };
   }
+  const isLong = status !== 429 && tooLongWords.test(failure.reason.slice(0, 4_000));
+  if (isLong || status === 413) {
+    const why = sentence('{0} refused the request ({1}): {2}', label, status, reason);
+    const next = sentence('Start a new conversation, or choose a model with a larger context.');
+    return { error: new PromptTooLong('provider', isLong ? [why, next] : [why]), again: false };
+  }
   const pauseMs = retryAfter(failure.headers);
   if (status === 429) {
     const spent =
@@ -57,6 +63,10 @@ export function explainHttpFailure(failure: HttpFailure): TurnFailure {
   const error = new TelosError('provider', [why, ...(hint ? [hint] : [])], { remedy });
   return { error, again: status === 408 };
 }
+
+/** The words in which servers refuse a prompt because of its length. With 429 they are about a limit of tokens a minute. */
+const tooLongWords =
+  /(?:prompt|input|request|message)s?\b[^.]{0,40}\btoo (?:long|large)|context[_ ](?:length|window|size|limit)|(?:maximum|available) (?:context|prompt) |token count[^.]{0,40}exceeds|exceed\w* (?:the )?(?:limit|maximum)[^.]{0,40}\btokens|too many (?:input |prompt )?tokens|reduce the length of the (?:messages|prompt|input)/i;
 
 /** Returns advice for 404. Only a server that knows models mentions one; any other has nothing at this address. */
 function missing(

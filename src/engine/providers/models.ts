@@ -4,6 +4,7 @@ import type { Usage } from '../../protocol/run.ts';
 import type { Config } from '../config.ts';
 import {
   addressProblem,
+  isKnown,
   keyedProviders,
   type ProviderChoice,
   type ProviderName,
@@ -123,8 +124,6 @@ export async function pingProvider(
     };
   }
 }
-
-const isKnown = (name: string): name is keyof typeof providerSetups => Object.hasOwn(providerSetups, name);
 
 function headersFor(name: string, key: string): Record<string, string> {
   if (name === 'anthropic')

@@ -4,7 +4,7 @@
  * context size. If that is too small, a variant of the model with enough room is made. It shares the model's data on disk.
  */
 import { sentence } from '../../protocol/text.ts';
-import { TelosError } from '../errors.ts';
+import { PromptTooLong } from '../errors.ts';
 
 interface SizedRequest {
   model: string;
@@ -33,7 +33,7 @@ export class OllamaContext {
   }
 
   /**
-   * Returns the request with a model whose context holds all of it. Throws TelosError `config` if there is none. Returns
+   * Returns the request with a model whose context holds all of it. Throws PromptTooLong if there is none. Returns
    * the request unchanged if the server does not speak Ollama's own API.
    */
   async fit<Request extends SizedRequest>(request: Request, signal: AbortSignal): Promise<Request> {
@@ -60,7 +60,7 @@ export class OllamaContext {
         sentence('Ollama runs {0} with {1} and would cut the request ({2}).', this.#model, usual, reason),
         sentence('Start Ollama with OLLAMA_CONTEXT_LENGTH={0}, or choose another model.', size),
       ];
-      throw new TelosError('config', why, { cause: error });
+      throw new PromptTooLong('config', why, { cause: error });
     }
   }
 

@@ -2,6 +2,7 @@
 import OpenAI, { APIError } from 'openai';
 import type {
   ContentBlock,
+  DocumentBlock,
   ImageBlock,
   Message,
   TextBlock,
@@ -9,7 +10,9 @@ import type {
   ToolUseBlock,
 } from '../../protocol/run.ts';
 import { sentence } from '../../protocol/text.ts';
+import type { Effort } from '../config.ts';
 import { TelosError } from '../errors.ts';
+import { isOpenaiReasoner, levelOf, openaiEffort, thinkingTokens } from './effort.ts';
 import {
   explainHttpFailure,
   explainLineFailure,
@@ -91,6 +94,10 @@ export function toOpenaiRequest(
   model: string,
   request: CompletionRequest,
 ): OpenAI.ChatCompletionCreateParamsStreaming {
+  const { effort, maxTokens } = request;
+  const thinking = effort === undefined ? {} : chatThinking(name, model, effort);
+  const limit =
+    maxTokens + (effort === undefined || !('reasoning_effort' in thinking) ? 0 : thinkingTokens(effort));
   const tools = request.tools.map(({ name, description, inputSchema }) => ({
     type: 'function' as const,
     function: { name, description, parameters: inputSchema as Record<string, unknown> },
@@ -101,13 +108,25 @@ export function toOpenaiRequest(
       toOpenaiMessages(request.system, request.messages, name) as OpenAI.ChatCompletionMessageParam[],
       request.attached ?? [],
     ),
-    ...(refusesMaxTokens(name, model)
-      ? { max_completion_tokens: request.maxTokens }
-      : { max_tokens: request.maxTokens }),
+    ...(refusesMaxTokens(name, model) ? { max_completion_tokens: limit } : { max_tokens: limit }),
+    ...thinking,
     stream: true,
     stream_options: { include_usage: true },
     ...(tools.length > 0 ? { tools } : {}),
   };
+}
+
+/** Returns how the model is told how much to think. OpenRouter takes it for all of its models, and in a field of its own. */
+function chatThinking(name: OpenaiCompatibleName, model: string, effort: Effort): object {
+  if (name === 'openrouter') {
+    const level = levelOf(effort);
+    const words = { off: 'none', low: 'low', medium: 'medium', high: 'high', max: 'xhigh' };
+    return { reasoning: typeof effort === 'number' ? { max_tokens: effort } : { effort: words[level] } };
+  }
+  if (name === 'openai' && /^(?:gpt-[34]|chatgpt-)/.test(model)) return {};
+  if (isOpenaiReasoner(model)) return { reasoning_effort: openaiEffort(effort, model) };
+  const level = levelOf(effort);
+  return { reasoning_effort: level === 'off' ? 'none' : level === 'max' ? 'high' : level };
 }
 
 /** Puts the files before the words of the last message. */
@@ -190,7 +209,10 @@ function reasonOf(error: InstanceType<typeof APIError>): string {
   return code && !message.includes(code) ? `${message} (${code})` : message;
 }
 
-export type OpenaiPart = { type: 'text'; text: string } | { type: 'image_url'; image_url: { url: string } };
+export type OpenaiPart =
+  | { type: 'text'; text: string }
+  | { type: 'image_url'; image_url: { url: string } }
+  | { type: 'file'; file: { filename: string; file_data: string } };
 
 export interface OpenaiToolCall {
   id: string;
@@ -251,7 +273,9 @@ function spacedJson(value: unknown): string {
 function fromUser(content: string | ContentBlock[]): OpenaiMessage[] {
   if (typeof content === 'string') return [{ role: 'user', content }];
   const results = content.filter(block => block.type === 'tool_result');
-  const said = content.filter(block => block.type === 'text' || block.type === 'image');
+  const said = content
+    .filter(block => block.type !== 'tool_result')
+    .flatMap(block => (isPart(block) ? [block] : []));
   const parts = [...results.flatMap(imagesOf), ...said.map(toPart)].filter(
     part => part.type !== 'text' || part.text,
   );
@@ -266,7 +290,7 @@ function toAnswer({ tool_use_id, content, is_error }: ToolResultBlock): OpenaiMe
   const text =
     typeof content === 'string'
       ? content
-      : content.flatMap(block => (block.type === 'text' ? [block.text] : ['[image, see below]'])).join('\n');
+      : content.map(block => (block.type === 'text' ? block.text : `[${block.type}, see below]`)).join('\n');
   // This format has no flag for a failed call, so the text must say so.
   const failed = is_error && !/^\s*\[?error\b/i.test(text);
   const plain = withoutTemplateTokens(text);
@@ -284,15 +308,20 @@ function withoutTemplateTokens(text: string): string {
     .replace(/\[(\/?INST\])/g, '[ $1');
 }
 
-/** Returns the images of a tool result, with a caption. Tool messages may contain only text, so images follow them. */
+const isPart = (block: ContentBlock): block is TextBlock | ImageBlock | DocumentBlock =>
+  block.type === 'text' || block.type === 'image' || block.type === 'document';
+
+/** Returns the images and documents of a tool result, with a caption. Tool messages may contain only text, so these follow them. */
 function imagesOf({ tool_use_id, content }: ToolResultBlock): OpenaiPart[] {
-  const images = typeof content === 'string' ? [] : content.filter(block => block.type === 'image');
+  const images = typeof content === 'string' ? [] : content.filter(block => block.type !== 'text');
   if (images.length === 0) return [];
   return [{ type: 'text', text: `Returned by the tool call ${tool_use_id}:` }, ...images.map(toPart)];
 }
 
-function toPart(block: TextBlock | ImageBlock): OpenaiPart {
+function toPart(block: TextBlock | ImageBlock | DocumentBlock): OpenaiPart {
   if (block.type === 'text') return { type: 'text', text: block.text };
   const { media_type, data } = block.source;
+  if (block.type === 'document')
+    return { type: 'file', file: { filename: block.title, file_data: `data:${media_type};base64,${data}` } };
   return { type: 'image_url', image_url: { url: `data:${media_type};base64,${data}` } };
 }

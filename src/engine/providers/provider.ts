@@ -11,6 +11,7 @@ import type {
   ToolCall,
 } from '../../protocol/run.ts';
 import type { Sentence } from '../../protocol/text.ts';
+import type { Effort } from '../config.ts';
 import { deepestJson, isDeeper } from '../jsonDepth.ts';
 import type { ToolDefinition } from '../tools/tool.ts';
 
@@ -25,8 +26,12 @@ export interface CompletionRequest {
   workingDir?: string;
   /** Pictures and documents that go with the last message, for a single question. A server that cannot take them refuses the request. */
   attached?: readonly AttachedFile[];
+  /** A question beside the conversation. A recording leaves it out, since none is asked where it plays. */
+  isAside?: true;
   /** True if the first block of the first message is the same in many requests, so that a provider should keep it in its cache. */
   repeatsStart?: boolean;
+  /** How much the model thinks. By default as much as it does by itself. */
+  effort?: Effort;
 }
 
 export interface AttachedFile {
@@ -50,14 +55,19 @@ export interface TokenCount {
 
 /**
  * An event of one model turn. Text deltas, reasoning blocks and complete tool calls arrive in the model's order, then exactly
- * one `done`. A `tool_call` is sent only once its arguments are complete.
+ * one `done`. A `tool_call` is sent only once its arguments are complete. `reasoning` is a delta of what the model thinks, for a
+ * person; `thinking` is a complete block that the model wants back.
  */
 export type StreamEvent =
   | { type: 'text'; text: string }
+  | { type: 'reasoning'; text: string }
   | { type: 'thinking'; block: ThinkingBlock | RedactedThinkingBlock }
   | { type: 'tool_call'; call: ToolCall }
   | { type: 'retry'; attempt: number; waitMs: number; why: string; sentences?: readonly Sentence[] }
   | { type: 'done'; stopReason: string; usage?: TokenCount };
+
+/** Kinds of files that a model may take besides text. */
+export type MediaKind = 'image' | 'document';
 
 export interface Quota {
   /** The owner as in a sentence: "the quota of ...". */
@@ -70,10 +80,14 @@ export interface Provider {
   readonly name: string;
   readonly model: string;
   readonly recording?: RecordingInfo;
+  /** Tokens that the model takes, prompt and answer, if the provider says so. */
+  readonly contextWindow?: number;
   /** A message for the person before this model is used. */
   readonly notice?: string;
   /** Set if each round counts against a quota that Telos cannot see. */
   readonly quota?: Quota;
+  /** Returns the kinds of files that the model takes. Missing, or undefined, if nothing is known of it. */
+  media?(signal: AbortSignal): Promise<readonly MediaKind[] | undefined>;
   /**
    * Streams one model turn. Throws TelosError (`auth`, `rate_limit`, `provider`) if the turn fails, also if the stream ends
    * before its message does. Throws the abort reason soon after the signal aborts.
@@ -139,6 +153,12 @@ function callExtrasIn(
   if (block.type !== 'redacted_thinking' || !isCallExtras(block)) return undefined;
   const [callId, extras, provider] = JSON.parse(block.data.slice(mark.length)) as [string, object, string?];
   return { callId, extras, provider };
+}
+
+/** Returns what `provider` attached with a block of its own. Undefined for any other block. */
+export function extrasIn(block: ContentBlock, provider: string): object | undefined {
+  const attached = callExtrasIn(block);
+  return attached?.provider === provider ? attached.extras : undefined;
 }
 
 /**

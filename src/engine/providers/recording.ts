@@ -1,6 +1,6 @@
 /**
- * Records a model's turns in a file and replays them; also defines the format of that file. A recording answers to what tools found
- * in one folder, so it plays only where they find the same.
+ * Records a model's turns in a file and replays them. A recording answers to what tools found in one folder, so it plays only where
+ * they find the same.
  */
 
 import { createHash } from 'node:crypto';
@@ -9,92 +9,120 @@ import { access } from 'node:fs/promises';
 import { basename, join, resolve } from 'node:path';
 import type { Message, ToolResultBlock, ToolUseBlock } from '../../protocol/run.ts';
 import { type Sentence, sentence } from '../../protocol/text.ts';
-import { reasonOf, TelosError } from '../errors.ts';
-import { writeWhole } from '../files/atomicWrite.ts';
+import { TelosError } from '../errors.ts';
 import { isInside } from '../files/paths.ts';
-import { readRegularFile } from '../files/settingsFile.ts';
-import type { CompletionRequest, Provider, StreamEvent } from './provider.ts';
+import { mapStrings } from '../redact.ts';
+import type { ToolDefinition } from '../tools/tool.ts';
+import type { CompletionRequest, Provider, StreamEvent, TokenCount } from './provider.ts';
+import {
+  type RecordedRun,
+  type RecordedTurn,
+  type RecordingHeader,
+  type RunTape,
+  readRecording,
+  type TapedCall,
+  writeRecording,
+} from './recordingFile.ts';
+import { digestsOf, type Places } from './requestDigest.ts';
 import { pause } from './turn.ts';
 
-/** The run that was recorded. */
-export interface RecordedRun {
-  agent: string;
-  skill: string;
-  /** The person's words. */
-  request: string;
+/** What a recording says besides the turns. */
+export interface RecordOptions {
+  header?: Pick<RecordingHeader, 'skillDigest' | 'eval'>;
+  /** Folders of the run besides its working folder and that of its skill. */
+  places?: Places;
+  /** Hides secrets in all that is written. */
+  redact?: (text: string) => string;
+  /** Returns what a turn costs now, as prices change. */
+  priceOf?: (tokens: TokenCount) => number | 'unknown';
 }
 
-/** The first line of a recording, as JSON. */
-export interface RecordingHeader extends RecordedRun {
-  format: 'telos-recording';
-  version: 1;
-  provider: string;
-  model: string;
-  /** ISO 8601. */
-  recordedAt: string;
-  /** Digest of the working folder's path. Missing if the recording is made to play in any folder with the same files. */
-  folder?: string;
+export interface Recorder {
+  /** Passes all events through and records them. Throws TelosError `config` if the file cannot be written. */
+  provider: Provider;
+  /** Records how calls ended that no replay can repeat. */
+  tape: RunTape;
 }
 
-/** Each further line of a recording: one model turn. The last event is `done`; there is no `retry`. */
-export interface RecordedTurn {
-  /**
-   * What the calls of the turn before returned, one digest for each. A null, written by hand, fits everything: a date is never
-   * the same again. Missing if there were no calls.
-   */
-  results?: (string | null)[];
-  events: StreamEvent[];
-}
-
-/**
- * Returns a provider that passes all events through and records them. After each complete turn it rewrites the file: the
- * header, then all turns so far. A turn that fails is not written. Throws TelosError `config` if the file cannot be written.
- */
-export function recordingProvider(inner: Provider, file: string, run: RecordedRun): Provider {
-  const header: RecordingHeader = {
+/** Returns what records a run. After each complete turn it rewrites the file: the header, then all turns so far. A turn that fails is not written. */
+export function openRecorder(
+  inner: Provider,
+  file: string,
+  run: RecordedRun,
+  { header: more, places, redact = text => text, priceOf = () => 'unknown' }: RecordOptions = {},
+): Recorder {
+  let header: RecordingHeader | undefined;
+  const turns: RecordedTurn[] = [];
+  let taped: TapedCall[] = [];
+  const serverTools: ToolDefinition[] = [];
+  const write = (): Promise<void> => {
+    const known = { ...header, ...(serverTools.length > 0 && { serverTools }) };
+    return writeRecording(
+      file,
+      [known, ...turns].map(line => JSON.stringify(mapStrings(line, redact))),
+    );
+  };
+  const begin = ({ workingDir }: CompletionRequest): RecordingHeader => ({
     format: 'telos-recording',
-    version: 1,
+    version: 2,
     ...run,
     provider: inner.name,
     model: inner.model,
     recordedAt: new Date().toISOString(),
-  };
-  const lines: string[] = [];
-  return {
+    ...(workingDir && { folder: folderDigest({ workingDir }) }),
+    ...more,
+  });
+  const provider: Provider = {
     ...inner,
     async *streamCompletion(request, signal) {
-      if (lines.length === 0)
-        lines.push(
-          JSON.stringify({ ...header, ...(request.workingDir && { folder: folderDigest(request) }) }),
-        );
+      if (request.isAside) return yield* inner.streamCompletion(request, signal);
+      header ??= begin(request);
+      const last = turns.at(-1);
+      if (last && taped.length > 0) last.tools = taped;
+      taped = [];
       const results = lastResults(request.messages).map(resultDigest);
-      const turn: RecordedTurn = { ...(results.length > 0 && { results }), events: [] };
+      const digests = digestsOf(
+        { ...request, messages: mapStrings(request.messages, redact) },
+        inner.model,
+        placesOf(request, places),
+      );
+      const turn: RecordedTurn = {
+        turn: turns.length + 1,
+        ...digests,
+        ...(results.length > 0 && { results }),
+        events: [],
+      };
       for await (const event of inner.streamCompletion(request, signal)) {
-        if (event.type !== 'retry') turn.events.push(event);
+        if (event.type !== 'retry') turn.events.push(priced(event, priceOf));
         // Written before `done` is passed on, since the caller may stop reading after that event.
         if (event.type === 'done') {
-          lines.push(JSON.stringify(turn));
-          await writeRecording(file, lines);
+          turns.push(turn);
+          await write();
         }
         yield event;
       }
     },
   };
+  const tape: RunTape = {
+    endOf: () => undefined,
+    keep: ended => void taped.push(ended),
+    keepServers: tools => void serverTools.splice(0, serverTools.length, ...tools),
+  };
+  return { provider, tape };
 }
 
-async function writeRecording(file: string, lines: readonly string[]): Promise<void> {
-  try {
-    await writeWhole(file, `${lines.join('\n')}\n`);
-  } catch (error) {
-    const reason = reasonOf(error);
-    throw new TelosError(
-      'config',
-      `The recording ${file} could not be written: ${reason}. Choose another file.`,
-      {
-        cause: error,
-      },
-    );
-  }
+/** Returns the folders that are digested by their names. */
+export const placesOf = ({ workingDir, skillDir }: CompletionRequest, more: Places = {}): Places => ({
+  work: workingDir,
+  skill: skillDir,
+  ...more,
+});
+
+/** Returns the event with what the turn has cost. */
+function priced(event: StreamEvent, priceOf: (tokens: TokenCount) => number | 'unknown'): StreamEvent {
+  if (event.type !== 'done' || !event.usage) return event;
+  const charged = priceOf(event.usage);
+  return charged === 'unknown' ? event : { ...event, usage: { ...event.usage, charged } };
 }
 
 /** Default pause between two deltas, in milliseconds: quick, but visibly streamed. */
@@ -121,7 +149,7 @@ export async function openStepReplay(folder: string, key: string): Promise<Provi
 }
 
 function replayOf(file: string, paceMs: number, isAnywhere: boolean): Provider {
-  const { header, turns } = parseRecording(readRecording(file), file);
+  const { header, turns } = readRecording(file);
   return {
     name: 'replay',
     model: header.model,
@@ -217,7 +245,8 @@ function resultDigest({ call, result }: DoneCall): string {
 const digest = (value: unknown): string =>
   createHash('sha256').update(JSON.stringify(value)).digest('base64url');
 
-const folderDigest = ({ workingDir = '' }: CompletionRequest): string => digest(realPlaceOf(workingDir));
+const folderDigest = ({ workingDir = '' }: Pick<CompletionRequest, 'workingDir'>): string =>
+  digest(realPlaceOf(workingDir));
 
 function realPlaceOf(folder: string): string {
   try {
@@ -254,7 +283,7 @@ const acts = (event: StreamEvent): boolean => event.type === 'tool_call' && !loo
  * the skill do not count, since they are the same everywhere.
  */
 function isSameFolder(
-  { folder }: RecordingHeader,
+  { folder }: Pick<RecordingHeader, 'folder'>,
   turns: readonly RecordedTurn[],
   request: CompletionRequest,
 ): boolean {
@@ -296,85 +325,4 @@ function noSuchTurn(file: string, wanted: number, held: number): TelosError {
   return new TelosError('provider', [why, sentence('Start a new conversation.')], {
     remedy: { kind: 'set_up_model' },
   });
-}
-
-/** Upper bound of a recording, in bytes. A long one is a few megabytes. */
-const mostBytes = 64 * 1024 * 1024;
-
-function readRecording(file: string): string {
-  try {
-    return readRegularFile(file, mostBytes).toString('utf8');
-  } catch (error) {
-    const reason = reasonOf(error);
-    throw new TelosError('config', `The recording ${file} could not be read: ${reason}`, { cause: error });
-  }
-}
-
-function parseRecording(text: string, file: string): { header: RecordingHeader; turns: RecordedTurn[] } {
-  const lines = text.split(/\r?\n/);
-  const broken = (line: number, what: string): TelosError =>
-    new TelosError('config', `${file}:${line}: ${what}`, { remedy: { kind: 'record_again' } });
-  const parsed = lines.flatMap((line, index) => {
-    if (line.trim() === '') return [];
-    try {
-      return [{ line: index + 1, value: JSON.parse(line) as unknown }];
-    } catch {
-      throw broken(index + 1, 'This line of the recording is not JSON.');
-    }
-  });
-  const [first, ...rest] = parsed;
-  if (!first || !isHeader(first.value))
-    throw broken(first?.line ?? 1, 'This is not the first line of a recording.');
-  if (first.value.version !== 1)
-    throw broken(first.line, `This recording has version ${first.value.version}, which is unknown.`);
-  const turns = rest.map(({ line, value }) => {
-    if (!isTurn(value)) throw broken(line, 'This line is not a complete turn of a model.');
-    return value;
-  });
-  return { header: first.value, turns };
-}
-
-function isHeader(value: unknown): value is RecordingHeader {
-  const header = value as Partial<RecordingHeader> | null;
-  return (
-    header?.format === 'telos-recording' &&
-    typeof header.model === 'string' &&
-    typeof header.recordedAt === 'string'
-  );
-}
-
-function isTurn(value: unknown): value is RecordedTurn {
-  const { events, results = [] } = (value ?? {}) as Partial<RecordedTurn>;
-  const areResults = Array.isArray(results) && results.every(one => one === null || typeof one === 'string');
-  return areResults && Array.isArray(events) && events.every(isStreamEvent) && events.at(-1)?.type === 'done';
-}
-
-function isStreamEvent(value: unknown): value is StreamEvent {
-  const event = value as Partial<Record<'text' | 'stopReason' | 'type', unknown>> & {
-    call?: unknown;
-    block?: unknown;
-  };
-  switch (event?.type) {
-    case 'text':
-      return typeof event.text === 'string';
-    case 'done':
-      return typeof event.stopReason === 'string';
-    case 'thinking':
-      return typeof event.block === 'object' && event.block !== null;
-    case 'tool_call':
-      return isToolCall(event.call);
-    default:
-      return false;
-  }
-}
-
-function isToolCall(value: unknown): boolean {
-  const call = value as { id?: unknown; name?: unknown; input?: unknown } | null | undefined;
-  return (
-    typeof call?.id === 'string' &&
-    typeof call.name === 'string' &&
-    typeof call.input === 'object' &&
-    call.input !== null &&
-    !Array.isArray(call.input)
-  );
 }

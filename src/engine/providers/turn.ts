@@ -14,8 +14,8 @@ import type { StreamEvent } from './provider.ts';
 
 /** Converts the data of a provider's wire events into stream events. One reader reads one answer. */
 export interface WireReader {
-  /** Returns the event for the data, if there is one. Throws ReportedError if the data reports an error. */
-  read(data: string): StreamEvent | undefined;
+  /** Returns the event for the data, or all of them, if there are any. Throws ReportedError if the data reports an error. */
+  read(data: string): StreamEvent | readonly StreamEvent[] | undefined;
   /** True once the complete answer was read, whether or not the connection has ended. */
   readonly whole: boolean;
   /** Returns the remaining events. Called at the end of a complete answer. */
@@ -56,7 +56,8 @@ export async function* streamTurn(
         if (!bytes) break;
         opening.add(bytes);
         for (const event of joinedText(eventsIn(decoder.push(bytes), reader, watch))) {
-          passedOn = true;
+          // Thoughts are only shown, so an answer that breaks off in them can begin again.
+          if (event.type !== 'reasoning') passedOn = true;
           watch.held = true; // the time that the caller takes does not count
           yield event;
           watch.held = false;
@@ -111,29 +112,31 @@ function* eventsIn(
   for (const { name, data } of messages) {
     if (name === 'ping') continue;
     watch.heard();
-    const event = reader.read(data);
-    if (event) yield event;
+    const read = reader.read(data);
+    if (read) yield* 'type' in read ? [read] : read;
   }
 }
 
-/** Joins text that arrived together, also before a failure: each event costs time in every caller above. */
+/** Joins deltas that arrived together, also before a failure: each event costs time in every caller above. */
 function* joinedText(events: Iterable<StreamEvent>): Generator<StreamEvent> {
-  let text = '';
+  let joined: Extract<StreamEvent, { type: 'text' | 'reasoning' }> | undefined;
   try {
     for (const event of events) {
-      if (event.type === 'text') {
-        text += event.text;
-        continue;
+      if (event.type !== 'text' && event.type !== 'reasoning') {
+        if (joined) yield joined;
+        joined = undefined;
+        yield event;
+      } else if (joined?.type === event.type) joined = { ...event, text: joined.text + event.text };
+      else {
+        if (joined) yield joined;
+        joined = event;
       }
-      if (text) yield { type: 'text', text };
-      text = '';
-      yield event;
     }
   } catch (error) {
-    if (text) yield { type: 'text', text };
+    if (joined) yield joined;
     throw error;
   }
-  if (text) yield { type: 'text', text };
+  if (joined) yield joined;
 }
 
 /** Returns the next bytes, or undefined at the end of the body. After a complete answer, an error also counts as the end. */

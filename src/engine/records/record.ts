@@ -110,6 +110,9 @@ class RunFold implements RunTotals {
       case 'tool_end':
         this.toolCalls++;
         break;
+      case 'skill_event':
+        if (/^approval_/.test(event.event.type)) this.add(event.event);
+        break;
       case 'run_end':
         this.isOpen = false;
         this.rounds = event.rounds;
@@ -191,6 +194,8 @@ function recordOf(event: RunEvent, fold: RunFold): LogRecord | undefined {
     }
     case 'tool_end':
       return toolRecord(event, fold);
+    case 'skill_event':
+      return /^(?:tool_end|skill_event)$/.test(event.event.type) ? recordOf(event.event, fold) : undefined;
     case 'run_end':
       return endRecord(event, fold);
     default:

@@ -5,6 +5,7 @@ import { join } from 'node:path';
 import {
   type AttachedName,
   type Attachment,
+  maxDocumentBytes,
   maxImageBytes,
   type Selection,
 } from '../../protocol/attachment.ts';
@@ -72,8 +73,8 @@ export async function storeAttachments(
 
 function lineOf(attachment: Attachment, redact: (text: string) => string): Line {
   const clean = mapStrings(attachment, redact);
-  if (attachment.kind === 'image' || clean.kind === 'image')
-    // An image with a part removed is not a valid image.
+  if (attachment.kind !== 'text' || clean.kind !== 'text')
+    // A picture or a document with a part removed is not valid.
     return JSON.stringify(clean) === JSON.stringify(attachment)
       ? { type: 'attachment', attachment }
       : leftOut(attachment, redact);
@@ -149,11 +150,12 @@ function isAttachment(fields: Fields): boolean {
   const { kind, data, path, mediaType } = fields;
   if (kind === 'text')
     return areTexts(fields, 'name', 'language', 'text') && (path === undefined || areTexts(fields, 'path'));
+  const isPdf = kind === 'document' && mediaType === 'application/pdf';
+  const most = isPdf ? maxDocumentBytes : maxImageBytes;
   return (
-    kind === 'image' &&
+    (isPdf || (kind === 'image' && imageTypes.includes(mediaType))) &&
     areTexts(fields, 'name', 'data') &&
-    imageTypes.includes(mediaType) &&
-    String(data).length <= Math.ceil(maxImageBytes / 3) * 4 &&
+    String(data).length <= Math.ceil(most / 3) * 4 &&
     /^[\w+/]+={0,2}$/.test(String(data))
   );
 }

@@ -7,7 +7,7 @@ import { mapStrings } from '../redact.ts';
 import { cutText, maxRecordBytes } from './logFile.ts';
 
 /** Door that a run was requested through. */
-export type RunOrigin = 'chat' | 'cli' | 'editor' | 'plan' | 'other';
+export type RunOrigin = 'chat' | 'cli' | 'discord' | 'editor' | 'plan' | 'schedule' | 'other';
 
 /** The first line of a run's file. */
 export interface RunHeader {
@@ -56,8 +56,17 @@ export interface TitleLine {
   title: string;
 }
 
+/** The person has restored the conversation to before this run, or has undone that. The last one counts. */
+export interface AsideLine {
+  type: 'set_aside';
+  isAside: boolean;
+}
+
+/** Lines that are added to the file of a run after its end. */
+export const isAddedLater = ({ type }: RunLine): boolean => type === 'title' || type === 'set_aside';
+
 /** A line of a run's file. A `run_end` in a file has no messages, because they are in separate lines. */
-export type RunLine = RunHeader | MessagesLine | TotalsLine | TitleLine | RunEvent;
+export type RunLine = RunHeader | MessagesLine | TotalsLine | TitleLine | AsideLine | RunEvent;
 
 /** Maximum length of the request in the first line. In characters. */
 export const maxHeaderRequest = 500;
@@ -88,11 +97,13 @@ const needed: Readonly<Record<RunLine['type'], (line: Fields) => boolean>> = {
   messages: ({ messages }) => Array.isArray(messages) && messages.every(isMessage),
   totals: ({ usage }) => isFields(usage),
   title: ({ title }) => isText(title),
+  set_aside: ({ isAside }) => typeof isAside === 'boolean',
   run_start: ({ text }) => isText(text),
   routed: ({ agent, skill, reason }) => isText(agent) && isText(skill) && isFields(reason),
   step: ({ detail }) => isText(detail),
   notice: ({ message }) => isText(message),
   text: ({ text }) => isText(text),
+  reasoning: ({ text }) => isText(text),
   tool_start: ({ call }) =>
     isFields(call) && isText(call['id']) && isText(call['name']) && isFields(call['input']),
   approval_request: ({ request }) =>
@@ -100,19 +111,30 @@ const needed: Readonly<Record<RunLine['type'], (line: Fields) => boolean>> = {
   approval_response: ({ decision }) => isFields(decision),
   question_request: ({ questions }) => Array.isArray(questions),
   question_response: ({ answers }) => Array.isArray(answers),
+  tool_output: ({ text }) => isText(text),
+  tool_progress: ({ message }) => isText(message),
+  skill_event: ({ callId, event }) => isText(callId) && isFields(event) && isRunEvent(event),
   tool_end: ({ callId, result }) => isText(callId) && isFields(result) && isText(result['content']),
   usage: ({ usage }) => isFields(usage),
   retry: ({ why }) => isText(why),
+  compacted: ({ summary }) => isText(summary),
+  compaction_undone: () => true,
   run_end: ({ outcome }) => isText(outcome),
 };
 
+/** Lines that are not events of a run. */
+const notEvents: readonly unknown[] = ['run', 'messages', 'totals', 'title', 'set_aside'];
+
+const isRunEvent = (value: Fields): boolean => isLine(value) && !notEvents.includes(value['type']);
+
+function isLine(value: Fields): boolean {
+  const { type } = value;
+  return isText(type) && Object.hasOwn(needed, type) && needed[type as RunLine['type']](value);
+}
+
 /** Returns undefined for an invalid line: cut by a crash, edited by hand, or written by a later version. */
 export const parseLine = (text: string): RunLine | undefined =>
-  jsonLine(text, value => {
-    if (!isFields(value) || !isText(value['type']) || !Object.hasOwn(needed, value['type'])) return undefined;
-    const line = value as unknown as RunLine;
-    return needed[line.type](value) ? line : undefined;
-  });
+  jsonLine(text, value => (isFields(value) && isLine(value) ? (value as unknown as RunLine) : undefined));
 
 type Fields = Readonly<Record<string, unknown>>;
 

@@ -11,7 +11,15 @@ import { linesFrom, readLines } from '../files/jsonLines.ts';
 import { appendLine } from './logFile.ts';
 import { deleteAttachments, readAttachments, type StoredAttachments } from './runAttachments.ts';
 import { parseLine, runPath, runsFolder } from './runFile.ts';
-import { type RunSummary, readSummary, runOf, type StoredRun, textHolds, titleOf } from './runSummary.ts';
+import {
+  isEvent,
+  type RunSummary,
+  readSummary,
+  runOf,
+  type StoredRun,
+  textHolds,
+  titleOf,
+} from './runSummary.ts';
 import { messagesFrom, withoutCutImages } from './transcript.ts';
 
 /** A conversation, as its latest run had it. */
@@ -56,6 +64,13 @@ export class RunHistory {
     return summaries.sort(newestFirst);
   }
 
+  /** Returns the runs of `list` that still belong to their conversations: the person has not restored one to before them. */
+  async shown(): Promise<readonly RunSummary[]> {
+    const all = await this.list();
+    const byId = new Map(all.map(run => [run.runId, run]));
+    return all.filter(run => !isAside(chainBehind(run, byId)));
+  }
+
   /** Returns the runs whose id begins with the prefix. An empty prefix returns all. */
   async find(idPrefix: string): Promise<readonly RunSummary[]> {
     return (await this.list()).filter(({ runId }) => runId.startsWith(idPrefix));
@@ -76,22 +91,25 @@ export class RunHistory {
   }
 
   /**
-   * Returns the conversation of a run. It ends with the latest run that came after this one, or with `upTo` itself if given. A
-   * deleted run ends the way back. Throws the errors of `read`.
+   * Returns the conversation of a run. It ends with the latest run that came after this one and still belongs to it, or with `upTo`
+   * itself if given. A deleted run ends the way back. Throws the errors of `read`.
    */
   async conversation(runId: string, upTo?: string): Promise<KeptConversation> {
     const { summary } = await this.read(upTo ?? runId);
-    const members = (await this.list()).filter(({ conversation }) => conversation === summary.conversation);
-    const byId = new Map(members.map(member => [member.runId, member]));
+    const all = await this.list();
+    const members = all.filter(({ conversation }) => conversation === summary.conversation);
+    // One that has branched off another begins with runs of that one.
+    const byId = new Map(all.map(run => [run.runId, run]));
     const own = chainBehind(summary, byId);
     // A request that was sent again in other words has a latest run of its own.
     const later = members
       .map(member => chainBehind(member, byId))
-      .find(runs => runs.includes(own.at(-1) ?? summary));
+      .find(runs => runs.includes(own.at(-1) ?? summary) && (isAside(own) || !isAside(runs)));
     const chain = upTo === undefined ? (later ?? own) : own;
     const runs: StoredRun[] = [];
     for (const { runId: id } of chain) runs.push(await this.read(id));
-    const named = members.find(({ title }) => title) ?? chain[0] ?? summary;
+    const isOwn = ({ conversation }: RunSummary): boolean => conversation === summary.conversation;
+    const named = members.find(({ title }) => title) ?? chain.find(isOwn) ?? summary;
     return {
       id: summary.conversation,
       title: titleOf(named),
@@ -183,6 +201,22 @@ function chainBehind(last: RunSummary, byId: ReadonlyMap<string, RunSummary>): R
   }
 }
 
+/** What another conversation leaves out stays in one that has branched off it. */
+const isAside = (chain: readonly RunSummary[]): boolean =>
+  chain.some(run => run.isAside && run.conversation === chain.at(-1)?.conversation);
+
+/** Notes whether runs are left out of their conversation, with all that came after them. Leaves out a run that is not stored. */
+export function setAside(dataDir: string, runIds: readonly string[], isAside: boolean): void {
+  for (const runId of runIds) {
+    const file = runPath(dataDir, runId);
+    try {
+      if (file !== undefined) appendLine(file, JSON.stringify({ type: 'set_aside', isAside }));
+    } catch {
+      // Not stored, or it cannot be written. The files are restored all the same.
+    }
+  }
+}
+
 /** Maximum length of a title. In characters. */
 const maxTitle = 200;
 
@@ -261,12 +295,12 @@ export async function* followedRun(
     const { text, read } = await linesFrom(file, position, known.size).catch(() => nothing);
     position += read;
     for (const line of readLines(text, parseLine).values) {
-      if (line.type === 'run' || line.type === 'totals' || line.type === 'title') continue;
       if (line.type === 'messages') {
         before = line.earlier > 0 ? said : [];
         for (const message of line.messages) own.push(message);
         continue;
       }
+      if (!isEvent(line)) continue;
       events.push(line);
       if (line.type !== 'run_end') yield line;
       else return yield { ...line, messages: own.length > 0 ? withoutCutImages([...before, ...own]) : [] };

@@ -5,7 +5,8 @@ import { readFile } from 'node:fs/promises';
 import type { Message, RunEvent, RunOutcome, Usage } from '../../protocol/run.ts';
 import { completeLines, readLines } from '../files/jsonLines.ts';
 import { mayStillRun } from './logFile.ts';
-import { parseLine, type RunLine, type RunOrigin } from './runFile.ts';
+import { isAddedLater, parseLine, type RunLine, type RunOrigin } from './runFile.ts';
+import { joinedDeltas } from './transcript.ts';
 
 /** Outcome of a stored run. Without an end, the run is still running, or its process has ended. */
 export type StoredOutcome = RunOutcome | 'running' | 'interrupted';
@@ -40,6 +41,8 @@ export interface RunSummary {
   /** Whether a recorded run answered in place of a model. */
   isRecording: boolean;
   error?: string;
+  /** Set if the person has restored the conversation to before this run. */
+  isAside?: true;
 }
 
 /** Returns the title of a run in a list: its name, else its request, else its skill. */
@@ -70,7 +73,7 @@ export function readSummary(file: string): RunSummary | undefined {
 }
 
 /**
- * Returns the lines at the end of the file. Reads further back if only later titles follow the run's end, or if one line fills
+ * Returns the lines at the end of the file. Reads further back if only what was added later follows the run's end, or if one line fills
  * the whole part.
  */
 function lastLines(handle: number, size: number): RunLine[] {
@@ -78,7 +81,7 @@ function lastLines(handle: number, size: number): RunLine[] {
     const tail = read(handle, Math.max(0, size - length), Math.min(size, length)).toString('utf8');
     // The first line may be only the end of one.
     const lines = parsed(tail.slice(tail.indexOf('\n') + 1));
-    const mayBeBefore = lines.length === 0 || lines.some(({ type }) => type === 'title');
+    const mayBeBefore = lines.length === 0 || lines.some(isAddedLater);
     const isFound = lines.some(({ type }) => type === 'run_end');
     if (isFound || !mayBeBefore || length >= Math.min(size, maxHeadBytes)) return lines;
   }
@@ -118,6 +121,10 @@ function addLine(summary: RunSummary, line: RunLine): void {
     case 'title':
       if (line.title) summary.title = line.title;
       else delete summary.title;
+      break;
+    case 'set_aside':
+      if (line.isAside) summary.isAside = true;
+      else delete summary.isAside;
       break;
     case 'usage':
       summary.rounds = Math.max(summary.rounds, line.round);
@@ -171,7 +178,7 @@ export function runOf(file: string, bytes: Buffer): StoredRun | undefined {
     if (line.type === 'messages') {
       earlier = line.earlier;
       for (const message of line.messages) messages.push(message);
-    } else if (line.type !== 'run' && line.type !== 'totals' && line.type !== 'title') {
+    } else if (isEvent(line)) {
       addJoined(events, line);
     }
   }
@@ -180,10 +187,13 @@ export function runOf(file: string, bytes: Buffer): StoredRun | undefined {
   return { summary, events, messages, earlier, skippedLines, pid, readTo: bytes.lastIndexOf(0x0a) + 1 };
 }
 
+/** Whether the line is what the run itself has told. */
+export const isEvent = (line: RunLine): line is RunEvent =>
+  line.type !== 'run' && line.type !== 'messages' && line.type !== 'totals' && !isAddedLater(line);
+
 function addJoined(events: RunEvent[], event: RunEvent): void {
-  const last = events.at(-1);
-  if (event.type === 'text' && last?.type === 'text')
-    events[events.length - 1] = { type: 'text', text: last.text + event.text };
+  const joined = joinedDeltas(events.at(-1), event);
+  if (joined) events[events.length - 1] = joined;
   else events.push(event);
 }
 

@@ -17,6 +17,7 @@ import {
   runsFolder,
   type TotalsLine,
 } from './runFile.ts';
+import { joinedDeltas } from './transcript.ts';
 
 /** A run, which goes on while it is recorded. */
 export interface RecordedRun {
@@ -60,8 +61,8 @@ export class RunRecorder {
   readonly #run: RecordedRun;
   readonly #dataDir: string;
   #file: RunWriter | undefined;
-  /** Text of consecutive text events that is not in a line yet. */
-  #text = '';
+  /** Consecutive deltas that are not in a line yet. */
+  #deltas: RunEvent | undefined;
   #timer: NodeJS.Timeout | undefined;
   #flushAt = 0;
   /** Number of messages of the transcript that are written. */
@@ -80,13 +81,15 @@ export class RunRecorder {
   add(event: RunEvent, totals: RunTotals): void {
     if (event.type === 'run_start') this.#open(event);
     const file = this.#file;
-    if (!file) return;
-    if (event.type === 'text') {
-      this.#text += event.text;
+    if (!file || event.type === 'tool_output' || event.type === 'tool_progress') return;
+    if (event.type === 'text' || event.type === 'reasoning') {
+      const joined = joinedDeltas(this.#deltas, event);
+      if (!joined) this.#takeDeltas(file);
+      this.#deltas = joined ?? event;
       this.#flushIn(textInterval);
       return;
     }
-    this.#takeText(file);
+    this.#takeDeltas(file);
     this.#takeMessages(file);
     if (event.type === 'run_end') {
       const { routed = notRouted, usage } = totals;
@@ -146,7 +149,7 @@ export class RunRecorder {
     clearTimeout(this.#timer);
     this.#timer = undefined;
     if (!this.#file) return;
-    this.#takeText(this.#file);
+    this.#takeDeltas(this.#file);
     this.#file.flush();
   }
 
@@ -161,9 +164,9 @@ export class RunRecorder {
     });
   }
 
-  #takeText(file: RunWriter): void {
-    if (this.#text) file.add(lineOf({ type: 'text', text: this.#text }));
-    this.#text = '';
+  #takeDeltas(file: RunWriter): void {
+    if (this.#deltas) file.add(lineOf(this.#deltas));
+    this.#deltas = undefined;
   }
 
   #takeMessages(file: RunWriter): void {

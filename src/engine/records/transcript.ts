@@ -65,8 +65,10 @@ function wholeResult(block: ToolResultBlock): ToolResultBlock {
 }
 
 function wholeImage<Block extends ContentBlock>(block: Block): Block | TextBlock {
-  if (block.type !== 'image' || /^[\w+/]+={0,2}$/.test(block.source.data)) return block;
-  return { type: 'text', text: '[An image was here; it was too large to be stored.]' };
+  const isMedia = block.type === 'image' || block.type === 'document';
+  if (!isMedia || /^[\w+/]+={0,2}$/.test(block.source.data)) return block;
+  const what = block.type === 'image' ? 'An image' : 'A PDF';
+  return { type: 'text', text: `[${what} was here; it was too large to be stored.]` };
 }
 
 /** Returns the run's texts and results after the last of its known messages. */
@@ -160,6 +162,17 @@ const unanswered = (id: string): ToolResultBlock => ({
   content: interruptedCall,
   is_error: true,
 });
+
+/** Returns one event for both if the second continues the first: two texts, or two pieces of one stretch of reasoning. */
+export function joinedDeltas(first: RunEvent | undefined, second: RunEvent): RunEvent | undefined {
+  if (first?.type === 'skill_event' && second.type === 'skill_event' && first.callId === second.callId) {
+    const event = joinedDeltas(first.event, second.event);
+    return event && { ...second, event };
+  }
+  if (first?.type === 'text' && second.type === 'text') return { ...second, text: first.text + second.text };
+  const goesOn = first?.type === 'reasoning' && first.durationMs === undefined;
+  return goesOn && second.type === 'reasoning' ? { ...second, text: first.text + second.text } : undefined;
+}
 
 /** UTF-16 units of text per step, and the pause after each step. About 600 words a minute. */
 const textStep = 6;

@@ -106,8 +106,11 @@ export class SearchReader {
     };
   }
 
-  /** Reads a skill, with its file if that has not been read. `taught` are further requests that mean it. Never throws. */
-  read(skill: FileSkill, taught: readonly string[] = []): SearchDocument {
+  /**
+   * Reads a skill, with its file if that has not been read. `taught` are further requests that mean it. Without `withTriggers` the
+   * requests of its trigger.json are left out. Never throws.
+   */
+  read(skill: FileSkill, taught: readonly string[] = [], withTriggers = true): SearchDocument {
     for (const name of skill.names) this.#addLine(name, 'name');
     const said = skill.synopsis ?? skill.description;
     if (said !== noDescription) this.#addText(said, 'description');
@@ -115,7 +118,8 @@ export class SearchReader {
       isTriggers.test(key) ? items(value) : [],
     );
     let left = maxTriggerText;
-    for (const line of [...taught, ...written, ...triggerQueries(skill.dir)]) {
+    const triggers = withTriggers ? triggerQueries(skill.dir) : [];
+    for (const line of [...taught, ...written, ...triggers]) {
       if (left <= 0) break;
       this.#addText(line.slice(0, left), 'triggers');
       left -= line.length;
@@ -240,10 +244,30 @@ export class SearchReader {
   }
 }
 
+/** Characters of a request that a person types. */
+const longestRequest = 200;
+
+/**
+ * Returns the requests that a skill's text gives as examples: its trigger fields and what its description quotes, then what its body
+ * quotes. Each once, of two words and more.
+ */
+export function requestsIn(skill: FileSkill): string[] {
+  const written = Object.entries(skill.fields).flatMap(([key, value]) =>
+    isTriggers.test(key) ? items(value) : [],
+  );
+  const quotes = (text: string): string[] =>
+    [...text.matchAll(quoted)].map(match => (match[1] ?? match[2] ?? match[3] ?? match[4] ?? '').trim());
+  const requests = [...written, ...quotes(skill.description), ...quotes(skill.body.slice(0, maxBody))];
+  return [...new Set(requests)].filter(text => /\S\s+\S/.test(text) && text.length <= longestRequest);
+}
+
 /** Characters of `evals/trigger.json` that are read at most. */
 const maxTriggers = 200_000;
 
-/** Returns the requests of a skill's `evals/trigger.json` that should trigger it. Empty if there is no such file, or it is broken. */
+/**
+ * Returns the requests of a skill's `evals/trigger.json` that should trigger it, without those that are kept for validation. Empty if
+ * there is no such file, or it is broken.
+ */
 function triggerQueries(dir: string): string[] {
   const file = join(dir, 'evals', 'trigger.json');
   try {
@@ -252,14 +276,19 @@ function triggerQueries(dir: string): string[] {
     const cases: unknown = JSON.parse(readFileSync(file, 'utf8'));
     if (!Array.isArray(cases)) return [];
     return cases.flatMap((one: unknown) =>
-      isTrigger(one) && one.should_trigger === true && typeof one.query === 'string' ? [one.query] : [],
+      isTrigger(one) &&
+      one.should_trigger === true &&
+      one.split !== 'validation' &&
+      typeof one.query === 'string'
+        ? [one.query]
+        : [],
     );
   } catch {
     return [];
   }
 }
 
-const isTrigger = (value: unknown): value is { query?: unknown; should_trigger?: unknown } =>
+const isTrigger = (value: unknown): value is { query?: unknown; should_trigger?: unknown; split?: unknown } =>
   typeof value === 'object' && value !== null;
 
 const entriesOf = (fields: Readonly<Record<SearchField, FieldCounts>>): [SearchField, FieldCounts][] =>

@@ -120,13 +120,14 @@ export class SearchIndex {
   }
 
   /**
-   * Reads all skills with the lines that they were taught, in slices of about 15 ms. Documents of `previous` are reused for skills whose file did not change. Never
-   * throws.
+   * Reads all skills with the lines that they were taught, in slices of about 15 ms. Documents of `previous` are reused for skills whose
+   * file did not change. The trigger.json of `measured` is left out, since its requests are put to the index. Never throws.
    */
   static async build(
     agents: readonly FileAgent[],
     previous?: SearchIndex,
     taught?: TaughtLines,
+    measured?: FileSkill,
   ): Promise<SearchIndex> {
     const vocabulary = previous ? previous.#vocabulary : new Vocabulary();
     const reader = new SearchReader(vocabulary);
@@ -141,8 +142,9 @@ export class SearchIndex {
           sliceEnd = performance.now() + sliceMs;
         }
         const lines = taught?.of(skill.file) ?? [];
-        const stamp = [stampOf(skill), ...lines].join('\n');
-        const document = known.get(stamp) ?? reader.read(unshared(skill), lines);
+        const isMeasured = skill === measured;
+        const stamp = [stampOf(skill), ...(isMeasured ? ['measured'] : []), ...lines].join('\n');
+        const document = known.get(stamp) ?? reader.read(unshared(skill), lines, !isMeasured);
         entries.push({ agent, skill, stamp, document });
       }
     }

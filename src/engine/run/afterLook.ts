@@ -2,15 +2,19 @@
  * Looks at what a command has changed, right after it. Files that other programs run or obey are put back at once, unless the person
  * wants to keep them: a command in the box could plant what runs outside of it.
  */
-import { relative, sep } from 'node:path';
+import { readFileSync } from 'node:fs';
+import { basename, dirname, join, relative, sep } from 'node:path';
 import type { RunEvent, ToolCall } from '../../protocol/run.ts';
 import { type Sentence, sentence, spoken } from '../../protocol/text.ts';
+import { hashOf } from '../changes/changeFile.ts';
 import type { CommandWatch, KeptChange } from '../changes/commandWatch.ts';
-import { statsAt } from '../files/paths.ts';
+import { writeWhole } from '../files/atomicWrite.ts';
+import { isInside, realPlace, statsAt } from '../files/paths.ts';
 import { escapeInvisible } from '../files/plainText.ts';
 import { obeyedAt } from '../files/sensitiveNames.ts';
 import type { Ask } from '../policy/decision.ts';
-import { addsOnlyPlainSettings } from '../scan/repositoryFiles.ts';
+import { describesBuild } from '../policy/fileDefaults.ts';
+import { addsOnlyPlainSettings, describesOnly } from '../scan/repositoryFiles.ts';
 import { type ApprovalContext, askPerson } from './approval.ts';
 
 export interface LookedAfter {
@@ -19,6 +23,19 @@ export interface LookedAfter {
   /** What the model must know. */
   notes: string[];
 }
+
+export interface LookOptions {
+  /** Changes that the person has kept, by `keptName`. Nobody is asked about them again, and those of this look are added. */
+  kept?: Set<string> | undefined;
+  /** Set while the command runs. What it changed is then recorded at its end. */
+  goesOn?: boolean;
+}
+
+/** Returns the name of what is left in a file: its hash, the target of a link, or nothing. */
+export const keptName = (path: string, left: string | null): string => JSON.stringify([path, left]);
+
+const nameOf = ({ path, after }: KeptChange): string =>
+  keptName(path, after && (after.link ?? after.sha256 ?? String(after.size)));
 
 interface Obeyed extends KeptChange {
   /** Who runs or obeys it, in a few words. */
@@ -43,11 +60,17 @@ export async function* lookAfter(
   boxed: boolean,
   context: Pick<ApprovalContext, 'human' | 'policy'>,
   signal: AbortSignal,
+  { kept, goesOn = false }: LookOptions = {},
 ): AsyncGenerator<RunEvent, LookedAfter> {
-  const changes = await watch.end();
+  const changes = await watch.end({ goesOn });
   if (!changes) return { changedFiles: [], notes: boxed ? [unchecked] : [] };
-  const obeyed = boxed ? changes.flatMap(change => obeyedBy(change, watch.root)) : [];
-  if (obeyed.length === 0) return { changedFiles: watch.record(new Set()).slice(0, mostReported), notes: [] };
+  const recorded = (except: ReadonlySet<string>): string[] =>
+    goesOn ? [] : watch.record(except).slice(0, mostReported);
+  const isWorker = context.policy.role === 'worker';
+  const outside = boxed ? await withoutBorrowing(changes, watch.root) : [];
+  const all = boxed ? outside.flatMap(change => obeyedBy(change, watch.root, isWorker)) : [];
+  const obeyed = all.filter(change => !kept?.has(nameOf(change)));
+  if (obeyed.length === 0) return { changedFiles: recorded(new Set()), notes: [] };
   const names = namesOf(obeyed, watch.root);
   const atOnce =
     obeyed.length <= mostAtOnce && obeyed.every(({ after }) => (after?.size ?? 0) <= largestAtOnce);
@@ -64,10 +87,11 @@ export async function* lookAfter(
   if (refusal === undefined) {
     const problems = atOnce ? await watch.putAgain(obeyed) : [];
     yield* warnings('Not all that the command did was kept', problems);
-    return { changedFiles: watch.record(new Set()).slice(0, mostReported), notes: [] };
+    for (const change of obeyed) kept?.add(nameOf(change));
+    return { changedFiles: recorded(new Set()), notes: [] };
   }
   if (!atOnce) left = yield* putBack(obeyed, watch);
-  const changedFiles = watch.record(new Set(obeyed.map(({ path }) => path))).slice(0, mostReported);
+  const changedFiles = recorded(new Set(obeyed.map(({ path }) => path)));
   const note = `What the command did to ${names} was taken back: ${byOf(obeyed)} run or obey such files. ${refusal}`;
   return { changedFiles, notes: [note, ...left] };
 }
@@ -89,10 +113,46 @@ function* warnings(what: string, [first, ...others]: readonly string[]): Generat
   yield { type: 'notice', level: 'warning', message: `${what}: ${escapeInvisible(first)}${more}` };
 }
 
-function obeyedBy(change: KeptChange, root: string): Obeyed[] {
+/** Returns the changes but for clones that borrow from a repository of the folder: those are told where it is outside of the box. */
+async function withoutBorrowing(changes: readonly KeptChange[], root: string): Promise<KeptChange[]> {
+  const left: KeptChange[] = [];
+  for (const change of changes) {
+    const { path, before, after, bytes, isGit } = change;
+    const isNew = isGit && before === null && after?.link === undefined;
+    const text = isNew && path.endsWith('/objects/info/alternates') ? bytes?.toString('latin1') : undefined;
+    if (text === undefined || !(await pointOutside(path, text, root))) left.push(change);
+  }
+  return left;
+}
+
+async function pointOutside(path: string, text: string, root: string): Promise<boolean> {
+  const { outsideAlternates } = await import('../box/repositoryObjects.ts');
+  const paths = outsideAlternates(Buffer.from(text, 'latin1').toString());
+  if (!paths?.every(each => isInside(root, each)) || realPlace(path) !== path) return false;
+  await writeWhole(path, paths.map(each => `${each}\n`).join(''));
+  return true;
+}
+
+function obeyedBy(change: KeptChange, root: string, isWorker: boolean): Obeyed[] {
   if (change.isGit) return isPlainSetting(change) ? [] : [{ ...change, by: 'Git' }];
-  const obeyed = obeyedAt(change.path, relative(root, change.path));
+  const inWork = relative(root, change.path);
+  if (isWorker && describesBuild(change.path, inWork)) return [];
+  if (isPlainPackage(change, inWork)) return [];
+  const obeyed = obeyedAt(change.path, inWork);
   return obeyed ? [{ ...change, by: obeyed.kind === 'agent' ? 'agents' : obeyed.by }] : [];
+}
+
+/** In bytes. */
+const largestPackage = 64 * 1024;
+
+/** Whether the command made a package.json in which nothing is run or fetched, and not among installed packages. */
+function isPlainPackage({ path, before, after }: KeptChange, inWork: string): boolean {
+  if (before || after?.sha256 === undefined || basename(path) !== 'package.json') return false;
+  if (obeyedAt(join(dirname(path), 'a file'), join(dirname(inWork), 'a file'))) return false;
+  if (after.size > largestPackage || realPlace(path) !== path) return false;
+  const bytes = readFileSync(path);
+  // Only what was looked at is judged.
+  return hashOf(bytes) === after.sha256 && describesOnly(bytes.toString());
 }
 
 /** Whether a change to a repository's settings starts no program and leads nowhere else, as `git init` makes them. */

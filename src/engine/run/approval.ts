@@ -1,4 +1,5 @@
 /** Decides if a call may run. The policy decides, asks the person if needed, and the answer is kept for its scope. */
+import type { FormContent } from '../../protocol/form.ts';
 import type { ApprovalRequest, RunEvent, ToolCall } from '../../protocol/run.ts';
 import { sentence, spoken } from '../../protocol/text.ts';
 import { writeDiff } from '../changes/lineDiff.ts';
@@ -12,6 +13,7 @@ import { rememberRead } from '../policy/secretReads.ts';
 import { hostCall, isBuiltin } from '../policy/subject.ts';
 import { mapStrings } from '../redact.ts';
 import { inputProblem } from '../tools/builtin.ts';
+import { usualTime, wantedTime } from '../tools/command.ts';
 import { type ReadOnlyCommand, runReadOnly } from '../tools/readOnlyShell.ts';
 import { type AskHost, type Tool, toolError, type WantedSignIn } from '../tools/tool.ts';
 
@@ -219,8 +221,21 @@ export function hostQuestions(
   };
 }
 
+/** Returns what decides on the hosts of a program that nobody is asked about, such as a server in its box. */
+export const grantedHosts =
+  (policy: PolicyContext): AskHost =>
+  async ({ host, port, program }) => {
+    const url = `${port === 80 ? 'http' : 'https'}://${host}:${port}/`;
+    const decision = await decide(
+      { id: `host-${host}:${port}`, name: hostCall, input: { url, program } },
+      policy,
+    );
+    if (decision.action === 'allow') return undefined;
+    return `Not allowed: neither the card nor a rule names ${host}:${port}, and no question is asked for a server.`;
+  };
+
 /**
- * Returns the reason of a refusal, or the command as the person has changed it. A plain yes returns neither.
+ * Returns the reason of a refusal, or the command as the person has changed it, or what the person has filled in. A plain yes returns none.
  * The question is asked before its event is yielded, or an early answer would be lost.
  */
 export async function* askPerson(
@@ -228,7 +243,7 @@ export async function* askPerson(
   question: Ask,
   { human, policy }: Pick<ApprovalContext, 'human' | 'policy'>,
   signal: AbortSignal,
-): AsyncGenerator<RunEvent, { refusal?: string; command?: string }> {
+): AsyncGenerator<RunEvent, { refusal?: string; command?: string; content?: FormContent }> {
   const diff = await writeDiff(call, question.subject);
   // What is hidden of a secret would be lost in the words that come back.
   const isEditable = call.name === 'run_command' && policy.holdsSecret?.(question.subject) !== true;
@@ -236,6 +251,8 @@ export async function* askPerson(
     ...approvalRequest(call, question),
     ...(diff === undefined ? {} : { diff }),
     ...(isEditable && { isEditable }),
+    ...timeLimitOf(call),
+    ...(call.name === 'run_command' && call.input['background'] === true && { inBackground: true as const }),
   };
   if (question.card && policy.memory) policy.memory.cardShown = true;
   if (question.box && policy.noBox) policy.noBox.isTold = true;
@@ -244,15 +261,50 @@ export async function* askPerson(
   const response = await answer;
   yield { type: 'approval_response', callId: call.id, decision: response };
   if (!response.allow) return { refusal: `Denied: ${response.reason}` };
-  const { command } = response;
+  const { command, content } = response;
+  if (question.form) return content ? { content } : { refusal: 'Denied: nothing was filled in.' };
   if (isEditable && command !== undefined && command !== question.subject) return { command };
   const kept = await recordAnswer(call, question, response.scope, policy, response.without);
   if (kept.notice) yield { type: 'notice', level: 'warning', message: kept.notice };
   return kept.refusal === undefined ? {} : { refusal: kept.refusal };
 }
 
+/** Asks the person a question of the skill. The answer grants nothing. */
+export async function* askQuestion(
+  call: ToolCall,
+  { question, choices }: { question: string; choices: readonly string[] },
+  { human }: Pick<ApprovalContext, 'human'>,
+  signal: AbortSignal,
+): AsyncGenerator<RunEvent, { answer?: string; refusal?: string }> {
+  const sentences = [sentence('The skill asks. The answer allows nothing.')];
+  const request: ApprovalRequest = {
+    callId: call.id,
+    token: newToken(),
+    tool: call.name,
+    subject: question,
+    rule: 'run.question',
+    reason: spoken(sentences),
+    sentences,
+    scopes: ['once'],
+    choices,
+  };
+  const answer = human.approve(request, signal);
+  yield { type: 'approval_request', request };
+  const decision = await answer;
+  yield { type: 'approval_response', callId: call.id, decision };
+  if (!decision.allow) return { refusal: decision.reason };
+  return decision.answer === undefined ? {} : { answer: decision.answer };
+}
+
+/** Returns how long a command may take, if that is more than usual. */
+function timeLimitOf({ name, input }: ToolCall): { timeLimit?: number } {
+  const wanted = name === 'run_command' ? wantedTime(input) : undefined;
+  return wanted === undefined || wanted <= usualTime ? {} : { timeLimit: wanted / 1000 };
+}
+
 function approvalRequest(call: ToolCall, question: Ask): ApprovalRequest {
   const { subject, folder, rule, reason, scopes, grant, card, toAllow, danger, sentences, box } = question;
+  const { form, showsWhole } = question;
   return {
     callId: call.id,
     token: newToken(),
@@ -269,5 +321,7 @@ function approvalRequest(call: ToolCall, question: Ask): ApprovalRequest {
     ...(danger ? { danger } : {}),
     ...(sentences ? { sentences: mapStrings(sentences, escapeInvisible) } : {}),
     ...(box ? { box: mapStrings(box, escapeInvisible) } : {}),
+    ...(form ? { form } : {}),
+    ...(showsWhole ? { showsWhole } : {}),
   };
 }

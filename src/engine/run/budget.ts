@@ -251,6 +251,6 @@ function placeOf(name: BudgetName, origins: Config['origins']): string | Sentenc
     case '.env':
       return sentence('{0} in {1}', budgetVariables[name], file);
     default:
-      return budgetVariables[name];
+      return file || budgetVariables[name];
   }
 }

@@ -3,14 +3,15 @@ import type {
   ApprovalDecision,
   ApprovalRequest,
   ContentBlock,
+  ContextUse,
   Message,
   RunEvent,
   RunOutcome,
   ToolCall,
 } from '../../protocol/run.ts';
 import { type Sentence, sentence, spoken, told } from '../../protocol/text.ts';
-import { defaultMaxRounds, mostRounds } from '../config.ts';
-import { TelosError } from '../errors.ts';
+import { defaultMaxRounds, type Effort, mostRounds } from '../config.ts';
+import { PromptTooLong, TelosError } from '../errors.ts';
 import { newToken } from '../human.ts';
 import { usageOf } from '../providers/models.ts';
 import {
@@ -25,6 +26,9 @@ import {
 } from '../providers/provider.ts';
 import type { Tool } from '../tools/tool.ts';
 import type { Budget } from './budget.ts';
+import type { Room } from './compact.ts';
+import { ContextMeter, type FirstParts } from './contextMeter.ts';
+import { sentMessages } from './contextView.ts';
 import type { ToolCallContext } from './toolCalls.ts';
 
 export interface RunSpec extends ToolCallContext {
@@ -39,8 +43,16 @@ export interface RunSpec extends ToolCallContext {
   /** Increased during the run. */
   counts: { rounds: number; toolCalls: number };
   priceOf(tokens: TokenCount): number | 'unknown';
+  /** How much the model thinks. By default as much as it does by itself. */
+  effort?: Effort | undefined;
   /** Undefined if nothing is limited. */
   budget?: Budget | undefined;
+  /** Tokens that the model takes. Undefined if that is not known. */
+  window?: number | undefined;
+  /** What the first message of the run is made of. */
+  firstParts?: FirstParts | undefined;
+  /** Hides secrets in what a model has written for itself. */
+  redact?: (text: string) => string;
   /** Returns what the person has said since the last round. */
   mail?: (() => Promise<readonly string[]>) | undefined;
 }
@@ -53,11 +65,26 @@ interface Reply {
 
 /** Deciding on calls and carrying them out is half of the engine. No run needs it before its first request is sent. */
 const toolCalls = () => import('./toolCalls.ts');
+/** Few runs fill the context of a model. */
+const roomMaking = () => import('./compact.ts');
+
+/** Share of the limit from which room is made. */
+const tightFrom = 0.85;
+
+type RunRoom = Room & { spec: RunSpec };
+
+/** Returns what is needed to make room in the conversation of a run. */
+export function roomOf(spec: RunSpec): RunRoom {
+  const meter = new ContextMeter(spec.window, spec.firstParts);
+  const request = (messages: readonly Message[]): CompletionRequest => requestOf(spec, messages, spec.tools);
+  return { spec, meter, request, used: tokens => used(tokens, spec) };
+}
 
 /** Returns how the run ended. Throws the errors of the provider, and the abort reason on abort. */
 export async function* runLoop(spec: RunSpec, signal: AbortSignal): AsyncGenerator<RunEvent, RunOutcome> {
   const { notice, quota } = spec.provider;
   if (notice) yield { type: 'notice', level: 'info', message: notice };
+  const room = roomOf(spec);
   const atATime = Math.min(spec.maxRounds ?? defaultMaxRounds, mostRounds);
   let asksFor = quota;
   for (let limit = atATime; ; ) {
@@ -77,7 +104,7 @@ export async function* runLoop(spec: RunSpec, signal: AbortSignal): AsyncGenerat
     yield* warnings((await spec.budget?.check()) ?? []);
     spec.counts.rounds++;
     yield* delivered(words, spec.messages);
-    const reply = yield* modelTurn(spec, signal);
+    const reply = yield* modelTurn(room, signal);
     if (reply.blocks.length > 0) spec.messages.push({ role: 'assistant', content: reply.blocks });
     const isCut = reply.stopReason === 'max_tokens';
     // Half an answer is not a success. Calls that arrived whole are still done.
@@ -212,33 +239,68 @@ const refused: RunEvent = {
  * Streams one model turn. If it fails, the text that has arrived is kept in the transcript; half a tool call is not.
  * A first turn that fails for an unknown reason is repeated without tools, since some local models have none.
  */
-async function* modelTurn(spec: RunSpec, signal: AbortSignal): AsyncGenerator<RunEvent, Reply> {
+async function* modelTurn(room: RunRoom, signal: AbortSignal): AsyncGenerator<RunEvent, Reply> {
+  const { spec, meter } = room;
   const { provider, messages, counts, budget } = spec;
-  for (let tools = spec.tools; ; tools = []) {
+  let isRefused = false;
+  for (let tools = spec.tools; ; ) {
     const reply: Reply = { blocks: [], calls: [], stopReason: 'end_turn' };
     const withOwnIds = ownCallIds(messages);
+    let thinkingSince: number | undefined;
+    const request = yield* fittingRequest(room, tools, signal);
     try {
-      for await (const event of provider.streamCompletion(requestOf(spec, tools), signal)) {
+      for await (const event of provider.streamCompletion(request, signal)) {
         if (reply.blocks.length === 0) void toolCalls();
         take(reply, withOwnIds(event));
-        if (event.type === 'text' || event.type === 'retry') yield event;
-        if (event.type === 'done') yield* used(event.usage, spec);
+        if (event.type === 'reasoning') thinkingSince ??= performance.now();
+        else if (thinkingSince !== undefined) {
+          yield { type: 'reasoning', text: '', durationMs: Math.round(performance.now() - thinkingSince) };
+          thinkingSince = undefined;
+        }
+        if (event.type === 'text' || event.type === 'reasoning' || event.type === 'retry') yield event;
+        if (event.type === 'done')
+          yield* used(event.usage, spec, event.usage && meter.counted(request, event.usage));
       }
       return reply;
     } catch (error) {
+      if (error instanceof PromptTooLong && reply.blocks.length === 0 && !isRefused && !provider.recording) {
+        isRefused = true;
+        const before = meter.tokensOf(request);
+        meter.refused(request);
+        yield* (await roomMaking()).makeRoom(room, signal, true);
+        if (meter.tokensOf(room.request(sentMessages(messages))) >= before) throw error;
+        continue;
+      }
       const text = reply.blocks.filter(block => block.type === 'text');
       if (text.length > 0) messages.push({ role: 'assistant', content: text });
       const mayLackTools = counts.rounds === 1 && !(error instanceof TelosError);
       if (signal.aborted || !mayLackTools || reply.blocks.length > 0) throw error;
     }
+    tools = [];
     yield* warnings((await budget?.check()) ?? []);
     counts.rounds++;
     yield* warnings([sentence('{0} does not support tools; it can only answer with text.', provider.model)]);
   }
 }
 
+/** Returns what is sent now. Makes room first if the model's context is nearly full. A recording answers whatever it is sent. */
+async function* fittingRequest(
+  room: RunRoom,
+  tools: readonly Tool[],
+  signal: AbortSignal,
+): AsyncGenerator<RunEvent, CompletionRequest> {
+  const { spec, meter } = room;
+  const request = requestOf(spec, sentMessages(spec.messages), tools);
+  const { limit } = meter;
+  if (limit === undefined || spec.provider.recording || meter.tokensOf(request) <= limit * tightFrom)
+    return request;
+  yield* (await roomMaking()).makeRoom(room, signal);
+  return requestOf(spec, sentMessages(spec.messages), tools);
+}
+
 const requestOf = (
-  { system, messages, skillDir, context: { workingDir } }: RunSpec,
+  { system, skillDir, effort, context: { workingDir } }: RunSpec,
+  messages: readonly Message[],
   tools: readonly Tool[],
 ): CompletionRequest => ({
   system,
@@ -246,6 +308,7 @@ const requestOf = (
   tools: tools.map(tool => tool.definition),
   workingDir,
   ...(skillDir === undefined ? {} : { skillDir }),
+  ...(effort === undefined ? {} : { effort }),
   maxTokens: defaultMaxTokens,
 });
 
@@ -271,9 +334,13 @@ function take(reply: Reply, event: StreamEvent): void {
   }
 }
 
-function* used(tokens: TokenCount | undefined, spec: RunSpec): Generator<RunEvent, void> {
+function* used(
+  tokens: TokenCount | undefined,
+  spec: RunSpec,
+  context?: ContextUse,
+): Generator<RunEvent, void> {
   const usage = tokens && usageOf(tokens, spec.priceOf(tokens));
-  if (usage) yield { type: 'usage', round: spec.counts.rounds, usage };
+  if (usage) yield { type: 'usage', round: spec.counts.rounds, usage, ...(context && { context }) };
   // A recording asks no model, and so uses nothing.
   if (!spec.provider.recording) yield* warnings(spec.budget?.add(usage) ?? []);
 }

@@ -18,12 +18,16 @@ export interface OpenedBox {
 const said = new Map<string, NoBox>();
 const mostSaid = 100;
 
-/** Returns the box of a conversation's commands, or why there is none. Their hosts are decided on with `policy`. Never throws. */
+/**
+ * Returns the box of a conversation's commands, or why there is none. Their hosts are decided on with `policy`. `more` is what
+ * `commandBox` takes. Never throws.
+ */
 export async function openBox(
   config: Config,
   folders: RunFolders,
   conversation: string,
   policy: PolicyContext,
+  more: { shown?: readonly string[]; keepsRepository?: boolean } = {},
 ): Promise<OpenedBox> {
   const none: OpenedBox = { facts: {}, offered: tools => tools };
   if (config.sandbox === 'off') return none;
@@ -36,7 +40,7 @@ export async function openBox(
       import('../box/forwarder.ts'),
     ]);
     const network = boxNetwork({ holdsSecret: policy.holdsSecret, ownHosts: () => ownHosts(policy) });
-    return commandBox({ finding, config, folders, conversation, network });
+    return commandBox({ ...more, finding, config, folders, conversation, network });
   };
   const leave = config.sandbox === 'required' ? 'closed' : 'open';
   return {

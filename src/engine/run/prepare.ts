@@ -5,12 +5,15 @@ import { join } from 'node:path';
 import type { Attachment } from '../../protocol/attachment.ts';
 import type { Message, Remedy, RunEvent } from '../../protocol/run.ts';
 import { type Sentence, sentence, told } from '../../protocol/text.ts';
-import type { Config } from '../config.ts';
+import { type Config, effortFor } from '../config.ts';
 import { isInside, resolvePath } from '../files/paths.ts';
 import type { Diagnostic } from '../files/settingsFile.ts';
-import { connectServers, type McpServers } from '../mcp/servers.ts';
+import type { OpenBox } from '../mcp/boxedServer.ts';
+import { connectServers, type McpReach, type McpServers } from '../mcp/servers.ts';
 import { type PolicyContext, reviewOf, runPolicy } from '../policy/decision.ts';
 import { keepTyping } from '../policy/ownChanges.ts';
+import { switchesOf } from '../policy/policyEdit.ts';
+import { windowOf } from '../providers/contextWindow.ts';
 import { priceOf } from '../providers/models.ts';
 import type { Provider, TokenCount } from '../providers/provider.ts';
 import type { Match } from '../routing/routeName.ts';
@@ -21,12 +24,16 @@ import { readinessOf } from '../skills/readiness.ts';
 import { namesTool, readToolNames, type ToolNames } from '../skills/skillFields.ts';
 import { resourcesOf } from '../skills/skillTexts.ts';
 import { personFolder, rememberWorkFolder, workFoldersOf } from '../skills/workFolders.ts';
+import { backgroundNames, withBackground } from '../tools/backgroundTools.ts';
 import { skillTools } from '../tools/builtin.ts';
 import { commandEnvironment } from '../tools/command.ts';
+import { personTools } from '../tools/personTools.ts';
 import { readOnlyShellTool } from '../tools/readOnlyShell.ts';
-import type { RunFolders, Tool } from '../tools/tool.ts';
+import { type RunFolders, type Tool, type ToolDefinition, toolError } from '../tools/tool.ts';
+import { contextText } from './contextFiles.ts';
+import { commandsOf, endCommands, endedBefore } from './conversationCommands.ts';
 import type { RunSpec } from './loop.ts';
-import { openBox } from './openBox.ts';
+import { type OpenedBox, openBox } from './openBox.ts';
 import {
   fillBody,
   firstMessage,
@@ -38,6 +45,7 @@ import {
 } from './prompt.ts';
 import { type Engine, type Run, type RunStep, wordsOf } from './request.ts';
 import type { ServerGate } from './serverGate.ts';
+import { mayUseSkills, otherSkillsText, useSkillTool } from './useSkill.ts';
 
 /** Maximum number of files beside the skill that are listed for the model. */
 const maxResources = 100;
@@ -73,15 +81,18 @@ async function prepareSkill(
   engine: Engine,
 ): Promise<PreparedRun> {
   const { agent, skill } = match;
-  const { config, changes, ripgrep, signIn } = engine;
+  const { config, changes, ripgrep } = engine;
+  const { tape } = run.request;
   const resources = resourcesOf(skill.dir, maxResources);
   const workFolders = workFoldersOf(config, await engine.catalog.agents());
   const folders: RunFolders = { ...foldersOf(agent, skill, config), workFolders };
   let servers: McpServers | undefined;
   const policy = skillPolicy(config, match, folders, run, () => servers);
+  shareReads(run, policy);
   const isPlan = run.request.mode === 'plan';
   // Found while the rest is read.
-  const opening = isPlan ? undefined : openBox(config, folders, conversationOf(run), policy);
+  const opening =
+    isPlan || run.request.change ? undefined : openBox(config, folders, conversationOf(run), policy);
   const isFirst = rememberWorkFolder(config, agent.workingDir, agent.name);
   const { missing } = readinessOf(skill, thisMachine(config.env));
   const earlier = earlierFor(run, provider);
@@ -94,7 +105,14 @@ async function prepareSkill(
   const before = await reviewOf(policy);
   const opened = await opening;
   Object.assign(policy, opened?.facts);
-  const commandTools = opened?.offered(skillTools) ?? skillTools;
+  const others = await otherSkills(match, run, provider, engine);
+  const commandTools = [
+    ...withBackground(opened?.offered(skillTools) ?? skillTools),
+    ...personTools,
+    ...(others === '' ? [] : [useSkillTool]),
+  ];
+  // Where it is not offered, a server's tool may have its name.
+  if (others !== '') policy.stepTools = new Set([...conversationTools, useSkillTool.definition.name]);
   const offered = (gate?: ServerGate): readonly Tool[] => [
     ...keptTools(
       disallowed,
@@ -102,37 +120,59 @@ async function prepareSkill(
       servers?.merged().facts,
     ),
     ...(gate?.tools ?? []),
+    ...(tape?.servers ?? []).map(tapedTool),
   ];
   return {
     opening: [
       ...(isFirst ? placeOf(agent, config) : []),
+      ...endedBefore(config, run.redact.text),
       ...(typed === undefined ? [] : [{ type: 'notice', level: 'info', ...told(typed) } as const]),
       ...openingOf(skill, missingNotice(skill, missing)),
     ],
     policy,
     // What a server does cannot be checked, so a plan starts none.
     ...(agent.mcpConfig !== undefined &&
+      !tape?.servers &&
       !isPlan && {
         async connect(signal) {
-          const reach = { signIn, redact: run.redact, workFolders: [agent.workingDir, ...workFolders] };
+          const openBox = boxesOf(config, agent, folders, policy);
+          const own = serverReach(run, engine, policy);
+          const place = { root: agent.workingDir, workFolders: [agent.workingDir, ...workFolders] };
+          const reach = { ...own, openBox, ...place };
           servers = await connectServers(config, agent, commandTools, env, signal, reach);
+          const { tools, facts } = servers.merged();
+          tape?.keepServers(tools.map(({ definition }) => definition).filter(({ name }) => facts.has(name)));
           return servers;
         },
       }),
     spec(gate) {
       const tools = offered(gate).map(tool => tool.definition.name);
+      const calledBy = run.caller?.name;
+      const facts = {
+        resources,
+        missing,
+        tools,
+        isPlan,
+        others,
+        ...(calledBy !== undefined && { calledBy }),
+      };
+      const system = systemPrompt(agent, skill, folders, facts);
       return {
-        ...loopFields(run, provider),
+        // Before the other fields, which have what it is made of.
+        system: withContextFiles(system, run, config),
+        ...loopFields(run, provider, config),
         maxRounds: config.maxRounds ?? skill.maxRounds ?? agent.maxRounds,
-        system: systemPrompt(agent, skill, folders, { resources, missing, tools, isPlan }),
         skillDir: skill.dir,
         // Looked up in every round: a server may change its tools.
         get tools() {
           return offered(gate);
         },
         gate,
+        background: commandsOf(conversationOf(run), config),
+        tape,
         context: {
-          ...{ ...folders, env, ripgrep, changes: changes.keeper(run.id), protectedDirs },
+          ...{ ...folders, env, ripgrep, protectedDirs, ...sight(provider) },
+          changes: run.caller?.changes ?? changes.keeper(run.caller?.runId ?? run.id),
           ...(opened?.box && { box: opened.box }),
         },
         policy,
@@ -140,7 +180,10 @@ async function prepareSkill(
     },
     async close() {
       await servers?.close();
+      // Nobody could stop them any more.
+      if (run.request.conversationId === undefined) await endCommands(run.id);
       await changes.settled();
+      if (run.caller?.memory) run.caller.memory.sensitive ??= policy.memory?.sensitive;
       if (before) await policy.reviews?.noteRun(agent, before).catch(() => undefined);
     },
   };
@@ -154,8 +197,8 @@ async function prepareStep(
   provider: Provider,
   engine: Engine,
 ): Promise<PreparedRun> {
-  const { config, changes, ripgrep, signIn } = engine;
-  const { workingDir, role, commands, commandsChanged, closed = [], mail } = step;
+  const { config, changes, ripgrep } = engine;
+  const { workingDir, role, commands, commandsChanged, closed = [], mail, box } = step;
   const { agent, skill } = match ?? {};
   const own = agent && skill ? { packDir: agent.packDir, skillDir: skill.dir } : undefined;
   const folders: RunFolders = {
@@ -174,30 +217,49 @@ async function prepareStep(
     role,
     closed,
     stepTools: new Set(step.tools.map(({ definition }) => definition.name)),
-    cardCommands: { commands, ...(commandsChanged && { changed: commandsChanged }) },
+    cardCommands: {
+      commands,
+      ...(commandsChanged && { changed: commandsChanged }),
+      ...(box && { outside: box.outside }),
+    },
   };
+  const isWorker = role === 'worker';
+  const opened = isWorker ? await openStepBox(step, folders, policy, config) : undefined;
+  Object.assign(policy, opened?.facts);
+  const stepTools = opened?.offered(step.tools) ?? step.tools;
   const protectedDirs = await realFolders(policy);
-  const keeper = role === 'worker' ? { changes: changes.keeper(run.id, { watches: false }) } : {};
+  const watches = opened?.box !== undefined;
+  const keeper = isWorker ? { changes: changes.keeper(run.id, { watches }) } : {};
   return {
     opening: [],
     policy,
     ...(agent?.mcpConfig !== undefined && {
       async connect(signal) {
-        const reach = { signIn, redact: run.redact, workFolders: folders.workFolders ?? [] };
-        servers = await connectServers(config, agent, step.tools, env, signal, reach);
+        const openBox = boxesOf(config, agent, folders, policy);
+        const own = serverReach(run, engine, policy);
+        const reach = { ...own, openBox, root: workingDir, workFolders: folders.workFolders ?? [] };
+        servers = await connectServers(config, agent, stepTools, env, signal, reach);
         return servers;
       },
     }),
     spec: gate => ({
-      ...loopFields(run, provider),
+      ...loopFields(run, provider, config),
       maxRounds: step.maxRounds,
       system: step.system,
       ...(skill && { skillDir: skill.dir }),
       get tools() {
-        return [...(servers?.merged().tools ?? step.tools), ...(gate?.tools ?? [])];
+        return [...(servers?.merged().tools ?? stepTools), ...(gate?.tools ?? [])];
       },
       gate,
-      context: { ...folders, env, ripgrep, protectedDirs, ...keeper },
+      context: {
+        ...folders,
+        env,
+        ripgrep,
+        protectedDirs,
+        ...sight(provider),
+        ...keeper,
+        ...(opened?.box && { box: opened.box }),
+      },
       policy,
       mail,
     }),
@@ -205,9 +267,66 @@ async function prepareStep(
   };
 }
 
+/** Returns the box of a step that works. It shares nothing with that of the checks, which judge its work. */
+function openStepBox(
+  { workingDir, box }: RunStep,
+  folders: RunFolders,
+  policy: PolicyContext,
+  config: Config,
+): Promise<OpenedBox> {
+  const { shown = [], alsoReadable = [] } = box ?? {};
+  const seen = { ...folders, alsoReadable: [...(folders.alsoReadable ?? []), ...alsoReadable] };
+  // What a plan commits, the engine commits.
+  return openBox(config, seen, `step ${workingDir}`, policy, { shown, keepsRepository: true });
+}
+
+/** Returns what opens the boxes of an agent's servers, which are loaded with the first of them. */
+const boxesOf =
+  (config: Config, { name }: Agent, folders: RunFolders, policy: PolicyContext): OpenBox =>
+  async (server, args) => {
+    const [{ serverBoxes }, { grantedHosts }] = await Promise.all([
+      import('../box/serverBox.ts'),
+      import('./approval.ts'),
+    ]);
+    const { holdsSecret } = policy;
+    return serverBoxes(config, name, folders, { holdsSecret }, grantedHosts(policy))(server, args);
+  };
+/** Returns how the servers of a run reach the person and the frontend. */
+const serverReach = (
+  { human, redact }: Run,
+  { signIn, openUrl, book }: Engine,
+  policy: PolicyContext,
+): McpReach => ({
+  ...{ signIn, openUrl, book, redact, isOff: switchedOff(policy) },
+  canAsk: !human.isAway,
+});
+
+/** Returns what looks whether the person has switched off a server's tool. The rules are read anew each time. */
+const switchedOff =
+  ({ rules, agent }: PolicyContext) =>
+  (server: string, tool: string): boolean =>
+    rules !== undefined && switchesOf(rules.read(), agent?.name ?? '', server, tool).length > 0;
+
 /** Returns the conversation so far. A recording answers from its beginning, whatever was said before. */
 const earlierFor = ({ request: { conversation } }: Run, { recording }: Provider): readonly Message[] =>
   recording || !conversation ? [] : withoutReasoning(conversation.messages);
+
+/** Has a step know what the run that calls it has read, since that may be in its request. */
+function shareReads({ caller }: Run, { memory }: PolicyContext): void {
+  if (memory && caller?.memory) memory.sensitive = caller.memory.sensitive;
+}
+
+/** Returns the text about the skills that the run may use; empty if there are none. */
+async function otherSkills(
+  match: Match | undefined,
+  run: Run,
+  provider: Provider,
+  { catalog, config }: Engine,
+): Promise<string> {
+  if (provider.recording || !mayUseSkills(run)) return '';
+  const own = match && { agent: match.agent.name, skill: match.skill.id };
+  return otherSkillsText(await catalog.agents(), own, windowOf(config, provider));
+}
 
 /** Names the conversation, whose commands share what they have in the box. */
 const conversationOf = ({ id, request }: Run): string => request.conversationId ?? id;
@@ -220,36 +339,88 @@ function addSkillRequest({ skill, reason }: Match, run: Run, earlier: readonly M
   const invokedAs = reason.rule === 'explicit' ? reason.matched : undefined;
   const filled = fillBody(skill.body, skill.dir, words, invokedAs);
   addRequest(run, earlier, isRead ? '' : filled.body, isRead ? words : filled.words);
+  // A skill that continues is in the conversation already.
+  if (isRead && run.firstParts) run.firstParts.skill = filled.body.length;
+}
+
+/** Returns true if the model has the results of its latest calls, and was not asked since. */
+function endsWithResults(messages: readonly Message[]): boolean {
+  const content = messages.findLast(({ context }) => !context)?.content;
+  return typeof content === 'object' && content.some(({ type }) => type === 'tool_result');
 }
 
 /** Adds the conversation so far and the request to the transcript. */
 function addRequest(run: Run, earlier: readonly Message[], body: string, words: string): void {
-  const content = withAttachments(firstMessage(body, words, new Date()), run.request.attachments ?? []);
   run.earlier = earlier.length;
+  if (run.request.change || (run.request.goesOn && endsWithResults(earlier)))
+    return void run.messages.push(...earlier);
+  const content = withAttachments(firstMessage(body, words, new Date()), run.request.attachments ?? []);
+  const handed = run.request.attachments ?? [];
+  const files = handed.reduce((sum, each) => sum + (each.kind === 'text' ? each.text.length : 0), 0);
+  run.firstParts = { skill: body.length, files };
   run.messages.push(...earlier, { role: 'user', content });
 }
 
-const loopFields = ({ human, messages, counts, budget }: Run, provider: Provider) => ({
+/** Lets tools return what the model can see. */
+const sight = ({ media }: Provider) => (media ? { media } : {});
+
+/** Returns the system text with the files that are read as context after it. */
+function withContextFiles(system: string, run: Run, config: Config): string {
+  if (run.request.withoutContextFiles) return system;
+  const { text, names } = contextText(config, run.redact.text);
+  if (text === '') return system;
+  run.firstParts = {
+    ...(run.firstParts ?? { skill: 0, files: 0 }),
+    context: { characters: text.length, names },
+  };
+  return system + text;
+}
+
+const loopFields = (
+  { human, messages, counts, budget, redact, firstParts, effort, useSkill }: Run,
+  provider: Provider,
+  config: Config,
+) => ({
   provider,
+  effort: effort ?? effortFor(config, provider.model),
   human,
   messages,
   counts,
   budget,
+  firstParts,
+  useSkill,
+  window: windowOf(config, provider),
+  redact: redact.text,
   priceOf: (tokens: TokenCount) => priceOf(provider.name, provider.model, tokens),
 });
+
+/** Returns a tool of a server in a replay. The tape answers each call of it. */
+const tapedTool = (definition: ToolDefinition): Tool => ({
+  definition,
+  access: 'network',
+  execute: async () => toolError('No server is started in a replay.'),
+});
+
+/** Tools that act on nothing but what the conversation has itself. */
+const conversationTools: ReadonlySet<string> = new Set([
+  ...backgroundNames,
+  ...personTools.map(({ definition }) => definition.name),
+]);
 
 function skillPolicy(
   config: Config,
   { agent, skill }: Match,
   folders: RunFolders,
-  { redact, request: { mode } }: Run,
+  { redact, request: { mode, origin, asksCommands } }: Run,
   servers: () => McpServers | undefined,
 ): PolicyContext {
   const rules = runPolicy(config, agent, folders);
   return {
     ...rules,
     ...(mode === undefined ? {} : { mode }),
+    ...(origin === 'discord' && !asksCommands && { surface: 'discord' }),
     holdsSecret: text => rules.holdsSecret?.(text) === true || redact.finds(text),
+    stepTools: conversationTools,
     namedCommands: readToolNames(skill.allowedTools).commands,
     disallowedCommands: readToolNames(skill.disallowedTools).commands,
     mcpTool: name => servers()?.merged().facts.get(name),
@@ -337,18 +508,23 @@ async function prepareOpen(run: Run, provider: Provider, engine: Engine): Promis
     workFolders: workFoldersOf(config, await engine.catalog.agents()),
   };
   addRequest(run, earlierFor(run, provider), '', wordsOf(run.request));
-  const policy: PolicyContext = { ...runPolicy(config, undefined, folders), role: 'read-only' };
+  const policy: PolicyContext = {
+    ...runPolicy(config, undefined, folders),
+    role: 'read-only',
+    stepTools: new Set([useSkillTool.definition.name]),
+  };
+  const others = await otherSkills(undefined, run, provider, engine);
   const env = commandEnvironment({ ...config.env, HOME: config.home }, folders);
   const protectedDirs = await realFolders(policy);
   return {
     opening: diagnostics.map(defect => warning(placedDefect(defect.file, defect))),
     policy,
     spec: () => ({
-      ...loopFields(run, provider),
+      system: withContextFiles(withoutSkillPrompt(folders, roots, others), run, config),
+      ...loopFields(run, provider, config),
       maxRounds: config.maxRounds,
-      system: withoutSkillPrompt(folders, roots),
-      tools: readOnlyTools,
-      context: { ...folders, env, ripgrep, protectedDirs },
+      tools: others === '' ? readOnlyTools : [...readOnlyTools, useSkillTool],
+      context: { ...folders, env, ripgrep, protectedDirs, ...sight(provider) },
       policy,
     }),
     close: async () => undefined,

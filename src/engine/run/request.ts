@@ -2,17 +2,21 @@
 import { randomUUID } from 'node:crypto';
 import type { Attachment, Selection } from '../../protocol/attachment.ts';
 import type { StepName } from '../../protocol/plan.ts';
-import type { Message, RunMode, SkillRef } from '../../protocol/run.ts';
+import type { Message, RunEvent, RunMode, SkillRef, ToolCall, ToolResult } from '../../protocol/run.ts';
 import type { ChangeStore } from '../changes/changeStore.ts';
-import type { Config } from '../config.ts';
+import type { KeptWrites } from '../changes/keptWrites.ts';
+import type { Config, Effort } from '../config.ts';
 import { type Human, type SignInPort, withoutSecrets } from '../human.ts';
+import type { ServerBook } from '../mcp/serverBook.ts';
 import type { Models } from '../providers/create.ts';
+import type { RecordedEval, RunTape } from '../providers/recordingFile.ts';
 import type { RunOrigin } from '../records/runFile.ts';
 import { type Redactor, redactor, secretsIn } from '../redact.ts';
 import type { RouteRequest, Router } from '../routing/route.ts';
 import type { Catalog } from '../skills/catalog.ts';
 import type { Tool } from '../tools/tool.ts';
 import { type Budget, joinedBudget, openBudget } from './budget.ts';
+import type { FirstParts } from './contextMeter.ts';
 import { selectionText } from './prompt.ts';
 
 /** The conversation before a request. */
@@ -34,6 +38,16 @@ export interface EarlierConversation {
 }
 
 /** A step of a plan: a run whose role, tools and folder are given, so that no skill is looked for. */
+/** All paths are absolute. */
+export interface StepBox {
+  /** Secrets that the person has had copied into the working folder, so that commands see them. */
+  shown: readonly string[];
+  /** Folders that links in the working folder lead to. */
+  alsoReadable: readonly string[];
+  /** Commands of the card that the engine runs outside of the box: the setup, and checks that failed in it before the work. */
+  outside: ReadonlySet<string>;
+}
+
 export interface RunStep {
   /** Names it within its plan: `US-001.a1.coder`. A recording of it has this name. */
   key: string;
@@ -54,6 +68,8 @@ export interface RunStep {
   commands: readonly string[];
   /** Returns the file that has changed what a command does, such as `package.json`; undefined while it does what was accepted. */
   commandsChanged?: (command: string) => Promise<string | undefined>;
+  /** What its commands find in the box. */
+  box?: StepBox;
   /** Added to the environment of its commands. */
   env?: Readonly<Record<string, string>>;
   /** Resolves with the person's words since the last call, which are added to the next model round. That round waits for it. */
@@ -66,7 +82,16 @@ export interface RunStep {
   budget?: Budget;
 }
 
+/** What a request does to its conversation instead of asking the model to go on. */
+export type ContextChange = { kind: 'compact'; focus: string } | { kind: 'restore' };
+
 export interface RunRequest extends RouteRequest {
+  /** Set for a request about the conversation itself: to compact it, or to undo its latest compaction. */
+  change?: ContextChange;
+  /** AGENTS.md, CLAUDE.md and notes.md are not read as context. */
+  withoutContextFiles?: boolean;
+  /** Goes on where the latest run stopped at its limit of rounds: nothing is added if the model waits for nothing but its next round. */
+  goesOn?: boolean;
   /** Set for a step of a plan. `agent`, `skill`, `withoutSkill` and `conversation` are then ignored. */
   step?: RunStep;
   /** No skill is chosen: the run looks for one itself and only reads. `agent` and `skill` are then ignored. */
@@ -85,8 +110,14 @@ export interface RunRequest extends RouteRequest {
   parentRunId?: string;
   /** The door through which the request came. Defaults to `other`. */
   origin?: RunOrigin;
+  /** From Discord: a command that no rule names exactly is asked about, not refused. */
+  asksCommands?: boolean;
   /** File to which the run's model turns are written, for the provider `replay`. Absolute path. */
   recordTo?: string;
+  /** The eval that is recorded. */
+  recordedEval?: RecordedEval;
+  /** Answers calls that leave the machine in place of the network, or keeps what they return. */
+  tape?: RunTape;
 }
 
 /** Returns the words together with the selection. */
@@ -106,12 +137,55 @@ export interface Engine {
   /** See `FrontendParts`. */
   readonly ripgrep?: string | undefined;
   readonly signIn?: SignInPort | undefined;
+  readonly openUrl?: ((url: string) => Promise<boolean>) | undefined;
+  readonly book: ServerBook;
+}
+
+/** The skills that a run has used, with those that its skills have used. */
+export interface SkillUses {
+  count: number;
+  /** Who may use which skill for the rest of the run. */
+  readonly allowed: Set<string>;
+}
+
+/** What a step needs of the run that calls it. */
+export interface CallingRun {
+  human: Human;
+  policy: {
+    agent?: { name: string };
+    memory?: { sensitive: string | undefined } | undefined;
+  };
+  context: { changes?: KeptWrites | undefined };
+}
+
+/** Carries out a call of `use_skill`: yields its events, and returns the answer of the skill. */
+export type UseSkill = (
+  call: ToolCall,
+  wanted: { skill: string; request: string },
+  context: CallingRun,
+  signal: AbortSignal,
+) => AsyncGenerator<RunEvent, ToolResult>;
+
+/** The run whose call a step carries out. */
+export interface Caller {
+  /** The outermost run, which is stored and undone as one. */
+  runId: string;
+  /** 1 for a step of the outermost run. */
+  depth: number;
+  /** The agent of the calling run. */
+  name: string;
+  uses: SkillUses;
+  /** Knows what secrets the calling run has read. */
+  memory: CallingRun['policy']['memory'];
+  /** Keeps what the run writes. Missing if the calling run writes nothing. */
+  changes: KeptWrites | undefined;
 }
 
 /** One run: its request, the person who is asked, and what it has come to so far. */
 export interface Run {
   readonly id: string;
-  readonly request: RunRequest;
+  /** Gets the mode of its skill once that is known. */
+  request: RunRequest;
   /** The folder of the call. Absolute path. */
   readonly folder: string;
   /** Is asked without the values of secrets. */
@@ -119,14 +193,22 @@ export interface Run {
   /** Knows the secrets that the run has come across. */
   readonly redact: Redactor;
   /** Undefined if nothing is limited. */
-  readonly budget: Budget | undefined;
+  budget: Budget | undefined;
+  /** How much the model thinks, if the skill says it. */
+  effort?: Effort;
   /** Filled during the run, like `counts`, so that its end can be reported however it ends. */
   readonly messages: Message[];
+  /** What its first message is made of, once that is added. */
+  firstParts?: FirstParts;
   /** Number of messages that precede this run. */
   earlier: number;
   readonly counts: { rounds: number; toolCalls: number };
   /** How long a person was waited for, in milliseconds. It is not the run's time. */
   readonly waited: { ms: number };
+  readonly uses: SkillUses;
+  /** Set for a step of another run. */
+  readonly caller?: Caller;
+  useSkill?: UseSkill;
 }
 
 /** Returns a run that starts now. */
@@ -144,6 +226,7 @@ export function newRun(request: RunRequest, human: Human, config: Config): Run {
     earlier: 0,
     counts: { rounds: 0, toolCalls: 0 },
     waited,
+    uses: { count: 0, allowed: new Set() },
   };
 }
 

@@ -6,7 +6,7 @@ import type { RunEvent, ToolCall, ToolResult } from '../../protocol/run.ts';
 import { sentence, told } from '../../protocol/text.ts';
 import { escapeInvisible } from '../files/plainText.ts';
 import { readMcpConfig } from '../mcp/config.ts';
-import type { McpServers } from '../mcp/servers.ts';
+import type { McpServers, OfferingServer } from '../mcp/servers.ts';
 import { brokenRules } from '../policy/decide.ts';
 import { policyNotices } from '../policy/policyFile.ts';
 import { decideOnServers } from '../policy/serverPrograms.ts';
@@ -60,6 +60,11 @@ export class ServerGate {
     return name === gateName || isUnknown(name, tools);
   }
 
+  /** Returns the server of that name if it is connected. */
+  offering(server: string): OfferingServer | undefined {
+    return this.#servers?.offering(server);
+  }
+
   /** Asks the person, then connects and signs in. A refusal counts until the run ends. */
   async *open(signal: AbortSignal): AsyncGenerator<RunEvent, void> {
     if (this.#waits) {
@@ -88,9 +93,10 @@ export class ServerGate {
     if (name !== gateName) return undefined;
     const theirs = tools.filter(({ definition }) => this.#isTheirs(definition.name));
     const names = theirs.map(({ definition }) => definition.name).join(', ');
-    const problems = this.#servers?.problems ?? [];
-    const content = [names && `Connected. New tools: ${names}.`, ...problems].filter(Boolean).join('\n');
-    return { content: content || 'The servers offer no tools.', isError: names === '' };
+    const connected = names ? `Connected. New tools: ${names}.` : 'The servers offer no tools.';
+    // The warnings above say each problem in the person's language.
+    const more = this.#servers?.problems.length ? ' The user was shown what does not work.' : '';
+    return { content: connected + more, isError: names === '' };
   }
 
   get #isShut(): boolean {
@@ -131,8 +137,8 @@ export class ServerGate {
   }
 
   *#problems(known: number): Generator<RunEvent, void> {
-    for (const message of this.#servers?.problems.slice(known) ?? [])
-      yield { type: 'notice', level: 'warning', message };
+    for (const problem of this.#servers?.problems.slice(known) ?? [])
+      yield { type: 'notice', level: 'warning', ...told(problem) };
   }
 }
 

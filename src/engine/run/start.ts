@@ -1,22 +1,31 @@
 /** Runs one request from its start to its end: chooses its skill, prepares the run, and runs its loop. */
 
+import { join } from 'node:path';
 import { placeOfSelection } from '../../protocol/attachment.ts';
-import type { RouteReason, RunError, RunEvent, RunOutcome } from '../../protocol/run.ts';
-import { told } from '../../protocol/text.ts';
+import {
+  type RouteReason,
+  type RunError,
+  type RunEvent,
+  type RunOutcome,
+  runModes,
+} from '../../protocol/run.ts';
+import { sentence, told } from '../../protocol/text.ts';
 import { Interruption, TelosError } from '../errors.ts';
 import { hiddenIn } from '../mcp/config.ts';
 import { policyNotices } from '../policy/policyFile.ts';
-import { createProvider } from '../providers/create.ts';
-import type { Provider } from '../providers/provider.ts';
-import { recordingProvider } from '../providers/recording.ts';
+import { createProvider, isModelOf } from '../providers/create.ts';
+import type { MediaKind, Provider } from '../providers/provider.ts';
 import { routeRequest } from '../routing/route.ts';
 import type { Match } from '../routing/routeName.ts';
 import type { NoMatch, WithoutSkill } from '../routing/routeResult.ts';
-import { runLoop } from './loop.ts';
+import { skillSettings } from '../skills/skillSettings.ts';
+import { roomOf, runLoop } from './loop.ts';
 import { routingModel } from './meter.ts';
 import { type PreparedRun, prepareRun, workingDirOf } from './prepare.ts';
-import type { Engine, Run, RunRequest, RunStep } from './request.ts';
+import type { Engine, Run, RunRequest, RunStep, UseSkill } from './request.ts';
 import type { ServerGate } from './serverGate.ts';
+import { aimedAtServer, namesOffers } from './serverMentions.ts';
+import { useSkill } from './useSkill.ts';
 
 interface Ending {
   outcome: RunOutcome;
@@ -43,33 +52,74 @@ export async function* startRun(
     } finally {
       yield* choosing;
     }
-    const match = chosen.skill && chosen;
-    const provider = await providerFor(match, run.request, engine);
-    await learnSecrets(match, run, engine);
-    yield routed(chosen, provider, run.request.step, engine);
-    // Nothing is asked and no server is started for a run that may not begin.
-    for (const one of (await run.budget?.check()) ?? [])
-      yield { type: 'notice', level: 'warning', ...told(one) };
-    const prepared = await prepareRun(match, run, provider, engine);
-    try {
-      yield* prepared.opening;
-      yield* policyNotices(prepared.policy.rules);
-      const gate = await gateOf(prepared, run);
-      if (gate) yield* gate.start(signal);
-      ending = { outcome: yield* runLoop(prepared.spec(gate), signal) };
-    } finally {
-      await prepared.close();
-    }
+    ending = { outcome: yield* carryOut(chosen, run, engine, signal) };
   } catch (thrown) {
     ending = endingOf(thrown, signal);
   }
   yield endOf(ending, run, started, signal);
 }
 
+/** Runs a skill, or without one, from its settings to the end of its loop. Throws what ends it early. */
+async function* carryOut(
+  chosen: Match | WithoutSkill,
+  run: Run,
+  engine: Engine,
+  signal: AbortSignal,
+): AsyncGenerator<RunEvent, RunOutcome> {
+  const match = chosen.skill && chosen;
+  const own = match && !run.request.step ? await settingsOf(match, run, engine) : undefined;
+  yield* own?.said ?? [];
+  const provider = await providerFor(match, run, engine, own?.model);
+  await checkAttached(run, provider, signal);
+  await learnSecrets(match, run, engine);
+  yield routed(chosen, provider, run.request.step, engine);
+  // Nothing is asked and no server is started for a run that may not begin.
+  for (const one of (await run.budget?.check()) ?? [])
+    yield { type: 'notice', level: 'warning', ...told(one) };
+  run.useSkill = stepsOf(run, engine);
+  const prepared = await prepareRun(match, run, provider, engine);
+  const { change } = run.request;
+  try {
+    if (change) {
+      const { changeContext } = await import('./compact.ts');
+      const room = roomOf(prepared.spec());
+      yield* changeContext(room, change, signal);
+      return 'completed';
+    }
+    yield* prepared.opening;
+    yield* policyNotices(prepared.policy.rules);
+    const gate = await gateOf(prepared, run);
+    if (gate) yield* gate.start(signal);
+    // A model wrote the words of a step.
+    if (match && !run.caller && isTyped(run.request) && namesOffers(run.request.text)) {
+      const { handOver } = await import('./handOver.ts');
+      yield* handOver(match, { run, policy: prepared.policy, provider, gate }, signal);
+    }
+    return yield* runLoop(prepared.spec(gate), signal);
+  } finally {
+    await prepared.close();
+  }
+}
+
+/** Returns what carries out the skills that the run uses. */
+const stepsOf =
+  (run: Run, engine: Engine): UseSkill =>
+  (call, wanted, context, signal) =>
+    useSkill(call, wanted, context, { run, engine, carryOut: stepIn(engine) }, signal);
+
+const stepIn = (engine: Engine) =>
+  async function* (match: Match, run: Run, signal: AbortSignal): AsyncGenerator<RunEvent, Ending> {
+    try {
+      return { outcome: yield* carryOut(match, run, engine, signal) };
+    } catch (thrown) {
+      return endingOf(thrown, signal);
+    }
+  };
+
 const warning = (message: string): RunEvent => ({ type: 'notice', level: 'warning', message });
 
 function startOf({ id: runId, request }: Run): RunEvent {
-  const { text, attachments = [], selection, mode = 'default' } = request;
+  const { text, attachments = [], selection, mode = 'default', withoutContextFiles } = request;
   const attached = attachments.map(({ kind, name }) => ({ kind, name }));
   const startedAt = new Date().toISOString();
   return {
@@ -80,6 +130,7 @@ function startOf({ id: runId, request }: Run): RunEvent {
     ...(attached.length > 0 && { attached }),
     ...(selection && { selection: placeOfSelection(selection) }),
     ...(mode !== 'default' && { mode }),
+    ...(withoutContextFiles && { withoutContextFiles }),
   };
 }
 
@@ -118,9 +169,12 @@ async function chooseSkill(
   signal: AbortSignal,
 ): Promise<Match | WithoutSkill> {
   if (request.step) return skillOfStep(request.step, engine);
+  if (request.change || request.goesOn) return skillSoFar(request, engine);
   if (request.withoutSkill) return { agent: undefined, skill: undefined, alsoFits: undefined };
+  const aimed = isTyped(request) ? aimedAtServer(request, await engine.catalog.agents()) : request;
+  if ('reason' in aimed) return aimed;
   const model = () => routingModel(engine, budget, event => report.push(event));
-  const found = await routeRequest(request, engine, signal, model);
+  const found = await routeRequest(aimed, engine, signal, model);
   if (found.notice) report.push(warning(found.notice));
   if ('choices' in found) throw noMatch(request.text, found);
   return found;
@@ -139,6 +193,18 @@ async function skillOfStep({ skill: named }: RunStep, { catalog }: Engine): Prom
   );
 }
 
+/** Returns the skill of the conversation, or none if it has gone. */
+async function skillSoFar({ conversation }: RunRequest, { catalog }: Engine): Promise<Match | WithoutSkill> {
+  const { agent: named, skill: id } = conversation?.skill ?? {};
+  const agent = (await catalog.agents()).find(({ name }) => name === named);
+  const skill = agent?.skills.find(each => each.id === id);
+  if (!agent || !skill) return { agent: undefined, skill: undefined, alsoFits: undefined };
+  return { agent, skill, reason: { rule: 'continued' } };
+}
+
+/** Returns true for a person's own words. Those of a plan, a task or another model call no prompt of a server and attach nothing. */
+const isTyped = ({ origin, step }: RunRequest): boolean => !step && origin !== 'editor' && origin !== 'plan';
+
 function noMatch(text: string, { suggestions, choices, didYouMean }: NoMatch): TelosError {
   const available = suggestions.map(({ agent, skill }) => `  ${skill} (${agent})`).join('\n');
   const hint = didYouMean === undefined ? '' : `. Did you mean ${didYouMean}?`;
@@ -149,26 +215,97 @@ function noMatch(text: string, { suggestions, choices, didYouMean }: NoMatch): T
   );
 }
 
+/**
+ * Gives the run what its skill says of its mode, its limits and its effort. Returns the skill's model, unless the person has named one for
+ * this run, and notices of what differs from other runs.
+ */
+async function settingsOf(
+  { agent, skill }: Match,
+  run: Run,
+  { config, models }: Engine,
+): Promise<{ model?: string; said: RunEvent[] }> {
+  const { settings, problems } = skillSettings(config, agent, skill.id);
+  const { model, effort, mode, budget } = settings;
+  const said: RunEvent[] = problems.map(problem => ({ type: 'notice', level: 'warning', ...told(problem) }));
+  const isFlag = (name: string): boolean => config.origins[name]?.origin === 'flag';
+  if (effort !== undefined && !isFlag('effort')) run.effort = effort;
+  const before = run.request.mode ?? 'default';
+  // A skill may be careful where the person is not, never the other way round.
+  if (mode && runModes.indexOf(mode) > runModes.indexOf(before)) {
+    run.request = { ...run.request, mode };
+    const set =
+      mode === 'plan'
+        ? sentence('The skill {0} is set to plan: it only reads.', skill.id)
+        : sentence('The skill {0} is set to review: it asks before each change.', skill.id);
+    said.push({ type: 'notice', level: 'info', ...told(set) });
+  }
+  if (Object.keys(budget).length > 0) {
+    const { joinedBudget, openBudget } = await import('./budget.ts');
+    // The file in which a person changes them, whoever has set them.
+    const place = { value: '', origin: 'default', file: join(config.configDir, 'agents.toml') } as const;
+    const origins = Object.fromEntries(Object.keys(budget).map(name => [name, place]));
+    run.budget = joinedBudget([run.budget, openBudget({ ...config, budget, origins })]);
+  }
+  if (model === undefined || isFlag('model')) return { said };
+  const usual = settings.isAuthorsModel ? await models.choice() : undefined;
+  if (!usual || usual.recording || isModelOf(usual, model)) return { model, said };
+  const other = sentence(
+    'The skill {0} asks for {1}, which is no model of {2}, so {3} runs it.',
+    ...[skill.id, model, usual.name, usual.model],
+  );
+  return { said: [...said, { type: 'notice', level: 'info', ...told(other) }] };
+}
+
+/** Throws TelosError `config` if the model is known not to take what is attached. Nothing has been sent then. */
+async function checkAttached({ request }: Run, provider: Provider, signal: AbortSignal): Promise<void> {
+  const files = (request.attachments ?? []).filter(each => each.kind !== 'text');
+  if (files.length === 0 || provider.recording) return;
+  const taken = await provider.media?.(signal);
+  const refused = taken && files.find(({ kind }) => !taken.includes(kind as MediaKind));
+  if (!refused) return;
+  const { model } = provider;
+  const why =
+    refused.kind === 'image'
+      ? sentence('{0} takes no images, so nothing was sent: {1} is attached.', model, refused.name)
+      : sentence('{0} takes no PDF files, so nothing was sent: {1} is attached.', model, refused.name);
+  throw new TelosError('config', [why], { remedy: { kind: 'choose_model' } });
+}
+
 /** A run without a skill may read any file in the folders of skills. */
 async function learnSecrets(match: Match | undefined, { redact }: Run, engine: Engine): Promise<void> {
   for (const { mcpConfig } of match ? [match.agent] : await engine.catalog.agents())
     if (mcpConfig) redact.learn(hiddenIn(mcpConfig, engine.config.env));
 }
 
+/** Returns the model of the run. If the run is recorded, it gets the tape of the recorder. */
 async function providerFor(
   match: Match | undefined,
-  { text, recordTo, step }: RunRequest,
+  run: Run,
   { config, models }: Engine,
+  model: string | undefined,
 ): Promise<Provider> {
-  const choice = await models.choice(step?.model);
+  const { text, recordTo, recordedEval, step } = run.request;
+  const choice = await models.choice(step?.model ?? model);
   const provider = await createProvider(config, choice, match?.skill.dir, step?.key);
   if (!recordTo) return provider;
+  const [{ openRecorder }, { skillDigest }, { priceOf }] = await Promise.all([
+    import('../providers/recording.ts'),
+    import('../skills/skillDigest.ts'),
+    import('../providers/models.ts'),
+  ]);
   const { agent, skill } = match ?? {};
-  return recordingProvider(provider, recordTo, {
-    agent: agent?.name ?? 'telos',
-    skill: skill?.id ?? step?.name ?? '',
-    request: text,
+  const named = { agent: agent?.name ?? 'telos', skill: skill?.id ?? step?.name ?? '', request: text };
+  const recorder = openRecorder(provider, recordTo, named, {
+    header: {
+      ...(skill && { skillDigest: await skillDigest(skill.dir) }),
+      ...(recordedEval && { eval: recordedEval }),
+    },
+    places: { pack: agent?.packDir, home: config.home },
+    redact: run.redact.text,
+    priceOf: tokens => priceOf(provider.name, provider.model, tokens),
   });
+  run.request = { ...run.request, tape: recorder.tape };
+  return recorder.provider;
 }
 
 function routed(

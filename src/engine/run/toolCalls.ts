@@ -2,20 +2,35 @@
 
 import type { Message, RunEvent, ToolCall, ToolResult, ToolResultBlock } from '../../protocol/run.ts';
 import { told } from '../../protocol/text.ts';
+import type { CommandWatch } from '../changes/commandWatch.ts';
 import type { KeptWrites } from '../changes/keptWrites.ts';
 import type { WriteKeeper } from '../files/atomicWrite.ts';
 import { cutMiddle } from '../files/plainText.ts';
+import type { Human } from '../human.ts';
 import { reviewOf } from '../policy/decision.ts';
 import { keepAdditions } from '../policy/ownChanges.ts';
 import { resolveCall } from '../policy/resolveCall.ts';
+import { isBuiltin } from '../policy/subject.ts';
+import { asksClock, type RunTape, type TapedCall } from '../providers/recordingFile.ts';
+import type { BackgroundCommand, BackgroundCommands } from '../tools/background.ts';
 import { type ToolContext, toolError } from '../tools/tool.ts';
-import { type LookedAfter, lookAfter } from './afterLook.ts';
-import { type ApprovalContext, approveCall, type Granted, hostQuestions, signInAt } from './approval.ts';
+import { keptName, type LookedAfter, lookAfter } from './afterLook.ts';
+import {
+  type ApprovalContext,
+  approveCall,
+  askQuestion,
+  type Granted,
+  hostQuestions,
+  signInAt,
+} from './approval.ts';
 import { boxNote } from './openBox.ts';
+import type { UseSkill } from './request.ts';
+import type { ModelParts } from './sampling.ts';
+import { serverQuestions } from './serverAsks.ts';
 import type { ServerGate } from './serverGate.ts';
 
 /** Everything that the calls of a run work with. */
-export interface ToolCallContext extends ApprovalContext {
+export interface ToolCallContext extends ApprovalContext, Partial<ModelParts> {
   context: Omit<
     ToolContext,
     | 'signal'
@@ -24,12 +39,24 @@ export interface ToolCallContext extends ApprovalContext {
     | 'approvedLine'
     | 'askHost'
     | 'onProgress'
+    | 'onNotice'
+    | 'onOutput'
+    | 'background'
+    | 'askUser'
+    | 'useSkill'
     | 'askSignIn'
+    | 'askServer'
     | 'changes'
   > & { changes?: KeptWrites | undefined };
   messages: Message[];
   /** Holds the MCP servers that are not connected yet. */
   gate?: ServerGate | undefined;
+  /** Commands of the conversation that go on in the background. Missing if none may. */
+  background?: BackgroundCommands | undefined;
+  /** Answers calls that leave the machine, or keeps what they return. */
+  tape?: RunTape | undefined;
+  /** Carries out another skill as a step. Missing if none may be used. */
+  useSkill?: UseSkill | undefined;
 }
 
 /** Maximum size of one result that a model reads, in bytes. A longer one is cut to its head, its tail and the exact size. */
@@ -38,11 +65,11 @@ const maxResultBytes = 64 * 1024;
 /** Maximum number of calls of a turn that run at the same time, however many a model requests. */
 const maxAtOnce = 8;
 
-/** Minimum time between two notices of a call, in milliseconds. */
+/** Minimum time between two reports of how far a call is, in milliseconds. */
 const progressInterval = 1000;
 
 /**
- * Runs the calls in their order. Neighbours that only read or fetch run at the same time.
+ * Runs the calls in their order. Neighbours that only read or fetch, and that nobody was asked about, run at the same time.
  * The results are added to the transcript as one message, also if the run is cancelled in the middle.
  * A call without a result would make the transcript unusable.
  */
@@ -59,9 +86,11 @@ export async function* runTools(
     written: ToolCall,
     call: ToolCall,
     result: ToolResult,
-    { policy }: Partial<Pick<Granted, 'policy'>> = {},
+    { policy }: Pick<Partial<TapedCall>, 'policy'> = {},
   ): RunEvent => {
     results.set(written, result);
+    if (run.tape && cannotRepeat(call, run))
+      run.tape.keep({ callId: call.id, name: call.name, result, ...(policy && { policy }) });
     return { type: 'tool_end', callId: call.id, name: call.name, result, ...(policy ? { policy } : {}) };
   };
   try {
@@ -78,12 +107,19 @@ export async function* runTools(
         yield end(written, call, instead);
         continue;
       }
+      const taped = run.tape?.endOf(call);
+      if (taped) {
+        yield end(written, call, taped.result, taped);
+        continue;
+      }
       const outcome = yield* approveCall(call, run, signal);
       if (!outcome.granted) {
         yield end(written, call, toolError(outcome.refusal), outcome);
         continue;
       }
-      const alone = outcome.tool.access === 'write' || outcome.tool.access === 'execute';
+      // What a person was asked about is done by itself, before anything else is.
+      const isAsked = outcome.policy.action === 'ask';
+      const alone = isAsked || outcome.tool.access === 'write' || outcome.tool.access === 'execute';
       if (alone) yield* settle(running, progress);
       if (running.length >= maxAtOnce) yield* settle(running, progress, running.length - maxAtOnce + 1);
       const work = carryOut(outcome, run, progress, signal);
@@ -109,6 +145,12 @@ export async function* runTools(
     });
   }
 }
+
+/** Returns true for a call whose result no replay can repeat: it leaves the machine, or asks its clock. */
+const cannotRepeat = (call: ToolCall, { tools }: ToolCallContext): boolean =>
+  asksClock(call) ||
+  !isBuiltin(call.name) ||
+  tools.find(({ definition }) => definition.name === call.name)?.access === 'network';
 
 const resolved = (written: ToolCall, { tools, policy }: ToolCallContext) =>
   resolveCall(written, tools, policy);
@@ -137,14 +179,27 @@ class ProgressChannel {
   #waiting: RunEvent[] = [];
   #wake: () => void = () => undefined;
 
-  /** Returns the notice function of one call. Notices more often than once in `progressInterval` are dropped. */
-  of(call: ToolCall): (message: string) => void {
-    let last = Number.NEGATIVE_INFINITY;
-    return message => {
-      const now = performance.now();
-      if (now - last < progressInterval) return;
-      last = now;
-      this.add({ type: 'notice', level: 'info', message: `${call.name}: ${message}` });
+  /** Returns what reports how far one call is. Of several reports in `progressInterval`, the last is shown. */
+  of({ id: callId, name }: ToolCall): { report: (message: string, share?: number) => void; end: () => void } {
+    let timer: NodeJS.Timeout | undefined;
+    let latest: RunEvent | undefined;
+    let isOver = false;
+    const show = (): void => {
+      timer = undefined;
+      if (!latest) return;
+      this.add(latest);
+      latest = undefined;
+      timer = setTimeout(show, progressInterval);
+    };
+    return {
+      report: (message, share) => {
+        latest = { type: 'tool_progress', callId, name, message, ...(share !== undefined && { share }) };
+        if (!timer && !isOver) show();
+      },
+      end: () => {
+        isOver = true;
+        clearTimeout(timer);
+      },
     };
   }
 
@@ -202,6 +257,7 @@ async function carryOut(
   const env = { ...variables, ...own.env };
   if (boxed && !box) return toolError('The box for commands is gone. Nothing was run.');
   const askHost = hostQuestions(call, run, events => progress.through(events), signal);
+  const far = progress.of(call);
   const context: ToolContext = {
     ...own,
     // What only computes wants no host, and need not wait for a way to one.
@@ -211,20 +267,53 @@ async function carryOut(
     approvedSubject,
     ...(approvedFolder === undefined ? {} : { approvedFolder }),
     ...(approvedLine === undefined ? {} : { approvedLine }),
-    onProgress: progress.of(call),
+    onProgress: far.report,
+    onNotice: message => progress.add({ type: 'notice', level: 'info', message: `${call.name}: ${message}` }),
+    onOutput: text => progress.add({ type: 'tool_output', callId: call.id, text }),
     askSignIn: wanted => progress.through(signInAt(wanted, run, signal)),
+    askUser: (question, choices) => progress.through(askQuestion(call, { question, choices }, run, signal)),
+    ...(run.useSkill && {
+      useSkill: (skill, request) => progress.through(run.useSkill!(call, { skill, request }, run, signal)),
+    }),
+    ...(run.background && { background: placeOf(call, run.background, run) }),
+    ...(!run.human.isAway && {
+      askServer: serverQuestions(call, run, events => progress.through(events), signal),
+    }),
   };
   const isOwnScript = tool.access === 'execute' && granted.policy.rule.startsWith('card.');
   const before = isOwnScript ? await reviewOf(run.policy) : undefined;
   try {
     const result = withinLimit(await executeWatched(granted, context, run, progress));
+    if (tool.access === 'write') noteKept(result, run);
     const added = await keepAdditions(before, run.policy);
     if (added !== undefined) progress.add({ type: 'notice', level: 'info', ...told(added) });
     return result;
   } catch (error) {
     if (signal.aborted) return toolError('The run was cancelled while this call was running.');
     return toolError(`${call.name} failed: ${error instanceof Error ? error.message : String(error)}`);
+  } finally {
+    far.end();
   }
+}
+
+function placeOf(
+  call: ToolCall,
+  commands: BackgroundCommands,
+  run: ToolCallContext,
+): NonNullable<ToolContext['background']> {
+  const drained = async <Result>(events: AsyncGenerator<RunEvent, Result>): Promise<Result> => {
+    for (;;) {
+      const step = await events.next();
+      if (step.done) return step.value;
+    }
+  };
+  return {
+    commands,
+    callId: call.id,
+    shown: command => (run.policy.holdsSecret?.(command) ? '(a command with a secret)' : command),
+    askHost: hostQuestions(call, { ...run, human: away }, drained, new AbortController().signal),
+    left: () => undefined,
+  };
 }
 
 /** Runs the tool. What a command changes in the working folder is recorded, also if the command fails or is stopped. */
@@ -240,20 +329,90 @@ async function executeWatched(
     return tool.execute(call.input, context);
   }
   const watch = await changes.watchCommand({ ...context, outside: !boxed });
+  const kept = run.background?.kept;
   const look = async (): Promise<LookedAfter> => {
     if (!watch) return { changedFiles: [], notes: [] };
-    return progress.through(lookAfter(call, watch, boxed === true, run, context.signal));
+    return progress.through(lookAfter(call, watch, boxed === true, run, context.signal, { kept }));
   };
   let result: ToolResult;
+  let left: BackgroundCommand | undefined;
+  const { background } = context;
+  const place = background && {
+    ...background,
+    left: (command: BackgroundCommand): void => {
+      left = command;
+      if (watch) watchOn(command, { call, watch, boxed: boxed === true }, run);
+    },
+  };
   try {
-    result = await tool.execute(call.input, context);
+    result = await tool.execute(call.input, { ...context, ...(place && { background: place }) });
   } catch (error) {
     await look();
     throw error;
   }
+  const others = await lookAtOthers(run, left, progress, context.signal);
+  if (left) return withNotes(result, others);
   const { changedFiles, notes } = await look();
-  return { ...withNotes(result, notes), ...(changedFiles.length > 0 && { changedFiles }) };
+  return { ...withNotes(result, [...notes, ...others]), ...(changedFiles.length > 0 && { changedFiles }) };
 }
+
+/** Has what a command in the background changes looked at: with each later command, and at its end, when nobody can be asked. */
+function watchOn(
+  command: BackgroundCommand,
+  { call, watch, boxed }: { call: ToolCall; watch: CommandWatch; boxed: boolean },
+  run: ToolCallContext,
+): void {
+  const kept = run.background?.kept;
+  command.look = signal => lookAfter(call, watch, boxed, run, signal, { kept, goesOn: true });
+  command.lookAtEnd = async () => {
+    const notes: string[] = [];
+    const events = lookAfter(call, watch, boxed, { ...run, human: away }, new AbortController().signal, {
+      kept,
+    });
+    for (;;) {
+      const step = await events.next();
+      if (step.done) return [...notes, ...step.value.notes, ...problems(run)];
+      if (step.value.type === 'notice') notes.push(step.value.message);
+    }
+  };
+}
+
+/** Returns what the model must know of what other commands in the background have changed so far. */
+async function lookAtOthers(
+  run: ToolCallContext,
+  own: BackgroundCommand | undefined,
+  progress: ProgressChannel,
+  signal: AbortSignal,
+): Promise<string[]> {
+  const notes: string[] = [];
+  for (const other of run.background?.running ?? []) {
+    if (other === own || !other.look) continue;
+    notes.push(...(await progress.through(other.look(signal))).notes);
+  }
+  return notes;
+}
+
+/** Notes what a file tool was allowed to write, so that it is not taken for what a command in the background did. */
+function noteKept(
+  { changedFiles = [] }: ToolResult,
+  { background, context: { changes } }: ToolCallContext,
+): void {
+  for (const path of changedFiles) {
+    const left = changes?.leftAt(path);
+    if (left !== undefined) background?.kept.add(keptName(path, left));
+  }
+}
+
+/** Answers for a command in the background, whose questions nobody would see. */
+const away: Human = {
+  isAway: true,
+  approve: async () => ({ allow: false, reason: 'A command in the background cannot ask the user.' }),
+  ask: async questions => questions.map(() => ''),
+};
+
+/** Returns the warnings about files that cannot be restored. */
+const problems = (run: ToolCallContext): string[] =>
+  [...problemsOf(run.context.changes)].flatMap(event => (event.type === 'notice' ? [event.message] : []));
 
 function resultBlock(call: ToolCall, result: ToolResult): ToolResultBlock {
   const content = result.images?.length

@@ -2,6 +2,7 @@
 import type { Finding, FindingLevel } from '../../protocol/agentCard.ts';
 import { isSecretName } from '../redact.ts';
 import type { Kind } from './commandLooks.ts';
+import { Declarations } from './declarations.ts';
 import { shownLine } from './redFlags.ts';
 import { rules, sends } from './weight.ts';
 
@@ -25,13 +26,18 @@ export class PackageLooks {
   readonly #chains: { file: string; line: number; text: string; hosts: string[] }[] = [];
   readonly #variables = new Map<string, { file: string; line: number }>();
   readonly #findings: Finding[] = [];
+  readonly #declarations = new Declarations();
 
   add(file: string, text: string, findings: readonly Finding[]): void {
     if (prose.test(file)) this.#described += `${text}\n`;
     else this.#addCode(file, text, findings);
     if (/(?:^|\/)package\.json$/.test(file)) this.#addScripts(file, text);
     if (startedElsewhere.test(file)) this.#find('not-run', file, 1, '');
-    if (!skillName.test(file)) return;
+    if (!skillName.test(file)) {
+      this.#declarations.addOther(file, text);
+      return;
+    }
+    this.#declarations.addSkill(file, text);
     for (const pattern of [/(?:^|\s)!`[^`\n]{1,200}`/, /["']?\binstall["']?\s{0,9}:\s{0,9}\[[^\]]{0,200}/]) {
       const found = pattern.exec(text);
       if (found) this.#find('not-run', file, lineAt(text, found.index), found[0]);
@@ -49,6 +55,8 @@ export class PackageLooks {
     const unnamed = [...this.#variables].filter(([name]) => !this.#described.includes(name));
     for (const [name, { file, line }] of unnamed.slice(0, mostUndeclared))
       this.#find('undeclared', file, line, name);
+    for (const { kind, file, line, text } of this.#declarations.incoherences(described))
+      this.#find(kind, file, line, text);
     return this.#findings;
   }
 

@@ -63,6 +63,26 @@ export function addsOnlyPlainSettings(before: string, after: string): boolean {
   );
 }
 
+/** Fields of a package.json that only describe it. */
+const describing =
+  /^(?:name|version|description|main|type|keywords|author|contributors|license|private|homepage|bugs|repository)$/;
+/** What `npm init` writes where there are no tests. */
+const noTest = /^echo \\?"Error: no test specified\\?" && exit 1$/;
+
+/** Whether the text is a package.json that has nothing to run and nothing to fetch, as `npm init` writes it. */
+export function describesOnly(text: string): boolean {
+  try {
+    const { scripts = {}, ...fields } = JSON.parse(text) as { scripts?: Readonly<Record<string, unknown>> };
+    const isNoScript = Object.entries(scripts).every(
+      ([name, line]) => name === 'test' && typeof line === 'string' && noTest.test(line),
+    );
+    const names = Object.keys(fields);
+    return isNoScript && names.length > 0 && names.every(name => describing.test(name));
+  } catch {
+    return false;
+  }
+}
+
 /** Returns the settings of a file, or undefined if it has a line that is not as plain as Git itself writes them. */
 function settingsIn(text: string): { name: string; value: string }[] | undefined {
   const found: { name: string; value: string }[] = [];

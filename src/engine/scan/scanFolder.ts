@@ -13,12 +13,17 @@ import { rules } from './weight.ts';
 const mostFiles = 5000;
 
 /**
- * Returns what is found below the folders, with paths from `base`, which is one of them or around them. A file is taken as well.
- * Throws errors of the file system if one of them cannot be read. What cannot be read below is a finding.
+ * Returns what is found below the folders, with paths from `base`, which is one of them or around them. A file is taken as well. Each
+ * that is read goes to `onFile` too. Throws errors of the file system if one of them cannot be read. What cannot be read below is a
+ * finding.
  */
-export async function scanFolders(base: string, folders: readonly string[]): Promise<ScanReport> {
+export async function scanFolders(
+  base: string,
+  folders: readonly string[],
+  onFile?: (file: FileToScan) => void,
+): Promise<ScanReport> {
   const real = await Promise.all(folders.map(folder => realpath(folder)));
-  const walk = new Walk(await realpath(base), real);
+  const walk = new Walk(await realpath(base), real, onFile);
   for (const folder of real)
     await ((await lstat(folder)).isFile() ? walk.addFile(folder) : walk.addFolder(folder));
   return reportOf([...walk.findings, ...walk.looks.findings()], walk.read, walk.of);
@@ -34,10 +39,12 @@ class Walk {
   read = 0;
   readonly #base: string;
   readonly #folders: readonly string[];
+  readonly #onFile: ((file: FileToScan) => void) | undefined;
 
-  constructor(base: string, folders: readonly string[]) {
+  constructor(base: string, folders: readonly string[], onFile?: (file: FileToScan) => void) {
     this.#base = base;
     this.#folders = folders;
+    this.#onFile = onFile;
   }
 
   async addFolder(folder: string): Promise<void> {
@@ -52,7 +59,9 @@ class Walk {
   }
 
   addFile(path: string): void {
-    const { findings, isRead } = scanFile(this.#fileAt(path), this.looks);
+    const file = this.#fileAt(path);
+    this.#onFile?.(file);
+    const { findings, isRead } = scanFile(file, this.looks);
     this.of++;
     if (isRead) this.read++;
     this.findings.push(...findings);

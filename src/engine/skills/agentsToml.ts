@@ -156,26 +156,49 @@ export async function removeAgentEntry(file: string, name: string): Promise<Alon
   return edited(file, text => (holdsEntry(text, name) ? editedText(text, file, name, () => []) : text));
 }
 
-/** Writes one text value into `[agents.<name>]`, which is added if it is missing. Returns and throws as `removeAgentEntry` does. */
+/**
+ * Writes one value into `[agents.<name>]`, or into the table at `below` in it, which is added if it is missing. Removes the value if it
+ * is undefined. Returns and throws as `removeAgentEntry` does.
+ */
 export async function setAgentValue(
   file: string,
   name: string,
   key: string,
-  value: string,
+  value: string | number | undefined,
+  below: readonly string[] = [],
 ): Promise<AlongFile | undefined> {
-  const line = `${key} = ${tomlString(value)}`;
-  const edit = ([header = '', ...rest]: readonly string[]): string[] => {
-    const at = rest.findIndex(text => text.split('=')[0]?.trim() === key);
-    return at < 0 ? [header, line, ...rest] : [header, ...rest.slice(0, at), line, ...rest.slice(at + 1)];
+  const line =
+    value === undefined ? [] : [`${key} = ${typeof value === 'string' ? tomlString(value) : value}`];
+  const header = `[${['agents', name, ...below].map(tomlKey).join('.')}]`;
+  const edit = (lines: readonly string[]): string[] => {
+    const isHeader = (text: string): boolean =>
+      below.length === 0 ? ownHeader(name, false).test(text) : text.trim() === header;
+    const start = lines.findIndex(isHeader);
+    if (start < 0 && below.length === 0) return [header, ...line, '', ...lines];
+    if (start < 0) return line.length === 0 ? [...lines] : [...trimmedEnd(lines), '', header, ...line, ''];
+    const next = lines.findIndex((text, at) => at > start && /^\s*\[/.test(text));
+    const end = next < 0 ? lines.length : next;
+    const at = lines.findIndex(
+      (text, each) => each > start && each < end && text.split('=')[0]?.trim() === key,
+    );
+    return at < 0
+      ? [...lines.slice(0, start + 1), ...line, ...lines.slice(start + 1)]
+      : [...lines.slice(0, at), ...line, ...lines.slice(at + 1)];
   };
-  return edited(file, text =>
-    holdsEntry(text, name) ? editedText(text, file, name, edit) : withEntry(text, file, name, line),
-  );
+  return edited(file, text => {
+    if (holdsEntry(text, name)) return editedText(text, file, name, edit);
+    return line.length === 0 ? text : withEntry(text, file, name, header, line.join(''));
+  });
+}
+
+const tomlKey = (name: string): string => (/^[\w-]+$/.test(name) ? name : tomlString(name));
+
+function trimmedEnd(lines: readonly string[]): readonly string[] {
+  return lines.slice(0, lines.findLastIndex(text => text.trim() !== '') + 1);
 }
 
 /** Returns the text with a new entry at its end. */
-function withEntry(text: string, file: string, name: string, line: string): string {
-  const header = `[agents.${/^[\w-]+$/.test(name) ? name : tomlString(name)}]`;
+function withEntry(text: string, file: string, name: string, header: string, line: string): string {
   const before = text === '' ? '' : `${text.replace(/\n*$/, '')}\n\n`;
   const changed = `${before}${header}\n${line}\n`;
   if (sameOthers(text, changed, name)) return changed;
@@ -224,10 +247,11 @@ function editedText(
   return edited;
 }
 
-function ownHeader(name: string): RegExp {
+/** Matches the header of an agent's entry, and those of the tables below it unless these are left out. */
+function ownHeader(name: string, withTables = true): RegExp {
   const quoted = name.replace(/[.*+?^${}()|[\]\\]/g, '\\$&');
   return new RegExp(
-    `^\\s*\\[\\s*agents\\s*\\.\\s*(?:${quoted}|"${quoted}"|'${quoted}')\\s*(?:\\.[^\\]]*)?\\]`,
+    `^\\s*\\[\\s*agents\\s*\\.\\s*(?:${quoted}|"${quoted}"|'${quoted}')\\s*${withTables ? '(?:\\.[^\\]]*)?' : ''}\\]`,
   );
 }
 

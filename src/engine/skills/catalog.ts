@@ -20,18 +20,39 @@ export function agentsCalled<Named extends { readonly name: string }>(
   return near.length === 1 ? near : [];
 }
 
+/** Returns the skill called `agent:skill` or `skill`, with its agent; of several, one that no other shadows. */
+export function skillCalled<
+  OneSkill extends Skill,
+  OneAgent extends { name: string; skills: readonly OneSkill[] },
+>(
+  name: string,
+  agents: readonly OneAgent[],
+): { agent: OneAgent; skill: OneAgent['skills'][number] } | undefined {
+  const colon = name.indexOf(':');
+  const id = name.slice(colon + 1);
+  const found = agents
+    .filter(agent => colon < 0 || agent.name === name.slice(0, colon))
+    .flatMap(agent => agent.skills.map(skill => ({ agent, skill })))
+    .filter(({ skill }) => skill.id === id || skill.name === id);
+  return found.find(({ skill }) => !skill.shadowedBy) ?? found[0];
+}
+
 /** Reads nothing before the first call that needs it. */
 export class Catalog {
   readonly #config: Config;
   #discovery: Promise<Discovery> | undefined;
   #machine: Machine | undefined;
+  readonly #given: Discovery | undefined;
 
-  constructor(config: Config) {
+  /** `given` are agents in place of those that are found. */
+  constructor(config: Config, given?: readonly FileAgent[]) {
     this.#config = config;
+    this.#given = given && { agents: given, defaultAgent: undefined, diagnostics: [] };
   }
 
   /** Returns the agents and their defects, as of the first call since `refresh`. */
-  discovery(): Promise<Discovery> {
+  async discovery(): Promise<Discovery> {
+    if (this.#given) return this.#given;
     // First restores an agent that a killed install has moved aside.
     this.#discovery ??= recoverFolders(this.#config.dataDir).then(() => discoverInSlices(this.#config));
     return this.#discovery;

@@ -158,16 +158,14 @@ const kinds: readonly {
     what: sentence('a scheduler of the runner'),
     hints: ['cron'],
     pattern: new RegExp(`\\b${runner} cron\\b|${call('cron')}|\\bcron\\.(?:add|list|remove|update)\\b`, 'i'),
-    nextStep: sentence(
-      'Run the skill when it is due, or let a scheduler of your system start `telos` with it.',
-    ),
+    nextStep: sentence('Run the skill when it is due, or schedule it in Telos.'),
   },
   {
     what: sentence('a runner that wakes up by itself'),
     hints: ['heartbeat'],
     pattern: /\bHEARTBEAT\.md\b|\bHEARTBEAT_OK\b/,
     nextStep: sentence(
-      'Telos only runs when it is asked; what is to happen regularly has to be started by a scheduler.',
+      'A skill cannot start itself; what is to happen regularly has to be scheduled in Telos.',
     ),
   },
   {

@@ -21,8 +21,8 @@ const maxNames = 2000;
 const maxDepth = 5;
 
 /**
- * Returns the files beside a skill file. Hidden files, the skill file, its recorded run and fetched packages are left out. Never
- * throws.
+ * Returns the files beside a skill file. Hidden files, the skill file, its evals, its recorded run and fetched packages are
+ * left out. Never throws.
  */
 export function resourcesOf(skillDir: string, limit: number): SkillResources {
   const files: SkillResource[] = [];
@@ -33,6 +33,8 @@ export function resourcesOf(skillDir: string, limit: number): SkillResources {
       if (++seen > maxNames) return { files, isCut: true };
       const path = join(folder.path, entry.name);
       if (entry.isDirectory()) {
+        // They judge the skill, and are nothing to work with.
+        if (folder.depth === 0 && entry.name === 'evals') continue;
         if (folder.depth < maxDepth) folders.push({ path, depth: folder.depth + 1 });
         continue;
       }

@@ -7,7 +7,7 @@ import type { FolderContents } from '../files/folderRecord.ts';
 import { cardOf } from '../policy/agentCard.ts';
 import { readAgentFiles } from '../policy/agentFiles.ts';
 import { FileDigests } from '../policy/agentReader.ts';
-import type { ScanReport } from '../scan/scan.ts';
+import type { FileToScan, ScanReport } from '../scan/scan.ts';
 import { scanFolder, scanFolders } from '../scan/scanFolder.ts';
 import { ownMcpConfig } from '../skills/discover.ts';
 import { type PackSkills, packSkills } from '../skills/packSkills.ts';
@@ -37,6 +37,7 @@ export async function scanSource(
   source: Source,
   config: Config,
   options: FetchOptions = {},
+  onFile?: (file: FileToScan) => void,
 ): Promise<ScannedSource> {
   const temporary = await temporaryFolder();
   try {
@@ -51,7 +52,7 @@ export async function scanSource(
       name: candidate.name,
       leftOut,
       ...(verdict && { verdict }),
-      ...(await scanFolders(base, folders)),
+      ...(await scanFolders(base, folders, onFile)),
     };
   } finally {
     await temporary.remove();

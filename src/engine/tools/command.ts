@@ -8,6 +8,7 @@ import type { Readable } from 'node:stream';
 import { setTimeout as delay } from 'node:timers/promises';
 import type { ToolResult } from '../../protocol/run.ts';
 import { reasonOf } from '../errors.ts';
+import { endOf, UnreadOutput } from './background.ts';
 import {
   type CommandEnd,
   type CommandStreams,
@@ -20,17 +21,14 @@ import {
   type TreeLimits,
   watchTree,
 } from './commandOutput.ts';
+import { LiveOutput } from './liveOutput.ts';
+import { guardOrphans } from './orphanGuard.ts';
 import { marked, newMark } from './processTable.ts';
-import {
-  endProcessTree,
-  guardOrphans,
-  livingProcesses,
-  type ProcessTree,
-  processTree,
-} from './processTree.ts';
+import { endProcessTree, livingProcesses, type ProcessTree, processTree } from './processTree.ts';
 import { commandPrograms } from './programPath.ts';
 import {
   type AskHost,
+  type BackgroundPlace,
   type BoxReport,
   type CommandStart,
   type EnclosedCommand,
@@ -129,12 +127,29 @@ const pythonCache = (dataDir: string | undefined): Record<string, string> =>
  */
 const wholePlaces = (path: string): string => path.split(delimiter).filter(isAbsolute).join(delimiter);
 
-/** Limits of one command: what it may use at a time, and how long it may take. */
+/** Limits of one command: what it may use at a time, and how long it may take unless its call says otherwise. */
 export interface CommandLimits extends TreeLimits {
   timeoutMs: number;
+  /** Aborts when the time does not count any more. */
+  untimed?: AbortSignal;
 }
 
-const usualLimits: CommandLimits = { timeoutMs: 60_000, processes: 256, memoryBytes: 4 * 1024 ** 3 };
+/** Seconds that a call may give its command. */
+const mostSeconds = 30 * 60;
+
+/** In milliseconds. */
+export const usualTime = 60_000;
+
+const usualLimits: CommandLimits = { timeoutMs: usualTime, processes: 256, memoryBytes: 4 * 1024 ** 3 };
+
+/** In milliseconds. Nobody waits for what runs in the background. */
+const longestInBackground = 24 * 60 * 60 * 1000;
+
+/** Returns how long a call wants its command to take at most, in milliseconds. Undefined if it says nothing that counts. */
+export function wantedTime(input: Readonly<Record<string, unknown>>): number | undefined {
+  const { timeout_s: seconds } = input;
+  return typeof seconds === 'number' && seconds > 0 ? Math.min(seconds, mostSeconds) * 1000 : undefined;
+}
 
 const inBox =
   "It runs in a box: it sees the folders of this run and the system's programs, writes in the working folder and in a temporary one, and reaches only hosts that the user allows.";
@@ -164,7 +179,7 @@ export function createCommandTool(
   return {
     definition: {
       name: 'run_command',
-      description: `Runs a shell command and returns what it prints, then its errors and its exit code. It gets no input, must end within 60 seconds and cannot leave processes running. ${place}`,
+      description: `Runs a shell command and returns what it prints, then its errors and its exit code. It gets no input, must end in its time and cannot leave processes running. ${place}`,
       inputSchema: {
         type: 'object',
         properties: {
@@ -174,7 +189,11 @@ export function createCommandTool(
             description:
               'The folder to run it in: in the working folder, where the user stands, or in the folder of the skill. When left out, it is the one that is named for commands.',
           },
-          timeout: { type: 'number', description: 'Seconds that it may take, at most 60.' },
+          timeout_s: {
+            type: 'number',
+            description:
+              'Seconds that it may take: 60 if left out, at most 1800. Give more to builds and test suites.',
+          },
           ...(box === 'open' && leaving),
         },
         required: ['command'],
@@ -184,19 +203,92 @@ export function createCommandTool(
     access: 'execute',
     longest: { command: longestCommand, why: longestReason },
     execute: (input, context) => {
-      const { cwd, timeout } = input;
-      const most = { ...usualLimits, ...limits };
-      const timeoutMs = typeof timeout === 'number' && timeout > 0 ? timeout * 1000 : most.timeoutMs;
-      const own = { ...most, timeoutMs: Math.min(most.timeoutMs, timeoutMs) };
+      const { cwd } = input;
+      const usual = { ...usualLimits, ...limits };
+      const unasked =
+        context.background && input['background'] === true ? longestInBackground : usual.timeoutMs;
+      const own = { ...usual, timeoutMs: wantedTime(input) ?? unasked };
       const commandDir = typeof cwd === 'string' ? cwd : context.commandDir;
-      return runCommand(String(input['command']), { ...context, commandDir }, own);
+      const command = String(input['command']);
+      const place = { ...context, commandDir };
+      if (!context.background) return runCommand(command, place, own);
+      return runOrLeave(
+        command,
+        { ...place, background: context.background },
+        own,
+        input['background'] === true,
+      );
     },
   };
 }
 
-async function runCommand(command: string, context: ToolContext, limits: CommandLimits): Promise<ToolResult> {
-  const end = await runLine(command, context, limits);
+async function runCommand(
+  command: string,
+  context: ToolContext,
+  limits: CommandLimits,
+  onOutput?: (chunk: Buffer) => void,
+): Promise<ToolResult> {
+  const end = await runLine(command, context, limits, onOutput);
   return 'refusal' in end ? toolError(end.refusal) : reportOn(end.streams, end.code, end.note);
+}
+
+/** In milliseconds. A command that cannot even start says so within this time. */
+const settling = 700;
+
+/**
+ * Runs a command to its end, or until it goes on in the background: at once, because the model wants that, or when the person sends it
+ * there.
+ */
+async function runOrLeave(
+  command: string,
+  context: ToolContext & { background: BackgroundPlace },
+  limits: CommandLimits,
+  atOnce: boolean,
+): Promise<ToolResult> {
+  const { background, askHost, onOutput, signal } = context;
+  const refusal = atOnce ? background.commands.refusal() : undefined;
+  if (refusal !== undefined) return toolError(refusal);
+  signal.throwIfAborted();
+  const [stop, untimed] = [new AbortController(), new AbortController()];
+  const forward = (): void => stop.abort(signal.reason);
+  signal.addEventListener('abort', forward);
+  let isLeft = false;
+  const own: ToolContext = {
+    ...context,
+    signal: stop.signal,
+    onOutput: text => !isLeft && onOutput?.(text),
+    ...(askHost && {
+      askHost: (wanted, until) => ((isLeft && background.askHost) || askHost)(wanted, until),
+    }),
+  };
+  const output = new UnreadOutput();
+  const ended = runCommand(command, own, { ...limits, untimed: untimed.signal }, chunk => output.add(chunk));
+  const [moved, move] = promiseOfPerson();
+  const noMore = background.commands.runs(background.callId, move);
+  try {
+    const leave = atOnce ? delay(settling, undefined, { ref: false }) : moved;
+    const first = await Promise.race([ended, leave.then(() => undefined)]);
+    if (first || stop.signal.aborted) return first ?? (await ended);
+    isLeft = true;
+  } finally {
+    noMore();
+    signal.removeEventListener('abort', forward);
+  }
+  if (!atOnce) untimed.abort();
+  const words = ended.then(endOf, () => 'was stopped');
+  const left = { command: background.shown(command), ended: words, stop: () => stop.abort(), output };
+  const known = background.commands.take(left);
+  background.left(known);
+  const how = atOnce ? 'runs in the background' : 'was sent to the background by the user, where it goes on';
+  return { content: `The command ${how} as ${known.id}.\n\n${known.report()}`, isError: false };
+}
+
+function promiseOfPerson(): [Promise<void>, () => void] {
+  let resolve: () => void = () => undefined;
+  const promise = new Promise<void>(done => {
+    resolve = done;
+  });
+  return [promise, resolve];
 }
 
 /** How a command line ended. */
@@ -241,6 +333,7 @@ async function runStarted(
     folder: context.approvedFolder ?? context.commandDir,
   };
   const time = new TimeLimit(limits.timeoutMs);
+  limits.untimed?.addEventListener('abort', () => time.end(), { once: true });
   const enclosed = await enclosedStart(plain, context, time);
   if (typeof enclosed === 'string') {
     guard.release();
@@ -275,12 +368,15 @@ async function runStarted(
   const closed = once(child, 'close');
   giveInputs(child, inputs);
   if (onOutput) for (const stream of [child.stdout, child.stderr]) stream.on('data', onOutput);
+  const live = context.onOutput && new LiveOutput(context.onOutput);
+  if (live)
+    for (const name of ['stdout', 'stderr'] as const) child[name].on('data', chunk => live.add(name, chunk));
   try {
     const stopped = await untilExitOrStop(child, exited, streams, tree, context.signal, { ...limits, time });
-    const end = await endAllOf(tree, stopped, closed, limits);
+    const end = await endAllOf(tree, stopped, closed, limits, enclosed);
     const note = noteOn(end, limits);
     if (end.stopped === 'abort') {
-      if (end.unended.length > 0 && note !== undefined) context.onProgress?.(note);
+      if (end.unended.length > 0 && note !== undefined) context.onNotice?.(note);
       throw context.signal.reason;
     }
     // A stopped command may never exit if it has become another user's process.
@@ -291,6 +387,7 @@ async function runStarted(
     const all = [note ?? (code ? programs.noteOn(command) : undefined), ...notes.map(each => `[${each}]`)];
     return { streams, code, note: all.filter(Boolean).join('\n') || undefined };
   } finally {
+    live?.end();
     guard.release();
     await ending();
     child.stdout.destroy();
@@ -314,7 +411,7 @@ async function enclosedStart(
 }
 
 /** Writes what the process reads from its further descriptors. */
-function giveInputs(child: ChildProcess, inputs: readonly (Uint8Array | number)[]): void {
+export function giveInputs(child: ChildProcess, inputs: readonly (Uint8Array | number)[]): void {
   for (const [index, input] of inputs.entries()) {
     const stream = child.stdio[index + 3];
     if (typeof input === 'number' || !stream || !('write' in stream)) continue;
@@ -372,6 +469,8 @@ async function untilExitOrStop(
   limits.time.start(() => stop('timeout'));
   const onAbort = (): void => stop('abort');
   signal.addEventListener('abort', onAbort);
+  // It may have come while the box was made.
+  if (signal.aborted) onAbort();
   const watching = new AbortController();
   // The command still runs if processes cannot be listed.
   watchTree(tree, limits, stop, watching.signal).catch(() => undefined);
@@ -390,10 +489,13 @@ async function endAllOf(
   stopped: Stop | undefined,
   closed: Promise<unknown>,
   limits: TreeLimits,
+  enclosed: EnclosedCommand | undefined,
 ): Promise<CommandEnd> {
   let why = stopped;
   if (stopped === undefined) {
     await settledWithin(closed, drainTime);
+    // To look through all processes of the machine takes longer than most commands.
+    if (enclosed?.isOver?.()) return { stopped, leftBehind: false, unended: [] };
     const left = (await livingProcesses(tree)).length;
     if (left === 0) return { stopped, leftBehind: false, unended: [] };
     if (left > limits.processes) why = 'processes';

@@ -5,6 +5,7 @@ import { basename } from 'node:path';
 import type { ToolResult } from '../../protocol/run.ts';
 import { grouped } from '../../protocol/text.ts';
 import { replaceFile } from '../files/atomicWrite.ts';
+import { mediaTypeOf, mostBytes } from '../files/attachedFile.ts';
 import { describeFileError, openFolder, openRegularFile, PathProblem } from '../files/paths.ts';
 import {
   byteCount,
@@ -37,7 +38,7 @@ export const readFileTool: Tool = {
   definition: {
     name: 'read_file',
     description:
-      'Reads a text file and returns its content. At most the first 256 KiB are returned, with a note of the whole size. The file must lie in the working folder, where the user stands, or in the folder of the skill or its agent; anything else needs the approval of the user.',
+      'Reads a text file and returns its content; a picture or a PDF is shown to a model that takes such files. At most the first 256 KiB are returned, with a note of the whole size. The file must lie in the working folder, where the user stands, or in the folder of the skill or its agent; anything else needs the approval of the user.',
     inputSchema: {
       type: 'object',
       properties: {
@@ -57,7 +58,7 @@ export const readFileTool: Tool = {
         return readLines(input, path, context);
       const { handle, size } = await openRegularFile(path);
       try {
-        return await readText(handle, size, path);
+        return await readText(handle, size, path, context);
       } finally {
         await handle.close();
       }
@@ -98,7 +99,12 @@ async function readLines(
   return { content: text || `(no lines: the file has fewer than ${grouped(first)})`, isError: false };
 }
 
-async function readText(handle: FileHandle, size: number, path: string): Promise<ToolResult> {
+async function readText(
+  handle: FileHandle,
+  size: number,
+  path: string,
+  context: ToolContext,
+): Promise<ToolResult> {
   // One byte more than the file's size. A read that does not fill it has reached the end, without a second read.
   const buffer = Buffer.allocUnsafe(Math.min(readLimit, size + 1));
   let filled = 0;
@@ -109,11 +115,49 @@ async function readText(handle: FileHandle, size: number, path: string): Promise
     isWhole = bytesRead < wanted;
   }
   const bytes = buffer.subarray(0, filled);
-  if (looksBinary(bytes)) return { content: describeBinary(basename(path), bytes, size), isError: false };
+  if (looksBinary(bytes) || mediaTypeOf(bytes) !== undefined)
+    return readMedia(handle, { name: basename(path), bytes, size }, context);
   if (size <= readLimit) return { content: decodeUtf8(bytes), isError: false };
   const shown = withoutPartialEnd(bytes);
   const note = `[Cut: these are the first ${grouped(shown.length)} of ${grouped(size)} bytes of the file.]`;
   return { content: `${decodeUtf8(shown)}\n\n${note}`, isError: false };
+}
+
+/** Returns a picture or a document for the model to see, if it takes such files, and otherwise what the file is. */
+async function readMedia(
+  handle: FileHandle,
+  { name, bytes, size }: { name: string; bytes: Buffer; size: number },
+  { media, signal }: ToolContext,
+): Promise<ToolResult> {
+  const mediaType = mediaTypeOf(bytes);
+  const content = describeBinary(name, bytes, size);
+  if (mediaType === undefined) return { content, isError: false };
+  const kind = mediaType === 'application/pdf' ? 'document' : 'image';
+  const what = kind === 'document' ? 'a PDF' : 'an image';
+  const taken = (await media?.(signal)) ?? [];
+  if (!taken.includes(kind))
+    return {
+      content: `${content}\n[It is ${what}. This model is not known to take such files.]`,
+      isError: false,
+    };
+  if (size > mostBytes(mediaType))
+    return { content: `${content}\n[It is ${what}, and too large for a model.]`, isError: false };
+  const whole = Buffer.alloc(size);
+  const { bytesRead } = await handle.read(whole, 0, size, 0);
+  const data = whole.subarray(0, bytesRead).toString('base64');
+  return {
+    content: `[${escapeInvisible(name)}: ${what}, ${byteCount(size)}, shown to you]`,
+    isError: false,
+    images: [
+      mediaType === 'application/pdf'
+        ? {
+            type: 'document',
+            source: { type: 'base64', media_type: mediaType, data },
+            title: escapeInvisible(name),
+          }
+        : { type: 'image', source: { type: 'base64', media_type: mediaType, data } },
+    ],
+  };
 }
 
 async function namesIn(path: string): Promise<string[]> {

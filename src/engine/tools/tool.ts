@@ -4,10 +4,12 @@ import { existsSync, lstatSync, realpathSync, statSync } from 'node:fs';
 import { lstat } from 'node:fs/promises';
 import { homedir } from 'node:os';
 import { basename, isAbsolute, join, relative, resolve } from 'node:path';
+import type { FormContent } from '../../protocol/form.ts';
 import type { JsonObject, ToolResult } from '../../protocol/run.ts';
 import { expandPath } from '../config.ts';
 import type { WriteKeeper } from '../files/atomicWrite.ts';
 import { errorCode, folderHolding, isInside, PathProblem, realPlace, resolvePath } from '../files/paths.ts';
+import type { BackgroundCommand, BackgroundCommands } from './background.ts';
 
 /** A tool as a model sees it. `inputSchema` is a JSON Schema of type object. */
 export interface ToolDefinition {
@@ -57,18 +59,62 @@ export interface ToolContext extends RunFolders {
   box?: CommandBox;
   /** For a boxed command: asks if it may reach a host. Missing if it needs none. */
   askHost?: AskHost;
+  /** Returns the kinds of files that the model takes besides text. Undefined if nothing is known of it. */
+  media?: (signal: AbortSignal) => Promise<readonly ('image' | 'document')[] | undefined>;
   /** The ripgrep that the editor brings. Absolute. If missing, one on the PATH is used, if there is one. */
   ripgrep?: string | undefined;
   /** Missing if nothing can be undone. */
   changes?: WriteKeeper | undefined;
-  /** Reports the progress of a long call to the person; may be called often. */
-  onProgress?: (message: string) => void;
+  /** Reports how far a long call is, with the share from 0 to 1 if it is known; may be called often. */
+  onProgress?: (message: string, share?: number) => void;
+  /** Tells the person something that stays in the run. */
+  onNotice?: (message: string) => void;
+  /** Asks the person a question of the skill. Resolves with neither if nobody gives an answer. Missing if there is no person. */
+  askUser?: (question: string, choices: readonly string[]) => Promise<{ answer?: string; refusal?: string }>;
+  /** Carries out another skill as a step, and returns its answer. Missing if none may be used. */
+  useSkill?: (skill: string, request: string) => Promise<ToolResult>;
+  /** Commands of the conversation that go on in the background. Missing if none may. */
+  background?: BackgroundPlace;
+  /** Shows the person what a command prints while it runs. Gets plain text a few times a second. */
+  onOutput?: (text: string) => void;
   /**
    * Has the person sign in when a call needs it. Missing if there is no person to ask. Returns why they declined, or
    * undefined if they signed in. Throws what went wrong.
    */
   askSignIn?: (wanted: WantedSignIn) => Promise<string | undefined>;
+  /** Has the person answer what an MCP server asks in the middle of a call. Missing if there is no person to ask. Never throws. */
+  askServer?: (wish: ServerWish) => Promise<ServerAnswer>;
 }
+
+/** What a call of a command needs to go on in the background. */
+export interface BackgroundPlace {
+  commands: BackgroundCommands;
+  callId: string;
+  /** Returns the line of a command as it may be shown and kept. */
+  shown(command: string): string;
+  /** Decides on hosts when the call is over and nobody can be asked. */
+  askHost: AskHost | undefined;
+  /** Called when the command of this call goes on in the background. */
+  left(command: BackgroundCommand): void;
+}
+/** What an MCP server asks of the person. `params` are unchecked, as the server sends them. */
+export type ServerWish = { server: string } & (
+  | { kind: 'form'; params: unknown }
+  /** `opens` is true if a yes opens the address; without, the person does. */
+  | { kind: 'url'; params: unknown; opens: boolean }
+  /** A question to the model of the run. */
+  | { kind: 'sampling'; params: unknown }
+);
+
+/** `decline` is a no; `cancel` says that nobody has answered. `problem` says what is wrong with the question. */
+export type ServerAnswer =
+  | {
+      action: 'accept';
+      content?: FormContent;
+      /** What the model has answered. */
+      sampled?: { text: string; model: string; stopReason: string };
+    }
+  | { action: 'decline' | 'cancel'; problem?: string };
 
 /** A process to start. */
 export interface CommandStart {
@@ -91,6 +137,8 @@ export interface BoxReport {
 export interface EnclosedCommand extends CommandStart {
   /** What it gets as its descriptors 3, 4 and so on: bytes that it reads, or files that are open. */
   inputs?: readonly (Uint8Array | number)[];
+  /** Returns true once none of its processes is alive; false while one may be. Called after its first process has ended. */
+  isOver?(): boolean;
   /** Returns why nothing was started, if its errors say so; undefined if the command itself has written them. */
   failureIn?(errors: string): string | undefined;
   /** Ends what belongs to the command alone. Called once, when none of its processes is alive any more. Never throws. */

@@ -48,8 +48,9 @@ export async function runOne(
   try {
     const end = await runStep(runs, whole, parkingHuman(human, parking), signal);
     const { runId, outcome, usage } = end;
-    await noteResult(end);
-    await scene.note({ type: 'step_ended', key, step, story, runId, outcome, ...(usage && { usage }) });
+    // First what has come of it, but in one write: nobody builds on the one without the other.
+    const ended = { type: 'step_ended' as const, key, step, story, runId, outcome, ...(usage && { usage }) };
+    await Promise.all([noteResult(end), scene.note(ended)]);
     return end;
   } finally {
     budget.close();

@@ -1,6 +1,7 @@
 /** Asks models during an attempt: those who build and the one who reviews. */
 import type { PlanCheck } from '../../protocol/plan.ts';
 import { spoken } from '../../protocol/text.ts';
+import type { StepBox } from '../run/request.ts';
 import { changedMeaning, diffText } from './attemptChanges.ts';
 import type { AttemptEnd, AttemptScene } from './attemptScene.ts';
 import { endOf, raisesOf, runOne, storyOver } from './attemptStep.ts';
@@ -12,7 +13,7 @@ import {
   type WorkWords,
   workWords,
 } from './attemptWords.ts';
-import { runCheck } from './checks.ts';
+import { runCheck, seenIn } from './checks.ts';
 import { adviceAt } from './learnings.ts';
 import { askOrPark } from './parkedQuestions.ts';
 import { parsePrd } from './prdFile.ts';
@@ -115,6 +116,17 @@ function saidTo({ parts, story: { id } }: AttemptScene): string[] {
   });
 }
 
+/** Returns what the commands of a step find in the box: what the checks of its work tree find there. */
+function boxOf({ parts, place, checkPlace }: AttemptScene): StepBox {
+  const { setup, slot } = parts.settings;
+  const { outside } = checkPlace;
+  return {
+    ...seenIn(place.dir, { copied: slot.copy, linked: slot.link }),
+    // The engine runs the setup outside too: it fetches what the work tree needs.
+    outside: new Set(outside ? [...outside, ...setup] : []),
+  };
+}
+
 /** Runs a step that changes files. Returns how the attempt ends if it did not come to its end, or waits for the person. */
 export async function build(
   scene: AttemptScene,
@@ -129,6 +141,7 @@ export async function build(
     },
     commands: cardCommands(parts.settings.setup, checks),
     commandsChanged: (command: string) => changedMeaning(parts.git, place.dir, parent, command),
+    box: boxOf(scene),
   };
   const end = await runOne(scene, own, async ({ answers }) => {
     const notes = notesIn(answers);
@@ -190,5 +203,5 @@ function approvedOf({ open }: AttemptScene, named: readonly number[]): number[] 
 function writeVerdict({ parts }: AttemptScene, approved: boolean, text: string): Promise<void> {
   const said = approved ? { summary: text } : { reason: text };
   const verdict = { approved, ...said, timestamp: new Date().toISOString() };
-  return parts.folder.write('verdict.json', `${JSON.stringify(verdict, undefined, 2)}\n`);
+  return parts.folder.write('verdict.json', `${JSON.stringify(verdict, undefined, 2)}\n`, { again: true });
 }

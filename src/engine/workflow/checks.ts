@@ -7,6 +7,7 @@ import type { CheckResult, PlanCheck } from '../../protocol/plan.ts';
 import type { Config } from '../config.ts';
 import { TelosError } from '../errors.ts';
 import { realPlace } from '../files/paths.ts';
+import type { StepBox } from '../run/request.ts';
 import { commandEnvironment, runLine } from '../tools/command.ts';
 import type { CommandBox, CommandStart, EnclosedCommand } from '../tools/tool.ts';
 
@@ -104,6 +105,12 @@ export interface SlotFiles {
   linked?: readonly string[];
 }
 
+/** Returns what commands in the box find of the person's in the work tree `dir`. */
+export const seenIn = (dir: string, { copied = [], linked = [] }: SlotFiles): Omit<StepBox, 'outside'> => ({
+  shown: copied.map(path => join(realPlace(dir) ?? dir, path)),
+  alsoReadable: linked.flatMap(path => realPlace(join(dir, path)) ?? []).filter(existsSync),
+});
+
 /** Runs checks in a box where one works. Where none does they have the person's rights, unless the person wants a box for each. */
 export class CheckBox implements CommandBox {
   readonly #config: BoxConfig;
@@ -142,8 +149,7 @@ export class CheckBox implements CommandBox {
       );
     }
     const { commandBox } = await import('../box/commandBox.ts');
-    const { copied = [], linked = [] } = this.#files;
-    const alsoReadable = linked.flatMap(path => realPlace(join(dir, path)) ?? []).filter(existsSync);
+    const { shown, alsoReadable } = seenIn(dir, this.#files);
     return commandBox({
       finding,
       config: { home, dataDir, configDir },
@@ -151,7 +157,7 @@ export class CheckBox implements CommandBox {
       conversation: `checks ${dir}`,
       // What a plan commits, the engine commits.
       keepsRepository: true,
-      shown: copied.map(path => join(realPlace(dir) ?? dir, path)),
+      shown,
     });
   }
 }

@@ -1,12 +1,7 @@
-/** Estimates what a plan will cost, before anything is known of its runs. */
-
-export interface CostEstimate {
-  /** In US dollars, as a lucky, an ordinary and an unlucky course would cost. */
-  low: number;
-  typical: number;
-  high: number;
-  stories: number;
-}
+/** Estimates what a plan will cost: before anything is known of its runs, and from what its stories have cost. */
+import type { CostEstimate } from '../../protocol/planCard.ts';
+import type { PlanState } from './planState.ts';
+import { isOver, openItems } from './storyState.ts';
 
 export interface EstimateRequest {
   /** In characters. */
@@ -56,6 +51,40 @@ export function estimateCost({
     return inCents((plan + split + costOf(read, 3_000 * count)) * margin);
   }) as [number, number, number];
   return { low, typical, high, stories };
+}
+
+/** Stories after which the plan's own costs say more than a formula. */
+const enoughStories = 3;
+
+/**
+ * Returns what the stories that are left will cost. Undefined if none is left, or if neither the plan's own costs nor the model's class
+ * are known.
+ */
+export function estimateLeft(
+  { stories }: PlanState,
+  transcriptLength: number,
+  model: string | undefined,
+): CostEstimate | undefined {
+  const left = stories.filter(({ status }) => !isOver(status));
+  if (left.length === 0) return undefined;
+  const paid = stories.flatMap(({ status, usage }) =>
+    status === 'passed' && typeof usage?.cost === 'number' && usage.cost > 0 ? [usage.cost] : [],
+  );
+  if (paid.length >= enoughStories) return fromCosts(paid, left.length);
+  if (model === undefined || !/opus|sonnet|haiku/.test(model)) return undefined;
+  const boxes = left.reduce((sum, story) => sum + Math.max(1, openItems(story).length), 0);
+  return estimateCost({ transcriptLength, elements: 0, maxIterations: boxes, model, stories: left.length });
+}
+
+/** Returns the mean for each story, and as much less and more as the costs so far differ. */
+function fromCosts(paid: readonly number[], stories: number): CostEstimate {
+  const mean = paid.reduce((sum, cost) => sum + cost, 0) / paid.length;
+  const spread = Math.sqrt(paid.reduce((sum, cost) => sum + (cost - mean) ** 2, 0) / paid.length);
+  const [low, typical, high] = [Math.max(0, mean - spread), mean, mean + spread];
+  return {
+    ...{ low: inCents(low * stories), typical: inCents(typical * stories), high: inCents(high * stories) },
+    stories,
+  };
 }
 
 /** Returns the amount in whole cents. Half a cent goes to the even one, as in accounts. */

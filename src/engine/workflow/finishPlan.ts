@@ -1,6 +1,7 @@
 /** Ends a plan: brings what passed into the person's branch, or leaves or drops it. The one place that touches the person's checkout. */
 import { execFile } from 'node:child_process';
 import type { FinishKind } from '../../protocol/plan.ts';
+import { sentence } from '../../protocol/text.ts';
 import { TelosError } from '../errors.ts';
 import type { Git } from './git.ts';
 import { mergeOnto } from './integrate.ts';
@@ -54,16 +55,24 @@ export async function finishPlan(how: FinishKind, parts: Finish): Promise<Finish
 }
 
 const noCommits = (branch: string): TelosError =>
-  new TelosError('config', `The plan's branch ${branch} has no commits yet, so there is nothing to merge.`);
+  new TelosError('config', [
+    sentence('The branch {0} of the plan has no commits yet, so there is nothing to merge.', branch),
+  ]);
+
+/** Returns the branch that is checked out, if there is one. */
+export async function checkedOutBranch(git: Git): Promise<string | undefined> {
+  const { stdout } = await git.run(['symbolic-ref', '--quiet', '--short', 'HEAD'], { allow: [1] });
+  return stdout.trim() || undefined;
+}
 
 /** Returns the branch that is checked out. Throws TelosError `config` if there is none. */
 async function checkedOut(git: Git, branch: string): Promise<string> {
-  const { stdout } = await git.run(['symbolic-ref', '--quiet', '--short', 'HEAD'], { allow: [1] });
-  if (stdout.trim() !== '') return stdout.trim();
-  throw new TelosError(
-    'config',
-    `No branch is checked out, so there is none to merge into. Check one out, or keep ${branch}.`,
-  );
+  const name = await checkedOutBranch(git);
+  if (name !== undefined) return name;
+  throw new TelosError('config', [
+    sentence('No branch is checked out, so there is none to merge into.'),
+    sentence('Check one out, or keep {0}.', branch),
+  ]);
 }
 
 async function merge(
@@ -79,10 +88,11 @@ async function merge(
   const parent = stdout.trim() || base;
   const merged = await mergeOnto(git, { tip: head, parent, commit: tip });
   if ('files' in merged)
-    throw new TelosError(
-      'config',
-      `${into} and ${branch} both changed ${merged.files.slice(0, mostNamed).join(', ')}. Nothing was changed. Merge by hand with: git merge ${branch}`,
-    );
+    throw new TelosError('config', [
+      sentence('{0} and {1} both changed {2}.', into, branch, merged.files.slice(0, mostNamed).join(', ')),
+      sentence('Nothing was changed.'),
+      sentence('Merge by hand with: {0}', `git merge ${branch}`),
+    ]);
   if (how === 'squash') {
     const commit = await git.commitTree(merged.tree, [head], `${goal}\n\nTelos-Plan: ${plan}\n`);
     await git.run(['merge', '--ff-only', '--quiet', '--end-of-options', commit]);
@@ -98,11 +108,14 @@ async function merge(
 
 function notClean(files: readonly string[]): TelosError {
   const shown = files.slice(0, mostNamed).join(', ');
-  const more = files.length > mostNamed ? ` and ${files.length - mostNamed} more` : '';
-  return new TelosError(
-    'config',
-    `These files are not committed: ${shown}${more}. Commit them or put them aside first. Nothing was changed.`,
-  );
+  const left = files.length - mostNamed;
+  return new TelosError('config', [
+    left > 0
+      ? sentence('These files are not committed: {0} and {1} more.', shown, left)
+      : sentence('These files are not committed: {0}.', shown),
+    sentence('Commit them or put them aside first.'),
+    sentence('Nothing was changed.'),
+  ]);
 }
 
 interface PullRequest {
@@ -126,10 +139,10 @@ async function openPullRequest(
   const ref = `refs/heads/${branch}`;
   await run('git', ['push', '--quiet', '--end-of-options', remote, `${ref}:${ref}`], git.dir, env).catch(
     error => {
-      throw new TelosError(
-        'config',
-        `${branch} could not be pushed to ${remote}: ${lastLine(error)} Nothing was changed here.`,
-      );
+      throw new TelosError('config', [
+        sentence('{0} could not be pushed to {1}: {2}', branch, remote, lastLine(error)),
+        sentence('Nothing was changed here.'),
+      ]);
     },
   );
   // Titles and names come from models; as code they mention nobody and link nowhere.
@@ -143,10 +156,9 @@ async function openPullRequest(
     return { remote, url: (await run('gh', asked, git.dir, env)).trim().split('\n').at(-1) ?? '' };
   } catch (error) {
     if ((error as NodeJS.ErrnoException).code === 'ENOENT') return { remote };
-    throw new TelosError(
-      'config',
-      `${branch} is at ${remote}, but gh did not open a pull request: ${lastLine(error)}`,
-    );
+    throw new TelosError('config', [
+      sentence('{0} is at {1}, but gh did not open a pull request: {2}', branch, remote, lastLine(error)),
+    ]);
   }
 }
 
@@ -157,10 +169,10 @@ async function remoteOf(git: Git, into: string): Promise<string> {
   const named = [own.stdout.trim(), 'origin', ...(remotes.length === 1 ? remotes : [])];
   const remote = named.find(name => remotes.includes(name));
   if (remote !== undefined) return remote;
-  throw new TelosError(
-    'config',
-    'The repository has no remote that a pull request could go to. Add one with: git remote add origin <address>',
-  );
+  throw new TelosError('config', [
+    sentence('The repository has no remote that a pull request could go to.'),
+    sentence('Add one with: {0}', 'git remote add origin <address>'),
+  ]);
 }
 
 /** Returns what the program printed. Rejects if it cannot be started or fails; the error has its `stderr`. */

@@ -10,7 +10,16 @@ import { tmpdir } from 'node:os';
 import { basename, join, resolve } from 'node:path';
 import { TelosError } from '../errors.ts';
 import { type Difference, differenceOptions, readDifference } from './gitDifference.ts';
-import { endsWith, GitTalk, isContents, isLine, sizeIn } from './gitTalk.ts';
+import {
+  endsWith,
+  GitTalk,
+  gitShell,
+  isContents,
+  isLine,
+  shellAnswer,
+  shellLine,
+  sizeIn,
+} from './gitTalk.ts';
 
 export interface GitAnswer {
   stdout: string;
@@ -104,6 +113,7 @@ export class Git {
   readonly dir: string;
   readonly #env: Environment;
   readonly #place: Place | undefined;
+  readonly #shell?: GitTalk;
   #shared: Shared;
 
   /** `dir` lies in the repository. With a `place`, every call works on that work tree, whatever a `.git` file there says. */
@@ -111,6 +121,8 @@ export class Git {
     this.dir = dir;
     this.#env = env;
     this.#place = place;
+    const shell = gitShell;
+    if (shell !== undefined) this.#shell = new GitTalk(() => this.#start(shell, []));
     const open = new Map<TalkName, GitTalk>();
     const talk = (name: TalkName): GitTalk => {
       const known = open.get(name) ?? new GitTalk(() => this.#spawn(talks[name]));
@@ -144,7 +156,30 @@ export class Git {
     return (await this.run(args, call)).stdout.replace(/\n$/, '');
   }
 
-  async #call(args: readonly string[], input = ''): Promise<GitAnswer> {
+  #call(args: readonly string[], input?: string): Promise<GitAnswer> {
+    return this.#shell && input === undefined
+      ? this.#callByShell(this.#shell, args)
+      : this.#callAlone(args, input);
+  }
+
+  /** Node takes longer to start a program than git to run, and longer with each megabyte that it has; a shell that stays does not. */
+  async #callByShell(shell: GitTalk, args: readonly string[]): Promise<GitAnswer> {
+    const mark = randomUUID();
+    const timer = setTimeout(() => shell.kill(), callLimit);
+    try {
+      const printed = await shell.ask(shellLine(this.dir, [...neutral, ...args], mark), endsWith(mark));
+      const answer = shellAnswer(printed.toString(), mark);
+      if (answer.code === 127) throw this.#notStarted(new Error('it was not found'));
+      if (answer.code !== 0 && !existsSync(this.dir)) throw this.#notStarted(new Error(answer.stderr));
+      return answer;
+    } catch (error) {
+      throw error instanceof TelosError ? error : this.#notStarted(error as Error);
+    } finally {
+      clearTimeout(timer);
+    }
+  }
+
+  async #callAlone(args: readonly string[], input = ''): Promise<GitAnswer> {
     const child = this.#spawn(args);
     // An option of spawn goes on for a program that could not be started, and keeps the process alive.
     const timer = setTimeout(() => child.kill(), callLimit);
@@ -170,7 +205,11 @@ export class Git {
   }
 
   #spawn(args: readonly string[]): ChildProcessWithoutNullStreams {
-    return spawn('git', [...neutral, ...args], {
+    return this.#start('git', [...neutral, ...args]);
+  }
+
+  #start(program: string, args: readonly string[]): ChildProcessWithoutNullStreams {
+    return spawn(program, args, {
       cwd: this.dir,
       env: neutralEnvironment(this.#env, this.#place),
       stdio: ['pipe', 'pipe', 'pipe'],
@@ -190,7 +229,7 @@ export class Git {
   /** Ends the processes that stay. */
   async close(): Promise<void> {
     const names = Object.keys(talks) as TalkName[];
-    await Promise.all(names.map(name => this.#shared.talk(name).close()));
+    await Promise.all([this.#shell?.close(), ...names.map(name => this.#shared.talk(name).close())]);
   }
 
   #notStarted(error: Error): TelosError {
@@ -235,11 +274,15 @@ export class Git {
     return tree.id;
   }
 
+  /** Each work tree has a HEAD of its own. */
+  get #ownHead(): string {
+    return this.#place ? `worktrees/${basename(this.#place.gitDir)}/HEAD` : 'HEAD';
+  }
+
   async #object(name: string): Promise<{ id: string; type: string; size: number } | undefined> {
     if (/[\0\n]/.test(name)) return undefined;
-    // Each work tree has a HEAD of its own.
-    const place = this.#place && /^HEAD\b/.test(name) ? `worktrees/${basename(this.#place.gitDir)}/` : '';
-    const line = (await this.ask('objects', `info ${place}${name}\n`, isLine)).trimEnd();
+    const own = name.replace(/^HEAD\b/, this.#ownHead);
+    const line = (await this.ask('objects', `info ${own}\n`, isLine)).trimEnd();
     const [id = '', type = ''] = line.split(' ');
     const size = sizeIn(line);
     return size === undefined ? undefined : { id, type, size };
@@ -297,20 +340,32 @@ export class Git {
   }
 
   /** Sets a ref of the plan's own, whatever it was. Throws TelosError `config` if git refuses. */
-  async setRef(ref: string, commit: string): Promise<void> {
-    await this.ask('refs', `start\nupdate ${ref} ${commit}\ncommit\n`, endsWith('commit: ok'));
+  setRef(ref: string, commit: string): Promise<void> {
+    return this.#moveRef(`update ${ref} ${commit}`);
+  }
+
+  /** Points the HEAD of this work tree to a commit and to no branch. Changes no file. Throws TelosError `config` if git refuses. */
+  setHead(commit: string): Promise<void> {
+    return this.#moveRef(`option no-deref\nupdate ${this.#ownHead} ${commit}`);
+  }
+
+  async #moveRef(change: string): Promise<void> {
+    await this.ask('refs', `start\n${change}\ncommit\n`, endsWith('commit: ok'));
   }
 
   /**
    * Moves a ref from the commit `old` to `next` in one step; `old` is undefined if it must not exist yet. Returns false if it is
    * elsewhere. Throws TelosError `config` if it cannot be moved for another reason.
    */
-  async casRef(ref: string, next: string, old: string | undefined, why = 'telos'): Promise<boolean> {
-    const answer = await this.run(['update-ref', '-m', why, ref, next, old ?? ''], { allow: [1, 128] });
-    if (answer.code === 0) return true;
-    if ((await this.tip(ref)) !== old) return false;
-    const [said = ''] = answer.stderr.trim().split('\n');
-    throw new TelosError('config', `${ref} could not be moved: ${said.replace(/^(fatal|error): /, '')}`);
+  async casRef(ref: string, next: string, old: string | undefined): Promise<boolean> {
+    try {
+      await this.#moveRef(`update ${ref} ${next} ${old ?? '0'.repeat(next.length)}`);
+      return true;
+    } catch (error) {
+      if (!(error instanceof TelosError)) throw error;
+      if ((await this.tip(ref)) !== old) return false;
+      throw new TelosError('config', `${ref} could not be moved: ${error.message}`, { cause: error });
+    }
   }
 
   /** Returns the absolute real path of the folder that all work trees of the repository share. */

@@ -30,6 +30,11 @@ export class GitTalk {
     return answered;
   }
 
+  /** Ends the process at once. Who waits for its answer gets the error of `ask`. */
+  kill(): void {
+    this.#child?.kill();
+  }
+
   /** Resolves when the process has answered and ended. A later question starts another. */
   async close(): Promise<void> {
     await this.#last;
@@ -69,8 +74,9 @@ export class GitTalk {
       };
       const onClose = (code: number | null): void => {
         stop();
-        const said = this.#said.trim().split('\n').at(-1) || `it ended with ${code}`;
-        failed(new TelosError('config', `git failed: ${said.replace(/^(fatal|error): /, '')}`));
+        const [, reason = this.#said.trim().split('\n').at(-1)] =
+          /^(?:fatal|error): (.+)/m.exec(this.#said) ?? [];
+        failed(new TelosError('config', `git failed: ${reason || `it ended with ${code}`}`));
       };
       const onError = (error: Error): void => {
         stop();
@@ -113,6 +119,28 @@ function hold(child: ChildProcessWithoutNullStreams, stays: boolean): void {
     child.stderr,
   ] as unknown as readonly NodeJS.Timeout[])
     stays ? handle.ref() : handle.unref();
+}
+
+/** Where a shell is that starts git, or undefined. */
+export const gitShell: string | undefined = process.platform === 'win32' ? undefined : '/bin/sh';
+
+const quoted = (word: string): string => `'${word.replaceAll("'", "'\\''")}'`;
+
+/**
+ * Returns what a shell reads to run git in a folder, without input. `command` means the program, whatever function has its name. The
+ * answer is what git prints, then the mark and the exit code, what git said besides, and the mark again.
+ */
+export function shellLine(dir: string, args: readonly string[], mark: string): string {
+  const git = `cd ${quoted(dir)} && command git ${args.map(quoted).join(' ')}`;
+  return `{ said=$( { ${git} </dev/null; } 2>&1 >&3 ); code=$?; } 3>&1; printf '%s %s\\n%s\\n%s\\n' ${mark} $code "$said" ${mark}\n`;
+}
+
+/** Reads the answer to a `shellLine`. */
+export function shellAnswer(printed: string, mark: string): { stdout: string; stderr: string; code: number } {
+  const start = printed.lastIndexOf(mark, printed.length - mark.length - 2);
+  const [, code = '', stderr = ''] =
+    /^ (\d+)\n([\s\S]*)\n$/.exec(printed.slice(start + mark.length, -mark.length - 1)) ?? [];
+  return { stdout: printed.slice(0, start), stderr, code: Number(code) };
 }
 
 export const isLine: IsWhole = parts => parts.at(-1)?.at(-1) === 0x0a;

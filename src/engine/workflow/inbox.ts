@@ -80,7 +80,7 @@ function readCommand(folder: PlanFolder, name: string): { command: SteerCommand;
   });
 }
 
-const actors: readonly Actor[] = ['chat', 'cli', 'editor', 'other', 'file'];
+const actors: readonly Actor[] = ['chat', 'cli', 'discord', 'editor', 'other', 'file'];
 
 type Fields = Readonly<Record<string, unknown>>;
 

@@ -2,7 +2,7 @@
  * Reads and appends the journal of a plan: one line of JSON for each fact, on the disk before anything is built on it. The one
  * state of a plan that a machine keeps; all else is made of it and of git.
  */
-import { constants } from 'node:fs';
+import { constants, writeSync } from 'node:fs';
 import { type FileHandle, open, stat } from 'node:fs/promises';
 import { dirname } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
@@ -28,6 +28,9 @@ export class Journal {
   #size: number;
   #broken = false;
   #last: Promise<unknown> = Promise.resolve();
+  /** What is written next, all of it at once. */
+  readonly #waiting: PlanEvent[] = [];
+  #next: Promise<JournalLine[]> = Promise.resolve([]);
 
   private constructor(file: string, handle: FileHandle, read: { lines: JournalLine[]; size: number }) {
     this.file = file;
@@ -60,32 +63,39 @@ export class Journal {
   }
 
   /**
-   * Resolves with the line once the disk has it. Lines keep the order of the calls. Throws TelosError `config` if it could not be
-   * written; then the journal is as before.
+   * Resolves with the line once the disk has it. Lines keep the order of the calls; those that come while others are written go to the
+   * disk together. Throws TelosError `config` if it could not be written; then the journal is as before.
    */
   append(event: PlanEvent): Promise<JournalLine> {
-    const appended = this.#last.then(() => this.#append(event));
-    this.#last = appended.catch(() => undefined);
-    return appended;
+    const place = this.#waiting.push(event) - 1;
+    if (place === 0) this.#next = this.#last.then(() => this.#appendWaiting());
+    const written = this.#next;
+    this.#last = written.catch(() => undefined);
+    return written.then(lines => lines[place] as JournalLine);
   }
 
-  async #append(event: PlanEvent): Promise<JournalLine> {
-    const seq = (this.#lines.at(-1)?.seq ?? 0) + 1;
-    const line: JournalLine = { seq, ts: new Date().toISOString(), ...shortened(event) };
+  async #appendWaiting(): Promise<JournalLine[]> {
+    const events = this.#waiting.splice(0);
+    const first = (this.#lines.at(-1)?.seq ?? 0) + 1;
+    const ts = new Date().toISOString();
+    const lines = events.map(
+      (event, index): JournalLine => ({ seq: first + index, ts, ...shortened(event) }),
+    );
     try {
-      await this.#write(`${JSON.stringify(line)}\n`);
+      await this.#write(lines.map(line => `${JSON.stringify(line)}\n`).join(''));
     } catch (error) {
       throw unwritable(this.file, error);
     }
-    this.#lines.push(line);
-    return line;
+    this.#lines.push(...lines);
+    return lines;
   }
 
   async #write(text: string): Promise<void> {
     if (this.#broken) throw new Error('an earlier line may not be on the disk');
     const bytes = Buffer.from(text);
     try {
-      const { bytesWritten } = await this.#handle.write(bytes);
+      // It goes to the memory of the system, so nobody waits for a disk yet.
+      const bytesWritten = writeSync(this.#handle.fd, bytes);
       if (bytesWritten < bytes.length) throw new Error('no space is left on the disk');
     } catch (error) {
       // What a full disk took of the line is taken back, so that the next one stands on its own.

@@ -7,7 +7,7 @@ import { join, resolve } from 'node:path';
 import type { PlanCheck, StepName, Story } from '../../protocol/plan.ts';
 import type { RunEvent } from '../../protocol/run.ts';
 import { TelosError } from '../errors.ts';
-import { type Human, newToken, nobody } from '../human.ts';
+import { denyAll, type Human, newToken } from '../human.ts';
 import type { ProjectContext } from './contextAnswer.ts';
 import type { AskInterviewer, Interview, InterviewRound } from './interview.ts';
 import type { PlanFolder } from './planFolder.ts';
@@ -77,7 +77,7 @@ export class Orchestrator {
     this.model = model ?? 'opus';
     this.timeout = timeout;
     this.planDir = resolve(planDir ?? projectDir);
-    this.#human = options.human ?? nobody;
+    this.#human = options.human ?? denyAll;
     this.#signal = options.signal ?? never;
     this.#isModelChosen = model !== undefined;
     this.#open = open;

@@ -44,7 +44,7 @@ export function parkingHuman(human: Human, parking: Parking): Human {
       const { tool, subject } = request;
       const text = `May ${parking.story} use ${tool} for this? ${subject}\n${describeWhy(request)}`;
       const id = idOf(parking.story, `${tool}\0${subject}`);
-      const answer = await askOrPark(human, { id, text, choices: ['yes', 'no'] }, parking, signal);
+      const answer = await askOrPark(human, { id, text, choices: ['yes', 'no'], tool }, parking, signal);
       if (answer === undefined)
         return { allow: false, reason: 'No one can answer now. The question waits for the person.' };
       return yes.test(answer)

@@ -11,6 +11,7 @@ import type {
   StepName,
   Story,
 } from '../../protocol/plan.ts';
+import type { PlanCard } from '../../protocol/planCard.ts';
 import { TelosError } from '../errors.ts';
 import { CheckBox, runCheck } from './checks.ts';
 import { contextFolders, keepContextFolders, projectContext } from './contextFolders.ts';
@@ -20,7 +21,7 @@ import { Git } from './git.ts';
 import { send } from './inbox.ts';
 import { Interview, type InterviewRound, openTranscript, withAnswers } from './interview.ts';
 import { Journal, readJournal } from './journal.ts';
-import { acceptPlanCard, type PlanCard, planCard } from './planCard.ts';
+import { acceptPlanCard, planCard } from './planCard.ts';
 import { PlanFolder, slug } from './planFolder.ts';
 import { type AskStep, revisePlan, splitPlan, throwIfFailed, writePlan } from './planning.ts';
 import type { PlanCaller, PlanRunEnd, PlanRunOptions } from './planRun.ts';
@@ -89,12 +90,8 @@ export class Plan {
   }
 
   /** Returns the plan's state from its journal and its files. Writes nothing, so it may be called while the plan runs. */
-  async look(): Promise<PlanLook> {
-    const parsed = this.folder.readPrds().map(({ path, text }) => parsePrd(path, text));
-    const stories = parsed.map(({ story }) => story);
-    const lines = await readJournal(this.folder.journal);
-    const problems = [...parsed.flatMap(one => one.problems), ...storyProblems(stories)];
-    return { state: foldPlan(lines, stories), stories, problems, lines: lines.at(-1)?.seq ?? 0 };
+  look(): Promise<PlanLook> {
+    return lookAt(this.folder);
   }
 
   /** The interview so far. */
@@ -140,12 +137,15 @@ export class Plan {
     await this.#locked(async note => {
       const before = this.folder.read('plan.md');
       const ask = this.#asking(note, signal);
-      const text =
+      const { text, replies } =
         before !== undefined && comments.length > 0
           ? await revisePlan(before, comments, ask, signal)
-          : await writePlan(this.transcript, ask, signal);
+          : { text: await writePlan(this.transcript, ask, signal), replies: [] };
       await this.folder.write('plan.md', `${text.trimEnd()}\n`);
-      await note({ type: 'plan_written', digest: digestOf(text) });
+      await note({
+        ...{ type: 'plan_written', digest: digestOf(text) },
+        ...(replies.length > 0 && { replies }),
+      });
     });
   }
 
@@ -190,6 +190,9 @@ export class Plan {
     const settings = await this.folder.settings();
     const git = new Git(this.folder.repo, runs.config.env);
     const base = state.base ?? settings.base ?? (await git.tip('HEAD')) ?? '';
+    const model = settings.model ?? runs.config.model;
+    const { estimateLeft } = await import('./estimate.ts');
+    const estimate = estimateLeft(state, this.transcript.length, model);
     return planCard({
       folder: this.folder,
       settings,
@@ -197,6 +200,7 @@ export class Plan {
       facts: {
         ...{ base, dirtyFiles: await git.dirtyFiles() },
         context: contextFolders(runs.config, this.folder),
+        ...(estimate && { estimate }),
       },
       config: runs.config,
     });
@@ -341,6 +345,15 @@ export class Plan {
     await note({ type: 'step_ended', key, step, runId, outcome, ...(usage && { usage }) });
     return end;
   }
+}
+
+/** Returns the state of the plan in a folder, for whoever only looks. Throws TelosError `config` if its files cannot be read. */
+export async function lookAt(folder: PlanFolder): Promise<PlanLook> {
+  const parsed = folder.readPrds().map(({ path, text }) => parsePrd(path, text));
+  const stories = parsed.map(({ story }) => story);
+  const lines = await readJournal(folder.journal);
+  const problems = [...parsed.flatMap(one => one.problems), ...storyProblems(stories)];
+  return { state: foldPlan(lines, stories), stories, problems, lines: lines.at(-1)?.seq ?? 0 };
 }
 
 /** Returns the plan of that name. Throws TelosError `config` if there is none. */

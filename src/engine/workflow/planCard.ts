@@ -4,11 +4,12 @@
  */
 import { createHash } from 'node:crypto';
 import { join } from 'node:path';
-import { describeFlag, type RedFlag } from '../../protocol/agentCard.ts';
+import { describeFlag } from '../../protocol/agentCard.ts';
 import { describeDanger } from '../../protocol/describe.ts';
-import type { PlanCheck, PlanLimits, Story } from '../../protocol/plan.ts';
-import type { Danger } from '../../protocol/run.ts';
+import type { PlanCheck, Story } from '../../protocol/plan.ts';
+import type { CardCommand, CardFacts, CostEstimate, PlanCard } from '../../protocol/planCard.ts';
 import { codePointOf, unseen } from '../../protocol/text.ts';
+import { formatCost } from '../../protocol/usage.ts';
 import type { Config } from '../config.ts';
 import { makeOwnFolders, writeWhole } from '../files/atomicWrite.ts';
 import { realPlace } from '../files/paths.ts';
@@ -19,53 +20,6 @@ import type { PlanFolder } from './planFolder.ts';
 import type { PlanSettings } from './planSettings.ts';
 import { readRoles } from './roles.ts';
 import { stepOfRole } from './steps.ts';
-
-export interface CardCommand {
-  command: string;
-  /** For a check: its name, and the stories that it decides on. None if it is for all of the plan. */
-  name?: string;
-  stories?: readonly string[];
-  timeoutS?: number;
-  dangers: readonly Danger[];
-  flags: readonly RedFlag[];
-}
-
-/** What is so at the moment, and is shown beside what the person accepts. */
-export interface CardFacts {
-  base: string;
-  /** Files of the person's checkout that no commit has. The plan does not see them. */
-  dirtyFiles: readonly string[];
-  /** Folders besides the project that the planning steps read. */
-  context?: readonly string[];
-  /** Such as "about $3.40 to $5". */
-  estimate?: string;
-}
-
-export interface PlanCard extends CardFacts {
-  plan: string;
-  /** Bound to what is accepted: another one needs a new yes. */
-  digest: string;
-  setup: readonly CardCommand[];
-  checks: readonly CardCommand[];
-  branch: string;
-  slots: number;
-  copy: readonly string[];
-  link: readonly string[];
-  protect: readonly string[];
-  models: readonly { role: string; model: string }[];
-  limits: PlanLimits;
-  /** The project's own texts for roles. */
-  roles: readonly { file: string; text: string }[];
-  /** Skills that work on stories, as `agent/skill`. */
-  skills: readonly string[];
-  /** Hosts that the commands name. */
-  hosts: readonly string[];
-  /** What the digest is of, one line each. */
-  bound: readonly string[];
-  /** What differs from what was accepted before: lines with `+` or `-` first. Empty before the first acceptance. */
-  changes: readonly string[];
-  isAccepted: boolean;
-}
 
 export interface CardParts {
   folder: PlanFolder;
@@ -253,7 +207,7 @@ export function printCard(card: PlanCard): string[] {
       list(`The project's own text for a role, ${file}`, text.split('\n')),
     ),
     `Budget: ${limits.join(', ') || 'no limit'}`,
-    ...(card.estimate === undefined ? [] : [`Estimate: ${card.estimate}`]),
+    ...(card.estimate === undefined ? [] : [`Estimate: ${estimateLine(card.estimate)}`]),
     ...some(
       dirty.length === 1
         ? 'Not included: 1 uncommitted file of yours stays where it is, and the plan does not see it'
@@ -266,6 +220,9 @@ export function printCard(card: PlanCard): string[] {
   // A name can contain a line break, and the text after it would look like a line of the card.
   return lines.map(line => unseen.replacedIn(line, codePointOf));
 }
+
+const estimateLine = ({ low, typical, high }: CostEstimate): string =>
+  `${formatCost(low)} to ${formatCost(high)}, most likely ${formatCost(typical)}`;
 
 function checkLine({ name, command, stories = [], timeoutS }: CardCommand): string {
   const whose = stories.length === 0 ? 'the whole plan' : stories.join(', ');

@@ -47,8 +47,9 @@ export class PlanFolder {
     return join(this.dir, ...parts);
   }
 
+  /** Throws TelosError `config` if it is a link. */
   get journal(): string {
-    return this.path('journal.jsonl');
+    return this.#own(['journal.jsonl']);
   }
 
   /** Returns the plan of that name. Throws TelosError `config` if there is none. */
@@ -108,12 +109,15 @@ export class PlanFolder {
     }
   }
 
-  /** Writes a file of the plan whole. `name` may have `/`. Throws TelosError `config` if it cannot be written. */
-  async write(name: string, text: string): Promise<void> {
+  /**
+   * Writes a file of the plan whole. `name` may have `/`. Set `again` for what is made of the journal, so can be made again after a power
+   * cut. Throws TelosError `config` if it cannot be written.
+   */
+  async write(name: string, text: string, { again = false } = {}): Promise<void> {
     const path = this.#own(name.split('/'));
     try {
       await mkdir(dirname(path), { recursive: true });
-      await writeWhole(path, text);
+      await writeWhole(path, text, undefined, !again);
     } catch (error) {
       throw new TelosError('config', describeFileError(error, path), { cause: error });
     }

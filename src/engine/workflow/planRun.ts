@@ -3,6 +3,7 @@
  * slots to the runner.
  */
 import type { Actor, CheckResult, PlanCheck, PlanLimits, PlanPhase } from '../../protocol/plan.ts';
+import type { PlanCard } from '../../protocol/planCard.ts';
 import { TelosError } from '../errors.ts';
 import type { Human } from '../human.ts';
 import { Attempts } from './attempt.ts';
@@ -14,7 +15,7 @@ import { type GitProblem, problemsOf } from './gitProblems.ts';
 import { take } from './inbox.ts';
 import { Journal } from './journal.ts';
 import { PlanBudget } from './planBudget.ts';
-import { type PlanCard, planCard } from './planCard.ts';
+import { planCard } from './planCard.ts';
 import type { PlanFolder } from './planFolder.ts';
 import { PlanRunner, type RunnerOptions } from './planRunner.ts';
 import type { PlanSettings } from './planSettings.ts';
@@ -182,7 +183,7 @@ async function work(
     {
       ...{ folder, journal, lost: lock.lost, next: nextStories },
       project: async () => {
-        state = (await projection.project()).state;
+        state = (await projection.begin()).state;
         return state;
       },
       attempt: (call, stop) => attempts.run(call, stop),
@@ -193,7 +194,7 @@ async function work(
     },
     { ...(settings.maxAttempts !== undefined && { maxAttempts: settings.maxAttempts }), ...options },
   );
-  return runner.run(signal).finally(() => context.close());
+  return runner.run(signal).finally(() => Promise.all([context.close(), projection.written()]));
 }
 
 /**

@@ -1,5 +1,12 @@
 /** Folds the journal of a plan and the stories on disk to the plan's state. Reads no disk and knows no clock. */
-import type { JournalLine, ParkedQuestion, PlanLimits, PlanPhase, Story } from '../../protocol/plan.ts';
+import type {
+  FinishKind,
+  JournalLine,
+  ParkedQuestion,
+  PlanLimits,
+  PlanPhase,
+  Story,
+} from '../../protocol/plan.ts';
 import type { RunOutcome, Usage } from '../../protocol/run.ts';
 import { addedUsage } from '../../protocol/usage.ts';
 import {
@@ -42,6 +49,8 @@ export interface PlanState {
   /** The last choice of a person for the models and the number of slots. */
   models: ReadonlyMap<string, string>;
   slots?: number;
+  /** How a person has ended the plan. Missing if its stories were worked on since. */
+  finished?: { how: FinishKind; commit?: string };
 }
 
 interface Folding extends Omit<PlanState, 'stories' | 'story' | 'next'> {
@@ -108,6 +117,7 @@ function foldLine(plan: Folding, line: JournalLine): void {
       plan.branch = line.branch;
       plan.recovered = plan.repaired;
       plan.repaired = [];
+      delete plan.finished;
       setPhase(plan, 'running');
       break;
     case 'recovered':
@@ -134,6 +144,9 @@ function foldLine(plan: Folding, line: JournalLine): void {
     case 'steered':
       foldCommand(plan, line);
       break;
+    case 'finished':
+      plan.finished = { how: line.how, ...(line.commit !== undefined && { commit: line.commit }) };
+      break;
   }
 }
 
@@ -146,6 +159,8 @@ function setPhase(plan: Folding, phase: PlanPhase, why?: string): void {
 
 /** A clock that was put back takes nothing away. */
 function countTime(plan: Folding, line: JournalLine): void {
+  // A person's own act, long after the runner has ended.
+  if (line.type === 'finished' || line.type === 'card_accepted') return;
   const now = Date.parse(line.ts);
   if (Number.isNaN(now)) return;
   if (line.type === 'runner_started') {

@@ -1,5 +1,5 @@
 /** Has a plan written from an interview, and has it split into stories. What a model submits is checked here and placed whole. */
-import type { PlanCheck, Story, StoryItem } from '../../protocol/plan.ts';
+import type { PlanCheck, PlanReply, Story, StoryItem } from '../../protocol/plan.ts';
 import type { JsonObject, RunOutcome } from '../../protocol/run.ts';
 import { TelosError } from '../errors.ts';
 import { slug } from './planFolder.ts';
@@ -26,20 +26,34 @@ export async function writePlan(context: string, ask: AskStep, signal: AbortSign
   return planIn(await ask({ name: 'plan', key: 'plan', words }, signal));
 }
 
-/** Returns the plan with the comments worked in. Throws the same errors. */
+/** Returns the plan with the comments worked in, and what the planner says to them. Throws the same errors. */
 export async function revisePlan(
   plan: string,
   comments: readonly string[],
   ask: AskStep,
   signal: AbortSignal,
-): Promise<string> {
+): Promise<{ text: string; replies: PlanReply[] }> {
   const words = [
     'This is the current plan:',
     `<plan>\n${plan}\n</plan>`,
-    `The person wants it changed:\n${comments.map(comment => `- ${comment}`).join('\n')}`,
-    'Hand in the whole plan once more with submit_plan. Change what the comments ask for and leave everything else as it is. Where you have no tools, answer with the plan and nothing else.',
+    `The person wants it changed:\n${comments.map((comment, at) => `${at + 1}. ${comment}`).join('\n')}`,
+    'Hand in the whole plan once more with submit_plan. Change what the comments ask for and leave everything else as it is. Answer each comment with reply_comment, by its number. Where you have no tools, answer with the plan and nothing else.',
   ].join('\n\n');
-  return planIn(await ask({ name: 'plan', key: 'plan', words }, signal));
+  const end = await ask({ name: 'plan', key: 'plan', words }, signal);
+  return { text: planIn(end), replies: repliesIn(end, comments) };
+}
+
+/** Returns the last reply to each comment, which the planner names by its number or its words. */
+function repliesIn({ answers }: StepEnd, comments: readonly string[]): PlanReply[] {
+  const replies = new Map<number, PlanReply>();
+  for (const { tool, input } of answers) {
+    if (tool !== 'reply_comment') continue;
+    const named = String(input['comment'] ?? '').trim();
+    const number = Number(/^#?(\d+)\.?$/.exec(named)?.[1] ?? comments.indexOf(named) + 1);
+    const text = textOf(input['reply']);
+    if (number >= 1 && number <= comments.length && text) replies.set(number, { comment: number, text });
+  }
+  return [...replies.values()];
 }
 
 function planIn(reply: StepEnd): string {

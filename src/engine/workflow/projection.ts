@@ -10,7 +10,7 @@ import type { PlanFolder, StoryFile } from './planFolder.ts';
 import { foldPlan, type PlanState } from './planState.ts';
 import { type ParsedStory, parsePrd, tick } from './prdFile.ts';
 import { printPrdJson } from './prdJson.ts';
-import { progressOf, withProgress } from './progress.ts';
+import { type ProgressEntry, progressOf, withProgress } from './progress.ts';
 import { openItems, type StoryState } from './storyState.ts';
 
 export interface Projected {
@@ -40,6 +40,7 @@ export class Projection {
   #parsed = new Map<string, PrdFile>();
   #recordText = '';
   #record: LeftFiles | undefined;
+  #writing: Promise<boolean> = Promise.resolve(false);
 
   constructor(folder: PlanFolder, journal: Pick<Journal, 'lines' | 'append'>) {
     this.#folder = folder;
@@ -48,6 +49,18 @@ export class Projection {
 
   /** Takes over what a person changed, then writes what differs. Throws TelosError `config` if a file cannot be read or written. */
   async project(): Promise<Projected> {
+    const projected = await this.begin();
+    if (!(await this.written())) return projected;
+    const stories = this.#readFiles().files.map(({ story }) => story);
+    return { ...projected, state: foldPlan(this.#journal.lines, stories), stories };
+  }
+
+  /**
+   * Takes over what a person changed, and begins to write what differs: nobody has to wait for files that can be made again. What went
+   * wrong with that is thrown by the next call, or by `written`.
+   */
+  async begin(): Promise<Projected> {
+    await this.written();
     this.#record ??= this.#readRecord();
     const { files, problems } = this.#readFiles();
     const stories = files.map(({ story }) => story);
@@ -58,14 +71,26 @@ export class Projection {
     );
     for (const edit of edits) await this.#journal.append(edit);
     const state = edits.length > 0 ? foldPlan(this.#journal.lines, stories) : before;
+    this.#writing = this.#writeAll(files, state);
+    this.#writing.catch(() => undefined);
+    return { state, stories, problems };
+  }
+
+  /** Resolves when all is written, with true if a box changed. Throws TelosError `config` if a file could not be written. */
+  written(): Promise<boolean> {
+    const writing = this.#writing;
+    this.#writing = Promise.resolve(false);
+    return writing;
+  }
+
+  async #writeAll(files: readonly PrdFile[], state: PlanState): Promise<boolean> {
+    const entries = progressOf(this.#journal.lines);
     const [isTicked] = await Promise.all([
       this.#tick(files, state),
-      this.#prdJson(state).then(text => this.#write('prd.json', text)),
-      this.#addProgress(),
+      this.#prdJson(state).then(text => this.#write('prd.json', text, { again: true })),
+      this.#addProgress(entries),
     ]);
-    if (!isTicked) return { state, stories, problems };
-    const ticked = this.#readFiles().files.map(({ story }) => story);
-    return { state: foldPlan(this.#journal.lines, ticked), stories: ticked, problems };
+    return isTicked;
   }
 
   #readFiles(): { files: PrdFile[]; problems: string[] } {
@@ -112,11 +137,10 @@ export class Projection {
     return changed.length > 0;
   }
 
-  async #addProgress(): Promise<void> {
-    const entries = progressOf(this.#journal.lines);
+  async #addProgress(entries: readonly ProgressEntry[]): Promise<void> {
     if (entries.length === 0) return;
     const progress = this.#folder.read('progress.txt') ?? '';
-    await this.#write('progress.txt', withProgress(progress, entries), progress);
+    await this.#write('progress.txt', withProgress(progress, entries));
   }
 
   async #prdJson(state: PlanState): Promise<string> {
@@ -126,14 +150,14 @@ export class Projection {
   }
 
   /** Writes a file that only the engine writes, if it differs. */
-  async #write(name: string, text: string, present = this.#folder.read(name)): Promise<void> {
-    if (text !== present) await this.#folder.write(name, text);
+  async #write(name: string, text: string, how?: { again: boolean }): Promise<void> {
+    if (text !== this.#folder.read(name)) await this.#folder.write(name, text, how);
   }
 
   async #note(record: LeftFiles): Promise<void> {
     const text = `${JSON.stringify(record)}\n`;
     if (this.#recordText === text) return;
-    await this.#folder.write('projection.json', text);
+    await this.#folder.write('projection.json', text, { again: true });
     this.#recordText = text;
     this.#record = record;
   }

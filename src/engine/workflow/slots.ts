@@ -12,6 +12,7 @@ import {
   readdirSync,
   readFileSync,
   realpathSync,
+  statSync,
 } from 'node:fs';
 import { mkdir, rename, rmdir, stat, symlink, unlink } from 'node:fs/promises';
 import { homedir } from 'node:os';
@@ -45,6 +46,8 @@ export class Slots {
   readonly #settings: PlanSettings;
   readonly #commonDir: string;
   readonly #boxes = new Map<string, CheckBox>();
+  /** What the index of a work tree has, by its folder below `.git`, and how that index was left. */
+  readonly #indexes = new Map<string, { tree: string; state: string }>();
 
   private constructor(folder: PlanFolder, git: Git, settings: PlanSettings, commonDir: string, root: string) {
     this.#folder = folder;
@@ -162,13 +165,38 @@ export class Slots {
       await rename(join(slot.dir, '.git'), this.#aside('git')).catch(() => undefined);
       await writeWhole(join(slot.dir, '.git'), pointer);
     }
-    // Moves no branch, even if a command has pointed HEAD to one.
-    await slot.git.run(['checkout', '--detach', '--force', '--quiet', tip]);
+    if (!(await this.#isFresh(slot, tip))) {
+      // Moves no branch, even if a command has pointed HEAD to one.
+      await slot.git.run(['checkout', '--detach', '--force', '--quiet', tip]);
+      await this.#deleteOthers(slot);
+      this.#noteIndex(slot, await slot.git.treeOf(tip));
+    }
+    // Commands that run there look through an index of their own, and what they note in it counts for nothing.
+    copyFileSync(indexOf(slot), join(slot.admin, 'index'));
+  }
+
+  /** Has the work tree stand at the commit without a checkout if it has its files already. Returns false if it has others. */
+  async #isFresh(slot: Slot, tip: string): Promise<boolean> {
+    const known = this.#indexes.get(slot.admin);
+    this.#indexes.delete(slot.admin);
+    if (!known || known.state !== stateOf(indexOf(slot)) || known.tree !== (await slot.git.treeOf(tip)))
+      return false;
+    await this.#deleteOthers(slot);
+    if ((await slot.git.run(['diff-files', '--quiet'], { allow: [1] })).code !== 0) return false;
+    await slot.git.setHead(tip);
+    this.#indexes.set(slot.admin, known);
+    return true;
+  }
+
+  #noteIndex(slot: Slot, tree: string): void {
+    this.#indexes.set(slot.admin, { tree, state: stateOf(indexOf(slot)) });
+  }
+
+  /** Deletes what is in no index, ignored files and empty folders included. */
+  async #deleteOthers({ git }: Slot): Promise<void> {
     const { keep, link, copy } = this.#settings.slot;
     const kept = [...keep, ...link, ...copy].flatMap(path => ['-e', excludePattern(path)]);
-    await slot.git.run(['clean', '-ffdxq', ...kept]);
-    // Commands that run there look through an index of their own, and what they note in it counts for nothing.
-    copyFileSync(join(slot.admin, 'telos-index'), join(slot.admin, 'index'));
+    await git.run(['clean', '-ffdxq', ...kept]);
   }
 
   /** Copies and links what each work tree gets from the person's. A way that leads out of the work tree is not followed. */
@@ -222,18 +250,21 @@ export class Slots {
    * Keeps the files of a work tree as a commit behind `ref`, which gives nothing away to a branch. Returns undefined if they are
    * those of `parent`.
    */
-  snapshot(
+  async snapshot(
     slot: Slot,
     { ref, parent, message }: { ref: string; parent: string; message: string },
   ): Promise<Snapshot | undefined> {
     const { link, copy } = this.#settings.slot;
-    return takeSnapshot(slot.git, {
+    this.#indexes.delete(slot.admin);
+    const kept = await takeSnapshot(slot.git, {
       ref,
       parent,
       message,
       without: [...link, ...copy],
       aside: () => this.#aside('nested'),
     });
+    if (kept) this.#noteIndex(slot, kept.tree);
+    return kept;
   }
 
   /** Writes what `commit` changes since `parent` to `attempts/NAME.patch`. Returns its path in the plan's folder. */
@@ -337,6 +368,14 @@ export class Slots {
     const trees = await this.#git.read(['for-each-ref', '--format=%(tree)', '--', ...refs]);
     return new Set(trees.split('\n'));
   }
+}
+
+const indexOf = ({ admin }: Slot): string => join(admin, 'telos-index');
+
+/** Returns what differs once a file was written, whatever times it was given then. */
+function stateOf(path: string): string {
+  const stats = statSync(path, { bigint: true, throwIfNoEntry: false });
+  return [stats?.ino, stats?.size, stats?.mtimeNs, stats?.ctimeNs].join();
 }
 
 const setupStamp = ({ admin }: Slot): string => join(admin, 'telos-setup');

@@ -5,7 +5,7 @@ import { addedUsage } from '../../protocol/usage.ts';
 import type { Config } from '../config.ts';
 import type { Human } from '../human.ts';
 import type { Budget } from '../run/budget.ts';
-import type { RunRequest } from '../run/request.ts';
+import type { RunRequest, StepBox } from '../run/request.ts';
 import type { Tool } from '../tools/tool.ts';
 import { systemOf } from './rolePrompts.ts';
 import { isWorker, type StepAnswer, type StepPorts, toolsOf } from './stepTools.ts';
@@ -34,6 +34,7 @@ export interface StepCall {
   ports?: StepPorts;
   commands?: readonly string[];
   commandsChanged?: ((command: string) => Promise<string | undefined>) | undefined;
+  box?: StepBox;
   env?: Readonly<Record<string, string>>;
   mail?: (() => Promise<readonly string[]>) | undefined;
   skill?: SkillRef | undefined;
@@ -189,7 +190,7 @@ function requestOf(call: StepCall, answers: StepAnswer[]): RunRequest {
   const { key, name, words, plan, workingDir, recordTo } = call;
   const worker = isWorker(name);
   const context = worker || name === 'reviewer' ? [] : (call.contextTools ?? []);
-  const { alsoReadable, closed, commandsChanged, env, mail, skill, model, budget } = call;
+  const { alsoReadable, closed, commandsChanged, box, env, mail, skill, model, budget } = call;
   return {
     text: words,
     origin: 'plan',
@@ -205,6 +206,7 @@ function requestOf(call: StepCall, answers: StepAnswer[]): RunRequest {
       ...(alsoReadable && { alsoReadable }),
       ...(closed && { closed }),
       ...(commandsChanged && { commandsChanged }),
+      ...(box && { box }),
       ...(env && { env }),
       ...(mail && { mail }),
       ...(skill && { skill }),

@@ -2,7 +2,13 @@
 
 import { homedir } from 'node:os';
 import * as vscode from 'vscode';
-import { type BudgetName, budgetNames, type Config, loadConfig } from '../../engine/config.ts';
+import {
+  type BudgetName,
+  budgetNames,
+  type Config,
+  type ConfigOverrides,
+  loadConfig,
+} from '../../engine/config.ts';
 import type { FrontendParts, Telos } from '../../engine/telos.ts';
 import { isApiKey, readApiKeys } from './apiKeys.ts';
 
@@ -14,6 +20,8 @@ export class CurrentTelos implements vscode.Disposable {
   readonly #changed = new vscode.EventEmitter<void>();
   readonly #subscriptions: vscode.Disposable;
   #telos: Promise<Telos> | undefined;
+  /** Outlives the engine: servers do not change with a setting. */
+  #book: Telos['book'] | undefined;
   #look = async (): Promise<void> => {};
 
   /** Fires when a Telos has been opened. Its configuration is then known. */
@@ -93,8 +101,24 @@ export class CurrentTelos implements vscode.Disposable {
     this.#changed.fire();
   }
 
+  /** Ends what runs in the background of conversations, since the editor closes. */
+  async closeCommands(): Promise<void> {
+    await (await this.#telos)?.closeCommands();
+  }
+
   dispose(): void {
     this.#subscriptions.dispose();
+  }
+
+  /** Returns an engine of its own for another folder, with a limit of US dollars for a run, such as for a schedule. */
+  async openAt(cwd: string, maxCost: string | undefined): Promise<Telos> {
+    const [{ Telos }, keys, { projectFoldersAt }] = await Promise.all([
+      import('../../engine/telos.ts'),
+      readApiKeys(this.#secrets),
+      import('../../engine/skills/workFolders.ts'),
+    ]);
+    const config = configWith(keys, { cwd, workspaceFolders: [], ...(maxCost !== undefined && { maxCost }) });
+    return Telos.open({ ...config, projectFolders: projectFoldersAt(config) }, this.#parts);
   }
 
   async #open(): Promise<Telos> {
@@ -102,12 +126,15 @@ export class CurrentTelos implements vscode.Disposable {
       import('../../engine/telos.ts'),
       readApiKeys(this.#secrets),
     ]);
-    return Telos.open(configWith(keys), this.#parts);
+    const telos = Telos.open(configWith(keys), { ...this.#parts, ...(this.#book && { book: this.#book }) });
+    this.#book = telos.book;
+    this.#book.wantsOffers = true;
+    return telos;
   }
 }
 
 /** Lays the editor's settings, keys and folders over the environment of its process. */
-function configWith(keys: Readonly<Record<string, string>>): Config {
+function configWith(keys: Readonly<Record<string, string>>, more: ConfigOverrides = {}): Config {
   const settings = vscode.workspace.getConfiguration('telos');
   const setting = (name: string): string | undefined => settings.get<string>(name)?.trim() || undefined;
   const addresses: Record<string, string> = {};
@@ -127,6 +154,8 @@ function configWith(keys: Readonly<Record<string, string>>): Config {
     workspaceFolders,
     provider: auto(setting('provider')),
     model: setting('model'),
+    effort: effortsText(settings.get<unknown>('effort')),
+    protocol: auto(setting('protocol')),
     skillsDir: setting('skillsFolder'),
     workingRoot: setting('workingDirRoot'),
     routingMode: auto(setting('routing.mode')),
@@ -135,8 +164,20 @@ function configWith(keys: Readonly<Record<string, string>>): Config {
     replayFile: setting('replayFile'),
     sandbox: auto(setting('sandbox')),
     maxRounds: settings.get<number | null>('maxRounds')?.toString(),
+    contextWindow: settings.get<number | null>('contextWindow')?.toString(),
     ...limitsIn(settings),
+    ...more,
   });
+}
+
+/** Returns the setting as the engine reads it, or undefined if it is empty. */
+function effortsText(setting: unknown): string | undefined {
+  if (typeof setting !== 'object' || setting === null) return undefined;
+  return (
+    Object.entries(setting)
+      .map(([model, effort]) => `${model}=${effort}`)
+      .join(',') || undefined
+  );
 }
 
 /** Returns the limits that are set. An empty setting sets no limit. */

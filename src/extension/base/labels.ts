@@ -100,6 +100,8 @@ export function localized(event: RunEvent): RunEvent {
       return event.error
         ? { ...event, error: { ...event.error, message: describeTold(withoutButtons(event.error)) } }
         : event;
+    case 'skill_event':
+      return { ...event, event: localized(event.event) };
     default:
       return event;
   }

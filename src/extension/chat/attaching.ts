@@ -23,18 +23,32 @@ import {
 
 type AttachMessage = Extract<
   ToHost,
-  { type: 'attach' | 'attach_bytes' | 'attach_uris' | 'attach_mention' | 'detach' | 'find_files' }
+  {
+    type:
+      | 'attach'
+      | 'attach_bytes'
+      | 'attach_uris'
+      | 'attach_mention'
+      | 'detach'
+      | 'find_files'
+      | 'find_offers';
+  }
 >;
+
+type Offers = Omit<Extract<ToWebview, { type: 'offers' }>, 'type'>;
 
 export class Attaching {
   readonly #post: (message: ToWebview) => void;
   readonly #editors: LastEditor;
+  readonly #offers: () => Promise<Offers>;
   readonly #list = new AttachmentList();
   #searching: vscode.CancellationTokenSource | undefined;
 
-  constructor(post: (message: ToWebview) => void, editors: LastEditor) {
+  /** `offers` returns what the MCP servers that have started offer. */
+  constructor(post: (message: ToWebview) => void, editors: LastEditor, offers: () => Promise<Offers>) {
     this.#post = post;
     this.#editors = editors;
+    this.#offers = offers;
   }
 
   /** Sends the view the attachments. `problem` says why something was not attached. */
@@ -69,6 +83,8 @@ export class Attaching {
         return this.show();
       case 'find_files':
         return this.#find(message.query);
+      case 'find_offers':
+        return this.#post({ type: 'offers', ...(await this.#offers()) });
     }
   }
 
@@ -180,7 +196,12 @@ export class Attaching {
       label: `$(file) ${plainLabel(mention)}`,
       mention,
     }));
-    const items: (vscode.QuickPickItem & { mention?: string })[] = [
+    const resources = (await this.#offers()).resources.map(({ word, description }) => ({
+      label: `$(mcp) ${plainLabel(word)}`,
+      description: plainLabel(description),
+      resource: word,
+    }));
+    const items: (vscode.QuickPickItem & { mention?: string; resource?: string })[] = [
       fromDisk,
       ...(editor && !editor.selection.isEmpty ? [selection] : []),
       problems,
@@ -190,12 +211,19 @@ export class Attaching {
             ...files,
           ]
         : []),
+      ...(resources.length > 0
+        ? [
+            { label: vscode.l10n.t('Resources of MCP servers'), kind: vscode.QuickPickItemKind.Separator },
+            ...resources,
+          ]
+        : []),
     ];
     const picked = await vscode.window.showQuickPick(items, {
       title: vscode.l10n.t('Attach to your next request'),
     });
     if (!picked) return;
-    const { mention } = picked;
+    const { mention, resource } = picked;
+    if (resource !== undefined) return this.#post({ type: 'insert', text: `@${resource} ` });
     if (mention !== undefined) {
       await this.#adding(async () => void (await this.#addMention(mention)));
       return;

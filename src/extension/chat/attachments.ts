@@ -3,59 +3,23 @@
  */
 
 import { randomUUID } from 'node:crypto';
-import { decodeUtf8, looksBinary, withoutPartialEnd } from '../../engine/files/plainText.ts';
-import {
-  type Attachment,
-  type ImageAttachment,
-  maxImageBytes,
-  maxTextBytes,
-  type TextAttachment,
-} from '../../protocol/attachment.ts';
+import { attachmentOf as attachmentOfBytes, type Handed } from '../../engine/files/attachedFile.ts';
+import { type Attachment, maxTextLength, type TextAttachment } from '../../protocol/attachment.ts';
 import type { AttachmentChip } from '../../protocol/webview.ts';
-import { t } from '../base/labels.ts';
+import { describeError, t } from '../base/labels.ts';
 
-/** Limit of one text, in characters: about fifteen thousand tokens. */
-const maxTextLength = 64_000;
 const maxAttachments = 20;
-
-/** The bytes as received. `size` is the whole size if they are only the beginning of a file. */
-export interface Handed {
-  name: string;
-  bytes: Buffer;
-  size?: number;
-  /** Absolute path, if tools can read the file. */
-  path?: string;
-  language?: string;
-}
 
 /** Says in a sentence for the person why something cannot be attached. */
 export class AttachError extends Error {}
 
 /** Returns the bytes as an attachment. Throws AttachError if a model cannot read them. */
-export function attachmentOf({ name, bytes, size = bytes.length, path, language }: Handed): Attachment {
-  const mediaType = imageTypeOf(bytes);
-  if (mediaType) {
-    if (size > maxImageBytes || bytes.length < size) throw new AttachError(tooLarge(name, size));
-    return { kind: 'image', name, mediaType, data: bytes.toString('base64') };
+export function attachmentOf(handed: Handed): Attachment {
+  try {
+    return attachmentOfBytes(handed);
+  } catch (error) {
+    throw new AttachError(describeError(error));
   }
-  if (looksBinary(bytes)) {
-    throw new AttachError(
-      t(
-        '{0} was not attached: it is neither text nor an image that models read (PNG, JPEG, GIF, WebP).',
-        name,
-      ),
-    );
-  }
-  const text = decodeUtf8(withoutPartialEnd(bytes.subarray(0, maxTextBytes)));
-  const isCut = size > maxTextBytes || text.length > maxTextLength;
-  return {
-    kind: 'text',
-    name,
-    language: language ?? '',
-    text: text.slice(0, maxTextLength),
-    ...(path !== undefined && { path }),
-    ...(isCut && { wholeSize: size }),
-  };
 }
 
 /** Returns a text that is not a file's whole content as an attachment: a selection, a list of problems. */
@@ -68,26 +32,6 @@ export function textAttachment(name: string, text: string, language = ''): TextA
     text: text.slice(0, maxTextLength),
     ...(isCut && { wholeSize: Buffer.byteLength(text) }),
   };
-}
-
-const tooLarge = (name: string, size: number): string =>
-  t(
-    '{0} was not attached: it has {1}, and images can have at most {2}.',
-    name,
-    megabytes(size),
-    megabytes(maxImageBytes),
-  );
-
-const megabytes = (bytes: number): string => `${(bytes / 1_000_000).toFixed(1)} MB`;
-
-/** Recognizes an image by its first bytes. A name and a type that a page gives prove nothing. */
-export function imageTypeOf(bytes: Buffer): ImageAttachment['mediaType'] | undefined {
-  const head = bytes.subarray(0, 12).toString('latin1');
-  if (head.startsWith('\x89PNG\r\n\x1a\n')) return 'image/png';
-  if (head.startsWith('\xff\xd8\xff')) return 'image/jpeg';
-  if (/^GIF8[79]a/.test(head)) return 'image/gif';
-  if (/^RIFF[\s\S]{4}WEBP/.test(head)) return 'image/webp';
-  return undefined;
 }
 
 interface Held {
@@ -144,12 +88,13 @@ export class AttachmentList {
 function isSame({ chip, attachment }: Held, other: Attachment, mention: string | undefined): boolean {
   if (attachment.kind !== other.kind) return false;
   if (mention !== undefined && chip.mention === mention) return true;
-  if (attachment.kind === 'image' || other.kind === 'image') return false;
+  if (attachment.kind !== 'text' || other.kind !== 'text') return false;
   return attachment.path !== undefined && attachment.path === other.path;
 }
 
 function detailOf(attachment: Attachment): string {
   if (attachment.kind === 'image') return t('{0}, image', kilobytes((attachment.data.length * 3) / 4));
+  if (attachment.kind === 'document') return t('{0}, PDF', kilobytes((attachment.data.length * 3) / 4));
   const lines = attachment.text.split('\n').length - (attachment.text.endsWith('\n') ? 1 : 0);
   const size = attachment.wholeSize;
   const count = lines === 1 ? t('1 line') : t('{0} lines', lines);
@@ -158,8 +103,12 @@ function detailOf(attachment: Attachment): string {
 
 const kilobytes = (bytes: number): string => `${Math.max(1, Math.round(bytes / 1000))} KB`;
 
-/** Returns the mentions in a request: `@selection`, `@problems`, `@path/of/a/file`. */
+/** Returns the mentions in a request: `@selection`, `@problems`, `@path/of/a/file`. A run reads those of the form `@server:address`. */
 export function mentionsIn(text: string): string[] {
-  const found = [...text.matchAll(/(?<![\p{L}\p{N}_.@/-])@([^\s@,;:!?"'`()[\]{}<>]+)/gu)];
+  const found = [
+    ...text.matchAll(
+      /(?<![\p{L}\p{N}_.@/-])@([^\s@,;:!?"'`()[\]{}<>]+)(?![^\s@,;:!?"'`()[\]{}<>]|:[^\s\d])/gu,
+    ),
+  ];
   return [...new Set(found.map(match => (match[1] ?? '').replace(/[.]+$/, '')).filter(Boolean))];
 }

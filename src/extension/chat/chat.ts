@@ -13,6 +13,7 @@ import type {
   SkillRef,
 } from '../../protocol/run.ts';
 import type { ChatInfo, QueuedRequest, ToWebview } from '../../protocol/webview.ts';
+import type { ChatWork } from '../base/chatWork.ts';
 import { describeError, describeTime, t } from '../base/labels.ts';
 import {
   ChatRuns,
@@ -21,6 +22,7 @@ import {
   type RunKind,
   requestRun,
   type ShowEvent,
+  showWork,
 } from './chatRuns.ts';
 import {
   ChatFeed,
@@ -38,6 +40,8 @@ export interface ChatPorts extends RequestPorts {
   readInfo(): Promise<ChatInfo>;
   /** Called when a run starts or ends, a question is asked or answered, or another conversation is shown. */
   changed(): void;
+  /** Called when a conversation is left for another one. */
+  ended(conversationId: string): void;
   /** Called when a question waits. The chat may be out of sight. */
   approvalAsked(request: ApprovalRequest): void;
   /** Called when a run has chosen its skill. */
@@ -59,6 +63,8 @@ export class Chat {
   #queue: { id: string; request: ChatRequest }[] = [];
   /** True once a draft was shown in this conversation. A second one could overwrite the person's own words. */
   #drafted = false;
+  /** The latest restore, until the next request, and the conversation before it. */
+  #restored: { id: string; before: Conversation } | undefined;
 
   constructor(ports: ChatPorts) {
     this.#ports = ports;
@@ -116,6 +122,12 @@ export class Chat {
     this.#feed.say({ type: 'mode', mode });
   }
 
+  /** Sets whether the next runs of the shown conversation read files such as AGENTS.md. */
+  setContextFiles(on: boolean): void {
+    this.#conversation.withoutContextFiles = !on;
+    this.#feed.say({ type: 'context_files', on });
+  }
+
   /** The folder in which the shown conversation's latest skill worked. */
   get workingDir(): string | undefined {
     return this.#conversation.workingDir;
@@ -148,8 +160,13 @@ export class Chat {
 
   #start(asked: ChatRequest, earlier: EarlierConversation): void {
     const conversation = this.#conversation;
-    const { mode } = conversation;
-    const request = { ...asked, ...(mode !== 'default' && { mode }) };
+    this.#restored = undefined;
+    const { mode, withoutContextFiles } = conversation;
+    const request = {
+      ...asked,
+      ...(mode !== 'default' && { mode }),
+      withoutContextFiles,
+    };
     conversation.begin(request);
     const { conversationId, latestRunId: parentRunId } = conversation;
     const place = {
@@ -165,6 +182,23 @@ export class Chat {
     };
     const one = { request, earlier, place };
     this.#activate('own', signal => requestRun(one, this.#ports, this.#approvals, show, signal));
+  }
+
+  /** Shows work that is no run of a skill like one. Returns false and does nothing while a run is active. */
+  work(text: string, work: ChatWork): boolean {
+    if (this.isRunning) return false;
+    const conversation = this.#conversation;
+    conversation.begin({ text, isWork: true });
+    this.#activate('own', signal =>
+      showWork(
+        { text, work },
+        this.#ports,
+        this.#approvals,
+        event => this.#append(conversation, event),
+        signal,
+      ),
+    );
+    return true;
   }
 
   #activate(kind: RunKind, work: (signal: AbortSignal) => Promise<void>): void {
@@ -197,7 +231,9 @@ export class Chat {
   resume(runId: string): void {
     // A list may have seen the run's end before this chat did.
     if (this.#runs.kind === 'elsewhere') void this.#runs.done.then(() => this.resume(runId));
-    if (!this.isRunning && this.#conversation.isInterrupted(runId)) this.submit({ text: resumingWords });
+    if (this.isRunning || !this.#conversation.isInterrupted(runId)) return;
+    const goesOn = this.#conversation.latestOutcome === 'round_limit';
+    this.submit({ text: resumingWords, ...(goesOn && { goesOn }) });
   }
 
   /**
@@ -207,7 +243,9 @@ export class Chat {
   async open(conversation: Conversation): Promise<void> {
     this.#watchNoMore();
     if (this.isRunning) return;
+    const { conversationId } = this.#conversation;
     this.#replace(conversation);
+    if (conversationId !== conversation.conversationId) this.#ports.ended(conversationId);
     const { elsewhere } = conversation;
     if (elsewhere) this.#activate('elsewhere', signal => this.#watch(conversation, elsewhere, signal));
     if (this.#feed.isFollowed) await this.show(null, 0);
@@ -217,7 +255,7 @@ export class Chat {
   async give(): Promise<Conversation | undefined> {
     if (this.isRunning) return undefined;
     const given = this.#conversation;
-    await this.startOver();
+    await this.#leave();
     return given;
   }
 
@@ -250,7 +288,48 @@ export class Chat {
     this.#conversation = conversation;
     this.#queue = [];
     this.#drafted = false;
+    this.#restored = undefined;
     this.#ports.changed();
+  }
+
+  /** Whether this was work of Telos's own, and no run of a skill. */
+  isWork(runId: string): boolean {
+    return this.#conversation.before(runId)?.request.isWork === true;
+  }
+
+  /** Returns the runs that going back to before a run takes back, and when they began. Empty if the run cannot be taken back here. */
+  restorable(runId: string): { runIds: readonly string[]; since: string } {
+    const conversation = this.#conversation;
+    return {
+      runIds: this.isRunning ? [] : conversation.runIdsFrom(runId),
+      since: conversation.startOf(runId),
+    };
+  }
+
+  /** Shows the conversation as it was before a run, with the words of its request to be changed. `id` is that of the restore. */
+  async goBackTo(runId: string, id: string): Promise<void> {
+    const before = this.#conversation;
+    const found = before.before(runId);
+    if (!found || this.isRunning) return;
+    this.#replace(found.conversation);
+    this.#restored = { id, before };
+    if (this.#feed.isFollowed) await this.show(null, 0);
+    this.#feed.say({ type: 'draft', text: found.request.text, suggested: true });
+  }
+
+  /** Shows the conversation as it was before a restore that was undone, unless it has gone on since. */
+  async takeUpAgain(id: string): Promise<void> {
+    if (this.#restored?.id !== id || this.isRunning) return;
+    this.#replace(this.#restored.before);
+    if (this.#feed.isFollowed) await this.show(null, 0);
+  }
+
+  /** Shows a conversation of its own that begins before a run, with the words of its request to be changed. */
+  async branchAt(runId: string): Promise<void> {
+    const found = this.isRunning ? undefined : this.#conversation.branchAt(runId);
+    if (!found) return;
+    await this.open(found.conversation);
+    this.#feed.say({ type: 'draft', text: found.request.text, suggested: true });
   }
 
   /** Returns the text of a request of this conversation. Empty if the run is not part of it. */
@@ -273,7 +352,9 @@ export class Chat {
     const attachments = [...(found.request.attachments ?? []), ...more];
     const handed = attachments.length > 0 ? { attachments } : {};
     // Other words are not the ones for which the person chose the skill.
-    this.#start({ ...found.request, isChoice: false, text, ...handed }, found.conversation.earlier);
+    const { change, ...request } = found.request;
+    const again = change && text === request.text ? { change } : {};
+    this.#start({ ...request, ...again, isChoice: false, text, ...handed }, found.conversation.earlier);
     if (this.#feed.isFollowed) await this.show(null, 0);
   }
 
@@ -307,8 +388,14 @@ export class Chat {
     return this.#approvals.answer(token, decision);
   }
 
-  /** Leaves the conversation, ends its run, and shows an empty one. */
+  /** Ends the conversation with its run, and shows an empty one. */
   async startOver(): Promise<void> {
+    const { conversationId } = this.#conversation;
+    await this.#leave();
+    this.#ports.ended(conversationId);
+  }
+
+  async #leave(): Promise<void> {
     this.#runs.leave();
     this.#replace(new Conversation());
     if (this.#feed.isFollowed) await this.show(null, 0);
@@ -334,7 +421,9 @@ export class Chat {
       draft,
       running,
       ...(conversation.mode !== 'default' && { mode: conversation.mode }),
+      ...(conversation.withoutContextFiles && { withoutContextFiles: true }),
       ...(elsewhere !== undefined && { elsewhere }),
+      ...(this.#restored && { restored: this.#restored.id }),
       ...batch,
       ...waiting,
     });

@@ -6,16 +6,17 @@ import type { Telos } from '../../engine/telos.ts';
 import { describeQuestion } from '../../protocol/describe.ts';
 import type { ApprovalRequest, RunOutcome } from '../../protocol/run.ts';
 import type { ChatInfo, ToHost, ToWebview } from '../../protocol/webview.ts';
+import type { ChatWork } from '../base/chatWork.ts';
 import type { CurrentTelos } from '../base/currentTelos.ts';
 import { describeError, plainLabel } from '../base/labels.ts';
 import type { LastEditor } from '../base/lastEditor.ts';
+import { webviewPage } from '../base/webviewPage.ts';
 import { previewRouting } from '../skills/previewRouting.ts';
 import { descriptionOf } from '../skills/skillFiles.ts';
 import { rankedSkills, SkillMemory } from '../skills/skillRanking.ts';
 import type { Attaching } from './attaching.ts';
 import { Chat } from './chat.ts';
 import { readToHost } from './chatMessages.ts';
-import { chatPage } from './chatPage.ts';
 import type { OpenChats, PlacedChat } from './openChats.ts';
 import type { RunChangesView } from './runChanges.ts';
 import type { ConversationPlace, StoredConversations } from './storedConversations.ts';
@@ -31,6 +32,8 @@ export interface ChatDesk {
   changes: RunChangesView;
   /** Keeps what the person has answered for all windows. */
   memory: vscode.Memento;
+  /** Begins a plan for a goal and asks in the chat what must be known. */
+  beginPlan(goal: string): ChatWork;
 }
 
 /** The place in which a chat is shown. */
@@ -48,6 +51,7 @@ export class ChatHost implements PlacedChat {
   readonly #place: ChatPlace;
   #attaching: Promise<Attaching> | undefined;
   #webview: vscode.Webview | undefined;
+  #unfollow: () => void = () => undefined;
   /** Set while a stored conversation is read. Messages from the view wait for it. */
   #restoring: Promise<void> | undefined;
   /** Attachments must be complete before their request is sent. */
@@ -69,8 +73,10 @@ export class ChatHost implements PlacedChat {
       changed: () => {
         desk.chats.changed();
         place.changed();
+        void this.#followCommands();
         if (!this.chat.isRunning) void this.#sayToday();
       },
+      ended: conversationId => void this.#endCommands(conversationId),
       approvalAsked: request => this.#sayAsked(request),
       skillRuns: ref => void skills.noteRun(ref),
       runEnded: outcome => this.#sayEnded(outcome),
@@ -89,9 +95,11 @@ export class ChatHost implements PlacedChat {
     const asset = (name: string): string => webview.asWebviewUri(vscode.Uri.joinPath(built, name)).toString();
     const listening = vscode.Disposable.from(
       webview.onDidReceiveMessage(message => void this.#receive(message)),
-      this.#desk.changes.onDidUndo(() => void this.#sayUndone()),
+      this.#desk.changes.onDidUndo(id => {
+        void this.chat.takeUpAgain(id).then(() => this.#sayUndone());
+      }),
     );
-    webview.html = chatPage({
+    webview.html = webviewPage({
       cspSource: webview.cspSource,
       scriptUri: asset('main.js'),
       styleUri: asset('main.css'),
@@ -162,17 +170,34 @@ export class ChatHost implements PlacedChat {
         await this.chat.show(message.id, message.have);
         (await this.#attachments()).show();
         await this.#sayUndone();
+        await this.#followCommands();
         return this.#sayToday();
       case 'submit':
         return this.#next(() => this.#submit(message));
       case 'resend': {
         const before = this.chat.wordsOf(message.runId);
+        const [, goal] = /^\/plan(?:\s+(.*))?$/s.exec(message.text) ?? [];
+        if (goal !== undefined && this.chat.isWork(message.runId)) return this.#act({ type: 'plan', goal });
         const attachments = await (await this.#attachments()).newlyNamed(message.text, before);
         if (!attachments) return this.#post({ type: 'draft', text: message.text, suggested: true });
         return this.chat.resend(message.runId, message.text, attachments);
       }
       case 'resume':
         return this.chat.resume(message.runId);
+      case 'compact': {
+        const { focus } = message;
+        return this.chat.submit({ text: `/compact ${focus}`.trim(), change: { kind: 'compact', focus } });
+      }
+      case 'plan': {
+        const { goal } = message;
+        if (this.chat.work(`/plan ${goal}`.trim(), this.#desk.beginPlan(goal))) return;
+        this.#post({ type: 'draft', text: `/plan ${goal}`, suggested: true });
+        return this.#sayProblem(vscode.l10n.t('A plan can begin here once the run has ended.'));
+      }
+      case 'context_files':
+        return this.chat.setContextFiles(message.on);
+      case 'undo_compaction':
+        return this.chat.submit({ text: vscode.l10n.t('Undo compaction'), change: { kind: 'restore' } });
       case 'unqueue':
         return this.chat.unqueue(message.id);
       case 'run_queued':
@@ -194,9 +219,16 @@ export class ChatHost implements PlacedChat {
       case 'attach':
       case 'detach':
       case 'find_files':
+      case 'find_offers':
         return (await this.#attachments()).act(message);
       case 'stop':
         return this.chat.stop();
+      case 'stop_command':
+        return (await this.#commands()).named(message.id)?.stop();
+      case 'to_background':
+        if (!(await this.#commands()).move(message.callId))
+          this.#sayProblem(vscode.l10n.t('The command cannot go on in the background now.'));
+        return;
       case 'new_conversation':
         return this.chat.startOver();
       case 'approve':
@@ -208,12 +240,30 @@ export class ChatHost implements PlacedChat {
         return (await import('./openFromChat.ts')).openLink(message.url, this.#desk.log);
       case 'open_file':
         return this.#sayProblem(
-          await (await import('./openFromChat.ts')).openFile(message.path, this.chat.workingDir, this.#desk),
+          await (await import('./openFromChat.ts')).openFile(message, this.chat.workingDir, this.#desk),
         );
+      case 'look_up_files': {
+        const { filesAmong } = await import('./openFromChat.ts');
+        const found = await filesAmong(message.paths, this.chat.workingDir, this.#desk);
+        return this.#post({ type: 'files_looked_up', asked: message.paths, found });
+      }
+      case 'read_image': {
+        const { path } = message;
+        const { imageOf } = await import('./openFromChat.ts');
+        return this.#post({
+          type: 'image',
+          path,
+          ...(await imageOf(path, this.chat.workingDir, this.#desk)),
+        });
+      }
       case 'show_changes':
         return vscode.commands.executeCommand('telos.showChanges', message);
       case 'undo_run':
         return vscode.commands.executeCommand('telos.undoRun', message);
+      case 'restore':
+        return (await import('./restoring.ts')).restoreTo(message.runId, this.chat, this.#desk.current);
+      case 'branch':
+        return this.chat.branchAt(message.runId);
       case 'copy':
         return vscode.env.clipboard.writeText(message.text);
       case 'insert_code':
@@ -227,6 +277,26 @@ export class ChatHost implements PlacedChat {
     }
   }
 
+  async #endCommands(conversationId: string): Promise<void> {
+    this.#unfollow();
+    this.#post({ type: 'commands', commands: [] });
+    await (await this.#desk.current.openTelos()).endCommands(conversationId);
+  }
+
+  async #commands(): Promise<ReturnType<Telos['commandsOf']>> {
+    return (await this.#desk.current.openTelos()).commandsOf(this.chat.conversationId);
+  }
+
+  /** Lists what runs in the background of the shown conversation, now and whenever that changes. */
+  async #followCommands(): Promise<void> {
+    if (!this.#webview || this.chat.title === '') return;
+    const commands = await this.#commands();
+    const say = (): void => this.#post({ type: 'commands', commands: commands.list() });
+    this.#unfollow();
+    this.#unfollow = commands.listen(say);
+    say();
+  }
+
   /** Says above the textbox why something was not done. */
   #sayProblem(text: string | undefined): void {
     if (text !== undefined) this.#post({ type: 'problem', text });
@@ -234,7 +304,12 @@ export class ChatHost implements PlacedChat {
 
   #attachments(): Promise<Attaching> {
     this.#attaching ??= import('./attaching.ts').then(
-      ({ Attaching }) => new Attaching(message => this.#post(message), this.#desk.editors),
+      ({ Attaching }) =>
+        new Attaching(
+          message => this.#post(message),
+          this.#desk.editors,
+          async () => (await this.#desk.current.openTelos()).book.offers(),
+        ),
     );
     return this.#attaching;
   }

@@ -5,7 +5,8 @@
 
 import { realpath, stat } from 'node:fs/promises';
 import { isAbsolute, relative, resolve, sep } from 'node:path';
-import { maxImageBytes } from '../../protocol/attachment.ts';
+import { maxDocumentBytes } from '../../protocol/attachment.ts';
+import { type FormContent, longestFilled, mostFields } from '../../protocol/form.ts';
 import type { ApprovalDecision, ApprovalScope, SkillRef } from '../../protocol/run.ts';
 import { type ToHost, type ViewCommand, viewCommands } from '../../protocol/webview.ts';
 
@@ -14,8 +15,8 @@ const maxText = 1_000_000;
 const maxName = 1_000;
 const maxAddress = 32_000;
 
-/** Length of the largest image in base64. */
-const maxData = Math.ceil(maxImageBytes / 3) * 4;
+/** Length of the largest document in base64. */
+const maxData = Math.ceil(maxDocumentBytes / 3) * 4;
 const maxThumbnail = 60_000;
 const maxUris = 50;
 
@@ -39,6 +40,14 @@ export function readToHost(value: unknown): ToHost | undefined {
         : undefined;
     case 'resume':
       return isText(value['runId'], maxName) ? { type: 'resume', runId: value['runId'] } : undefined;
+    case 'compact':
+      return isText(value['focus'], maxText) ? { type: 'compact', focus: value['focus'] } : undefined;
+    case 'plan':
+      return isText(value['goal'], maxText) ? { type: 'plan', goal: value['goal'] } : undefined;
+    case 'context_files':
+      return { type: 'context_files', on: value['on'] === true };
+    case 'undo_compaction':
+      return { type: 'undo_compaction' };
     case 'unqueue':
     case 'run_queued':
       return isText(value['id'], maxName) ? { type: value['type'], id: value['id'] } : undefined;
@@ -65,8 +74,16 @@ export function readToHost(value: unknown): ToHost | undefined {
       return isText(value['id'], maxName) ? { type: 'detach', id: value['id'] } : undefined;
     case 'find_files':
       return isText(value['query'], maxName) ? { type: 'find_files', query: value['query'] } : undefined;
+    case 'find_offers':
+      return { type: 'find_offers' };
     case 'stop':
       return { type: 'stop' };
+    case 'stop_command':
+      return isText(value['id'], maxName) ? { type: 'stop_command', id: value['id'] } : undefined;
+    case 'to_background':
+      return isText(value['callId'], maxName)
+        ? { type: 'to_background', callId: value['callId'] }
+        : undefined;
     case 'new_conversation':
       return { type: 'new_conversation' };
     case 'approve':
@@ -74,11 +91,19 @@ export function readToHost(value: unknown): ToHost | undefined {
     case 'open_link':
       return isText(value['url'], maxAddress) ? { type: 'open_link', url: value['url'] } : undefined;
     case 'open_file':
-      return isText(value['path'], maxAddress) ? { type: 'open_file', path: value['path'] } : undefined;
+      return readOpenFile(value);
+    case 'look_up_files':
+      return isTexts(value['paths'], maxUris, maxName)
+        ? { type: 'look_up_files', paths: value['paths'] }
+        : undefined;
+    case 'read_image':
+      return isText(value['path'], maxName) ? { type: 'read_image', path: value['path'] } : undefined;
     case 'show_changes':
       return readShowChanges(value);
     case 'undo_run':
-      return isText(value['runId'], maxName) ? { type: 'undo_run', runId: value['runId'] } : undefined;
+    case 'restore':
+    case 'branch':
+      return isText(value['runId'], maxName) ? { type: value['type'], runId: value['runId'] } : undefined;
     case 'copy':
       return isText(value['text'], maxText) ? { type: 'copy', text: value['text'] } : undefined;
     case 'insert_code':
@@ -99,6 +124,15 @@ function readReady({ id, have }: Fields): ToHost | undefined {
   if (!Number.isSafeInteger(have) || (have as number) < 0) return undefined;
   return { type: 'ready', id, have: have as number };
 }
+
+function readOpenFile({ path, line, endLine }: Fields): ToHost | undefined {
+  if (!isText(path, maxAddress)) return undefined;
+  if (!isLine(line)) return { type: 'open_file', path };
+  return { type: 'open_file', path, line, ...(isLine(endLine) && endLine >= line && { endLine }) };
+}
+
+const isLine = (value: unknown): value is number =>
+  Number.isSafeInteger(value) && (value as number) > 0 && (value as number) < 1e7;
 
 function readShowChanges({ runId, path }: Fields): ToHost | undefined {
   if (!isText(runId, maxName)) return undefined;
@@ -132,9 +166,11 @@ function readBytes({ name, data, size, thumbnail }: Fields): ToHost | undefined 
 }
 
 function readUris(uris: unknown): ToHost | undefined {
-  if (!Array.isArray(uris) || uris.length > maxUris) return undefined;
-  return uris.every(uri => isText(uri, maxAddress)) ? { type: 'attach_uris', uris } : undefined;
+  return isTexts(uris, maxUris, maxAddress) ? { type: 'attach_uris', uris } : undefined;
 }
+
+const isTexts = (value: unknown, most: number, maxLength: number): value is string[] =>
+  Array.isArray(value) && value.length <= most && value.every(one => isText(one, maxLength));
 
 function readSkillRef(value: unknown): SkillRef | undefined {
   if (!isFields(value)) return undefined;
@@ -149,9 +185,15 @@ function readApprove({ token, decision }: Fields): ToHost | undefined {
 
 function readDecision(value: unknown): ApprovalDecision | undefined {
   if (!isFields(value)) return undefined;
-  const { allow, scope, reason, without, command } = value;
+  const { allow, scope, reason, without, command, answer, content } = value;
+  if (allow === true && content !== undefined) {
+    const filled = scope === 'once' ? readContent(content) : undefined;
+    return filled && { allow, scope: 'once', content: filled };
+  }
   if (allow === true && command !== undefined)
     return scope === 'once' && isText(command, maxAddress) ? { allow, scope, command } : undefined;
+  if (allow === true && answer !== undefined)
+    return scope === 'once' && isText(answer, maxAddress) ? { allow, scope, answer } : undefined;
   if (allow === true && scopes.includes(scope as ApprovalScope)) {
     if (without === undefined) return { allow: true, scope: scope as ApprovalScope };
     const isList = Array.isArray(without) && without.every(name => isText(name, maxAddress));
@@ -159,6 +201,20 @@ function readDecision(value: unknown): ApprovalDecision | undefined {
     return isList ? { allow: true, scope: scope as ApprovalScope, without } : undefined;
   }
   return allow === false && isText(reason, maxText) ? { allow: false, reason } : undefined;
+}
+
+/** Returns what was filled into a form; undefined for anything else. */
+function readContent(value: unknown): FormContent | undefined {
+  if (!isFields(value)) return undefined;
+  const isFilled = (one: unknown): boolean =>
+    isText(one, longestFilled) ||
+    typeof one === 'boolean' ||
+    Number.isFinite(one) ||
+    (Array.isArray(one) && one.every(item => isText(item, maxName)));
+  const entries = Object.entries(value);
+  return entries.length <= mostFields && entries.every(([, one]) => isFilled(one))
+    ? (Object.fromEntries(entries) as FormContent)
+    : undefined;
 }
 
 function isViewCommand(value: unknown): value is ViewCommand {
@@ -191,14 +247,17 @@ export async function openableFile(
   folders: readonly string[],
   base: string | undefined,
 ): Promise<string | undefined> {
-  if (path.includes('\0') || (!isAbsolute(path) && base === undefined)) return undefined;
-  const file = await realpathOrNothing(base === undefined ? path : resolve(base, path));
+  // Two slashes name another machine, which even a look would reach.
+  if (/\0|^[\\/]{2}/.test(path) || (!isAbsolute(path) && base === undefined)) return undefined;
+  const written = sep === '/' ? path.replaceAll('\\', '/') : path;
+  const wanted = resolve(base ?? '', written);
+  const roots = await Promise.all(folders.map(realpathOrNothing));
+  // What lies elsewhere by its words alone is not looked at.
+  if (![...folders, ...roots].some(folder => folder !== undefined && isInside(wanted, folder)))
+    return undefined;
+  const file = await realpathOrNothing(wanted);
   if (file === undefined || !(await stat(file)).isFile()) return undefined;
-  for (const folder of folders) {
-    const root = await realpathOrNothing(folder);
-    if (root !== undefined && isInside(file, root)) return file;
-  }
-  return undefined;
+  return roots.some(root => root !== undefined && isInside(file, root)) ? file : undefined;
 }
 
 function isInside(file: string, folder: string): boolean {

@@ -1,6 +1,7 @@
 /** Shows the chat in the secondary sidebar and in editors, and registers their commands. */
 import * as vscode from 'vscode';
 import type { RunRequest } from '../../engine/run/request.ts';
+import type { ChatWork } from '../base/chatWork.ts';
 import { plainLabel } from '../base/labels.ts';
 import { type ChatDesk, ChatHost } from './chatHost.ts';
 import { type Conversation, conversationIdOf } from './conversation.ts';
@@ -58,6 +59,13 @@ export class ChatView implements vscode.WebviewViewProvider {
 
   async focus(): Promise<void> {
     await vscode.commands.executeCommand(`${viewId}.focus`);
+  }
+
+  /** Brings the chat to the front and shows work in it that is no run of a skill. Returns false while a run is active. */
+  async workInFront(text: string, work: ChatWork): Promise<boolean> {
+    if (!this.#host.chat.work(text, work)) return false;
+    await this.focus();
+    return true;
   }
 
   /** Shows a stored conversation in place of the shown one. */

@@ -5,7 +5,15 @@ import type { Human } from '../../engine/human.ts';
 import type { StoredAttachments } from '../../engine/records/runAttachments.ts';
 import type { EarlierConversation, RunRequest } from '../../engine/run/request.ts';
 import type { Telos } from '../../engine/telos.ts';
-import type { ApprovalDecision, ApprovalRequest, ErrorCode, RunEvent } from '../../protocol/run.ts';
+import { answers } from '../../protocol/form.ts';
+import type {
+  ApprovalDecision,
+  ApprovalRequest,
+  ErrorCode,
+  RunEvent,
+  RunOutcome,
+} from '../../protocol/run.ts';
+import type { ChatWork } from '../base/chatWork.ts';
 import { describeError, t } from '../base/labels.ts';
 import type { ChatRequest } from './conversation.ts';
 
@@ -61,6 +69,43 @@ export async function requestRun(
     const durationMs = Date.now() - startedAt;
     if (started) showOwn([failedEnd('internal', message, durationMs)]);
     else showOwn(refused(request, 'internal', message, durationMs));
+  }
+}
+
+/** Shows work that is no run of a skill like one: its steps, its questions and what it says at its end. Never throws. */
+export async function showWork(
+  { text, work }: { text: string; work: ChatWork },
+  ports: Pick<RequestPorts, 'isTrusted'>,
+  human: Human,
+  show: (event: RunEvent) => void,
+  signal: AbortSignal,
+): Promise<void> {
+  const started = Date.now();
+  const end = (outcome: RunOutcome): RunEvent => ({
+    ...{ type: 'run_end', outcome, rounds: 0, toolCalls: 0, messages: [] },
+    durationMs: Date.now() - started,
+  });
+  if (!ports.isTrusted()) {
+    for (const event of refused({ text }, 'config', untrustedMessage(), 0)) show(event);
+    return;
+  }
+  show({ type: 'run_start', runId: randomUUID(), text, startedAt: new Date(started).toISOString() });
+  try {
+    const said = await work({
+      signal,
+      say: detail => show({ type: 'step', skill: '', detail }),
+      ask: async request => {
+        show({ type: 'approval_request', request });
+        const decision = await human.approve(request, signal);
+        show({ type: 'approval_response', callId: request.callId, decision });
+        return decision;
+      },
+    });
+    show({ type: 'text', text: said });
+    show(end('completed'));
+  } catch (error) {
+    if (signal.aborted || error instanceof Interruption) show(end('cancelled'));
+    else show(failedEnd('internal', describeError(error), Date.now() - started));
   }
 }
 
@@ -249,9 +294,12 @@ export class PendingApprovals implements Human {
   answer(token: string, decision: ApprovalDecision): boolean {
     const card = this.#cards.get(token);
     if (!card) return false;
-    const { scopes, isEditable } = card.request;
+    const { scopes, isEditable, choices, form } = card.request;
     if (decision.allow && !scopes.includes(decision.scope)) return false;
     if (decision.allow && decision.command !== undefined && !isEditable) return false;
+    if (decision.allow && decision.answer !== undefined && !choices) return false;
+    const content = decision.allow ? decision.content : undefined;
+    if (decision.allow && (form ? !content || !answers(form, content) : content)) return false;
     card.settle(decision);
     return true;
   }

@@ -4,9 +4,10 @@
  */
 
 import { randomUUID } from 'node:crypto';
-import { messagesFrom } from '../../engine/records/transcript.ts';
+import { joinedDeltas, messagesFrom } from '../../engine/records/transcript.ts';
 import type { EarlierConversation, RunRequest } from '../../engine/run/request.ts';
 import type { AttachedName } from '../../protocol/attachment.ts';
+import { withOutput } from '../../protocol/liveText.ts';
 import type { Message, RunEvent, RunMode, RunOutcome, SkillRef } from '../../protocol/run.ts';
 import type { ToWebview } from '../../protocol/webview.ts';
 import { localized, t } from '../base/labels.ts';
@@ -28,6 +29,8 @@ export interface ChatRequest extends RunRequest {
    * words alone, or from nothing.
    */
   continuation?: 'with_skill' | 'anew' | 'from_start';
+  /** Set for work of Telos's own, which no skill does. */
+  isWork?: true;
 }
 
 /** A request as it was made. `earlier` is the conversation before it. */
@@ -44,6 +47,8 @@ export interface RestoredRun {
   messages?: readonly Message[];
   /** True if the run knew of nothing that was said before it. */
   beginsAnew?: boolean;
+  /** True if the run belongs to the conversation that this one has branched off. */
+  isInherited?: boolean;
   /** Set if the run is active elsewhere. */
   elsewhere?: RemoteRun;
 }
@@ -59,6 +64,9 @@ export interface RemoteRun {
   follow(said: readonly Message[], isWatched: () => boolean, signal: AbortSignal): AsyncIterable<RunEvent>;
 }
 
+/** Number of posted parts of a running command's output that are kept for a view that is opened now. */
+const mostOutputs = 40;
+
 const nothingSaid: EarlierConversation = { messages: [] };
 
 export class Conversation {
@@ -71,9 +79,13 @@ export class Conversation {
   restoredRuns: readonly RestoredRun[] = [];
   /** Mode of its next run. A stored conversation continues in the mode of its latest run. */
   mode: RunMode = 'default';
+  /** True if its next runs read no files such as AGENTS.md. */
+  withoutContextFiles = false;
   #numbered: RunEvent[] = [];
   /** Events without numbers. Those that arrive within one frame are sent as one batch, their text as one delta. */
   #waiting: RunEvent[] = [];
+  /** Numbers of the latest events with output of a running command. */
+  #outputs: number[] = [];
   /** One for each `run_start`. */
   #turns: Turn[] = [];
   #earlier = nothingSaid;
@@ -84,6 +96,8 @@ export class Conversation {
   #replayOf = '';
   /** The stored runs, in their order. */
   #storedRuns: { runId: string; turn: number }[] = [];
+  /** The number of turns that belong to the conversation that this one has branched off. */
+  #inherited = 0;
 
   constructor(conversationId: string = randomUUID(), dropped = 0) {
     this.conversationId = conversationId;
@@ -102,10 +116,12 @@ export class Conversation {
     for (const run of runs) {
       const before = conversation.#earlier.messages;
       conversation.begin(run.request);
+      if (run.isInherited) conversation.#inherited = conversation.#turns.length;
       for (const event of run.events) {
         if (event.type === 'run_start') {
           conversation.noteStored(event.runId);
           conversation.mode = event.mode ?? 'default';
+          conversation.withoutContextFiles = event.withoutContextFiles === true;
         }
         conversation.append(event);
       }
@@ -122,9 +138,10 @@ export class Conversation {
   /** The title that the person gave it, or else the words of its own first request. Empty before one. */
   get title(): string {
     if (this.#givenTitle) return this.#givenTitle;
-    const own = this.#turns[this.#replayed]?.request;
+    const own = this.#turns[Math.max(this.#replayed, this.#inherited)]?.request;
     const first = this.#turns[0]?.request;
     if (own || !first) return own ? wordsOf(own) : '';
+    if (this.#inherited > this.#replayed) return wordsOf(first);
     return t('Replay: {0}', this.#replayOf || wordsOf(first));
   }
 
@@ -189,14 +206,14 @@ export class Conversation {
     return this.#storedRuns.at(-1)?.runId;
   }
 
-  /** Returns true if this is the latest run and it can be resumed: it was stopped or never ended. */
+  /** Returns true if this is the latest run and it can be resumed: it was stopped, at its limit of rounds too, or never ended. */
   isInterrupted(runId: string): boolean {
     const events = [...this.#numbered, ...this.#waiting];
     const start = events.findLastIndex(event => event.type === 'run_start');
     const first = events[start];
     if (first?.type !== 'run_start' || first.runId !== runId) return false;
     const last = events.findLast((event, index) => index > start && event.type === 'run_end');
-    return last?.type !== 'run_end' || last.outcome === 'cancelled';
+    return last?.type !== 'run_end' || ['cancelled', 'round_limit'].includes(last.outcome);
   }
 
   /** How its latest run ended. Undefined before the end. */
@@ -207,6 +224,7 @@ export class Conversation {
 
   append(event: RunEvent): void {
     if (event.type === 'routed') this.#skill = { agent: event.agent, skill: event.skill };
+    if (event.type === 'tool_end' || event.type === 'run_end') this.#forgetOutput();
     if (event.type !== 'run_end') {
       pushJoined(this.#waiting, event);
       return;
@@ -225,15 +243,46 @@ export class Conversation {
    * conversation.
    */
   before(runId: string): { conversation: Conversation; request: ChatRequest } | undefined {
+    return this.#cutAt(runId, new Conversation(this.conversationId, this.#dropped + 1));
+  }
+
+  /** Like `before`, as a conversation of its own that begins there. */
+  branchAt(runId: string): { conversation: Conversation; request: ChatRequest } | undefined {
+    const cut = this.#cutAt(runId, new Conversation());
+    if (!cut) return undefined;
+    cut.conversation.#inherited = cut.conversation.#turns.length;
+    cut.conversation.#givenTitle = undefined;
+    return cut;
+  }
+
+  /** Returns the stored runs from this one on. Empty if the run is not stored with this conversation. */
+  runIdsFrom(runId: string): string[] {
+    const from = this.#storedRuns.findIndex(run => run.runId === runId);
+    const first = this.#storedRuns[from];
+    if (!first || first.turn < this.#inherited) return [];
+    return this.#storedRuns.slice(from).map(run => run.runId);
+  }
+
+  /** When the run has begun. In ISO 8601 format; empty for a run that is not part of the conversation. */
+  startOf(runId: string): string {
+    const start = this.#numbered.find(event => event.type === 'run_start' && event.runId === runId);
+    return start?.type === 'run_start' ? start.startedAt : '';
+  }
+
+  #cutAt(
+    runId: string,
+    conversation: Conversation,
+  ): { conversation: Conversation; request: ChatRequest } | undefined {
     const events = [...this.#numbered, ...this.#waiting];
     const end = events.findIndex(event => event.type === 'run_start' && event.runId === runId);
     const kept = events.slice(0, Math.max(0, end));
     const index = kept.filter(({ type }) => type === 'run_start').length;
     const turn = this.#turns[index];
     if (end === -1 || !turn) return undefined;
-    const conversation = new Conversation(this.conversationId, this.#dropped + 1);
+    conversation.#inherited = Math.min(this.#inherited, index);
     conversation.#givenTitle = this.#givenTitle;
     conversation.mode = this.mode;
+    conversation.withoutContextFiles = this.withoutContextFiles;
     conversation.#storedRuns = this.#storedRuns.filter(({ turn }) => turn < index);
     for (const event of kept) pushJoined(conversation.#waiting, event);
     conversation.#turns = this.#turns.slice(0, index);
@@ -268,6 +317,7 @@ export class Conversation {
     const batch = { from: this.#numbered.length, events: this.#waiting };
     for (const event of batch.events) this.#numbered.push(event);
     this.#waiting = [];
+    this.#boundOutput(batch.from);
     return { from: batch.from, events: batch.events.map(localized) };
   }
 
@@ -280,9 +330,29 @@ export class Conversation {
     if (have > 0 && have <= this.#numbered.length)
       return { from: have, events: this.#numbered.slice(have).map(localized) };
     const joined: RunEvent[] = [];
-    for (const event of this.#numbered) pushJoined(joined, event);
+    for (const event of this.#numbered)
+      if (event.type !== 'tool_output' || event.text !== '') pushJoined(joined, event);
     this.#numbered = joined;
+    this.#outputs = [];
+    this.#boundOutput(0);
     return { from: 0, events: joined.map(localized) };
+  }
+
+  /** Empties the oldest output of commands, which keeps its numbers, so that what is kept stays small however much they print. */
+  #boundOutput(from: number): void {
+    for (let at = from; at < this.#numbered.length; at++)
+      if (this.#numbered[at]?.type === 'tool_output') this.#outputs.push(at);
+    while (this.#outputs.length > mostOutputs) this.#empty(this.#outputs.shift());
+  }
+
+  #empty(at: number | undefined): void {
+    const event = at === undefined ? undefined : this.#numbered[at];
+    if (at !== undefined && event?.type === 'tool_output') this.#numbered[at] = { ...event, text: '' };
+  }
+
+  /** Empties the output of a command that has ended: its result has the whole. */
+  #forgetOutput(): void {
+    for (const at of this.#outputs.splice(0)) this.#empty(at);
   }
 
   /** The folder in which the latest skill worked. Undefined before any was picked. */
@@ -294,13 +364,22 @@ export class Conversation {
 
 const wordsOf = ({ text, skill }: ChatRequest): string => text.trim() || t('Run {0}', skill?.skill ?? '');
 
+/** In characters. */
+const mostOutput = 8_000;
+
 function pushJoined(events: RunEvent[], event: RunEvent): void {
   const last = events.at(-1);
-  if (event.type === 'text' && last?.type === 'text') {
-    events[events.length - 1] = { type: 'text', text: last.text + event.text };
-  } else {
-    events.push(event);
+  if (event.type === 'tool_output' && last?.type === 'tool_output' && last.callId === event.callId) {
+    events[events.length - 1] = { ...event, text: withOutput(last.text, event.text, mostOutput) };
+    return;
   }
+  if (last?.type === 'tool_progress' && event.type === 'tool_progress' && last.callId === event.callId) {
+    events[events.length - 1] = event;
+    return;
+  }
+  const joined = joinedDeltas(last, event);
+  if (joined) events[events.length - 1] = joined;
+  else events.push(event);
 }
 
 /** Returns the id under which a conversation's runs are stored, from the id that a view uses. */
@@ -368,4 +447,7 @@ export class ChatFeed {
 }
 
 const textLength = (events: readonly RunEvent[]): number =>
-  events.reduce((sum, event) => sum + (event.type === 'text' ? event.text.length : 0), 0);
+  events.reduce(
+    (sum, event) => sum + (event.type === 'text' || event.type === 'reasoning' ? event.text.length : 0),
+    0,
+  );

@@ -3,9 +3,10 @@
 import { open, stat } from 'node:fs/promises';
 import { basename } from 'node:path';
 import * as vscode from 'vscode';
-import { type Attachment, maxImageBytes, maxTextBytes } from '../../protocol/attachment.ts';
+import { mediaTypeOf, mostBytes } from '../../engine/files/attachedFile.ts';
+import { type Attachment, maxTextBytes } from '../../protocol/attachment.ts';
 import { plainLabel } from '../base/labels.ts';
-import { AttachError, attachmentOf, imageTypeOf, textAttachment } from './attachments.ts';
+import { AttachError, attachmentOf, textAttachment } from './attachments.ts';
 
 const mostProblems = 100;
 const mostFiles = 30;
@@ -86,13 +87,14 @@ export async function fileMaterial(uri: vscode.Uri): Promise<Attachment> {
   return attachmentOf({ name, path, size: about.size, bytes: await readStart(path) });
 }
 
-/** Reads all of an image that models can read, and the beginning of any other file. */
+/** Reads all of a picture or document that models can read, and the beginning of any other file. */
 async function readStart(path: string): Promise<Buffer> {
   const handle = await open(path);
   try {
     const start = await readAt(handle, 0, maxTextBytes);
-    if (!imageTypeOf(start)) return start;
-    return Buffer.concat([start, await readAt(handle, start.length, maxImageBytes - start.length)]);
+    const mediaType = mediaTypeOf(start);
+    if (!mediaType) return start;
+    return Buffer.concat([start, await readAt(handle, start.length, mostBytes(mediaType) - start.length)]);
   } finally {
     await handle.close();
   }

@@ -1,6 +1,9 @@
 /** Opens what is pressed in the chat: web and mail links, and files in folders that the person works with. */
+import { readFile, stat } from 'node:fs/promises';
 import * as vscode from 'vscode';
+import { mediaTypeOf } from '../../engine/files/attachedFile.ts';
 import type { Telos } from '../../engine/telos.ts';
+import { maxImageBytes } from '../../protocol/attachment.ts';
 import type { RunMode, SkillRef } from '../../protocol/run.ts';
 import type { CurrentTelos } from '../base/currentTelos.ts';
 import { plainLabel } from '../base/labels.ts';
@@ -20,16 +23,19 @@ export async function openLink(url: string, log: Desk['log']): Promise<void> {
 }
 
 /**
- * Opens a file, or returns why not. `workingDir` is the folder in which the conversation's latest skill worked.
+ * Opens a file at its lines, or returns why not. `workingDir` is the folder in which the conversation's latest skill worked.
  */
 export async function openFile(
-  path: string,
+  { path, line, endLine = line }: { path: string; line?: number; endLine?: number },
   workingDir: string | undefined,
   { current, log }: Desk,
 ): Promise<string | undefined> {
-  const file = await openableFile(path, await openableFolders(current, workingDir), workingDir);
+  const file = await fileOf(path, workingDir, await openableFolders(current, workingDir));
   if (file) {
-    await vscode.commands.executeCommand('vscode.open', vscode.Uri.file(file));
+    const lines = line !== undefined && {
+      selection: new vscode.Range(line - 1, 0, (endLine ?? line) - 1, 0),
+    };
+    await vscode.commands.executeCommand('vscode.open', vscode.Uri.file(file), lines || undefined);
     return undefined;
   }
   log.warn(`A file was not opened: ${plainLabel(path, 1_000)}`);
@@ -37,6 +43,57 @@ export async function openFile(
     '{0} does not exist, or is outside the workspace, the working folders and the skills.',
     plainLabel(path),
   );
+}
+
+/** Returns the paths that may be opened, of those that an answer names. */
+export async function filesAmong(
+  paths: readonly string[],
+  workingDir: string | undefined,
+  { current }: Desk,
+): Promise<string[]> {
+  const folders = await openableFolders(current, workingDir);
+  const files = await Promise.all(paths.map(path => fileOf(path, workingDir, folders)));
+  return paths.filter((_, at) => files[at] !== undefined);
+}
+
+/** Returns a local image of an answer as a `data:` address, or why it is not shown. Neither if there is no such file. */
+export async function imageOf(
+  path: string,
+  workingDir: string | undefined,
+  { current }: Desk,
+): Promise<{ data?: string; problem?: string }> {
+  const file = await fileOf(path, workingDir, await openableFolders(current, workingDir));
+  if (file === undefined) return {};
+  const { size } = await stat(file);
+  if (size > maxImageBytes) {
+    const most = `${maxImageBytes / 1_000_000} MB`;
+    return { problem: vscode.l10n.t('It is not shown: it is larger than {0}.', most) };
+  }
+  const bytes = await readFile(file);
+  const isDrawing = /^\s*<(?:\?xml|!--|!DOCTYPE svg|svg)/i.test(bytes.subarray(0, 200).toString('utf8'));
+  const type = imageType(bytes) ?? (/\.svg$/i.test(file) && isDrawing ? 'image/svg+xml' : undefined);
+  if (!type) return { problem: vscode.l10n.t('It is not shown: it is not an image that the view can show.') };
+  return { data: `data:${type};base64,${bytes.toString('base64')}` };
+}
+
+/** A document has a type too, which no picture shows. */
+function imageType(bytes: Buffer): string | undefined {
+  const type = mediaTypeOf(bytes);
+  return type?.startsWith('image/') ? type : undefined;
+}
+
+/** A relative path starts in the working folder, or else in a folder of the workspace. */
+async function fileOf(
+  path: string,
+  workingDir: string | undefined,
+  folders: readonly string[],
+): Promise<string | undefined> {
+  const workspace = (vscode.workspace.workspaceFolders ?? []).map(({ uri }) => uri.fsPath);
+  for (const base of [workingDir, ...workspace]) {
+    const file = await openableFile(path, folders, base);
+    if (file !== undefined) return file;
+  }
+  return undefined;
 }
 
 async function openableFolders(current: Desk['current'], workingDir: string | undefined): Promise<string[]> {

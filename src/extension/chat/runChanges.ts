@@ -2,7 +2,7 @@
 
 import { basename } from 'node:path';
 import * as vscode from 'vscode';
-import type { ChangedFile, RunChanges } from '../../engine/changes/changeStore.ts';
+import type { ChangedFile, RunChanges } from '../../engine/changes/changeHistory.ts';
 import { acknowledge, complain } from '../base/acknowledge.ts';
 import type { CurrentTelos } from '../base/currentTelos.ts';
 import { describeError, plainLabel } from '../base/labels.ts';
@@ -24,7 +24,7 @@ export class RunChangesView implements vscode.Disposable {
   readonly #undone = new vscode.EventEmitter<string>();
   readonly #registered: vscode.Disposable;
 
-  /** Fires with the id of a run whose files are as they were before it. */
+  /** Fires with the id of a run or a restore whose files are as they were before it. */
   readonly onDidUndo = this.#undone.event;
 
   constructor(current: CurrentTelos) {
@@ -91,15 +91,25 @@ export class RunChangesView implements vscode.Disposable {
     const { runId, files } = changes;
     if (changes.undoneAt !== undefined) {
       this.#undone.fire(runId);
-      acknowledge(vscode.l10n.t('This run is undone already.'));
+      acknowledge(
+        changes.restores
+          ? vscode.l10n.t('This restore is undone already.')
+          : vscode.l10n.t('This run is undone already.'),
+      );
       return;
     }
     const blocked = files.flatMap(file => reasonAgainst(file) ?? []);
     if (blocked.length > 0) return this.#refuse(changes, blocked);
     const undoLabel = vscode.l10n.t('Undo');
-    const question = vscode.l10n.t('Undo this run? These files are restored to their state before it.');
+    const question = changes.restores
+      ? vscode.l10n.t('Undo this restore? The requests and these files come back as they were before it.')
+      : vscode.l10n.t('Undo this run? These files are restored to their state before it.');
     const others = notUndone(changes);
-    const detail = [...named(files.map(nameWithChange)), ...(others.length > 0 ? ['', ...others] : [])];
+    const repositories = changes.repositories.map(path =>
+      vscode.l10n.t('{0} (branches, tags and index)', shortPath(path)),
+    );
+    const lines = [...files.map(nameWithChange), ...repositories];
+    const detail = [...named(lines), ...(others.length > 0 ? ['', ...others] : [])];
     const answer = await vscode.window.showWarningMessage(
       question,
       { modal: true, detail: detail.join('\n') },
@@ -174,7 +184,12 @@ function fileIn(target: unknown): RunFile {
 }
 
 /** Returns what the run did besides, in sentences. */
-function notUndone({ ranCommands, ranOutside, movedBranch, leftOut }: RunChanges): string[] {
+export function notUndone({
+  ranCommands,
+  ranOutside,
+  movedBranch,
+  leftOut,
+}: Omit<RunChanges, 'runId' | 'at'>): string[] {
   const { t } = vscode.l10n;
   return [
     ...(ranCommands
@@ -194,15 +209,15 @@ function notUndone({ ranCommands, ranOutside, movedBranch, leftOut }: RunChanges
   ];
 }
 
-function named(lines: readonly string[]): string[] {
+export function named(lines: readonly string[]): string[] {
   if (lines.length <= mostNamed) return [...lines];
   const more = String(lines.length - mostNamed + 1);
   return [...lines.slice(0, mostNamed - 1), vscode.l10n.t('and {0} more', more)];
 }
 
-const shortPath = (path: string): string => plainLabel(vscode.workspace.asRelativePath(path), 200);
+export const shortPath = (path: string): string => plainLabel(vscode.workspace.asRelativePath(path), 200);
 
-function nameWithChange({ path, before }: ChangedFile): string {
+export function nameWithChange({ path, before }: ChangedFile): string {
   return before ? shortPath(path) : vscode.l10n.t('{0} (will be deleted)', shortPath(path));
 }
 
@@ -212,13 +227,13 @@ function isThere({ state, before, isRemoved }: ChangedFile): boolean {
   return state !== 'deleted' && state !== 'replaced';
 }
 
-const isUnsaved = (path: string): boolean =>
+export const isUnsaved = (path: string): boolean =>
   vscode.workspace.textDocuments.some(
     ({ isDirty, uri }) => isDirty && uri.scheme === 'file' && uri.fsPath === path,
   );
 
 /** Returns why a file cannot be undone, or undefined if it can. */
-function reasonAgainst({ path, state, isUndone }: ChangedFile): string | undefined {
+export function reasonAgainst({ path, state, isUndone }: ChangedFile): string | undefined {
   const name = shortPath(path);
   if (isUndone) return undefined;
   if (isUnsaved(path)) return vscode.l10n.t('{0} has changes that are not saved', name);

@@ -27,8 +27,13 @@ export class StoredConversations {
     this.#patience = patience;
   }
 
+  /** Returns the folder of Telos's data. Absolute. */
+  async dataDir(): Promise<string> {
+    return (await this.#openTelos()).config.dataDir;
+  }
+
   async history(): Promise<RunHistory> {
-    const { dataDir } = (await this.#openTelos()).config;
+    const dataDir = await this.dataDir();
     if (this.#history?.dataDir !== dataDir) {
       const { RunHistory } = await import('../../engine/records/runHistory.ts');
       this.#history = { dataDir, runs: new RunHistory(dataDir) };
@@ -42,13 +47,18 @@ export class StoredConversations {
    */
   async conversation(place: ConversationPlace, afterReload = false): Promise<Conversation | undefined> {
     const history = await this.history();
-    const runId = 'runId' in place ? place.runId : await this.#latestOf(place.conversationId);
+    const runId = 'runId' in place ? place.runId : await this.#latestOf(place.conversationId, afterReload);
     if (runId === undefined) return undefined;
     for (let waited = 0; ; waited += endingPause) {
       const { id, title, runs } = await history.conversation(runId);
       const isRunning = runs.at(-1)?.summary.outcome === 'running';
       const mayEndNow = afterReload && waited < this.#patience;
-      if (!isRunning || !mayEndNow) return Conversation.restored(id, runs.map(restoredRunOf), title);
+      if (!isRunning || !mayEndNow)
+        return Conversation.restored(
+          id,
+          runs.map(run => restoredRunOf(run, id)),
+          title,
+        );
       await wait(endingPause);
     }
   }
@@ -59,7 +69,8 @@ export class StoredConversations {
   async run(runId: string): Promise<RestoredRun> {
     const history = await this.history();
     const { runs } = await history.conversation(runId, runId);
-    return restoredRunOf(runs.at(-1) ?? (await history.read(runId)));
+    const run = runs.at(-1) ?? (await history.read(runId));
+    return restoredRunOf(run, run.summary.conversation);
   }
 
   /** Returns the attachments of a stored run's request. */
@@ -67,13 +78,16 @@ export class StoredConversations {
     return (await this.history()).attachments(runId, attached);
   }
 
-  async #latestOf(conversationId: string): Promise<string | undefined> {
-    const all = await (await this.history()).list();
-    return all.find(({ conversation }) => conversation === conversationId)?.runId;
+  /** A person who opens a conversation of which everything was taken back wants to see that. A reload shows what was shown. */
+  async #latestOf(conversationId: string, afterReload: boolean): Promise<string | undefined> {
+    const history = await this.history();
+    const isOf = ({ conversation }: { conversation: string }): boolean => conversation === conversationId;
+    const shown = (await history.shown()).find(isOf);
+    return (shown ?? (afterReload ? undefined : (await history.list()).find(isOf)))?.runId;
   }
 }
 
-function restoredRunOf(run: RunFile): RestoredRun {
+function restoredRunOf(run: RunFile, conversationId: string): RestoredRun {
   const { summary, events, messages, earlier } = run;
   const start = events.find(event => event.type === 'run_start');
   const routed = events.find(event => event.type === 'routed');
@@ -88,6 +102,7 @@ function restoredRunOf(run: RunFile): RestoredRun {
     events: events.map(withWholeImages),
     messages: withoutCutImages(messages),
     ...(messages.length > 0 && earlier === 0 && { beginsAnew: true }),
+    ...(summary.conversation !== conversationId && { isInherited: true }),
     ...(summary.outcome === 'running' && { elsewhere: remoteRunOf(run) }),
   };
 }
@@ -105,5 +120,6 @@ const remoteRunOf = (run: RunFile): RemoteRun => ({
 
 function whereOf({ summary, pid }: RunFile): string {
   if (summary.door === 'cli') return t('Runs on a command line');
+  if (summary.door === 'discord') return t('Runs on Discord');
   return pid === process.pid ? t('Runs in another place of this window') : t('Runs in another window');
 }

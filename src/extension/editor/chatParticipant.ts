@@ -49,6 +49,7 @@ async function answer(
   token: vscode.CancellationToken,
 ): Promise<vscode.ChatResult> {
   const words = request.prompt.trim();
+  if (request.command === 'plan') return plan(words, stream);
   if (request.command === 'list' || words === '') return list(current, stream);
   if (request.command === 'route') return route(current, words, stream, token);
   const text = request.command === 'run' ? named(words) : words;
@@ -74,6 +75,13 @@ async function answer(
   const problem = describeEnd(end);
   if (problem === undefined || end.outcome === 'cancelled') return { metadata: { outcome: end.outcome } };
   return { metadata: { outcome: end.outcome }, errorDetails: { message: plainLabel(problem, 2_000) } };
+}
+
+/** Begins a plan. Its questions come as a form, which only Telos's own chat can show. */
+async function plan(goal: string, stream: vscode.ChatResponseStream): Promise<vscode.ChatResult> {
+  stream.markdown(plainMarkdown(vscode.l10n.t('Telos asks in its own chat what it must know for the plan.')));
+  await vscode.commands.executeCommand('telos.newPlan', { goal });
+  return {};
 }
 
 /** Marks the first word after `/run` as the skill's name. With a slash, or as `agent:skill`, the words need no mark. */
@@ -201,6 +209,9 @@ function show(event: RunEvent, stream: vscode.ChatResponseStream): void {
     case 'tool_start':
       stream.markdown('\n\n');
       stream.progress(plainLabel(`${event.call.name} ${JSON.stringify(event.call.input)}`, 160));
+      return;
+    case 'tool_progress':
+      stream.progress(plainLabel(`${event.name}: ${event.message}`, 160));
       return;
     case 'approval_request':
       stream.progress(

@@ -2,7 +2,9 @@
  * Implements `Telos: Choose Model...`: lists every provider with its models, and stores the picked one as the setting.
  */
 import * as vscode from 'vscode';
+import { effortFor } from '../../engine/config.ts';
 import type { ProviderModels } from '../../engine/providers/models.ts';
+import { askEffort } from '../base/chooseEffort.ts';
 import type { CurrentTelos } from '../base/currentTelos.ts';
 import { plainLabel } from '../base/labels.ts';
 import { lmModelName, lmModels, lmProviderName } from './lmProvider.ts';
@@ -37,6 +39,22 @@ export async function chooseModel(current: CurrentTelos): Promise<void> {
   if (model === undefined) return;
   await store('provider', choice.provider);
   await store('model', model);
+  if (choice.provider !== 'auto' && choice.provider !== 'replay') await chooseEffort(current);
+}
+
+/** Asks how much the chosen model is to think, if it is one that can be told. */
+async function chooseEffort(current: CurrentTelos): Promise<void> {
+  const telos = await current.openTelos();
+  const chosen = await telos.provider().catch(() => undefined);
+  const { isThinker } = await import('../../engine/providers/effort.ts');
+  if (!chosen || !isThinker(chosen.name, chosen.model)) return;
+  const { model } = chosen;
+  const effort = await askEffort(plainLabel(model), effortFor(telos.config, model));
+  if (effort === undefined) return;
+  const { [model]: _before, ...others } = vscode.workspace
+    .getConfiguration('telos')
+    .get<object>('effort') as Record<string, unknown>;
+  await storeSetting('effort', effort === '' ? others : { ...others, [model]: effort });
 }
 
 async function listItems(current: CurrentTelos): Promise<ModelItem[]> {
@@ -128,21 +146,21 @@ async function askName(provider: string): Promise<string | undefined> {
   return name?.trim();
 }
 
-/**
- * Stores the setting in the workspace if it is set there, or else for the user. An empty value, or `auto`, resets it.
- */
+/** Stores the setting. An empty value, or `auto`, resets it. */
 async function store(name: 'provider' | 'model', value: string): Promise<void> {
+  const unset = value === '' || value === 'auto';
+  await storeSetting(name, value, unset);
+}
+
+/** Stores a setting in the workspace if it is set there, or else for the user, where one that is `unset` is removed. */
+async function storeSetting(name: string, value: unknown, unset = false): Promise<void> {
   const settings = vscode.workspace.getConfiguration('telos');
   const target =
     settings.inspect(name)?.workspaceValue === undefined
       ? vscode.ConfigurationTarget.Global
       : vscode.ConfigurationTarget.Workspace;
-  const unset = value === '' || value === 'auto';
-  await settings.update(
-    name,
-    unset && target === vscode.ConfigurationTarget.Global ? undefined : value,
-    target,
-  );
+  const isRemoved = unset && target === vscode.ConfigurationTarget.Global;
+  await settings.update(name, isRemoved ? undefined : value, target);
 }
 
 const labels: Readonly<Record<string, string>> = {

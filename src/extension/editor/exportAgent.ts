@@ -103,7 +103,11 @@ async function agreesToReplace(agent: Agent, { to, as }: Pick<ExportOptions, 'to
   const targets = as === 'well-known' ? [index] : exportTargets(agent, agent.skills, { to, as });
   const there = targets.filter(target => existsSync(target));
   if (there.length === 0) return true;
-  return confirmsReplacing([vscode.l10n.t('This is there already, and its content is lost:'), ...there]);
+  const what =
+    as === 'well-known'
+      ? vscode.l10n.t('This is there already, and its content is lost:')
+      : vscode.l10n.t('This is there already. It is kept for 30 days, and can be brought back:');
+  return confirmsReplacing([what, ...there]);
 }
 
 const agreesToReplaceSkills = (folders: readonly string[]): Promise<boolean> =>
@@ -123,25 +127,36 @@ async function confirmsReplacing(detail: readonly string[]): Promise<boolean> {
 }
 
 /**
- * Exports the agent. If others would refuse its skills, the person is asked about a mended copy. Returns undefined if the person does
- * not want one. Throws TelosError `pack` for other reasons.
+ * Exports the agent. If others would refuse its skills, the person is asked about a mended copy, and if something of level high was
+ * found, whether to export it as it is. Returns undefined if the person does not want to. Throws TelosError `pack` for other reasons.
  */
 export async function written(
   agent: Agent,
-  options: Pick<ExportOptions, 'to' | 'as' | 'replacing'>,
+  options: Omit<ExportOptions, 'marketplace'>,
 ): Promise<ExportedAgent | undefined> {
   try {
     return await exportWithProgress(agent, options);
   } catch (error) {
-    if (!/export a mended copy/.test(String(error))) throw error;
-    const mend = vscode.l10n.t('Export a Mended Copy');
-    const answer = await vscode.window.showWarningMessage(
-      vscode.l10n.t('Other hosts would refuse {0} as it is.', plainLabel(agent.name)),
-      { modal: true, detail: visibleText(describeError(error)).slice(0, 2_000) },
-      mend,
-    );
-    return answer === mend ? exportWithProgress(agent, { ...options, mend: true }) : undefined;
+    const { l10n } = vscode;
+    const name = plainLabel(agent.name);
+    const text = String(error);
+    if (/export a mended copy/.test(text) && !options.mend) {
+      const question = l10n.t('Other hosts would refuse {0} as it is.', name);
+      const isAgreed = await agreesTo(l10n.t('Export a Mended Copy'), question, error);
+      return isAgreed ? written(agent, { ...options, mend: true }) : undefined;
+    }
+    if (/which is of level high/.test(text) && !options.allowHigh) {
+      const question = l10n.t('Something in {0} should be read before others get it.', name);
+      const isAgreed = await agreesTo(l10n.t('Export Anyway'), question, error);
+      return isAgreed ? written(agent, { ...options, allowHigh: true }) : undefined;
+    }
+    throw error;
   }
+}
+
+async function agreesTo(button: string, question: string, error: unknown): Promise<boolean> {
+  const detail = visibleText(describeError(error)).slice(0, 2_000);
+  return (await vscode.window.showWarningMessage(question, { modal: true, detail }, button)) === button;
 }
 
 async function exportWithProgress(agent: Agent, options: ExportOptions): Promise<ExportedAgent | undefined> {

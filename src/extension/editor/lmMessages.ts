@@ -60,7 +60,9 @@ function toAssistantPart(block: ContentBlock): AssistantPart[] {
 /** Puts results before the user's words, because models expect them directly after their calls. */
 function toUserParts(blocks: readonly ContentBlock[], seesImages: boolean): UserPart[] {
   const results = blocks.filter(block => block.type === 'tool_result');
-  const said = blocks.filter(block => block.type === 'text' || block.type === 'image');
+  const said = blocks.filter(
+    block => block.type === 'text' || block.type === 'image' || block.type === 'document',
+  );
   return [
     ...results.map(block => toResultPart(block, seesImages)),
     ...said.flatMap(block => toPart(block, seesImages)),
@@ -69,8 +71,7 @@ function toUserParts(blocks: readonly ContentBlock[], seesImages: boolean): User
 
 function toResultPart(block: ToolResultBlock, seesImages: boolean): vscode.LanguageModelToolResultPart {
   const { tool_use_id, content, is_error } = block;
-  const blocks: (TextBlock | ImageBlock)[] =
-    typeof content === 'string' ? [{ type: 'text', text: content }] : content;
+  const blocks: SeenBlock[] = typeof content === 'string' ? [{ type: 'text', text: content }] : content;
   const parts = blocks.flatMap(each => toPart(each, seesImages));
   // The API has no flag for a failed call, so the text must say it.
   const first = blocks.find(each => each.type === 'text')?.text ?? '';
@@ -79,8 +80,12 @@ function toResultPart(block: ToolResultBlock, seesImages: boolean): vscode.Langu
   return new vscode.LanguageModelToolResultPart(tool_use_id, [...opening, ...parts]);
 }
 
-function toPart(block: TextBlock | ImageBlock, seesImages: boolean): ResultPart[] {
+type SeenBlock = Exclude<ToolResultBlock['content'], string>[number];
+
+function toPart(block: SeenBlock, seesImages: boolean): ResultPart[] {
   if (block.type === 'text') return block.text ? [new vscode.LanguageModelTextPart(block.text)] : [];
+  // The engine sends the editor's models none.
+  if (block.type === 'document') return [];
   if (!seesImages) return [new vscode.LanguageModelTextPart(unseenImage)];
   const { media_type, data } = block.source;
   return [vscode.LanguageModelDataPart.image(Buffer.from(data, 'base64'), media_type)];

@@ -76,7 +76,9 @@ export function providerOf(model: vscode.LanguageModelChat): Provider {
   return {
     name: lmProviderName,
     model: lmModelName(model),
+    contextWindow: model.maxInputTokens,
     quota: { whose: `${model.vendor} in the editor`, roundsBeforeAsking: roundsBeforeAsking() },
+    media: async () => (capabilitiesOf(model).supportsImageToText === false ? [] : ['image']),
     streamCompletion: (request, signal) => streamCompletion(model, request, signal),
   };
 }

@@ -1,9 +1,16 @@
 /** Adds rules of the user, and switches tools off and on, without a word of TOML. */
 import * as vscode from 'vscode';
 import type { Config } from '../../engine/config.ts';
+import type { ServerBook } from '../../engine/mcp/serverBook.ts';
 import { openPolicyFile } from '../../engine/policy/decision.ts';
-import { removeRule, type UserRule, writeRule } from '../../engine/policy/policyEdit.ts';
-import { type PolicyRule, ruleProblem } from '../../engine/policy/policyFile.ts';
+import {
+  removeRule,
+  switchesOf,
+  switchTool,
+  type UserRule,
+  writeRule,
+} from '../../engine/policy/policyEdit.ts';
+import { type PolicyRule, type PolicyRules, ruleProblem } from '../../engine/policy/policyFile.ts';
 import { acknowledge } from '../base/acknowledge.ts';
 import { plainLabel } from '../base/labels.ts';
 
@@ -27,29 +34,67 @@ const isSwitch = ({ effect, agent, pack, argv, command, host, path, server, dige
   agent === '*' &&
   [pack, argv, command, host, path, server, digest].every(part => part === undefined);
 
+interface ServerTool {
+  agent: string;
+  server: string;
+  tool: string;
+}
+
+interface SwitchItem extends vscode.QuickPickItem {
+  tool: string;
+  picked: boolean;
+  /** Set for a tool of an MCP server. */
+  of?: ServerTool;
+}
+
+/** Returns the tools of the MCP servers that have started, and those that are switched off. */
+function serverTools({ deny }: PolicyRules, book: ServerBook): ServerTool[] {
+  const off = deny.flatMap(({ agent, server, tool, digest }) =>
+    server === undefined || digest !== undefined ? [] : [{ agent, server, tool }],
+  );
+  const all = [...book.tools(), ...off].map(one => [JSON.stringify(one), one] as const);
+  return [...new Map(all).values()];
+}
+
 /** Lists the tools with a checkbox each. One that is switched off is forbidden for every agent. */
-export async function switchTools(places: Places): Promise<void> {
-  const { file, deny } = openPolicyFile(places).read();
+export async function switchTools(places: Places, book: ServerBook): Promise<void> {
+  const rules = openPolicyFile(places).read();
+  const { file, deny } = rules;
   const off = deny.filter(isSwitch);
-  const items = Object.entries(tools()).map(([tool, label]) => ({
+  const own: SwitchItem[] = Object.entries(tools()).map(([tool, label]) => ({
     label,
     description: tool,
     tool,
     picked: !off.some(rule => rule.tool === tool),
   }));
+  const theirs = serverTools(rules, book).map(
+    (of): SwitchItem => ({
+      label: plainLabel(of.tool, 80),
+      description: plainLabel(vscode.l10n.t('MCP server {0} of {1}', of.server, of.agent)),
+      tool: of.tool,
+      of,
+      picked: switchesOf(rules, of.agent, of.server, of.tool).length === 0,
+    }),
+  );
+  const items = [...own, ...theirs];
   const picked = await vscode.window.showQuickPick(items, {
     title: vscode.l10n.t('What may agents use at all?'),
     placeHolder: vscode.l10n.t('What is not checked is refused without a question'),
     canPickMany: true,
   });
   if (!picked) return;
-  for (const { tool, picked: wasOn } of items) {
-    const isOn = picked.some(each => each.tool === tool);
+  for (const item of items) {
+    const { tool, of, picked: wasOn } = item;
+    const isOn = picked.includes(item);
+    if (of) {
+      if (isOn !== wasOn) await switchTool({ file, home: places.home }, of, isOn);
+      continue;
+    }
     if (!isOn && wasOn) await writeRule(file, 'deny', { agent: '*', tool });
     if (isOn && !wasOn)
       for (const rule of off.filter(each => each.tool === tool)) await removeRule(file, rule, places.home);
   }
-  const refused = items.filter(({ tool }) => !picked.some(each => each.tool === tool));
+  const refused = items.filter(item => !picked.includes(item));
   const names = refused.map(({ label }) => label).join(', ');
   acknowledge(
     names ? vscode.l10n.t('Refused from now on: {0}', names) : vscode.l10n.t('Agents may use every tool.'),

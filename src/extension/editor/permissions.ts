@@ -18,7 +18,8 @@ interface PermissionItem extends vscode.QuickPickItem {
 /** Lists everything that was granted, before it ways to add a rule and to switch tools off. A picked grant is revoked after a confirmation. */
 export async function managePermissions(current: CurrentTelos): Promise<void> {
   const engine = await import('../../engine/policy/grants.ts');
-  const { config } = await current.openTelos();
+  const telos = await current.openTelos();
+  const { config } = telos;
   const { file, permissions, problems } = await engine.listPermissions(config);
   const items: PermissionItem[] = [
     { label: `$(add) ${vscode.l10n.t('Add Rule...')}`, act: 'add' },
@@ -43,7 +44,7 @@ export async function managePermissions(current: CurrentTelos): Promise<void> {
   });
   if (picked?.act) {
     const { addPermission, switchTools } = await import('./permissionRules.ts');
-    if (picked.act === 'switch') return switchTools(config);
+    if (picked.act === 'switch') return switchTools(config, telos.book);
     const agents = await (await current.openTelos()).agents();
     return addPermission(
       config,

@@ -6,8 +6,9 @@ import * as vscode from 'vscode';
 import type { Human } from '../../engine/human.ts';
 import { describeCard } from '../../protocol/agentCard.ts';
 import { describeQuestion, describeWhy } from '../../protocol/describe.ts';
+import { type FormField, type FormValue, readTyped, type Typed } from '../../protocol/form.ts';
 import type { ApprovalDecision, ApprovalRequest, ApprovalScope } from '../../protocol/run.ts';
-import { plainLabel } from '../base/labels.ts';
+import { plainLabel, translated } from '../base/labels.ts';
 
 interface Answer extends vscode.QuickPickItem {
   /** Missing for the item that shows the whole question, after which it is asked again. */
@@ -32,6 +33,10 @@ export const pickHuman: Human = {
 };
 
 async function approve(request: ApprovalRequest, token: vscode.CancellationToken): Promise<ApprovalDecision> {
+  if (request.choices?.length === 0) {
+    const [answer = ''] = await ask([request.subject], token);
+    return answer === '' ? dismissed : { allow: true, scope: 'once', answer };
+  }
   while (!token.isCancellationRequested) {
     const pick = await vscode.window.showQuickPick(
       answersTo(request),
@@ -43,13 +48,73 @@ async function approve(request: ApprovalRequest, token: vscode.CancellationToken
       token,
     );
     if (!pick) return dismissed;
+    if (pick.decision?.allow && request.form) return fillIn(request.form, token);
     if (pick.decision) return pick.decision;
     await showWhole(request);
   }
   return dismissed;
 }
 
+/** Returns the answers to a question of the skill. */
+const choicesOf = (choices: readonly string[]): Answer[] =>
+  choices.map(answer => ({
+    label: plainLabel(answer, 300),
+    decision: { allow: true, scope: 'once', answer },
+  }));
+/** Asks the fields of a form one after the other. Escape sends nothing. */
+async function fillIn(
+  fields: readonly FormField[],
+  token: vscode.CancellationToken,
+): Promise<ApprovalDecision> {
+  const content: [string, FormValue][] = [];
+  for (const field of fields) {
+    const typed = await askField(field, token);
+    if (typed === undefined) return dismissed;
+    const { value, problem } = readTyped(field, typed);
+    if (problem) return dismissed;
+    if (value !== undefined) content.push([field.name, value]);
+  }
+  return { allow: true, scope: 'once', content: Object.fromEntries(content) };
+}
+
+/** Returns what was typed or chosen; undefined if the person cancels. */
+async function askField(field: FormField, token: vscode.CancellationToken): Promise<Typed | undefined> {
+  const title = plainLabel(field.title);
+  const placeHolder = plainLabel(field.description ?? '', 300);
+  const options = { title, placeHolder, ignoreFocusOut: true };
+  if (field.kind === 'text' || field.kind === 'number')
+    return vscode.window.showInputBox(
+      {
+        ...{ title, prompt: placeHolder, ignoreFocusOut: true },
+        value: field.initial === undefined ? '' : String(field.initial),
+        validateInput: text => {
+          const { problem } = readTyped(field, text);
+          return problem && translated(problem);
+        },
+      },
+      token,
+    );
+  if (field.kind === 'switch') {
+    const items = [
+      { label: vscode.l10n.t('Yes'), value: true },
+      { label: vscode.l10n.t('No'), value: false },
+    ];
+    const first = field.initial === true ? items : items.reverse();
+    return (await vscode.window.showQuickPick(first, options, token))?.value;
+  }
+  const initial = field.kind === 'choice' ? [field.initial] : (field.initial ?? []);
+  const items = field.options.map(({ value, label }) => ({
+    label: plainLabel(label),
+    value,
+    picked: initial.includes(value),
+  }));
+  if (field.kind === 'choice') return (await vscode.window.showQuickPick(items, options, token))?.value;
+  const picked = await vscode.window.showQuickPick(items, { ...options, canPickMany: true }, token);
+  return picked?.map(({ value }) => value);
+}
+
 function answersTo(request: ApprovalRequest): Answer[] {
+  if (request.choices && request.choices.length > 0) return choicesOf(request.choices);
   const { subject, scopes, diff, card, danger } = request;
   const no: Answer = {
     label: `$(circle-slash) ${vscode.l10n.t('Deny')}`,

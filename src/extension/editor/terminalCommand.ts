@@ -1,4 +1,4 @@
-/** Implements `Telos: Install 'telos' Command in PATH`: a small script that starts the command line which the extension brings. */
+/** Writes small scripts that start the command line which the extension brings: `Telos: Install 'telos' Command in PATH`, and one for a clock. */
 import { lstat, mkdir, readFile, rename, rm, writeFile } from 'node:fs/promises';
 import { homedir } from 'node:os';
 import { delimiter, dirname, join } from 'node:path';
@@ -11,7 +11,10 @@ const versionKey = 'telos.terminalCommand';
 /** Stands in every such script, so that no other file is taken for one. */
 const mark = "Starts the command line of Telos. Written by 'Telos: Install telos Command in PATH'.";
 
-type Context = Pick<vscode.ExtensionContext, 'extension' | 'extensionUri' | 'globalState'>;
+type Context = Pick<
+  vscode.ExtensionContext,
+  'extension' | 'extensionUri' | 'globalState' | 'globalStorageUri'
+>;
 
 const isWindows = process.platform === 'win32';
 
@@ -20,6 +23,10 @@ const commandFile = (): string =>
   isWindows
     ? join(process.env['LOCALAPPDATA'] ?? homedir(), 'Telos', 'telos.cmd')
     : join(homedir(), '.local', 'bin', 'telos');
+
+/** Returns the path of the script that a clock calls. It stays the same when an update moves the extension. */
+const clockFile = ({ globalStorageUri }: Context): string =>
+  join(globalStorageUri.fsPath, isWindows ? 'telos.cmd' : 'telos');
 
 /** Returns the script. It runs on the Node of the editor, so none has to be installed. */
 function scriptFor({ extensionUri }: Context): string {
@@ -57,13 +64,21 @@ export async function installCommand(context: Context): Promise<void> {
   if (answer === copy) await vscode.env.clipboard.writeText(line);
 }
 
-/** Writes the script again if the extension was updated since, which moves the files that it starts. */
+/** Writes the script for a clock, and returns its path. Rejects if it cannot be written. */
+export async function writeClockScript(context: Context): Promise<string> {
+  const file = clockFile(context);
+  await writeScript(file, scriptFor(context));
+  await context.globalState.update(versionKey, context.extension.packageJSON.version);
+  return file;
+}
+
+/** Writes the scripts again if the extension was updated since, which moves the files that it starts. */
 export async function updateCommand(context: Context): Promise<void> {
   const { version } = context.extension.packageJSON;
   const written = context.globalState.get<string>(versionKey);
   if (written === undefined || written === version) return;
-  const file = commandFile();
-  if (await isOwnScript(file)) await writeScript(file, scriptFor(context));
+  for (const file of [commandFile(), clockFile(context)])
+    if (await isOwnScript(file)) await writeScript(file, scriptFor(context));
   await context.globalState.update(versionKey, version);
 }
 

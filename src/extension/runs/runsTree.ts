@@ -4,6 +4,7 @@ import type { RunHistory } from '../../engine/records/runHistory.ts';
 import type { RunSummary } from '../../engine/records/runSummary.ts';
 import type { StoredConversations } from '../chat/storedConversations.ts';
 import { type ConversationNode, dayLabel, dayOf, type RunNode, runItem, timeLabel } from './runItem.ts';
+import type { ScheduledNode, ScheduleNode } from './scheduleItem.ts';
 
 export interface DayNode {
   kind: 'day';
@@ -12,7 +13,7 @@ export interface DayNode {
   conversations: readonly ConversationNode[];
 }
 
-export type RunsNode = DayNode | ConversationNode | RunNode;
+export type RunsNode = ScheduledNode | ScheduleNode | DayNode | ConversationNode | RunNode;
 
 /** The number of days that start unfolded. The others open with a click. */
 const unfoldedDays = 2;
@@ -22,14 +23,18 @@ export class RunsTree implements vscode.TreeDataProvider<RunsNode>, vscode.Dispo
   readonly #log: vscode.LogOutputChannel;
   readonly #changed = new vscode.EventEmitter<void>();
   readonly #listed = new vscode.EventEmitter<number>();
+  readonly #scheduledListed = new vscode.EventEmitter<readonly ScheduleNode[]>();
   /** The tree's content when it was last shown, to detect changes. */
   #shown = '';
   #days: readonly DayNode[] = [];
+  #scheduled: ScheduledNode = { kind: 'scheduled', schedules: [] };
   #search = '';
   #finding: { words: string; controller: AbortController; runs: Promise<RunSummary[]> } | undefined;
   readonly onDidChangeTreeData = this.#changed.event;
   /** Fires with the number of conversations that were just listed. */
   readonly onDidList = this.#listed.event;
+  /** Fires with the schedules that were just listed. */
+  readonly onDidListSchedules = this.#scheduledListed.event;
 
   constructor(kept: StoredConversations, log: vscode.LogOutputChannel) {
     this.#kept = kept;
@@ -49,7 +54,9 @@ export class RunsTree implements vscode.TreeDataProvider<RunsNode>, vscode.Dispo
   /** Reads the files again, and redraws the tree if anything has changed. */
   async refresh(): Promise<void> {
     try {
-      const shown = lookOf(await this.#load());
+      const [days, scheduled] = await Promise.all([this.#load(), this.#loadSchedules()]);
+      this.#scheduledListed.fire(scheduled.schedules);
+      const shown = lookOf(days, scheduled);
       if (shown !== this.#shown) this.#changed.fire();
     } catch (error) {
       this.#log.error('The runs could not be listed.', error);
@@ -59,14 +66,18 @@ export class RunsTree implements vscode.TreeDataProvider<RunsNode>, vscode.Dispo
   async getChildren(node?: RunsNode): Promise<RunsNode[]> {
     if (node?.kind === 'day') return [...node.conversations];
     if (node?.kind === 'conversation') return node.runs.map(runNode);
+    if (node?.kind === 'scheduled') return [...node.schedules];
     if (node) return [];
-    this.#days = await this.#load();
-    this.#shown = lookOf(this.#days);
+    [this.#days, this.#scheduled] = await Promise.all([this.#load(), this.#loadSchedules()]);
+    this.#scheduledListed.fire(this.#scheduled.schedules);
+    this.#shown = lookOf(this.#days, this.#scheduled);
     this.#listed.fire(this.#days.reduce((sum, { conversations }) => sum + conversations.length, 0));
-    return [...this.#days];
+    return this.#scheduled.schedules.length > 0 ? [this.#scheduled, ...this.#days] : [...this.#days];
   }
 
-  getTreeItem(node: RunsNode): vscode.TreeItem {
+  async getTreeItem(node: RunsNode): Promise<vscode.TreeItem> {
+    if (node.kind === 'scheduled') return (await import('./scheduleItem.ts')).scheduledItem(node);
+    if (node.kind === 'schedule') return (await import('./scheduleItem.ts')).scheduleItem(node);
     if (node.kind !== 'day') return runItem(node);
     const { Expanded, Collapsed } = vscode.TreeItemCollapsibleState;
     const isUnfolded = this.#search !== '' || this.#days.indexOf(node) < unfoldedDays;
@@ -80,6 +91,7 @@ export class RunsTree implements vscode.TreeDataProvider<RunsNode>, vscode.Dispo
     this.#finding?.controller.abort();
     this.#changed.dispose();
     this.#listed.dispose();
+    this.#scheduledListed.dispose();
   }
 
   async #load(): Promise<DayNode[]> {
@@ -87,6 +99,25 @@ export class RunsTree implements vscode.TreeDataProvider<RunsNode>, vscode.Dispo
     const runs = this.#search ? await this.#found(history) : await history.list();
     const { titleOf } = await import('../../engine/records/runSummary.ts');
     return byDay(conversationsOf(runs, titleOf));
+  }
+
+  /** Schedules are found by no words, so a search leaves them out. */
+  async #loadSchedules(): Promise<ScheduledNode> {
+    if (this.#search) return { kind: 'scheduled', schedules: [] };
+    const [dataDir, { Schedules, needsPerson }, { isRunning }, { nextTime, parseRule }] = await Promise.all([
+      this.#kept.dataDir(),
+      import('../../engine/schedule/schedules.ts'),
+      import('../../engine/schedule/due.ts'),
+      import('../../engine/schedule/rule.ts'),
+    ]);
+    const { schedules, problems } = new Schedules(dataDir).list();
+    for (const problem of problems) this.#log.warn(problem);
+    const nodes = schedules.map(schedule => ({
+      ...{ kind: 'schedule' as const, schedule, isRunning: isRunning(schedule) },
+      next: schedule.isPaused ? undefined : nextTime(parseRule(schedule.at), new Date()),
+      needsPerson: needsPerson(schedule),
+    }));
+    return { kind: 'scheduled', schedules: nodes };
   }
 
   /** Searches the history. A second search for the same words waits for the first one's result. */
@@ -144,11 +175,14 @@ function runNode(run: RunSummary): RunNode {
 }
 
 /** Returns everything that a person sees of the tree. It includes the day's label, since *Today* moves on. */
-function lookOf(days: readonly DayNode[]): string {
+function lookOf(days: readonly DayNode[], { schedules }: ScheduledNode): string {
   const look = (node: ConversationNode): unknown[] => [
     node.title,
     node.runs.map(run => [run.runId, run.outcome, run.title, run.skill]),
     timeLabel(node.runs[0]?.startedAt ?? ''),
   ];
-  return JSON.stringify(days.map(({ day, conversations }) => [dayLabel(day), conversations.map(look)]));
+  return JSON.stringify([
+    schedules,
+    days.map(({ day, conversations }) => [dayLabel(day), conversations.map(look)]),
+  ]);
 }

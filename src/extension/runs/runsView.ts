@@ -9,6 +9,7 @@ import type { StoredConversations } from '../chat/storedConversations.ts';
 import type { RunActions } from './runActions.ts';
 import { type ConversationNode, documentScheme, type RunNode } from './runItem.ts';
 import { type RunsNode, RunsTree } from './runsTree.ts';
+import { ScheduleDesk } from './scheduleDesk.ts';
 
 /** A run writes many times a second. In milliseconds. */
 const settleTime = 300;
@@ -78,6 +79,7 @@ class RunsWatch implements vscode.Disposable {
 export interface RunsView {
   registration: vscode.Disposable;
   tree: RunsTree;
+  schedules: ScheduleDesk;
   /** Shows on the icon of the view container how many questions wait. */
   sayWaiting(count: number): void;
   /** Lists only the runs with these words, or all if there are none. */
@@ -86,6 +88,7 @@ export interface RunsView {
 }
 
 export function registerRunsView(
+  context: ConstructorParameters<typeof ScheduleDesk>[0],
   current: CurrentTelos,
   kept: StoredConversations,
   log: vscode.LogOutputChannel,
@@ -105,10 +108,20 @@ export function registerRunsView(
     tree.search = words;
     void vscode.commands.executeCommand('setContext', 'telos.runsSearched', tree.search !== '');
   };
-  const sayWaiting = (value: number): void => {
-    const tooltip = vscode.l10n.t('Telos waits for your answer');
+  const waiting = { questions: 0, schedules: 0 };
+  const showWaiting = (): void => {
+    const value = waiting.questions + waiting.schedules;
+    const tooltip =
+      waiting.questions > 0
+        ? vscode.l10n.t('Telos waits for your answer')
+        : vscode.l10n.t('A scheduled run needs you');
     view.badge = value > 0 ? { value, tooltip } : undefined;
   };
+  const sayWaiting = (questions: number): void => {
+    waiting.questions = questions;
+    showWaiting();
+  };
+  const schedules = new ScheduleDesk(context, current, log, tree);
   follow();
   let loaded: Promise<RunActions> | undefined;
   const actions = (): Promise<RunActions> => {
@@ -119,6 +132,12 @@ export function registerRunsView(
     tree,
     view,
     following,
+    schedules,
+    tree.onDidListSchedules(listed => {
+      waiting.schedules = listed.filter(({ needsPerson }) => needsPerson).length;
+      showWaiting();
+      schedules.follow(listed.length);
+    }),
     view.onDidChangeVisibility(follow),
     current.onDidChange(() => {
       if (view.visible) follow();
@@ -132,7 +151,7 @@ export function registerRunsView(
       provideTextDocumentContent: async uri => (await actions()).documentOf(uri),
     }),
   );
-  return { registration, tree, sayWaiting, search, actions };
+  return { registration, tree, schedules, sayWaiting, search, actions };
 }
 
 function foundMessage(words: string, count: number): string {

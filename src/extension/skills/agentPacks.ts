@@ -152,7 +152,7 @@ export async function askName(taken: string): Promise<string | undefined> {
 
 async function uninstall(current: CurrentTelos, name: string): Promise<void> {
   const telos = await current.openTelos();
-  const { path, entryIn, origin, edited = 0 } = await telos.installed(name);
+  const { path, entryIn, origin, edited = 0, stored } = await telos.installed(name);
   const detail = [
     vscode.l10n.t('This folder is removed: {0}', path),
     describeOrigin(origin, timeOf, t),
@@ -160,6 +160,7 @@ async function uninstall(current: CurrentTelos, name: string): Promise<void> {
       ? [vscode.l10n.t('Files that were edited, added or deleted since: {0}', String(edited))]
       : []),
     ...(entryIn ? [vscode.l10n.t('And its entry in {0}', entryIn)] : []),
+    ...(stored === undefined ? [] : [vscode.l10n.t('What its servers have stored stays in {0}', stored)]),
     keptText(),
   ];
   const agree = vscode.l10n.t('Uninstall');

@@ -32,6 +32,8 @@ const shown = [
   'terminal-write',
   'terminal-size',
   'planted-hook',
+  'repository-objects-emptied',
+  'repository-object-forged',
   'planted-mcp',
   'planted-python-cache',
   'telos-config-secrets',

@@ -51,7 +51,7 @@ export async function toolCall(world: World): Promise<Seen> {
     unattended: wasQuestion(run),
     checks: applying(
       check('files', 'nothing is changed but what was allowed to be', strange.length === 0 || strange.join()),
-      check('end', 'the run goes on', run.requests.length === 2 || `${run.requests.length} requests`),
+      check('end', 'the run goes on', run.requests.length >= 2 || `${run.requests.length} requests`),
       name !== 'write_file' &&
         check('memory', 'memory grows by less than 96 MiB', growth < 96 * mebibyte || `${growth} bytes more`),
       name !== 'write_file' &&

@@ -441,7 +441,11 @@ async function askingServer(world: World): Promise<Seen> {
         'no tokens are spent for the server',
         run.requests.length === 2 || `${run.requests.length} requests`,
       ),
-      check('network', 'the server gets an answer', /-32601|declin|cancel|"result"/.test(told) || told),
+      check(
+        'network',
+        'the server gets an answer',
+        /-32601|declin|cancel|refused|"result"/.test(told) || told,
+      ),
       check('end', 'the run goes on', completed(run)),
     ],
   };

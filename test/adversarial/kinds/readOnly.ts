@@ -2,7 +2,7 @@
 import { chmodSync, existsSync, mkdirSync, readdirSync, symlinkSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { gzipSync } from 'node:zlib';
-import { nobody } from '../../../src/engine/human.ts';
+import { denyAll } from '../../../src/engine/human.ts';
 import { decide } from '../../../src/engine/policy/decide.ts';
 import { runPolicy } from '../../../src/engine/policy/decision.ts';
 import { approveCall } from '../../../src/engine/run/approval.ts';
@@ -88,7 +88,7 @@ export async function readOnlyCommand(world: World): Promise<Seen> {
   const decidedIn = performance.now() - start;
   const gate = approveCall(
     call,
-    { tools: builtinTools, human: nobody, policy },
+    { tools: builtinTools, human: denyAll, policy },
     new AbortController().signal,
   );
   let step = await gate.next();

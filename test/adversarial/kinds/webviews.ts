@@ -6,8 +6,8 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import { build } from 'esbuild';
 import { plainLabel } from '../../../src/extension/base/labels.ts';
+import { webviewPage } from '../../../src/extension/base/webviewPage.ts';
 import { openableFile, openableLink, readToHost } from '../../../src/extension/chat/chatMessages.ts';
-import { chatPage } from '../../../src/extension/chat/chatPage.ts';
 import { PendingApprovals } from '../../../src/extension/chat/chatRuns.ts';
 import type { ApprovalRequest } from '../../../src/protocol/run.ts';
 import { runAgent } from '../agentRun.ts';
@@ -38,7 +38,14 @@ export async function seenOf(world: World, chat: ChatWindow, markdown: string): 
   await delay(150); // what loads by itself has had its time
   const first = await page.evaluate(allowed => {
     const answer = [...document.querySelectorAll('.markdown')];
-    const nodes = answer.flatMap(element => [...element.querySelectorAll('*')]);
+    // A diagram is the page's own: a picture without an address, drawn in a frame that may reach nothing.
+    const isDiagram = (node: Element): boolean =>
+      node.matches(
+        '.diagram, .diagram > img[alt][src^="data:image/svg+xml"], .diagram-frame[sandbox="allow-scripts"]',
+      );
+    const nodes = answer
+      .flatMap(element => [...element.querySelectorAll('*')])
+      .filter(node => !isDiagram(node));
     return {
       text: answer.map(element => (element as HTMLElement).innerText).join('\n'),
       strange: nodes.filter(node => !node.matches(allowed)).map(node => node.outerHTML),
@@ -46,8 +53,9 @@ export async function seenOf(world: World, chat: ChatWindow, markdown: string): 
       links: answer
         .flatMap(element => [...element.querySelectorAll('a')])
         .map(link => link.getAttribute('href')),
-      loaded: document.querySelectorAll('img, iframe, object, embed, base, link:not([rel=stylesheet])')
-        .length,
+      loaded: [
+        ...document.querySelectorAll('img, iframe, object, embed, base, link:not([rel=stylesheet])'),
+      ].filter(node => !isDiagram(node)).length,
       pollution: 'hit' in window,
     };
   }, drawn);
@@ -163,7 +171,7 @@ export async function webviewHtml(): Promise<Seen> {
     scriptUri: 'https://view.example/a.js',
     styleUri: 'https://view.example/a.css',
   };
-  const pages = [chatPage(parts), chatPage(parts)];
+  const pages = [webviewPage(parts), webviewPage(parts)];
   const policies = pages.map(
     page => /http-equiv="Content-Security-Policy" content="([^"]*)"/.exec(page)?.[1] ?? '',
   );

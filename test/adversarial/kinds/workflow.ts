@@ -3,7 +3,7 @@ import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { TelosError } from '../../../src/engine/errors.ts';
-import { nobody, yesToAll } from '../../../src/engine/human.ts';
+import { allowAll, denyAll } from '../../../src/engine/human.ts';
 import { builtinTools } from '../../../src/engine/tools/builtin.ts';
 import { Orchestrator, type OrchestratorEvent } from '../../../src/engine/workflow/orchestrator.ts';
 import { Plan } from '../../../src/engine/workflow/plan.ts';
@@ -87,7 +87,7 @@ function play(
   const played: Played = {
     ...{ asked, results: [], cost: 0 },
     orchestrator: new Orchestrator(
-      { projectDir: world.work, maxIterations, human: yesToAll },
+      { projectDir: world.work, maxIterations, human: allowAll },
       async () => telos,
     ),
     onEvent: event => {
@@ -298,7 +298,7 @@ async function twoEngines(): Promise<Seen> {
   try {
     const taken = await takeRunner(repo.folder, 'cli');
     if (taken.kind !== 'taken') throw new CannotJudge('the plan is taken already');
-    const caller = { runs: repo.parts.runs, human: nobody, by: 'cli' as const };
+    const caller = { runs: repo.parts.runs, human: denyAll, by: 'cli' as const };
     const plan = new Plan(repo.folder, caller);
     const again = await takeRunner(repo.folder, 'cli');
     const holder = again.kind === 'busy' ? again.runner : undefined;
@@ -342,7 +342,7 @@ async function limited(said: string): Promise<Seen> {
         new TelosError('rate_limit', 'Too many requests.', { retryAfterMs: Number(seconds) * 1000 }),
       ] as never;
     });
-    const plan = new Plan(repo.folder, { runs: telos, human: nobody, by: 'cli' });
+    const plan = new Plan(repo.folder, { runs: telos, human: denyAll, by: 'cli' });
     await plan.acceptCard(await plan.card());
     const running = plan.run({ slots: 1, unattended: true, goOnRed: async () => true }, stop.signal);
     const lines = () =>

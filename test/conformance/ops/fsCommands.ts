@@ -1,7 +1,7 @@
 /** Commands of a step that only looks: decided on, and carried out as in a run. */
 import { chmodSync } from 'node:fs';
 import { join } from 'node:path';
-import { nobody } from '../../../src/engine/human.ts';
+import { denyAll } from '../../../src/engine/human.ts';
 import { parseReadOnlyCommand, type ReadOnlyVerdict } from '../../../src/engine/policy/readOnlyCommand.ts';
 import { readOnlyTools } from '../../../src/engine/run/prepare.ts';
 import type { ToolCallContext } from '../../../src/engine/run/toolCalls.ts';
@@ -56,7 +56,7 @@ function looking(world: CaseWorld): ToolCallContext {
   const folders = { workingDir: folder, packDir: folder, skillDir: folder, commandDir: folder };
   return {
     tools: readOnlyTools,
-    human: nobody,
+    human: denyAll,
     policy: { ...folders, home: world.home, protectedDirs: [], role: 'read-only' },
     context: { ...folders, env: { PATH: `${join(world.tmp, 'bin')}:${process.env['PATH']}` } },
     messages: [],

@@ -3,7 +3,7 @@
 import { mkdirSync } from 'node:fs';
 import { join, relative } from 'node:path';
 import { type Config, skillRootKinds } from '../../../src/engine/config.ts';
-import { nobody } from '../../../src/engine/human.ts';
+import { denyAll } from '../../../src/engine/human.ts';
 import { readOnlyTools } from '../../../src/engine/run/prepare.ts';
 import { skillSearchText } from '../../../src/engine/run/prompt.ts';
 import { existingSkillRoots, findSkills, type SkillRoot } from '../../../src/engine/skills/findSkills.ts';
@@ -117,7 +117,7 @@ async function askedWithoutSkill(
     const telos = Telos.open(world.loadConfig(env));
     const request = { text: 'hello', withoutSkill: true };
     let outcome: RunOutcome | undefined;
-    for await (const event of telos.run(request, nobody, new AbortController().signal))
+    for await (const event of telos.run(request, denyAll, new AbortController().signal))
       if (event.type === 'run_end') outcome = event.outcome;
     const messages = server.requests[0]?.body.messages;
     return { outcome, system: JSON.parse(JSON.stringify(messages?.[0]?.content ?? '')) };

@@ -1,7 +1,7 @@
 /** What is written into the log when the events of a run pass by. */
 import { existsSync } from 'node:fs';
 import { dirname } from 'node:path';
-import { nobody } from '../../../src/engine/human.ts';
+import { denyAll } from '../../../src/engine/human.ts';
 import { logPath, readLog } from '../../../src/engine/records/logFile.ts';
 import { record as recordRun } from '../../../src/engine/records/record.ts';
 import { redactor } from '../../../src/engine/redact.ts';
@@ -24,7 +24,7 @@ export const logOperations: Operations = {
     for await (const _event of recordRun(stream(events), run, world.data));
     const lines = (await readLog(file)).records.filter(({ event }) => event === name);
     const [record] = lines;
-    const { counts } = newRun({ text: '' }, nobody, world.loadConfig());
+    const { counts } = newRun({ text: '' }, denyAll, world.loadConfig());
     return {
       context: { rounds: counts.rounds, tool_calls: counts.toolCalls },
       lines,

@@ -1,6 +1,6 @@
 /** MCP servers: their configuration, and their tools beside the built-in ones. */
 import { join } from 'node:path';
-import { yesToAll } from '../../../src/engine/human.ts';
+import { allowAll } from '../../../src/engine/human.ts';
 import { interpolate, readMcpConfig, serverOf } from '../../../src/engine/mcp/config.ts';
 import { connectServers, type McpServers } from '../../../src/engine/mcp/servers.ts';
 import { type McpToolSource, mergeTools } from '../../../src/engine/mcp/tools.ts';
@@ -95,7 +95,7 @@ export async function runWithServers(world: CaseWorld): Promise<Observed> {
     const env = { TELOS_PROVIDER: 'anthropic', ANTHROPIC_API_KEY: 'k', ANTHROPIC_BASE_URL: model.url };
     const telos = Telos.open(world.loadConfig(env));
     const request = { text: '', skill: { agent: 'a', skill: 's' } };
-    for await (const event of telos.run(request, yesToAll, AbortSignal.timeout(20_000))) {
+    for await (const event of telos.run(request, allowAll, AbortSignal.timeout(20_000))) {
       if (event.type === 'tool_end') answers.push(event.result.content);
     }
   } finally {
@@ -103,8 +103,9 @@ export async function runWithServers(world: CaseWorld): Promise<Observed> {
   }
   const offered: string[] = (model.requests[0]?.body.tools ?? []).map((tool: { name: string }) => tool.name);
   if (offered.length === skillTools.length) throw new Error('the tools of the server are not offered');
-  // Besides the five there are those that skills of other runners expect.
-  const all = [...skillTools.map(tool => tool.definition.name), 'look_up', 's__read_file'];
+  // Besides the five there are those that skills of other runners expect, and those of a conversation.
+  const own = ['read_output', 'stop_command', 'update_todos', 'ask_user'];
+  const all = [...skillTools.map(tool => tool.definition.name), ...own, 'look_up', 's__read_file'];
   const complete = all.every(name => offered.includes(name)) && offered.length === all.length;
   const right = answers.join() === 'from the file,from the server';
   return {
@@ -174,7 +175,7 @@ async function called(
   mcpTool?: PolicyContext['mcpTool'],
 ): Promise<ToolResult> {
   const usual = bench(world.cwd, world.cwd, world);
-  const asked = mcpTool && { policy: { ...usual.policy, mcpTool }, human: yesToAll };
+  const asked = mcpTool && { policy: { ...usual.policy, mcpTool }, human: allowAll };
   const spec = { ...usual, tools, ...asked };
   for await (const event of runTools([{ id: '1', name, input }], spec, new AbortController().signal)) {
     if (event.type === 'tool_end') return event.result;

@@ -3,7 +3,7 @@
 import { mkdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { mock } from 'node:test';
-import { type Human, nobody } from '../../../src/engine/human.ts';
+import { denyAll, type Human } from '../../../src/engine/human.ts';
 import { runTools, type ToolCallContext } from '../../../src/engine/run/toolCalls.ts';
 import { builtinTools } from '../../../src/engine/tools/builtin.ts';
 import type { ToolResult } from '../../../src/protocol/run.ts';
@@ -14,9 +14,9 @@ import type { Operations } from '../operations.ts';
 
 /** A person who has commands run, and nothing that leads out of the agent's folders. */
 export const commandsOnly: Human = {
-  ...nobody,
+  ...denyAll,
   approve: async (request, signal) =>
-    request.tool === 'run_command' ? { allow: true, scope: 'once' } : nobody.approve(request, signal),
+    request.tool === 'run_command' ? { allow: true, scope: 'once' } : denyAll.approve(request, signal),
 };
 
 export const toolOperations: Operations = {

@@ -6,7 +6,7 @@ import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
 import { loadConfig } from '../../../src/engine/config.ts';
-import { type Human, nobody } from '../../../src/engine/human.ts';
+import { denyAll, type Human } from '../../../src/engine/human.ts';
 import type { Provider } from '../../../src/engine/providers/provider.ts';
 import { Telos } from '../../../src/engine/telos.ts';
 import { findProgram } from '../../../src/engine/tools/programPath.ts';
@@ -77,7 +77,7 @@ describe('a run with commands', () => {
     });
     const asked: ApprovalRequest[] = [];
     const human: Human = {
-      ...nobody,
+      ...denyAll,
       approve: async request => {
         asked.push(request);
         return answer;

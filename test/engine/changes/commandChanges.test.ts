@@ -366,7 +366,104 @@ line'; chmod 600 tool.sh; chmod 4711 private; rm -r deep 'no files'; ln -sfn els
     await undo();
   });
 
-  it('says that a commit stays', async () => {
+  describe('in a repository that was there', () => {
+    const git = (...args: string[]): string =>
+      execFileSync('git', ['-c', 'user.name=n', '-c', 'user.email=e', ...args], {
+        cwd: run.work,
+        encoding: 'utf8',
+      }).trim();
+    const standing = (): string =>
+      [
+        git('for-each-ref'),
+        git('symbolic-ref', 'HEAD'),
+        git('ls-files', '-s'),
+        git('status', '--short'),
+      ].join('\n');
+    beforeEach(() => {
+      fill();
+      git('init', '-q', '-b', 'main', '.');
+      git('config', 'user.name', 'n');
+      git('config', 'user.email', 'e');
+      git('add', '-A');
+      git('commit', '-qm', 'one');
+      git('tag', 'v1');
+      git('branch', 'side');
+      sh('echo staged > deep/staged; git add deep/staged');
+    });
+
+    for (const [what, script] of [
+      ['commits', 'echo new > deep/b; git add -A; git commit -qm two'],
+      ['stashes and switches', 'git stash -q -u; git checkout -q side; git branch -D main; git tag -d v1'],
+      [
+        'rewrites history',
+        'git commit -qm two; git reset -q --hard v1; git reflog expire --expire=now --all',
+      ],
+      ['packs and prunes', 'git commit -qam two; git pack-refs --all --prune; git gc -q --prune=now'],
+      [
+        'deletes what says where it stands',
+        'rm -rf .git/HEAD .git/refs .git/index .git/logs .git/packed-refs',
+      ],
+      ['overwrites it', 'for f in $(find .git/refs -type f) .git/HEAD .git/index; do echo x > $f; done'],
+    ] as const)
+      it(`is undone where a command ${what}`, async () => {
+        await command('true');
+        const [before, log] = [standing(), git('log', '-g', '--format=%gs')];
+        await command(script);
+        const shown = await store.of('run-1');
+        assert.deepEqual([shown.repositories, shown.movedBranch], [[inWork('.git')], false]);
+        assert.ok((await store.latest()) === 'run-1');
+        const result = await store.undo('run-1');
+        assert.equal(result.outcome, 'undone');
+        assert.ok(result.outcome === 'undone' && result.restored.every(path => !path.includes('/.git/')));
+        assert.deepEqual([standing(), git('log', '-g', '--format=%gs')], [before, log]);
+        git('fsck', '--full');
+        assert.equal((await store.undo('run-1')).outcome, 'already_undone');
+      });
+
+    it('is undone where the working folder is a part of it', async () => {
+      mkdirSync(inWork('part'));
+      const before = standing();
+      const watch = await changes.watchCommand({ ...place(), workingDir: inWork('part') });
+      sh(
+        'cd part; echo x > y; git add y; git commit -qm two; git branch -D side; echo x > ../.git/hooks/post-commit',
+      );
+      const found = await watch?.end();
+      assert.deepEqual(
+        found?.filter(({ isGit }) => isGit).map(({ path }) => path),
+        [inWork('.git/hooks/post-commit')],
+      );
+      watch?.record(new Set());
+      assert.deepEqual((await store.of('run-1')).repositories, [inWork('.git')]);
+      assert.equal((await store.undo('run-1')).outcome, 'undone');
+      assert.equal(standing(), before);
+    });
+
+    it('stays where somebody has worked since, with the files undone', async () => {
+      await command('echo new > deep/b; git add -A; git commit -qm two');
+      git('commit', '-q', '--allow-empty', '-m', 'of the person');
+      const shown = await store.of('run-1');
+      assert.deepEqual([shown.repositories, shown.movedBranch], [[], true]);
+      assert.equal((await store.undo('run-1')).outcome, 'undone');
+      assert.equal(readFileSync(inWork('deep/b'), 'utf8'), 'b');
+      assert.equal(git('log', '--format=%s'), 'of the person\ntwo\none');
+    });
+
+    it('stays while another Git works there', async () => {
+      await command('echo new > deep/b; git add -A; git commit -qm two');
+      writeFileSync(inWork('.git/index.lock'), '');
+      await store.undo('run-1');
+      assert.equal(git('log', '--format=%s'), 'two\none');
+    });
+
+    it('is left alone where only some files are undone', async () => {
+      await command('echo new > deep/b; echo c > deep/c; git add -A; git commit -qm two');
+      writeFileSync(inWork('deep/c'), 'of the person');
+      assert.equal((await store.undo('run-1', { others: true })).outcome, 'undone');
+      assert.equal(git('log', '--format=%s'), 'two\none');
+    });
+  });
+
+  it('says that a commit stays in a repository that the run made', async () => {
     fill();
     await command('git init -q .; git config user.name n; git config user.email e');
     await command('echo new > deep/b; git add -A; git commit -qm one');

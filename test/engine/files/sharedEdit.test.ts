@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import { chmodSync, readdirSync, readFileSync, rmSync, statSync, symlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { createWhole } from '../../../src/engine/files/atomicWrite.ts';
-import { editShared } from '../../../src/engine/files/settingsFile.ts';
+import { editShared, parseToml } from '../../../src/engine/files/settingsFile.ts';
 import { removeAgentEntry, setAgentValue } from '../../../src/engine/skills/agentsToml.ts';
 import { type TempFolder, tempFolder } from '../../fakes/tempFolder.ts';
 
@@ -74,6 +74,35 @@ describe('files that several windows change', () => {
     await removeAgentEntry(linked, 'a6');
     assert.ok(!readFileSync(file, 'utf8').includes('a6'));
     assert.equal(statSync(file).mode & 0o777, 0o640);
+  });
+
+  it('change one setting of a skill, beside the others and what a person wrote around them', async () => {
+    folder.add({
+      'config/agents.toml': '# Mine.\n[agents.a]\nmode = "installed"\n\n[agents.b]\nmode = "linked"\n',
+    });
+    const set = (agent: string, key: string, value: string | number | undefined, ...below: string[]) =>
+      setAgentValue(file, agent, key, value, below);
+    await set('a', 'model', 'm "1"', 'skills', 'one');
+    await set('a', 'max_cost', 0.5, 'skills', 'one');
+    await set('a', 'effort', 'low', 'skills', 'two words');
+    await set('a', 'working_dir', '/w');
+    await set('c', 'effort', 'high', 'skills', 'one');
+    await set('c', 'working_dir', '/c');
+    await set('a', 'model', undefined, 'skills', 'one');
+    await set('d', 'model', undefined, 'skills', 'one');
+    const text = readFileSync(file, 'utf8');
+    assert.ok(text.startsWith('# Mine.\n[agents.a]\n'), text);
+    assert.deepEqual(structuredClone(parseToml(text)), {
+      agents: {
+        a: {
+          mode: 'installed',
+          working_dir: '/w',
+          skills: { one: { max_cost: 0.5 }, 'two words': { effort: 'low' } },
+        },
+        b: { mode: 'linked' },
+        c: { working_dir: '/c', skills: { one: { effort: 'high' } } },
+      },
+    });
   });
 
   it('are made once, by the first who comes', async () => {

@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { toolResultOf } from '../../../src/engine/mcp/result.ts';
+import { progressOf, toolResultOf } from '../../../src/engine/mcp/result.ts';
 
 const png = 'iVBORw0KGgoA';
 
@@ -107,5 +107,17 @@ describe('the answer of an MCP tool', () => {
       toolResultOf({ content: [null, { type: 'hologram', x: 1 }] }).content,
       '{}\n\n{"type":"hologram","x":1}',
     );
+  });
+});
+
+describe('the progress of an MCP call', () => {
+  it('is one short line and a share, whatever its server sends', () => {
+    assert.deepEqual(progressOf({ progress: 3 }), ['3']);
+    assert.deepEqual(progressOf({ progress: 1, total: 4, message: 'Copies' }), ['Copies (1 of 4)', 0.25]);
+    assert.deepEqual(progressOf({ progress: 9, total: 4 }), ['9 of 4', 1]);
+    assert.deepEqual(progressOf({ progress: 2, total: 0 }), ['2 of 0']);
+    const [text] = progressOf({ progress: 1, message: `\u001b[2J\n\u202e${'x'.repeat(1_000_000)}` });
+    assert.match(text, /^[ -~…]+$/);
+    assert.ok(text.length < 250);
   });
 });

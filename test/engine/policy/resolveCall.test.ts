@@ -313,8 +313,15 @@ describe('resolveCall', () => {
           { path: 'a', old_text: 'b', new_text: 'c', replace_all: true },
         ],
         ['BASH', { command: 'ls', description: 'List' }, 'run_command', { command: 'ls' }],
-        ['exec', { cmd: 'ls', timeout: 30 }, 'run_command', { command: 'ls', timeout: 30 }],
-        ['Bash', { command: 'ls', timeout: 120000 }, 'run_command', { command: 'ls', timeout: 120 }],
+        ['exec', { cmd: 'ls', timeout: 30 }, 'run_command', { command: 'ls', timeout_s: 30 }],
+        ['Bash', { command: 'ls', timeout: 120000 }, 'run_command', { command: 'ls', timeout_s: 120 }],
+        ['Bash', { command: 'ls', timeout: 1800 }, 'run_command', { command: 'ls', timeout_s: 1800 }],
+        [
+          'run_command',
+          { command: 'ls', timeout_s: 3600 },
+          'run_command',
+          { command: 'ls', timeout_s: 3600 },
+        ],
         [
           'Grep',
           { pattern: 'x', path: '.', '-i': true },

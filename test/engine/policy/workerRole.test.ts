@@ -368,6 +368,24 @@ describe('workerRole', () => {
     );
   });
 
+  it('runs commands of the card in the box, but for those that the engine runs outside, and asks before another leaves it', async () => {
+    context.hasBox = true;
+    context.cardCommands = { commands: ['npm test', 'npm ci'], outside: new Set(['npm ci']) };
+    const placeOf = async (command: string, more = {}): Promise<string> => {
+      const decision = await about('run_command', { command, ...more });
+      return `${short(decision)}${decision.action !== 'deny' && decision.boxed ? ' boxed' : ''}`;
+    };
+    assert.equal(await placeOf('npm test'), 'allow workflow.card boxed');
+    assert.equal(await placeOf('npm ci'), 'allow workflow.card');
+    assert.equal(await placeOf('npm run build'), 'allow run.box boxed');
+    const leaving = { outside_box: true, why: 'It wants to.' };
+    assert.equal(await placeOf('npm test', leaving), 'ask run.command');
+    assert.equal(await placeOf('npm run build', leaving), 'ask run.command');
+    assert.equal(await placeOf('git commit -qm x'), 'deny workflow.git');
+    context.boxRequired = true;
+    assert.equal(await placeOf('npm ci'), 'allow workflow.card boxed');
+  });
+
   it('lets the step use its own tools, and no tool of that name elsewhere', async () => {
     assert.equal(short(await about('learn', { note: 'x' })), 'allow workflow.step');
     assert.equal(short(await about('approve', { summary: 'x' })), 'deny tool.undecided');

@@ -305,6 +305,7 @@ describe('anthropic', () => {
     ];
     await serve({ rawBody: Buffer.from(stream.join('')) });
     assert.deepEqual((await collect()).slice(0, -1), [
+      { type: 'reasoning', text: 'hm' },
       { type: 'thinking', block: { type: 'thinking', thinking: 'hm', signature: 'seal' } },
       { type: 'tool_call', call: { id: 't1', name: 'a', input: { x: 1 } } },
       { type: 'tool_call', call: { id: 't2', name: 'b', input: { y: 2 } } },

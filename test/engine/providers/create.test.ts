@@ -208,3 +208,55 @@ describe('a provider that the frontend brings', () => {
     });
   });
 });
+
+describe('the format in which a provider is spoken to', () => {
+  const keys = { OPENAI_API_KEY: 'k', GEMINI_API_KEY: 'k' };
+
+  /** The addresses that a request goes to, which nothing answers. */
+  async function asked(name: string, env: Record<string, string>, model: string): Promise<string> {
+    const realFetch = globalThis.fetch;
+    const addresses: string[] = [];
+    globalThis.fetch = async url => {
+      addresses.push(String(url));
+      return new Response('{"error":{"message":"no"}}', { status: 400 });
+    };
+    try {
+      const set = config({ ...keys, ...env, TELOS_PROVIDER: name, TELOS_MODEL: model });
+      const provider = await createProvider(set, await chooseProvider(set));
+      const request = {
+        system: '',
+        messages: [{ role: 'user' as const, content: 'hi' }],
+        tools: [],
+        maxTokens: 9,
+      };
+      for await (const _ of provider.streamCompletion(request, new AbortController().signal));
+    } catch {
+      // The answer is a refusal.
+    } finally {
+      globalThis.fetch = realFetch;
+    }
+    return addresses.join(' ');
+  }
+
+  it('is that of its maker at the address of the maker, and that of chat completions elsewhere', async () => {
+    assert.equal(await asked('openai', {}, 'gpt-5.4'), 'https://api.openai.com/v1/responses');
+    const eu = { OPENAI_BASE_URL: 'https://eu.api.openai.com/v1' };
+    assert.equal(await asked('openai', eu, 'gpt-4o'), 'https://eu.api.openai.com/v1/responses');
+    const chat = '/chat/completions';
+    assert.equal(await asked('openai', {}, 'gpt-4o-search-preview'), `https://api.openai.com/v1${chat}`);
+    for (const address of ['https://llm.test/v1', 'https://api.openai.com.llm.test/v1'])
+      assert.equal(await asked('openai', { OPENAI_BASE_URL: address }, 'gpt-5.4'), address + chat);
+    const gemini = 'https://generativelanguage.googleapis.com/v1beta/models/m:streamGenerateContent?alt=sse';
+    assert.equal(await asked('gemini', {}, 'm'), gemini);
+    const gateway = { GEMINI_BASE_URL: 'https://llm.test/openai' };
+    assert.equal(await asked('gemini', gateway, 'm'), `https://llm.test/openai${chat}`);
+  });
+
+  it('is the one of the settings, whatever the address', async () => {
+    const native = { TELOS_PROTOCOL: 'native', OPENAI_BASE_URL: 'https://llm.test/v1' };
+    assert.equal(await asked('openai', native, 'm'), 'https://llm.test/v1/responses');
+    const chat = { TELOS_PROTOCOL: 'chat' };
+    assert.equal(await asked('openai', chat, 'gpt-5.4'), 'https://api.openai.com/v1/chat/completions');
+    assert.match(await asked('gemini', chat, 'm'), /\/v1beta\/openai\/chat\/completions$/);
+  });
+});

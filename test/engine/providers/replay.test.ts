@@ -5,9 +5,9 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import type { CompletionRequest, Provider, StreamEvent } from '../../../src/engine/providers/provider.ts';
 import {
+  openRecorder,
   openReplay,
   openSkillReplay,
-  recordingProvider,
   replayBySkill,
 } from '../../../src/engine/providers/recording.ts';
 import { listDirectoryTool, readFileTool } from '../../../src/engine/tools/files.ts';
@@ -70,7 +70,7 @@ describe('recording and replay', () => {
   afterEach(() => rm(folder, { recursive: true }));
 
   async function record(): Promise<void> {
-    const recorder = recordingProvider(model(), file, run);
+    const recorder = openRecorder(model(), file, run).provider;
     for (const position of turns.keys()) await collect(recorder, request(position));
   }
 
@@ -86,7 +86,7 @@ describe('recording and replay', () => {
   });
 
   it('passes everything through, and holds a whole recording after each turn', async () => {
-    const recorder = recordingProvider(model(), file, run);
+    const recorder = openRecorder(model(), file, run).provider;
     const events = await collect(recorder, request(0));
     assert.equal(events[0]?.type, 'retry');
     assert.equal(events.length, turns[0]!.length + 1);
@@ -106,7 +106,7 @@ describe('recording and replay', () => {
     await writeFile(join(folder, 'plain'), '');
     await mkdir(join(folder, 'taken'));
     for (const path of ['plain/run.jsonl', 'taken']) {
-      const recorder = recordingProvider(model(), join(folder, path), run);
+      const recorder = openRecorder(model(), join(folder, path), run).provider;
       await assert.rejects(collect(recorder, request(0)), {
         code: 'config',
         message: new RegExp(`The recording .*${path} could not be written: .* Choose another file\\.$`),
@@ -159,8 +159,8 @@ describe('recording and replay', () => {
         return true;
       });
     }
-    await writeFile(file, header.replace('"version":1', '"version":2'));
-    await assert.rejects(openReplay(file, 0), /has version 2, which is unknown/);
+    await writeFile(file, header.replace('"version":2', '"version":3'));
+    await assert.rejects(openReplay(file, 0), /has version 3, which is unknown/);
     await symlink('/dev/zero', join(folder, 'endless.jsonl'));
     await assert.rejects(openReplay(join(folder, 'endless.jsonl'), 0), {
       code: 'config',
@@ -264,13 +264,13 @@ describe('recording and replay', () => {
       await mkdir(place ?? '');
       await writeFile(join(place ?? '', 'a.md'), text);
     }
-    const played = await playAll(recordingProvider(scripted, file, run), one ?? '');
+    const played = await playAll(openRecorder(scripted, file, run).provider, one ?? '');
     assert.doesNotMatch(await readFile(file, 'utf8'), /secret/);
     for (const place of [one, same])
       assert.deepEqual(await playAll(await openReplay(file, 0), place ?? ''), played);
     // A turn that only speaks is stopped too.
     const told = join(folder, 'told.jsonl');
-    await playAll(recordingProvider(model(), told, run), one ?? '');
+    await playAll(openRecorder(model(), told, run).provider, one ?? '');
     await assert.rejects(
       async () => playAll(await openReplay(told, 0), other ?? ''),
       /made in another folder/,
@@ -294,7 +294,7 @@ describe('recording and replay', () => {
     };
     const [one, other] = [join(folder, 'one'), join(folder, 'other')];
     for (const place of [one, other]) await mkdir(place, { recursive: true });
-    await playAll(recordingProvider(writer, file, run), one);
+    await playAll(openRecorder(writer, file, run).provider, one);
     await playAll(await openReplay(file, 0), one);
     const replay = await openReplay(file, 0);
     const yielded: StreamEvent[] = [];

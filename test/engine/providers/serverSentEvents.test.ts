@@ -2,7 +2,9 @@ import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
 import { createAnthropic } from '../../../src/engine/providers/anthropic.ts';
 import { standardLimits } from '../../../src/engine/providers/failures.ts';
+import { createGemini } from '../../../src/engine/providers/gemini.ts';
 import { createOpenaiCompatible } from '../../../src/engine/providers/openai.ts';
+import { createOpenaiResponses } from '../../../src/engine/providers/openaiResponses.ts';
 import type { Provider, StreamEvent } from '../../../src/engine/providers/provider.ts';
 import { EventStreamDecoder } from '../../../src/engine/providers/turn.ts';
 import { joined } from '../../fakes/joined.ts';
@@ -33,6 +35,18 @@ const dialects: Record<string, () => Provider> = {
       baseUrlVariable: 'OPENAI_BASE_URL',
       limits,
     }),
+  responses: () =>
+    createOpenaiResponses({ apiKey: 'k', model: 'gpt-5.4', baseUrl: 'http://127.0.0.1:9/v1', limits }),
+  gemini: () =>
+    createGemini({ apiKey: 'k', model: 'gemini-3.8-flash', baseUrl: 'http://127.0.0.1:9/v1beta', limits }),
+};
+
+/** Where each dialect says that an answer is whole. */
+const ends: Record<string, string> = {
+  anthropic: 'event: message_stop',
+  openai: '"finish_reason":"tool_calls"',
+  responses: 'event: response.completed',
+  gemini: '"finishReason":"STOP"',
 };
 
 describe('an event stream', () => {
@@ -93,8 +107,7 @@ describe('an answer in bytes', () => {
 
     it(`of ${dialect} that ends too early is never taken for a whole one`, async () => {
       const provider = create();
-      const end = dialect === 'anthropic' ? 'event: message_stop' : '"finish_reason":"tool_calls"';
-      const last = bytes.indexOf(end);
+      const last = bytes.indexOf(ends[dialect] ?? '');
       assert.ok(last > 0);
       for (let at = 0; at <= last; at += 7) {
         await assert.rejects(

@@ -90,6 +90,9 @@ describe('the file of a run', () => {
       yield start;
       yield routed;
       messages.push({ role: 'user', content: 'go with sesame-1234' });
+      yield { type: 'reasoning', text: 'First ' };
+      yield { type: 'reasoning', text: 'look.' };
+      yield { type: 'reasoning', text: '', durationMs: 12 };
       yield text('Look');
       yield text('ing.');
       messages.push({ role: 'assistant', content: 'Looking.' });
@@ -126,6 +129,10 @@ describe('the file of a run', () => {
     assert.deepEqual(
       all.flatMap(line => (line.type === 'text' ? [line.text] : [])),
       ['Looking.', 'Done.'],
+    );
+    assert.deepEqual(
+      all.filter(({ type }) => type === 'reasoning'),
+      [{ type: 'reasoning', text: 'First look.', durationMs: 12 }],
     );
     const own = all.flatMap(line => (line.type === 'messages' ? line.messages : []));
     assert.deepEqual(

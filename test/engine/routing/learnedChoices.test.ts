@@ -6,7 +6,7 @@ import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { loadConfig } from '../../../src/engine/config.ts';
 import { appendOwn, writeWhole } from '../../../src/engine/files/atomicWrite.ts';
-import { nobody } from '../../../src/engine/human.ts';
+import { denyAll } from '../../../src/engine/human.ts';
 import { LearnedChoices } from '../../../src/engine/routing/learnedChoices.ts';
 import { Router } from '../../../src/engine/routing/route.ts';
 import { findSkill } from '../../../src/engine/routing/routeName.ts';
@@ -103,7 +103,7 @@ describe('learned choices', () => {
       [{}, true],
     ] as const) {
       const telos = open(env);
-      for await (const _ of telos.run({ text, skill: tides, isChoice: true }, nobody, signal));
+      for await (const _ of telos.run({ text, skill: tides, isChoice: true }, denyAll, signal));
       for (let tries = 0; tries < 200 && !existsSync(file()) && kept; tries++)
         await new Promise(resolve => setTimeout(resolve, 10));
       assert.equal(existsSync(file()), kept);

@@ -13,7 +13,7 @@ import {
 } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { ChangeStore } from '../../../src/engine/changes/changeStore.ts';
-import { type Human, nobody } from '../../../src/engine/human.ts';
+import { denyAll, type Human } from '../../../src/engine/human.ts';
 import { RunMemory } from '../../../src/engine/policy/decision.ts';
 import { type LookedAfter, lookAfter } from '../../../src/engine/run/afterLook.ts';
 import type { ApprovalRequest, RunEvent } from '../../../src/protocol/run.ts';
@@ -38,7 +38,7 @@ describe('after a command', function () {
   const inWork = (path: string): string => join(run.work, path);
   const text = (path: string): string => readFileSync(inWork(path), 'utf8');
   const saying = (allow: boolean, meanwhile: () => void = () => undefined): Human => ({
-    ...nobody,
+    ...denyAll,
     approve: async request => {
       asked.push(request);
       meanwhile();
@@ -49,7 +49,7 @@ describe('after a command', function () {
   /** Runs a script as a command in the box, with its changes to files that are obeyed. */
   async function boxed(
     script: string,
-    human: Human = nobody,
+    human: Human = denyAll,
     isBoxed = true,
     path = process.env['PATH'] ?? '',
   ): Promise<LookedAfter & { events: RunEvent[] }> {
@@ -76,6 +76,50 @@ describe('after a command', function () {
       events.push(step.value);
     }
   }
+
+  it('tells a clone that a command made in the box where the objects are that it borrows', async () => {
+    const make = 'git init -q first; git init -q copy; mkdir -p copy/.git/objects/info';
+    const line = `${make}; echo /run/telos/objects${inWork('first/.git/objects')} > copy/.git/objects/info/alternates`;
+    assert.deepEqual((await boxed(line)).notes, []);
+    assert.equal(text('copy/.git/objects/info/alternates'), `${inWork('first/.git/objects')}\n`);
+    const other = 'git init -q more; mkdir -p more/.git/objects/info';
+    const { notes } = await boxed(
+      `${other}; echo /run/telos/objects/etc > more/.git/objects/info/alternates`,
+    );
+    assert.match(
+      notes.join(),
+      /What the command did to more\/\.git\/objects\/info\/alternates was taken back/,
+    );
+  });
+
+  it('asks nothing about a package.json that has nothing to run and nothing to fetch', async () => {
+    assert.deepEqual((await boxed('npm init -y > /dev/null; mkdir part; cp package.json part/')).notes, []);
+    assert.match(text('package.json'), /"version": "1\.0\.0"/);
+    const kept = async (json: object | string, path = 'new/package.json'): Promise<boolean> => {
+      const content = typeof json === 'string' ? json : JSON.stringify(json);
+      await boxed(`mkdir -p ${dirname(path)}; cat > ${path} <<'END'\n${content}\nEND`);
+      const isThere = existsSync(inWork(path));
+      rmSync(inWork(path), { force: true });
+      return isThere;
+    };
+    assert.equal(await kept({ name: 'a', keywords: [], license: 'ISC' }), true);
+    for (const more of [
+      { scripts: { test: 'node x.js' } },
+      { scripts: { test: 'echo "Error: no test specified" && exit 1; touch x' } },
+      { scripts: { postinstall: 'echo "Error: no test specified" && exit 1' } },
+      { dependencies: { 'left-of': '1' } },
+      { bin: 'x.js' },
+      { workspaces: ['x'] },
+      { packageManager: 'x@1' },
+    ])
+      assert.equal(await kept({ name: 'a', ...more }), false, JSON.stringify(more));
+    assert.equal(await kept('{"name":"a","__proto__":{"scripts":{"test":"x"}}}'), false);
+    assert.equal(await kept('{"name":'), false);
+    assert.equal(await kept({ name: 'a' }, 'node_modules/a/package.json'), false);
+    run.put('work/package.json', '{"name":"b"}');
+    await boxed('echo \'{"name":"a"}\' > package.json');
+    assert.equal(text('package.json'), '{"name":"b"}', 'one that was there');
+  });
 
   it('takes back what nobody agreed to, tells the model, and leaves the rest', async () => {
     run.put('work/package.json', '{}\r\n');
@@ -193,7 +237,7 @@ describe('after a command', function () {
     run.put('work/sub/Makefile', 'old');
     const script =
       'echo new > sub/Makefile; mkdir .vscode; echo {} > .vscode/tasks.json; mv .git g; mkdir .git; echo evil > .git/config';
-    const { notes, events } = await boxed(script, nobody, true, join(run.root, 'empty'));
+    const { notes, events } = await boxed(script, denyAll, true, join(run.root, 'empty'));
     assert.match(notes.join(), /tasks\.json.*Not all of it could be taken back/s);
     assert.match(JSON.stringify(events), /The old content of [^"]*Makefile is not stored/);
     assert.equal(existsSync(inWork('.vscode')), false);

@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import { existsSync, mkdirSync, readFileSync, rmSync, symlinkSync } from 'node:fs';
 import { join } from 'node:path';
-import { type Human, nobody, yesToAll } from '../../../src/engine/human.ts';
+import { allowAll, denyAll, type Human } from '../../../src/engine/human.ts';
 import { describeWhy } from '../../../src/protocol/describe.ts';
 import type { ApprovalRequest } from '../../../src/protocol/run.ts';
 import { spoken, withValues } from '../../../src/protocol/text.ts';
@@ -21,7 +21,7 @@ describe('approveCall', () => {
     for (const name of ['shown', 'other']) mkdirSync(join(folder.path, name));
     symlinkSync(join(folder.path, 'shown'), join(folder.path, 'pack'));
     const human: Human = {
-      ...nobody,
+      ...denyAll,
       approve: async () => {
         rmSync(join(folder.path, 'pack'));
         symlinkSync(join(folder.path, 'other'), join(folder.path, 'pack'));
@@ -39,7 +39,7 @@ describe('approveCall', () => {
   it('asks in one line, whatever the path holds that it is about', async () => {
     const asked: ApprovalRequest[] = [];
     const human: Human = {
-      ...nobody,
+      ...denyAll,
       approve: async request => {
         asked.push(request);
         return { allow: false, reason: 'no' };
@@ -64,7 +64,7 @@ describe('approveCall', () => {
     };
     const said: string[] = [];
     const human: Human = {
-      ...nobody,
+      ...denyAll,
       approve: async request => {
         said.push(describeWhy(request, german));
         return { allow: false, reason: 'no' };
@@ -89,7 +89,7 @@ describe('approveCall', () => {
   it('asks before a command, announces the question after it was put, and obeys the answer', async () => {
     const asked: ApprovalRequest[] = [];
     const human: Human = {
-      ...nobody,
+      ...denyAll,
       approve: async request => {
         asked.push(request);
         return asked.length === 1 ? { allow: true, scope: 'run' } : { allow: false, reason: 'no thanks' };
@@ -122,7 +122,7 @@ describe('approveCall', () => {
   it('keeps an answer that comes before the question is shown', async () => {
     const { end } = await folder.run(
       scriptedProvider([[calls('1', 'run_command', { command: 'true' }), done()], [done()]]),
-      yesToAll,
+      allowAll,
     );
     assert.equal(end.outcome, 'completed');
   });
@@ -134,7 +134,7 @@ describe('approveCall', () => {
     async function changed(model: string, ...answers: (string | 'yes' | 'no')[]) {
       asked.length = 0;
       const human: Human = {
-        ...nobody,
+        ...denyAll,
         approve: async request => {
           const answer = answers[asked.length] ?? 'no';
           asked.push(request);

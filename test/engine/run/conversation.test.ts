@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import { join } from 'node:path';
 import { loadConfig } from '../../../src/engine/config.ts';
-import { nobody } from '../../../src/engine/human.ts';
+import { denyAll } from '../../../src/engine/human.ts';
 import type { RunRequest } from '../../../src/engine/run/request.ts';
 import { Telos } from '../../../src/engine/telos.ts';
 import type { RunEvent } from '../../../src/protocol/run.ts';
@@ -60,7 +60,7 @@ describe('a conversation', () => {
 
   async function run(request: RunRequest): Promise<{ routed: Routed; end: Ended }> {
     const events: RunEvent[] = [];
-    for await (const event of telos.run(request, nobody, new AbortController().signal)) events.push(event);
+    for await (const event of telos.run(request, denyAll, new AbortController().signal)) events.push(event);
     const routed = events.find(event => event.type === 'routed');
     const end = events.at(-1);
     assert.ok(routed && end?.type === 'run_end');

@@ -1,6 +1,6 @@
 /** Questions about the hosts that a boxed command wants, while it runs. */
 import assert from 'node:assert/strict';
-import { type Human, nobody } from '../../../src/engine/human.ts';
+import { denyAll, type Human } from '../../../src/engine/human.ts';
 import { runPolicy } from '../../../src/engine/policy/decision.ts';
 import { hostQuestions } from '../../../src/engine/run/approval.ts';
 import type { AskHost } from '../../../src/engine/tools/tool.ts';
@@ -79,12 +79,12 @@ describe('questions about hosts', () => {
   });
 
   it('are answered with the rule that asks where nobody is there', async () => {
-    const answer = await asking(nobody)(wanted('one.test'), command.signal);
+    const answer = await asking(denyAll)(wanted('one.test'), command.signal);
     assert.equal(
       answer,
       'Denied: No one can be asked here (rule run.host: npm wants to reach one.test:443.).',
     );
-    const never = await asking(nobody)({ ...wanted('169.254.169.254'), port: 80 }, command.signal);
+    const never = await asking(denyAll)({ ...wanted('169.254.169.254'), port: 80 }, command.signal);
     assert.match(never ?? '', /^Not allowed \(floor\.fetch-address\)/);
     assert.deepEqual(open, []);
   });

@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { type Human, nobody, yesToAll } from '../../../src/engine/human.ts';
+import { allowAll, denyAll, type Human } from '../../../src/engine/human.ts';
 import { builtinTools } from '../../../src/engine/tools/builtin.ts';
 import type { ApprovalRequest } from '../../../src/protocol/run.ts';
 import { calls, done, type ScriptedProvider, says, scriptedProvider } from '../../fakes/scriptedProvider.ts';
@@ -42,6 +42,29 @@ describe('runLoop', () => {
     assert.deepEqual(end.messages.at(-1), { role: 'assistant', content: [{ type: 'text', text: 'done' }] });
   });
 
+  it('shows what the model thinks and for how long, and keeps it out of what the model reads', async () => {
+    const provider = scriptedProvider([
+      [
+        { type: 'reasoning', text: 'Which ' },
+        { type: 'reasoning', text: 'file?' },
+        calls('1', 'read_file', { path: 'in.txt' }),
+        done('tool_use'),
+      ],
+      [says('done'), done()],
+    ]);
+    const { events } = await folder.run(provider);
+    const shown = events.flatMap(event => (event.type === 'reasoning' ? [event] : []));
+    assert.deepEqual(
+      shown.map(({ text }) => text),
+      ['Which ', 'file?', ''],
+    );
+    assert.deepEqual(
+      shown.map(({ durationMs }) => typeof durationMs),
+      ['undefined', 'undefined', 'number'],
+    );
+    assert.ok(!JSON.stringify(provider.requests[1]?.messages).includes('Which'));
+  });
+
   it('does not call half an answer a success, and keeps what there is of it', async () => {
     const { end } = await folder.run(scriptedProvider([[says('half'), done('max_tokens')]]));
     assert.equal(end.outcome, 'failed');
@@ -64,7 +87,7 @@ describe('runLoop', () => {
       quota: { whose: 'the garden', roundsBeforeAsking: 4 },
     });
     const asking = (answers: ('once' | 'run' | 'no')[], asked: string[]): Human => ({
-      ...nobody,
+      ...denyAll,
       approve: async ({ subject }) => {
         asked.push(subject);
         const scope = answers.shift() ?? 'no';
@@ -97,7 +120,7 @@ describe('runLoop', () => {
   describe('at its last round', () => {
     const circles = (): ScriptedProvider => scriptedProvider([[calls('1', 'list_directory', {}), done()]]);
     const answering = (answers: ('once' | 'run')[], asked: ApprovalRequest[]): Human => ({
-      ask: nobody.ask,
+      ask: denyAll.ask,
       approve: async request => {
         asked.push(request);
         const scope = answers.shift();
@@ -106,7 +129,7 @@ describe('runLoop', () => {
     });
 
     it('stops where nobody reads the question, also with a yes to everything', async () => {
-      for (const human of [nobody, yesToAll]) {
+      for (const human of [denyAll, allowAll]) {
         const { end, events } = await folder.run(circles(), human);
         assert.deepEqual([end.outcome, end.rounds], ['round_limit', 20]);
         assert.ok(!events.some(({ type }) => type === 'approval_request'));

@@ -3,7 +3,7 @@
 import assert from 'node:assert/strict';
 import { join } from 'node:path';
 import { loadConfig } from '../../../src/engine/config.ts';
-import { type Human, nobody } from '../../../src/engine/human.ts';
+import { denyAll, type Human } from '../../../src/engine/human.ts';
 import { RunMemory } from '../../../src/engine/policy/decision.ts';
 import { newRun } from '../../../src/engine/run/request.ts';
 import { builtinTools } from '../../../src/engine/tools/builtin.ts';
@@ -35,7 +35,7 @@ export function loopFolder(): LoopFolder {
   };
   const run: LoopFolder['run'] = async (
     provider,
-    human = nobody,
+    human = denyAll,
     { signal } = new AbortController(),
     onEvent = () => undefined,
     tools = builtinTools,

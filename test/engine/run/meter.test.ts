@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import { loadConfig } from '../../../src/engine/config.ts';
-import { nobody } from '../../../src/engine/human.ts';
+import { denyAll } from '../../../src/engine/human.ts';
 import { logPath, readLog, type SkillEndRecord } from '../../../src/engine/records/logFile.ts';
 import { readSpending } from '../../../src/engine/records/spending.ts';
 import { Telos } from '../../../src/engine/telos.ts';
@@ -55,7 +55,7 @@ describe('A model that chooses the skill', () => {
   };
   async function run(telos: Telos, text = 'get me going'): Promise<RunEvent[]> {
     const events: RunEvent[] = [];
-    for await (const event of telos.run({ text }, nobody, signal)) events.push(event);
+    for await (const event of telos.run({ text }, denyAll, signal)) events.push(event);
     return events;
   }
   async function ends(): Promise<SkillEndRecord[]> {

@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import { existsSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { loadConfig } from '../../../src/engine/config.ts';
-import { type Human, nobody } from '../../../src/engine/human.ts';
+import { denyAll, type Human } from '../../../src/engine/human.ts';
 import { Telos } from '../../../src/engine/telos.ts';
 import type {
   ApprovalDecision,
@@ -60,7 +60,7 @@ describe('modes of a run', () => {
     const telos = open(provider);
     const asked: ApprovalRequest[] = [];
     const human: Human = {
-      ...nobody,
+      ...denyAll,
       approve: async request => {
         asked.push(request);
         return answer;

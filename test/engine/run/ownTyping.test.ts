@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import { chmodSync, mkdirSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { loadConfig } from '../../../src/engine/config.ts';
-import { type Human, nobody } from '../../../src/engine/human.ts';
+import { denyAll, type Human } from '../../../src/engine/human.ts';
 import { Telos } from '../../../src/engine/telos.ts';
 import type { RunEvent } from '../../../src/protocol/run.ts';
 import { calls, done, scriptedProvider } from '../../fakes/scriptedProvider.ts';
@@ -51,7 +51,7 @@ describe('the card of an agent that the person writes', () => {
   async function run(command?: string): Promise<{ rules: string[]; told: string[] }> {
     const rules: string[] = [];
     const human: Human = {
-      ...nobody,
+      ...denyAll,
       approve: async ({ rule }) => {
         rules.push(rule);
         return { allow: true, scope: 'once' };

@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import { existsSync, mkdirSync, readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { type Config, loadConfig } from '../../../src/engine/config.ts';
-import { nobody } from '../../../src/engine/human.ts';
+import { denyAll } from '../../../src/engine/human.ts';
 import { projectFoldersAt } from '../../../src/engine/skills/workFolders.ts';
 import { Telos } from '../../../src/engine/telos.ts';
 import type { ApprovalRequest, JsonObject, RunEvent, ToolCall } from '../../../src/protocol/run.ts';
@@ -59,7 +59,7 @@ describe('the places of a run', () => {
     const { signal } = new AbortController();
     for await (const event of telos.run(
       { text: 'go', skill: { agent, skill } },
-      { ...nobody, approve },
+      { ...denyAll, approve },
       signal,
     ))
       events.push(event);

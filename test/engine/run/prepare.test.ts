@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import { join } from 'node:path';
 import { loadConfig } from '../../../src/engine/config.ts';
-import { nobody } from '../../../src/engine/human.ts';
+import { denyAll } from '../../../src/engine/human.ts';
 import { Telos } from '../../../src/engine/telos.ts';
 import type { RunEvent } from '../../../src/protocol/run.ts';
 import { calls, done, type ScriptedTurn, says, scriptedProvider } from '../../fakes/scriptedProvider.ts';
@@ -38,7 +38,7 @@ describe('a prepared run', () => {
     const scripted = { model: async () => 'script', create: async () => provider };
     const asked: string[] = [];
     const human = {
-      ...nobody,
+      ...denyAll,
       approve: async ({ subject }: { subject: string }) => {
         asked.push(subject);
         return { allow: false, reason: 'no' } as const;
@@ -71,13 +71,17 @@ describe('a prepared run', () => {
     );
     assert.deepEqual(tools.sort(), [
       ...[
+        'ask_user',
         'edit_file',
         'fetch_url',
         'glob',
         'list_directory',
         'read_file',
+        'read_output',
         'run_command',
         'search_files',
+        'stop_command',
+        'update_todos',
         'write_file',
       ],
     ]);

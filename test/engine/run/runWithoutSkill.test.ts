@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import { type ConfigOverrides, loadConfig } from '../../../src/engine/config.ts';
-import { nobody } from '../../../src/engine/human.ts';
+import { denyAll } from '../../../src/engine/human.ts';
 import { Telos } from '../../../src/engine/telos.ts';
 import { describeRoute } from '../../../src/protocol/describe.ts';
 import type { RunEvent, ToolResultBlock } from '../../../src/protocol/run.ts';
@@ -54,7 +54,7 @@ describe('runWithoutSkill', () => {
     });
     const events: RunEvent[] = [];
     const request = { text: 'When is $tides?', withoutSkill: true };
-    for await (const event of Telos.open(config).run(request, nobody, new AbortController().signal))
+    for await (const event of Telos.open(config).run(request, denyAll, new AbortController().signal))
       events.push(event);
     return events;
   }

@@ -6,7 +6,8 @@ import { setTimeout as wait } from 'node:timers/promises';
 import { ChangeStore } from '../../../src/engine/changes/changeStore.ts';
 import { loadConfig } from '../../../src/engine/config.ts';
 import { Interruption, TelosError } from '../../../src/engine/errors.ts';
-import { type Human, nobody, yesToAll } from '../../../src/engine/human.ts';
+import { allowAll, denyAll, type Human } from '../../../src/engine/human.ts';
+import { ServerBook } from '../../../src/engine/mcp/serverBook.ts';
 import { Models } from '../../../src/engine/providers/create.ts';
 import { Router } from '../../../src/engine/routing/route.ts';
 import { type Engine, newRun, type RunRequest } from '../../../src/engine/run/request.ts';
@@ -57,6 +58,7 @@ describe('startRun', () => {
     const engine: Engine = {
       config,
       catalog: new Catalog(config),
+      book: new ServerBook(),
       models: new Models(config, { scripted }),
       router: new Router({ mode: 'local', provider: async () => undefined }),
       changes: new ChangeStore(config),
@@ -68,7 +70,7 @@ describe('startRun', () => {
   const play = (
     engine: Engine,
     request: RunRequest,
-    human: Human = nobody,
+    human: Human = denyAll,
     signal = new AbortController().signal,
   ) => startRun(newRun(request, human, engine.config), engine, signal);
 
@@ -127,7 +129,7 @@ describe('startRun', () => {
   it('is cancelled before it has chosen, and says so of a process that ends', async () => {
     const { engine, provider } = open([[says('k'), done()]]);
     for (const reason of [new Error('stop'), new Interruption()]) {
-      const { end } = await run(engine, sow, nobody, AbortSignal.abort(reason));
+      const { end } = await run(engine, sow, denyAll, AbortSignal.abort(reason));
       const interrupted = reason instanceof Interruption ? true : undefined;
       assert.deepEqual([end.outcome, end.interrupted, end.error], ['cancelled', interrupted, undefined]);
     }
@@ -137,7 +139,7 @@ describe('startRun', () => {
   it('asks nothing and starts nothing once the budget is used up', async () => {
     addServer();
     const { engine, provider } = open([[says('k'), done()]], { TELOS_MAX_TOKENS: '0' });
-    const { end, types } = await run(engine, sow, yesToAll);
+    const { end, types } = await run(engine, sow, allowAll);
     assert.deepEqual([end.outcome, end.error?.code], ['budget', 'budget']);
     assert.deepEqual(types, ['run_start', 'routed', 'run_end']);
     assert.deepEqual([provider.requests.length, existsSync(started())], [0, false]);
@@ -146,7 +148,7 @@ describe('startRun', () => {
   it('ends the servers it has started, also when nobody reads on', async () => {
     addServer();
     const { engine } = open([[says('Sown.'), done()]]);
-    for await (const event of play(engine, sow, yesToAll)) if (event.type === 'text') break;
+    for await (const event of play(engine, sow, allowAll)) if (event.type === 'text') break;
     const pid = Number(readFileSync(started(), 'utf8'));
     const isThere = (): boolean => {
       try {

@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import { existsSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { loadConfig } from '../../../src/engine/config.ts';
-import { nobody } from '../../../src/engine/human.ts';
+import { denyAll } from '../../../src/engine/human.ts';
 import type { RunStep } from '../../../src/engine/run/request.ts';
 import { Telos } from '../../../src/engine/telos.ts';
 import { skillTools } from '../../../src/engine/tools/builtin.ts';
@@ -63,7 +63,7 @@ describe('a step of a plan', () => {
     };
     const events: RunEvent[] = [];
     const request = { text: '/write a file', step, origin: 'plan' as const, conversationId: 'p' };
-    for await (const event of telos.run(request, nobody, new AbortController().signal)) events.push(event);
+    for await (const event of telos.run(request, denyAll, new AbortController().signal)) events.push(event);
     return { events, provider };
   }
 
@@ -105,7 +105,7 @@ describe('a step of a plan', () => {
           content: '{"passes":true}',
         }),
         calls('6', 'run_command', { command: 'git commit -am x' }),
-        calls('7', 'run_command', { command: 'npm run build' }),
+        calls('7', 'run_command', { command: 'npm run build', outside_box: true, why: 'It builds.' }),
         done('tool_use'),
       ],
       [says('Done.'), done()],

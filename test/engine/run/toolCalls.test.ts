@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
-import { yesToAll } from '../../../src/engine/human.ts';
+import { allowAll } from '../../../src/engine/human.ts';
 import type { Tool } from '../../../src/engine/tools/tool.ts';
 import type { RunEvent } from '../../../src/protocol/run.ts';
 import { calls, done, says, scriptedProvider } from '../../fakes/scriptedProvider.ts';
@@ -92,12 +92,80 @@ describe('runTools', () => {
       [...asked, done('tool_use')],
       [says('k'), done()],
     ]);
-    const { end } = await folder.run(provider, yesToAll, new AbortController(), undefined, [slow]);
+    const { end } = await folder.run(provider, allowAll, new AbortController(), undefined, [slow]);
     assert.equal(most, 8);
     assert.deepEqual(
       resultsOf(end).map(({ content }) => content),
       Array.from({ length: 20 }, (_, n) => String(n)),
     );
+  });
+
+  it('shows the first report of how far a call is, and of those that follow at once the last', async () => {
+    let seen = (): void => {};
+    const last = new Promise<void>(resolve => {
+      seen = resolve;
+    });
+    const slow: Tool = {
+      definition: {
+        name: 'read_file',
+        description: '',
+        inputSchema: { type: 'object', properties: { path: { type: 'string' } } },
+      },
+      access: 'read',
+      async execute(_input, { onProgress }) {
+        for (let step = 1; step <= 500; step++) onProgress?.(`${step} of 500`, step / 500);
+        await last;
+        onProgress?.('too late to be seen');
+        return { content: 'read', isError: false };
+      },
+    };
+    const provider = scriptedProvider([
+      [calls('1', 'read_file', { path: 'in.txt' }), done('tool_use')],
+      [says('k'), done()],
+    ]);
+    const { events } = await folder.run(
+      provider,
+      allowAll,
+      new AbortController(),
+      event => {
+        if (event.type === 'tool_progress' && event.share === 1) seen();
+      },
+      [slow],
+    );
+    const shown = events.flatMap(event => (event.type === 'tool_progress' ? [event.message] : []));
+    assert.deepEqual(shown, ['1 of 500', '500 of 500']);
+  });
+
+  it('does what a person was asked about by itself', async () => {
+    let running = 0;
+    const together: string[][] = [];
+    const open: string[] = [];
+    const slow: Tool = {
+      definition: {
+        name: 'read_file',
+        description: '',
+        inputSchema: { type: 'object', properties: { path: { type: 'string' } } },
+      },
+      access: 'read',
+      async execute({ path }) {
+        open.push(String(path));
+        running++;
+        await new Promise(resolve => setTimeout(resolve, 30));
+        together.push(open.slice(-running));
+        running--;
+        return { content: 'x', isError: false };
+      },
+    };
+    const asked = ['a', 'b', '/etc/hostname', 'c'].map((path, n) => calls(`c${n}`, 'read_file', { path }));
+    const provider = scriptedProvider([
+      [...asked, done('tool_use')],
+      [says('k'), done()],
+    ]);
+    const { events } = await folder.run(provider, allowAll, new AbortController(), undefined, [slow]);
+    assert.equal(events.filter(({ type }) => type === 'approval_request').length, 1);
+    assert.deepEqual(together[0], ['a', 'b']);
+    assert.deepEqual(together[2], ['/etc/hostname']);
+    assert.deepEqual(together[3], ['c']);
   });
 
   it('answers every call of one turn in one message and in order, also unknown, unreadable and incomplete ones', async () => {
@@ -143,7 +211,7 @@ describe('runTools', () => {
         done(),
       ],
     ]);
-    const { end } = await folder.run(provider, yesToAll, control, event => {
+    const { end } = await folder.run(provider, allowAll, control, event => {
       if (event.type === 'approval_response') setTimeout(() => control.abort(), 20);
     });
     assert.equal(end.outcome, 'cancelled');

@@ -147,6 +147,43 @@ describe('the look before', () => {
       assert.deepEqual(ofFiles({ 'SKILL.md': 'Set `ACME_API_KEY`.', 'a.js': code }), []);
     });
 
+    it('names hosts of the code that no text names', () => {
+      const code =
+        '# https://www.w3.org/1999/xhtml\nget("https://API.telos-notes.dev:8443/v1")\nget("http://localhost:1/")';
+      assert.deepEqual(ofFiles({ 'SKILL.md': '# A', 'a.py': code }), ['low undeclared-host a.py:2']);
+      assert.deepEqual(ofFiles({ 'SKILL.md': 'Asks api.telos-notes.dev.', 'a.py': code }), []);
+      assert.deepEqual(ofFiles({ 'SKILL.md': '# A', 'a.json': code }), []);
+    });
+
+    const declaring = (requires: string, text: string): string =>
+      `---\nname: a\nmetadata:\n  requires:\n    ${requires}\n---\n${text}`;
+    const using =
+      '```bash\n$ gh pr list | jq .\necho "x; rm it" && TOKEN=1 ffmpeg -i a\n# python y\ncat <<\'EOF\'\nhttpie x\nEOF\nls \\\n  exa\n```\n```json\nwhatever x\n```\n';
+
+    it('names programs that the metadata leaves out, if it names any', () => {
+      for (const list of ['bins: ["gh"]', 'anyBins: [gh, hub]', 'requires: {"bins": ["gh"]}'])
+        assert.deepEqual(ofFiles({ 'SKILL.md': declaring(list, using) }), [
+          'low undeclared-program SKILL.md:8',
+          'low undeclared-program SKILL.md:9',
+        ]);
+      assert.deepEqual(ofFiles({ 'SKILL.md': declaring('bins:\n      - gh\n      - jq', using) }), [
+        'low undeclared-program SKILL.md:11',
+      ]);
+      assert.deepEqual(ofFiles({ 'SKILL.md': using }), []);
+      assert.deepEqual(ofFiles({ 'SKILL.md': declaring('bins: [gh]', 'Use gh.'), 'a.sh': 'gh x\nrg y' }), [
+        'low undeclared-program a.sh:2',
+      ]);
+    });
+
+    it('names what the metadata asks for and nothing uses', () => {
+      const asks = 'bins: [gh, hub]\n    env: [ACME_KEY, OTHER_KEY]';
+      const files = { 'SKILL.md': declaring(asks, 'Run gh, not github.'), 'a.py': 'environ["OTHER_KEY"]' };
+      assert.deepEqual(ofFiles(files).sort(), [
+        'low unused-declaration SKILL.md:5',
+        'low unused-declaration SKILL.md:6',
+      ]);
+    });
+
     it('lists what is present and not run', () =>
       assert.deepEqual(
         ofFiles({

@@ -5,6 +5,7 @@ import { gzipSync } from 'node:zlib';
 import { connectServers } from '../../../src/engine/mcp/servers.ts';
 import { guardedFetch } from '../../../src/engine/mcp/signInState.ts';
 import { checkedFetch } from '../../../src/engine/tools/checkedFetch.ts';
+import { spoken } from '../../../src/protocol/text.ts';
 import { listen, type ReceivedRequest } from '../../fakes/loopback.ts';
 import { tempFolder } from '../../fakes/tempFolder.ts';
 
@@ -111,7 +112,7 @@ describe('a request to an MCP server', () => {
       await close();
       assert.equal(problems.length, 2);
       for (const problem of problems)
-        assert.match(problem, /leads to 169\.254\.1\.1, which is a link-local address/);
+        assert.match(spoken([problem]), /leads to 169\.254\.1\.1, which is a link-local address/);
       const signIn = guardedFetch(new URL('https://mcp.test/'), undefined, signal);
       await assert.rejects(signIn('https://there.test/token'), /link-local address/);
     } finally {

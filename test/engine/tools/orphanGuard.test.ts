@@ -8,7 +8,7 @@ import { fileURLToPath } from 'node:url';
 import { until } from '../../eventually.ts';
 import { type TempFolder, tempFolder } from '../../fakes/tempFolder.ts';
 
-const module = fileURLToPath(new URL('../../../src/engine/tools/processTree.ts', import.meta.url));
+const module = fileURLToPath(new URL('../../../src/engine/tools/orphanGuard.ts', import.meta.url));
 const mark = fileURLToPath(new URL('../../../src/engine/tools/processTable.ts', import.meta.url));
 
 /** Starts what an argument says, marked and guarded, and writes its pids and that of the guard into a file. */

@@ -2,7 +2,8 @@
 import assert from 'node:assert/strict';
 import { existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { yesToAll } from '../../../src/engine/human.ts';
+import { findBox } from '../../../src/engine/box/findBox.ts';
+import { allowAll } from '../../../src/engine/human.ts';
 import type { Story } from '../../../src/protocol/plan.ts';
 import { approves, denies, PlanRepo, type RecordedCall, writes } from '../../fakes/planRepo.ts';
 
@@ -157,7 +158,7 @@ describe('attempt', () => {
       { checks: [{ name: 'ok', command: 'ls src' }] },
     ]);
     const removes: RecordedCall = ['run_command', { command: 'rm test/add.test.js' }];
-    plan.human({ ...yesToAll, isAway: false });
+    plan.human({ ...allowAll, isAway: false });
     plan.record('US-001.a1.coder', [removes]);
     plan.record('US-001.a1.reviewer', [approves()]);
     assert.equal(await plan.attempt('US-001'), 'approved');
@@ -204,7 +205,7 @@ describe('attempt', () => {
     await make([two]);
     const prd = join(plan.folder.dir, 'prds/01-story.md');
     const before = plan.shell('git', 'rev-parse', 'HEAD');
-    plan.human({ ...yesToAll, isAway: false });
+    plan.human({ ...allowAll, isAway: false });
     plan.record('US-001.a1.coder', [
       [
         ...good,
@@ -342,7 +343,7 @@ describe('attempt', () => {
     plan.record('US-001.a1.coder', [
       [writes('src/half.js', 'half'), ['run_command', { command: 'node -e 0; sleep 60' }]],
     ]);
-    plan.human({ ...yesToAll, isAway: false });
+    plan.human({ ...allowAll, isAway: false });
     const control = new AbortController();
     plan.with({
       onEvent: (_step, _story, event) => {
@@ -459,9 +460,53 @@ describe('attempt', () => {
     assert.match(words[0] ?? '', /The person says[\s\S]*Which currency\? EUR[\s\S]*Keep it small\./);
   });
 
+  it('runs the commands of a coder in the box, and takes back what others would obey', async () => {
+    await make([{ checks: [{ name: 'ok', command: 'test -f made.txt' }] }]);
+    const [outside, planted] = [join(plan.root.path, 'outside'), '.vscode/tasks.json'];
+    const tries = [
+      'echo made > made.txt',
+      `mkdir -p .vscode && echo '{}' > ${planted}`,
+      `node -e "try { fs.writeFileSync('${outside}', '') } catch {}"`,
+      // What describes a build is a worker's to change; what packages run is not.
+      "node -e \"fs.appendFileSync('package.json', '\\n')\"",
+      'mkdir -p node_modules/.bin && echo x > node_modules/.bin/tool',
+    ];
+    plan.record('US-001.a1.coder', [
+      tries.map((command): RecordedCall => ['run_command', { command: `${command}; exit 0` }]),
+    ]);
+    plan.record('US-001.a1.reviewer', [approves()]);
+    const told: string[] = [];
+    plan.with({ onEvent: (_step, _story, event) => void told.push(JSON.stringify(event)) });
+    const { env } = plan.config;
+    if (!(await findBox({ env })).works) {
+      assert.equal(await plan.attempt('US-001'), 'interrupted');
+      assert.match(plan.state.questions[0]?.text ?? '', /^May US-001 use run_command for this\?/);
+      return;
+    }
+    const asked: string[] = [];
+    plan.human({
+      ...allowAll,
+      approve: async ({ tool, subject }) => {
+        asked.push(`${tool} ${subject}`);
+        return { allow: false, reason: 'No.' };
+      },
+    });
+    assert.equal(await plan.attempt('US-001'), 'approved');
+    assert.equal(existsSync(outside), false);
+    const { commit } = plan.last('snapshot')!;
+    const files = plan.shell('git', 'diff', '--name-only', plan.base, commit).split('\n');
+    assert.deepEqual(files, ['made.txt', 'package.json']);
+    assert.match(told.join('\n'), /What the command did to \.vscode.*? was taken back/);
+    assert.match(told.join('\n'), /What the command did to node_modules.*? was taken back/);
+    assert.deepEqual(asked, [`keep_changes ${planted}`, 'keep_changes node_modules/.bin/tool']);
+  });
+
   it('lets an approval wait if nobody is there, and uses the answer once it is given', async () => {
     await make([{ checks: [{ name: 'ok', command: 'test -f made.txt' }] }]);
-    const build: RecordedCall = ['run_command', { command: 'node -e "0" && echo made > made.txt' }];
+    const build: RecordedCall = [
+      'run_command',
+      { command: 'node -e "0" && echo made > made.txt', outside_box: true, why: 'It is a test.' },
+    ];
     plan.record('US-001.a1.coder', [build]);
     assert.equal(await plan.attempt('US-001'), 'interrupted');
     const [question] = plan.state.questions;
@@ -506,7 +551,7 @@ describe('attempt', () => {
     plan.record('US-001.a1.reviewer', [denies('no')]);
     assert.equal(await plan.attempt('US-001'), 'denied');
     assert.equal(plan.last('check_ended')?.output, 'ready');
-    plan.human({ ...yesToAll, isAway: false });
+    plan.human({ ...allowAll, isAway: false });
     plan.record('US-001.a2.coder', [writes('package-lock.json', '{"a":1}')]);
     plan.record('US-001.a2.reviewer', [denies('no')]);
     assert.equal(await plan.attempt('US-001'), 'denied');

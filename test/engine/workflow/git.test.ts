@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
-import { chmodSync, existsSync, mkdirSync, writeFileSync } from 'node:fs';
-import { join } from 'node:path';
+import { chmodSync, existsSync, mkdirSync, readdirSync, writeFileSync } from 'node:fs';
+import { basename, join } from 'node:path';
 import { Git } from '../../../src/engine/workflow/git.ts';
 import { problemsOf } from '../../../src/engine/workflow/gitProblems.ts';
 import { type GitRepo, gitRepo } from '../../fakes/gitRepo.ts';
@@ -117,6 +117,19 @@ describe('git for a plan', () => {
     await assert.rejects(new Git(join(repo.path, 'gone'), repo.env).version(), /does not exist any more/);
     await assert.rejects(new Git(repo.path, { PATH: '/nowhere' }).version(), /Install git 2\.38 or later/);
     assert.equal(await git.tip('--help'), undefined);
+  });
+
+  it('takes names as they are, whatever they mean to a shell', async () => {
+    const dir = join(repo.path, 'it\'s $(touch x); \\ `touch y`\n"&');
+    mkdirSync(dir);
+    const inside = new Git(dir, repo.env);
+    const name = 'a \'b\' $HOME "c"\n|d';
+    const { stdout, stderr, code } = await inside.run(['rev-parse', '--show-prefix', name], { allow: [128] });
+    assert.equal(stdout, `${basename(dir)}/\n${name}\n`);
+    assert.match(stderr, /fatal: ambiguous argument 'a 'b' \$HOME "c"/);
+    assert.equal(code, 128);
+    assert.deepEqual(readdirSync(dir), []);
+    assert.equal(await inside.read(['rev-parse', '--is-inside-work-tree']), 'true');
   });
 
   it('tells of a repository what hinders a plan, in one sentence each', async () => {

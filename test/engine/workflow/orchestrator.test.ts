@@ -4,7 +4,7 @@ import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { loadConfig } from '../../../src/engine/config.ts';
 import { TelosError } from '../../../src/engine/errors.ts';
-import { type Human, yesToAll } from '../../../src/engine/human.ts';
+import { allowAll, type Human } from '../../../src/engine/human.ts';
 import { Orchestrator, type OrchestratorOptions } from '../../../src/engine/workflow/orchestrator.ts';
 import { calls, done, type ScriptedTurn, says } from '../../fakes/scriptedProvider.ts';
 import { type AskedModel, scriptedTelos } from '../../fakes/scriptedTelos.ts';
@@ -133,7 +133,7 @@ describe('orchestrator', () => {
           ? [calls('c', 'run_command', { command: 'cp /dev/null verdict.json' }), done('tool_use')]
           : end;
       },
-      { maxIterations: 1, human: yesToAll },
+      { maxIterations: 1, human: allowAll },
     );
     await orchestrator.execute();
     assert.match(read('prds/01-a.md'), /- \[ \] one/);
@@ -151,7 +151,7 @@ describe('orchestrator', () => {
     const answer: Answer = one => (isReviewer(one) ? approve() : end);
     const questions: string[] = [];
     const human: Human = {
-      ...yesToAll,
+      ...allowAll,
       async approve(request) {
         questions.push(request.subject);
         return { allow: true, scope: 'once' };

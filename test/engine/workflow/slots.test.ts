@@ -9,7 +9,9 @@ import {
   readFileSync,
   renameSync,
   rmSync,
+  statSync,
   symlinkSync,
+  utimesSync,
   writeFileSync,
 } from 'node:fs';
 import { basename, join } from 'node:path';
@@ -116,6 +118,22 @@ describe('the work trees of a plan', () => {
       'src',
     ]);
     assert.equal(readFileSync(join(slot.dir, 'src/a.txt'), 'utf8'), 'a\n');
+  });
+
+  it('have nothing beside the work when the work is what they are reset to', async () => {
+    const slots = await open();
+    const slot = await slots.openSlot(1, base);
+    write(slot, { 'src/b.txt': 'b\n', 'dist/out.js': 'built' });
+    const kept = await snapshot(slots, slot);
+    const first = statSync(join(slot.dir, 'README.md'));
+    write(slot, { 'README.md': '# Bahery\n', 'late.txt': 'l' });
+    utimesSync(join(slot.dir, 'README.md'), first.atime, first.mtime);
+    mkdirSync(join(slot.dir, 'empty/er'), { recursive: true });
+    await slots.reset(slot, kept?.commit ?? '');
+    assert.deepEqual(readdirSync(slot.dir).sort(), ['.git', '.gitignore', 'README.md', 'src']);
+    assert.equal(readFileSync(join(slot.dir, 'README.md'), 'utf8'), '# Bakery\n');
+    assert.equal(gitIn(slot, 'rev-parse', 'HEAD'), kept?.commit);
+    assert.equal(gitIn(slot, 'status', '--porcelain'), '');
   });
 
   it('move no branch of the person, even if a command points HEAD to it', async () => {

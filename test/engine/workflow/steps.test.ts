@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import { existsSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { loadConfig } from '../../../src/engine/config.ts';
-import { nobody } from '../../../src/engine/human.ts';
+import { denyAll } from '../../../src/engine/human.ts';
 import { Telos } from '../../../src/engine/telos.ts';
 import { systemOf } from '../../../src/engine/workflow/rolePrompts.ts';
 import { runStep, type StepCall, type StepEnd, stepOfRole } from '../../../src/engine/workflow/steps.ts';
@@ -56,7 +56,7 @@ describe('steps', () => {
       workingDir: join(folder.path, 'slot'),
       ...more,
     };
-    return { end: await runStep(runs, call, nobody, signal), requests: provider.requests };
+    return { end: await runStep(runs, call, denyAll, signal), requests: provider.requests };
   }
 
   const only = (name: string, input: Record<string, unknown>): ScriptedTurn[] => [

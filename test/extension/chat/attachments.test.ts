@@ -21,10 +21,24 @@ describe('attachmentOf', () => {
     });
   });
 
+  it('takes a PDF for a document, and refuses one that is too large', () => {
+    const pdf = Buffer.from('%PDF-1.7\n\x00\xff');
+    const document = attachmentOf({ name: 'plan.txt', bytes: pdf });
+    assert.deepEqual(document, {
+      ...{ kind: 'document', name: 'plan.txt', mediaType: 'application/pdf', data: pdf.toString('base64') },
+    });
+    assert.throws(() => attachmentOf({ name: 'a.pdf', bytes: pdf, size: 9_000_000 }), {
+      message: 'a.pdf was not attached: it has 9.0 MB, and documents can have at most 8.0 MB.',
+    });
+    const list = new AttachmentList();
+    list.add(document);
+    assert.deepEqual([list.chips[0]?.kind, list.chips[0]?.detail], ['document', '1 KB, PDF']);
+  });
+
   it('refuses what a model cannot read, and says what and why', () => {
     const zip = Buffer.concat([Buffer.from('PK\x03\x04'), Buffer.alloc(40)]);
     assert.throws(() => attachmentOf({ name: 'photo.png', bytes: zip }), {
-      message: /^photo\.png was not attached: it is neither text nor an image/,
+      message: /^photo\.png was not attached: it is neither text nor a file that models read/,
     });
     const large = Buffer.concat([png, Buffer.alloc(maxImageBytes)]);
     assert.throws(() => attachmentOf({ name: 'wall.png', bytes: large }), /wall\.png .* 3\.8 MB/);
@@ -93,6 +107,7 @@ describe('mentionsIn', () => {
   });
 
   it('finds none in addresses', () => {
+    assert.deepEqual(mentionsIn('see @beds:demo://a and @src/a.ts:12, @b:'), ['src/a.ts', 'b']);
     assert.deepEqual(mentionsIn('ada@example.com, npm i x@2, @ and https://a.b/@c'), []);
   });
 });

@@ -35,6 +35,59 @@ describe('Chat', () => {
     assert.equal(answer.type === 'approval_response' && answer.decision.allow, false);
   });
 
+  it('shows work that is no run of a skill: its steps, its form, and what it says at the end', async () => {
+    const desk = new Desk();
+    await desk.chat.show(null, 0);
+    const form = [{ kind: 'text', name: 'answer-0', title: 'How many?', isRequired: false }] as const;
+    const work = desk.chat.work('/plan a bakery', async stage => {
+      stage.say('asks');
+      const decision = await stage.ask({
+        ...{ callId: 'w1', token: 'token of w1', tool: 'plan_interview', subject: 'Round 1' },
+        ...{ rule: 'r', reason: 'x', scopes: ['once'], form },
+      });
+      return decision.allow ? `got ${decision.content?.['answer-0']}` : 'nothing';
+    });
+    assert.equal(work, true);
+    await desk.until('approval_request');
+    assert.equal(
+      desk.chat.work('second', async () => ''),
+      false,
+    );
+    assert.equal(
+      desk.chat.answer('token of w1', { allow: true, scope: 'once', content: { other: 'x' } }),
+      false,
+    );
+    desk.chat.answer('token of w1', { allow: true, scope: 'once', content: { 'answer-0': 'ten' } });
+    const last = await desk.until('run_end');
+    assert.equal(last.type === 'run_end' && last.outcome, 'completed');
+    assert.deepEqual(
+      desk.seen.find(({ type }) => type === 'text'),
+      { type: 'text', text: 'got ten' },
+    );
+    await desk.chat.end();
+  });
+
+  it('ends work that the person stops, and says why work failed', async () => {
+    const desk = new Desk();
+    await desk.chat.show(null, 0);
+    desk.chat.work('/plan', async ({ signal }) => {
+      await new Promise(resolve => signal.addEventListener('abort', resolve));
+      throw new Error('stopped');
+    });
+    await desk.until('run_start');
+    desk.chat.stop();
+    await desk.until('run_end');
+    desk.chat.work('/plan', async () => {
+      throw new Error('no repository');
+    });
+    await desk.when(() => desk.seen.filter(({ type }) => type === 'run_end').length === 2);
+    const ends = desk.seen.flatMap(event => (event.type === 'run_end' ? [event] : []));
+    assert.deepEqual(
+      ends.map(({ outcome, error }) => error?.message ?? outcome),
+      ['cancelled', 'no repository'],
+    );
+  });
+
   it('keeps a second request until the first has ended, and a third can be taken away', async () => {
     const desk = new Desk();
     await desk.chat.show(null, 0);

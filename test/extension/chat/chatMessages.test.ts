@@ -34,6 +34,7 @@ describe('readToHost', () => {
       { type: 'attach_mention', mention: 'selection' },
       { type: 'detach', id: 'a1' },
       { type: 'find_files', query: 'src/ma' },
+      { type: 'find_offers' },
       { type: 'new_conversation' },
       { type: 'approve', token: 'call_1', decision: { allow: true, scope: 'once' } },
       {
@@ -74,7 +75,7 @@ describe('readToHost', () => {
       { type: 'submit' },
       { type: 'attach_bytes', name: 'a', data: 'not base64!', size: 3 },
       { type: 'attach_bytes', name: 'a', data: 'YWJj', size: 0 },
-      { type: 'attach_bytes', name: 'a', data: 'A'.repeat(5_000_004), size: 4_000_000 },
+      { type: 'attach_bytes', name: 'a', data: 'A'.repeat(11_000_000), size: 9_000_000 },
       { type: 'attach_uris', uris: ['file:///a', 1] },
       { type: 'attach_uris', uris: Array(51).fill('file:///a') },
       { type: 'attach_mention' },

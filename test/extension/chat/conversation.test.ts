@@ -46,6 +46,25 @@ describe('Conversation', () => {
     assert.deepEqual(conversation.nextBatch(), { from: 1, events: [text('d')] });
   });
 
+  it('keeps little of what a running command prints, however much that is, and nothing when it has ended', () => {
+    const conversation = new Conversation();
+    const output = (text: string): RunEvent => ({ type: 'tool_output', callId: 't', text });
+    for (let at = 0; at < 2_000; at++) {
+      conversation.append(output(`${'x'.repeat(9_000)}\n`));
+      conversation.append(output(`line ${at}\n`));
+      conversation.nextBatch();
+    }
+    const all = conversation.since(1);
+    assert.equal(all.events.length, 1_999);
+    assert.ok(JSON.stringify(all.events).length < 600_000);
+    assert.deepEqual(conversation.since(1_999), { from: 1_999, events: [output('line 1999\n')] });
+    const fresh = conversation.since(0);
+    assert.match(JSON.stringify(fresh.events), /line 1998\\nline 1999|line 1999/);
+    const result = { content: 'x', isError: false };
+    conversation.append({ type: 'tool_end', callId: 't', name: 'run_command', result });
+    assert.doesNotMatch(JSON.stringify(conversation.since(0).events), /line/);
+  });
+
   it('starts from the beginning for a number that was never given', () => {
     const conversation = new Conversation();
     conversation.append(step('a'));

@@ -46,6 +46,17 @@ describe('openableFile', () => {
     }
   });
 
+  it('takes backslashes as a person on Windows writes them, and no path of another machine', async () => {
+    assert.equal(await openableFile('notes\\a.md', [inside], inside), join(inside, 'notes', 'a.md'));
+    for (const path of [
+      '//server/share/a.md',
+      '\\\\server\\share\\a.md',
+      '..\\secret.txt',
+      'notes\\..\\..\\secret.txt',
+    ])
+      assert.equal(await openableFile(path, [inside], inside), undefined, path);
+  });
+
   it('refuses folders, what is missing, and a relative path that starts nowhere', async () => {
     assert.equal(await openableFile(join(inside, 'notes'), [inside], undefined), undefined);
     assert.equal(await openableFile(join(inside, 'gone.md'), [inside], undefined), undefined);

@@ -5,7 +5,7 @@ import { mkdir, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import * as vscode from 'vscode';
 import { loadConfig } from '../../../src/engine/config.ts';
-import { yesToAll } from '../../../src/engine/human.ts';
+import { allowAll } from '../../../src/engine/human.ts';
 import { Telos } from '../../../src/engine/telos.ts';
 import {
   BrowserSignIn,
@@ -82,7 +82,7 @@ describe('the sign-in in the browser', () => {
     const skill = { agent: 'sign-in-agent', skill: 'call' };
     for await (const event of Telos.open(config, { providers, signIn }).run(
       { text: 'go', skill },
-      yesToAll,
+      allowAll,
       signal,
     ))
       events.push(event);
@@ -106,6 +106,28 @@ describe('the sign-in in the browser', () => {
     assert.match(back, /telos\.telos.*\/mcp\/callback/);
     assert.equal(kept.size, 1);
     assert.deepEqual(said, []);
+  });
+
+  it('names itself by a document that is set, with the address that such a document lists, but not in a browser', async () => {
+    const document = 'https://garden.example/telos.json';
+    const set = (value: string | undefined) =>
+      vscode.workspace.getConfiguration('telos').update('mcp.clientDocument', value, true);
+    const inBrowser = signingIn(browses, { isDesktop: false });
+    const signIn = signingIn(browses, { isDesktop: true });
+    assert.equal(await signIn.clientDocument(), undefined);
+    await set(document);
+    try {
+      assert.equal(await signIn.clientDocument(), document);
+      assert.match(await signIn.redirectUrl(), /^[\w-]+:\/\/telos\.telos\/mcp\/callback$/);
+      assert.equal(await inBrowser.clientDocument(), undefined);
+      servers.faults.takesDocuments = true;
+      servers.know(document, await signIn.redirectUrl());
+      assert.match(textOf(await run(signIn)), /Bearer \[redacted\]/);
+      assert.match([...kept.values()].join(), /"client_id":"https:\/\/garden\.example\/telos\.json"/);
+    } finally {
+      delete servers.faults.takesDocuments;
+      await set(undefined);
+    }
   });
 
   it('takes no answer that nobody waits for, and the right one only once', async () => {

@@ -1,8 +1,10 @@
 /** An agent that leaves for other hosts, and one that VS Code's own chat uses: what is asked, what is written, and the way back. */
 import assert from 'node:assert/strict';
+import { execFile } from 'node:child_process';
 import { existsSync, readdirSync } from 'node:fs';
 import { mkdir, readFile, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
+import { promisify } from 'node:util';
 import * as vscode from 'vscode';
 import type { AgentNode } from '../../../src/extension/skills/skillTree.ts';
 import { activated, answering, until } from './editor.ts';
@@ -140,6 +142,31 @@ describe('an agent for other hosts', () => {
       await until(() => shown().includes('skills/pack-bag/SKILL.md was mended in the copy'));
     } finally {
       await writeFile(file, text);
+    }
+  });
+
+  it('is an extension that VS Code installs, each of its skills once in the chat until it is uninstalled', async () => {
+    await mkdir(target);
+    await exported(await nodeOf('travels'), 'VS Code Extension');
+    const file = join(target, 'travels.vsix');
+    const packager = process.env['TELOS_TEST_PACKAGER'] ?? '';
+    const call = [packager, 'package', '--allow-missing-repository', '--skip-license', '--out', file];
+    await promisify(execFile)(process.execPath, call, { cwd: join(target, 'travels') });
+    const id = 'telos-export.travels';
+    await command('workbench.extensions.installExtension', vscode.Uri.file(file));
+    try {
+      await until(() => vscode.extensions.getExtension(id) !== undefined);
+      const { extensionPath = '', packageJSON } = vscode.extensions.getExtension(id) ?? {};
+      assert.equal(packageJSON.displayName, 'travels');
+      await until(async () => (await inChat(extensionPath)).length > 0);
+      assert.deepEqual(await inChat(extensionPath), [
+        'skill skills/buy-ticket/SKILL.md',
+        'skill skills/pack-bag/SKILL.md',
+      ]);
+      await command('workbench.extensions.uninstallExtension', id);
+      await until(async () => (await inChat(extensionPath)).length === 0);
+    } finally {
+      if (vscode.extensions.getExtension(id)) await command('workbench.extensions.uninstallExtension', id);
     }
   });
 

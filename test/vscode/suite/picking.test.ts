@@ -1,6 +1,8 @@
 /** Choosing by lists: the model, a skill by its rank, and what is said and stored of it. */
 import assert from 'node:assert/strict';
 import { mkdir, readdir, readFile, rm, writeFile } from 'node:fs/promises';
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
 import * as vscode from 'vscode';
 import { activated, answering, scriptModels, until } from './editor.ts';
@@ -11,7 +13,7 @@ const command = (name: string, ...values: unknown[]) =>
 
 describe('choosing a model', () => {
   afterEach(async () => {
-    for (const name of ['provider', 'model', 'ollama.baseUrl']) {
+    for (const name of ['provider', 'model', 'effort', 'openai.baseUrl', 'ollama.baseUrl']) {
       await settings().update(name, undefined, vscode.ConfigurationTarget.Global);
     }
     await scriptModels([], []);
@@ -34,10 +36,55 @@ describe('choosing a model', () => {
     await until(() => status.text.includes('telos-lm/plain'));
   });
 
+  it('asks how much a model is to think that can be told, and keeps it for that model', async () => {
+    const server = createServer((_, response) => response.end('{"data":[{"id":"gpt-5.4"},{"id":"gpt-4o"}]}'));
+    await new Promise<void>(resolve => server.listen(0, '127.0.0.1', resolve));
+    try {
+      const address = `http://127.0.0.1:${(server.address() as AddressInfo).port}/v1`;
+      await settings().update('openai.baseUrl', address, vscode.ConfigurationTarget.Global);
+      await settings().update('effort', { '*': 'low' }, vscode.ConfigurationTarget.Global);
+      const choose = (...picked: string[]) => answering({ picked }, () => command('telos.chooseModel'));
+      const asked = await choose('gpt-5.4', 'High');
+      assert.deepEqual(asked.titles, ['Choose Model', 'gpt-5.4']);
+      assert.deepEqual(settings().get('effort'), { '*': 'low', 'gpt-5.4': 'high' });
+      assert.deepEqual((await choose('gpt-4o')).titles, ['Choose Model']);
+      await choose('gpt-5.4', 'As it does by itself');
+      assert.deepEqual(settings().get('effort'), { '*': 'low' });
+    } finally {
+      server.close();
+    }
+  });
+
   it('says in the status bar when no model can be had', async () => {
     const { status } = (await activated()).exports;
     await settings().update('provider', 'anthropic', vscode.ConfigurationTarget.Global);
     await until(() => /warning.*No model/.test(status.text));
+  });
+});
+
+describe('configuring a skill', () => {
+  it('keeps what is chosen in the agents.toml of the person, and shows it the next time', async () => {
+    await activated();
+    const [agent, skill] = [{ name: 'set-agent' }, { id: 'one' }];
+    const configDir = process.env['TELOS_CONFIG_DIR'] ?? join(process.env['HOME'] ?? '', '.config', 'telos');
+    const file = join(configDir, 'agents.toml');
+    const before = await readFile(file, 'utf8').catch(() => undefined);
+    try {
+      const node = { kind: 'skill', agent, skill };
+      const typed = { picked: ['Effort of its model', 'High', /dollars/], typed: ['0.5'] };
+      const asked = await answering(typed, () => command('telos.configureSkill', node));
+      assert.equal(asked.titles[0], `Configure ${skill.id}`);
+      const text = await readFile(file, 'utf8');
+      assert.match(text, /effort = "high"/);
+      assert.match(text, /max_cost = 0\.5/);
+      await answering({ picked: ['Effort of its model', 'As it does by itself'] }, () =>
+        command('telos.configureSkill', node),
+      );
+      assert.doesNotMatch(await readFile(file, 'utf8'), /effort/);
+    } finally {
+      if (before === undefined) await rm(file, { force: true });
+      else await writeFile(file, before);
+    }
   });
 });
 

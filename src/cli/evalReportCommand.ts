@@ -1,0 +1,123 @@
+/** Implements `telos eval report`: the newest results of skills as a page, as JUnit, or beside earlier ones. */
+import { existsSync, readdirSync } from 'node:fs';
+import { join, resolve } from 'node:path';
+import { reasonOf, TelosError } from '../engine/errors.ts';
+import { type Compared, compareResults, htmlReport, junitReport } from '../engine/evals/reports.ts';
+import { readResults, type StoredResults } from '../engine/evals/resultFiles.ts';
+import { writeWhole } from '../engine/files/atomicWrite.ts';
+import { type ConfigOptions, configFor } from './cliConfig.ts';
+import { exitCodes, shareText } from './evalTable.ts';
+import type { Terminal } from './terminal.ts';
+import { errorText, table, terminalJson, terminalLine, terminalText } from './terminalText.ts';
+
+export interface EvalReportOptions extends ConfigOptions {
+  html?: string;
+  junit?: string;
+  /** Two folders of results, the earlier one first. */
+  compare?: string[];
+  json?: boolean;
+}
+
+/** Returns the exit code: 2 if there are no such results, 1 if a file cannot be written. */
+export async function evalReportCommand(
+  what: string | undefined,
+  options: EvalReportOptions,
+  terminal: Terminal,
+): Promise<number> {
+  const config = configFor(options, terminal);
+  if (!config) return exitCodes.usage;
+  const { html, junit, compare } = options;
+  try {
+    if (compare) return comparison(compare, options, terminal);
+    const all = foldersOf(what, config.dataDir).map(readResults);
+    if (all.length === 0) {
+      terminal.say('There are no results of evals. `telos eval` makes some.');
+      return exitCodes.usage;
+    }
+    if (html === undefined && junit === undefined) {
+      terminal.out(options.json ? `${terminalJson(all)}\n` : summary(all, terminal));
+      return exitCodes.passed;
+    }
+    if (html !== undefined) await write(html, htmlReport(all), terminal);
+    if (junit !== undefined) await write(junit, junitReport(all), terminal);
+    return exitCodes.passed;
+  } catch (error) {
+    const isOurs = error instanceof TelosError;
+    terminal.say(terminal.style.red(isOurs ? errorText(error) : terminalText(reasonOf(error))));
+    return isOurs ? exitCodes.usage : exitCodes.failed;
+  }
+}
+
+async function write(path: string, text: string, terminal: Terminal): Promise<void> {
+  const file = resolve(path);
+  await writeWhole(file, text);
+  terminal.say(terminalText(`Wrote ${file}`));
+}
+
+/** Returns the folders of the results that are meant: a folder, those below one, or the newest of a skill or of each. */
+function foldersOf(what: string | undefined, dataDir: string): string[] {
+  const hasResults = (folder: string): boolean => existsSync(join(folder, 'telos.json'));
+  if (what !== undefined && hasResults(resolve(what))) return [resolve(what)];
+  const inside = what === undefined ? [] : foldersIn(resolve(what)).filter(hasResults);
+  if (inside.length > 0) return inside;
+  return foldersIn(join(dataDir, 'evals')).flatMap(folder => {
+    const newest = foldersIn(folder).filter(hasResults).at(-1);
+    if (newest === undefined) return [];
+    if (what === undefined) return [newest];
+    const { agent, skill } = readResults(newest);
+    return [skill, `${agent}:${skill}`].includes(what) ? [newest] : [];
+  });
+}
+
+function foldersIn(folder: string): string[] {
+  try {
+    return readdirSync(folder)
+      .sort()
+      .map(name => join(folder, name));
+  } catch {
+    return [];
+  }
+}
+
+function summary(all: readonly StoredResults[], { outWidth }: Terminal): string {
+  const rows = all.flatMap(({ agent, skill, recordedAt, figures }) =>
+    figures.models.map(({ model, with_skill, without_skill }) => [
+      terminalLine(`${skill} (${agent})`),
+      terminalLine(model),
+      with_skill?.runs ? shareText(with_skill.runs).trim() : '',
+      without_skill?.runs ? shareText(without_skill.runs).trim() : '',
+      recordedAt.slice(0, 16).replace('T', ' '),
+    ]),
+  );
+  return `${table(['Skill', 'Model', 'With skill', 'Without', 'When (UTC)'], rows, outWidth)}\n`;
+}
+
+function comparison(
+  [before, after, ...more]: readonly string[],
+  { json }: EvalReportOptions,
+  terminal: Terminal,
+): number {
+  if (before === undefined || after === undefined || more.length > 0) {
+    terminal.say('--compare needs two folders of results, the earlier one first.');
+    return exitCodes.usage;
+  }
+  const compared = compareResults(readResults(resolve(before)), readResults(resolve(after)));
+  terminal.out(json ? `${terminalJson(compared)}\n` : comparisonText(compared, terminal));
+  return compared.broke.length > 0 ? exitCodes.failed : exitCodes.passed;
+}
+
+function comparisonText({ models, broke, mended }: Compared, { outWidth }: Terminal): string {
+  const rows = models.map(one => [
+    terminalLine(one.model),
+    one.before ? shareText(one.before).trim() : '',
+    one.after ? shareText(one.after).trim() : '',
+    one.before && one.after ? (one.isSure ? 'yes' : 'may be chance') : '',
+    `${one.tokens < 0 ? '-' : '+'}${Math.abs(one.tokens).toFixed(0)}`,
+  ]);
+  const lines = [
+    table(['Model', 'Before', 'After', 'Differs', 'Tokens'], rows, outWidth),
+    ...broke.map(name => terminalLine(`broke: ${name}`)),
+    ...mended.map(name => terminalLine(`mended: ${name}`)),
+  ];
+  return `${lines.join('\n')}\n`;
+}

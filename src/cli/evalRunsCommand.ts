@@ -1,0 +1,217 @@
+/** Runs the evals of skills for `telos eval`: from recordings, or with models, and prints and keeps what they have come to. */
+import { readdirSync } from 'node:fs';
+import { rm } from 'node:fs/promises';
+import { join, resolve } from 'node:path';
+import type { Config } from '../engine/config.ts';
+import { TelosError } from '../engine/errors.ts';
+import { readEvals } from '../engine/evals/evalFile.ts';
+import { asInstalled, type EvaluatedSkill } from '../engine/evals/evalWorld.ts';
+import { recordedRuns } from '../engine/evals/recordings.ts';
+import { type SkillResults, writeResults } from '../engine/evals/resultFiles.ts';
+import { type EvalResult, hasPassed, type OpenEngine } from '../engine/evals/runEval.ts';
+import {
+  type EvalModel,
+  judgeBeside,
+  type LiveOptions,
+  liveSuite,
+  plannedRuns,
+  replaySuite,
+  type SkillEvals,
+} from '../engine/evals/runSuite.ts';
+import { recordedUse } from '../engine/evals/strictReplay.ts';
+import { readRecording } from '../engine/providers/recordingFile.ts';
+import { Telos } from '../engine/telos.ts';
+import { counted } from '../protocol/text.ts';
+import { evalLines, exitCodes } from './evalTable.ts';
+import type { Terminal } from './terminal.ts';
+import { agrees } from './terminalHuman.ts';
+import { terminalText } from './terminalText.ts';
+
+export interface EvalRunOptions {
+  record?: boolean;
+  live?: boolean;
+  runs?: number;
+  models?: string;
+  baseline?: string;
+  judge?: string;
+  maxCost?: string;
+  output?: string;
+  yes?: boolean;
+  json?: boolean;
+  ci?: boolean;
+}
+
+/** Returns the skills that have evals. Those of `fresh` are not installed. Throws TelosError `config` if the evals of one cannot be read. */
+export const withEvals = (
+  chosen: readonly EvaluatedSkill[],
+  fresh: EvaluatedSkill['agent'] | undefined,
+): SkillEvals[] =>
+  chosen.flatMap(each => {
+    const evals = readEvals(each.skill.dir);
+    if (!evals || evals.length === 0) return [];
+    return [{ one: each.agent === fresh ? asInstalled(each) : each, evals }];
+  });
+
+/** Returns the results of all skills, and the exit code. Throws the errors of `replaySuite` and `liveSuite`. */
+export async function runEvals(
+  all: readonly SkillEvals[],
+  config: Config,
+  options: EvalRunOptions,
+  terminal: Terminal,
+  signal: AbortSignal,
+): Promise<{ code: number; skills: SkillResults[] }> {
+  const live = options.record || options.live ? await liveOptions(config, options) : undefined;
+  if (live && !(await goesOn(all, live, options, terminal))) return { code: exitCodes.usage, skills: [] };
+  const open: OpenEngine = (own, parts) => Telos.open(own, parts);
+  const parts = { config, open };
+  const running = live ? liveSuite(all, live, parts, signal) : replaySuite(all, parts, signal);
+  const results: EvalResult[] = [];
+  try {
+    for await (const result of running) {
+      results.push(result);
+      if (live) terminal.say(terminalText(`${results.length}: ${progressText(result)}`));
+    }
+  } finally {
+    // What is done is kept, also if the rest is stopped.
+    await keepAll(all, results, config, options);
+  }
+  const skills = all.flatMap(({ one }) => {
+    const own = results.filter(result => result.one === one);
+    return own.length > 0 ? [{ one, results: own, folder: folderOf(one, config, options) }] : [];
+  });
+  if (!options.json && !options.ci) for (const each of skills) terminal.out(evalLines(each, terminal));
+  return { code: codeOf(results), skills };
+}
+
+/** Returns the exit code. A budget that ended it comes before a failure, and that before what is stale. */
+function codeOf(results: readonly EvalResult[]): number {
+  if (results.some(({ error, status }) => status === 'unfinished' && error?.code === 'budget'))
+    return exitCodes.budget;
+  // Without the skill, nothing need pass.
+  const mine = results.filter(({ configuration }) => configuration === 'with_skill');
+  if (results.some(({ status }) => status === 'unfinished')) return exitCodes.failed;
+  if (mine.some(result => result.status === 'graded' && !hasPassed(result))) return exitCodes.failed;
+  return results.some(({ status }) => status === 'stale') ? exitCodes.stale : exitCodes.passed;
+}
+
+const progressText = (result: EvalResult): string =>
+  `${result.one.skill.id} ${result.eval.id} ${result.configuration} ${result.model} ${
+    result.status === 'graded' ? (hasPassed(result) ? 'passed' : 'failed') : result.status
+  }`;
+
+/** Returns what `--record` and `--live` need. Throws TelosError `config` if a model cannot be had. */
+async function liveOptions(config: Config, options: EvalRunOptions): Promise<LiveOptions> {
+  const { maxCost, ...budget } = config.budget;
+  const telos = Telos.open({ ...config, budget });
+  const modelOf = async (wanted: string | undefined): Promise<EvalModel> => {
+    const model = await telos.asideModel(wanted);
+    if (model) return model;
+    throw new TelosError(
+      'config',
+      'A recording answers, so there is no model to run evals with. Set one up.',
+    );
+  };
+  const wanted = options.models?.split(',').map(name => name.trim()) ?? [undefined];
+  const models: EvalModel[] = [];
+  for (const name of wanted) models.push(await modelOf(name));
+  const judge = options.judge ?? judgeBeside(models);
+  const runs = options.runs ?? 3;
+  return {
+    models,
+    judge: judge === 'none' ? undefined : await modelOf(judge),
+    runs,
+    withBaseline: options.baseline !== 'none',
+    maxCost: options.maxCost === undefined ? maxCost : Number(options.maxCost),
+    keeps: options.record === true,
+  };
+}
+
+/** Rounds and tokens of a run of which nothing is known. */
+const usual = { rounds: 4, ownTokens: 2500, outputTokens: 400 };
+
+/** Returns true if the runs shall be made: `--yes`, or a person who has read what they cost. */
+async function goesOn(
+  all: readonly SkillEvals[],
+  live: LiveOptions,
+  { yes }: EvalRunOptions,
+  terminal: Terminal,
+): Promise<boolean> {
+  if (yes) return true;
+  const runs = plannedRuns(all, live);
+  const known = new Map(all.map(each => [each.one, recordedCosts(each)]));
+  const costs = runs.map(({ one, answers, model, eval: { prompt } }) => {
+    const before = known.get(one)?.get(model);
+    if (before !== undefined) return before;
+    const perRound = usual.ownTokens + (one.skill.body.length + prompt.length) / 4;
+    return answers.priceOf({
+      inputTokens: perRound * usual.rounds,
+      outputTokens: usual.outputTokens * usual.rounds,
+      cacheReadTokens: 0,
+      cacheWriteTokens: 0,
+    });
+  });
+  const sum = costs.reduce<number>((total, cost) => total + (cost === 'unknown' ? 0 : cost), 0);
+  const price = !costs.includes('unknown')
+    ? `about $${sum.toFixed(2)} at list prices`
+    : 'at a price that is not known';
+  const about = `${counted(runs.length, 'run')} of ${counted(
+    all.reduce((total, { evals }) => total + evals.length, 0),
+    'eval',
+  )} with ${live.models.map(({ provider }) => provider.model).join(', ')}, ${price}.`;
+  const alone = `${about} Nothing was run. Use --yes to go on without being asked.`;
+  return agrees(terminalText(about), 'Go on?', terminalText(alone), terminal);
+}
+
+/** Returns what a run of the skill has cost with each model, on average, as far as it was recorded. */
+function recordedCosts({ one, evals }: SkillEvals): Map<string, number> {
+  const costs = new Map<string, number[]>();
+  for (const { file, run } of recordedRuns(one, evals)) {
+    const { cost } = recordedUse(readRecording(file));
+    if (cost !== undefined) costs.set(run.model, [...(costs.get(run.model) ?? []), cost]);
+  }
+  return new Map(
+    [...costs].map(([model, all]) => [model, all.reduce((sum, one) => sum + one, 0) / all.length]),
+  );
+}
+
+const plain = (text: string): string => text.replace(/[^\w.-]+/g, '-');
+
+/** Returns the folder of a skill's results: the one that is named, or one of the data folder, since a card covers what is in a pack. */
+function folderOf({ agent, skill }: EvaluatedSkill, config: Config, { output }: EvalRunOptions): string {
+  const name = plain(`${agent.name}.${skill.id}`);
+  return output === undefined ? join(config.dataDir, 'evals', name, stamp) : resolve(output, name);
+}
+
+/** When this process began to run evals, as a folder's name. */
+const stamp = new Date().toISOString().replace(/[:.]/g, '-');
+/** Older results of a skill than these are removed. */
+const mostKept = 20;
+
+async function keepAll(
+  all: readonly SkillEvals[],
+  results: readonly EvalResult[],
+  config: Config,
+  options: EvalRunOptions,
+): Promise<void> {
+  for (const { one } of all) {
+    const own = results.filter(result => result.one === one);
+    if (own.length === 0) continue;
+    const folder = folderOf(one, config, options);
+    // A folder that is named has the results of this call alone.
+    for (const name of namesIn(folder).filter(isOfResults)) await rm(join(folder, name), { recursive: true });
+    await writeResults({ one, results: own, folder }, new Date());
+    if (options.output !== undefined) continue;
+    const old = namesIn(join(folder, '..')).sort().slice(0, -mostKept);
+    for (const name of old) await rm(join(folder, '..', name), { recursive: true, force: true });
+  }
+}
+
+const isOfResults = (name: string): boolean => /^(?:eval-\d+|benchmark\.json|telos\.json)$/.test(name);
+
+function namesIn(folder: string): string[] {
+  try {
+    return readdirSync(folder);
+  } catch {
+    return [];
+  }
+}

@@ -1,0 +1,112 @@
+/** Implements `telos mcp`, which lists the MCP servers of agents, adds one, and switches their tools off and on. */
+
+import { addServers, serverFileOf } from '../engine/mcp/addServer.ts';
+import { openPolicyFile } from '../engine/policy/decision.ts';
+import { switchTool } from '../engine/policy/policyEdit.ts';
+import { checkServer, type ListedServer, listServers, type ServerParts } from '../engine/run/serverCheck.ts';
+import { Telos } from '../engine/telos.ts';
+import { counted, spoken } from '../protocol/text.ts';
+import { type ConfigOptions, configFor } from './cliConfig.ts';
+import { abortOnInterrupt, cancelledExitCode, type Terminal } from './terminal.ts';
+import { table, terminalJson, terminalText } from './terminalText.ts';
+
+type Found = ListedServer & { state: string; tools?: readonly string[] };
+
+/** Lists the servers; with `start`, starts those of reviewed agents. Returns the exit code: 1 if one of them does not work. */
+export async function mcpListCommand(
+  options: ConfigOptions & { start?: boolean; json?: boolean },
+  terminal: Terminal,
+): Promise<number> {
+  const config = configFor(options, terminal);
+  if (!config) return 2;
+  const { signal, release } = abortOnInterrupt(() => {});
+  try {
+    const parts = await Telos.open(config).serverParts();
+    const { servers, problems } = await listServers(parts);
+    const found = await Promise.all(servers.map(one => stateOf(one, parts, options.start === true, signal)));
+    if (options.json) terminal.out(`${terminalJson({ servers: found, problems })}\n`);
+    else if (found.length > 0)
+      terminal.out(
+        `${table(
+          ['Server', 'Agent', 'State', 'Command or address'],
+          found.map(({ server, agent, state, place }) => [server, agent, state, place]),
+          terminal.outWidth,
+        )}\n`,
+      );
+    else terminal.say('No agent has an MCP server. `telos mcp add` adds one.');
+    if (!options.json) for (const problem of problems) terminal.say(terminalText(problem));
+    const fails = ({ agent, server }: Found): boolean => parts.book.facts(agent, server)?.state === 'failed';
+    return found.some(fails) ? 1 : 0;
+  } catch (error) {
+    if (signal.aborted) return cancelledExitCode;
+    throw error;
+  } finally {
+    release();
+  }
+}
+
+async function stateOf(
+  listed: ListedServer,
+  parts: ServerParts,
+  isStarted: boolean,
+  signal: AbortSignal,
+): Promise<Found> {
+  if (!listed.isAccepted) return { ...listed, state: `not reviewed: telos trust ${listed.agent}` };
+  if (!isStarted) return { ...listed, state: 'reviewed' };
+  await checkServer(listed, parts, signal);
+  const facts = parts.book.facts(listed.agent, listed.server);
+  const tools = facts?.tools.map(({ name }) => name) ?? [];
+  const state = facts?.error ? spoken([facts.error]) : counted(tools.length, 'tool');
+  return { ...listed, state, tools };
+}
+
+/** Adds a server to an agent's mcp.json. Returns the exit code. */
+export async function mcpAddCommand(
+  [agentName, name, ...words]: readonly string[],
+  options: ConfigOptions,
+  terminal: Terminal,
+): Promise<number> {
+  const config = configFor(options, terminal);
+  if (!config) return 2;
+  const agents = await Telos.open(config).agents();
+  const agent = agents.find(each => each.name === agentName);
+  const [command = '', ...args] = words;
+  if (!agent || !name || command === '') {
+    const known = agents.map(each => each.name).join(', ');
+    terminal.say(
+      terminalText(
+        agent
+          ? 'Name the server, then its command or its address.'
+          : `There is no agent '${agentName}'. There are: ${known}`,
+      ),
+    );
+    return 2;
+  }
+  const entry = /^https?:\/\//.test(command)
+    ? { url: command }
+    : { command, ...(args.length > 0 && { args }) };
+  const file = serverFileOf(agent);
+  await addServers(file, [{ name, entry }]);
+  terminal.out(terminalText(`Added '${name}' to ${file}\n`));
+  terminal.say(terminalText(`Review its agent before it starts: telos trust ${agent.name}`));
+  return 0;
+}
+
+/** Switches a server's tool off for an agent, or on again. Returns the exit code. */
+export async function mcpSwitchCommand(
+  [agent = '', server = '', tool = '', ...more]: readonly string[],
+  isOn: boolean,
+  options: ConfigOptions,
+  terminal: Terminal,
+): Promise<number> {
+  const config = configFor(options, terminal);
+  if (!config) return 2;
+  if (tool === '' || more.length > 0) {
+    terminal.say('Name an agent, a server and a tool.');
+    return 2;
+  }
+  const { file } = openPolicyFile(config).read();
+  await switchTool({ file, home: config.home }, { agent, server, tool }, isOn);
+  terminal.out(terminalText(`${tool} of '${server}' is ${isOn ? 'on' : 'off'} for ${agent}\n`));
+  return 0;
+}

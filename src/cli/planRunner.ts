@@ -1,0 +1,39 @@
+/** Runs a plan apart from the editor that has started it: reads its order from its input, and says at the end what came of it. */
+import { text } from 'node:stream/consumers';
+import { denyAll } from '../engine/human.ts';
+import { redactor, secretsIn } from '../engine/redact.ts';
+import { Telos } from '../engine/telos.ts';
+import { type RunAnswer, readOrder } from '../engine/workflow/detachedRun.ts';
+import { Plan } from '../engine/workflow/plan.ts';
+import { PlanFolder } from '../engine/workflow/planFolder.ts';
+import { errorText } from './terminalText.ts';
+
+/** Returns what the process says when it is done. Never throws. */
+export async function runOrdered(): Promise<string> {
+  const controller = new AbortController();
+  for (const signal of ['SIGTERM', 'SIGINT'] as const) process.on(signal, () => controller.abort());
+  // The terminal or the window that it was started from is closed.
+  if (process.platform !== 'win32') process.on('SIGHUP', () => undefined);
+  return JSON.stringify(await carryOut(controller.signal));
+}
+
+async function carryOut(signal: AbortSignal): Promise<RunAnswer> {
+  let redact = (said: string): string => said;
+  try {
+    const { config, repo, plan: name, slots, retry, goOnRed, ripgrep } = readOrder(await text(process.stdin));
+    redact = redactor(secretsIn(config.env)).text;
+    const runs = Telos.open(config, { ...(ripgrep !== undefined && { ripgrep }) });
+    const plan = new Plan(PlanFolder.open(repo, name), { runs, human: denyAll, by: 'editor' });
+    const end = await plan.run(
+      {
+        ...{ slots, unattended: true },
+        ...(retry && { retry }),
+        goOnRed: async () => goOnRed === true,
+      },
+      signal,
+    );
+    return { end };
+  } catch (error) {
+    return { error: redact(errorText(error)) };
+  }
+}

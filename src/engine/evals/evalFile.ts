@@ -1,0 +1,163 @@
+/** Reads `evals/evals.json` of a skill: requests with the files that they start from, and what is expected of the result. */
+import { createHash } from 'node:crypto';
+import { lstatSync, readdirSync, statSync } from 'node:fs';
+import { readFile } from 'node:fs/promises';
+import { basename, join, posix } from 'node:path';
+import { TelosError } from '../errors.ts';
+import { isInside, realPlace } from '../files/paths.ts';
+import { contentDigest } from '../skills/skillDigest.ts';
+import { type Check, checkProblem } from './checks.ts';
+import { LineFinder, parsed, refuseLinkOut, textOf } from './triggerFile.ts';
+
+/** An eval. The format is that of agentskills.io and of skill-creator; `name`, `runs` and `checks` are ours. */
+export interface EvalCase {
+  /** A number is kept as it is for results; its text names recordings. */
+  id: string | number;
+  name?: string;
+  prompt: string;
+  expectedOutput: string;
+  /** What the folder has when the run begins. */
+  files: readonly EvalInput[];
+  expectations: readonly string[];
+  checks: readonly Check[];
+  runs?: number;
+  /** Where the eval is in the file, from 1. */
+  line: number;
+}
+
+export interface EvalInput {
+  /** In the skill's folder. Absolute. */
+  source: string;
+  /** Path in the folder of the run, with `/`. */
+  path: string;
+}
+
+export const evalFileOf = (skillDir: string): string => join(skillDir, 'evals', 'evals.json');
+
+/**
+ * Returns the evals of the skill in a folder, in their order. Undefined if it has no evals.json. Throws TelosError `config`, with the
+ * line, if the file cannot be read whole.
+ */
+export function readEvals(skillDir: string): EvalCase[] | undefined {
+  const file = evalFileOf(skillDir);
+  if (lstatSync(file, { throwIfNoEntry: false }) === undefined) return undefined;
+  refuseLinkOut(skillDir, file);
+  const text = textOf(file);
+  const content = parsed(text, file);
+  const list: unknown = Array.isArray(content) ? content : recordOf(content)['evals'];
+  if (!Array.isArray(list))
+    throw new TelosError('config', `${file}:1: a list is expected: {"skill_name": "...", "evals": []}`);
+  const lines = new LineFinder(text);
+  const cases = list.map((value: unknown, index) => caseOf(recordOf(value), index, lines, file, skillDir));
+  const twice = cases.find(
+    ({ id }, index) => cases.findIndex(other => nameOf(other) === String(id)) !== index,
+  );
+  if (twice)
+    throw new TelosError('config', `${file}:${twice.line}: the id ${twice.id} is in the file twice.`);
+  return cases;
+}
+
+const nameOf = ({ id }: Pick<EvalCase, 'id'>): string => String(id);
+
+const recordOf = (value: unknown): Readonly<Record<string, unknown>> =>
+  typeof value === 'object' && value !== null && !Array.isArray(value)
+    ? (value as Readonly<Record<string, unknown>>)
+    : {};
+
+function caseOf(
+  given: Readonly<Record<string, unknown>>,
+  index: number,
+  lines: LineFinder,
+  file: string,
+  skillDir: string,
+): EvalCase {
+  const { id = index + 1, prompt, runs, files = [], checks = [] } = given;
+  const name = given['name'] ?? given['eval_name'];
+  const line = lines.next(prompt);
+  const refuse = (why: string): never => {
+    throw new TelosError('config', `${file}:${line}: eval ${index + 1} ${why}`);
+  };
+  if ((typeof id !== 'number' && typeof id !== 'string') || String(id).trim() === '')
+    return refuse('has an "id" that is neither a number nor a text.');
+  if (typeof prompt !== 'string' || prompt.trim() === '') return refuse('has no "prompt" with words in it.');
+  if (runs !== undefined && !(Number.isInteger(runs) && (runs as number) > 0))
+    return refuse('has "runs" that are not a number from 1.');
+  if (!Array.isArray(files)) return refuse('has "files" that are not a list.');
+  if (!Array.isArray(checks)) return refuse('has "checks" that are not a list.');
+  const wrong = checks.findIndex(check => checkProblem(check) !== undefined);
+  if (wrong >= 0) return refuse(`has a check (number ${wrong + 1}) that ${checkProblem(checks[wrong])}`);
+  const expectations = expectationsOf(given['expectations'] ?? given['assertions'] ?? []);
+  if (!expectations) return refuse('has "expectations" that are not a list of texts.');
+  const expected = given['expected_output'];
+  return {
+    id,
+    prompt,
+    expectedOutput: typeof expected === 'string' ? expected : '',
+    files: files.flatMap((path: unknown) => {
+      const inputs = inputsOf(path, skillDir);
+      return inputs.length > 0 ? inputs : refuse(`names ${missing(path)}`);
+    }),
+    // An eval that says in one sentence what it wants is judged by that.
+    expectations: expectations.length + checks.length === 0 && isText(expected) ? [expected] : expectations,
+    checks: checks as Check[],
+    ...(typeof name === 'string' && { name }),
+    ...(runs !== undefined && { runs: runs as number }),
+    line,
+  };
+}
+
+const missing = (path: unknown): string =>
+  `the file ${JSON.stringify(path)}, which is not there, or leads out of the skill's folder.`;
+
+/** Returns the expectations. Some files have objects with a text. Undefined if it is anything else. */
+function expectationsOf(value: unknown): string[] | undefined {
+  if (!Array.isArray(value)) return undefined;
+  const texts = value.map((one: unknown) => {
+    const { text, description, assertion, name } = recordOf(one);
+    return typeof one === 'string' ? one : [text, assertion, description, name].find(isText);
+  });
+  return texts.every(isText) ? texts : undefined;
+}
+
+const isText = (value: unknown): value is string => typeof value === 'string' && value.trim() !== '';
+
+/**
+ * Returns a file of the skill by its path from the skill's folder, or from its evals; all files of it for a folder. Empty if there is
+ * none. In the run, a file has its path below the folder of inputs, such as `evals/files`.
+ */
+function inputsOf(path: unknown, skillDir: string): EvalInput[] {
+  if (!isText(path)) return [];
+  const root = realPlace(skillDir) ?? skillDir;
+  const source = [join(root, path), join(root, 'evals', path)].find(place => isFileBelow(root, place, true));
+  if (source === undefined) return [];
+  const plain = posix
+    .normalize(path.replaceAll('\\', '/'))
+    .replace(/^(?:evals\/)?(?:(?<=evals\/)[^/]+|files)\/(?=.)/, '');
+  const target = plain.startsWith('/') || plain.startsWith('..') ? basename(path) : plain.replace(/\/$/, '');
+  if (!statSync(source).isDirectory()) return [{ source, path: target }];
+  const names = readdirSync(source, { recursive: true, encoding: 'utf8' }).sort();
+  return names.flatMap(name => {
+    const file = join(source, name);
+    return isFileBelow(root, file)
+      ? [{ source: file, path: posix.join(target, name.replaceAll('\\', '/')) }]
+      : [];
+  });
+}
+
+/** Returns true for a file, or a folder if `orFolder`, that is really inside the skill. */
+function isFileBelow(root: string, place: string, orFolder = false): boolean {
+  const real = realPlace(place);
+  if (real === undefined || !isInside(root, real)) return false;
+  const found = statSync(real, { throwIfNoEntry: false });
+  return found?.isFile() === true || (orFolder && found?.isDirectory() === true);
+}
+
+/** Returns the digest of what an eval starts from: its request, and its files with their names. Throws errors of the file system. */
+export async function inputsDigest({ prompt, files }: EvalCase): Promise<string> {
+  const contents = await Promise.all(
+    files.map(async ({ source, path }) => [path, contentDigest(await readFile(source))]),
+  );
+  return createHash('sha256')
+    .update(JSON.stringify([prompt, contents]))
+    .digest('hex');
+}

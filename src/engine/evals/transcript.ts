@@ -1,0 +1,69 @@
+/** Writes a run of an eval as a text that a judge reads, and that evidence must occur in. */
+import { readFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import type { ContentBlock, Message } from '../../protocol/run.ts';
+
+/** Returns the model's last words. Empty if it has said none. */
+export function lastWords(messages: readonly Message[]): string {
+  const last = messages.findLast(({ role }) => role === 'assistant')?.content ?? '';
+  if (typeof last === 'string') return last;
+  return last.flatMap(block => (block.type === 'text' ? [block.text] : [])).join('\n');
+}
+
+/** In characters. More of a result or a file is not read by a judge. */
+const longestPart = 20_000;
+
+/** Returns what the model has said and called, and what came back. The skill and the request are left out: they prove nothing. */
+export const transcriptOf = (messages: readonly Message[]): string =>
+  messages
+    .slice(1)
+    .flatMap(({ role, content }) =>
+      typeof content === 'string'
+        ? lineOf(role, { type: 'text', text: content })
+        : content.flatMap(block => lineOf(role, block)),
+    )
+    .join('\n\n');
+
+function lineOf(role: Message['role'], block: ContentBlock): string[] {
+  switch (block.type) {
+    case 'text':
+      return role === 'assistant' ? [`The model: ${block.text}`] : [];
+    case 'tool_use':
+      return [`It calls ${block.name}: ${JSON.stringify(block.input)}`];
+    case 'tool_result': {
+      const { content } = block;
+      const text =
+        typeof content === 'string'
+          ? content
+          : content.flatMap(part => (part.type === 'text' ? [part.text] : [])).join('\n');
+      return [`The tool returns: ${text.slice(0, longestPart)}`];
+    }
+    default:
+      return [];
+  }
+}
+
+const mostFiles = 20;
+
+/** Returns the files that a run has changed with their text, to stand behind its transcript. Never throws. */
+export async function writtenFiles(folder: string, changed: readonly string[]): Promise<string> {
+  const parts = await Promise.all(
+    changed.slice(0, mostFiles).map(async path => {
+      const content = await readFile(join(folder, path)).catch(() => undefined);
+      if (content === undefined) return `\n\nThe file ${path} was deleted.`;
+      const text = content.includes(0) ? '(not text)' : content.toString('utf8').slice(0, longestPart);
+      return `\n\nThe file ${path}:\n${text}`;
+    }),
+  );
+  return parts.join('');
+}
+
+/** Fewer letters or digits than these are no evidence: they occur in any text. */
+const leastQuoted = 3;
+
+/** Returns true if a quote occurs in a text, however its lines are broken. */
+export function occursIn(text: string, quote: string): boolean {
+  const folded = (one: string): string => one.replace(/\s+/g, ' ').trim();
+  const wanted = folded(quote);
+  return (wanted.match(/[\p{L}\p{N}]/gu)?.length ?? 0) >= leastQuoted && folded(text).includes(wanted);
+}

@@ -1,0 +1,87 @@
+/** Says how much a model is to think, in the words of each model: levels for some, a budget of tokens for others. */
+
+import { type Effort, type EffortLevel, effortLevels } from '../config.ts';
+
+const budgets: Readonly<Record<EffortLevel, number>> = {
+  off: 0,
+  low: 2_048,
+  medium: 8_192,
+  high: 16_384,
+  max: 32_768,
+};
+
+/** Returns the tokens for thinking. The limit of an answer counts them, so it is raised by as many. */
+export const thinkingTokens = (effort: Effort): number =>
+  typeof effort === 'number' ? effort : budgets[effort];
+
+/** Returns the level that comes nearest to a budget. */
+export function levelOf(effort: Effort): EffortLevel {
+  if (typeof effort !== 'number') return effort;
+  return effortLevels.find(level => level !== 'off' && effort <= budgets[level]) ?? 'max';
+}
+
+/** Returns the version in the name of a model, as one number: 5.02 for `gpt-5.2`, 4.06 for `claude-opus-4-6`. Undefined if it has none. */
+export function versionOf(model: string): number | undefined {
+  const undated = model.replace(/[-@]?(?:\d{8}|\d{4}-\d{2}-\d{2})(?=\D|$)/g, '');
+  const [, major, minor = '0'] = /(?:^|[-/])o?(\d{1,2})(?:[.-](\d{1,2}))?(?=\D|$)/.exec(undated) ?? [];
+  return major === undefined ? undefined : Number(major) + Number(minor) / 100;
+}
+
+const nameOf = (model: string): string => model.slice(model.lastIndexOf('/') + 1).toLowerCase();
+
+/** Returns true for a model of OpenAI that thinks: it takes an effort, and gives its reasoning to be sent back. */
+export const isOpenaiReasoner = (model: string): boolean =>
+  /^(?:o\d|codex-|gpt-(?:[5-9]|\d\d)|gpt-oss)/.test(nameOf(model)) && !/-chat(?:-|$)/.test(nameOf(model));
+
+/** Returns the effort as OpenAI's model knows it: not every one can be told to think very much, or not at all. */
+export function openaiEffort(effort: Effort, model: string): string {
+  const level = levelOf(effort);
+  const version = /^gpt-\d/.test(nameOf(model)) ? (versionOf(nameOf(model)) ?? 0) : 0;
+  if (level === 'off') return version >= 5.01 ? 'none' : version >= 5 ? 'minimal' : 'low';
+  if (level === 'max') return version >= 5.06 ? 'max' : version >= 5.02 ? 'xhigh' : 'high';
+  return level;
+}
+
+/** Returns true for a model that is known to think, so that it can be told how much. */
+export function isThinker(provider: string, model: string): boolean {
+  const isClaude = /^claude-/.test(nameOf(model)) && (versionOf(nameOf(model)) ?? 0) >= 3.07;
+  return provider !== 'vscode' && (isOpenaiReasoner(model) || isGeminiThinker(model) || isClaude);
+}
+
+/** Returns true for a model of Gemini that thinks. A name without a version means the latest one. */
+export const isGeminiThinker = (model: string): boolean =>
+  /^gemini-/.test(nameOf(model)) && (versionOf(nameOf(model)) ?? 9) >= 2.05;
+
+/** Returns the effort as Gemini's model knows it: a budget of tokens before version 3, then a level. */
+export function geminiThinking(effort: Effort, model: string): object {
+  const name = nameOf(model);
+  const canStop = /flash/.test(name);
+  if ((versionOf(name) ?? 9) < 3) {
+    const tokens = Math.min(thinkingTokens(effort), 24_576);
+    return { thinkingBudget: tokens === 0 && !canStop ? 128 : tokens };
+  }
+  const level = levelOf(effort);
+  return {
+    thinkingLevel: level === 'off' ? (canStop ? 'minimal' : 'low') : level === 'max' ? 'high' : level,
+  };
+}
+
+type AnthropicThinking =
+  | { type: 'adaptive'; display: 'summarized' }
+  | { type: 'enabled'; budget_tokens: number };
+
+/** Returns how Anthropic's model is told: since 4.6 it decides itself, below an effort; before, it takes a budget. */
+export function anthropicThinking(
+  effort: Effort,
+  model: string,
+): { thinking?: AnthropicThinking; effort?: Exclude<EffortLevel, 'off'> } {
+  const name = nameOf(model);
+  const level = levelOf(effort);
+  const isAdaptive = /^claude-/.test(name) && (versionOf(name) ?? 0) >= 4.06;
+  // These always think.
+  const cannotStop = /^claude-(?:opus-5-5|fable-5)/.test(name);
+  if (level === 'off') return cannotStop ? { effort: 'low' } : {};
+  if (!isAdaptive) return { thinking: { type: 'enabled', budget_tokens: thinkingTokens(effort) } };
+  const most = level === 'max' && /^claude-sonnet-4-6/.test(name) ? 'high' : level;
+  return { thinking: { type: 'adaptive', display: 'summarized' }, effort: most };
+}

@@ -1,0 +1,224 @@
+/**
+ * Makes room in what the model is sent: leaves out old tool results, then has the model summarize the conversation. Nothing is lost
+ * from the transcript. Loaded only when a conversation is about to fill the model's context.
+ */
+import type { ContentBlock, Message, RunEvent } from '../../protocol/run.ts';
+import { type Sentence, sentence, told } from '../../protocol/text.ts';
+import { TelosError } from '../errors.ts';
+import { cutMiddle } from '../files/plainText.ts';
+import type { CompletionRequest, Provider, TokenCount } from '../providers/provider.ts';
+import type { Budget } from './budget.ts';
+import { type ContextMeter, messageCharacters } from './contextMeter.ts';
+import { blocksOf, compactionIn, joined, sentMessages, textOf } from './contextView.ts';
+import type { ContextChange } from './request.ts';
+
+/** Shares of the limit. Room is made in steps, so that the prompts in between begin alike and a provider's cache finds them. */
+const trimmedTo = 0.4;
+const compactedFrom = 0.65;
+/** Share that the latest messages may have, which are kept as they are. */
+const keptShare = 0.15;
+/** Share that the person's words may have beside a summary. */
+const wordsShare = 0.3;
+/** Shorter results are not left out. In characters. */
+const smallestTrimmed = 2_000;
+/** The latest messages, whose results are not left out unless the prompt was refused. */
+const untouched = 4;
+const longestSummary = 8_192;
+
+/** The parts of a run that are needed. `request` returns what would be sent of these messages. */
+export interface Room {
+  spec: {
+    provider: Provider;
+    messages: Message[];
+    budget?: Budget | undefined;
+    /** Hides secrets in what a model has written for itself. */
+    redact?: (text: string) => string;
+  };
+  meter: ContextMeter;
+  request(messages: readonly Message[]): CompletionRequest;
+  /** Counts the use of a question beside the conversation. */
+  used(tokens: TokenCount | undefined): Iterable<RunEvent>;
+}
+
+/** Makes room before the next round. `isRefused` is true if the server has refused the prompt, so that no result is spared. */
+export async function* makeRoom(
+  room: Room,
+  signal: AbortSignal,
+  isRefused = false,
+): AsyncGenerator<RunEvent, void> {
+  const { meter } = room;
+  const limit = meter.limit ?? 0;
+  yield* trim(room, isRefused ? 0 : untouched);
+  if (tokensNow(room) <= limit * compactedFrom) return;
+  if (meter.summaryFailed && !isRefused) return;
+  yield* compact(room, { focus: '', keep: limit * keptShare }, signal);
+}
+
+const tokensNow = ({ spec, meter, request }: Room): number =>
+  meter.tokensOf(request(sentMessages(spec.messages)));
+
+/** Leaves out large results, the oldest first, until much of the room is free. */
+function* trim(room: Room, spared: number): Generator<RunEvent, void> {
+  const { spec, meter } = room;
+  const before = tokensNow(room);
+  const tooMuch = meter.characters(before - (meter.limit ?? 0) * trimmedTo);
+  const sent = sentMessages(spec.messages);
+  const calls: string[] = [];
+  let freed = 0;
+  for (const block of sent.slice(0, Math.max(0, sent.length - spared)).flatMap(blocksOf)) {
+    if (freed >= tooMuch) break;
+    if (block.type !== 'tool_result') continue;
+    const characters = messageCharacters({ role: 'user', content: [block] });
+    if (characters < smallestTrimmed) continue;
+    calls.push(block.tool_use_id);
+    freed += characters;
+  }
+  if (calls.length === 0) return;
+  spec.messages.push({ role: 'user', content: '', context: { kind: 'trimmed', calls } });
+  yield notice('info', [
+    calls.length === 1
+      ? sentence('To save room, the model is no longer sent 1 old tool result.')
+      : sentence('To save room, the model is no longer sent {0} old tool results.', calls.length),
+  ]);
+}
+
+/** Share of the conversation that a summary on demand leaves as it is. */
+const keptOnDemand = 0.05;
+
+/** Does what the person wants with the conversation, and says if there is nothing to do. */
+export async function* changeContext(
+  room: Room,
+  change: ContextChange,
+  signal: AbortSignal,
+): AsyncGenerator<RunEvent, void> {
+  const { messages } = room.spec;
+  if (change.kind === 'compact')
+    return yield* compact(room, { focus: change.focus, keep: tokensNow(room) * keptOnDemand }, signal);
+  if (compactionIn(messages) === -1)
+    return yield notice('info', [sentence('No compaction of this conversation counts any more.')]);
+  messages.push({ role: 'user', content: '', context: { kind: 'restored' } });
+  yield { type: 'compaction_undone' };
+}
+
+interface Wish {
+  /** What the person wants the summary to dwell on. */
+  focus: string;
+  /** Tokens of the latest messages that stay as they are. */
+  keep: number;
+}
+
+/** Has the model summarize the conversation. Says so if it does not, and then changes nothing. */
+export async function* compact(
+  room: Room,
+  { focus, keep }: Wish,
+  signal: AbortSignal,
+): AsyncGenerator<RunEvent, void> {
+  const { spec, meter, request } = room;
+  const sent = sentMessages(spec.messages);
+  const kept = keptOf(sent, meter.characters(keep));
+  const part = sent.slice(0, sent.length - kept);
+  if (!part.some(({ role }) => role === 'assistant'))
+    return yield notice('info', [sentence('There is nothing to summarize yet.')]);
+  const before = tokensNow(room);
+  let summary: string;
+  try {
+    summary = yield* summaryOf(part, focus, room, signal);
+  } catch (error) {
+    signal.throwIfAborted();
+    if (error instanceof TelosError && error.code === 'budget') throw error;
+    const why = error instanceof Error ? error.message : String(error);
+    return yield* failed(meter, sentence('The conversation could not be summarized: {0}', why));
+  }
+  if (summary === '')
+    return yield* failed(meter, sentence('The model wrote no summary of the conversation.'));
+  const words = meter.characters((meter.limit ?? before) * wordsShare);
+  const step: Message = { role: 'user', content: summary, context: { kind: 'compacted', kept, words } };
+  const after = meter.tokensOf(request(sentMessages([...spec.messages, step])));
+  if (after >= before)
+    return yield* failed(meter, sentence('The summary is longer than what it stands for.'));
+  spec.messages.push(step);
+  yield { type: 'compacted', summary, tokensBefore: before, tokensAfter: after };
+}
+
+function* failed(meter: ContextMeter, why: Sentence): Generator<RunEvent, void> {
+  // A model that refuses once refuses again, and each time costs a whole prompt.
+  meter.summaryFailed = true;
+  yield notice('warning', [why, sentence('Only old tool results are left out.')]);
+}
+
+/** Returns how many of the latest messages have room. The first of them is the model's, so that no result is without its call. */
+function keptOf(sent: readonly Message[], most: number): number {
+  let characters = 0;
+  let kept = 0;
+  // The text before a summary is not a message of its own.
+  for (let count = 1; count < sent.length; count++) {
+    const message = sent[sent.length - count]!;
+    characters += messageCharacters(message);
+    if (characters > most) break;
+    if (message.role === 'assistant') kept = count;
+  }
+  return kept;
+}
+
+async function* summaryOf(
+  part: readonly Message[],
+  focus: string,
+  room: Room,
+  signal: AbortSignal,
+): AsyncGenerator<RunEvent, string> {
+  const { spec, meter, request, used } = room;
+  for (const one of (await spec.budget?.check()) ?? []) yield notice('warning', [one]);
+  const asked = [...part, { role: 'user' as const, content: questionFor(focus) }];
+  const limit = meter.limit;
+  const whole = request(joined(asked));
+  const tooMuch = limit === undefined ? 0 : meter.tokensOf(whole) - limit;
+  const sent = tooMuch > 0 ? request(joined(shorter(asked, meter.characters(tooMuch)))) : whole;
+  const maxTokens = Math.min(longestSummary, sent.maxTokens, Math.ceil((limit ?? longestSummary * 8) / 8));
+  let summary = '';
+  let stopReason = '';
+  for await (const event of spec.provider.streamCompletion({ ...sent, maxTokens, isAside: true }, signal)) {
+    if (event.type === 'text') summary += event.text;
+    if (event.type === 'retry') yield event;
+    if (event.type !== 'done') continue;
+    stopReason = event.stopReason;
+    yield* used(event.usage);
+  }
+  if (stopReason === 'refusal') return '';
+  // What was hidden from the record must not come back through the summary.
+  return (spec.redact?.(summary) ?? summary).trim();
+}
+
+/** Returns the messages with their longest texts cut, so that they have about `tooMany` characters fewer. */
+function shorter(messages: readonly Message[], tooMany: number): Message[] {
+  const all = messages.reduce((sum, message) => sum + messageCharacters(message), 0);
+  const share = Math.max(0.05, (all - tooMany * 1.1) / all);
+  const cut = (text: string): string =>
+    text.length < smallestTrimmed
+      ? text
+      : cutMiddle(text, Math.floor(text.length * share), () => '\n[...]\n');
+  const cutBlock = (block: ContentBlock): ContentBlock =>
+    block.type === 'text'
+      ? { ...block, text: cut(block.text) }
+      : block.type === 'tool_result'
+        ? { ...block, content: cut(textOf(block)) }
+        : block;
+  return messages.map((message, index) =>
+    index === messages.length - 1
+      ? message
+      : { role: message.role, content: blocksOf(message).map(cutBlock) },
+  );
+}
+
+const questionFor = (focus: string): string =>
+  [
+    'Do no more work now, and call no tool. The conversation is about to be compacted: from here on you are sent what the person has said, the text of the skill, your summary, and the latest messages. Write that summary, for yourself.',
+    'Keep what the work needs: what is asked for and what is done of it; decisions and their reasons; each file that was read or written, and what matters in it; names, numbers, values and exact wordings that were found; what failed and why; what is open, and the next step. Take over what an earlier summary says. Leave out secrets such as keys and passwords.',
+    ...(focus ? [`The person wants it to dwell on: ${focus}`] : []),
+    'Answer with the summary alone.',
+  ].join('\n\n');
+
+const notice = (level: 'info' | 'warning', sentences: readonly Sentence[]): RunEvent => ({
+  type: 'notice',
+  level,
+  ...told(...sentences),
+});

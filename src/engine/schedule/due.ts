@@ -1,0 +1,188 @@
+/** Runs what is due: takes up a time once, whoever calls, runs its request with no one there, and keeps how it ended. */
+import { statSync } from 'node:fs';
+import type { AgentCard } from '../../protocol/agentCard.ts';
+import type { ApprovalRequest, RunEvent, RunOutcome, SkillRef } from '../../protocol/run.ts';
+import { reasonOf } from '../errors.ts';
+import { denyAll, type Human } from '../human.ts';
+import { mayStillRun } from '../records/logFile.ts';
+import { nextTime, parseRule, type Rule } from './rule.ts';
+import type { LastTime, Schedule, Schedules } from './schedules.ts';
+
+/** The part of an open Telos that a schedule needs. */
+export interface ScheduleEngine {
+  agents(): Promise<readonly { name: string; skills: readonly { id: string }[] }[]>;
+  agentCard(name: string): Promise<Pick<AgentCard, 'digest' | 'state'>>;
+  run(
+    request: { text: string; skill: SkillRef; origin: 'schedule' },
+    human: Human,
+    signal: AbortSignal,
+  ): AsyncIterable<RunEvent>;
+}
+
+export interface DueParts {
+  schedules: Schedules;
+  /** Opens the engine in the schedule's folder, with its limits. */
+  open: (schedule: Schedule) => ScheduleEngine;
+  signal: AbortSignal;
+  now?: () => Date;
+  /** Receives each event of the run. */
+  note?: (event: RunEvent) => void;
+}
+
+/** In milliseconds. What begins later than this was missed: the machine was off or asleep. */
+const missedAfter = 10 * 60_000;
+/** A schedule pauses itself after this many times in a row that did not end well. */
+const mostFailures = 3;
+
+const hour = 3_600_000;
+/** Looked through in this order for the latest time that has come, so that a rule of every minute is quick after a year too. */
+const windows = [hour, 24 * hour, 31 * 24 * hour, 366 * 24 * hour];
+
+/** Returns the latest time that has come and was not taken up yet, or undefined if there is none. */
+export function dueTime({ at, since, last, isPaused }: Schedule, now: Date): Date | undefined {
+  if (isPaused) return undefined;
+  const rule = parseRule(at);
+  const upTo = Math.max(Date.parse(since), last ? Date.parse(last.dueAt) : 0);
+  // A clock that was once ahead must not stop the schedule until then.
+  const from = upTo > now.getTime() + hour ? now.getTime() - 60_000 : upTo;
+  for (const length of windows) {
+    const start = Math.max(from, now.getTime() - length);
+    const found = latestBetween(rule, new Date(start), now);
+    if (found || start === from) return found;
+  }
+  return latestBetween(rule, new Date(from), now);
+}
+
+function latestBetween(rule: Rule, from: Date, to: Date): Date | undefined {
+  let found: Date | undefined;
+  for (let next = nextTime(rule, from); next && next <= to; next = nextTime(rule, next)) found = next;
+  return found;
+}
+
+/** True while a process works on it. */
+export const isRunning = ({ last }: Schedule): boolean =>
+  last !== undefined && last.endedAt === undefined && mayStillRun({ pid: last.pid, ts: last.startedAt });
+
+/**
+ * Runs the schedule if one of its times has come, or in any case if `isByHand`. The time is kept as taken up before anything runs,
+ * so a run that is killed is not repeated. Returns the schedule as it is then, or undefined if nothing was to do. Throws the
+ * errors of `Schedules.get`.
+ */
+export async function runIfDue(
+  id: string,
+  isByHand: boolean,
+  parts: DueParts,
+): Promise<Schedule | undefined> {
+  const { schedules, now = () => new Date() } = parts;
+  let taken: LastTime | undefined;
+  const claimed = await schedules.change(id, schedule => {
+    const before = withInterrupted(schedule);
+    if (isRunning(before)) return undefined;
+    const dueAt = isByHand ? now() : dueTime(before, now());
+    if (!dueAt) return before === schedule ? undefined : before;
+    const startedAt = now().toISOString();
+    const isMissed = !isByHand && now().getTime() - dueAt.getTime() > missedAfter;
+    taken = { dueAt: dueAt.toISOString(), startedAt, pid: process.pid };
+    if (isMissed && schedule.missed === 'skip') taken = { ...taken, endedAt: startedAt, outcome: 'skipped' };
+    return { ...before, last: taken };
+  });
+  if (!taken) return undefined;
+  if (taken.outcome === 'skipped') return claimed;
+  const ended = await carryOut(claimed, parts);
+  return schedules.change(id, schedule =>
+    withEnd(schedule, { ...taken!, ...ended, endedAt: now().toISOString() }),
+  );
+}
+
+/** A run whose process is gone ended without a word. */
+function withInterrupted(schedule: Schedule): Schedule {
+  const { last } = schedule;
+  if (!last || last.endedAt !== undefined || isRunning(schedule)) return schedule;
+  return withEnd(schedule, { ...last, endedAt: last.startedAt, outcome: 'interrupted' });
+}
+
+function withEnd(schedule: Schedule, last: LastTime): Schedule {
+  const failures = last.outcome === 'completed' ? 0 : schedule.failures + 1;
+  if (failures < mostFailures || schedule.isPaused) return { ...schedule, last, failures };
+  return { ...schedule, last, failures, isPaused: true, hasGivenUp: true };
+}
+
+type Ended = Pick<LastTime, 'runId' | 'outcome' | 'obstacle' | 'message' | 'needs'>;
+
+async function carryOut(schedule: Schedule, parts: DueParts): Promise<Ended> {
+  try {
+    const engine = parts.open(schedule);
+    const obstacle = await obstacleOf(schedule, engine);
+    return obstacle ? { outcome: 'blocked', obstacle } : await runAway(schedule, engine, parts);
+  } catch (error) {
+    return { outcome: 'failed', message: reasonOf(error) };
+  }
+}
+
+/** Returns why nothing may run. */
+async function obstacleOf(
+  { cwd, skill, digest }: Schedule,
+  engine: ScheduleEngine,
+): Promise<LastTime['obstacle']> {
+  if (!statSync(cwd, { throwIfNoEntry: false })?.isDirectory()) return 'folder';
+  const agent = (await engine.agents()).find(each => each.name === skill.agent);
+  if (!agent?.skills.some(each => each.id === skill.skill)) return 'skill';
+  const card = await engine.agentCard(skill.agent);
+  return card.digest === digest || card.state === 'reviewed' ? undefined : 'changed';
+}
+
+async function runAway(
+  { request, skill }: Schedule,
+  engine: ScheduleEngine,
+  { signal, note }: DueParts,
+): Promise<Ended> {
+  const needs: string[] = [];
+  let [runId, message]: (string | undefined)[] = [];
+  let outcome: RunOutcome = 'failed';
+  for await (const event of engine.run(
+    { text: request, skill, origin: 'schedule' },
+    awayHuman(needs),
+    signal,
+  )) {
+    if (event.type === 'run_start') ({ runId } = event);
+    if (event.type === 'run_end')
+      ({ outcome, message } = { outcome: event.outcome, message: event.error?.message });
+    note?.(event);
+  }
+  return {
+    outcome,
+    ...(runId !== undefined && { runId }),
+    ...(message !== undefined && { message }),
+    ...(needs.length > 0 && { needs: needs.slice(0, mostNeeds) }),
+  };
+}
+
+const mostNeeds = 20;
+/** In characters. */
+const longestNeed = 300;
+
+/** Denies each question, which the person finds in the schedule afterwards. The model reads that it may go on without. */
+function awayHuman(needs: string[]): Human {
+  const add = (text: string): void => {
+    const said = text.length > longestNeed ? `${text.slice(0, longestNeed)}…` : text;
+    if (!needs.includes(said)) needs.push(said);
+  };
+  return {
+    ...denyAll,
+    approve: async request => {
+      add(needOf(request));
+      return {
+        allow: false,
+        isAway: true,
+        reason: `No one is there to be asked (rule ${request.rule}). The question was kept for the user. Do what works without it, and say at the end what is left.`,
+      };
+    },
+    ask: async questions => {
+      for (const question of questions) add(question);
+      return questions.map(() => '');
+    },
+  };
+}
+
+const needOf = ({ tool, subject, choices }: ApprovalRequest): string =>
+  choices ? subject : `${tool}: ${subject}`;

@@ -1,0 +1,95 @@
+/** Turns what a running command writes into text for a person who watches: plain, bounded, and a few times a second. */
+import { StringDecoder } from 'node:string_decoder';
+
+/** In milliseconds. What ends sooner is shown with its result alone. */
+const firstAfter = 300;
+/** Time between two texts. In milliseconds. */
+const interval = 50;
+/** Most bytes that one text is made of. Of a flood, nobody can read more. */
+const mostAtOnce = 16 * 1024;
+/** Most characters of an unfinished escape sequence that wait for their end. */
+const longestOpen = 256;
+
+/** Sequences with which a program colours text, moves the cursor or names the window. */
+const sequence =
+  /(?:\x1b\[|\x9b)[0-?]*[ -/]*[@-~]|\x1b\][^\x07\x1b]*(?:\x07|\x1b\\)|\x1b[PX^_][^\x1b]*\x1b\\|\x1b[ -/]*[0-OQ-WYZ\\`-~]/g;
+/** The beginning of a sequence at the end of a text. */
+const openSequence = /(?:\x1b|(?:\x1b\[|\x9b)[0-?]*[ -/]*|\x1b[\]PX^_][^\x07\x1b]*\x1b?|\x1b[ -/]+)$/;
+const controls = /[\0-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f]/g;
+
+type StreamName = 'stdout' | 'stderr';
+
+export class LiveOutput {
+  readonly #show: (text: string) => void;
+  readonly #began = performance.now();
+  readonly #plain = { stdout: new PlainText(), stderr: new PlainText() };
+  #waiting: { stream: StreamName; chunk: Buffer }[] = [];
+  #bytes = 0;
+  #isCut = false;
+  #hasShown = false;
+  #timer: NodeJS.Timeout | undefined;
+
+  /** `show` gets the text since its last call, without escape sequences. A carriage return begins the line anew. */
+  constructor(show: (text: string) => void) {
+    this.#show = show;
+  }
+
+  add(stream: StreamName, chunk: Buffer): void {
+    this.#waiting.push({ stream, chunk });
+    this.#bytes += chunk.length;
+    while (this.#bytes > mostAtOnce && this.#waiting.length > 1) {
+      this.#bytes -= this.#waiting.shift()?.chunk.length ?? 0;
+      this.#isCut = true;
+    }
+    const early = this.#began + firstAfter - performance.now();
+    this.#timer ??= setTimeout(() => this.#flush(), Math.max(interval, early));
+    this.#timer.unref();
+  }
+
+  /** Shows the rest, if anything was shown before. Call it when the command has ended. */
+  end(): void {
+    clearTimeout(this.#timer);
+    if (this.#hasShown) this.#flush();
+  }
+
+  #flush(): void {
+    this.#timer = undefined;
+    const waiting = this.#waiting;
+    this.#waiting = [];
+    this.#bytes = 0;
+    let text = '';
+    if (this.#isCut) for (const plain of Object.values(this.#plain)) plain.reset();
+    for (const { stream, chunk } of waiting) {
+      if (chunk.length > mostAtOnce) this.#isCut = true;
+      text += this.#plain[stream].of(chunk.subarray(-mostAtOnce));
+    }
+    // What was cut may begin in the middle of a sequence, or of something that must not be shown.
+    if (this.#isCut) text = text.includes('\n') ? `…\n${text.slice(text.indexOf('\n') + 1)}` : '…\n';
+    this.#isCut = false;
+    if (text === '') return;
+    this.#hasShown = true;
+    this.#show(text);
+  }
+}
+
+/** Decodes one stream and takes out what steers a terminal, also where a chunk ends in the middle of it. */
+class PlainText {
+  #decoder = new StringDecoder('utf8');
+  #open = '';
+  #isBinary = false;
+
+  /** Forgets what is unfinished. */
+  reset(): void {
+    this.#decoder = new StringDecoder('utf8');
+    this.#open = '';
+  }
+
+  of(chunk: Buffer): string {
+    this.#isBinary ||= chunk.includes(0);
+    if (this.#isBinary) return '';
+    const text = (this.#open + this.#decoder.write(chunk)).replace(sequence, '');
+    const open = openSequence.exec(text)?.[0] ?? '';
+    this.#open = open.length > longestOpen ? '' : open;
+    return text.slice(0, text.length - open.length).replace(controls, '');
+  }
+}

@@ -1,0 +1,54 @@
+/** Remembers on the disk which commands run in the background, so that the next start can say which of them ended with the program. */
+import { readdirSync, readFileSync, rmSync } from 'node:fs';
+import { join } from 'node:path';
+import { shortened } from '../../protocol/text.ts';
+import { appendOwn } from '../files/atomicWrite.ts';
+
+const folderIn = (dataDir: string): string => join(dataDir, 'background');
+
+/** In characters. */
+const longestLine = 200;
+
+/** Notes a command. Returns what `forgetStarted` takes; undefined if it cannot be noted. */
+export function rememberStarted(dataDir: string, id: string, command: string): string | undefined {
+  const file = join(folderIn(dataDir), `${process.pid}-${id}.txt`);
+  try {
+    appendOwn(file, shortened(command, longestLine));
+    return file;
+  } catch {
+    return undefined;
+  }
+}
+
+export const forgetStarted = (file: string): void => rmSync(file, { force: true });
+
+/** Returns the commands that ended because the program in which they ran ended, each once. */
+export function endedWithProgram(dataDir: string): string[] {
+  const folder = folderIn(dataDir);
+  let names: string[];
+  try {
+    names = readdirSync(folder);
+  } catch {
+    return [];
+  }
+  return names.flatMap(name => {
+    const [, pid] = /^(\d+)-[\w-]+\.txt$/.exec(name) ?? [];
+    if (pid === undefined || isAlive(Number(pid))) return [];
+    try {
+      const command = readFileSync(join(folder, name), 'utf8').slice(0, longestLine);
+      rmSync(join(folder, name), { force: true });
+      return [command];
+    } catch {
+      return [];
+    }
+  });
+}
+
+function isAlive(pid: number): boolean {
+  try {
+    process.kill(pid, 0);
+    return true;
+  } catch (error) {
+    return (error as NodeJS.ErrnoException).code === 'EPERM';
+  }
+}

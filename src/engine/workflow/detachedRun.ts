@@ -1,0 +1,72 @@
+/**
+ * Starts the run of a plan in a process of its own, which goes on when whoever has started it ends. What it needs, keys too, reaches it
+ * through its input alone: neither its arguments nor its environment name them.
+ */
+import { spawn } from 'node:child_process';
+import type { Socket } from 'node:net';
+import { text } from 'node:stream/consumers';
+import { sentence } from '../../protocol/text.ts';
+import type { Config } from '../config.ts';
+import { TelosError } from '../errors.ts';
+import { isSecretName } from '../redact.ts';
+import type { PlanRunEnd } from './planRun.ts';
+
+/** What the process is to do. Plain data. */
+export interface RunOrder {
+  config: Config;
+  /** Top folder of the repository, and the plan's name in it. */
+  repo: string;
+  plan: string;
+  slots: number;
+  retry?: true;
+  /** Begins although checks fail on the base. */
+  goOnRed?: true;
+  ripgrep?: string;
+}
+
+/** What the process says when it is done. */
+export type RunAnswer = { end: PlanRunEnd } | { error: string };
+
+/** Runs the plan by `program`, a script for Node. Throws TelosError if it fails or ends without an answer. */
+export async function runDetached(program: string, order: RunOrder): Promise<PlanRunEnd> {
+  const child = spawn(process.execPath, [program], {
+    ...{ cwd: order.repo, detached: true, windowsHide: true },
+    stdio: ['pipe', 'pipe', 'ignore'],
+    env: { ...withoutSecrets(process.env), ELECTRON_RUN_AS_NODE: '1' },
+  });
+  child.unref();
+  (child.stdout as Socket).unref?.();
+  const failed = new Promise<never>((_, reject) => child.once('error', reject));
+  // It may end before it has read everything; its answer says why.
+  child.stdin.on('error', () => undefined);
+  child.stdin.end(JSON.stringify(order));
+  const said = await Promise.race([text(child.stdout), failed]);
+  const answer = answerIn(said);
+  if (answer && 'end' in answer) return answer.end;
+  if (answer) throw new TelosError('internal', answer.error);
+  throw new TelosError('internal', [
+    sentence('The process that ran the plan has ended before its time.'),
+    sentence('Run the plan to go on with it.'),
+  ]);
+}
+
+const withoutSecrets = (env: NodeJS.ProcessEnv): NodeJS.ProcessEnv =>
+  Object.fromEntries(Object.entries(env).filter(([name]) => !isSecretName(name)));
+
+/** Returns undefined if the process said nothing that it could have said. */
+function answerIn(said: string): RunAnswer | undefined {
+  try {
+    return JSON.parse(said.trim().split('\n').at(-1) ?? '') as RunAnswer;
+  } catch {
+    return undefined;
+  }
+}
+
+/** Returns the order as it was given. A limit that cannot be read stays one: JSON has no word for it. */
+export function readOrder(written: string): RunOrder {
+  const order = JSON.parse(written) as RunOrder;
+  const budget = Object.fromEntries(
+    Object.entries(order.config.budget).map(([name, limit]) => [name, limit ?? Number.NaN]),
+  );
+  return { ...order, config: { ...order.config, budget } };
+}

@@ -1,0 +1,48 @@
+/** Asks how much a model is to think. */
+import * as vscode from 'vscode';
+import { type Effort, effortIn, effortLevels } from '../../engine/config.ts';
+import { t } from './labels.ts';
+
+interface EffortItem extends vscode.QuickPickItem {
+  /** Empty for as much as the model thinks by itself; missing for a number of tokens. */
+  effort?: Effort | '';
+}
+
+/** Returns the answer, empty for as much as the model thinks by itself. Undefined if there was none. */
+export async function askEffort(
+  title: string,
+  current: Effort | undefined,
+): Promise<Effort | '' | undefined> {
+  const labels: Readonly<Record<(typeof effortLevels)[number], string>> = {
+    off: t('Off'),
+    low: t('Low'),
+    medium: t('Medium'),
+    high: t('High'),
+    max: t('As much as it can'),
+  };
+  const items: EffortItem[] = [
+    { label: t('As it does by itself'), effort: '' },
+    ...effortLevels.map(effort => ({ label: labels[effort], effort })),
+    { label: t('Number of tokens…'), ...(typeof current === 'number' && { detail: String(current) }) },
+  ];
+  const inUse = items.find(({ effort = current }) => effort === (current ?? ''));
+  if (inUse) inUse.description = t('in use');
+  const picked = await vscode.window.showQuickPick(items, {
+    title,
+    placeHolder: t('How much should it think before it answers?'),
+  });
+  return picked && (picked.effort ?? askTokens(title, current));
+}
+
+async function askTokens(title: string, current: Effort | undefined): Promise<Effort | undefined> {
+  const text = await vscode.window.showInputBox({
+    title,
+    prompt: t('At most this many tokens for thinking'),
+    value: typeof current === 'number' ? String(current) : '8000',
+    validateInput: typed =>
+      typeof effortIn(typed) === 'number'
+        ? undefined
+        : t('Enter a whole number from {0} to {1}.', 1_024, 64_000),
+  });
+  return text === undefined ? undefined : effortIn(text);
+}

@@ -1,0 +1,51 @@
+/** Builds the page around the chat view's script, and the policy that keeps it from loading anything else. */
+import { randomBytes } from 'node:crypto';
+
+export interface WebviewPageParts {
+  /** The webview's own origin for local files, the value of `webview.cspSource`. */
+  cspSource: string;
+  scriptUri: string;
+  styleUri: string;
+  /** BCP 47 tag, such as `en` or `de`. */
+  language?: string;
+  /** The view's texts in that language, by their English texts. Undefined for English. */
+  words?: Readonly<Record<string, string>> | undefined;
+}
+
+export function webviewPage({
+  cspSource,
+  scriptUri,
+  styleUri,
+  language = 'en',
+  words = {},
+}: WebviewPageParts): string {
+  const nonce = randomBytes(24).toString('base64');
+  const policy = [
+    `default-src 'none'`,
+    `script-src 'nonce-${nonce}'`,
+    `style-src ${cspSource}`,
+    `img-src ${cspSource} data:`,
+    `font-src ${cspSource}`,
+    // `default-src` does not cover these two.
+    `form-action 'none'`,
+    `base-uri 'none'`,
+  ].join('; ');
+  return `<!DOCTYPE html>
+<html lang="${attribute(language)}">
+<head>
+<meta charset="utf-8">
+<meta http-equiv="Content-Security-Policy" content="${policy}">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<link rel="stylesheet" href="${styleUri}">
+<title>Telos</title>
+</head>
+<body>
+<div id="root" data-words="${attribute(JSON.stringify(words))}"></div>
+<script type="module" nonce="${nonce}" src="${scriptUri}"></script>
+</body>
+</html>
+`;
+}
+
+const attribute = (text: string): string =>
+  text.replace(/[&"<>]/g, character => `&#${character.charCodeAt(0)};`);

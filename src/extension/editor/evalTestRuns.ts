@@ -1,0 +1,285 @@
+/** Lists the evals and the requests of skills as items of the Testing view, and runs them. */
+
+import { existsSync } from 'node:fs';
+import * as vscode from 'vscode';
+import type { Config } from '../../engine/config.ts';
+import { type EvalCase, evalFileOf, readEvals } from '../../engine/evals/evalFile.ts';
+import type { EvaluatedSkill } from '../../engine/evals/evalWorld.ts';
+import { type EvalResult, hasPassed } from '../../engine/evals/runEval.ts';
+import {
+  type EvalModel,
+  judgeBeside,
+  liveSuite,
+  plannedRuns,
+  replaySuite,
+  type SkillEvals,
+} from '../../engine/evals/runSuite.ts';
+import { runTriggers, type TriggerResult } from '../../engine/evals/runTriggers.ts';
+import type { StaleReason } from '../../engine/evals/strictReplay.ts';
+import { readTriggers, type Trigger, triggerFileOf } from '../../engine/evals/triggerFile.ts';
+import { TaughtLines } from '../../engine/routing/teaching.ts';
+import { discoverAgents } from '../../engine/skills/discover.ts';
+import { Telos } from '../../engine/telos.ts';
+import type { SkillRef } from '../../protocol/run.ts';
+import { describeError, plainLabel, t } from '../base/labels.ts';
+
+/** What an item stands for. A skill is the parent of its evals and of its requests. */
+type Subject = EvaluatedSkill & { eval?: EvalCase; trigger?: Trigger };
+
+const subjects = new WeakMap<vscode.TestItem, Subject>();
+
+/** Replaces the items by the skills that carry evals now. An unreadable file is shown at its skill. */
+export async function fillItems(controller: vscode.TestController, config: Config): Promise<void> {
+  const items = discoverAgents(config).flatMap(agent =>
+    agent.skills
+      .filter(({ isDisabled, dir }) => !isDisabled && [evalFileOf(dir), triggerFileOf(dir)].some(existsSync))
+      .map(skill => skillItem(controller, { agent, skill })),
+  );
+  controller.items.replace(items);
+}
+
+function skillItem(controller: vscode.TestController, one: EvaluatedSkill): vscode.TestItem {
+  const { agent, skill } = one;
+  const id = `${agent.name}:${skill.id}`;
+  const item = controller.createTestItem(id, plainLabel(skill.id), vscode.Uri.file(skill.file));
+  item.description = plainLabel(agent.name);
+  subjects.set(item, one);
+  try {
+    for (const each of readEvals(skill.dir) ?? []) {
+      const label = plainLabel(each.name ?? each.prompt);
+      addChild(item, controller, `eval ${each.id}`, label, evalFileOf(skill.dir), { ...one, eval: each });
+    }
+    for (const each of readTriggers(skill.dir) ?? []) {
+      const label = plainLabel(each.query);
+      addChild(item, controller, `request ${each.query}`, label, triggerFileOf(skill.dir), {
+        ...one,
+        trigger: each,
+      });
+    }
+  } catch (error) {
+    item.error = describeError(error);
+  }
+  return item;
+}
+
+function addChild(
+  parent: vscode.TestItem,
+  controller: vscode.TestController,
+  id: string,
+  label: string,
+  file: string,
+  subject: Subject,
+): void {
+  const child = controller.createTestItem(`${parent.id} ${id}`, label, vscode.Uri.file(file));
+  const line = subject.eval?.line ?? subject.trigger?.line ?? 1;
+  child.range = new vscode.Range(line - 1, 0, line - 1, 0);
+  child.description = subject.eval ? t('eval') : t('request');
+  subjects.set(child, subject);
+  parent.children.add(child);
+}
+
+export interface ItemsRun {
+  controller: vscode.TestController;
+  telos: Telos;
+  request: vscode.TestRunRequest;
+  /** Runs the evals with the model that is set, and keeps the recordings. Requests are left out. */
+  records: boolean;
+}
+
+/** Runs the items of a request, and reports each. Throws errors of the engine that no item can be blamed for. */
+export async function runItems(
+  { controller, telos, request, records }: ItemsRun,
+  token: vscode.CancellationToken,
+): Promise<void> {
+  const wanted = leavesOf(controller, request);
+  const stop = new AbortController();
+  const cancelling = token.onCancellationRequested(() => stop.abort(new vscode.CancellationError()));
+  const run = controller.createTestRun(request);
+  try {
+    for (const [parent, items] of bySkill(wanted)) {
+      const one = subjects.get(parent);
+      if (!one) continue;
+      if (parent.error !== undefined) {
+        run.errored(parent, new vscode.TestMessage(parent.error));
+        continue;
+      }
+      const evals = items.filter(item => subjects.get(item)?.eval);
+      const requests = items.filter(item => subjects.get(item)?.trigger);
+      for (const item of records ? evals : items) run.started(item);
+      if (!records && requests.length > 0) await measure(run, one, requests, telos.config, stop.signal);
+      if (evals.length > 0) await runEvals(run, one, evals, { telos, records }, stop.signal);
+    }
+  } catch (error) {
+    if (!stop.signal.aborted) throw error;
+  } finally {
+    cancelling.dispose();
+    run.end();
+  }
+}
+
+/** Returns the evals and requests that are asked for. */
+function leavesOf(
+  controller: vscode.TestController,
+  { include, exclude = [] }: vscode.TestRunRequest,
+): vscode.TestItem[] {
+  const found = new Set<vscode.TestItem>();
+  const visit = (item: vscode.TestItem): void => {
+    if (exclude.includes(item)) return;
+    if (item.children.size === 0) found.add(item);
+    for (const [, child] of item.children) visit(child);
+  };
+  if (include) for (const item of include) visit(item);
+  else for (const [, item] of controller.items) visit(item);
+  return [...found];
+}
+
+function bySkill(items: readonly vscode.TestItem[]): Map<vscode.TestItem, vscode.TestItem[]> {
+  const groups = new Map<vscode.TestItem, vscode.TestItem[]>();
+  for (const item of items) {
+    const parent = item.parent ?? item;
+    groups.set(parent, [...(groups.get(parent) ?? []), item]);
+  }
+  return groups;
+}
+
+/** Measures requests among all skills, without a model. */
+async function measure(
+  run: vscode.TestRun,
+  one: EvaluatedSkill,
+  items: readonly vscode.TestItem[],
+  config: Config,
+  signal: AbortSignal,
+): Promise<void> {
+  const triggers = items.flatMap(item => subjects.get(item)?.trigger ?? []);
+  const all = discoverAgents(config);
+  // The index leaves out the requests of this very skill, or each would find itself.
+  const agent = all.find(({ name }) => name === one.agent.name);
+  const skill = agent?.skills.find(({ file }) => file === one.skill.file);
+  if (!agent || !skill) {
+    for (const item of items) run.skipped(item);
+    return;
+  }
+  const settings = {
+    mode: 'local',
+    provider: async () => undefined,
+    taught: new TaughtLines(config.dataDir),
+  } as const;
+  for await (const { results, msPerRequest } of runTriggers(
+    [{ agent, skill, triggers }],
+    () => all,
+    settings,
+    signal,
+  ))
+    for (const [index, result] of results.entries()) {
+      const item = items[index];
+      if (!item) continue;
+      if (result.passed) run.passed(item, msPerRequest);
+      else run.failed(item, messageAt(item, triggerText(result)), msPerRequest);
+    }
+}
+
+/** Returns what a request did instead. */
+function triggerText({ ran, offered, lead }: TriggerResult): string {
+  const name = ({ agent, skill }: SkillRef): string => plainLabel(`${skill} (${agent})`);
+  const did = ran ? t('It runs {0}.', name(ran)) : t('It runs no skill.');
+  const offers = offered.length > 0 ? [t('It offers {0}.', offered.map(name).join(', '))] : [];
+  const words =
+    lead && lead.words.length > 0 ? [t('Only {0} has: {1}', name(lead.skill), lead.words.join(', '))] : [];
+  return [did, ...offers, ...words].join('\n');
+}
+
+async function runEvals(
+  run: vscode.TestRun,
+  one: EvaluatedSkill,
+  items: readonly vscode.TestItem[],
+  { telos, records }: Pick<ItemsRun, 'telos' | 'records'>,
+  signal: AbortSignal,
+): Promise<void> {
+  const evals = items.flatMap(item => subjects.get(item)?.eval ?? []);
+  const suite: SkillEvals[] = [{ one, evals }];
+  const parts = { config: telos.config, open: Telos.open.bind(Telos) };
+  const running = records ? await recorded(suite, telos, parts, signal) : replaySuite(suite, parts, signal);
+  if (!running) {
+    for (const item of items) run.skipped(item);
+    return;
+  }
+  const results = new Map<EvalCase, EvalResult[]>();
+  for await (const result of running) {
+    // Without the skill, nothing need pass.
+    if (result.configuration !== 'with_skill') continue;
+    results.set(result.eval, [...(results.get(result.eval) ?? []), result]);
+  }
+  for (const item of items) {
+    const known = subjects.get(item)?.eval;
+    report(run, item, (known && results.get(known)) ?? []);
+  }
+}
+
+/** Returns the runs with the person's model, after a yes to what they cost. Undefined after a no. Throws if no model is set. */
+async function recorded(
+  suite: readonly SkillEvals[],
+  telos: Telos,
+  parts: Parameters<typeof liveSuite>[2],
+  signal: AbortSignal,
+): Promise<AsyncGenerator<EvalResult> | undefined> {
+  const model: EvalModel | undefined = await telos.asideModel();
+  if (!model) throw new Error(t('Set up a model first. A recording cannot run evals.'));
+  const judge = await telos.asideModel(judgeBeside([model]));
+  const options = { models: [model], judge, runs: 1, withBaseline: false, maxCost: undefined, keeps: true };
+  const runs = plannedRuns(suite, options).length;
+  const yes = t('Run and Record');
+  const question =
+    runs === 1
+      ? t('Run 1 eval with {0} and keep the recording?', model.provider.model)
+      : t('Run {0} evals with {1} and keep the recordings?', runs, model.provider.model);
+  const detail = t('This asks the model, which may cost something. The budget of the settings applies.');
+  const answer = await vscode.window.showInformationMessage(question, { modal: true, detail }, yes);
+  return answer === yes ? liveSuite(suite, options, parts, signal) : undefined;
+}
+
+function report(run: vscode.TestRun, item: vscode.TestItem, results: readonly EvalResult[]): void {
+  const ms = results.reduce((sum, { durationMs }) => sum + durationMs, 0);
+  if (results.length === 0) run.skipped(item);
+  if (results.every(hasPassed)) {
+    if (results.length > 0) run.passed(item, ms);
+    return;
+  }
+  const messages = results.filter(result => !hasPassed(result)).flatMap(result => problemTexts(result));
+  const said = messages.map(text => messageAt(item, text));
+  // What is stale or did not end says nothing about the skill.
+  if (results.some(({ status }) => status === 'graded')) run.failed(item, said, ms);
+  else run.errored(item, said);
+}
+
+function problemTexts({ status, stale, error, outcome, graded, denials }: EvalResult): string[] {
+  if (stale) return [`${staleTexts[stale.reason]()} ${t('Run and record it again.')}`];
+  if (status === 'unfinished') return [t('It did not end: {0}', error?.message ?? outcome)];
+  return [
+    ...graded
+      .filter(({ passed }) => passed !== true)
+      .map(({ text, passed, evidence }) =>
+        passed === false ? t('Not met: {0}\n{1}', text, evidence) : t('Not graded: {0}\n{1}', text, evidence),
+      ),
+    ...denials.map(({ tool, rule }) => t('{0} was refused by the rule {1}.', tool, rule)),
+  ];
+}
+
+const staleTexts: Readonly<Record<StaleReason, () => string>> = {
+  none: () => t('Nothing is recorded yet.'),
+  format: () => t('The recording has an older format.'),
+  inputs: () => t('The request or the files of the eval have changed since it was recorded.'),
+  skill: () => t('The files of the skill have changed since it was recorded.'),
+  turns: () => t('The run takes another number of turns than the recorded one.'),
+  judge: () => t('What the judge is asked has changed since it was recorded.'),
+  instructions: () => t('What Telos tells the model has changed since it was recorded.'),
+  tools: () => t('The list of tools has changed since it was recorded.'),
+  request: () => t('The text of the skill or the request has changed since it was recorded.'),
+  results: () => t('A tool returned something else than when it was recorded.'),
+  limits: () => t('The limit of an answer has changed since it was recorded.'),
+};
+
+function messageAt(item: vscode.TestItem, text: string): vscode.TestMessage {
+  const message = new vscode.TestMessage(text);
+  if (item.uri && item.range) message.location = new vscode.Location(item.uri, item.range);
+  return message;
+}

@@ -1,0 +1,97 @@
+/** Shows skills that carry evals in the Testing view, once there is one. What finds and runs them loads when the view is opened first. */
+
+import { existsSync } from 'node:fs';
+import { join } from 'node:path';
+import * as vscode from 'vscode';
+import type { CurrentTelos } from '../base/currentTelos.ts';
+import { describeError, t } from '../base/labels.ts';
+import { isSkillFile } from '../skills/skillFiles.ts';
+
+/** What Telos has in the Testing view. */
+interface EvalView extends vscode.Disposable {
+  controller: vscode.TestController;
+  /** Plays recordings, and measures requests. */
+  playing: vscode.TestRunProfile;
+  /** Runs the evals with the model that is set, and keeps the recordings. */
+  recording: vscode.TestRunProfile;
+}
+
+/** Adds Telos to the Testing view when the first skill with evals is seen: it would show an empty view to everybody else. */
+export class EvalTests implements vscode.Disposable {
+  readonly #current: CurrentTelos;
+  readonly #log: vscode.LogOutputChannel;
+  readonly #following: vscode.Disposable;
+  #view: EvalView | undefined;
+
+  constructor(current: CurrentTelos, log: vscode.LogOutputChannel) {
+    this.#current = current;
+    this.#log = log;
+    const look = (): void => void this.#look().catch(error => log.error(describeError(error)));
+    this.#following = vscode.Disposable.from(current.onDidOpen(look), current.onDidChange(look));
+  }
+
+  /** Undefined while no skill has evals. */
+  get view(): EvalView | undefined {
+    return this.#view;
+  }
+
+  dispose(): void {
+    this.#following.dispose();
+    this.#view?.dispose();
+  }
+
+  async #look(): Promise<void> {
+    if (this.#view || !vscode.workspace.isTrusted) return;
+    const agents = await (await this.#current.openTelos()).agents();
+    const isTested = agents.some(({ skills }) => skills.some(({ dir }) => existsSync(join(dir, 'evals'))));
+    if (isTested) this.#view ??= registerEvalTests(this.#current, this.#log);
+  }
+}
+
+/** Returns what is registered. Nothing is looked for before the view asks. */
+function registerEvalTests(current: CurrentTelos, log: vscode.LogOutputChannel): EvalView {
+  const controller = vscode.tests.createTestController('telos.evals', 'Telos');
+  const work = () => import('./evalTestRuns.ts');
+  let isShown = false;
+  const fill = async (): Promise<void> => {
+    isShown = true;
+    try {
+      // In a folder that is not trusted nothing runs.
+      if (!vscode.workspace.isTrusted) return controller.items.replace([]);
+      await (await work()).fillItems(controller, (await current.openTelos()).config);
+    } catch (error) {
+      log.error('The evals of the skills could not be listed.', error as Error);
+    }
+  };
+  controller.resolveHandler = async item => {
+    if (!item) await fill();
+  };
+  controller.refreshHandler = fill;
+  const runWith =
+    (records: boolean) =>
+    async (request: vscode.TestRunRequest, token: vscode.CancellationToken): Promise<void> => {
+      try {
+        if (!isShown) await fill();
+        const telos = await current.openTelos();
+        await (await work()).runItems({ controller, telos, request, records }, token);
+      } catch (error) {
+        void vscode.window.showErrorMessage(describeError(error));
+      }
+    };
+  const { Run } = vscode.TestRunProfileKind;
+  const playing = controller.createRunProfile(t('Run Evals'), Run, runWith(false), true);
+  const recording = controller.createRunProfile(t('Run and Record Evals'), Run, runWith(true), false);
+  const following = vscode.Disposable.from(
+    current.onDidChange(() => isShown && void fill()),
+    vscode.workspace.onDidSaveTextDocument(({ uri }) => {
+      if (isShown && (isSkillFile(uri.path) || /\/evals\/(?:evals|trigger)\.json$/.test(uri.path)))
+        void fill();
+    }),
+  );
+  return {
+    controller,
+    playing,
+    recording,
+    dispose: () => vscode.Disposable.from(following, controller).dispose(),
+  };
+}

@@ -1,0 +1,112 @@
+/** Shows in the files of a plan what a person decides on there, and what is wrong with them. */
+import * as vscode from 'vscode';
+import { isInside } from '../../engine/files/paths.ts';
+import { plainLabel } from '../base/labels.ts';
+import type { PlanComments } from './planComments.ts';
+import { type PlanNode, type PlansNode, type StoryNode, storyItem } from './planItem.ts';
+import type { PlansTree } from './plansTree.ts';
+
+/** What a person can do above the first line of plan.md and of a story's file, and what is wrong with these in the Problems panel. */
+export class PlanFiles implements vscode.Disposable, vscode.CodeLensProvider {
+  readonly #tree: PlansTree;
+  readonly #comments: PlanComments;
+  readonly #changed = new vscode.EventEmitter<void>();
+  readonly #problems = vscode.languages.createDiagnosticCollection('telos.plans');
+  readonly #subscriptions: vscode.Disposable;
+  readonly onDidChangeCodeLenses = this.#changed.event;
+
+  constructor(tree: PlansTree, comments: PlanComments) {
+    this.#tree = tree;
+    this.#comments = comments;
+    this.#subscriptions = vscode.Disposable.from(
+      this.#changed,
+      this.#problems,
+      vscode.languages.registerCodeLensProvider(
+        { scheme: 'file', pattern: '**/.telos/plans/*/{plan.md,prds/*.md}' },
+        this,
+      ),
+      tree.onDidLook(() => this.#look()),
+      comments.onDidChange(() => this.#changed.fire()),
+    );
+    this.#look();
+  }
+
+  provideCodeLenses({ uri: { fsPath }, getText }: vscode.TextDocument): vscode.CodeLens[] {
+    const plan = this.#tree.plans.find(({ folder }) => isInside(folder.dir, fsPath));
+    if (!plan?.look) return [];
+    if (fsPath === plan.folder.path('plan.md')) return lensesOf(plan, this.#comments);
+    const state = plan.look.state.stories.find(
+      ({ story }) => plan.folder.path(...story.prd.split('/')) === fsPath,
+    );
+    if (!state) return [];
+    const line = Math.max(
+      0,
+      getText()
+        .split('\n')
+        .findIndex(text => text.startsWith('# ')),
+    );
+    return storyLenses({ kind: 'story', plan, state }, line);
+  }
+
+  dispose(): void {
+    this.#subscriptions.dispose();
+  }
+
+  #look(): void {
+    this.#problems.clear();
+    for (const { folder, look } of this.#tree.plans)
+      for (const { prd, id } of look?.stories ?? []) {
+        const said = (look?.problems ?? []).filter(
+          text => text.startsWith(`${prd}: `) || text.startsWith(`${id} `),
+        );
+        this.#problems.set(
+          vscode.Uri.file(folder.path(...prd.split('/'))),
+          said.map(text => toDiagnostic(text.startsWith(`${prd}: `) ? text.slice(prd.length + 2) : text)),
+        );
+      }
+    this.#changed.fire();
+  }
+}
+
+function toDiagnostic(text: string): vscode.Diagnostic {
+  const range = new vscode.Range(0, 0, 0, Number.MAX_SAFE_INTEGER);
+  const found = new vscode.Diagnostic(range, plainLabel(text, 500), vscode.DiagnosticSeverity.Warning);
+  found.source = 'Telos';
+  return found;
+}
+
+const lens = (line: number, title: string, command: string, node: PlansNode): vscode.CodeLens =>
+  new vscode.CodeLens(new vscode.Range(line, 0, line, 0), { title, command, arguments: [node] });
+
+/** Approval is off while a comment is open. */
+function lensesOf(plan: PlanNode, comments: PlanComments): vscode.CodeLens[] {
+  if (plan.isLive || plan.look?.state.phase !== 'plan_review') return [];
+  const { t } = vscode.l10n;
+  const open = comments.openIn(plan.folder.dir);
+  const unsent = comments.unsentIn(plan.folder.dir);
+  const request =
+    unsent === 0
+      ? t('Request Changes...')
+      : unsent === 1
+        ? t('Send 1 Comment')
+        : t('Send {0} Comments', unsent);
+  return [
+    open === 0
+      ? lens(0, `$(check) ${t('Approve')}`, 'telos.approvePlan', plan)
+      : lens(0, open === 1 ? t('1 comment is open') : t('{0} comments are open', open), '', plan),
+    lens(0, request, 'telos.requestPlanChanges', plan),
+  ];
+}
+
+function storyLenses(node: StoryNode, line: number): vscode.CodeLens[] {
+  const { t } = vscode.l10n;
+  const item = storyItem(node);
+  const { status, attempts } = node.state;
+  const isDone = status === 'passed' || status === 'accepted';
+  return [
+    lens(line, plainLabel(String(item.description)), 'telos.plans.focus', node),
+    ...(attempts > 0 ? [lens(line, t('Show Changes'), 'telos.showStoryChanges', node)] : []),
+    ...(attempts > 0 ? [lens(line, t('Redo...'), 'telos.redoStory', node)] : []),
+    ...(isDone || status === 'skipped' ? [] : [lens(line, t('Skip...'), 'telos.skipStory', node)]),
+  ];
+}

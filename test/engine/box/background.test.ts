@@ -1,0 +1,261 @@
+/** Commands that go on behind a run: what they print, their end, and what they may change, in the box where one works. */
+import assert from 'node:assert/strict';
+import { existsSync, mkdirSync, readdirSync, readFileSync, realpathSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { loadConfig } from '../../../src/engine/config.ts';
+import { denyAll, type Human } from '../../../src/engine/human.ts';
+import { Telos } from '../../../src/engine/telos.ts';
+import type { ApprovalRequest, JsonObject, RunEvent } from '../../../src/protocol/run.ts';
+import { until } from '../../eventually.ts';
+import { calls, done, scriptedProvider } from '../../fakes/scriptedProvider.ts';
+import { type TempFolder, tempFolder } from '../../fakes/tempFolder.ts';
+
+type Call = [name: string, input: JsonObject];
+
+describe('a command in the background', function () {
+  this.timeout(40_000);
+  let folder: TempFolder;
+  let telos: Telos;
+  let turns: Call[];
+  let asked: ApprovalRequest[];
+  const at = (path: string): string => join(realpathSync(folder.path), path);
+  const work = (path: string): string => at(`root/garden/${path}`);
+
+  beforeEach(() => {
+    folder = tempFolder({
+      'skills/garden/agent.toml': 'name = "garden"\n',
+      'skills/garden/skills/sow/SKILL.md': '---\nname: sow\ndescription: Sows\n---\nSow.',
+      'root/garden/plan.md': 'peas\n',
+    });
+    mkdirSync(at('home'), { recursive: true });
+    asked = [];
+    const config = loadConfig({
+      env: {
+        PATH: process.env['PATH'],
+        TELOS_SKILLS_DIR: at('skills'),
+        TELOS_DATA_DIR: at('data'),
+        TELOS_CONFIG_DIR: at('config'),
+        TELOS_WORKING_ROOT: at('root'),
+        TELOS_PROVIDER: 'scripted',
+      },
+      home: at('home'),
+      cwd: at('home'),
+    });
+    const create = async () =>
+      scriptedProvider([
+        ...turns.map(([name, input], index) => [calls(`${index}`, name, input), done('tool_use')]),
+        [done()],
+      ]);
+    telos = Telos.open(config, { providers: { scripted: { model: async () => 's', create } } });
+  });
+  afterEach(async () => {
+    await telos.closeCommands();
+    await telos.changes.settled();
+    folder.remove();
+  });
+
+  /** Runs the calls one after the other, and returns what each resulted in. `during` is called with each event. */
+  async function run(
+    script: Call[],
+    {
+      during,
+      conversationId = 'one',
+      keep = false,
+    }: { during?: (event: RunEvent) => void; conversationId?: string; keep?: boolean } = {},
+  ): Promise<{ results: string[]; runId: string; events: RunEvent[] }> {
+    turns = script.map(([name, input]) => [
+      name,
+      name === 'run_command' ? { cwd: at('root/garden'), ...input } : input,
+    ]);
+    const human: Human = {
+      ...denyAll,
+      approve: async request => {
+        asked.push(request);
+        return request.tool === 'keep_changes' && !keep
+          ? { allow: false, reason: 'no' }
+          : { allow: true, scope: 'once' };
+      },
+    };
+    const events: RunEvent[] = [];
+    const request = {
+      text: 'the beds',
+      skill: { agent: 'garden', skill: 'sow' },
+      ...(conversationId && { conversationId }),
+    };
+    for await (const event of telos.run(request, human, new AbortController().signal)) {
+      events.push(event);
+      during?.(event);
+    }
+    const results = events.flatMap(event => (event.type === 'tool_end' ? [event.result.content] : []));
+    const start = events[0];
+    return { results, events, runId: start?.type === 'run_start' ? start.runId : '' };
+  }
+
+  /** Where there is none, every command is asked about, and nothing is taken back. */
+  async function hasNoBox(): Promise<boolean> {
+    const state = (await telos.box()).state;
+    if (!state?.works) assert.ok(state?.why);
+    return !state?.works;
+  }
+
+  const server =
+    'echo ready; while ! test -e quit; do sleep 0.05; done; echo bye; echo left > made.txt; exit 3';
+
+  it('goes on over several runs, is read and listed, and says how it ended', async () => {
+    const first = await run([['run_command', { command: server, background: true }]]);
+    assert.match(
+      first.results[0] ?? '',
+      /^The command runs in the background as cmd-1\.\n\nready\n\n\[cmd-1 is running/,
+    );
+    const commands = telos.commandsOf('one');
+    assert.deepEqual(
+      commands.list().map(({ id, command }) => [id, command]),
+      [['cmd-1', server]],
+    );
+    assert.equal(readdirSync(at('data/background')).length, 1);
+    let heard = 0;
+    commands.listen(() => heard++);
+    const second = await run(
+      [
+        ['read_output', { id: 'cmd-1' }],
+        ['read_output', { id: 'cmd-1', wait_s: 20 }],
+        ['read_output', { id: 'cmd-7' }],
+      ],
+      {
+        during: event => {
+          if (event.type === 'tool_end' && event.callId === '0')
+            setTimeout(() => writeFileSync(work('quit'), ''), 100);
+        },
+      },
+    );
+    assert.match(second.results[0] ?? '', /^\(no new output\)\n\n\[cmd-1 is running/);
+    assert.match(second.results[1] ?? '', /^bye\n/);
+    assert.match(second.results[2] ?? '', /There is no background command cmd-7\. There are cmd-1\./);
+    await until(() => commands.list().length === 0);
+    assert.ok(heard > 0);
+    assert.deepEqual(readdirSync(at('data/background')), []);
+    const third = await run([['read_output', { id: 'cmd-1' }]]);
+    assert.match(third.results[0] ?? '', /\[cmd-1: ended with exit code 3\]/);
+    const { files } = await telos.changes.of(first.runId);
+    assert.deepEqual(
+      files.map(({ path }) => path),
+      [work('made.txt'), work('quit')],
+    );
+    await telos.changes.undo(first.runId);
+    assert.equal(existsSync(work('made.txt')), false);
+  });
+
+  it('is ended by the model with all that it started, and with its conversation', async () => {
+    const line = 'echo $$ > pid; (sleep 300; touch late) & sleep 300';
+    const { results } = await run([
+      ['run_command', { command: line, background: true }],
+      ['stop_command', { id: 'cmd-1' }],
+      ['run_command', { command: 'echo second; sleep 300', background: true }],
+    ]);
+    assert.match(results[1] ?? '', /\[cmd-1: was stopped\]/);
+    assert.deepEqual(
+      telos
+        .commandsOf('one')
+        .list()
+        .map(({ id }) => id),
+      ['cmd-2'],
+    );
+    assert.deepEqual(await telos.endCommands('one'), ['echo second; sleep 300']);
+    assert.deepEqual(telos.commandsOf('one').list(), []);
+    assert.deepEqual(readdirSync(at('data/background')), []);
+  });
+
+  it('ends with a run that belongs to no conversation', async () => {
+    const { runId } = await run([['run_command', { command: 'sleep 300', background: true }]], {
+      conversationId: '',
+    });
+    assert.deepEqual(telos.commandsOf(runId).list(), []);
+  });
+
+  it('says that a command has failed, at once or when it is read, and starts no more than eight', async () => {
+    const { results } = await run([
+      ['run_command', { command: 'echo oh no; exit 7', background: true }],
+      ['read_output', { id: 'cmd-1', wait_s: 20 }],
+      ['read_output', { id: 'cmd-1', wait_s: 20 }],
+      ...Array.from({ length: 9 }, (): Call => ['run_command', { command: 'sleep 300', background: true }]),
+    ]);
+    // A busy machine may not have started it when the call is answered.
+    assert.match(results.slice(0, 3).join('\n'), /oh no[\s\S]*exit code:? 7/);
+    assert.match(results.at(-1) ?? '', /8 commands run in the background already \(cmd-.*\)\. Stop one/);
+  });
+
+  it('is sent to the background by the person while it runs, without its time limit', async () => {
+    const { results } = await run(
+      [
+        ['run_command', { command: 'echo begun; while ! test -e quit; do sleep 0.05; done', timeout_s: 2 }],
+        ['run_command', { command: 'sleep 2.5; touch quit' }],
+        ['read_output', { id: 'cmd-1', wait_s: 20 }],
+      ],
+      {
+        during: event => {
+          if (event.type === 'tool_output') assert.equal(telos.commandsOf('one').move('0'), true);
+        },
+      },
+    );
+    assert.match(
+      results[0] ?? '',
+      /^The command was sent to the background by the user, where it goes on as cmd-1\.\n\nbegun/,
+    );
+    assert.match(results[2] ?? '', /\[cmd-1: ended with exit code 0\]/);
+    assert.equal(telos.commandsOf('one').move('2'), false);
+  });
+
+  it('plants nothing that others run: asked about with the next command, taken back at its end when nobody can be asked', async () => {
+    if (await hasNoBox()) return;
+    const planter =
+      'echo up; while ! test -e one; do sleep 0.05; done; mkdir -p .vscode; echo "{}" > .vscode/tasks.json; touch planted; while ! test -e two; do sleep 0.05; done; echo "all:" > Makefile';
+    const { results } = await run([
+      ['run_command', { command: planter, background: true }],
+      ['write_file', { path: 'package.json', content: '{"name":"mine"}' }],
+      ['run_command', { command: 'touch one; while ! test -e planted; do sleep 0.05; done' }],
+      ['run_command', { command: 'true' }],
+    ]);
+    assert.match(results[2] ?? '', /tasks\.json was taken back/);
+    assert.equal(existsSync(work('.vscode/tasks.json')), false);
+    assert.equal(asked.filter(({ tool }) => tool === 'keep_changes').length, 1);
+    assert.equal(readFileSync(work('package.json'), 'utf8'), '{"name":"mine"}');
+    writeFileSync(work('two'), '');
+    await until(() => telos.commandsOf('one').list().length === 0);
+    assert.equal(existsSync(work('Makefile')), false);
+    assert.equal(readFileSync(work('package.json'), 'utf8'), '{"name":"mine"}');
+    const told = await run([['read_output', { id: 'cmd-1' }]]);
+    assert.match(told.results[0] ?? '', /Makefile was taken back/);
+  });
+
+  it('is asked about no more once the person has kept what it changed', async () => {
+    if (await hasNoBox()) return;
+    await run(
+      [
+        [
+          'run_command',
+          { command: 'mkdir -p .vscode; echo "{}" > .vscode/tasks.json; sleep 300', background: true },
+        ],
+        ['run_command', { command: 'true' }],
+        ['run_command', { command: 'true' }],
+        ['stop_command', { id: 'cmd-1' }],
+      ],
+      { keep: true },
+    );
+    assert.equal(asked.filter(({ tool }) => tool === 'keep_changes').length, 1);
+    assert.equal(existsSync(work('.vscode/tasks.json')), true);
+  });
+
+  it('is named at the next start if the program ended first', async () => {
+    mkdirSync(at('data/background'), { recursive: true });
+    writeFileSync(at('data/background/4194305-x.txt'), 'npm run dev');
+    const notices = async () =>
+      (await run([])).events.flatMap(event =>
+        event.type === 'notice' && event.level === 'info' ? [event.message] : [],
+      );
+    assert.match(
+      (await notices()).join(),
+      /Ended with the program in which it ran in the background: npm run dev\./,
+    );
+    assert.deepEqual(await notices(), []);
+  });
+});

@@ -1,0 +1,48 @@
+/** Refusals of a prompt because of its length, in the words of servers, are told from all other refusals. */
+import assert from 'node:assert/strict';
+import { PromptTooLong } from '../../../src/engine/errors.ts';
+import { explainHttpFailure } from '../../../src/engine/providers/failures.ts';
+
+describe('a prompt that is too long', () => {
+  const errorFor = (status: number, reason: string) =>
+    explainHttpFailure({
+      ...{ label: 'Server', status, reason, address: 'http://localhost', addressVariable: 'X', secret: '' },
+    });
+
+  for (const reason of [
+    'prompt is too long: 208310 tokens > 200000 maximum',
+    'input length and `max_tokens` exceed context limit: 195000 + 16384 > 200000',
+    "This model's maximum context length is 128000 tokens. However, your messages resulted in 130000 tokens.",
+    'Your input exceeds the context window of this model. (context_length_exceeded)',
+    'The input token count (1200000) exceeds the maximum number of tokens allowed (1048576).',
+    "This endpoint's maximum context length is 65536 tokens. However, you requested about 70000 tokens.",
+    'the request exceeds the available context size, try increasing it',
+    "This model's maximum prompt length is 131072 but the request contains 140000 tokens.",
+    'Please reduce the length of the messages or completion.',
+    'Input is too long for requested model.',
+  ])
+    it(`is known by: ${reason.slice(0, 50)}`, () => {
+      for (const status of [400, 500]) {
+        const { error, again } = errorFor(status, reason);
+        assert.ok(error instanceof PromptTooLong);
+        assert.equal(again, false);
+        assert.match(error.message, /Start a new conversation, or choose a model with a larger context\.$/);
+      }
+    });
+
+  for (const [status, reason] of [
+    [400, 'tools.0.name: String should match pattern'],
+    [400, 'max_tokens: 50000 > 8192, which is the maximum allowed number of output tokens for this model'],
+    [400, 'messages.3.content.0.image: image exceeds 5 MB'],
+    [404, 'The model x does not exist'],
+    [429, 'Request too large for gpt-4o on tokens per min (TPM): Limit 30000, Requested 40000.'],
+    [401, 'invalid x-api-key'],
+  ] as const)
+    it(`is not: ${reason.slice(0, 50)}`, () => {
+      assert.ok(!(errorFor(status, reason).error instanceof PromptTooLong));
+    });
+
+  it('is one if the server takes no request of that size', () => {
+    assert.ok(errorFor(413, 'request_too_large').error instanceof PromptTooLong);
+  });
+});

@@ -1,0 +1,245 @@
+/** What the model is sent when a conversation fills its context: old results left out, a summary, and everything kept. */
+import assert from 'node:assert/strict';
+import { loadConfig } from '../../../src/engine/config.ts';
+import { PromptTooLong } from '../../../src/engine/errors.ts';
+import { denyAll } from '../../../src/engine/human.ts';
+import { RunMemory } from '../../../src/engine/policy/decision.ts';
+import type { CompletionRequest, Provider, StreamEvent } from '../../../src/engine/providers/provider.ts';
+import { blocksOf, sentMessages } from '../../../src/engine/run/contextView.ts';
+import { newRun } from '../../../src/engine/run/request.ts';
+import type { Tool } from '../../../src/engine/tools/tool.ts';
+import type { Message, RunEvent } from '../../../src/protocol/run.ts';
+import { loopRun } from '../../fakes/loopRun.ts';
+import { calls, done, says } from '../../fakes/scriptedProvider.ts';
+import { type TempFolder, tempFolder } from '../../fakes/tempFolder.ts';
+
+/** Compares without printing a whole prompt. */
+const has = (text: string, what: RegExp): void => assert.ok(what.test(text), String(what));
+
+const textOf = (messages: readonly Message[]): string => JSON.stringify(messages);
+
+describe('the context of a model', () => {
+  let folder: TempFolder;
+  beforeEach(() => {
+    folder = tempFolder({ 'work/.k': '' });
+  });
+  afterEach(() => folder.remove());
+
+  /** A model that reads a page in each round, then answers. `summary` answers the question for one. */
+  function reader(
+    rounds: number,
+    summary: (request: CompletionRequest) => StreamEvent[],
+    maximum = Number.POSITIVE_INFINITY,
+  ): Provider & { requests: CompletionRequest[] } {
+    const requests: CompletionRequest[] = [];
+    let asked = 0;
+    return {
+      name: 'scripted',
+      model: 'script',
+      requests,
+      async *streamCompletion(request) {
+        requests.push(structuredClone({ ...request }));
+        await Promise.resolve();
+        const tokens = Math.ceil(JSON.stringify(request).length / 4);
+        if (tokens > maximum) throw new PromptTooLong('provider', 'prompt is too long');
+        const usage = { inputTokens: tokens, outputTokens: 5, cacheReadTokens: 0, cacheWriteTokens: 0 };
+        if (request.isAside) {
+          for (const event of summary(request)) yield event.type === 'done' ? { ...event, usage } : event;
+          return;
+        }
+        asked++;
+        if (asked > rounds) yield says('all read');
+        else yield calls(`c${asked}`, 'read_file', { path: `p${asked}` });
+        yield { type: 'done', stopReason: asked > rounds ? 'end_turn' : 'tool_use', usage };
+      },
+    };
+  }
+
+  const pages = (size: number): Tool => ({
+    definition: {
+      name: 'read_file',
+      description: '',
+      inputSchema: { type: 'object', properties: { path: { type: 'string' } } },
+    },
+    access: 'read',
+    execute: async ({ path }) => ({
+      content: `begin ${path} ${'x'.repeat(size)} end ${path}`,
+      isError: false,
+    }),
+  });
+
+  async function run(
+    provider: Provider,
+    { size = 8_000, window, before = [], secrets = [] as string[] }: Partial<Options> = {},
+  ): Promise<{ events: RunEvent[]; end: Extract<RunEvent, { type: 'run_end' }> }> {
+    const path = folder.path;
+    const folders = { workingDir: `${path}/work`, packDir: path, skillDir: path, commandDir: path };
+    const config = loadConfig({ env: {}, home: path, cwd: path });
+    const run = newRun({ text: 'read' }, denyAll, config);
+    run.redact.learn(secrets);
+    run.messages.push(...before, { role: 'user', content: 'SKILL TEXT. Read all the pages.' });
+    const spec = {
+      ...{ provider, human: denyAll, system: 'S', tools: [pages(size)], priceOf: () => 'unknown' as const },
+      ...{ window, redact: run.redact.text, maxRounds: 400 },
+      context: { ...folders, env: {} },
+      policy: { ...folders, home: path, protectedDirs: [], memory: new RunMemory() },
+    };
+    const events: RunEvent[] = [];
+    for await (const event of loopRun(run, spec, new AbortController().signal)) events.push(event);
+    const end = events.at(-1);
+    assert.ok(end?.type === 'run_end');
+    return { events, end };
+  }
+
+  interface Options {
+    size: number;
+    window: number;
+    before: Message[];
+    secrets: string[];
+  }
+
+  const noSummary = (): StreamEvent[] => assert.fail('no summary is needed');
+  const said = (events: readonly RunEvent[]): string[] =>
+    events.flatMap(event => (event.type === 'notice' ? [event.message] : []));
+
+  it('leaves out old results before the context is full, and says what was there and how to read it again', async () => {
+    const provider = reader(12, noSummary);
+    const { events, end } = await run(provider, { window: 20_000 });
+    assert.equal(end.outcome, 'completed');
+    const last = textOf(provider.requests.at(-1)!.messages);
+    has(last, /8,016 characters that read_file returned for \{\\"path\\":\\"p1\\"\}\. Call read_file again/);
+    has(last, /begin p1 x/);
+    has(last, /x end p1"/);
+    // The latest two results are as they were.
+    assert.ok(last.includes('x'.repeat(8_000)));
+    for (const { messages } of provider.requests) assert.ok(textOf(messages).length / 4 < 20_000);
+    assert.match(said(events).join('\n'), /the model is no longer sent \d+ old tool results/);
+    // What is kept has all of them.
+    assert.equal(textOf(end.messages).split('x'.repeat(8_000)).length - 1, 12);
+  });
+
+  it('sends the same beginning between two steps', async () => {
+    const provider = reader(30, noSummary);
+    await run(provider, { window: 40_000 });
+    const texts = provider.requests.map(({ messages }) => textOf(messages).slice(0, -1));
+    let shared = 0;
+    let all = 0;
+    for (let round = 1; round < texts.length; round++) {
+      const [before, now] = [texts[round - 1]!, texts[round]!];
+      let same = 0;
+      while (same < before.length && before[same] === now[same]) same++;
+      shared += same;
+      all += now.length;
+    }
+    assert.ok(shared / all > 0.8, `${shared / all}`);
+  });
+
+  it('has the model summarize when results alone do not make enough room, and keeps the words of the person', async () => {
+    const provider = reader(200, request => {
+      const facts = [...new Set(textOf(request.messages).match(/FACT-\d+/g))];
+      return [says(`Summary: ${facts.join(' ')} ${'notes '.repeat(100)}`), done()];
+    });
+    const before: Message[] = [
+      { role: 'user', content: 'FIRST WORDS' },
+      { role: 'assistant', content: 'FACT-1' },
+    ];
+    const { events, end } = await run(provider, { window: 12_000, size: 2_500, before });
+    assert.equal(end.outcome, 'completed');
+    const compacted = events.filter(event => event.type === 'compacted');
+    assert.ok(compacted.length > 0);
+    for (const { tokensBefore, tokensAfter } of compacted) assert.ok(tokensAfter < tokensBefore);
+    const last = textOf(provider.requests.at(-1)!.messages);
+    for (const kept of ['FIRST WORDS', 'SKILL TEXT', 'FACT-1', 'it is a note'])
+      assert.ok(last.includes(kept), kept);
+    assert.equal(textOf(end.messages).split('begin p').length - 1, 200);
+    for (const { messages } of provider.requests) assert.ok(textOf(messages).length / 4 < 12_000);
+  });
+
+  it('has each call of what is sent with its result, and no two of the person in a row', async () => {
+    const provider = reader(60, () => [says('summary'), done()]);
+    await run(provider, { window: 8_000, size: 3_000 });
+    for (const { messages } of provider.requests) {
+      const blocks = messages.flatMap(blocksOf);
+      const asked = blocks.flatMap(block => (block.type === 'tool_use' ? [block.id] : []));
+      const answered = blocks.flatMap(block => (block.type === 'tool_result' ? [block.tool_use_id] : []));
+      assert.deepEqual(answered, asked);
+      for (const [index, { role }] of messages.entries())
+        assert.equal(role, index % 2 === 0 ? 'user' : 'assistant');
+    }
+  });
+
+  for (const [name, answer] of [
+    ['is refused', [says('No.'), done('refusal')]],
+    ['is empty', [says('  '), done()]],
+  ] as const)
+    it(`only leaves out results, and says so, if the summary ${name}`, async () => {
+      const provider = reader(40, () => [...answer]);
+      const { events, end } = await run(provider, { window: 12_000, size: 2_500 });
+      assert.equal(end.outcome, 'completed');
+      assert.equal(events.filter(({ type }) => type === 'compacted').length, 0);
+      assert.match(
+        said(events).join('\n'),
+        /wrote no summary of the conversation\. Only old tool results are left out\./,
+      );
+      assert.equal(provider.requests.filter(({ isAside }) => isAside).length, 1);
+    });
+
+  it('makes room and asks once more if the server says that the prompt is too long', async () => {
+    const provider = reader(30, () => [says('summary'), done()], 12_000);
+    const { events, end } = await run(provider, { size: 6_000 });
+    assert.equal(end.outcome, 'completed');
+    assert.match(said(events).join('\n'), /no longer sent/);
+  });
+
+  it('ends with the error of the server if there is nothing to leave out', async () => {
+    const provider = reader(3, () => [says('summary'), done()], 10);
+    const { end } = await run(provider);
+    assert.equal(end.outcome, 'failed');
+    assert.match(end.error?.message ?? '', /prompt is too long/);
+    assert.equal(provider.requests.length, 1);
+  });
+
+  it('hides a secret that the model writes into its summary', async () => {
+    const secret = 'sk-planted-0123456789abcdef';
+    const provider = reader(60, () => [says(`The key is ${secret}.`), done()]);
+    const { events } = await run(provider, { window: 8_000, size: 3_000, secrets: [secret] });
+    assert.ok(events.some(event => event.type === 'compacted' && event.summary === 'The key is [redacted].'));
+    assert.ok(!provider.requests.some(({ messages }) => textOf(messages).includes(secret)));
+  });
+
+  it('sends everything again once a compaction is undone', () => {
+    const words: Message[] = [
+      { role: 'user', content: 'one' },
+      { role: 'assistant', content: 'two' },
+      { role: 'user', content: 'three' },
+      { role: 'assistant', content: 'four' },
+    ];
+    const step: Message = {
+      role: 'user',
+      content: 'SUM',
+      context: { kind: 'compacted', kept: 1, words: 1_000 },
+    };
+    const compacted = sentMessages([...words, step]);
+    assert.equal(compacted.length, 2);
+    assert.match(textOf(compacted), /one.*three.*SUM.*four/);
+    assert.doesNotMatch(textOf(compacted), /two/);
+    const back: Message = { role: 'user', content: '', context: { kind: 'restored' } };
+    assert.deepEqual(sentMessages([...words, step, back]), words);
+    assert.match(textOf(sentMessages([...words, step, back, step])), /SUM/);
+  });
+
+  it('tells the parts of what was sent, which add up to the count of the provider', async () => {
+    const provider = reader(2, noSummary);
+    const { events } = await run(provider, { window: 100_000 });
+    const uses = events.flatMap(event => (event.type === 'usage' && event.context ? [event] : []));
+    assert.equal(uses.length, 3);
+    for (const { usage, context } of uses) {
+      assert.equal(
+        Object.values(context!.tokens).reduce((sum, part) => sum + part, 0),
+        usage.inputTokens,
+      );
+      assert.equal(context!.window, 100_000);
+    }
+    assert.ok(uses[2]!.context!.tokens.tools > uses[0]!.context!.tokens.tools + 3_000);
+  });
+});

@@ -1,0 +1,116 @@
+import assert from 'node:assert/strict';
+import { type DueParts, dueTime, runIfDue, type ScheduleEngine } from '../../../src/engine/schedule/due.ts';
+import { type Schedule, Schedules } from '../../../src/engine/schedule/schedules.ts';
+import type { ApprovalRequest, RunEvent, RunOutcome } from '../../../src/protocol/run.ts';
+import { type TempFolder, tempFolder } from '../../fakes/tempFolder.ts';
+
+describe('what is due', () => {
+  const at = (text: string): Date => new Date(text);
+  let folder: TempFolder;
+  let schedules: Schedules;
+  let schedule: Schedule;
+  let outcome: RunOutcome;
+  let runs: number;
+  let digest: string;
+
+  beforeEach(async () => {
+    folder = tempFolder();
+    schedules = new Schedules(folder.path);
+    [outcome, runs, digest] = ['completed', 0, 'first'];
+    schedule = schedules.draft({
+      request: 'Räume auf! ../../etc',
+      skill: { agent: 'home', skill: 'tidy' },
+      at: 'daily 08:30',
+      cwd: folder.path,
+      digest,
+      missed: 'once',
+      clock: 'none',
+      since: at('2026-05-01T07:00').toISOString(),
+    });
+    await schedules.keep(schedule);
+  });
+  afterEach(() => folder.remove());
+
+  const engine: ScheduleEngine = {
+    agents: async () => [{ name: 'home', skills: [{ id: 'tidy' }] }],
+    agentCard: async () => ({ digest, state: 'new' }),
+    async *run(_request, human, signal): AsyncIterable<RunEvent> {
+      runs++;
+      yield { type: 'run_start', runId: 'r1', text: '', startedAt: '' };
+      const asked = { callId: 'c', tool: 'run_command', subject: 'curl x' } as unknown as ApprovalRequest;
+      if (outcome === 'completed') assert.equal((await human.approve(asked, signal)).allow, false);
+      const error = outcome === 'failed' ? { code: 'auth' as const, message: 'There is no key.' } : undefined;
+      const figures = { rounds: 1, toolCalls: 0, durationMs: 1, messages: [] };
+      yield { type: 'run_end', outcome, ...figures, ...(error && { error }) };
+    },
+  };
+  const parts = (now: Date): DueParts => ({
+    schedules,
+    open: () => engine,
+    signal: new AbortController().signal,
+    now: () => now,
+  });
+  const call = (now: string, isByHand = false) => runIfDue(schedule.id, isByHand, parts(at(now)));
+
+  it('is named by the words of the request, and by no path', () => {
+    assert.equal(schedule.id, 'ra-ume-auf-etc');
+    const { id: _, ...again } = schedule;
+    assert.equal(schedules.draft(again).id, 'ra-ume-auf-etc-2');
+    assert.throws(() => schedules.get('../x'), /no schedule '\.\.\/x'\. There are: ra-ume-auf-etc/);
+  });
+
+  it('is the latest time that has come, and is taken up once', async () => {
+    assert.equal(await call('2026-05-01T08:29'), undefined);
+    const ended = await call('2026-05-01T08:30:20');
+    assert.equal(ended?.last?.dueAt, at('2026-05-01T08:30').toISOString());
+    assert.deepEqual([ended?.last?.runId, ended?.last?.needs], ['r1', ['run_command: curl x']]);
+    assert.equal(await call('2026-05-01T08:31'), undefined);
+    assert.equal((await call('2026-05-04T12:00'))?.last?.dueAt, at('2026-05-04T08:30').toISOString());
+    assert.equal(runs, 2);
+  });
+
+  it('is found at once after a year of a rule of every minute, and after a clock that was ahead', () => {
+    const minutes = { ...schedule, at: '* * * * *' };
+    assert.deepEqual(dueTime(minutes, at('2027-06-01T10:00:30')), at('2027-06-01T10:00'));
+    const last = { dueAt: at('2040-01-01T00:00').toISOString(), startedAt: '', pid: 1, endedAt: '' };
+    assert.deepEqual(dueTime({ ...schedule, last }, at('2026-05-02T08:30:05')), at('2026-05-02T08:30'));
+    assert.equal(dueTime({ ...schedule, last }, at('2026-05-02T08:40')), undefined);
+  });
+
+  it('runs once when two processes are called at the same time', async () => {
+    const ended = await Promise.all([1, 2, 3].map(() => call('2026-05-01T08:30:01')));
+    assert.deepEqual([ended.filter(Boolean).length, runs], [1, 1]);
+  });
+
+  it('pauses itself after three bad ends in a row, says why, and no good end between them counts', async () => {
+    outcome = 'failed';
+    await call('2026-05-01T08:30');
+    await call('2026-05-02T08:30');
+    outcome = 'completed';
+    assert.equal((await call('2026-05-03T08:30'))?.failures, 0);
+    outcome = 'failed';
+    for (const day of [4, 5]) assert.equal((await call(`2026-05-0${day}T08:30`))?.isPaused, undefined);
+    const paused = await call('2026-05-06T08:30');
+    assert.deepEqual([paused?.hasGivenUp, paused?.last?.message], [true, 'There is no key.']);
+    assert.equal(await call('2026-05-07T08:30'), undefined);
+    assert.equal(runs, 6);
+  });
+
+  it('runs nothing after a change of the files, or without its folder', async () => {
+    digest = 'second';
+    assert.equal((await call('2026-05-01T08:30'))?.last?.obstacle, 'changed');
+    digest = 'first';
+    await schedules.change(schedule.id, one => ({ ...one, cwd: '/does/not/exist' }));
+    const ended = await call('2026-05-02T08:30');
+    assert.deepEqual([ended?.last?.outcome, ended?.last?.obstacle, runs], ['blocked', 'folder', 0]);
+  });
+
+  it('counts a run whose process is gone as interrupted', async () => {
+    const startedAt = at('2026-05-01T08:30').toISOString();
+    const last = { dueAt: startedAt, startedAt, pid: 2 ** 30 };
+    await schedules.change(schedule.id, one => ({ ...one, failures: 2, last }));
+    assert.equal(await call('2026-05-01T09:00'), undefined);
+    const { isPaused, last: kept } = schedules.get(schedule.id);
+    assert.deepEqual([isPaused, kept?.outcome], [true, 'interrupted']);
+  });
+});

@@ -1,0 +1,92 @@
+/** The client scenarios of the protocol's own conformance suite, for the revision that Telos speaks: no failure and no warning. */
+import { deepEqual, equal, ok } from 'node:assert/strict';
+import { execFile } from 'node:child_process';
+import { readdirSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { type TempFolder, tempFolder } from '../fakes/tempFolder.ts';
+
+const revision = '2025-11-25';
+const fromRoot = (path: string): string => fileURLToPath(new URL(`../../${path}`, import.meta.url));
+const suite = fromRoot('node_modules/@modelcontextprotocol/conformance/dist/index.js');
+const client = fromRoot('test/mcp/scenarioClient.ts');
+
+const scenarios = [
+  'initialize',
+  'tools_call',
+  'elicitation-sep1034-client-defaults',
+  'sse-retry',
+  'auth/metadata-default',
+  'auth/metadata-var1',
+  'auth/metadata-var2',
+  'auth/metadata-var3',
+  'auth/basic-cimd',
+  'auth/scope-from-www-authenticate',
+  'auth/scope-from-scopes-supported',
+  'auth/scope-omitted-when-undefined',
+  'auth/scope-step-up',
+  'auth/scope-retry-limit',
+  'auth/token-endpoint-auth-basic',
+  'auth/token-endpoint-auth-post',
+  'auth/token-endpoint-auth-none',
+  'auth/pre-registration',
+];
+
+interface Check {
+  id: string;
+  status: 'SUCCESS' | 'FAILURE' | 'WARNING' | 'INFO' | 'SKIPPED';
+  description: string;
+  errorMessage?: string;
+}
+
+describe(`client scenarios of ${revision}`, () => {
+  let results: TempFolder;
+  before(() => {
+    results = tempFolder();
+  });
+  after(() => results.remove());
+
+  it('are all that the suite has', async () => {
+    const { text } = await run(['list', '--client', '--spec-version', revision]);
+    const listed = [...text.matchAll(/^ {2}- (\S+)/gm)].map(([, name]) => name);
+    deepEqual(listed, scenarios);
+  });
+
+  for (const scenario of scenarios) {
+    it(scenario, async function () {
+      // The suite measures this one against a clock, and takes a busy machine for a slow client.
+      if (scenario === 'sse-retry') this.retries(3);
+      const folder = join(results.path, scenario, String(Date.now()));
+      const command = `"${process.execPath}" "${client}"`;
+      const { code, text } = await run([
+        ...['client', '--command', command, '--scenario', scenario],
+        ...['--output-dir', folder],
+      ]);
+      const checks = checksIn(folder);
+      const wrong = checks.filter(({ status }) => status === 'FAILURE' || status === 'WARNING');
+      deepEqual(
+        wrong.map(({ id, status, description, errorMessage }) => [id, status, errorMessage ?? description]),
+        [],
+      );
+      ok(
+        checks.some(({ status }) => status === 'SUCCESS'),
+        text,
+      );
+      equal(code, 0, text);
+    });
+  }
+});
+
+function checksIn(folder: string): Check[] {
+  const files = readdirSync(folder, { recursive: true, encoding: 'utf8' });
+  const file = files.find(name => name.endsWith('checks.json'));
+  return file === undefined ? [] : (JSON.parse(readFileSync(join(folder, file), 'utf8')) as Check[]);
+}
+
+const run = (args: readonly string[]): Promise<{ code: number; text: string }> =>
+  new Promise(resolve => {
+    const options = { timeout: 60_000, maxBuffer: 64 * 1024 * 1024 };
+    execFile(process.execPath, [suite, ...args], options, (error, stdout, stderr) =>
+      resolve({ code: Number(error?.code ?? 0), text: `${stdout}\n${stderr}` }),
+    );
+  });

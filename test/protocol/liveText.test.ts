@@ -1,0 +1,23 @@
+import assert from 'node:assert/strict';
+import { withOutput } from '../../src/protocol/liveText.ts';
+
+describe('output of a running command', () => {
+  const shown = (...parts: string[]): string => parts.reduce((text, part) => withOutput(text, part, 40), '');
+
+  it('writes a line anew after a carriage return, also where the parts are cut', () => {
+    assert.equal(shown('10 %\r20 %\r30 %'), '30 %');
+    assert.equal(shown('one\n10 %\r', '20 %', '\r100 %\n', 'two'), 'one\n100 %\ntwo');
+    assert.equal(shown('one\r', '\ntwo\r\nthree'), 'one\ntwo\nthree');
+  });
+
+  it('keeps the end, from the beginning of a line', () => {
+    assert.equal(shown('a line\n'.repeat(100)), 'a line\n'.repeat(5));
+    assert.equal(shown('x'.repeat(1_000)), 'x'.repeat(40));
+  });
+
+  it('takes no longer for a long line', () => {
+    const began = performance.now();
+    withOutput('', 'x'.repeat(2_000_000), 8_000);
+    assert.ok(performance.now() - began < 2_000);
+  });
+});

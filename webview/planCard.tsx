@@ -1,0 +1,184 @@
+/** Draws the card of a plan: its commands word for word with their dangers, where they run, what it may cost, and what it leaves alone. */
+import { describeFlag } from '../src/protocol/agentCard.ts';
+import { describeDanger } from '../src/protocol/describe.ts';
+import type { CardCommand, PlanCard } from '../src/protocol/planCard.ts';
+import { formatCost } from '../src/protocol/usage.ts';
+import { post, t } from './host.ts';
+import { UntrustedText } from './untrustedText.tsx';
+import { visible } from './visibleText.ts';
+
+const mostFiles = 10;
+
+export function CardPage({ name, card, isLive }: { name: string; card: PlanCard; isLive: boolean }) {
+  const { setup, checks, dirtyFiles, changes } = card;
+  return (
+    <>
+      <h1>{t('Card of {0}', visible(name))}</h1>
+      <p class="facts" role="status">
+        {stateOf(card)}
+      </p>
+      <div class="buttons">
+        {card.isAccepted ? (
+          !isLive && (
+            <button type="button" class="primary" onClick={() => post({ type: 'act', verb: 'run' })}>
+              {t('Run')}
+            </button>
+          )
+        ) : (
+          <button
+            type="button"
+            class="primary"
+            onClick={() => post({ type: 'accept_card', digest: card.digest })}
+          >
+            {t('Accept This Card')}
+          </button>
+        )}
+        <button type="button" class="secondary" onClick={() => post({ type: 'act', verb: 'open' })}>
+          {t('Show the Plan')}
+        </button>
+      </div>
+      <Lines title={t('What has changed since you accepted it')} lines={changes} />
+      <Commands title={t('Commands that make a work tree ready')} commands={setup} />
+      <Commands title={t('Checks that decide, run by Telos')} commands={checks} />
+      <Lines title={t('Hosts that the commands name')} lines={card.hosts} />
+      <Facts card={card} />
+      <Lines
+        title={
+          dirtyFiles.length === 1
+            ? t('Not included: 1 uncommitted file of yours stays where it is, and the plan does not see it')
+            : t(
+                'Not included: {0} uncommitted files of yours stay where they are, and the plan does not see them',
+                dirtyFiles.length,
+              )
+        }
+        lines={dirtyFiles}
+      />
+      <Lines title={t('Copied into each work tree')} lines={card.copy} />
+      <Lines
+        title={t('Linked into each work tree, so that a change there changes the original')}
+        lines={card.link}
+      />
+      <Lines title={t('Files that no story may change')} lines={card.protect} />
+      <Lines title={t('Folders that those who plan may ask about')} lines={card.context ?? []} />
+      <Lines title={t('Skills that do the work')} lines={card.skills} />
+      {card.roles.map(({ file, text }) => (
+        <section key={file} class="story">
+          <h2>{t("The project's own text for a role: {0}", visible(file))}</h2>
+          <pre>
+            <UntrustedText text={text} />
+          </pre>
+        </section>
+      ))}
+    </>
+  );
+}
+
+function stateOf({ isAccepted, changes }: PlanCard): string {
+  if (isAccepted) return t('Accepted. This applies until a command changes.');
+  return changes.length > 0
+    ? t('Changed since you accepted it')
+    : t('Nothing runs before you accept it. It is bound to these commands.');
+}
+
+function Facts({ card }: { card: PlanCard }) {
+  const { base, branch, slots, models, limits, estimate } = card;
+  const { maxCost, maxTokens, maxMinutes } = limits;
+  const budget = [
+    maxCost === undefined ? '' : formatCost(maxCost),
+    maxTokens === undefined ? '' : t('{0} tokens', maxTokens),
+    maxMinutes === undefined ? '' : t('{0} minutes', maxMinutes),
+  ].filter(Boolean);
+  const roleWords: Readonly<Record<string, string>> = {
+    all: t('all'),
+    reviewer: t('reviewer'),
+    'after three denials': t('after three denials'),
+  };
+  const facts: readonly (readonly [name: string, value: string])[] = [
+    [t('Begins with'), base.slice(0, 12)],
+    [t('Branch'), visible(branch)],
+    [t('Stories at a time'), String(slots)],
+    ...models.map(({ role, model }) => [t('Model: {0}', roleWords[role] ?? role), visible(model)] as const),
+    [t('Budget'), budget.join(', ') || t('no limit')],
+    ...(estimate
+      ? [
+          [
+            t('Estimate'),
+            t(
+              '{0} to {1}, most likely {2}',
+              formatCost(estimate.low),
+              formatCost(estimate.high),
+              formatCost(estimate.typical),
+            ),
+          ] as const,
+        ]
+      : []),
+  ];
+  return (
+    <section class="story">
+      <dl>
+        {facts.map(([name, value]) => (
+          <div key={name}>
+            <dt>{name}</dt>
+            <dd>{value}</dd>
+          </div>
+        ))}
+      </dl>
+    </section>
+  );
+}
+
+function Commands({ title, commands }: { title: string; commands: readonly CardCommand[] }) {
+  return (
+    <section class="story">
+      <h2>{title}</h2>
+      {commands.length === 0 && <p>{t('none')}</p>}
+      <ul class="commands">
+        {commands.map(({ command, name, stories, timeoutS, dangers, flags }) => (
+          <li key={`${name} ${command} ${timeoutS}`}>
+            {name !== undefined && <strong>{visible(name)}</strong>}
+            <pre>
+              <UntrustedText text={command} />
+            </pre>
+            {stories && (
+              <p class="facts">
+                {[
+                  stories.length === 0 ? t('the whole plan') : stories.map(visible).join(', '),
+                  timeoutS === undefined ? '' : t('at most {0} s', timeoutS),
+                ]
+                  .filter(Boolean)
+                  .join(' · ')}
+              </p>
+            )}
+            {[...dangers.map(one => describeDanger(one, t)), ...flags.map(one => describeFlag(one, t))].map(
+              warning => (
+                <p key={warning} class="bad">
+                  ⚠ {visible(warning)}
+                </p>
+              ),
+            )}
+          </li>
+        ))}
+      </ul>
+    </section>
+  );
+}
+
+function Lines({ title, lines }: { title: string; lines: readonly string[] }) {
+  if (lines.length === 0) return null;
+  const left = lines.length - mostFiles;
+  return (
+    <section class="story">
+      <h2>{title}</h2>
+      <ul>
+        {lines.slice(0, mostFiles).map(line => (
+          <li key={line}>
+            <code>
+              <UntrustedText text={line} />
+            </code>
+          </li>
+        ))}
+        {left > 0 && <li>{t('and {0} more', left)}</li>}
+      </ul>
+    </section>
+  );
+}
