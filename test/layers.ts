@@ -26,7 +26,7 @@ const layers = [
 ];
 
 /** Limit for one layer. No layer takes longer unless it hangs. In milliseconds. */
-const layerLimitMs = 15 * 60_000;
+const layerLimitMs = 25 * 60_000;
 
 const results: LayerResult[] = [];
 for (const name of layers) results.push(await runLayer(name));
