@@ -16,7 +16,7 @@ export async function buildSides(): Promise<Record<SideName, ViewBundle>> {
   return { view, plain, parsed };
 }
 
-async function baseline(side: 'plain' | 'parsed', { style }: ViewBundle): Promise<ViewBundle> {
+async function baseline(side: 'plain' | 'parsed', view: ViewBundle): Promise<ViewBundle> {
   const { outputFiles } = await build({
     entryPoints: [fileURLToPath(new URL('chatBaselines.ts', import.meta.url))],
     define: { side: JSON.stringify(side) },
@@ -26,7 +26,11 @@ async function baseline(side: 'plain' | 'parsed', { style }: ViewBundle): Promis
     target: 'es2022',
     logLevel: 'silent',
   });
-  return { script: outputFiles[0]?.text ?? '', style, later: {} };
+  const script = outputFiles[0]?.contents;
+  return {
+    ...(script && { '/main.js': script }),
+    ...(view['/main.css'] && { '/main.css': view['/main.css'] }),
+  };
 }
 
 const deltaLength = 4;

@@ -153,6 +153,11 @@ async function pick(page: Page, key: string, typed: string, shown: string): Prom
   const widget = page.locator('.quick-input-widget');
   // A click: which row Enter takes is another one while the list still sorts itself.
   const row = page.locator('.quick-input-list .monaco-list-row', { hasText: shown }).first();
+  // What a failed try has left open. A list that is closed may give way to the one before it, a moment later.
+  for (let open = 5; open > 0 && (await widget.isVisible()); open--) {
+    await page.keyboard.press('Escape');
+    await page.waitForTimeout(300);
+  }
   // An editor that is just opening takes the focus, and with it closes the palette: then it is opened again.
   for (let tries = 6; tries > 0; tries--) {
     await page.keyboard.press(key);

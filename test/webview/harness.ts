@@ -29,12 +29,8 @@ export interface View {
   problems: string[];
 }
 
-export interface ViewBundle {
-  script: string;
-  style: string;
-  /** What loads on first use, by its path. */
-  later: Readonly<Record<string, Uint8Array>>;
-}
+/** The built files by their path: the entries, and what they load on first use. */
+export type ViewBundle = Readonly<Record<string, Uint8Array>>;
 
 /** The view as it is shipped, but not minified. */
 export async function buildView(): Promise<ViewBundle> {
@@ -44,9 +40,7 @@ export async function buildView(): Promise<ViewBundle> {
     write: false,
     logLevel: 'silent',
   });
-  const files = new Map(outputFiles.map(({ path, contents }) => [path, contents]));
-  const textOf = (path: string): string => new TextDecoder().decode(files.get(path));
-  return { script: textOf('/main.js'), style: textOf('/main.css'), later: Object.fromEntries(files) };
+  return Object.fromEntries(outputFiles.map(({ path, contents }) => [path, contents]));
 }
 
 /** The types of the page's files, by their endings. */
@@ -69,7 +63,11 @@ export async function openView(
   } = {},
 ): Promise<View> {
   const { entry = 'main', theme = 'dark', width = 420, height = 760, kept } = options;
-  const textOf = (path: string): string => new TextDecoder().decode(bundle.later[path]);
+  const textOf = (path: string): string => {
+    const contents = bundle[path];
+    if (!contents) throw new Error(`The bundle has no ${path}.`);
+    return new TextDecoder().decode(contents);
+  };
   const page = await browser.newPage({ viewport: { width, height } });
   const problems: string[] = [];
   page.on('pageerror', error => problems.push(String(error)));
@@ -90,7 +88,7 @@ export async function openView(
     const { pathname, origin } = new URL(route.request().url());
     const file = files[pathname];
     if (file) return route.fulfill({ contentType: file[0], body: file[1] });
-    const later = `${origin}/` === address ? bundle.later[pathname] : undefined;
+    const later = `${origin}/` === address ? bundle[pathname] : undefined;
     const contentType = types[pathname.split('.').at(-1) ?? ''];
     // A frame without an origin gets nothing of the page's, in the editor neither.
     if (later && contentType) return route.fulfill({ contentType, body: Buffer.from(later) });
