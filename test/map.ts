@@ -33,7 +33,7 @@ export const limits: HouseFigures = {
   arrows: 205,
   arrowsUp: 0,
   circles: 0,
-  files: 549,
+  files: 550,
   oneImporter: 68,
 };
 

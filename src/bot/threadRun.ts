@@ -1,6 +1,6 @@
 /** Carries out one request in a channel: its answer grows there, and its questions are put there. */
 import { basename } from 'node:path';
-import { openRegularFile } from '../engine/files/paths.ts';
+import { openRegularFile } from '../engine/files/openFile.ts';
 import type { Telos } from '../engine/telos.ts';
 import type { ApprovalRequest, RunEvent, SkillRef, ToolCall, Usage } from '../protocol/run.ts';
 import { counted } from '../protocol/text.ts';

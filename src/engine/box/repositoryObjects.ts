@@ -27,7 +27,8 @@ import { pipeline } from 'node:stream/promises';
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import { createInflate, inflateSync } from 'node:zlib';
 import { makeOwnFolders } from '../files/atomicWrite.ts';
-import { describeFileError, openFolder } from '../files/paths.ts';
+import { openFolder } from '../files/openFile.ts';
+import { describeFileError } from '../files/paths.ts';
 import type { Place } from './view.ts';
 
 /** Where the box has the objects of the repositories, each below it at its own path. */

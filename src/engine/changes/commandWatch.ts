@@ -4,7 +4,8 @@ import { readlinkSync } from 'node:fs';
 import { sep } from 'node:path';
 import { setImmediate as yieldToOthers } from 'node:timers/promises';
 import { grouped } from '../../protocol/text.ts';
-import { describeFileError, openRegularFile } from '../files/paths.ts';
+import { openRegularFile } from '../files/openFile.ts';
+import { describeFileError } from '../files/paths.ts';
 import type { ProgramPlaces } from '../tools/programPath.ts';
 import {
   type FileHistory,

@@ -17,14 +17,8 @@ import { open, rm, rmdir } from 'node:fs/promises';
 import { basename, dirname, join } from 'node:path';
 import { removeLeftTemporaries, writeNew } from '../files/atomicWrite.ts';
 import { temporaryPrefix } from '../files/globPattern.ts';
-import {
-  describeFileError,
-  isInside,
-  openFolder,
-  PathProblem,
-  resolvePath,
-  statsAt,
-} from '../files/paths.ts';
+import { openFolder } from '../files/openFile.ts';
+import { describeFileError, isInside, PathProblem, resolvePath, statsAt } from '../files/paths.ts';
 import {
   bytesPath,
   type FileHistory,

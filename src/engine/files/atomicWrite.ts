@@ -18,7 +18,8 @@ import { link, lstat, mkdir, open, opendir, realpath, rm, stat, unlink } from 'n
 import { basename, dirname, join } from 'node:path';
 import type { ToolResult } from '../../protocol/run.ts';
 import { temporaryPrefix } from './globPattern.ts';
-import { describeFileError, openFolder, PathProblem } from './paths.ts';
+import { openFolder } from './openFile.ts';
+import { describeFileError, PathProblem } from './paths.ts';
 
 /**
  * Creates the file, readable by its owner alone, or replaces it and keeps its mode. A link stays a link. Calls `mayPlace` right

@@ -11,7 +11,7 @@ import {
 } from '../../protocol/attachment.ts';
 import { sentence } from '../../protocol/text.ts';
 import { TelosError } from '../errors.ts';
-import { openRegularFile } from './paths.ts';
+import { openRegularFile } from './openFile.ts';
 import { decodeUtf8, looksBinary, withoutPartialEnd } from './plainText.ts';
 
 /** The bytes as received. `size` is the whole size if they are only the beginning of a file. */

@@ -1,7 +1,6 @@
-/** Resolves the real file of a path, and opens it so that it cannot be swapped meanwhile. */
+/** Resolves the real file of a path, and says what is wrong with one. */
 
-import { accessSync, constants, fstatSync, lstatSync, readlinkSync, realpathSync, type Stats } from 'node:fs';
-import { type FileHandle, lstat, open, realpath } from 'node:fs/promises';
+import { accessSync, constants, lstatSync, readlinkSync, realpathSync, type Stats } from 'node:fs';
 import { basename, dirname, isAbsolute, join, relative, resolve, sep } from 'node:path';
 import { grouped } from '../../protocol/text.ts';
 import { expandPath } from '../config.ts';
@@ -184,62 +183,11 @@ function factsOf(path: string): Stats | undefined {
   }
 }
 
-const notRegular = (path: string): PathProblem =>
+export const notRegular = (path: string): PathProblem =>
   new PathProblem(
     'special',
     `${path} is not a regular file but a pipe, socket or device. It is never opened.`,
   );
-
-/** Opens the regular file at the real path `path` for reading. The caller closes it. Throws PathProblem. */
-export async function openRegularFile(path: string): Promise<{ handle: FileHandle; size: number }> {
-  // Without O_NONBLOCK, opening a pipe would wait for its writer forever.
-  const handle = await openUnmoved(path, constants.O_RDONLY | (constants.O_NONBLOCK ?? 0));
-  // The facts about an open file need no disk, so a call to another thread would only take longer.
-  const stats = fstatSync(handle.fd);
-  if (stats.isFile()) return { handle, size: stats.size };
-  await handle.close();
-  if (stats.isDirectory())
-    throw new PathProblem('unusable', `${path} is a folder. List it with list_directory.`);
-  throw notRegular(path);
-}
-
-/**
- * Opens the folder at the real path `path`. Names below `anchor` are looked up in this very folder, even if its path leads
- * elsewhere by then. Only Linux can do that. The caller closes the handle. Throws PathProblem.
- */
-export async function openFolder(path: string): Promise<{ handle: FileHandle; anchor: string }> {
-  const handle = await openUnmoved(path, constants.O_RDONLY | (constants.O_DIRECTORY ?? 0));
-  return { handle, anchor: process.platform === 'linux' ? `/proc/self/fd/${handle.fd}` : path };
-}
-
-async function openUnmoved(path: string, flags: number): Promise<FileHandle> {
-  let handle: FileHandle | undefined;
-  try {
-    handle = await open(path, flags | (constants.O_NOFOLLOW ?? 0));
-    if (await isStillAt(handle, path)) return handle;
-  } catch (error) {
-    await handle?.close();
-    if (errorCode(error) !== 'ELOOP') throw new PathProblem('unusable', describeFileError(error, path));
-    throw new PathProblem('unusable', `${path} became a link while it was being opened. Nothing was done.`);
-  }
-  await handle.close();
-  throw new PathProblem(
-    'unusable',
-    `${path} was moved while it was being opened. Nothing was done; try again.`,
-  );
-}
-
-/** Whether the open file is still at `path`. Between the check of a path and its opening, a parent can be swapped for a link. */
-async function isStillAt(handle: FileHandle, path: string): Promise<boolean> {
-  if (process.platform === 'linux') {
-    const place = readlinkSync(`/proc/self/fd/${handle.fd}`);
-    // A file that was meanwhile replaced by a newer one of the same name is still the requested one.
-    return place === path || place === `${path} (deleted)`;
-  }
-  const opened = await handle.stat({ bigint: true });
-  const named = await lstat(path, { bigint: true });
-  return (await realpath(path)) === path && opened.ino === named.ino && opened.dev === named.dev;
-}
 
 /**
  * Returns the folder above the real path `folder` that holds the user's own repository it is in. Undefined if `folder` has one itself,

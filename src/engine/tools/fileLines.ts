@@ -3,7 +3,7 @@
 import type { FileHandle } from 'node:fs/promises';
 import { basename } from 'node:path';
 import { grouped } from '../../protocol/text.ts';
-import { openRegularFile } from '../files/paths.ts';
+import { openRegularFile } from '../files/openFile.ts';
 import {
   decodeUtf8,
   describeBinary,

@@ -1,12 +1,13 @@
 /** Defines the tools that read, write and edit a file and list a folder, confined to the run's folders. */
 
-import { type FileHandle, readdir } from 'node:fs/promises';
+import { readdir } from 'node:fs/promises';
 import { basename } from 'node:path';
 import type { ToolResult } from '../../protocol/run.ts';
 import { grouped } from '../../protocol/text.ts';
 import { replaceFile } from '../files/atomicWrite.ts';
 import { mediaTypeOf, mostBytes } from '../files/attachedFile.ts';
-import { describeFileError, openFolder, openRegularFile, PathProblem } from '../files/paths.ts';
+import { openFolder, openRegularFile, readRegularFile } from '../files/openFile.ts';
+import { describeFileError, PathProblem } from '../files/paths.ts';
 import {
   byteCount,
   decodeUtf8,
@@ -56,12 +57,7 @@ export const readFileTool: Tool = {
       const path = await targetOf(input['path'], context, readableFolders(context));
       if (input['offset'] !== undefined || input['limit'] !== undefined)
         return readLines(input, path, context);
-      const { handle, size } = await openRegularFile(path);
-      try {
-        return await readText(handle, size, path, context);
-      } finally {
-        await handle.close();
-      }
+      return readText(path, context);
     }),
 };
 
@@ -99,24 +95,10 @@ async function readLines(
   return { content: text || `(no lines: the file has fewer than ${grouped(first)})`, isError: false };
 }
 
-async function readText(
-  handle: FileHandle,
-  size: number,
-  path: string,
-  context: ToolContext,
-): Promise<ToolResult> {
-  // One byte more than the file's size. A read that does not fill it has reached the end, without a second read.
-  const buffer = Buffer.allocUnsafe(Math.min(readLimit, size + 1));
-  let filled = 0;
-  for (let isWhole = false; !isWhole && filled < buffer.length; ) {
-    const wanted = buffer.length - filled;
-    const { bytesRead } = await handle.read(buffer, filled, wanted, filled);
-    filled += bytesRead;
-    isWhole = bytesRead < wanted;
-  }
-  const bytes = buffer.subarray(0, filled);
+async function readText(path: string, context: ToolContext): Promise<ToolResult> {
+  const { bytes, size } = readRegularFile(path, readLimit);
   if (looksBinary(bytes) || mediaTypeOf(bytes) !== undefined)
-    return readMedia(handle, { name: basename(path), bytes, size }, context);
+    return readMedia({ path, bytes, size }, context);
   if (size <= readLimit) return { content: decodeUtf8(bytes), isError: false };
   const shown = withoutPartialEnd(bytes);
   const note = `[Cut: these are the first ${grouped(shown.length)} of ${grouped(size)} bytes of the file.]`;
@@ -125,10 +107,10 @@ async function readText(
 
 /** Returns a picture or a document for the model to see, if it takes such files, and otherwise what the file is. */
 async function readMedia(
-  handle: FileHandle,
-  { name, bytes, size }: { name: string; bytes: Buffer; size: number },
+  { path, bytes, size }: { path: string; bytes: Buffer; size: number },
   { media, signal }: ToolContext,
 ): Promise<ToolResult> {
+  const name = basename(path);
   const mediaType = mediaTypeOf(bytes);
   const content = describeBinary(name, bytes, size);
   if (mediaType === undefined) return { content, isError: false };
@@ -142,9 +124,10 @@ async function readMedia(
     };
   if (size > mostBytes(mediaType))
     return { content: `${content}\n[It is ${what}, and too large for a model.]`, isError: false };
-  const whole = Buffer.alloc(size);
-  const { bytesRead } = await handle.read(whole, 0, size, 0);
-  const data = whole.subarray(0, bytesRead).toString('base64');
+  const { bytes: whole } = readRegularFile(path, mostBytes(mediaType));
+  if (mediaTypeOf(whole) !== mediaType)
+    throw new PathProblem('unusable', `${path} was changed while it was being read. Read it again.`);
+  const data = whole.toString('base64');
   return {
     content: `[${escapeInvisible(name)}: ${what}, ${byteCount(size)}, shown to you]`,
     isError: false,

@@ -4,7 +4,7 @@ import { readdirSync, readFileSync, realpathSync, type Stats, statSync } from 'n
 import { extname, join, relative, sep } from 'node:path';
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import { globMatcher } from '../files/globPattern.ts';
-import { openRegularFile } from '../files/paths.ts';
+import { openRegularFile } from '../files/openFile.ts';
 import { decodeUtf8, looksBinary } from '../files/plainText.ts';
 import { isSensitive } from '../files/sensitiveNames.ts';
 

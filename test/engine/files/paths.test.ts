@@ -2,10 +2,9 @@ import assert from 'node:assert/strict';
 import { execFileSync } from 'node:child_process';
 import { mkdirSync, readFileSync, renameSync, symlinkSync } from 'node:fs';
 import { join } from 'node:path';
+import { openFolder, openRegularFile } from '../../../src/engine/files/openFile.ts';
 import {
   isInside,
-  openFolder,
-  openRegularFile,
   PathProblem,
   refuseSpecialFile,
   refuseWindowsDevice,
