@@ -33,7 +33,7 @@ export const limits: HouseFigures = {
   arrows: 205,
   arrowsUp: 0,
   circles: 0,
-  files: 550,
+  files: 551,
   oneImporter: 68,
 };
 

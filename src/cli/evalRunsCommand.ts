@@ -10,7 +10,6 @@ import { recordedRuns } from '../engine/evals/recordings.ts';
 import { type SkillResults, writeResults } from '../engine/evals/resultFiles.ts';
 import { type EvalResult, hasPassed, type OpenEngine } from '../engine/evals/runEval.ts';
 import {
-  type EvalModel,
   judgeBeside,
   type LiveOptions,
   liveSuite,
@@ -18,7 +17,9 @@ import {
   replaySuite,
   type SkillEvals,
 } from '../engine/evals/runSuite.ts';
+import { localSlots } from '../engine/evals/slots.ts';
 import { recordedUse } from '../engine/evals/strictReplay.ts';
+import type { EvalModel } from '../engine/evals/suiteBudget.ts';
 import { readRecording } from '../engine/providers/recordingFile.ts';
 import { Telos } from '../engine/telos.ts';
 import { counted } from '../protocol/text.ts';
@@ -63,8 +64,8 @@ export async function runEvals(
   const live = options.record || options.live ? await liveOptions(config, options) : undefined;
   if (live && !(await goesOn(all, live, options, terminal))) return { code: exitCodes.usage, skills: [] };
   const open: OpenEngine = (own, parts) => Telos.open(own, parts);
-  const parts = { config, open };
-  const running = live ? liveSuite(all, live, parts, signal) : replaySuite(all, parts, signal);
+  const slots = localSlots({ config, open });
+  const running = live ? liveSuite(all, live, slots, signal) : replaySuite(all, slots, signal);
   const results: EvalResult[] = [];
   try {
     for await (const result of running) {

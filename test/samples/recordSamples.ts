@@ -7,6 +7,7 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { readEvals } from '../../src/engine/evals/evalFile.ts';
 import { liveSuite } from '../../src/engine/evals/runSuite.ts';
+import { localSlots } from '../../src/engine/evals/slots.ts';
 import { allowAll } from '../../src/engine/human.ts';
 import type { Provider, StreamEvent } from '../../src/engine/providers/provider.ts';
 import { readRecording } from '../../src/engine/providers/recordingFile.ts';
@@ -51,11 +52,11 @@ try {
       };
       const options = { models: [model], judge: undefined, runs: 1, withBaseline: false, maxCost: undefined };
       const suite = [{ one: { agent, skill }, evals: [each] }];
-      const parts = { config, open: Telos.open.bind(Telos) };
+      const slots = localSlots({ config, open: Telos.open.bind(Telos) });
       for await (const { status, graded, denials, error } of liveSuite(
         suite,
         { ...options, keeps: true },
-        parts,
+        slots,
         signal,
       ))
         console.log(

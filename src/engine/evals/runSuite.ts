@@ -1,16 +1,11 @@
 /** Runs all evals of skills: from their recordings, or with models, within one budget. */
-import { mkdtemp, realpath, rm } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
-import type { Config } from '../config.ts';
-import { TelosError } from '../errors.ts';
 import { pricedModels } from '../providers/models.ts';
-import type { Provider, TokenCount } from '../providers/provider.ts';
 import type { EvalCase } from './evalFile.ts';
 import { type Configuration, configurations, type EvaluatedSkill } from './evalWorld.ts';
-import { liveJudge, noJudge, recordedJudge } from './judge.ts';
-import { forgetRuns, judgeFileOf, keepRecording, recordedRuns } from './recordings.ts';
-import { type EvalResult, type EvalRun, liveEval, nothing, type OpenEngine, replayEval } from './runEval.ts';
+import { recordedRuns } from './recordings.ts';
+import { type EvalResult, type EvalRun, nothing } from './runEval.ts';
+import type { EvalJob, JobResult, Slots, SuiteTerms } from './slots.ts';
+import type { EvalModel } from './suiteBudget.ts';
 
 /** A skill with its evals. */
 export interface SkillEvals {
@@ -18,50 +13,36 @@ export interface SkillEvals {
   evals: readonly EvalCase[];
 }
 
-export interface SuiteParts {
-  config: Config;
-  open: OpenEngine;
-}
-
-/** Yields the result of each recorded run. An eval that nothing is recorded of is stale. Throws the abort reason on abort. */
+/** Yields the result of each recorded run. An eval that nothing is recorded of is stale. Throws the errors of `slots`. */
 export async function* replaySuite(
   all: readonly SkillEvals[],
-  parts: SuiteParts,
+  slots: Slots,
   signal: AbortSignal,
 ): AsyncGenerator<EvalResult> {
+  const stale: JobResult[] = [];
+  const jobs: EvalJob[] = [];
+  const next = (): number => stale.length + jobs.length;
   for (const { one, evals } of all) {
     const recorded = recordedRuns(one, evals);
     for (const each of evals) {
       const own = recorded.filter(({ run }) => run.eval === each);
-      for (const { run, file } of own) {
-        const judge = recordedJudge(judgeFileOf(file));
-        yield await replayEval(run, file, { ...parts, judge }, signal);
-      }
+      for (const { run, file } of own) jobs.push({ place: next(), run, from: { recording: file } });
       if (own.some(({ run }) => run.configuration === 'with_skill')) continue;
       const run: EvalRun = { one, eval: each, configuration: 'with_skill', run: 1, model: '' };
-      yield { ...nothing(run), status: 'stale', stale: { reason: 'none' } };
+      const result: EvalResult = { ...nothing(run), status: 'stale', stale: { reason: 'none' } };
+      stale.push({ place: next(), result });
     }
   }
+  const terms: SuiteTerms = { judge: undefined, maxCost: undefined, keeps: false };
+  yield* inOrder(slots.run(jobs, terms, signal), stale);
 }
 
-/** A model with what an answer of it costs in US dollars. */
-export interface EvalModel {
-  provider: Provider;
-  priceOf(tokens: TokenCount): number | 'unknown';
-}
-
-export interface LiveOptions {
+export interface LiveOptions extends SuiteTerms {
   /** The models that run the evals, in their order. */
   models: readonly EvalModel[];
-  /** The model that grades what no check does. Undefined grades nothing. */
-  judge: EvalModel | undefined;
   /** How often each eval is run, where it does not say it itself. */
   runs: number;
   withBaseline: boolean;
-  /** In US dollars, over all runs. */
-  maxCost: number | undefined;
-  /** Keeps the recordings in the skills' folders. */
-  keeps: boolean;
 }
 
 /** Returns the name of a model beside those that run, so that none grades its own work. Undefined if none is known. */
@@ -97,67 +78,62 @@ const configurationsFor = (withBaseline: boolean): readonly Configuration[] =>
   withBaseline ? configurations : ['with_skill'];
 
 /**
- * Runs the evals with models. Yields each result. The last one is unfinished where the budget or a model ends it. Throws errors of the
- * file system, and the abort reason on abort.
+ * Runs the evals with models. Yields each result. The last one is unfinished where the budget or a model ends it. Throws the errors of
+ * `slots`.
  */
 export async function* liveSuite(
   all: readonly SkillEvals[],
   options: LiveOptions,
-  parts: SuiteParts,
+  slots: Slots,
   signal: AbortSignal,
 ): AsyncGenerator<EvalResult> {
-  const budget = new SuiteBudget(options.maxCost);
-  const folder = await realpath(await mkdtemp(join(tmpdir(), 'telos-eval-')));
-  const { judge } = options;
-  const grader = judge && budget.over(judge);
-  try {
-    for (const [index, { answers, ...run }] of plannedRuns(all, options).entries()) {
-      const file = join(folder, `${index}.jsonl`);
-      const judged = judgeFileOf(file);
-      const judging = grader ? liveJudge(grader, judged) : noJudge;
-      const result = await liveEval(run, budget.over(answers), file, { ...parts, judge: judging }, signal);
-      if (options.keeps && result.status === 'graded') {
-        await keepRecording(run, { file, judged }, result.durationMs);
-        const runs = run.eval.runs ?? options.runs;
-        if (run.run === runs) await forgetRuns(run.one, run.eval, { ...run, runs });
-      }
-      yield result;
-      if (result.status === 'unfinished') return;
-    }
-  } finally {
-    await rm(folder, { recursive: true, force: true });
-  }
+  const jobs = plannedRuns(all, options).map(
+    ({ answers, ...run }, place): EvalJob => ({
+      ...{ place, run },
+      from: { answers, runs: run.eval.runs ?? options.runs },
+    }),
+  );
+  yield* inOrder(slots.run(jobs, options, signal));
 }
 
-/** What all runs have spent. A call is refused with TelosError `budget` once that has reached the limit. */
-class SuiteBudget {
-  readonly #limit: number | undefined;
-  #spent = 0;
-
-  /** `limit` is in US dollars. */
-  constructor(limit: number | undefined) {
-    this.#limit = limit;
+/**
+ * Yields results in the order of the suite, each once all before it are there; at the end those that are left, and what is unfinished
+ * last. `known` are results that need no slot. On an error, what is done comes before it.
+ */
+async function* inOrder(
+  ended: AsyncIterable<JobResult>,
+  known: readonly JobResult[] = [],
+): AsyncGenerator<EvalResult> {
+  const waiting = new Map(known.map(({ place, result }) => [place, result]));
+  const unfinished: EvalResult[] = [];
+  let next = 0;
+  const ready = function* (): Generator<EvalResult> {
+    for (let result = waiting.get(next); result; result = waiting.get(next)) {
+      waiting.delete(next++);
+      yield result;
+    }
+  };
+  const left = (): EvalResult[] => [
+    ...[...waiting].sort(([place], [other]) => place - other).map(([, result]) => result),
+    ...unfinished,
+  ];
+  let failure: { error: unknown } | undefined;
+  const results = ended[Symbol.asyncIterator]();
+  try {
+    for (;;) {
+      yield* ready();
+      const one = await results.next().catch((error: unknown) => {
+        failure = { error };
+        return undefined;
+      });
+      if (!one || one.done) break;
+      const { place, result } = one.value;
+      if (result.status === 'unfinished') unfinished.push(result);
+      else waiting.set(place, result);
+    }
+    yield* left();
+  } finally {
+    await results.return?.();
   }
-
-  /** Returns the model's provider, whose calls count. A call of unknown cost counts nothing. */
-  over({ provider, priceOf }: EvalModel): Provider {
-    const add = (tokens: TokenCount | undefined): void => {
-      const cost = tokens ? priceOf(tokens) : 'unknown';
-      if (cost !== 'unknown') this.#spent += cost;
-    };
-    const check = (): void => {
-      if (this.#limit === undefined || this.#spent < this.#limit) return;
-      throw new TelosError('budget', `The limit of $${this.#limit} for all runs is reached.`);
-    };
-    return {
-      ...provider,
-      async *streamCompletion(request, signal) {
-        check();
-        for await (const event of provider.streamCompletion(request, signal)) {
-          if (event.type === 'done') add(event.usage);
-          yield event;
-        }
-      },
-    };
-  }
+  if (failure) throw failure.error;
 }

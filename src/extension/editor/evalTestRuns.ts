@@ -7,7 +7,6 @@ import { type EvalCase, evalFileOf, readEvals } from '../../engine/evals/evalFil
 import type { EvaluatedSkill } from '../../engine/evals/evalWorld.ts';
 import { type EvalResult, hasPassed } from '../../engine/evals/runEval.ts';
 import {
-  type EvalModel,
   judgeBeside,
   liveSuite,
   plannedRuns,
@@ -15,7 +14,9 @@ import {
   type SkillEvals,
 } from '../../engine/evals/runSuite.ts';
 import { runTriggers, type TriggerResult } from '../../engine/evals/runTriggers.ts';
+import { localSlots } from '../../engine/evals/slots.ts';
 import type { StaleReason } from '../../engine/evals/strictReplay.ts';
+import type { EvalModel } from '../../engine/evals/suiteBudget.ts';
 import { readTriggers, type Trigger, triggerFileOf } from '../../engine/evals/triggerFile.ts';
 import { TaughtLines } from '../../engine/routing/teaching.ts';
 import { discoverAgents } from '../../engine/skills/discover.ts';
@@ -197,8 +198,8 @@ async function runEvals(
 ): Promise<void> {
   const evals = items.flatMap(item => subjects.get(item)?.eval ?? []);
   const suite: SkillEvals[] = [{ one, evals }];
-  const parts = { config: telos.config, open: Telos.open.bind(Telos) };
-  const running = records ? await recorded(suite, telos, parts, signal) : replaySuite(suite, parts, signal);
+  const slots = localSlots({ config: telos.config, open: Telos.open.bind(Telos) });
+  const running = records ? await recorded(suite, telos, slots, signal) : replaySuite(suite, slots, signal);
   if (!running) {
     for (const item of items) run.skipped(item);
     return;
@@ -219,7 +220,7 @@ async function runEvals(
 async function recorded(
   suite: readonly SkillEvals[],
   telos: Telos,
-  parts: Parameters<typeof liveSuite>[2],
+  slots: Parameters<typeof liveSuite>[2],
   signal: AbortSignal,
 ): Promise<AsyncGenerator<EvalResult> | undefined> {
   const model: EvalModel | undefined = await telos.asideModel();
@@ -234,7 +235,7 @@ async function recorded(
       : t('Run {0} evals with {1} and keep the recordings?', runs, model.provider.model);
   const detail = t('This asks the model, which may cost something. The budget of the settings applies.');
   const answer = await vscode.window.showInformationMessage(question, { modal: true, detail }, yes);
-  return answer === yes ? liveSuite(suite, options, parts, signal) : undefined;
+  return answer === yes ? liveSuite(suite, options, slots, signal) : undefined;
 }
 
 function report(run: vscode.TestRun, item: vscode.TestItem, results: readonly EvalResult[]): void {

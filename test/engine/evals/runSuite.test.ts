@@ -5,6 +5,7 @@ import { readEvals } from '../../../src/engine/evals/evalFile.ts';
 import { asInstalled } from '../../../src/engine/evals/evalWorld.ts';
 import { type EvalResult, hasPassed } from '../../../src/engine/evals/runEval.ts';
 import { liveSuite, replaySuite, type SkillEvals } from '../../../src/engine/evals/runSuite.ts';
+import { localSlots } from '../../../src/engine/evals/slots.ts';
 import type { Provider } from '../../../src/engine/providers/provider.ts';
 import { digestsOf } from '../../../src/engine/providers/requestDigest.ts';
 import { discoverAgents } from '../../../src/engine/skills/discover.ts';
@@ -63,7 +64,7 @@ describe('evals from recordings', function () {
     assert.ok(agent && skill);
     return [{ one: { agent, skill }, evals: readEvals(skill.dir) ?? [] }];
   }
-  const parts = () => ({ config: machine.loadConfig(), open: Telos.open.bind(Telos) });
+  const slots = () => localSlots({ config: machine.loadConfig(), open: Telos.open.bind(Telos) });
 
   async function record(count: number): Promise<EvalResult[]> {
     machine.put(`${skillDir}/evals/evals.json`, evalsText(count));
@@ -71,9 +72,9 @@ describe('evals from recordings', function () {
       models: [{ provider: model, priceOf: () => 'unknown' as const }],
       ...{ judge: undefined, runs: 1, withBaseline: false, maxCost: undefined, keeps: true },
     };
-    return all(liveSuite(suite(), options, parts(), signal));
+    return all(liveSuite(suite(), options, slots(), signal));
   }
-  const replay = (suites = suite()): Promise<EvalResult[]> => all(replaySuite(suites, parts(), signal));
+  const replay = (suites = suite()): Promise<EvalResult[]> => all(replaySuite(suites, slots(), signal));
 
   it('passes twenty of them in a few seconds', async () => {
     assert.ok((await record(20)).every(hasPassed));
@@ -173,7 +174,7 @@ describe('evals from recordings', function () {
       models: [{ provider: model, priceOf: () => 0 }],
       ...{ judge: undefined, runs: 1, withBaseline: false, maxCost: undefined, keeps: false },
     };
-    const results = await all(liveSuite(suite(), options, parts(), signal));
+    const results = await all(liveSuite(suite(), options, slots(), signal));
     assert.deepEqual(results.map(hasPassed), [false, false, false]);
   });
 

@@ -5,6 +5,7 @@ import { readEvals } from '../../../src/engine/evals/evalFile.ts';
 import { asInstalled } from '../../../src/engine/evals/evalWorld.ts';
 import { hasPassed } from '../../../src/engine/evals/runEval.ts';
 import { replaySuite } from '../../../src/engine/evals/runSuite.ts';
+import { localSlots } from '../../../src/engine/evals/slots.ts';
 import { readTriggers } from '../../../src/engine/evals/triggerFile.ts';
 import { readRecording } from '../../../src/engine/providers/recordingFile.ts';
 import { discoverAgents } from '../../../src/engine/skills/discover.ts';
@@ -34,9 +35,12 @@ describe('the skills that ship with Telos', () => {
           { agent, skill },
           asInstalled({ agent: { ...agent, name: 'elsewhere' }, skill }),
         ]) {
-          const parts = { config: machine.loadConfig({ TELOS_SANDBOX }), open: Telos.open.bind(Telos) };
+          const slots = localSlots({
+            config: machine.loadConfig({ TELOS_SANDBOX }),
+            open: Telos.open.bind(Telos),
+          });
           const { signal } = new AbortController();
-          for await (const result of replaySuite([{ one, evals }], parts, signal)) {
+          for await (const result of replaySuite([{ one, evals }], slots, signal)) {
             const said = JSON.stringify([result.stale, result.error, result.graded, result.denials]);
             assert.ok(hasPassed(result), `${skill.id} ${result.eval.id}: ${said}. ${again}`);
           }
