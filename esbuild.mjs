@@ -106,7 +106,8 @@ const builds = [
   },
   {
     ...onNode,
-    // Nothing is external here: an import of `vscode` that the command line can reach breaks the build.
+    // Nothing else is external here: an import of `vscode` that the command line can reach breaks the build.
+    external: ['@dbos-inc/dbos-sdk'],
     entryPoints: {
       cli: 'src/cli/main.ts',
       agent: 'src/cli/agentMain.ts',

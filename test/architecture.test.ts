@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { existsSync, readdirSync, readFileSync } from 'node:fs';
-import { brokenRules, bundled } from './importRules.ts';
+import { brokenRules, bundled, optional } from './importRules.ts';
 import { drawMap, figuresOf, type HouseFigures, limits, projectSources } from './map.ts';
 
 const read = (file: string): string => readFileSync(new URL(`../${file}`, import.meta.url), 'utf8');
@@ -18,8 +18,19 @@ describe('architecture', () => {
   });
 
   it('bundles every package that it uses, so that an install of it brings nothing else', () => {
-    const { dependencies, devDependencies } = JSON.parse(read('package.json'));
+    const manifest = JSON.parse(read('package.json'));
+    const { dependencies, devDependencies } = manifest;
     assert.equal(dependencies, undefined);
+    assert.deepEqual(Object.keys(manifest.peerDependencies), optional);
+    for (const name of optional) {
+      assert.equal(manifest.peerDependencies[name], devDependencies[name]);
+      assert.deepEqual(manifest.peerDependenciesMeta[name], { optional: true });
+      const loader = read('src/engine/fleet/dbos.ts');
+      assert.ok(
+        loader.includes(`'${name}@${devDependencies[name]}'`),
+        'another version is said to be installed',
+      );
+    }
     assert.deepEqual(
       bundled.filter(name => !(name in devDependencies)),
       [],

@@ -26,7 +26,7 @@ export const floors: readonly (readonly string[])[] = [
     'src/engine/sources/',
     'src/engine/doctor.ts',
   ],
-  ['src/engine/telos.ts', 'src/engine/workflow/'],
+  ['src/engine/fleet/', 'src/engine/telos.ts', 'src/engine/workflow/'],
   ['src/bot/', 'src/cli/', 'src/extension/', 'src/library.ts'],
 ];
 
@@ -56,11 +56,14 @@ export const bundled = [
   'zod',
 ];
 
+/** Packages that are installed by who needs them. The product loads them late and contains nothing of them. */
+export const optional = ['@dbos-inc/dbos-sdk'];
+
 /** Packages with many importers. The chat view is written in them; they are not tools that it uses. */
 const manyImporters = ['preact', '@preact/signals'];
 
 /** Libraries that load slowly. No file that runs at the start may lead to them. */
-const slowToLoad = ['@anthropic-ai/sdk', '@modelcontextprotocol/sdk', 'discord.js', 'openai'];
+const slowToLoad = ['@anthropic-ai/sdk', '@modelcontextprotocol/sdk', 'discord.js', 'openai', ...optional];
 const entries = [
   'src/cli/main.ts',
   // `main.ts` imports it late only for the compile cache.
@@ -77,6 +80,7 @@ const loadedLater = [
   'src/engine/scan/weight.ts',
   'src/engine/export/',
   'src/engine/evals/',
+  'src/engine/fleet/',
   'src/engine/schedule/',
   'src/engine/run/approval.ts',
   'src/engine/policy/decide.ts',
@@ -163,9 +167,10 @@ function brokenByPackage(one: Import, dependencies: readonly string[]): string[]
     const ground = one.from.startsWith('webview/') || one.from.startsWith('src/protocol/');
     return ground ? ['this part runs in the chat view too, where there is no Node'] : [];
   }
-  return dependencies.includes(packageOf(one.specifier))
-    ? []
-    : ['it is not among the packages that are bundled'];
+  const name = packageOf(one.specifier);
+  if (optional.includes(name))
+    return one.kind === 'later' ? [] : ['it is not bundled; load it by import() where it is needed'];
+  return dependencies.includes(name) ? [] : ['it is not among the packages that are bundled'];
 }
 
 function sharedDependencies(imports: readonly Import[]): string[] {

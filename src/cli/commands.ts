@@ -89,6 +89,8 @@ export const groups: Readonly<Record<string, readonly CliCommand[]>> = {
         new Option('--judge <model>', 'the model that grades what no check does; none grades nothing'),
         new Option('--max-cost <dollars>', 'stop when all runs have cost this much').argParser(amount),
         new Option('--output <folder>', 'where benchmark.json and what belongs to it are written'),
+        new Option('--workers [url]', 'run on the workers of this database; TELOS_DATABASE_URL by default'),
+        new Option('--label <label>', 'with --workers: only those with this label'),
         new Option('--ci', 'one line a skill'),
         yes('run with models without asking'),
         new Option('--among <what>', 'what competes: installed (the default), agent, or a folder of skills'),
@@ -105,10 +107,14 @@ export const groups: Readonly<Record<string, readonly CliCommand[]>> = {
         ),
         json(),
       ],
-      run: async ({ word, options, terminal }) =>
+      run: async ({ word, options, terminal, samples }) =>
         (await import('./evalCommand.ts')).evalCommand(
           word,
-          { ...options, routing: options['mode'] },
+          {
+            ...options,
+            routing: options['mode'],
+            version: versionIn(new URL('../../package.json', samples)),
+          },
           terminal,
         ),
       inner: [
@@ -572,6 +578,36 @@ export const groups: Readonly<Record<string, readonly CliCommand[]>> = {
       description: 'answer on Discord, for the people that its owner names',
       options: () => [new Option('--setup', 'show what it needs, and the address that invites it')],
       run: async ({ options, terminal }) => (await import('./botCommand.ts')).botCommand(options, terminal),
+    },
+    {
+      name: 'worker',
+      description: 'run evals of others here, with your skills and keys, over a PostgreSQL database',
+      options: () => [
+        new Option('--database <url>', 'the database; TELOS_DATABASE_URL by default'),
+        new Option('--slots <number>', 'how many runs at once; 1 by default').argParser(wholeNumber),
+        new Option('--label <label>', 'what suites may ask for'),
+      ],
+      run: async ({ options, terminal, samples }) =>
+        (await import('./workerCommand.ts')).workerCommand(
+          { ...options, version: versionIn(new URL('../../package.json', samples)) },
+          terminal,
+        ),
+    },
+    {
+      name: 'fleet',
+      description: 'show the workers on a database, and what they do',
+      inner: [
+        {
+          name: 'status',
+          description: 'list workers and suites',
+          options: () => [
+            new Option('--database <url>', 'the database; TELOS_DATABASE_URL by default'),
+            json(),
+          ],
+          run: async ({ options, terminal }) =>
+            (await import('./workerCommand.ts')).fleetStatusCommand(options, terminal),
+        },
+      ],
     },
     {
       name: 'context-server',

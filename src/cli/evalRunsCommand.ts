@@ -17,16 +17,18 @@ import {
   replaySuite,
   type SkillEvals,
 } from '../engine/evals/runSuite.ts';
-import { localSlots } from '../engine/evals/slots.ts';
+import { localSlots, type Slots } from '../engine/evals/slots.ts';
 import { recordedUse } from '../engine/evals/strictReplay.ts';
 import type { EvalModel } from '../engine/evals/suiteBudget.ts';
+import { isKnown } from '../engine/providers/create.ts';
+import { priceOf } from '../engine/providers/models.ts';
 import { readRecording } from '../engine/providers/recordingFile.ts';
 import { Telos } from '../engine/telos.ts';
 import { counted } from '../protocol/text.ts';
 import { evalLines, exitCodes } from './evalTable.ts';
 import type { Terminal } from './terminal.ts';
 import { agrees } from './terminalHuman.ts';
-import { terminalText } from './terminalText.ts';
+import { terminalLine, terminalText } from './terminalText.ts';
 
 export interface EvalRunOptions {
   record?: boolean;
@@ -40,6 +42,11 @@ export interface EvalRunOptions {
   yes?: boolean;
   json?: boolean;
   ci?: boolean;
+  /** The address of a database, or true for the one of the environment. */
+  workers?: string | true;
+  label?: string;
+  /** Of Telos. */
+  version?: string;
 }
 
 /** Returns the skills that have evals. Those of `fresh` are not installed. Throws TelosError `config` if the evals of one cannot be read. */
@@ -64,7 +71,8 @@ export async function runEvals(
   const live = options.record || options.live ? await liveOptions(config, options) : undefined;
   if (live && !(await goesOn(all, live, options, terminal))) return { code: exitCodes.usage, skills: [] };
   const open: OpenEngine = (own, parts) => Telos.open(own, parts);
-  const slots = localSlots({ config, open });
+  const fleet = options.workers === undefined ? undefined : await fleetOf(options, config, terminal, signal);
+  const slots = fleet?.slots ?? localSlots({ config, open });
   const running = live ? liveSuite(all, live, slots, signal) : replaySuite(all, slots, signal);
   const results: EvalResult[] = [];
   try {
@@ -75,6 +83,7 @@ export async function runEvals(
   } finally {
     // What is done is kept, also if the rest is stopped.
     await keepAll(all, results, config, options);
+    await fleet?.close();
   }
   const skills = all.flatMap(({ one }) => {
     const own = results.filter(result => result.one === one);
@@ -98,13 +107,54 @@ function codeOf(results: readonly EvalResult[]): number {
 const progressText = (result: EvalResult): string =>
   `${result.one.skill.id} ${result.eval.id} ${result.configuration} ${result.model} ${
     result.status === 'graded' ? (hasPassed(result) ? 'passed' : 'failed') : result.status
-  }`;
+  }${result.worker === undefined ? '' : ` on ${result.worker}`}`;
+
+/** Returns the slots of the workers. Throws TelosError `config` if their database cannot be used. */
+async function fleetOf(
+  { workers, label, record, version = '' }: EvalRunOptions,
+  config: Config,
+  terminal: Terminal,
+  signal: AbortSignal,
+): Promise<{ slots: Slots; close(): Promise<void> }> {
+  if (record)
+    throw new TelosError(
+      'config',
+      '--record keeps recordings, which workers do not send back. Use --live with --workers.',
+    );
+  const [{ databaseAddress, databaseVariable }, { FleetDatabase }, { remoteSlots }] = await Promise.all([
+    import('../engine/fleet/databaseAddress.ts'),
+    import('../engine/fleet/fleetDatabase.ts'),
+    import('../engine/fleet/remoteSlots.ts'),
+  ]);
+  const address = databaseAddress(workers === true ? config.env[databaseVariable] : workers);
+  const log = (line: string): void => terminal.say(terminalLine(line));
+  const database = await FleetDatabase.open(address, log, signal);
+  return { slots: remoteSlots({ database, version, label, log }), close: () => database.close() };
+}
+
+/** Returns a model of a provider that is named with it. Its key is with the workers. Undefined for any other name. */
+function modelElsewhere(wanted: string | undefined): EvalModel | undefined {
+  const [, name = '', model = ''] = /^([\w-]+):(.+)$/s.exec(wanted ?? '') ?? [];
+  if (!isKnown(name)) return undefined;
+  return {
+    provider: {
+      ...{ name, model },
+      // biome-ignore lint/correctness/useYield: It never answers.
+      async *streamCompletion() {
+        throw new TelosError('config', 'This model answers on workers only.');
+      },
+    },
+    priceOf: tokens => priceOf(name, model, tokens),
+  };
+}
 
 /** Returns what `--record` and `--live` need. Throws TelosError `config` if a model cannot be had. */
 async function liveOptions(config: Config, options: EvalRunOptions): Promise<LiveOptions> {
   const { maxCost, ...budget } = config.budget;
   const telos = Telos.open({ ...config, budget });
   const modelOf = async (wanted: string | undefined): Promise<EvalModel> => {
+    const elsewhere = options.workers === undefined ? undefined : modelElsewhere(wanted);
+    if (elsewhere) return elsewhere;
     const model = await telos.asideModel(wanted);
     if (model) return model;
     throw new TelosError(

@@ -54,6 +54,8 @@ export interface StartOptions {
   node?: string;
   /** Text for stdin. If missing, stdin is closed. */
   input?: string;
+  /** Another copy of what was built. */
+  program?: string;
 }
 
 export interface CliHome {
@@ -90,9 +92,9 @@ export function cliHome(files: Readonly<Record<string, string>> = {}): CliHome {
 export function startCli(
   { work, env }: Pick<Machine, 'work' | 'env'>,
   args: readonly string[],
-  { env: more = {}, node = process.execPath, input }: StartOptions = {},
+  { env: more = {}, node = process.execPath, input, program: file = program() }: StartOptions = {},
 ): RunningCli {
-  const child = spawn(node, [program(), ...args], {
+  const child = spawn(node, [file, ...args], {
     cwd: work,
     env: { ...env, ...more },
     stdio: [input === undefined ? 'ignore' : 'pipe', 'pipe', 'pipe'],

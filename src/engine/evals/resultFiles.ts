@@ -194,6 +194,7 @@ export interface StoredRun
     | 'durationMs'
     | 'denials'
     | 'graded'
+    | 'worker'
   > {
   eval: string | number;
   name: string;
@@ -217,12 +218,13 @@ export interface StoredResults {
 
 function storedRun(result: EvalResult): StoredRun {
   const { configuration, model, run, status, stale, error, outcome } = result;
-  const { tokens, cost, durationMs, denials, graded, eval: known } = result;
+  const { tokens, cost, durationMs, denials, graded, worker, eval: known } = result;
   return {
     ...{ eval: known.id, name: known.name ?? String(known.id), line: known.line, configuration, model, run },
     ...{ status, outcome, tokens, cost, durationMs, denials, graded, passed: hasPassed(result) },
     ...(stale && { stale }),
     ...(error && { error }),
+    ...(worker !== undefined && { worker }),
   };
 }
 

@@ -72,6 +72,8 @@ export interface EvalResult extends EvalRun {
   changed: readonly string[];
   /** All that the run has said, called, read and written, for a judge and a report. */
   transcript: string;
+  /** The worker that has made the run. Undefined if this machine has. */
+  worker?: string;
 }
 
 /** Returns what is wrong with a run that has not passed, a line each. */

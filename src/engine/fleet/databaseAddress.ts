@@ -1,0 +1,92 @@
+/** Reads the address of a database, and tells its errors without the password in it. */
+import { connect } from 'node:net';
+import { reasonOf, TelosError } from '../errors.ts';
+
+export interface DatabaseAddress {
+  /** With the password. Nothing shows it. */
+  url: string;
+  /** Host, port and database, for a person. */
+  shown: string;
+  host: string;
+  port: number;
+}
+
+/** The variable that names the database where no option does. */
+export const databaseVariable = 'TELOS_DATABASE_URL';
+
+/** Returns the address. Throws TelosError `config`, which does not repeat the text, if it is none of a PostgreSQL database. */
+export function databaseAddress(text: string | undefined): DatabaseAddress {
+  const how = `Give it as postgres://user:password@host:5432/database, best in ${databaseVariable}.`;
+  if (!text?.trim()) throw new TelosError('config', `No database is named. ${how}`);
+  const url = parsed(text.trim());
+  const name = url ? decoded(url.pathname.slice(1)) : undefined;
+  if (!url || !/^postgres(?:ql)?:$/.test(url.protocol) || !url.hostname || !name)
+    throw new TelosError('config', `What names the database is no address of PostgreSQL. ${how}`);
+  const port = Number(url.port || 5432);
+  const host = url.hostname.replace(/^\[|\]$/g, '');
+  return { url: text.trim(), shown: `${url.hostname}:${port}/${name}`, host, port };
+}
+
+const parsed = (text: string): URL | undefined => (URL.canParse(text) ? new URL(text) : undefined);
+
+function decoded(text: string): string | undefined {
+  try {
+    return decodeURIComponent(text);
+  } catch {
+    return undefined;
+  }
+}
+
+/** How long a server may take until it answers at all, in milliseconds. */
+const patienceMs = 5_000;
+
+/** Throws TelosError `config` if nothing listens there. The engine itself would try again without end. */
+export async function reach(address: DatabaseAddress): Promise<void> {
+  const { host, port } = address;
+  const socket = connect({ host, port, timeout: patienceMs });
+  try {
+    await new Promise<void>((resolve, reject) => {
+      socket.once('connect', resolve);
+      socket.once('timeout', () => reject(new Error('it does not answer')));
+      socket.once('error', reject);
+    });
+  } catch (error) {
+    throw problemOf(error, address);
+  } finally {
+    socket.destroy();
+  }
+}
+
+const awayCodes = /^(?:ECONN|ENOTFOUND|EAI_|EPIPE|ETIMEDOUT|EHOST|ENET|57P0|08|53300)/;
+const awayWords =
+  /ECONN|ENOTFOUND|EAI_AGAIN|ETIMEDOUT|onnection terminated|onnection ended|server closed|starting up|shutting down|too many clients|does not answer/;
+
+/** Returns true if the database may come back by itself. */
+export function isAway(error: unknown): boolean {
+  const { code, message } = (error ?? {}) as { code?: unknown; message?: unknown };
+  return awayCodes.test(String(code ?? '')) || awayWords.test(String(message ?? ''));
+}
+
+/** Returns the error as one sentence for a person. */
+export function problemOf(error: unknown, { url, shown }: DatabaseAddress): TelosError {
+  if (error instanceof TelosError) return error;
+  const { code } = (error ?? {}) as { code?: string };
+  const message = reasonOf(error);
+  const told = (what: string): TelosError => new TelosError('config', `The database ${shown} ${what}`);
+  if (/^28/.test(code ?? '') || /password authentication|no pg_hba|role .* does not exist/.test(message))
+    return told('refuses this user or password.');
+  if (code === '3D000' || code === '42P01' || code === '3F000')
+    return told('is not prepared: no worker has been started on it yet.');
+  if (code === '42501' || /permission denied/.test(message))
+    return told('does not let this user create or use its tables.');
+  if (code === '53100') return told('is full.');
+  if (isAway(error)) return told('cannot be reached. Check that it runs, and that the address is right.');
+  return told(`failed: ${withoutSecrets(message, url)}`);
+}
+
+/** Returns the text without the address and the password in it. */
+function withoutSecrets(text: string, url: string): string {
+  const { password = '' } = parsed(url) ?? {};
+  const secrets = [url, password, decoded(password) ?? ''].filter(Boolean);
+  return secrets.reduce((left, secret) => left.replaceAll(secret, '***'), text).slice(0, 300);
+}

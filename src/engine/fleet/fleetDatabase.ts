@@ -1,0 +1,231 @@
+/** What workers and suites write into the database and read from it, over the durable engine alone. */
+import { setTimeout as delay } from 'node:timers/promises';
+import { type DatabaseAddress, isAway, problemOf, reach } from './databaseAddress.ts';
+import { type Dbos, loadDbos } from './dbos.ts';
+
+/** The name under which all rows of Telos are kept in the database. */
+export const applicationName = 'telos';
+/** The workflow that makes one run of an eval. */
+export const evalWorkflow = 'telos.eval';
+/** Nobody takes anything from this queue: its rows say who is there. */
+const presenceQueue = 'telos-presence';
+
+/** Plain JSON: what a stranger writes into a row becomes data and nothing else. */
+export const plainJson = {
+  name: () => 'telos-json',
+  parse: (text: string | null | undefined): unknown => (text ? JSON.parse(text) : null),
+  stringify: (value: unknown): string => JSON.stringify(value ?? null),
+};
+
+export type FleetLog = (line: string) => void;
+
+/** Who is there: a worker, or a suite that waits for results. */
+export interface Present {
+  id: string;
+  /** Changes with each sign of life. */
+  beat: number;
+  /** As it is in the row. */
+  facts: unknown;
+}
+
+export interface EndedJob {
+  id: string;
+  status: string;
+  output: unknown;
+  /** Message of an error that was not expected. */
+  error: string;
+}
+
+type Client = Awaited<ReturnType<Dbos['DBOSClient']['create']>>;
+type Job = Awaited<ReturnType<Client['listWorkflows']>>[number];
+
+const ends = ['SUCCESS', 'ERROR', 'CANCELLED', 'MAX_RECOVERY_ATTEMPTS_EXCEEDED'] as const;
+const quiet = { info() {}, debug() {}, warn() {}, error() {} };
+
+/** How long a call may take before a person hears of it, in milliseconds. */
+const slowMs = 3_000;
+const againMs = 500;
+
+export class FleetDatabase {
+  readonly #client: Client;
+  readonly #address: DatabaseAddress;
+  readonly #log: FleetLog;
+  readonly #signal: AbortSignal;
+  #isLost = false;
+
+  private constructor(client: Client, address: DatabaseAddress, log: FleetLog, signal: AbortSignal) {
+    this.#client = client;
+    this.#address = address;
+    this.#log = log;
+    this.#signal = signal;
+  }
+
+  /**
+   * Returns the database. Calls of it wait while the database is away, until the signal aborts. Throws TelosError `config` if it is not
+   * there now, refuses the user, or was never used by a worker.
+   */
+  static async open(address: DatabaseAddress, log: FleetLog, signal: AbortSignal): Promise<FleetDatabase> {
+    const { DBOSClient } = await loadDbos();
+    await reach(address);
+    const client = await DBOSClient.create({
+      systemDatabaseUrl: address.url,
+      systemDatabasePoolSize: 4,
+      serializer: plainJson,
+      logger: quiet,
+      applicationName,
+    });
+    const database = new FleetDatabase(client, address, log, signal);
+    try {
+      await database.present('worker');
+    } catch (error) {
+      await database.close();
+      throw error;
+    }
+    return database;
+  }
+
+  /** Returns all workers, or all suites, that are there. */
+  async present(kind: 'worker' | 'suite'): Promise<Present[]> {
+    const rows = await this.#patient(() =>
+      this.#client.listWorkflows({
+        workflow_id_prefix: `telos-${kind}-`,
+        queueName: presenceQueue,
+        ...{ loadOutput: false, limit: 1_000 },
+      }),
+    );
+    return rows.map(({ workflowID, createdAt, input }) => ({
+      id: workflowID.slice(`telos-${kind}-`.length),
+      beat: createdAt,
+      facts: (input as unknown[] | undefined)?.[0],
+    }));
+  }
+
+  /** Says, or says again, who is there. */
+  async announce(kind: 'worker' | 'suite', id: string, facts: object): Promise<void> {
+    const workflowID = `telos-${kind}-${id}`;
+    await this.#patient(async () => {
+      await this.#client.deleteWorkflows([workflowID]);
+      await this.#client.enqueue(
+        { workflowID, queueName: presenceQueue, workflowName: 'telos.presence', appVersion: 'presence' },
+        facts,
+      );
+    });
+  }
+
+  withdraw(kind: 'worker' | 'suite', id: string): Promise<void> {
+    return this.#patient(() => this.#client.deleteWorkflows([`telos-${kind}-${id}`]));
+  }
+
+  /** Makes the queue of a worker, from which it takes as many jobs at once as it has slots. */
+  async openQueue(worker: string, slots: number): Promise<void> {
+    await this.#patient(() =>
+      this.#client.registerQueue(queueOf(worker), { workerConcurrency: slots, minPollingIntervalMs: 100 }),
+    );
+  }
+
+  closeQueue(worker: string): Promise<void> {
+    return this.#patient(() => this.#client.deleteQueue(queueOf(worker)));
+  }
+
+  /** Gives a worker a job. A key that is known already is not given twice. */
+  async send(key: string, worker: string, version: string, order: object): Promise<void> {
+    const to = { queueName: queueOf(worker), workflowName: evalWorkflow, appVersion: version };
+    await this.#patient(() => this.#client.enqueue({ ...to, workflowID: key }, order));
+  }
+
+  /** Returns those of the jobs that have ended, with what came of them. */
+  async ended(keys: readonly string[]): Promise<EndedJob[]> {
+    if (keys.length === 0) return [];
+    const rows = await this.#list({ workflowIDs: [...keys], status: [...ends], loadInput: false });
+    return rows.map(({ workflowID, status, output, error }) => ({
+      ...{ id: workflowID, status, output },
+      error: String((error as { message?: unknown } | undefined)?.message ?? '').slice(0, 500),
+    }));
+  }
+
+  /** Returns the keys of a worker's jobs in that state. */
+  async keysOf(worker: string, status: 'ENQUEUED' | 'PENDING'): Promise<string[]> {
+    const rows = await this.#list({ queueName: queueOf(worker), status, ...withoutContent });
+    return rows.map(({ workflowID }) => workflowID);
+  }
+
+  /** Returns those of the jobs that no worker has begun. */
+  async unbegun(keys: readonly string[]): Promise<string[]> {
+    if (keys.length === 0) return [];
+    const rows = await this.#list({ workflowIDs: [...keys], status: 'ENQUEUED', ...withoutContent });
+    return rows.map(({ workflowID }) => workflowID);
+  }
+
+  /** Returns the versions that jobs of a worker ask for and it does not have. */
+  async otherVersions(worker: string, version: string): Promise<string[]> {
+    const waiting = { queueName: queueOf(worker), status: 'ENQUEUED' } as const;
+    const rows = await this.#list({ ...waiting, ...withoutContent, limit: 100 });
+    const versions = rows.map(({ applicationVersion }) => applicationVersion ?? 'unknown');
+    return [...new Set(versions)].filter(other => other !== version);
+  }
+
+  async cancel(keys: readonly string[]): Promise<void> {
+    if (keys.length > 0) await this.#patient(() => this.#client.cancelWorkflows([...keys]));
+  }
+
+  /** Removes the rows of jobs, so that nothing of them is left. */
+  async remove(keys: readonly string[]): Promise<void> {
+    if (keys.length > 0) await this.#patient(() => this.#client.deleteWorkflows([...keys]));
+  }
+
+  /** Waits a moment at most: what the engine still tries ends with the process. */
+  async close(): Promise<void> {
+    await Promise.race([this.#client.destroy().catch(() => undefined), delay(1_000)]);
+  }
+
+  #list(query: Parameters<Client['listWorkflows']>[0]): Promise<Job[]> {
+    return this.#patient(() => this.#client.listWorkflows(query));
+  }
+
+  /** Calls again until the database is back, and says when it is away and when it is back. */
+  async #patient<Value>(call: () => Promise<Value>): Promise<Value> {
+    this.#signal.throwIfAborted();
+    let abort = (): void => undefined;
+    const aborted = new Promise<never>((_, reject) => {
+      abort = () => reject(this.#signal.reason);
+    });
+    aborted.catch(() => undefined);
+    this.#signal.addEventListener('abort', abort);
+    const slow = setTimeout(() => this.lost(), slowMs);
+    try {
+      for (;;) {
+        try {
+          const value = await Promise.race([call(), aborted]);
+          this.#found();
+          return value;
+        } catch (error) {
+          this.#signal.throwIfAborted();
+          if (!isAway(error)) throw problemOf(error, this.#address);
+          this.lost();
+          await delay(againMs, undefined, { signal: this.#signal });
+        }
+      }
+    } finally {
+      clearTimeout(slow);
+      this.#signal.removeEventListener('abort', abort);
+    }
+  }
+
+  /** Says once that the database is away. */
+  lost(): void {
+    if (this.#isLost) return;
+    this.#isLost = true;
+    this.#log(`The database ${this.#address.shown} does not answer. Everything waits until it does.`);
+  }
+
+  #found(): void {
+    if (!this.#isLost) return;
+    this.#isLost = false;
+    this.#log(`The database ${this.#address.shown} answers again.`);
+  }
+}
+
+const withoutContent = { loadInput: false, loadOutput: false } as const;
+
+/** Returns the name of the queue with the jobs of one worker. */
+export const queueOf = (worker: string): string => `telos-jobs-${worker}`;

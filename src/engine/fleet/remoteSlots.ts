@@ -1,0 +1,265 @@
+/** The slots of workers: gives each as many jobs as it has room for, and collects what came of them. */
+import { randomBytes } from 'node:crypto';
+import { setTimeout as delay } from 'node:timers/promises';
+import { type EvalResult, nothing } from '../evals/runEval.ts';
+import type { EvalJob, JobResult, Slots, SuiteTerms } from '../evals/slots.ts';
+import { SuiteBudget } from '../evals/suiteBudget.ts';
+import { type EvalAnswer, readResult, SuiteDigests } from './evalOrder.ts';
+import type { EndedJob, FleetDatabase, FleetLog } from './fleetDatabase.ts';
+import { beatMs, Signs, type SuiteFacts, versionKey, type WorkerFacts, workerFacts } from './presence.ts';
+import { suiteKeys, unseal } from './sealed.ts';
+
+export interface RemoteParts {
+  database: FleetDatabase;
+  /** Of Telos. */
+  version: string;
+  /** Only workers with this label. Undefined for all. */
+  label: string | undefined;
+  log: FleetLog;
+}
+
+/** Returns the slots of all workers on a database. */
+export const remoteSlots = (parts: RemoteParts): Slots => ({
+  async *run(jobs, terms, signal) {
+    const suite = new RemoteSuite(jobs, terms, parts);
+    try {
+      yield* suite.results(signal);
+    } finally {
+      await suite.end();
+    }
+  },
+});
+
+/** A job that is not done yet. */
+interface OpenJob {
+  job: EvalJob;
+  /** How often it was given to a worker. */
+  given: number;
+  /** Workers that have refused a run of the same skill, with their reasons. They get none of it any more. */
+  refused: Map<string, string>;
+}
+
+interface GivenJob extends OpenJob {
+  worker: string;
+}
+
+/** A job that so many workers have handed back or left is given to no other one. */
+const mostGiven = 6;
+/** Pauses between two looks at results, in milliseconds. */
+const pauses = { busy: 40, idle: 200 };
+
+class RemoteSuite {
+  readonly #id = randomBytes(6).toString('hex');
+  readonly #keys = suiteKeys();
+  readonly #digests = new SuiteDigests();
+  readonly #signs = new Signs();
+  readonly #said = new Set<string>();
+  readonly #parts: RemoteParts;
+  readonly #terms: SuiteTerms;
+  readonly #budget: SuiteBudget;
+  readonly #given = new Map<string, GivenJob>();
+  #waiting: OpenJob[];
+  #workers = new Map<string, WorkerFacts>();
+  #done = 0;
+  #nextLook = 0;
+  /** Why no more jobs are given: an unfinished result, which comes last. */
+  #stopped: JobResult | undefined;
+
+  constructor(jobs: readonly EvalJob[], terms: SuiteTerms, parts: RemoteParts) {
+    const refusals = new Map(jobs.map(({ run }) => [run.one.skill, new Map<string, string>()]));
+    this.#waiting = jobs.map(job => ({
+      job,
+      given: 0,
+      refused: refusals.get(job.run.one.skill) ?? new Map(),
+    }));
+    this.#terms = terms;
+    this.#parts = parts;
+    this.#budget = new SuiteBudget(terms.maxCost);
+  }
+
+  async *results(signal: AbortSignal): AsyncGenerator<JobResult> {
+    while (this.#waiting.length + this.#given.size > 0) {
+      signal.throwIfAborted();
+      if (performance.now() >= this.#nextLook) await this.#look();
+      await this.#giveOut();
+      const results = await this.#collect();
+      yield* results;
+      const pause = results.length > 0 ? pauses.busy : pauses.idle;
+      await delay(pause, undefined, { signal });
+    }
+    if (this.#stopped) yield this.#stopped;
+  }
+
+  /** Takes back what nobody has done, and leaves no row. */
+  async end(): Promise<void> {
+    const { database } = this.#parts;
+    const keys = [...this.#given.keys()];
+    const leave = async (): Promise<void> => {
+      await database.cancel(keys);
+      await database.remove(keys);
+      await database.withdraw('suite', this.#id);
+    };
+    await Promise.race([leave().catch(() => undefined), delay(3_000, undefined, { ref: false })]);
+  }
+
+  /** Looks who is there, and says that this suite is. */
+  async #look(): Promise<void> {
+    const { database, version, label = '' } = this.#parts;
+    this.#nextLook = performance.now() + beatMs;
+    const [waiting, running] = [this.#waiting.length, this.#given.size];
+    const facts: SuiteFacts = { version, label, waiting, running, done: this.#done, failed: 0 };
+    await database.announce('suite', this.#id, facts);
+    const present = new Map((await database.present('worker')).map(one => [one.id, one]));
+    for (const id of new Set([...present.keys(), ...this.#workers.keys()])) {
+      const one = present.get(id);
+      if (one) this.#workers.set(id, workerFacts(one.facts));
+      if (this.#signs.isSilent(id, one?.beat)) await this.#leaveSilent(id);
+    }
+    if (this.#waiting.length > 0 && this.#able().length === 0) this.#sayWhyNone();
+  }
+
+  #able(): [string, WorkerFacts][] {
+    const { version, label } = this.#parts;
+    return [...this.#workers].filter(
+      ([, facts]) =>
+        facts.version === version && !facts.drains && (label === undefined || facts.label === label),
+    );
+  }
+
+  #sayWhyNone(): void {
+    const { version, label } = this.#parts;
+    const other = [...this.#workers].find(([, facts]) => facts.version !== version);
+    if (other)
+      this.#once(
+        `The worker ${other[0]} has Telos ${other[1].version || 'of an unknown version'}, not ${version}, so it gets no runs.`,
+      );
+    this.#once(
+      `No worker ${label === undefined ? '' : `with the label ${label} `}takes runs at the moment. They wait for one.`,
+    );
+  }
+
+  /** Gives the jobs of a worker that gives no sign any more to others. */
+  async #leaveSilent(id: string): Promise<void> {
+    const { database, log } = this.#parts;
+    this.#workers.delete(id);
+    const own = [...this.#given].filter(([, { worker }]) => worker === id).map(([key]) => key);
+    if (own.length === 0) return;
+    log(`The worker ${id} is silent. Its ${own.length === 1 ? 'run goes' : 'runs go'} to others.`);
+    await database.cancel(own);
+  }
+
+  /** Fills the workers: each has as many jobs again waiting as it has slots, so that it need not wait for this process. */
+  async #giveOut(): Promise<void> {
+    const sending: Promise<void>[] = [];
+    while (this.#waiting.length > 0 && !this.#stopped) {
+      const next = this.#nextPair();
+      if (!next) break;
+      const [open, worker] = next;
+      this.#waiting.splice(this.#waiting.indexOf(open), 1);
+      sending.push(this.#give(open, worker));
+    }
+    await Promise.all(sending);
+  }
+
+  #nextPair(): [OpenJob, string] | undefined {
+    const load = (id: string): number =>
+      [...this.#given.values()].filter(({ worker }) => worker === id).length;
+    const rooms = this.#able()
+      .map(([id, { slots }]) => ({ id, load: load(id) / Math.max(1, slots * 2) }))
+      .filter(room => room.load < 1)
+      .sort((a, b) => a.load - b.load);
+    for (const { id } of rooms) {
+      const open = this.#waiting.find(({ refused }) => !refused.has(id));
+      if (open) return [open, id];
+    }
+    return undefined;
+  }
+
+  async #give(open: OpenJob, worker: string): Promise<void> {
+    const { database, version } = this.#parts;
+    const key = `telos-run-${this.#id}-${open.job.place}-${open.given}`;
+    this.#given.set(key, { ...open, given: open.given + 1, worker });
+    const order = await this.#digests.orderFor(open.job, this.#terms, this.#keys.publicKey);
+    await database.send(key, worker, versionKey(version), order);
+  }
+
+  async #collect(): Promise<JobResult[]> {
+    const { database } = this.#parts;
+    const ended = await database.ended([...this.#given.keys()]);
+    const results: JobResult[] = [];
+    for (const one of ended) {
+      const given = this.#given.get(one.id);
+      this.#given.delete(one.id);
+      const result = given && this.#resultOf(one, given);
+      if (result?.status === 'unfinished') this.#stop(given?.job.place ?? 0, result);
+      else if (result && given) results.push({ place: given.job.place, result });
+    }
+    this.#done += results.length;
+    await database.remove(ended.map(({ id }) => id));
+    if (this.#budget.isReached && this.#waiting[0])
+      this.#stopAt(this.#waiting[0].job, 'budget', this.#budgetText());
+    if (this.#stopped) await this.#takeBack();
+    return results;
+  }
+
+  #budgetText(): string {
+    try {
+      this.#budget.check();
+      return '';
+    } catch (error) {
+      return (error as Error).message;
+    }
+  }
+
+  /** Returns the result of a job, or undefined if it goes to another worker. */
+  #resultOf({ status, output, error }: EndedJob, given: GivenJob): EvalResult | undefined {
+    const { job, worker } = given;
+    const unfinished = (message: string): EvalResult => ({
+      ...nothing(job.run),
+      ...{ status: 'unfinished', error: { code: 'config', message }, worker },
+    });
+    const again = (): undefined => {
+      this.#waiting.unshift({ job, given: given.given, refused: given.refused });
+    };
+    if (status === 'CANCELLED')
+      return given.given < mostGiven ? again() : unfinished(`${mostGiven} workers have left this run.`);
+    if (status !== 'SUCCESS') return unfinished(`The worker ${worker} failed: ${error || status}`);
+    const answer = (output ?? {}) as Partial<Record<'sealed' | 'refused', unknown>> & Partial<EvalAnswer>;
+    if (typeof answer.refused === 'string') {
+      const why = answer.refused.slice(0, 500);
+      given.refused.set(worker, why);
+      this.#once(`The worker ${worker} refuses: ${why}`);
+      const isLeft = this.#able().some(([id]) => !given.refused.has(id));
+      return isLeft ? again() : unfinished(`No worker takes it. ${worker}: ${why}`);
+    }
+    const read = readResult(unseal(answer.sealed, this.#keys), job, worker);
+    if (!read) return unfinished(`What the database has of this run was not written for it by a worker.`);
+    this.#budget.add(read.spent);
+    return read.result;
+  }
+
+  #stopAt({ place, run }: EvalJob, code: 'budget', message: string): void {
+    this.#stop(place, { ...nothing(run), status: 'unfinished', error: { code, message } });
+  }
+
+  #stop(place: number, result: EvalResult): void {
+    this.#stopped ??= { place, result };
+    this.#waiting = [];
+  }
+
+  /** Takes back what no worker has begun. What is running ends, as it is paid for. */
+  async #takeBack(): Promise<void> {
+    const { database } = this.#parts;
+    const unbegun = await database.unbegun([...this.#given.keys()]);
+    await database.cancel(unbegun);
+    await database.remove(unbegun);
+    for (const key of unbegun) this.#given.delete(key);
+    this.#waiting = [];
+  }
+
+  #once(line: string): void {
+    if (this.#said.has(line)) return;
+    this.#said.add(line);
+    this.#parts.log(line);
+  }
+}

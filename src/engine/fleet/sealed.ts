@@ -1,0 +1,72 @@
+/** Seals results for the suite that asked, so that a database holds nothing of what a run has read and written. */
+import {
+  createCipheriv,
+  createDecipheriv,
+  createPublicKey,
+  diffieHellman,
+  generateKeyPairSync,
+  hkdfSync,
+  type KeyObject,
+  randomBytes,
+} from 'node:crypto';
+import { deflateRawSync, inflateRawSync } from 'node:zlib';
+
+/** Most that a result takes in the database, in bytes. */
+export const mostSealed = 256 * 1024;
+/** Most that a result is when it is opened, in bytes. */
+const mostOpened = 16 * 1024 * 1024;
+
+const cipher = 'aes-256-gcm';
+const rawHead = Buffer.from('302a300506032b656e032100', 'hex');
+
+/** The keys of one suite. They are never written down. */
+export interface SuiteKeys {
+  publicKey: string;
+  privateKey: KeyObject;
+}
+
+const rawOf = (key: KeyObject): Buffer =>
+  key.export({ type: 'spki', format: 'der' }).subarray(rawHead.length);
+const keyFrom = (raw: Buffer): KeyObject =>
+  createPublicKey({ key: Buffer.concat([rawHead, raw]), type: 'spki', format: 'der' });
+
+export function suiteKeys(): SuiteKeys {
+  const { publicKey, privateKey } = generateKeyPairSync('x25519');
+  return { publicKey: rawOf(publicKey).toString('base64'), privateKey };
+}
+
+const secretOf = (privateKey: KeyObject, publicKey: KeyObject): Buffer =>
+  Buffer.from(hkdfSync('sha256', diffieHellman({ privateKey, publicKey }), '', 'telos result', 32));
+
+/** Returns the value as text that only the suite with this key can read. Throws if the key is none. */
+export function seal(value: unknown, suite: string): string {
+  const once = generateKeyPairSync('x25519');
+  const iv = randomBytes(12);
+  const encrypt = createCipheriv(
+    cipher,
+    secretOf(once.privateKey, keyFrom(Buffer.from(suite, 'base64'))),
+    iv,
+  );
+  const content = deflateRawSync(JSON.stringify(value));
+  const body = [encrypt.update(content), encrypt.final()];
+  return Buffer.concat([rawOf(once.publicKey), iv, encrypt.getAuthTag(), ...body]).toString('base64');
+}
+
+/** Returns what was sealed for this suite, or undefined if the text is anything else. */
+export function unseal(text: unknown, { privateKey }: SuiteKeys): unknown {
+  if (typeof text !== 'string' || text.length > mostSealed) return undefined;
+  try {
+    const all = Buffer.from(text, 'base64');
+    const [once, iv, tag, body] = [
+      all.subarray(0, 32),
+      all.subarray(32, 44),
+      all.subarray(44, 60),
+      all.subarray(60),
+    ];
+    const decrypt = createDecipheriv(cipher, secretOf(privateKey, keyFrom(once)), iv).setAuthTag(tag);
+    const content = Buffer.concat([decrypt.update(body), decrypt.final()]);
+    return JSON.parse(inflateRawSync(content, { maxOutputLength: mostOpened }).toString('utf8'));
+  } catch {
+    return undefined;
+  }
+}

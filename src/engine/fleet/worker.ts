@@ -1,0 +1,210 @@
+/** A worker: takes jobs from its queue in the database, as many at once as it has slots, until it is told to end. */
+import { randomBytes } from 'node:crypto';
+import { hostname } from 'node:os';
+import { setTimeout as delay } from 'node:timers/promises';
+import { type DatabaseAddress, problemOf, reach } from './databaseAddress.ts';
+import { type Dbos, loadDbos } from './dbos.ts';
+import {
+  applicationName,
+  evalWorkflow,
+  FleetDatabase,
+  type FleetLog,
+  plainJson,
+  queueOf,
+} from './fleetDatabase.ts';
+import { beatMs, suiteFacts, versionKey, type WorkerFacts } from './presence.ts';
+
+export interface WorkerOptions {
+  database: DatabaseAddress;
+  slots: number;
+  label: string | undefined;
+  /** Of Telos. */
+  version: string;
+  /** Says what happens, a sentence each. */
+  log: FleetLog;
+  /** Says how it is, again and again. */
+  health: FleetLog;
+}
+
+/** Returns what is written into the database as the answer to a job, of which nothing is believed. Throws the abort reason on abort. */
+export type AnswerJob = (
+  given: unknown,
+  signal: AbortSignal,
+) => Promise<{ sealed: string } | { refused: string }>;
+
+/** From the first signal on, running jobs have so long to end; the rest of the half minute is for handing back. In milliseconds. */
+const drainMs = 20_000;
+const lastMs = 6_000;
+
+/** Works until the signal aborts, then finishes or hands back. Throws TelosError `config` if it cannot start. */
+export async function runWorker(
+  options: WorkerOptions,
+  answer: AnswerJob,
+  signal: AbortSignal,
+): Promise<void> {
+  const { DBOS } = await loadDbos();
+  const worker = new Worker(DBOS, options, answer);
+  await worker.start();
+  try {
+    await worker.work(signal);
+  } finally {
+    await Promise.race([worker.drain(), delay(drainMs + lastMs, undefined, { ref: false })]);
+  }
+}
+
+class Worker {
+  readonly #dbos: Dbos['DBOS'];
+  readonly #options: WorkerOptions;
+  readonly #answerJob: AnswerJob;
+  readonly #id: string;
+  readonly #version: string;
+  readonly #jobs = new AbortController();
+  readonly #ended = new AbortController();
+  readonly #said = new Set<string>();
+  readonly #counts = { running: 0, done: 0, refused: 0, handedBack: 0 };
+  #database: FleetDatabase | undefined;
+  #drains = false;
+  #lastHealth = '';
+
+  constructor(dbos: Dbos['DBOS'], options: WorkerOptions, answer: AnswerJob) {
+    this.#dbos = dbos;
+    this.#options = options;
+    this.#answerJob = answer;
+    this.#version = versionKey(options.version);
+    const name = (options.label ?? hostname()).replace(/[^\w.-]+/g, '-').slice(0, 40);
+    this.#id = `${name}-${randomBytes(3).toString('hex')}`;
+  }
+
+  async start(): Promise<void> {
+    const { database: address, slots, log } = this.#options;
+    await reach(address);
+    this.#dbos.registerWorkflow((given: unknown) => this.#answer(given), { name: evalWorkflow });
+    this.#dbos.setConfig({
+      name: applicationName,
+      systemDatabaseUrl: address.url,
+      systemDatabasePoolSize: 4,
+      applicationVersion: this.#version,
+      executorID: this.#id,
+      listenQueues: [queueOf(this.#id)],
+      useListenNotify: false,
+      serializer: plainJson,
+      logger: this.#logger(),
+    });
+    try {
+      await this.#dbos.launch();
+    } catch (error) {
+      throw problemOf(error, address);
+    }
+    this.#database = await FleetDatabase.open(address, log, this.#ended.signal);
+    await this.#database.openQueue(this.#id, slots);
+    await this.#beat();
+    log(`Worker ${this.#id} takes jobs for Telos ${this.#options.version} from ${address.shown}.`);
+  }
+
+  /** Gives signs of life until the signal aborts. */
+  async work(signal: AbortSignal): Promise<void> {
+    while (!signal.aborted) {
+      await delay(beatMs, undefined, { signal }).catch(() => undefined);
+      if (signal.aborted) return;
+      await Promise.race([
+        this.#look(),
+        new Promise<void>(resolve => signal.addEventListener('abort', () => resolve(), { once: true })),
+      ]);
+    }
+  }
+
+  async #look(): Promise<void> {
+    const database = this.#opened();
+    await this.#beat();
+    for (const { facts } of await database.present('suite')) {
+      const { version, waiting } = suiteFacts(facts);
+      if (version !== this.#options.version && waiting > 0) this.#leave(`Runs wait for Telos ${version}`);
+    }
+    for (const version of await database.otherVersions(this.#id, this.#version))
+      this.#leave(`A job is for ${version}`);
+  }
+
+  #leave(what: string): void {
+    this.#once(
+      `${what}. This worker has Telos ${this.#options.version} and leaves them. Install the same version on both sides.`,
+    );
+  }
+
+  /** Takes nothing more, lets running jobs end, and hands back those that do not. */
+  async drain(): Promise<void> {
+    this.#drains = true;
+    const database = this.#opened();
+    const quietly = <Value>(doing: Promise<Value>): Promise<Value | undefined> =>
+      Promise.race([doing.catch(() => undefined), delay(2_000, undefined, { ref: false })]);
+    if (this.#counts.running > 0)
+      this.#options.log(`Ending: ${this.#counts.running} running, up to ${drainMs / 1_000} s for them.`);
+    const stopping = this.#dbos.shutdown({ workflowCompletionTimeoutMS: drainMs }).catch(() => undefined);
+    await quietly(this.#beat());
+    await quietly(this.#handBack('ENQUEUED'));
+    await Promise.race([stopping, delay(drainMs + 2_000, undefined, { ref: false })]);
+    for (const status of ['ENQUEUED', 'PENDING'] as const) await quietly(this.#handBack(status));
+    this.#jobs.abort();
+    await quietly(database.withdraw('worker', this.#id));
+    await quietly(database.closeQueue(this.#id));
+    this.#ended.abort();
+    await database.close();
+    const { done, refused, handedBack } = this.#counts;
+    this.#options.log(
+      `Worker ${this.#id} has ended: ${done} done, ${refused} refused, ${handedBack} handed back.`,
+    );
+  }
+
+  /** What is cancelled here, its suite gives to another worker. */
+  async #handBack(status: 'ENQUEUED' | 'PENDING'): Promise<void> {
+    const database = this.#opened();
+    const keys = await database.keysOf(this.#id, status);
+    await database.cancel(keys);
+    this.#counts.handedBack += keys.length;
+  }
+
+  async #answer(given: unknown): Promise<unknown> {
+    this.#counts.running++;
+    try {
+      const answer = await this.#answerJob(given, this.#jobs.signal);
+      if ('refused' in answer) {
+        this.#counts.refused++;
+        this.#once(`Refused a job: ${answer.refused}`);
+      } else this.#counts.done++;
+      return answer;
+    } finally {
+      this.#counts.running--;
+    }
+  }
+
+  async #beat(): Promise<void> {
+    const { version, label = '', slots } = this.#options;
+    const { running, done, refused } = this.#counts;
+    const facts: WorkerFacts = { version, label, slots, running, done, refused, drains: this.#drains };
+    await this.#opened().announce('worker', this.#id, facts);
+    const health = `${this.#drains ? 'ending' : 'healthy'}: ${running} of ${slots} slots busy, ${done} done, ${refused} refused`;
+    if (health !== this.#lastHealth) this.#options.health(health);
+    this.#lastHealth = health;
+  }
+
+  #opened(): FleetDatabase {
+    if (!this.#database) throw new Error('The worker was not started.');
+    return this.#database;
+  }
+
+  /** What the engine says is of use to a person in two cases only. It may name anything that is in a row. */
+  #logger() {
+    const heard = (entry: unknown): void => {
+      const text = String(entry);
+      if (/connection failed|Error (?:listing|getting)/.test(text)) this.#database?.lost();
+      if (/Could not execute workflow/.test(text))
+        this.#once('A job in the database is of a kind that no worker does. Nothing was run.');
+    };
+    return { info() {}, debug() {}, warn: heard, error: heard };
+  }
+
+  #once(line: string): void {
+    if (this.#said.has(line) || this.#said.size > 1_000) return;
+    this.#said.add(line);
+    this.#options.log(line);
+  }
+}
