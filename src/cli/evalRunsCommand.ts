@@ -127,6 +127,8 @@ async function fleetOf(
     import('../engine/fleet/remoteSlots.ts'),
   ]);
   const address = databaseAddress(workers === true ? config.env[databaseVariable] : workers);
+  // Other programs can read the arguments of this one.
+  process.title = 'telos eval';
   const log = (line: string): void => terminal.say(terminalLine(line));
   const database = await FleetDatabase.open(address, log, signal);
   return { slots: remoteSlots({ database, version, label, log }), close: () => database.close() };

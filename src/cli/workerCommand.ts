@@ -1,5 +1,6 @@
 /** Implements `telos worker`, which runs the evals of others here, and `telos fleet status`. */
 
+import type { Config } from '../engine/config.ts';
 import { TelosError } from '../engine/errors.ts';
 import { databaseAddress, databaseVariable } from '../engine/fleet/databaseAddress.ts';
 import { answerOrder, type WorkerParts } from '../engine/fleet/evalWorker.ts';
@@ -27,13 +28,15 @@ export async function workerCommand(options: WorkerCommandOptions, terminal: Ter
   // The address has a password, and nothing that runs here needs it.
   const { [databaseVariable]: known, ...env } = config.env;
   delete process.env[databaseVariable];
+  hideArguments();
   const { maxCost: _maxCost, ...budget } = config.budget;
   const own = { ...config, env, budget };
   const parts: WorkerParts = {
     config: own,
     open: (its, more) => Telos.open(its, more),
     // Opened for each, so that what was spent today counts.
-    model: name => Telos.open(own).asideModel(name),
+    model: named => Telos.open(withModel(own, named)).asideModel(),
+    failed: error => terminal.say(errorText(error)),
   };
   const { signal, release } = abortOnInterrupt(() => undefined);
   const log = (line: string): void => terminal.say(terminalLine(line));
@@ -51,6 +54,17 @@ export async function workerCommand(options: WorkerCommandOptions, terminal: Ter
   } finally {
     release();
   }
+}
+
+/** Returns the configuration with the model `provider:model`: where it has no key, that is what is said. */
+function withModel(config: Config, named: string): Config {
+  const [, provider = named, model = ''] = /^([\w-]+):(.+)$/s.exec(named) ?? [];
+  return { ...config, provider, model };
+}
+
+/** Puts a title in the place of the arguments, which other programs could read. */
+function hideArguments(): void {
+  process.title = 'telos worker';
 }
 
 /** Prints who is there. Returns the exit code: 0, or 2 if the database cannot be asked. */

@@ -2,7 +2,9 @@
 import { cpSync, existsSync, readdirSync, readFileSync, symlinkSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { type CliHome, cliHome, program, type RunningCli } from '../cli/cliProcess.ts';
+import { queueOf } from '../../src/engine/fleet/fleetDatabase.ts';
+import { versionKey } from '../../src/engine/fleet/presence.ts';
+import { type CliHome, cliHome, packageVersion, program, type RunningCli } from '../cli/cliProcess.ts';
 import type { ReceivedRequest } from '../fakes/loopback.ts';
 import { type OpenaiTurn, startOpenaiServer } from '../fakes/openaiServer.ts';
 import { type TempFolder, tempFolder } from '../fakes/tempFolder.ts';
@@ -61,6 +63,8 @@ export interface FleetHome extends CliHome {
 
 export interface FleetWorld {
   postgres: Postgres;
+  /** Writes a job for a worker into the database by hand. `input` is the text of the row. Returns its key. */
+  forge(worker: string, input: string, more?: { workflow?: string; version?: string }): Promise<string>;
   home(files?: Record<string, string>): FleetHome;
   /** A model that answers, for workers and for runs on one machine. */
   serve(turns: (request: ReceivedRequest) => OpenaiTurn): Promise<Record<string, string>>;
@@ -82,6 +86,7 @@ export async function openFleet(): Promise<FleetWorld> {
   const { file, folder } = fleetProgram();
   const postgres = await startPostgres();
   const homes: CliHome[] = [];
+  let forged = 0;
   let running: RunningCli[] = [];
   let server: Awaited<ReturnType<typeof startOpenaiServer>> | undefined;
   const world: FleetWorld = {
@@ -111,6 +116,20 @@ export async function openFleet(): Promise<FleetWorld> {
         suite: (args, env = {}) => start(['eval', 'notes', '--workers', ...args], env),
       };
     },
+    async forge(worker, input, { workflow = 'telos.eval', version = versionKey(packageVersion()) } = {}) {
+      const key = `forged-${++forged}`;
+      const row = [key, workflow, queueOf(worker), version, Date.now()];
+      await postgres.query(
+        `insert into dbos.workflow_status (workflow_uuid, status, name, class_name, config_name, queue_name, application_version, application_name, created_at, updated_at, priority, recovery_attempts, serialization)
+         values ($1, 'ENQUEUED', $2, '', '', $3, $4, 'telos', $5, $5, 0, 0, 'telos-json')`,
+        row,
+      );
+      await postgres.query('insert into dbos.workflow_input (workflow_uuid, inputs) values ($1, $2)', [
+        key,
+        input,
+      ]);
+      return key;
+    },
     async serve(turns) {
       await server?.close();
       server = await startOpenaiServer({ turns });
@@ -124,6 +143,9 @@ export async function openFleet(): Promise<FleetWorld> {
       for (const home of homes.splice(0)) home.remove();
       await server?.close();
       server = undefined;
+      // What was killed here is not silent for others.
+      for (const table of ['workflow_status', 'queues'])
+        await postgres.query(`delete from dbos.${table}`).catch(() => undefined);
     },
     async close() {
       await world.clear();
@@ -132,6 +154,14 @@ export async function openFleet(): Promise<FleetWorld> {
     },
   };
   return world;
+}
+
+/** Returns the name that a worker has given itself. */
+export async function workerName({ postgres }: FleetWorld): Promise<string> {
+  const [row] = await postgres.query(
+    "select workflow_uuid from dbos.workflow_status where workflow_uuid like 'telos-worker-%'",
+  );
+  return String(row?.['workflow_uuid']).slice('telos-worker-'.length);
 }
 
 /** Returns all files of results below a folder by their path, without what differs in each run: times, and who made it. */

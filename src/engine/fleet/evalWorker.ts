@@ -33,6 +33,8 @@ class Refusal extends Error {}
 export interface WorkerParts extends LocalParts {
   /** Returns a model by `provider:model` with the owner's own key, within the owner's budget of a day. Undefined if a recording answers. */
   model(name: string): Promise<EvalModel | undefined>;
+  /** Says an error that nobody expected, on this machine alone. */
+  failed(error: unknown): void;
 }
 
 /** Returns the answer to an order, of which nothing is believed. Throws the abort reason on abort. */
@@ -51,8 +53,9 @@ export async function answerOrder(
   } catch (error) {
     signal.throwIfAborted();
     const isOurs = error instanceof Refusal || error instanceof TelosError;
+    if (!isOurs) parts.failed(error);
     // What the system says of a file names a path of this machine.
-    const why = isOurs ? error.message : 'The run failed on this worker; its own log says more.';
+    const why = isOurs ? error.message : 'The run failed there; the worker says why on its own terminal.';
     return { refused: redact(why).slice(0, 500) };
   }
 }
