@@ -85,7 +85,10 @@ export const groups: Readonly<Record<string, readonly CliCommand[]>> = {
           wholeNumber,
         ),
         new Option('--models <names>', 'the models to run with, each after a comma'),
-        new Option('--baseline <what>', 'none: do not run without the skill too').choices(['none']),
+        new Option(
+          '--baseline <what>',
+          'previous, or a folder: run an earlier version too; none: do not run without the skill',
+        ),
         new Option('--judge <model>', 'the model that grades what no check does; none grades nothing'),
         new Option('--max-cost <dollars>', 'stop when all runs have cost this much').argParser(amount),
         new Option('--output <folder>', 'where benchmark.json and what belongs to it are written'),
@@ -132,7 +135,10 @@ export const groups: Readonly<Record<string, readonly CliCommand[]>> = {
           options: () => [
             new Option('--html <file>', 'as a page'),
             new Option('--junit <file>', 'as JUnit, for CI'),
-            new Option('--compare <folders...>', 'two folders of results, the earlier one first'),
+            new Option(
+              '--compare <folders...>',
+              'two folders of results, the earlier one first; one that has an earlier version',
+            ),
             json(),
           ],
           run: async ({ word, options, terminal }) =>

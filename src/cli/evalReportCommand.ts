@@ -6,14 +6,14 @@ import { type Compared, compareResults, htmlReport, junitReport } from '../engin
 import { readResults, type StoredResults } from '../engine/evals/resultFiles.ts';
 import { writeWhole } from '../engine/files/atomicWrite.ts';
 import { type ConfigOptions, configFor } from './cliConfig.ts';
-import { exitCodes, shareText } from './evalTable.ts';
+import { exitCodes, shareCell, shareText } from './evalTable.ts';
 import type { Terminal } from './terminal.ts';
 import { errorText, table, terminalJson, terminalLine, terminalText } from './terminalText.ts';
 
 export interface EvalReportOptions extends ConfigOptions {
   html?: string;
   junit?: string;
-  /** Two folders of results, the earlier one first. */
+  /** Two folders of results, the earlier one first; or one in which an earlier version has run too. */
   compare?: string[];
   json?: boolean;
 }
@@ -80,16 +80,19 @@ function foldersIn(folder: string): string[] {
 }
 
 function summary(all: readonly StoredResults[], { outWidth }: Terminal): string {
+  const hasEarlier = all.some(({ earlier }) => earlier !== undefined);
   const rows = all.flatMap(({ agent, skill, recordedAt, figures }) =>
-    figures.models.map(({ model, with_skill, without_skill }) => [
+    figures.models.map(({ model, with_skill, without_skill, old_skill }) => [
       terminalLine(`${skill} (${agent})`),
       terminalLine(model),
-      with_skill?.runs ? shareText(with_skill.runs).trim() : '',
-      without_skill?.runs ? shareText(without_skill.runs).trim() : '',
+      shareCell(with_skill),
+      shareCell(without_skill),
+      ...(hasEarlier ? [shareCell(old_skill)] : []),
       recordedAt.slice(0, 16).replace('T', ' '),
     ]),
   );
-  return `${table(['Skill', 'Model', 'With skill', 'Without', 'When (UTC)'], rows, outWidth)}\n`;
+  const earlier = hasEarlier ? ['Earlier'] : [];
+  return `${table(['Skill', 'Model', 'With skill', 'Without', ...earlier, 'When (UTC)'], rows, outWidth)}\n`;
 }
 
 function comparison(
@@ -97,13 +100,22 @@ function comparison(
   { json }: EvalReportOptions,
   terminal: Terminal,
 ): number {
-  if (before === undefined || after === undefined || more.length > 0) {
-    terminal.say('--compare needs two folders of results, the earlier one first.');
+  const compared = before === undefined || more.length > 0 ? undefined : comparedIn(before, after);
+  if (!compared) {
+    terminal.say(
+      '--compare needs two folders of results, the earlier one first, or one in which an earlier version has run too.',
+    );
     return exitCodes.usage;
   }
-  const compared = compareResults(readResults(resolve(before)), readResults(resolve(after)));
   terminal.out(json ? `${terminalJson(compared)}\n` : comparisonText(compared, terminal));
   return compared.broke.length > 0 ? exitCodes.failed : exitCodes.passed;
+}
+
+/** Returns undefined if there is nothing to compare with. */
+function comparedIn(before: string, after: string | undefined): Compared | undefined {
+  const one = readResults(resolve(before));
+  if (after !== undefined) return compareResults(one, readResults(resolve(after)));
+  return one.earlier === undefined ? undefined : compareResults(one, one, 'old_skill');
 }
 
 function comparisonText({ models, broke, mended }: Compared, { outWidth }: Terminal): string {

@@ -25,11 +25,13 @@ import { priceOf } from '../engine/providers/models.ts';
 import { readRecording } from '../engine/providers/recordingFile.ts';
 import { Telos } from '../engine/telos.ts';
 import { counted } from '../protocol/text.ts';
+import type { KnownSkill } from './evalBaseline.ts';
 import { evalLines, exitCodes } from './evalTable.ts';
 import type { Terminal } from './terminal.ts';
 import { agrees } from './terminalHuman.ts';
 import { terminalLine, terminalText } from './terminalText.ts';
 
+/** Options of `telos eval` for runs. `baseline` is `none`, `previous`, or a folder with another version. */
 export interface EvalRunOptions {
   record?: boolean;
   live?: boolean;
@@ -60,7 +62,7 @@ export const withEvals = (
     return [{ one: each.agent === fresh ? asInstalled(each) : each, evals }];
   });
 
-/** Returns the results of all skills, and the exit code. Throws the errors of `replaySuite` and `liveSuite`. */
+/** Returns the results of all skills, and the exit code. Throws the errors of `replaySuite`, `liveSuite` and `previousVersion`. */
 export async function runEvals(
   all: readonly SkillEvals[],
   config: Config,
@@ -68,6 +70,32 @@ export async function runEvals(
   terminal: Terminal,
   signal: AbortSignal,
 ): Promise<{ code: number; skills: SkillResults[] }> {
+  const { baseline } = options;
+  if (baseline === undefined || baseline === 'none' || all.length === 0)
+    return runAll(
+      all.map(evals => ({ evals })),
+      config,
+      options,
+      terminal,
+      signal,
+    );
+  const { withEarlier } = await import('./evalBaseline.ts');
+  const known = await withEarlier(all, baseline, config, terminal, signal);
+  try {
+    return await runAll(known, config, options, terminal, signal);
+  } finally {
+    for (const { version } of known) await version?.dispose();
+  }
+}
+
+async function runAll(
+  known: readonly KnownSkill[],
+  config: Config,
+  options: EvalRunOptions,
+  terminal: Terminal,
+  signal: AbortSignal,
+): Promise<{ code: number; skills: SkillResults[] }> {
+  const all = known.map(({ evals }) => evals);
   const live = options.record || options.live ? await liveOptions(config, options) : undefined;
   if (live && !(await goesOn(all, live, options, terminal))) return { code: exitCodes.usage, skills: [] };
   const open: OpenEngine = (own, parts) => Telos.open(own, parts);
@@ -75,6 +103,12 @@ export async function runEvals(
   const slots = fleet?.slots ?? localSlots({ config, open });
   const running = live ? liveSuite(all, live, slots, signal) : replaySuite(all, slots, signal);
   const results: EvalResult[] = [];
+  const resultsOf = (): SkillResults[] =>
+    known.flatMap(({ evals: { one }, version }) => {
+      const own = results.filter(result => result.one === one);
+      const folder = folderOf(one, config, options);
+      return own.length > 0 ? [{ one, results: own, folder, earlier: version?.from }] : [];
+    });
   try {
     for await (const result of running) {
       results.push(result);
@@ -82,14 +116,12 @@ export async function runEvals(
     }
   } finally {
     // What is done is kept, also if the rest is stopped.
-    await keepAll(all, results, config, options);
+    await keepAll(resultsOf(), options);
     await fleet?.close();
   }
-  const skills = all.flatMap(({ one }) => {
-    const own = results.filter(result => result.one === one);
-    return own.length > 0 ? [{ one, results: own, folder: folderOf(one, config, options) }] : [];
-  });
-  if (!options.json && !options.ci) for (const each of skills) terminal.out(evalLines(each, terminal));
+  const skills = resultsOf();
+  if (!options.json && !options.ci)
+    for (const each of skills) terminal.out(evalLines(each, options, terminal));
   return { code: codeOf(results), skills };
 }
 
@@ -240,19 +272,12 @@ const stamp = new Date().toISOString().replace(/[:.]/g, '-');
 /** Older results of a skill than these are removed. */
 const mostKept = 20;
 
-async function keepAll(
-  all: readonly SkillEvals[],
-  results: readonly EvalResult[],
-  config: Config,
-  options: EvalRunOptions,
-): Promise<void> {
-  for (const { one } of all) {
-    const own = results.filter(result => result.one === one);
-    if (own.length === 0) continue;
-    const folder = folderOf(one, config, options);
+async function keepAll(all: readonly SkillResults[], options: EvalRunOptions): Promise<void> {
+  for (const each of all) {
+    const { folder } = each;
     // A folder that is named has the results of this call alone.
     for (const name of namesIn(folder).filter(isOfResults)) await rm(join(folder, name), { recursive: true });
-    await writeResults({ one, results: own, folder }, new Date());
+    await writeResults(each, new Date());
     if (options.output !== undefined) continue;
     const old = namesIn(join(folder, '..')).sort().slice(0, -mostKept);
     for (const name of old) await rm(join(folder, '..', name), { recursive: true, force: true });

@@ -1,6 +1,15 @@
 import assert from 'node:assert/strict';
+import { execFileSync } from 'node:child_process';
 import { createHash } from 'node:crypto';
-import { appendFileSync, readdirSync, readFileSync, renameSync, symlinkSync, writeFileSync } from 'node:fs';
+import {
+  appendFileSync,
+  existsSync,
+  readdirSync,
+  readFileSync,
+  renameSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { Parser } from 'htmlparser2';
@@ -348,6 +357,98 @@ describe('telos eval with recorded runs', function () {
     assert.equal(made.code, 0);
     const { stdout } = await replay();
     for (const name of ['a', 'b', 'c']) assert.match(stdout, new RegExp(`maker/${name} +1/1 +100 %`));
+  });
+
+  const git = (...args: string[]): void => {
+    const env = { ...process.env, GIT_CONFIG_GLOBAL: '/dev/null', GIT_CONFIG_NOSYSTEM: '1' };
+    const who = ['-c', 'user.name=me', '-c', 'user.email=me@example.com', '-c', 'commit.gpgSign=false'];
+    execFileSync('git', [...who, ...args], { cwd: at('skills/notes'), env, stdio: 'ignore' });
+  };
+  const commitAll = (): void => {
+    git('add', '-A');
+    git('commit', '-m', 'a change');
+  };
+  const earlier = '---\nname: notes\ndescription: Sums up notes\n---\nSum them up.\n';
+
+  it('runs the version of the last other commit beside the skill, and plays it again', async () => {
+    const text = readFileSync(at(skill), 'utf8');
+    git('init', '-q');
+    const none = await record(model, '--baseline', 'previous');
+    assert.deepEqual([none.code, server?.requests.length], [2, 0]);
+    assert.match(none.stderr, /No earlier version of notes was found/);
+    writeFileSync(at(skill), earlier);
+    commitAll();
+    writeFileSync(at(skill), text);
+    commitAll();
+    writeFileSync(at('skills/notes/evals/trigger.json'), '[]');
+    commitAll();
+    // A program that the repository names never starts.
+    git('config', 'core.fsmonitor', `touch ${at('started')}`);
+    const made = await record(model, '--baseline', 'previous', '--output', at('made'));
+    assert.equal(made.code, 0, made.stdout + made.stderr);
+    assert.match(made.stdout, /Gain +Earlier +Change/);
+    assert.match(made.stdout, /maker\/model +1\/1 .* 0\/1 .* \+100 +0\/1 .* \+100/);
+    assert.match(made.stdout, /Earlier: commit [\da-f]{8} of \d{4}-\d\d-\d\d/);
+    const again = await replay('--baseline', 'previous');
+    assert.equal(again.code, 0, again.stdout + again.stderr);
+    assert.deepEqual(benchmark(), benchmark(at('made/notes.notes')));
+    assert.deepEqual(Object.keys(benchmark().run_summary), [
+      'with_skill',
+      'without_skill',
+      'old_skill',
+      'delta',
+    ]);
+    const compared = await home.run(['eval', 'report', '--compare', at('results/notes.notes')]);
+    assert.deepEqual([compared.code, /mended: 1\n/.test(compared.stdout)], [0, true], compared.stderr);
+    const page = ['eval', 'report', at('results'), '--html', at('page.html')];
+    assert.equal((await home.run(page)).code, 0);
+    assert.match(readFileSync(at('page.html'), 'utf8'), /earlier version: commit [\da-f]{8}/);
+    // Where nobody asks for it, and where there is no history, its recordings do not count.
+    const plain = await replay();
+    assert.deepEqual([plain.code, /Earlier/.test(plain.stdout)], [0, false]);
+    assert.equal((await home.run(['eval', 'report', '--compare', at('results/notes.notes')])).code, 2);
+    // The version of now is another one than the commit, which thereby is the earlier one.
+    writeFileSync(at(skill), `${text}Be brief.\n`);
+    const stale = await replay('--baseline', 'previous');
+    assert.equal(stale.code, 3);
+    assert.match(stale.stdout, /eval 1, earlier version is stale: the skill's files changed/);
+    assert.match(stale.stdout, /telos eval --record --baseline previous notes/);
+    assert.equal(existsSync(at('started')), false);
+  });
+
+  it('runs the version of a folder, and what an install has replaced', async () => {
+    home.folder.add({ 'old/notes/SKILL.md': earlier, 'new/notes/SKILL.md': readFileSync(at(skill), 'utf8') });
+    const made = await record(model, '--baseline', at('old'));
+    assert.equal(made.code, 0, made.stdout + made.stderr);
+    assert.match(made.stdout, /maker\/model +1\/1 .* \+100 +0\/1 .* \+100/);
+    assert.equal((await replay('--baseline', at('old/notes'))).code, 0);
+    for (const [folder, said] of [
+      ['nowhere', /is not a folder/],
+      ['work', /There is no version of notes in/],
+      ['skills/notes', /is the skill itself/],
+    ] as const) {
+      const { code, stderr } = await replay('--baseline', at(folder));
+      assert.deepEqual([code, said.test(stderr)], [2, true], stderr);
+    }
+    const install = (folder: string): Promise<CliResult> =>
+      home.run(['install', at(folder), '--yes', '--as', 'mine']);
+    const first = await install('old/notes');
+    assert.equal(first.code, 0, first.stderr);
+    const second = await install('new/notes');
+    assert.equal(second.code, 0, second.stderr);
+    home.folder.add({
+      'skills/mine/evals/evals.json': one({ files: [] }),
+      'skills/mine/evals/trigger.json': '[{"query": "sum up", "should_trigger": true}]',
+    });
+    const { stdout, stderr } = await home.run([
+      'eval',
+      'mine:notes',
+      '--baseline',
+      'previous',
+      '--output',
+      at('kept'),
+    ]);
+    assert.match(stdout, /Earlier: what was installed until \d{4}/, stderr);
   });
 
   it('says what is wrong in the file, with its line, before any model is asked', async () => {

@@ -7,7 +7,6 @@ import { constants, existsSync } from 'node:fs';
 import { copyFile, readdir, rename, rm, stat, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { makeOwnFolders } from '../files/atomicWrite.ts';
-import { findProgram, type ProgramPlaces } from '../tools/programPath.ts';
 
 /** A file or link that is not as the index has it. */
 export interface Differing {
@@ -49,15 +48,6 @@ const settings = [
   ...['core.sparseCheckout=false', 'core.compression=0', 'core.fsync=none', 'index.version=4', 'gc.auto=0'],
   ...['submodule.recurse=false', 'core.quotePath=false'],
 ].flatMap(setting => ['-c', setting]);
-
-/** Returns the person's git, or undefined if there is none. */
-export function findGit(places: ProgramPlaces): string | undefined {
-  const program = findProgram('git', places);
-  // Without the developer tools, this one only opens a window that offers them.
-  const isStub = process.platform === 'darwin' && program === '/usr/bin/git';
-  const tools = ['/Library/Developer/CommandLineTools', '/Applications/Xcode.app'];
-  return isStub && !tools.some(path => existsSync(path)) ? undefined : program;
-}
 
 /** What keeps the old bytes of a working folder. */
 export type Shadow = Pick<ShadowGit, 'differing' | 'blobsOf' | 'take' | 'contents' | 'publish'>;

@@ -5,9 +5,10 @@ import { readdir, realpath, rm, stat } from 'node:fs/promises';
 import { join } from 'node:path';
 import { isLink, makeOwnFolders } from '../files/atomicWrite.ts';
 import { describeFileError, isInside } from '../files/paths.ts';
+import { findGit } from '../tools/programPath.ts';
 import type { CommandPlace } from './commandWatch.ts';
 import { UnseenFolder } from './folderView.ts';
-import { findGit, noShadow, ShadowGit } from './shadowGit.ts';
+import { noShadow, ShadowGit } from './shadowGit.ts';
 import { type FolderWatch, WatchedFolder } from './watchedFolder.ts';
 
 /** Time after which what is known of a folder is removed, if no command has run there. In milliseconds. */

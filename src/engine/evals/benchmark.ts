@@ -19,6 +19,8 @@ export interface ModelFigures extends Partial<Record<Configuration, ColumnFigure
   model: string;
   /** With the skill less without it, from -1 to 1. Undefined if either is missing. */
   gain: number | undefined;
+  /** The same less the earlier version. Undefined if either is missing. */
+  change?: number | undefined;
 }
 
 export interface SuiteFigures {
@@ -40,12 +42,15 @@ export function figuresOf(results: readonly EvalResult[]): SuiteFigures {
         return column.length > 0 ? [[name, columnOf(column)]] : [];
       }),
     ) as Partial<Record<Configuration, ColumnFigures>>;
-    const [mine, plain] = configurations.map(name => columns[name]?.runs);
-    const gain = mine && plain ? mine.passed / mine.n - plain.passed / plain.n : undefined;
-    return { model, ...columns, gain };
+    const [mine, plain, old] = configurations.map(name => columns[name]?.runs);
+    const change = difference(mine, old);
+    return { model, ...columns, gain: difference(mine, plain), ...(change !== undefined && { change }) };
   });
   return { models, saysNothing: meaningless(graded), flaky: flakyOf(graded) };
 }
+
+const difference = (one: Share | undefined, other: Share | undefined): number | undefined =>
+  one && other ? one.passed / one.n - other.passed / other.n : undefined;
 
 function columnOf(results: readonly EvalResult[]): ColumnFigures {
   const evals = [...new Set(results.map(result => result.eval))];

@@ -10,8 +10,11 @@ import { contentDigest } from '../skills/skillDigest.ts';
 import { type FileSkill, openSkill } from '../skills/skillFile.ts';
 import type { EvalInput } from './evalFile.ts';
 
-/** `without_skill` is the same run with the skill away. The names are those of skill-creator. */
-export const configurations = ['with_skill', 'without_skill'] as const;
+/**
+ * `without_skill` is the same run with the skill away, `old_skill` with an earlier version of it. The names are those of
+ * skill-creator.
+ */
+export const configurations = ['with_skill', 'without_skill', 'old_skill'] as const;
 export type Configuration = (typeof configurations)[number];
 
 /** A skill with its agent. */
@@ -67,7 +70,7 @@ export async function openWorld(
   }
   const before = await digestsBelow(workDir);
   const { unaskedWithin: _within, projectDir: _project, ...own } = agent;
-  const isWith = configuration === 'with_skill';
+  const isWith = configuration !== 'without_skill';
   const runs = isWith ? skill : await nothingAt(plain);
   return {
     workDir,

@@ -1,5 +1,6 @@
 /** Writes stored results of evals as a page for people and as JUnit for CI, and compares two of them. */
-import type { ColumnFigures, ModelFigures } from './benchmark.ts';
+import type { ModelFigures } from './benchmark.ts';
+import type { Configuration } from './evalWorld.ts';
 import type { StoredResults, StoredRun } from './resultFiles.ts';
 import { problemsOf } from './runEval.ts';
 import type { Share } from './runTriggers.ts';
@@ -67,31 +68,41 @@ export function htmlReport(all: readonly StoredResults[]): string {
   ].join('\n');
 }
 
-function sectionOf({ agent, skill, skillDigest, recordedAt, figures, runs }: StoredResults): string {
+const columns: Readonly<Record<Configuration, string>> = {
+  with_skill: 'with',
+  without_skill: 'without',
+  old_skill: 'earlier',
+};
+
+function sectionOf(results: StoredResults): string {
+  const { agent, skill, skillDigest, recordedAt, earlier, figures, runs } = results;
   const { models, saysNothing, flaky } = figures;
+  const more = earlier === undefined ? '' : '<th>Earlier</th><th>Change</th>';
   return [
     `<h2>${escaped(skill)} (${escaped(agent)})</h2>`,
-    `<p>${escaped(recordedAt)} · digest ${escaped(skillDigest.slice(0, 12))}</p>`,
-    '<table><tr><th>Model</th><th>With skill</th><th>Without</th><th>Gain</th><th>All runs pass</th><th>Tokens</th><th>$ a run</th><th>Time</th></tr>',
-    ...models.map(rowOf),
+    `<p>${escaped(recordedAt)} · digest ${escaped(skillDigest.slice(0, 12))}${earlier === undefined ? '' : ` · earlier version: ${escaped(earlier)}`}</p>`,
+    `<table><tr><th>Model</th><th>With skill</th><th>Without</th><th>Gain</th>${more}<th>All runs pass</th><th>Tokens</th><th>$ a run</th><th>Time</th></tr>`,
+    ...models.map(model => rowOf(model, earlier !== undefined)),
     '</table>',
     ...saysNothing.map(text => `<p>Says nothing, as it passes in both: ${escaped(text)}</p>`),
     ...flaky.map(({ text, passed, n }) => `<p>Flaky: ${escaped(text)} (${passed} of ${n})</p>`),
     '<table><tr><th>Run</th><th>Skill</th><th>Result</th><th></th></tr>',
     ...runs.map(
       run =>
-        `<tr><td>${escaped(nameOf(run))}</td><td>${run.configuration === 'with_skill' ? 'with' : 'without'}</td><td class="${run.passed ? 'passed' : 'failed'}">${run.passed ? 'passed' : run.status === 'graded' ? 'failed' : run.status}</td><td>${problemsOf(run).map(escaped).join('<br>')}</td></tr>`,
+        `<tr><td>${escaped(nameOf(run))}</td><td>${columns[run.configuration]}</td><td class="${run.passed ? 'passed' : 'failed'}">${run.passed ? 'passed' : run.status === 'graded' ? 'failed' : run.status}</td><td>${problemsOf(run).map(escaped).join('<br>')}</td></tr>`,
     ),
     '</table>',
   ].join('\n');
 }
 
-function rowOf({ model, with_skill, without_skill, gain }: ModelFigures): string {
+function rowOf(figures: ModelFigures, hasEarlier: boolean): string {
+  const { model, with_skill, without_skill, old_skill, gain, change } = figures;
   const cells = [
     model,
     shareText(with_skill?.runs),
     shareText(without_skill?.runs),
     gain === undefined ? '' : signed(gain),
+    ...(hasEarlier ? [shareText(old_skill?.runs), change === undefined ? '' : signed(change)] : []),
     shareText(with_skill?.always),
     with_skill?.tokens.toFixed(0) ?? '',
     with_skill?.cost?.toFixed(4) ?? '',
@@ -120,18 +131,22 @@ export interface Compared {
   mended: readonly string[];
 }
 
-/** Compares the runs with the skill of two results. */
-export function compareResults(before: StoredResults, after: StoredResults): Compared {
+/** Compares the runs with the skill of two results, or those of a result with its runs of the earlier version. */
+export function compareResults(
+  before: StoredResults,
+  after: StoredResults,
+  column: 'with_skill' | 'old_skill' = 'with_skill',
+): Compared {
   const names = [...new Set([...before.figures.models, ...after.figures.models].map(({ model }) => model))];
-  const columnOf = ({ figures }: StoredResults, model: string): ColumnFigures | undefined =>
-    figures.models.find(one => one.model === model)?.with_skill;
+  const figuresOf = ({ figures }: StoredResults, model: string): ModelFigures | undefined =>
+    figures.models.find(one => one.model === model);
   const models = names.map((model): Comparison => {
-    const [old, now] = [columnOf(before, model), columnOf(after, model)];
+    const [old, now] = [figuresOf(before, model)?.[column], figuresOf(after, model)?.with_skill];
     const [one, other] = [old?.runs, now?.runs];
     const isSure = Boolean(one && other && (one.high < other.low || other.high < one.low));
     return { model, before: one, after: other, isSure, tokens: (now?.tokens ?? 0) - (old?.tokens ?? 0) };
   });
-  const [was, is] = [passingIn(before), passingIn(after)];
+  const [was, is] = [passingIn(before, column), passingIn(after, 'with_skill')];
   const both = [...was.keys()].filter(name => is.has(name));
   return {
     models,
@@ -140,9 +155,9 @@ export function compareResults(before: StoredResults, after: StoredResults): Com
   };
 }
 
-function passingIn({ runs }: StoredResults): Map<string, boolean> {
+function passingIn({ runs }: StoredResults, column: Configuration): Map<string, boolean> {
   const passing = new Map<string, boolean>();
   for (const { configuration, name, passed } of runs)
-    if (configuration === 'with_skill') passing.set(name, passed && passing.get(name) !== false);
+    if (configuration === column) passing.set(name, passed && passing.get(name) !== false);
   return passing;
 }

@@ -15,6 +15,8 @@ export interface SkillResults {
   results: readonly EvalResult[];
   /** Where the results are kept. */
   folder: string;
+  /** Where the earlier version is from, in words, if one has run too. */
+  earlier?: string | undefined;
 }
 
 /** Returns benchmark.json: its field names are those of skill-creator, exactly. */
@@ -99,8 +101,9 @@ function summariesOf(results: readonly EvalResult[]) {
     return [[name, stats] as const];
   });
   const found = Object.fromEntries(columns) as Partial<Record<Configuration, (typeof columns)[0][1]>>;
+  const other = found.without_skill ?? found.old_skill;
   const change = (of: 'pass_rate' | 'time_seconds' | 'tokens', digits: number): string => {
-    const difference = (found.with_skill?.[of].mean ?? 0) - (found.without_skill?.[of].mean ?? 0);
+    const difference = (found.with_skill?.[of].mean ?? 0) - (other?.[of].mean ?? 0);
     return `${difference < 0 ? '-' : '+'}${Math.abs(difference).toFixed(digits)}`;
   };
   const delta = {
@@ -125,7 +128,10 @@ const rounded = (value: number): number => Math.round(value * 10_000) / 10_000;
  * Writes the results of one skill into their folder: benchmark.json, telos.json, and grading.json and timing.json of each run.
  * Throws errors of the file system.
  */
-export async function writeResults({ one, results, folder }: SkillResults, now: Date): Promise<void> {
+export async function writeResults(
+  { one, results, folder, earlier }: SkillResults,
+  now: Date,
+): Promise<void> {
   const write = async (path: string, value: unknown): Promise<void> => {
     await mkdir(join(folder, path, '..'), { recursive: true });
     await writeWhole(join(folder, path), `${JSON.stringify(value, null, 2)}\n`);
@@ -150,6 +156,7 @@ export async function writeResults({ one, results, folder }: SkillResults, now: 
     ...{ format: 'telos-evals', version: 1, agent: one.agent.name, skill: one.skill.id },
     skillDigest: await skillDigest(one.skill.dir),
     recordedAt: now.toISOString(),
+    ...(earlier !== undefined && { earlier }),
     figures: figuresOf(results),
     runs: results.map(storedRun),
   };
@@ -212,6 +219,8 @@ export interface StoredResults {
   /** Digest of the skill's folder without its evals. */
   skillDigest: string;
   recordedAt: string;
+  /** Where the earlier version is from, in words. Missing if none has run. */
+  earlier?: string;
   figures: SuiteFigures;
   runs: readonly StoredRun[];
 }

@@ -40,12 +40,18 @@ export type OpenEngine = (
 /** One run of an eval. */
 export interface EvalRun {
   one: EvaluatedSkill;
+  /** The version that runs in the configuration `old_skill`. */
+  earlier?: EvaluatedSkill | undefined;
   eval: EvalCase;
   configuration: Configuration;
   /** Counts from 1. */
   run: number;
   model: string;
 }
+
+/** Returns the version of the skill that runs. */
+const running = ({ one, earlier, configuration }: EvalRun): EvaluatedSkill =>
+  (configuration === 'old_skill' && earlier) || one;
 
 /** A call that would have needed a yes, or that the rules refuse. */
 export interface Denial {
@@ -148,11 +154,11 @@ export async function liveEval(
 }
 
 async function inWorld(
-  { one, eval: { files }, configuration }: EvalRun,
+  run: EvalRun,
   config: Config,
   work: (world: EvalWorld) => Promise<EvalResult>,
 ): Promise<EvalResult> {
-  const world = await openWorld(one, files, configuration, config);
+  const world = await openWorld(running(run), run.eval.files, run.configuration, config);
   try {
     return await work(world);
   } finally {
@@ -165,8 +171,8 @@ async function outdated({ header }: Recording, run: EvalRun): Promise<Stale | un
   if (header.version !== 2 || !header.eval) return { reason: 'format' };
   if (header.eval.inputs !== (await inputsDigest(run.eval))) return { reason: 'inputs' };
   // Without the skill, nothing of it counts.
-  if (run.configuration !== 'with_skill') return undefined;
-  return header.skillDigest === (await skillDigest(run.one.skill.dir)) ? undefined : { reason: 'skill' };
+  if (run.configuration === 'without_skill') return undefined;
+  return header.skillDigest === (await skillDigest(running(run).skill.dir)) ? undefined : { reason: 'skill' };
 }
 
 /** Returns how long the run took when it was recorded. */

@@ -10,10 +10,15 @@ import type { EvalModel } from './suiteBudget.ts';
 /** A skill with its evals. */
 export interface SkillEvals {
   one: EvaluatedSkill;
+  /** A version of it that runs too. Recordings of one are not played without it. */
+  earlier?: EvaluatedSkill | undefined;
   evals: readonly EvalCase[];
 }
 
-/** Yields the result of each recorded run. An eval that nothing is recorded of is stale. Throws the errors of `slots`. */
+/**
+ * Yields the result of each recorded run. An eval that nothing is recorded of, with the skill or with its earlier version, is stale.
+ * Throws the errors of `slots`.
+ */
 export async function* replaySuite(
   all: readonly SkillEvals[],
   slots: Slots,
@@ -22,15 +27,20 @@ export async function* replaySuite(
   const stale: JobResult[] = [];
   const jobs: EvalJob[] = [];
   const next = (): number => stale.length + jobs.length;
-  for (const { one, evals } of all) {
-    const recorded = recordedRuns(one, evals);
+  for (const { one, earlier, evals } of all) {
+    const played = configurations.filter(name => name !== 'old_skill' || earlier);
+    const recorded = recordedRuns(one, evals).filter(({ run }) => played.includes(run.configuration));
     for (const each of evals) {
       const own = recorded.filter(({ run }) => run.eval === each);
-      for (const { run, file } of own) jobs.push({ place: next(), run, from: { recording: file } });
-      if (own.some(({ run }) => run.configuration === 'with_skill')) continue;
-      const run: EvalRun = { one, eval: each, configuration: 'with_skill', run: 1, model: '' };
-      const result: EvalResult = { ...nothing(run), status: 'stale', stale: { reason: 'none' } };
-      stale.push({ place: next(), result });
+      for (const { run, file } of own)
+        jobs.push({ place: next(), run: { ...run, earlier }, from: { recording: file } });
+      for (const configuration of played) {
+        const isKnown = own.some(({ run }) => run.configuration === configuration);
+        if (isKnown || configuration === 'without_skill') continue;
+        const run: EvalRun = { one, earlier, eval: each, configuration, run: 1, model: '' };
+        const result: EvalResult = { ...nothing(run), status: 'stale', stale: { reason: 'none' } };
+        stale.push({ place: next(), result });
+      }
     }
   }
   const terms: SuiteTerms = { judge: undefined, maxCost: undefined, keeps: false };
@@ -61,12 +71,12 @@ export const plannedRuns = (
   all: readonly SkillEvals[],
   { models, runs, withBaseline }: Pick<LiveOptions, 'models' | 'runs' | 'withBaseline'>,
 ): (EvalRun & { answers: EvalModel })[] =>
-  all.flatMap(({ one, evals }) =>
+  all.flatMap(({ one, earlier, evals }) =>
     evals.flatMap(each =>
       models.flatMap(answers =>
-        configurationsFor(withBaseline).flatMap(configuration =>
+        configurationsFor(withBaseline, earlier).flatMap(configuration =>
           Array.from({ length: each.runs ?? runs }, (_, index) => ({
-            ...{ one, eval: each, configuration, answers },
+            ...{ one, earlier, eval: each, configuration, answers },
             ...{ run: index + 1, model: answers.provider.model },
           })),
         ),
@@ -74,8 +84,13 @@ export const plannedRuns = (
     ),
   );
 
-const configurationsFor = (withBaseline: boolean): readonly Configuration[] =>
-  withBaseline ? configurations : ['with_skill'];
+const configurationsFor = (
+  withBaseline: boolean,
+  earlier: EvaluatedSkill | undefined,
+): readonly Configuration[] =>
+  configurations.filter(
+    name => name === 'with_skill' || (name === 'old_skill' ? earlier !== undefined : withBaseline),
+  );
 
 /**
  * Runs the evals with models. Yields each result. The last one is unfinished where the budget or a model ends it. Throws the errors of

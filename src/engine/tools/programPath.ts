@@ -6,6 +6,7 @@ import {
   accessSync,
   chmodSync,
   constants,
+  existsSync,
   mkdirSync,
   mkdtempSync,
   readdirSync,
@@ -69,6 +70,15 @@ export function findProgram(
     for (const file of names.map(each => join(folder, each)))
       if (isProgram(file) && placeOn(wayTo(file), places) === undefined) return file;
   return undefined;
+}
+
+/** Returns the person's git, or undefined if there is none. */
+export function findGit(places: ProgramPlaces): string | undefined {
+  const program = findProgram('git', places);
+  // Without the developer tools, this one only opens a window that offers them.
+  const isStub = process.platform === 'darwin' && program === '/usr/bin/git';
+  const tools = ['/Library/Developer/CommandLineTools', '/Applications/Xcode.app'];
+  return isStub && !tools.some(path => existsSync(path)) ? undefined : program;
 }
 
 /** Returns true if a program is in a folder in which runs write, or leads into one. */
