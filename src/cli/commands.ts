@@ -52,8 +52,16 @@ export const groups: Readonly<Record<string, readonly CliCommand[]>> = {
     {
       name: 'list-skills',
       description: 'list the skills',
-      options: () => [new Option('--agent <name>', 'only this agent’s skills'), json()],
-      run: async ({ options, terminal }) => (await lists()).listSkillsCommand(options, terminal),
+      options: () => [
+        new Option('--agent <name>', 'only this agent’s skills'),
+        new Option('--stats', 'how often each ran, how it was found, how it ended, and what it cost'),
+        new Option('--days <number>', 'with --stats, of this many days, including today').default('30'),
+        json(),
+      ],
+      run: async ({ options, terminal }) =>
+        options['stats']
+          ? (await logs()).skillUseCommand(options, terminal)
+          : (await lists()).listSkillsCommand(options, terminal),
     },
     {
       name: 'route',

@@ -7,7 +7,7 @@ import { TelosError } from '../engine/errors.ts';
 import { readEvals } from '../engine/evals/evalFile.ts';
 import { asInstalled, type EvaluatedSkill } from '../engine/evals/evalWorld.ts';
 import { recordedRuns } from '../engine/evals/recordings.ts';
-import { type SkillResults, writeResults } from '../engine/evals/resultFiles.ts';
+import { resultsName, resultsPlace, type SkillResults, writeResults } from '../engine/evals/resultFiles.ts';
 import { type EvalResult, hasPassed, type OpenEngine } from '../engine/evals/runEval.ts';
 import {
   judgeBeside,
@@ -259,12 +259,12 @@ function recordedCosts({ one, evals }: SkillEvals): Map<string, number> {
   );
 }
 
-const plain = (text: string): string => text.replace(/[^\w.-]+/g, '-');
-
-/** Returns the folder of a skill's results: the one that is named, or one of the data folder, since a card covers what is in a pack. */
+/** Returns the folder of a skill's results: below the one that is named, or one of the data folder. */
 function folderOf({ agent, skill }: EvaluatedSkill, config: Config, { output }: EvalRunOptions): string {
-  const name = plain(`${agent.name}.${skill.id}`);
-  return output === undefined ? join(config.dataDir, 'evals', name, stamp) : resolve(output, name);
+  const one = { agent: agent.name, skill: skill.id };
+  return output === undefined
+    ? join(resultsPlace(config.dataDir, one), stamp)
+    : resolve(output, resultsName(one));
 }
 
 /** When this process began to run evals, as a folder's name. */

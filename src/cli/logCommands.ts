@@ -4,7 +4,10 @@ import { watch } from 'node:fs';
 import { join } from 'node:path';
 import { makeOwnFolders } from '../engine/files/atomicWrite.ts';
 import { LogReader, type LogRecord, type SkillEndRecord } from '../engine/records/logFile.ts';
+import { readSkillUse } from '../engine/records/skillUse.ts';
 import { readSpending, type Spending, type Spent, type SpentBy } from '../engine/records/spending.ts';
+import { Telos } from '../engine/telos.ts';
+import { counted } from '../protocol/text.ts';
 import { type ConfigOptions, configFor } from './cliConfig.ts';
 import { abortOnInterrupt, type Terminal } from './terminal.ts';
 import { table, terminalJson, terminalLine, terminalText } from './terminalText.ts';
@@ -16,13 +19,9 @@ export interface CostOptions extends ConfigOptions {
 
 /** Prints the cost by day, agent, skill and model, and returns the exit code. */
 export async function costCommand(options: CostOptions, terminal: Terminal): Promise<number> {
-  const days = Number(options.days ?? 30);
-  if (!Number.isInteger(days) || days < 1 || days > 100_000) {
-    terminal.say('--days takes a whole number from 1 on.');
-    return 2;
-  }
-  const config = configFor(options, terminal);
-  if (!config) return 2;
+  const days = daysOf(options, terminal);
+  const config = days === undefined ? undefined : configFor(options, terminal);
+  if (days === undefined || !config) return 2;
   const spending = await readSpending(config.dataDir, days);
   const { from, to, total, skippedLines } = spending;
   if (skippedLines > 0) terminal.say(skippedText(skippedLines));
@@ -41,6 +40,55 @@ export async function costCommand(options: CostOptions, terminal: Terminal): Pro
     const why = 'no price of the model is listed, or it did not say how many tokens it used.';
     terminal.say(terminal.style.yellow(`What ${runs} cost is not known: ${why}`));
   }
+  return 0;
+}
+
+/** Returns undefined after a complaint. */
+function daysOf(options: CostOptions, terminal: Terminal): number | undefined {
+  const days = Number(options.days ?? 30);
+  if (Number.isInteger(days) && days >= 1 && days <= 100_000) return days;
+  terminal.say('--days takes a whole number from 1 on.');
+  return undefined;
+}
+
+/** Prints how each skill has done, and which did not run, and returns the exit code. */
+export async function skillUseCommand(
+  options: CostOptions & { agent?: string },
+  terminal: Terminal,
+): Promise<number> {
+  const days = daysOf(options, terminal);
+  const config = days === undefined ? undefined : configFor(options, terminal);
+  if (days === undefined || !config) return 2;
+  const { skills: all, from, to, skippedLines } = await readSkillUse(config.dataDir, days);
+  const isMeant = ({ agent }: { agent: string }): boolean =>
+    options.agent === undefined || agent === options.agent;
+  const skills = all.filter(isMeant);
+  const installed = (await Telos.open(config).agents()).flatMap(({ name, skills: own }) =>
+    own.map(({ id }) => ({ agent: name, skill: id })),
+  );
+  const unused = installed.filter(
+    one => isMeant(one) && !skills.some(({ agent, skill }) => agent === one.agent && skill === one.skill),
+  );
+  if (skippedLines > 0) terminal.say(skippedText(skippedLines));
+  if (options.json) {
+    terminal.out(`${terminalJson({ from, to, skills, unused, skippedLines })}\n`);
+    return 0;
+  }
+  const headings = ['Skill', 'Agent', 'Runs', 'By hand', 'Left', 'Failed', 'Stopped', 'Cost', 'Median'];
+  const rows = skills.map(use => [
+    terminalLine(use.skill),
+    terminalLine(use.agent),
+    ...[use.runs, use.byHand, use.left, use.failed, use.stopped].map(String),
+    costText({
+      ...{ knownCost: use.cost, runs: use.runs, unknownRuns: use.unknownCosts },
+      cost: use.unknownCosts > 0 ? 'unknown' : use.cost,
+    }),
+    `${(use.medianMs / 1000).toFixed(1)} s`,
+  ]);
+  if (rows.length > 0) terminal.out(`${table(headings, rows, terminal.outWidth)}\n`);
+  else terminal.say(terminalText(`No skill ran from ${from} to ${to}.`));
+  if (rows.length > 0 && unused.length > 0)
+    terminal.say(`${counted(unused.length, 'skill')} did not run from ${from} to ${to}; --json names them.`);
   return 0;
 }
 
@@ -69,7 +117,12 @@ function cells(name: string, spent: Spent): string[] {
 }
 
 /** Words a cost. An unknown part is never silently left out of a sum. */
-function costText({ cost, knownCost, runs, unknownRuns }: Spent): string {
+function costText({
+  cost,
+  knownCost,
+  runs,
+  unknownRuns,
+}: Pick<Spent, 'cost' | 'knownCost' | 'runs' | 'unknownRuns'>): string {
   if (cost !== 'unknown') return `$${cost.toFixed(4)}`;
   return unknownRuns === runs ? 'unknown' : `$${knownCost.toFixed(4)} + ${unknownRuns} unknown`;
 }

@@ -20,6 +20,7 @@ import { createProvider, type FrontendProviders, Models, type ProviderChoice } f
 import type { Provider, TokenCount } from './providers/provider.ts';
 import { recordRouting } from './records/logFile.ts';
 import { record } from './records/record.ts';
+import type { SkillUses } from './records/skillUse.ts';
 import { type Redactor, redactor, secretsIn } from './redact.ts';
 import { LearnedChoices } from './routing/learnedChoices.ts';
 import { Router, routeFirst } from './routing/route.ts';
@@ -363,6 +364,12 @@ export class Telos {
     const agent = await this.#engine.catalog.agentNamed(agentName);
     const skill = agent.skills[0];
     return explainCall(tool, input, this.config, agent, box, skill && foldersOf(agent, skill, this.config));
+  }
+
+  /** Returns how skills have done in the last `days` days. Throws the error of the file system. */
+  async skillUse(days: number): Promise<SkillUses> {
+    const { readSkillUse } = await import('./records/skillUse.ts');
+    return readSkillUse(this.config.dataDir, days);
   }
 
   /**

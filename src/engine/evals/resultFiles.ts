@@ -1,6 +1,8 @@
 /** Writes results of evals with the names that skill-creator's viewer and scripts read, and ours in a file beside them. */
+import { existsSync, readdirSync } from 'node:fs';
 import { mkdir } from 'node:fs/promises';
 import { join } from 'node:path';
+import type { SkillRef } from '../../protocol/run.ts';
 import { TelosError } from '../errors.ts';
 import { writeWhole } from '../files/atomicWrite.ts';
 import { skillDigest } from '../skills/skillDigest.ts';
@@ -235,6 +237,23 @@ function storedRun(result: EvalResult): StoredRun {
     ...(error && { error }),
     ...(worker !== undefined && { worker }),
   };
+}
+
+const plain = (text: string): string => text.replace(/[^\w.-]+/g, '-');
+
+/** Returns the folder's name of a skill's results. */
+export const resultsName = ({ agent, skill }: SkillRef): string => plain(`${agent}.${skill}`);
+
+/** Returns the folder in which the results of a skill lie, each in one of its own. A card covers what is in a pack. */
+export const resultsPlace = (dataDir: string, one: SkillRef): string =>
+  join(dataDir, 'evals', resultsName(one));
+
+/** Returns the newest results of a skill. Undefined if there are none. Throws TelosError `config` if they cannot be read. */
+export function latestResults(dataDir: string, one: SkillRef): StoredResults | undefined {
+  const place = resultsPlace(dataDir, one);
+  const names = existsSync(place) ? readdirSync(place).sort().reverse() : [];
+  const newest = names.find(name => existsSync(join(place, name, 'telos.json')));
+  return newest === undefined ? undefined : readResults(join(place, newest));
 }
 
 /** Returns the results of a folder. Throws TelosError `config` if it has none that can be read. */

@@ -2,7 +2,7 @@
 
 import { closeSync, fstatSync, openSync, readSync } from 'node:fs';
 import { readFile } from 'node:fs/promises';
-import type { Message, RunEvent, RunOutcome, Usage } from '../../protocol/run.ts';
+import type { Message, RouteRule, RunEvent, RunOutcome, Usage } from '../../protocol/run.ts';
 import { completeLines, readLines } from '../files/jsonLines.ts';
 import { mayStillRun } from './logFile.ts';
 import { isAddedLater, parseLine, type RunLine, type RunOrigin } from './runFile.ts';
@@ -29,6 +29,8 @@ export interface RunSummary {
   /** Empty if no skill was found or none was asked for. */
   agent: string;
   skill: string;
+  /** How the skill was chosen. Missing if the file does not say it, or says it too late to be read for a list. */
+  rule?: RouteRule;
   provider: string;
   model: string;
   outcome: StoredOutcome;
@@ -114,7 +116,10 @@ function addLine(summary: RunSummary, line: RunLine): void {
     case 'totals':
       for (const name of ['agent', 'skill', 'provider', 'model'] as const)
         summary[name] = String(line[name] ?? '');
-      if (line.type === 'routed') break;
+      if (line.type === 'routed') {
+        summary.rule = line.reason.rule;
+        break;
+      }
       summary.usage = line.usage;
       summary.isRecording = line.isRecording === true;
       break;

@@ -23,6 +23,7 @@ import { discoverAgents } from '../../engine/skills/discover.ts';
 import { Telos } from '../../engine/telos.ts';
 import type { SkillRef } from '../../protocol/run.ts';
 import { describeError, plainLabel, t } from '../base/labels.ts';
+import type { EvalOutcomes, Outcome } from './evalLenses.ts';
 
 /** What an item stands for. A skill is the parent of its evals and of its requests. */
 type Subject = EvaluatedSkill & { eval?: EvalCase; trigger?: Trigger };
@@ -85,17 +86,21 @@ export interface ItemsRun {
   request: vscode.TestRunRequest;
   /** Runs the evals with the model that is set, and keeps the recordings. Requests are left out. */
   records: boolean;
+  /** Gets what each item has come to. */
+  outcomes: EvalOutcomes;
 }
 
 /** Runs the items of a request, and reports each. Throws errors of the engine that no item can be blamed for. */
 export async function runItems(
-  { controller, telos, request, records }: ItemsRun,
+  { controller, telos, request, records, outcomes }: ItemsRun,
   token: vscode.CancellationToken,
 ): Promise<void> {
   const wanted = leavesOf(controller, request);
   const stop = new AbortController();
   const cancelling = token.onCancellationRequested(() => stop.abort(new vscode.CancellationError()));
-  const run = controller.createTestRun(request);
+  const run = noted(controller.createTestRun(request), outcomes);
+  // The button that stops is one of the run, whoever started it.
+  const stopping = run.token.onCancellationRequested(() => stop.abort(new vscode.CancellationError()));
   try {
     for (const [parent, items] of bySkill(wanted)) {
       const one = subjects.get(parent);
@@ -114,8 +119,32 @@ export async function runItems(
     if (!stop.signal.aborted) throw error;
   } finally {
     cancelling.dispose();
+    stopping.dispose();
     run.end();
   }
+}
+
+/** Returns the run, which tells what its items have come to. */
+function noted(run: vscode.TestRun, outcomes: EvalOutcomes): vscode.TestRun {
+  const note = (item: vscode.TestItem, outcome: Outcome): void => {
+    const one = subjects.get(item);
+    if (one) outcomes.note(one.skill.file, item.id, outcome);
+  };
+  const { passed, failed, errored } = run;
+  return Object.assign(run, {
+    passed(item: vscode.TestItem, ms?: number) {
+      passed.call(run, item, ms);
+      note(item, 'passed');
+    },
+    failed(...given: Parameters<vscode.TestRun['failed']>) {
+      failed.apply(run, given);
+      note(given[0], 'failed');
+    },
+    errored(...given: Parameters<vscode.TestRun['errored']>) {
+      errored.apply(run, given);
+      note(given[0], 'unknown');
+    },
+  });
 }
 
 /** Returns the evals and requests that are asked for. */

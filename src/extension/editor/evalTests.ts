@@ -3,9 +3,12 @@
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import * as vscode from 'vscode';
+import { TelosError } from '../../engine/errors.ts';
+import { realPlace } from '../../engine/files/paths.ts';
 import type { CurrentTelos } from '../base/currentTelos.ts';
 import { describeError, t } from '../base/labels.ts';
 import { isSkillFile } from '../skills/skillFiles.ts';
+import { EvalOutcomes, registerEvalLenses } from './evalLenses.ts';
 
 /** What Telos has in the Testing view. */
 interface EvalView extends vscode.Disposable {
@@ -21,13 +24,18 @@ export class EvalTests implements vscode.Disposable {
   readonly #current: CurrentTelos;
   readonly #log: vscode.LogOutputChannel;
   readonly #following: vscode.Disposable;
+  readonly #outcomes = new EvalOutcomes();
   #view: EvalView | undefined;
 
   constructor(current: CurrentTelos, log: vscode.LogOutputChannel) {
     this.#current = current;
     this.#log = log;
     const look = (): void => void this.#look().catch(error => log.error(describeError(error)));
-    this.#following = vscode.Disposable.from(current.onDidOpen(look), current.onDidChange(look));
+    this.#following = vscode.Disposable.from(
+      current.onDidOpen(look),
+      current.onDidChange(look),
+      registerEvalLenses(current, this.#outcomes, (file, records) => this.#runFile(file, records)),
+    );
   }
 
   /** Undefined while no skill has evals. */
@@ -44,12 +52,35 @@ export class EvalTests implements vscode.Disposable {
     if (this.#view || !vscode.workspace.isTrusted) return;
     const agents = await (await this.#current.openTelos()).agents();
     const isTested = agents.some(({ skills }) => skills.some(({ dir }) => existsSync(join(dir, 'evals'))));
-    if (isTested) this.#view ??= registerEvalTests(this.#current, this.#log);
+    if (isTested) this.#view ??= registerEvalTests(this.#current, this.#log, this.#outcomes);
+  }
+
+  /** Runs all items of a skill's file. Throws if the skill is not among those that Telos lists. */
+  async #runFile(file: string, records: boolean): Promise<void> {
+    await this.#look();
+    const view = this.#view;
+    const { token } = new vscode.CancellationTokenSource();
+    await view?.controller.refreshHandler?.(token);
+    const real = realPlace(file) ?? file;
+    const item = [...(view?.controller.items ?? [])]
+      .map(([, each]) => each)
+      .find(({ uri }) => uri && (realPlace(uri.fsPath) ?? uri.fsPath) === real);
+    if (!view || !item)
+      throw new TelosError(
+        'config',
+        t('Only skills that Telos lists can be tested. Add this one to your skills first.'),
+      );
+    const profile = records ? view.recording : view.playing;
+    await profile.runHandler(new vscode.TestRunRequest([item], undefined, profile), token);
   }
 }
 
 /** Returns what is registered. Nothing is looked for before the view asks. */
-function registerEvalTests(current: CurrentTelos, log: vscode.LogOutputChannel): EvalView {
+function registerEvalTests(
+  current: CurrentTelos,
+  log: vscode.LogOutputChannel,
+  outcomes: EvalOutcomes,
+): EvalView {
   const controller = vscode.tests.createTestController('telos.evals', 'Telos');
   const work = () => import('./evalTestRuns.ts');
   let isShown = false;
@@ -73,7 +104,7 @@ function registerEvalTests(current: CurrentTelos, log: vscode.LogOutputChannel):
       try {
         if (!isShown) await fill();
         const telos = await current.openTelos();
-        await (await work()).runItems({ controller, telos, request, records }, token);
+        await (await work()).runItems({ controller, telos, request, records, outcomes }, token);
       } catch (error) {
         void vscode.window.showErrorMessage(describeError(error));
       }

@@ -14,6 +14,7 @@ import type { CurrentTelos } from '../base/currentTelos.ts';
 import { describeDefect, plainLabel, translated } from '../base/labels.ts';
 import { descriptionOf, inSlices } from './skillFiles.ts';
 import { nameOfMissing, SkillMemory } from './skillRanking.ts';
+import type { UseLines } from './useLine.ts';
 
 export interface AgentNode {
   kind: 'agent';
@@ -93,6 +94,7 @@ export class SkillTree implements vscode.TreeDataProvider<TreeNode>, vscode.Disp
   /** The machine at the first check since the last change. */
   #machine: Machine | undefined;
   readonly #skills: SkillMemory;
+  #uses: Promise<UseLines> | undefined;
   #filter = '';
   #updates: ReadonlyMap<string, string> = new Map();
   readonly onDidChangeTreeData = this.#changed.event;
@@ -201,6 +203,15 @@ export class SkillTree implements vscode.TreeDataProvider<TreeNode>, vscode.Disp
     return node.kind === 'agent' ? agentItem(node) : (node.item ?? skillItem(node));
   }
 
+  /** Adds what is shown when the pointer rests on a skill. The editor asks only for what is missing. */
+  async resolveTreeItem(item: vscode.TreeItem, node: TreeNode): Promise<vscode.TreeItem> {
+    if (node.kind !== 'skill') return item;
+    this.#uses ??= import('./useLine.ts').then(({ UseLines }) => new UseLines(this.#current));
+    const uses = await this.#uses;
+    item.tooltip = skillTooltip(node, await uses.of({ agent: node.agent.name, skill: node.skill.id }));
+    return item;
+  }
+
   #fits(agent: Agent, skill: Skill): boolean {
     const text = `${agent.name}\n${skill.id}\n${descriptionOf(skill)}`.toLowerCase();
     return this.#filter
@@ -304,7 +315,18 @@ function skillItem({ agent, skill, missing = [], isFavorite = false }: SkillNode
   if (skill.isDisabled) item.resourceUri = disabledUri(skill);
   item.iconPath = isFavorite && look.isSound ? new vscode.ThemeIcon('star-full') : look.icon;
   item.description = plainLabel(look.description);
-  item.tooltip = tooltip(skill.name, descriptionOf(skill), skill.file, [
+  item.command = {
+    command: 'telos.openSkillFile',
+    title: vscode.l10n.t('Open SKILL.md'),
+    arguments: [{ agent, skill }],
+  };
+  return item;
+}
+
+/** Returns the text, with a line that says how the skill has done lately. */
+function skillTooltip({ agent, skill, missing = [] }: SkillNode, use: string | undefined): string {
+  const { shadowedBy } = skill;
+  return tooltip(skill.name, descriptionOf(skill), skill.file, [
     ...(skill.isDisabled
       ? [vscode.l10n.t('Disabled: it runs only if you say {0}.', `${agent.name}:${skill.id}`)]
       : []),
@@ -312,13 +334,8 @@ function skillItem({ agent, skill, missing = [], isFavorite = false }: SkillNode
     // Errors that keep the file from being read are listed below, among its defects.
     ...missing.filter(({ kind }) => kind !== 'file').map(one => vscode.l10n.t('Missing: {0}', reasonOf(one))),
     ...defectLines(skill.diagnostics),
+    ...(use === undefined ? [] : [use]),
   ]);
-  item.command = {
-    command: 'telos.openSkillFile',
-    title: vscode.l10n.t('Open SKILL.md'),
-    arguments: [{ agent, skill }],
-  };
-  return item;
 }
 
 /**

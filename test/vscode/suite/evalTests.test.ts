@@ -89,6 +89,38 @@ describe('the Testing view', () => {
     assert.match(before.get('a summary') ?? '', /^line 1: Nothing is recorded yet\./);
   });
 
+  const lenses = async (uri: vscode.Uri): Promise<vscode.Command[]> => {
+    const found = await vscode.commands.executeCommand<vscode.CodeLens[]>(
+      'vscode.executeCodeLensProvider',
+      uri,
+    );
+    return found.flatMap(({ command }) => (command && /Evals|Record/.test(command.title) ? [command] : []));
+  };
+
+  it('runs from the lines above a SKILL.md, which say what came of it until the skill is changed', async function () {
+    this.timeout(60_000);
+    const uri = vscode.Uri.file(join(skillDir, 'SKILL.md'));
+    // Nothing that an earlier try has left counts.
+    const words = `Write a summary. ${Date.now()}`;
+    await put('SKILL.md', `---\ndescription: Sums up harvest notes\n---\n${words}\n`);
+    const document = await vscode.workspace.openTextDocument(uri);
+    await until(() => document.getText().includes(words));
+    await until(async () => (await lenses(uri))[0]?.title === '$(beaker) Run Evals');
+    const [run, record] = await lenses(uri);
+    assert.equal(record?.title, 'Record...');
+    await vscode.commands.executeCommand(run?.command ?? '', ...(run?.arguments ?? []));
+    assert.equal((await lenses(uri))[0]?.title, '$(error) Run Evals · 1 of 3 pass · 1 to record');
+    const edit = new vscode.WorkspaceEdit();
+    edit.insert(uri, new vscode.Position(document.lineCount, 0), 'Be brief.\n');
+    await vscode.workspace.applyEdit(edit);
+    assert.ok(await document.save());
+    assert.equal((await lenses(uri))[0]?.title, '$(beaker) Run Evals');
+    const bare = join(skillDir, '..', 'bare', 'SKILL.md');
+    await put('../bare/SKILL.md', '---\ndescription: Has no evals\n---\nDo it.\n');
+    await vscode.workspace.openTextDocument(bare);
+    assert.deepEqual(await lenses(vscode.Uri.file(bare)), []);
+  });
+
   it('records with the model of the editor after a yes, and goes stale with the skill', async function () {
     this.timeout(60_000);
     const settings = vscode.workspace.getConfiguration('telos');

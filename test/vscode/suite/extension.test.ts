@@ -107,7 +107,11 @@ describe('the tree Agents & Skills', () => {
     await vscode.commands.executeCommand('telos.refresh');
     const { skillTree } = (await activated()).exports;
     const agent = (await skillTree.getChildren()).find(node => node.agent.name === 'suite-agent');
-    const items = (await skillTree.getChildren(agent)).map(node => skillTree.getTreeItem(node));
+    const items = await Promise.all(
+      (await skillTree.getChildren(agent)).map(node =>
+        skillTree.resolveTreeItem(skillTree.getTreeItem(node), node),
+      ),
+    );
     const [sly] = items;
     assert.equal(sly?.description, '[Free] (command:workbench.action.quit) $ (trash)');
     assert.equal(typeof sly?.tooltip, 'string');

@@ -223,7 +223,7 @@ describe('the tree over all roots', () => {
     const { skillTree } = (await activated()).exports;
     const [hidden] = await nodes('tree-agent');
     assert.ok(hidden);
-    const item = skillTree.getTreeItem(hidden);
+    const item = await skillTree.resolveTreeItem(skillTree.getTreeItem(hidden), hidden);
     assert.match(String(item.description), /^hidden by plan of workspace/);
     assert.match(String(item.tooltip), /Say tree-agent:plan to run this one/);
   });
@@ -238,10 +238,11 @@ describe('the tree over all roots', () => {
     const { skillTree } = (await activated()).exports;
     const [needy] = await nodes('tree-agent');
     assert.ok(needy);
-    const item = skillTree.getTreeItem(needy);
+    const item = await skillTree.resolveTreeItem(skillTree.getTreeItem(needy), needy);
     assert.equal(item.description, 'needs no-such-program, NO_SUCH_TOKEN');
     assert.equal(item.contextValue, 'skill.user.missing');
     assert.match(String(item.tooltip), /Missing: It needs the variable NO_SUCH_TOKEN/);
+    assert.match(String(item.tooltip), /Did not run in the last 30 days\./);
     const asked = await answering({ picked: [/NO_SUCH_TOKEN/] }, () =>
       Promise.resolve(vscode.commands.executeCommand('telos.whatIsMissing', needy)),
     );
