@@ -1,12 +1,13 @@
 /** A real VS Code on a small project whose plans are played from a recording, and what tests look for in its view *Plans*. */
 import assert from 'node:assert/strict';
 import { execFile, execFileSync } from 'node:child_process';
-import { cpSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
-import { join } from 'node:path';
+import { cpSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { dirname, join } from 'node:path';
 import { promisify } from 'node:util';
 import type { Locator } from 'playwright-core';
 import { eventually } from '../eventually.ts';
-import { type EditorSession, openEditorSession } from '../vscode/editorSession.ts';
+import { type StoryText, storyText } from '../plan/planWorld.ts';
+import { type EditorSession, type EditorSessionOptions, openEditorSession } from '../vscode/editorSession.ts';
 import { root } from '../vscode/paths.ts';
 import { runCommand, type Workbench } from '../vscode/workbench.ts';
 import { testVariables, type World } from '../vscode/world.ts';
@@ -14,32 +15,41 @@ import { testVariables, type World } from '../vscode/world.ts';
 const demo = join(root, 'media', 'plan-demo');
 const recorded = { TELOS_PROVIDER: 'replay', TELOS_REPLAY_FILE: join(demo, 'model') };
 
+/** A line of a journal, as somebody reads it who knows only that it is JSON. */
+export interface JournalRow {
+  type: string;
+  [key: string]: unknown;
+}
+
 export class PlanDesk {
   readonly session: EditorSession;
   readonly world: World;
   readonly workbench: Workbench;
+  readonly #variables: Readonly<Record<string, string>>;
 
-  private constructor(session: EditorSession) {
+  private constructor(session: EditorSession, variables: Readonly<Record<string, string>>) {
     this.session = session;
+    this.#variables = variables;
     this.world = session.world;
     this.workbench = session.workbench;
   }
 
   /** Opens the window with the view *Plans* in front. */
-  static async open(): Promise<PlanDesk> {
+  static async open(more: Partial<EditorSessionOptions> = {}): Promise<PlanDesk> {
+    const variables = more.variables ?? recorded;
     const session = await openEditorSession({
-      model: { turns: [] },
-      skills: {},
-      variables: recorded,
-      prepare: ({ workspace, dir }) => {
+      ...{ model: { turns: [] }, skills: {}, ...more, variables },
+      prepare: async world => {
+        const { workspace, dir } = world;
         rmSync(workspace, { recursive: true, force: true });
         cpSync(join(demo, 'project'), workspace, { recursive: true });
         gitIn(workspace, dir, 'init', '--quiet', '--initial-branch=main');
         gitIn(workspace, dir, 'add', '--all');
         gitIn(workspace, dir, 'commit', '--quiet', '--message', 'A small bakery');
+        await more.prepare?.(world);
       },
     });
-    const desk = new PlanDesk(session);
+    const desk = new PlanDesk(session, variables);
     await runCommand(desk.workbench.page, 'Focus on Plans View');
     return desk;
   }
@@ -55,7 +65,7 @@ export class PlanDesk {
 
   /** Where and as whom a terminal works. */
   get terminal(): { cwd: string; env: NodeJS.ProcessEnv } {
-    return { cwd: this.world.workspace, env: { ...testVariables(this.world), ...recorded } };
+    return { cwd: this.world.workspace, env: { ...testVariables(this.world), ...this.#variables } };
   }
 
   /** What somebody types in a terminal. An exit code of 3 says that a person is needed. */
@@ -72,8 +82,7 @@ export class PlanDesk {
 
   /** As its models were recorded. */
   inParallel(name: string): void {
-    const file = this.file(name, 'plan.json');
-    writeFileSync(file, JSON.stringify({ ...JSON.parse(readFileSync(file, 'utf8')), parallel: 2 }));
+    this.set(name, { parallel: 2 });
   }
 
   /** Makes a plan up to its accepted card. */
@@ -84,6 +93,32 @@ export class PlanDesk {
     await this.telos('approve', name, '--plan', '--yes');
     await this.telos('split', name);
     await this.telos('approve', name, '--card', '--yes');
+  }
+
+  /** Makes a plan of these stories, and accepts its card. */
+  async makeOf(name: string, stories: readonly StoryText[], settings: object = {}): Promise<void> {
+    await this.telos('new', 'A better bakery', '--name', name, '--no-more-questions');
+    for (const story of stories) {
+      const file = this.file(name, `prds/${story.id}.md`);
+      mkdirSync(dirname(file), { recursive: true });
+      writeFileSync(file, storyText(story));
+    }
+    this.set(name, settings);
+    await this.telos('approve', name, '--card', '--yes');
+  }
+
+  /** Changes plan.json. */
+  set(name: string, more: object): void {
+    const file = this.file(name, 'plan.json');
+    writeFileSync(file, JSON.stringify({ ...JSON.parse(readFileSync(file, 'utf8')), ...more }));
+  }
+
+  /** What has happened to a plan so far. */
+  journal(name: string): JournalRow[] {
+    return readFileSync(this.file(name, 'journal.jsonl'), 'utf8')
+      .split('\n')
+      .filter(Boolean)
+      .map(line => JSON.parse(line));
   }
 
   get widget(): Locator {

@@ -88,21 +88,8 @@ export const agreeable: StepModel = { reviewer: once(approves()) };
 
 /** Makes a repository with the sample project, and the plan `site` with the stories, its card accepted. */
 export async function planWorld(stories: readonly StoryText[], model: StepModel): Promise<PlanWorld> {
-  const seen = new Map<string, number>();
-  const steps = new Map<string, ReceivedRequest[]>();
-  const server = await startAnthropicServer({
-    turns: request => {
-      const { story, role } = stepOf(request);
-      const key = `${story} ${role}`;
-      steps.set(key, [...(steps.get(key) ?? []), request]);
-      const turn = (request.body?.messages ?? []).filter(
-        ({ role: who }: { role: string }) => who === 'assistant',
-      ).length;
-      if (turn === 0) seen.set(key, (seen.get(key) ?? 0) + 1);
-      const answers = model[key] ?? model[role];
-      return answers?.(turn, seen.get(key) ?? 1, request) ?? {};
-    },
-  });
+  const { turns, requestsOf } = answersOf(model);
+  const server = await startAnthropicServer({ turns });
   const home = cliHome();
   const repo = join(home.workDir, 'bakery');
   cpSync(project, repo, { recursive: true });
@@ -126,8 +113,7 @@ export async function planWorld(stories: readonly StoryText[], model: StepModel)
   const start = (...args: readonly string[]): RunningCli =>
     home.start(['plan', ...args, '--cwd', repo], { env });
   const world: PlanWorld = {
-    ...{ home, repo, server, git, start },
-    requestsOf: (story, role) => steps.get(`${story} ${role}`) ?? [],
+    ...{ home, repo, server, git, start, requestsOf },
     plan: (...args) => start(...args).result,
     file: path => readFileSync(join(repo, '.telos/plans/site', path), 'utf8'),
     set: more => {
@@ -148,6 +134,29 @@ export async function planWorld(stories: readonly StoryText[], model: StepModel)
   };
   if (stories.length > 0) await withStories(world, stories);
   return world;
+}
+
+/** Returns what a server answers for the model, and what it was asked so far. */
+export function answersOf(model: StepModel): {
+  turns: (request: ReceivedRequest) => AnthropicTurn;
+  requestsOf: PlanWorld['requestsOf'];
+} {
+  const seen = new Map<string, number>();
+  const steps = new Map<string, ReceivedRequest[]>();
+  return {
+    requestsOf: (story, role) => steps.get(`${story} ${role}`) ?? [],
+    turns: request => {
+      const { story, role } = stepOf(request);
+      const key = `${story} ${role}`;
+      steps.set(key, [...(steps.get(key) ?? []), request]);
+      const turn = (request.body?.messages ?? []).filter(
+        ({ role: who }: { role: string }) => who === 'assistant',
+      ).length;
+      if (turn === 0) seen.set(key, (seen.get(key) ?? 0) + 1);
+      const answers = model[key] ?? model[role];
+      return answers?.(turn, seen.get(key) ?? 1, request) ?? {};
+    },
+  };
 }
 
 async function withStories(world: PlanWorld, stories: readonly StoryText[]): Promise<void> {
@@ -199,7 +208,7 @@ function stepOf({ body }: ReceivedRequest): { story: string; role: string } {
   return { story: /US-\d+[a-z]?/.exec(first)?.[0] ?? '', role };
 }
 
-function checkoutOf(repo: string, git: PlanWorld['git']): string {
+export function checkoutOf(repo: string, git: PlanWorld['git']): string {
   const hash = createHash('sha256');
   const add = (folder: string): void => {
     for (const entry of readdirSync(join(repo, folder), { withFileTypes: true }).sort((a, b) =>

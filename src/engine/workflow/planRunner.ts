@@ -10,7 +10,7 @@ import type { SentCommand } from './inbox.ts';
 import type { Journal } from './journal.ts';
 import type { PlanFolder } from './planFolder.ts';
 import { isPartOf } from './planning.ts';
-import type { PlanState } from './planState.ts';
+import { interruptedWhy, type PlanState } from './planState.ts';
 import { storyProblems } from './scheduler.ts';
 import { isOver, type StoryState } from './storyState.ts';
 
@@ -331,7 +331,7 @@ export class PlanRunner {
     // A limit of the day is one of the plan too: it goes on later, with the same stories.
     if (this.#fatal)
       return this.#rest(this.#fatal.code === 'budget' ? 'paused' : 'failed', this.#fatal.message);
-    if (this.#stop !== undefined) return this.#rest('stopped', signal.aborted ? 'It was interrupted.' : '');
+    if (this.#stop !== undefined) return this.#rest('stopped', whyStopped(signal));
     if (over !== undefined) return this.#rest('paused', over);
     if (this.#attention !== undefined) return this.#rest('needs_you', this.#attention);
     if (state.stories.length > 0 && state.stories.every(({ status }) => isOver(status)))
@@ -377,6 +377,11 @@ export class PlanRunner {
   #note(event: PlanEvent): Promise<JournalLine> {
     return this.#parts.journal.append(event);
   }
+}
+
+function whyStopped({ aborted, reason }: AbortSignal): string {
+  if (!aborted) return '';
+  return reason instanceof Interruption ? interruptedWhy : 'You stopped it.';
 }
 
 function pause(): { over: Promise<void>; end: () => void; isNoted: boolean } {

@@ -19,10 +19,15 @@ import {
   statesOf,
 } from './storyState.ts';
 
+/** Why a plan was stopped that nobody wanted to stop: whoever ran it has ended. */
+export const interruptedWhy = 'It was interrupted.';
+
 export interface PlanState {
   goal: string;
   phase: PlanPhase;
   phaseWhy?: string;
+  /** A person told its runner to pause or to stop, also if that has not come to it. */
+  isHeld: boolean;
   /** ISO 8601: no model is asked before. */
   waitingUntil?: string;
   /** The stories in the order in which they are worked on: what others need first, then as their files are named. */
@@ -118,6 +123,7 @@ function foldLine(plan: Folding, line: JournalLine): void {
       plan.recovered = plan.repaired;
       plan.repaired = [];
       delete plan.finished;
+      plan.isHeld = false;
       setPhase(plan, 'running');
       break;
     case 'recovered':
@@ -189,6 +195,13 @@ function foldCommand(plan: Folding, line: Extract<JournalLine, { type: 'steered'
         if (typeof more === 'number') plan.added[name] = (plan.added[name] ?? 0) + more;
       }
       break;
+    case 'pause':
+    case 'stop':
+      plan.isHeld = true;
+      break;
+    case 'resume':
+      plan.isHeld = false;
+      break;
     case 'split':
       progressOf(plan, command.story).isToSplit = true;
       break;
@@ -212,6 +225,7 @@ function progressOf(plan: Folding, story: string): Progress {
 const emptyPlan = (): Folding => ({
   goal: '',
   phase: 'interviewing',
+  isHeld: false,
   workedMs: 0,
   added: {},
   questions: [],

@@ -87,9 +87,16 @@ export function openPlans(
   const comments = new PlanComments(tree, host.memory);
   const files = new PlanFiles(tree, comments);
   const actions = new PlanActions(current, tree, comments, host);
+  const goingOn = tree
+    .children()
+    .then(() => import('./planStart.ts'))
+    .then(({ goOnHere }) => goOnHere(tree, host.memory, node => actions.goOnAlone(node)));
   return {
     ...{ tree, actions, comments },
-    dispose: () => vscode.Disposable.from(actions, files, comments, tree).dispose(),
+    dispose: () => {
+      vscode.Disposable.from(actions, files, comments, tree).dispose();
+      void goingOn.then(looking => looking.dispose());
+    },
   };
 }
 
@@ -101,6 +108,7 @@ export class PlanActions implements vscode.Disposable {
   #pages: Promise<PlanPages> | undefined;
   /** What runs in this window, by the folder of its plan. */
   readonly #running = new Map<string, Running>();
+  #isOver = false;
 
   constructor(current: CurrentTelos, tree: PlansTree, comments: PlanComments, host: PlanHost) {
     this.#current = current;
@@ -123,8 +131,29 @@ export class PlanActions implements vscode.Disposable {
     }
   }
 
-  /** Ends what runs in this window. What was done is kept, and *Run* goes on with it. */
+  /** Goes on with a plan whose window has ended. */
+  async goOnAlone(node: PlanNode): Promise<void> {
+    try {
+      const plan = await this.#plan(node);
+      const { modelsAreThere } = await import('./planStart.ts');
+      await modelsAreThere(await this.#current.openTelos(), await plan.folder.settings());
+      // The person was faster.
+      if (this.#isOver || this.#running.has(node.folder.dir)) return;
+      const stop = { title: vscode.l10n.t('Stop'), act: () => this.act('stop', node) };
+      const said = vscode.l10n.t(
+        '{0} goes on. Its window was closed or loaded again.',
+        plainLabel(node.folder.name),
+      );
+      acknowledge(said, stop);
+      await this.#run(node);
+    } catch (error) {
+      void vscode.window.showWarningMessage(plainLabel(describeError(error), 1_000));
+    }
+  }
+
+  /** Ends what runs in this window. What was done is kept, and the next window goes on with it. */
   async end(): Promise<void> {
+    this.#isOver = true;
     const here = [...this.#running.values()].filter(({ isApart }) => !isApart);
     for (const { controller } of here) controller.abort(new Interruption());
     await Promise.allSettled(here.map(({ done }) => done));
@@ -377,10 +406,13 @@ export class PlanActions implements vscode.Disposable {
       return;
     }
     const [settings, telos] = await Promise.all([plan.folder.settings(), this.#current.openTelos()]);
-    const { runApart, runHere, runsApart } = await import('./planStart.ts');
+    const { noteHere, runApart, runHere, runsApart } = await import('./planStart.ts');
     const controller = new AbortController();
     const wanted = { settings, isRetry: phase === 'failed' };
     const isApart = await runsApart(telos, settings);
+    // A second press, while the first was looking.
+    if (this.#running.has(node.folder.dir)) return;
+    if (!isApart) void noteHere(this.#host.memory, node.folder.dir, true);
     const done = isApart
       ? runApart(plan, telos, this.#host.extensionUri, wanted)
       : runHere(plan, wanted, controller.signal);
@@ -391,6 +423,7 @@ export class PlanActions implements vscode.Disposable {
       await this.#ended(node, end);
     } finally {
       this.#running.delete(node.folder.dir);
+      if (!isApart && !this.#isOver) void noteHere(this.#host.memory, node.folder.dir, false);
       await this.#tree.refresh(node.folder.dir);
     }
   }

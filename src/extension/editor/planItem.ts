@@ -46,6 +46,9 @@ function shownPhase({ look, isLive }: PlanNode): Shown {
   return !isLive && atWork.includes(phase) ? 'interrupted' : phase;
 }
 
+/** Whether its runner is gone without having come to an end. */
+export const isCutOff = (node: PlanNode): boolean => shownPhase(node) === 'interrupted';
+
 /** Stories that are done, and all that are not left out. */
 export function counted({ look }: PlanNode): { done: number; all: number } {
   const stories = (look?.state.stories ?? []).filter(({ status }) => status !== 'skipped');
@@ -80,10 +83,10 @@ export const planWord = (node: PlanNode): string =>
 
 /** Returns the state of a story in a word or two. */
 export const storyWord = ({ plan, state }: StoryNode): string =>
-  isCutOff(plan, state) ? vscode.l10n.t('interrupted') : statusLabel(state.status);
+  isOpen(plan, state) ? vscode.l10n.t('interrupted') : statusLabel(state.status);
 
 /** Whether an attempt is open that no runner works on. */
-const isCutOff = ({ isLive }: PlanNode, { open, status }: StoryState): boolean =>
+const isOpen = ({ isLive }: PlanNode, { open, status }: StoryState): boolean =>
   !isLive && open !== undefined && workingStatuses.includes(status);
 
 /** Returns the row of a plan. Its children are its questions and its stories. */
@@ -146,7 +149,7 @@ export function storyItem(node: StoryNode): vscode.TreeItem {
     .filter(Boolean)
     .join(' · ');
   item.iconPath = iconOf(
-    isCutOff(plan, state) ? phaseIcons.interrupted : (statusIcons[status] ?? ['circle-outline']),
+    isOpen(plan, state) ? phaseIcons.interrupted : (statusIcons[status] ?? ['circle-outline']),
   );
   item.contextValue = `story.${status}${attempts > 0 ? '.tried' : ''}${isDone(status) ? '.done' : ''}`;
   item.tooltip = storyTooltip(node);

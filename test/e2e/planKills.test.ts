@@ -1,0 +1,244 @@
+/**
+ * Kills the extension host of a real VS Code again and again while a plan runs from it, in a process of its own or in the window. Then
+ * looks from outside: at what the model was asked, at the journal, at git and at the checkout.
+ */
+import assert from 'node:assert/strict';
+import { mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { setTimeout as wait } from 'node:timers/promises';
+import { eventually } from '../eventually.ts';
+import {
+  answersOf,
+  approves,
+  checkoutOf,
+  once,
+  type StepModel,
+  type StoryText,
+  writes,
+} from '../plan/planWorld.ts';
+import { firstStartLimit } from '../vscode/editorSession.ts';
+import { descendants } from '../vscode/processTree.ts';
+import { runCommand } from '../vscode/workbench.ts';
+import { PlanDesk } from './planDesk.ts';
+
+/** How often it is killed in each of the two ways; more with TELOS_NIGHTLY. */
+const kills = process.env['TELOS_NIGHTLY'] ? 30 : 3;
+/** Restarts that VS Code makes by itself. After the next kill the person loads the window again. */
+const ownRestarts = 2;
+const [storiesOfPlan, slots] = [6, 2];
+
+const idsOf = (plan: number): string[] =>
+  Array.from({ length: storiesOfPlan }, (_, index) => `US-${plan}0${index + 1}`);
+const fileOf = (id: string): string => `src/${id}.js`;
+const textOf = (id: string): string => `export const id = '${id}';\n`;
+
+/** Each story passes at its first attempt: whatever is asked twice was asked because of a kill. */
+const model: StepModel = {
+  coder: (turn, _attempt, { body }) => {
+    const id = /US-\d+/.exec(JSON.stringify(body.messages[0]))?.[0] ?? '';
+    const answer = once(writes({ [fileOf(id)]: textOf(id) }))(turn, 1, body);
+    return { ...answer, stallMs: 300 };
+  },
+  reviewer: (turn, _attempt, request) => ({ ...once(approves())(turn, 1, request), stallMs: 300 }),
+};
+
+describe('a plan of an editor whose extension host is killed', function () {
+  this.timeout(kills > 3 ? 30 * 60_000 : 5 * 60_000);
+  const { turns, requestsOf } = answersOf(model);
+  let desk: PlanDesk;
+  let plans = 0;
+  /** Since the window was loaded. */
+  let restarts = 0;
+  /** Milliseconds until a loaded window showed its plans. */
+  const shown: number[] = [];
+
+  before(async function () {
+    this.timeout(firstStartLimit);
+    desk = await PlanDesk.open({ model: { turns }, variables: { TELOS_PROVIDER: 'anthropic' } });
+    await desk.workbench.page.addInitScript(noteRows);
+  });
+
+  afterEach(async function () {
+    if (this.currentTest?.state === 'failed')
+      await desk?.workbench.screenshot(`failed-${this.currentTest.title.slice(0, 60).replace(/\W+/g, '-')}`);
+  });
+
+  after(() => desk?.close());
+
+  /** Loads the window with the setting. */
+  async function open(keepRunning: boolean): Promise<void> {
+    // Settings of a machine are not those of a person in a browser.
+    const folder = join(desk.world.profile, 'Machine');
+    mkdirSync(folder, { recursive: true });
+    writeFileSync(join(folder, 'settings.json'), JSON.stringify({ 'telos.plans.keepRunning': keepRunning }));
+    await reload();
+  }
+
+  async function reload(): Promise<void> {
+    await desk.workbench.page.reload();
+    await desk.workbench.page.waitForSelector('.monaco-workbench');
+    await runCommand(desk.workbench.page, 'Focus on Plans View');
+    restarts = 0;
+  }
+
+  /** The extension hosts. That of a window which was loaded again may last a while. */
+  async function hosts(): Promise<number[]> {
+    const all = await descendants(desk.session.server.pid);
+    return all.filter(pid => commandOf(pid).includes('--type=extensionHost'));
+  }
+
+  /** Kills the host, and waits for the next one. */
+  async function kill(): Promise<void> {
+    const old = await hosts();
+    for (const pid of old) process.kill(pid, 'SIGKILL');
+    restarts++;
+    const isNew = restarts > ownRestarts;
+    if (isNew) await reload();
+    const host = await eventually(async () => {
+      const [found] = (await hosts()).filter(pid => !old.includes(pid));
+      return found ?? assert.fail('there is no new extension host');
+    }, 60_000);
+    if (isNew) shown.push(await shownAfter(host));
+  }
+
+  /** Milliseconds from the start of the extension host to the first row of a plan in the window that was loaded last. */
+  async function shownAfter(host: number): Promise<number> {
+    const shown = await eventually(async () => {
+      const at = await desk.workbench.page.evaluate(() => (globalThis as { rowShownAt?: number }).rowShownAt);
+      return at ?? assert.fail('no row of a plan is shown');
+    }, 60_000);
+    return Math.round(shown - startOf(host));
+  }
+
+  const has = (plan: string, type: string): number =>
+    desk.journal(plan).filter(line => line.type === type).length;
+  const isDone = (plan: string): boolean =>
+    desk.journal(plan).some(({ type, phase }) => type === 'phase' && phase === 'done');
+
+  /** Makes plans and runs them until the host was killed often enough. Returns how often a step was asked again. */
+  async function runThrough(name: string, isHere: boolean): Promise<number> {
+    let left = kills;
+    let repeated = 0;
+    while (left > 0) {
+      const plan = `${name}-${++plans}`;
+      const before = checkoutOf(desk.world.workspace, desk.git.bind(desk));
+      const ids = idsOf(plans);
+      await desk.makeOf(plan, ids.map(storyOf), { parallel: slots });
+      await desk.press(desk.row(`${plan}, ready`), 'Run Plan');
+      await eventually(() => assert.ok(has(plan, 'runner_started') > 0), 60_000);
+      const [runner] = desk.journal(plan).filter(({ type }) => type === 'runner_started');
+      assert.equal((await hosts()).includes(Number(runner?.['pid'])), isHere);
+      for (let own = 0; left > 0; own++, left--) {
+        await wait(Math.random() * 1_500);
+        if (isDone(plan)) break;
+        await kill();
+        if (isHere)
+          await eventually(() => assert.ok(isDone(plan) || has(plan, 'runner_started') > own + 1), 60_000);
+        else await eventually(() => desk.row(`${plan}, `).waitFor({ timeout: 2_000 }), 60_000);
+      }
+      await desk.row(`${plan}, done · ${storiesOfPlan}/${storiesOfPlan}`).waitFor({ timeout: 120_000 });
+      repeated += verify(plan, ids, isHere);
+      assert.equal(checkoutOf(desk.world.workspace, desk.git.bind(desk)), before);
+      // The rows of a small view are not all drawn.
+      rmSync(desk.file(plan, ''), { recursive: true });
+      await desk.row(plan).waitFor({ state: 'detached' });
+    }
+    return repeated;
+  }
+
+  /** Returns how often a step was begun again that had not ended. */
+  function verify(plan: string, ids: readonly string[], isHere: boolean): number {
+    const lines = desk.journal(plan);
+    const branch = `telos/${plan}`;
+    const passed = desk.git('log', '--format=%(trailers:key=Telos-Story,valueonly)', `main..${branch}`);
+    assert.deepEqual(passed.split('\n').filter(Boolean).sort(), ids);
+    const changed = desk.git('diff', '--name-only', 'main', branch).split('\n');
+    assert.deepEqual(changed, ids.map(fileOf));
+    for (const id of ids) assert.equal(`${desk.git('show', `${branch}:${fileOf(id)}`)}\n`, textOf(id));
+    assert.equal(desk.git('fsck', '--no-dangling', '--connectivity-only'), '');
+    let repeated = 0;
+    for (const id of ids)
+      for (const role of ['coder', 'reviewer']) {
+        const of = lines.filter(({ story, step }) => story === id && step === role);
+        const began = of.filter(({ type }) => type === 'step_started').length;
+        const ended = of.filter(({ type, outcome }) => type === 'step_ended' && outcome === 'completed');
+        assert.equal(ended.length, 1, `${id} ${role} ended ${ended.length} times`);
+        const asked = requestsOf(id, role).length;
+        // Two requests are a whole step. One that was cut off has made them in part.
+        assert.ok(asked >= 2 && asked <= 2 * began, `${id} ${role}: ${asked} requests in ${began} steps`);
+        if (!isHere) assert.equal(asked, 2, `${id} ${role}: ${asked} requests`);
+        repeated += began - 1;
+      }
+    if (!isHere) {
+      assert.equal(has(plan, 'runner_started'), 1);
+      assert.equal(has(plan, 'recovered'), 0);
+    }
+    return repeated;
+  }
+
+  it(`goes on in a process of its own through ${kills} kills, and is shown again`, async () => {
+    await open(true);
+    const repeated = await runThrough('apart', false);
+    assert.equal(repeated, 0);
+    console.log(
+      `      ${kills} kills, ${repeated} steps begun again; shown ${shown.join(', ')} ms after the start of the host`,
+    );
+  });
+
+  it(`goes on by itself in the window after each of ${kills} kills, and asks for nothing again that has ended`, async () => {
+    await open(false);
+    const repeated = await runThrough('here', true);
+    assert.ok(repeated <= kills * slots, `${repeated} steps begun again`);
+    console.log(`      ${kills} kills, ${repeated} steps begun again that had not ended`);
+  });
+
+  it('leaves a plan of the window alone that the person has paused or stopped', async () => {
+    await open(false);
+    const plan = `here-${++plans}`;
+    await desk.makeOf(plan, idsOf(plans).map(storyOf));
+    for (const [held, command] of [
+      ['paused', 'Telos: Pause Plan'],
+      ['stopped', 'Telos: Stop Plan'],
+    ] as const) {
+      await desk.press(desk.row(`${plan}, `), 'Run Plan');
+      await desk.row(`${plan}, running`).waitFor();
+      await runCommand(desk.workbench.page, command);
+      await desk.row(`${plan}, ${held}`).waitFor();
+      const began = has(plan, 'runner_started');
+      await kill();
+      await reload();
+      await desk.row(`${plan}, ${held}`).waitFor();
+      assert.equal(has(plan, 'runner_started'), began);
+    }
+    await desk.press(desk.row(`${plan}, stopped`), 'Run Plan');
+    await desk.row(`${plan}, done`).waitFor();
+  });
+});
+
+const storyOf = (id: string): StoryText => ({ id, touches: [fileOf(id)] });
+
+/** Runs in the window: notes when a plan is shown there. */
+function noteRows(): void {
+  const noted = globalThis as { rowShownAt?: number };
+  new MutationObserver(() => {
+    if (
+      document.querySelector('.monaco-list-row[aria-label^="apart-"], .monaco-list-row[aria-label^="here-"]')
+    )
+      noted.rowShownAt ??= Date.now();
+  }).observe(document, { subtree: true, childList: true, attributes: true });
+}
+
+/** When a process was started, in milliseconds since 1970. To a hundredth of a second. */
+function startOf(pid: number): number {
+  const [uptime] = readFileSync('/proc/uptime', 'utf8').split(' ');
+  const words = readFileSync(`/proc/${pid}/stat`, 'utf8').split(') ').at(-1)?.split(' ') ?? [];
+  return Date.now() - Number(uptime) * 1_000 + Number(words[19]) * 10;
+}
+
+function commandOf(pid: number): string {
+  try {
+    return readFileSync(`/proc/${pid}/cmdline`, 'utf8');
+  } catch {
+    return '';
+  }
+}
