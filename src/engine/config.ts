@@ -108,6 +108,8 @@ export interface Config {
   contextWindow: number | undefined;
   /** `TELOS_SANDBOX`, a flag or a setting. With `required`, no command runs outside of a box. */
   sandbox: SandboxMode;
+  /** Folders of which a run sees nothing, such as the answers of an eval. Absolute. */
+  hiddenDirs?: readonly string[];
   /** The limits that are set. NaN means that a limit cannot be read: then nothing runs, since the user wanted a limit. */
   budget: Readonly<Partial<Record<BudgetName, number>>>;
   /** The values in force and where each was set, by the name of the field above or of the variable. */

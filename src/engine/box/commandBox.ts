@@ -39,7 +39,7 @@ export interface BoxNetwork {
 
 export interface BoxOptions {
   finding: Extract<BoxFinding, { works: true }>;
-  config: Pick<Config, 'home' | 'dataDir' | 'configDir'>;
+  config: Pick<Config, 'home' | 'dataDir' | 'configDir' | 'hiddenDirs'>;
   folders: RunFolders;
   /** Names the conversation. Its commands share a home folder, a folder of temporary files, and caches. */
   conversation: string;
@@ -100,7 +100,9 @@ function prepare(
   const readable = realFoldersOf(wanted).filter(folder => folder !== workingDir && folder !== home);
   const places: BoxPlaces = {
     ...{ home, ownHome: realPlace(ownHome)!, temporary: realPlace(temporary)!, workingDir, readable },
-    protectedDirs: [config.configDir, config.dataDir].map(folder => realPlace(folder) ?? folder),
+    protectedDirs: [...(config.hiddenDirs ?? []), config.configDir, config.dataDir].map(
+      folder => realPlace(folder) ?? folder,
+    ),
     keepsRepository,
     ...(around !== undefined && { around }),
     programFolders: (env['PATH'] ?? '').split(delimiter).filter(Boolean),

@@ -75,7 +75,11 @@ export async function openWorld(
   return {
     workDir,
     home,
-    config: evalConfig(config, { cwd: workDir, home, dataDir, workingRoot: workDir }),
+    config: evalConfig(config, {
+      ...{ cwd: workDir, home, dataDir, workingRoot: workDir },
+      // They say what the run should come to.
+      hiddenDirs: [join(skill.dir, 'evals')],
+    }),
     agent: isWith
       ? { ...own, workingDir: workDir }
       : {
@@ -103,7 +107,7 @@ async function nothingAt(folder: string): Promise<FileSkill> {
 /** Returns the configuration of a run: nothing of the person's project, limits or habits counts, or no two machines would agree. */
 function evalConfig(
   config: Config,
-  places: Pick<Config, 'cwd' | 'home' | 'dataDir' | 'workingRoot'>,
+  places: Pick<Config, 'cwd' | 'home' | 'dataDir' | 'workingRoot' | 'hiddenDirs'>,
 ): Config {
   return {
     ...config,

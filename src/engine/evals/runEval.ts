@@ -297,7 +297,9 @@ async function checkCommand(
     withoutContextFiles: true,
   };
   let problem: string | undefined = 'The command was not run.';
-  for await (const event of open(world.config, { agents: [agent], providers }).run(request, denyAll, signal))
+  // A check may read the evals that it belongs to.
+  const config: Config = { ...world.config, hiddenDirs: [] };
+  for await (const event of open(config, { agents: [agent], providers }).run(request, denyAll, signal))
     if (event.type === 'tool_end')
       problem = event.result.isError
         ? `${event.policy && event.policy.action !== 'allow' ? `${event.policy.rule}: ` : ''}${event.result.content}`

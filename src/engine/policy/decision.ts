@@ -48,8 +48,10 @@ export interface PolicyContext extends RunFolders {
   home: string;
   /** Folder that Telos was started in, if it is known. Absolute path. */
   currentDir?: string;
-  /** Folders of Telos's own configuration and data. No call reads or writes in them. Absolute paths. */
+  /** Folders of Telos's own configuration and data, which come last, and hidden ones. No call reads or writes in them. Absolute paths. */
   protectedDirs: readonly string[];
+  /** Those of them that are closed for this run alone. */
+  hiddenDirs?: readonly string[];
   /** Returns the server and the tool behind a name; undefined for the names of other tools. */
   mcpTool?: (name: string) => McpToolFacts | undefined;
   /** The agent of the run. Without it, no rule for a named agent fits and no card is shown. */
@@ -172,16 +174,18 @@ export const openReviews = ({ configDir }: PolicyPlaces): AgentReviews =>
 
 /** Returns the context for one run of an agent. Without an agent, only rules for every agent hold. */
 export function runPolicy(
-  config: Pick<Config, 'configDir' | 'dataDir' | 'home' | 'env'> & Partial<Pick<Config, 'cwd'>>,
+  config: Pick<Config, 'configDir' | 'dataDir' | 'home' | 'env'> &
+    Partial<Pick<Config, 'cwd' | 'hiddenDirs'>>,
   agent: ReviewedAgent | undefined,
   folders: RunFolders,
 ): PolicyContext {
-  const { configDir, dataDir, home, env, cwd } = config;
+  const { configDir, dataDir, home, env, cwd, hiddenDirs = [] } = config;
   return {
     ...folders,
     home,
     ...(cwd === undefined ? {} : { currentDir: cwd }),
-    protectedDirs: [configDir, dataDir],
+    protectedDirs: [...hiddenDirs, configDir, dataDir],
+    hiddenDirs,
     ...(agent ? { agent } : {}),
     rules: openPolicyFile(config),
     reviews: openReviews(config),

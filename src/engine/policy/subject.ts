@@ -107,8 +107,8 @@ async function file(
   if (typeof given !== 'string') return deny('input.invalid', 'The path must be a string.');
   try {
     const path = await resolvePath(given, context.workingDir, context.home);
-    if (await belongsToTelos(path, context))
-      return deny('floor.telos-files', `${path} belongs to Telos itself: no run may read or change it.`);
+    const owner = await ownFolderAround(path, context);
+    if (owner) return closed(path, owner);
     await refuseSpecialFile(path);
     const named = expandPath(given, context.home, context.workingDir);
     return { kind, tool, subject: path, ...(named === path ? {} : { named }), ...more };
@@ -146,13 +146,10 @@ async function mcp(
   let aboveTelos = false;
   const pack = await realPack(context);
   for (const folder of await ownFolders(context)) {
-    const relations = relationsTo(folder, reach, packInside(folder, pack));
-    if (relations.below)
-      return deny(
-        'floor.telos-files',
-        `It names ${folder}, which belongs to Telos itself: no run may read or change it.`,
-      );
-    aboveTelos ||= relations.above;
+    const relations = relationsTo(folder.path, reach, packInside(folder.path, pack));
+    if (relations.below) return closed(folder.path, folder);
+    // A server that is given a whole pack goes through its skills, not through what judges one of them.
+    aboveTelos ||= relations.above && !folder.isHidden;
   }
   return { kind: 'mcp', tool, subject: mcpSubject(facts, input), facts, reach, aboveTelos };
 }
@@ -175,8 +172,24 @@ function relationsTo(
   return { below, above };
 }
 
-const ownFolders = ({ protectedDirs, home }: PolicyContext): Promise<string[]> =>
-  Promise.all(protectedDirs.map(folder => resolvePath(folder, folder, home)));
+interface OwnFolder {
+  path: string;
+  /** True for one that is closed for this run alone. */
+  isHidden: boolean;
+}
+
+const ownFolders = ({ protectedDirs, hiddenDirs, home }: PolicyContext): Promise<OwnFolder[]> =>
+  Promise.all(
+    protectedDirs.map(async folder => ({
+      path: await resolvePath(folder, folder, home),
+      isHidden: hiddenDirs?.includes(folder) === true,
+    })),
+  );
+
+const closed = (path: string, { isHidden }: OwnFolder): Deny =>
+  isHidden
+    ? deny('floor.evals', `${path} belongs to what this run is judged by: it may not read or change it.`)
+    : deny('floor.telos-files', `${path} belongs to Telos itself: no run may read or change it.`);
 
 const realPack = ({ packDir, home }: PolicyContext): Promise<string> => resolvePath(packDir, packDir, home);
 
@@ -184,13 +197,13 @@ const realPack = ({ packDir, home }: PolicyContext): Promise<string> => resolveP
 const packInside = (folder: string, pack: string): string | undefined =>
   pack !== folder && isInside(folder, pack) ? pack : undefined;
 
-async function belongsToTelos(path: string, context: PolicyContext): Promise<boolean> {
+async function ownFolderAround(path: string, context: PolicyContext): Promise<OwnFolder | undefined> {
   for (const folder of await ownFolders(context)) {
-    if (!isInsideFolded(folder, path)) continue;
-    const pack = packInside(folder, await realPack(context));
-    if (pack === undefined || !isInside(pack, path)) return true;
+    if (!isInsideFolded(folder.path, path)) continue;
+    const pack = packInside(folder.path, await realPack(context));
+    if (pack === undefined || !isInside(pack, path)) return folder;
   }
-  return false;
+  return undefined;
 }
 
 async function command(

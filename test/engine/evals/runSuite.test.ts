@@ -178,6 +178,58 @@ describe('evals from recordings', function () {
     assert.deepEqual(results.map(hasPassed), [false, false, false]);
   });
 
+  it('hides its answers from the run that they judge, whichever tool looks for them', async () => {
+    const answer = 'forty-two plums';
+    machine.put(
+      `${skillDir}/evals/evals.json`,
+      JSON.stringify({ evals: [{ id: 1, prompt, checks: [{ answer: { contains: answer } }] }] }),
+    );
+    const [one] = suite();
+    const dir = one?.one.skill.dir ?? '';
+    const looks: readonly [string, Record<string, string>][] = [
+      ['read_file', { path: join(dir, 'evals/evals.json') }],
+      ['read_file', { path: 'evals/evals.json' }],
+      ['read_file', { path: join(dir, 'scripts/../EVALS/evals.json') }],
+      ['list_directory', { path: join(dir, 'evals') }],
+      ['search_files', { path: dir, pattern: 'plums' }],
+      ['glob', { path: dir, pattern: '**/*.json' }],
+      ['run_command', { command: `cat ${join(dir, 'evals/evals.json')}` }],
+      ['run_command', { command: `grep -r plums ${dir}` }],
+    ];
+    const seen: string[] = [];
+    const peeks: Provider = {
+      ...{ name: 'scripted', model: 'peeks' },
+      async *streamCompletion({ messages }) {
+        const turn = messages.filter(({ role }) => role === 'assistant').length;
+        seen.push(JSON.stringify(messages.at(-1)));
+        const [tool, input] = looks[turn] ?? [];
+        if (tool && input) yield calls(`c${turn}`, tool, input);
+        else yield says('Done.');
+        yield done(tool ? 'tool_use' : 'end_turn');
+      },
+    };
+    const options = {
+      models: [{ provider: peeks, priceOf: () => 0 }],
+      ...{ judge: undefined, runs: 1, withBaseline: false, maxCost: undefined, keeps: false },
+    };
+    // In a box, where one works here, commands are not asked about.
+    for (const TELOS_SANDBOX of ['off', 'auto']) {
+      seen.length = 0;
+      const inBox = { ...parts(), config: machine.loadConfig({ TELOS_SANDBOX }) };
+      const [result] = await all(liveSuite(suite(), options, inBox, signal));
+      assert.equal(seen.length, looks.length + 1, 'each look was made');
+      assert.deepEqual(
+        seen.filter(text => text.includes(answer) || text.includes('evals/files')),
+        [],
+      );
+      assert.deepEqual(
+        result?.denials.flatMap(({ tool, rule }) => (tool === 'run_command' ? [] : [tool, rule])),
+        [...Array(3).fill(['read_file', 'floor.evals']), 'list_directory', 'floor.evals'].flat(),
+      );
+      assert.ok(!hasPassed(result));
+    }
+  });
+
   it('digests what a model is sent part by part, without what differs in each run', () => {
     const tool = { name: 'read_file', description: 'Reads', inputSchema: {} };
     const request = (id: string, time: string, work: string) => ({
