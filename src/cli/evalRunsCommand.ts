@@ -6,7 +6,7 @@ import type { Config } from '../engine/config.ts';
 import { TelosError } from '../engine/errors.ts';
 import { readEvals } from '../engine/evals/evalFile.ts';
 import { asInstalled, type EvaluatedSkill } from '../engine/evals/evalWorld.ts';
-import { recordedRuns } from '../engine/evals/recordings.ts';
+import { expectedCost } from '../engine/evals/expectedCost.ts';
 import { resultsName, resultsPlace, type SkillResults, writeResults } from '../engine/evals/resultFiles.ts';
 import { type EvalResult, hasPassed, type OpenEngine } from '../engine/evals/runEval.ts';
 import {
@@ -18,11 +18,9 @@ import {
   type SkillEvals,
 } from '../engine/evals/runSuite.ts';
 import { localSlots, type Slots } from '../engine/evals/slots.ts';
-import { recordedUse } from '../engine/evals/strictReplay.ts';
 import type { EvalModel } from '../engine/evals/suiteBudget.ts';
 import { isKnown } from '../engine/providers/create.ts';
 import { priceOf } from '../engine/providers/models.ts';
-import { readRecording } from '../engine/providers/recordingFile.ts';
 import { Telos } from '../engine/telos.ts';
 import { counted } from '../protocol/text.ts';
 import type { KnownSkill } from './evalBaseline.ts';
@@ -211,9 +209,6 @@ async function liveOptions(config: Config, options: EvalRunOptions): Promise<Liv
   };
 }
 
-/** Rounds and tokens of a run of which nothing is known. */
-const usual = { rounds: 4, ownTokens: 2500, outputTokens: 400 };
-
 /** Returns true if the runs shall be made: `--yes`, or a person who has read what they cost. */
 async function goesOn(
   all: readonly SkillEvals[],
@@ -223,40 +218,15 @@ async function goesOn(
 ): Promise<boolean> {
   if (yes) return true;
   const runs = plannedRuns(all, live);
-  const known = new Map(all.map(each => [each.one, recordedCosts(each)]));
-  const costs = runs.map(({ one, answers, model, eval: { prompt } }) => {
-    const before = known.get(one)?.get(model);
-    if (before !== undefined) return before;
-    const perRound = usual.ownTokens + (one.skill.body.length + prompt.length) / 4;
-    return answers.priceOf({
-      inputTokens: perRound * usual.rounds,
-      outputTokens: usual.outputTokens * usual.rounds,
-      cacheReadTokens: 0,
-      cacheWriteTokens: 0,
-    });
-  });
-  const sum = costs.reduce<number>((total, cost) => total + (cost === 'unknown' ? 0 : cost), 0);
-  const price = !costs.includes('unknown')
-    ? `about $${sum.toFixed(2)} at list prices`
-    : 'at a price that is not known';
+  const cost = expectedCost(runs, all);
+  const price =
+    cost === 'unknown' ? 'at a price that is not known' : `about $${cost.toFixed(2)} at list prices`;
   const about = `${counted(runs.length, 'run')} of ${counted(
     all.reduce((total, { evals }) => total + evals.length, 0),
     'eval',
   )} with ${live.models.map(({ provider }) => provider.model).join(', ')}, ${price}.`;
   const alone = `${about} Nothing was run. Use --yes to go on without being asked.`;
   return agrees(terminalText(about), 'Go on?', terminalText(alone), terminal);
-}
-
-/** Returns what a run of the skill has cost with each model, on average, as far as it was recorded. */
-function recordedCosts({ one, evals }: SkillEvals): Map<string, number> {
-  const costs = new Map<string, number[]>();
-  for (const { file, run } of recordedRuns(one, evals)) {
-    const { cost } = recordedUse(readRecording(file));
-    if (cost !== undefined) costs.set(run.model, [...(costs.get(run.model) ?? []), cost]);
-  }
-  return new Map(
-    [...costs].map(([model, all]) => [model, all.reduce((sum, one) => sum + one, 0) / all.length]),
-  );
 }
 
 /** Returns the folder of a skill's results: below the one that is named, or one of the data folder. */

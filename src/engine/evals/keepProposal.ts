@@ -1,0 +1,45 @@
+/** Writes a proposal that a person keeps, so that it can be undone like the changes of a run. */
+import { randomUUID } from 'node:crypto';
+import { readFile } from 'node:fs/promises';
+import type { ChangeStore } from '../changes/changeStore.ts';
+import { TelosError } from '../errors.ts';
+import { replaceFile, type WriteKeeper } from '../files/atomicWrite.ts';
+import { PathProblem, realPlace } from '../files/paths.ts';
+import type { Proposal } from './proposal.ts';
+import { refuseLinkOut } from './triggerFile.ts';
+
+/**
+ * Replaces the text of the skill in one step, and returns the id that undoes it. Throws TelosError `config` if the file is no longer as
+ * the proposal found it, or cannot be written; then nothing was changed.
+ */
+export async function keepProposal(
+  { skill, before, after }: Proposal,
+  changes: Pick<ChangeStore, 'keeper'>,
+): Promise<string> {
+  refuseLinkOut(skill.dir, skill.file);
+  const id = `improve-${randomUUID()}`;
+  const keeper = changes.keeper(id, { watches: false });
+  if (!keeper) throw new TelosError('config', 'Nothing was kept: the old text could not be stored for undo.');
+  const old = Buffer.from(before);
+  let wasChanged = false;
+  const guarded: WriteKeeper = {
+    async keep(write) {
+      const now = await readFile(write.place).catch(() => undefined);
+      wasChanged = !now?.equals(old);
+      if (wasChanged) throw new PathProblem('unusable', 'It was changed in the meantime.');
+      return keeper.keep(write);
+    },
+    noteCommand: () => keeper.noteCommand(),
+    takeProblem: () => keeper.takeProblem(),
+  };
+  try {
+    await replaceFile(realPlace(skill.file) ?? skill.file, Buffer.from(after), guarded);
+  } catch (error) {
+    if (!(error instanceof PathProblem)) throw error;
+    const why = wasChanged
+      ? `${skill.file} was changed in the meantime. Improve the skill again.`
+      : error.message;
+    throw new TelosError('config', `The proposal was not kept. ${why}`, { cause: error });
+  }
+  return id;
+}
