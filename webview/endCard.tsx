@@ -55,6 +55,7 @@ export function EndCard({ item }: { item: EndItem }) {
         {!item.error && item.outcome !== 'interrupted' && item.outcome !== 'round_limit' && (
           <Retry item={item} />
         )}
+        {item.outcome !== 'interrupted' && item.outcome !== 'cancelled' && <Improve item={item} />}
       </div>
       {item.perRound && <Rounds rounds={item.perRound} />}
       {item.changedFiles.length > 0 && <Changes item={item} />}
@@ -214,6 +215,22 @@ function Retry({ item }: { item: EndItem }) {
     >
       <Icon name="retry" />
       {t('Retry')}
+    </button>
+  );
+}
+
+/** Has the last run's skill improved, where its choice or its result was wrong. */
+function Improve({ item: { runId } }: { item: EndItem }) {
+  if (runId !== lastRunId.value || busy.value || !ready.value) return null;
+  return (
+    <button
+      type="button"
+      class="small"
+      title={t('Adds what was wrong to the evals of the skill, and proposes an edit')}
+      onClick={() => post({ type: 'improve_skill', runId })}
+    >
+      <Icon name="edit" />
+      {t('Improve Skill…')}
     </button>
   );
 }

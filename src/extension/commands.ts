@@ -104,6 +104,11 @@ function commandsOf(parts: CommandParts): Readonly<Record<`telos.${string}`, Han
     'telos.uninstallSkill': async (node: SkillNode) => (await packs()).uninstallSkill(current, node),
     'telos.revealSkill': async (node: TreeNode) => (await folders()).revealSkill(node),
 
+    'telos.improveSkill': async (given?: unknown) =>
+      (await import('./editor/improveSkill.ts')).improveSkill(current, given),
+    'telos.keepProposal': async (uri?: vscode.Uri) => (await proposals()).decide(true, uri),
+    'telos.dropProposal': async (uri?: vscode.Uri) => (await proposals()).decide(false, uri),
+
     'telos.scheduleSkill': schedules.on<SkillNode>('skill', (actions, all, node) =>
       actions.scheduleSkill(all, node),
     ),
@@ -207,6 +212,7 @@ function commandsOf(parts: CommandParts): Readonly<Record<`telos.${string}`, Han
 const conversations = () => import('./runs/openConversation.ts');
 const picking = () => import('./pickSkill.ts');
 const teaching = () => import('./skills/teachSkills.ts');
+const proposals = () => import('./editor/proposedEdit.ts');
 const folders = () => import('./skills/skillFolders.ts');
 const updates = () => import('./skills/packUpdates.ts');
 const packs = () => import('./skills/agentPacks.ts');

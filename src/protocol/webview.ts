@@ -183,6 +183,8 @@ export type ToHost =
   | { type: 'show_changes'; runId: string; path?: string }
   /** The person wants to restore the files of a run to their state before it. The host asks for confirmation. */
   | { type: 'undo_run'; runId: string }
+  /** The person wants to improve the skill of a run, whose result or choice was wrong. */
+  | { type: 'improve_skill'; runId: string }
   /** The person wants the files and the conversation as they were before a run. The host asks for confirmation. */
   | { type: 'restore'; runId: string }
   /** The person wants a new conversation that goes on from before a run. */

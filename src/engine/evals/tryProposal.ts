@@ -6,7 +6,7 @@ import type { FileAgent } from '../skills/discover.ts';
 import { openSkill } from '../skills/skillFile.ts';
 import type { EvalCase } from './evalFile.ts';
 import type { EvaluatedSkill } from './evalWorld.ts';
-import type { Proposal } from './proposal.ts';
+import type { Defect, Proposal } from './proposal.ts';
 import { type EvalResult, hasPassed, problemsOf } from './runEval.ts';
 import { type LiveOptions, liveSuite, replaySuite } from './runSuite.ts';
 import { runTriggers, type TriggerOptions, type TriggerResult } from './runTriggers.ts';
@@ -166,4 +166,47 @@ export async function keepRecordings(one: EvaluatedSkill, { one: { skill } }: Pr
     refuseLinkOut(one.skill.dir, dirname(join(to, name)));
     await cp(join(from, name), join(to, name));
   }
+}
+
+/** Skills beside the one that a model is told of. */
+const mostNeighbours = 5;
+
+/**
+ * Returns what is wrong with the routing of a skill's requests, for `proposalRequest`. Undefined if all of them pass, or it has none.
+ * Throws as `runTriggers` does.
+ */
+export async function routingDefect(
+  one: EvaluatedSkill,
+  all: readonly FileAgent[],
+  options: TriggerOptions,
+  signal: AbortSignal,
+): Promise<Defect | undefined> {
+  const triggers = readTriggers(one.skill.dir) ?? [];
+  for await (const { results } of runTriggers([{ ...one, triggers }], () => all, options, signal)) {
+    const failed = results.filter(({ passed }) => !passed);
+    if (failed.length === 0) return undefined;
+    const refs = failed.flatMap(({ ran, lead, offered }) => [ran ?? lead?.skill, ...offered]);
+    const near = all.flatMap(agent =>
+      agent.skills.filter(
+        skill =>
+          skill.id !== one.skill.id && refs.some(ref => ref?.agent === agent.name && ref.skill === skill.id),
+      ),
+    );
+    return {
+      ...{
+        part: 'description',
+        triggers,
+        failures: failed.filter(({ split }) => split !== 'validation').map(failureText),
+      },
+      neighbours: near.slice(0, mostNeighbours).map(({ id, description }) => ({ name: id, description })),
+    };
+  }
+  return undefined;
+}
+
+function failureText({ query, shouldTrigger, ran, lead }: TriggerResult): string {
+  const wanted = shouldTrigger ? 'should run it' : 'should not run it';
+  const did = ran ? `runs ${ran.skill}` : 'runs no skill';
+  const words = lead && lead.words.length > 0 ? `, which alone has: ${lead.words.join(', ')}` : '';
+  return `- "${query}" ${wanted}, and ${did}${words}`;
 }

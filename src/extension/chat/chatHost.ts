@@ -260,6 +260,8 @@ export class ChatHost implements PlacedChat {
         return vscode.commands.executeCommand('telos.showChanges', message);
       case 'undo_run':
         return vscode.commands.executeCommand('telos.undoRun', message);
+      case 'improve_skill':
+        return vscode.commands.executeCommand('telos.improveSkill', { runId: message.runId });
       case 'restore':
         return (await import('./restoring.ts')).restoreTo(message.runId, this.chat, this.#desk.current);
       case 'branch':

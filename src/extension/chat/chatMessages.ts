@@ -101,6 +101,7 @@ export function readToHost(value: unknown): ToHost | undefined {
     case 'show_changes':
       return readShowChanges(value);
     case 'undo_run':
+    case 'improve_skill':
     case 'restore':
     case 'branch':
       return isText(value['runId'], maxName) ? { type: value['type'], runId: value['runId'] } : undefined;

@@ -26,9 +26,12 @@ import { describeError, plainLabel, t } from '../base/labels.ts';
 import type { EvalOutcomes, Outcome } from './evalLenses.ts';
 
 /** What an item stands for. A skill is the parent of its evals and of its requests. */
-type Subject = EvaluatedSkill & { eval?: EvalCase; trigger?: Trigger };
+type Subject = EvaluatedSkill & { eval?: EvalCase; trigger?: Trigger; failed?: EvalResult };
 
 const subjects = new WeakMap<vscode.TestItem, Subject>();
+
+/** Returns the skill of an item, and its eval with the run that has failed last, if it is one. Undefined for an item of others. */
+export const subjectOf = (item: vscode.TestItem): Readonly<Subject> | undefined => subjects.get(item);
 
 /** Replaces the items by the skills that carry evals now. An unreadable file is shown at its skill. */
 export async function fillItems(controller: vscode.TestController, config: Config): Promise<void> {
@@ -268,6 +271,9 @@ async function recorded(
 }
 
 function report(run: vscode.TestRun, item: vscode.TestItem, results: readonly EvalResult[]): void {
+  const failed = results.find(result => result.status === 'graded' && !hasPassed(result));
+  const { failed: _before, ...known } = subjects.get(item) ?? {};
+  if ('agent' in known) subjects.set(item, { ...known, ...(failed && { failed }) });
   const ms = results.reduce((sum, { durationMs }) => sum + durationMs, 0);
   if (results.length === 0) run.skipped(item);
   if (results.every(hasPassed)) {
