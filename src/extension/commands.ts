@@ -170,6 +170,7 @@ function commandsOf(parts: CommandParts): Readonly<Record<`telos.${string}`, Han
     'telos.openLog': async () => (await trust()).openLog(current),
 
     // Plans
+    'telos.tryPlan': () => plans.act('demo', undefined),
     'telos.newPlan': (given?: unknown) => plans.act('new', given),
     'telos.approvePlan': (node?: unknown) => plans.act('approve', node),
     'telos.requestPlanChanges': (node?: unknown) => plans.act('change', node),

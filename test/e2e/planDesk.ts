@@ -27,11 +27,15 @@ export class PlanDesk {
   readonly workbench: Workbench;
   readonly #variables: Readonly<Record<string, string>>;
 
-  private constructor(session: EditorSession, variables: Readonly<Record<string, string>>) {
+  constructor(
+    session: EditorSession,
+    variables: Readonly<Record<string, string>> = {},
+    workbench: Workbench = session.workbench,
+  ) {
     this.session = session;
     this.#variables = variables;
     this.world = session.world;
-    this.workbench = session.workbench;
+    this.workbench = workbench;
   }
 
   /** Opens the window with the view *Plans* in front. */

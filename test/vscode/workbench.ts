@@ -38,14 +38,30 @@ async function showWindow(
   url: string,
   prepare: ((page: Page) => Promise<void>) | undefined,
 ): Promise<Workbench> {
+  const workbench = workbenchOf(page, () => browser.close());
+  await prepare?.(page);
+  await page.goto(url);
+  await page.waitForSelector('.monaco-workbench');
+  return workbench;
+}
+
+/** Returns the window that `open` has VS Code open besides this one. It ends with this one. */
+export async function anotherWindow({ page }: Workbench, open: () => Promise<void>): Promise<Workbench> {
+  const [other] = await Promise.all([
+    page.context().waitForEvent('page', { timeout: windowLimitMs }),
+    open(),
+  ]);
+  const workbench = workbenchOf(other, () => other.close());
+  await other.waitForSelector('.monaco-workbench');
+  return workbench;
+}
+
+function workbenchOf(page: Page, close: () => Promise<void>): Workbench {
   let lines = '';
   page.on('console', message => {
     lines = `${lines}${message.text()}\n`.slice(-200_000);
   });
   page.setDefaultTimeout(windowLimitMs);
-  await prepare?.(page);
-  await page.goto(url);
-  await page.waitForSelector('.monaco-workbench');
   return {
     page,
     console: () => lines,
@@ -55,7 +71,7 @@ async function showWindow(
       await page.screenshot({ path });
       return path;
     },
-    close: () => browser.close(),
+    close,
   };
 }
 

@@ -10,8 +10,9 @@ import {
   propose,
 } from '../../engine/evals/proposal.ts';
 import { problemsOf } from '../../engine/evals/runEval.ts';
-import { type EvalModel, judgeBeside, plannedRuns } from '../../engine/evals/runSuite.ts';
+import { judgeBeside, plannedRuns } from '../../engine/evals/runSuite.ts';
 import type { TriggerOptions } from '../../engine/evals/runTriggers.ts';
+import type { EvalModel } from '../../engine/evals/suiteBudget.ts';
 import {
   copyProposed,
   knownBefore,

@@ -5,7 +5,9 @@
 import { basename } from 'node:path';
 import * as vscode from 'vscode';
 import { Interruption } from '../../engine/errors.ts';
+import type { Telos } from '../../engine/telos.ts';
 import { Plan } from '../../engine/workflow/plan.ts';
+import { isDemoProject } from '../../engine/workflow/planDemo.ts';
 import type { PlanRunEnd } from '../../engine/workflow/planRun.ts';
 import type { FinishKind, PlanPhase, SteerCommand } from '../../protocol/plan.ts';
 import type { FromPlanPage } from '../../protocol/planPage.ts';
@@ -26,6 +28,7 @@ import { pickHuman } from './quickPickHuman.ts';
 /** What the commands do. */
 export type PlanVerb =
   | 'new'
+  | 'demo'
   | 'run'
   | 'approve'
   | 'change'
@@ -91,6 +94,7 @@ export function openPlans(
     .children()
     .then(() => import('./planStart.ts'))
     .then(({ goOnHere }) => goOnHere(tree, host.memory, node => actions.goOnAlone(node)));
+  if (tree.repos.some(isDemoProject)) actions.showDemo().catch(error => host.log.warn(describeError(error)));
   return {
     ...{ tree, actions, comments },
     dispose: () => {
@@ -123,6 +127,7 @@ export class PlanActions implements vscode.Disposable {
       if (verb !== 'open' && verb !== 'report' && !vscode.workspace.isTrusted)
         throw new Error(untrustedMessage);
       if (verb === 'new') return await this.#new(goalIn(given));
+      if (verb === 'demo') return await this.#tryPlan();
       const node = isNode(given) ? given : await this.#pickPlan();
       if (node) await this.#do(verb, node);
     } catch (error) {
@@ -174,6 +179,7 @@ export class PlanActions implements vscode.Disposable {
           env: () => this.#env(),
           plan: node => this.#plan(node),
           answer: question => this.act('answer', question),
+          accepted: node => this.#accepted(node),
           act: (asked, node) => this.#actOnPage(asked, node),
         }),
     );
@@ -241,6 +247,8 @@ export class PlanActions implements vscode.Disposable {
         return this.#raiseBudget(plan);
       case 'new':
         return this.#new(undefined);
+      case 'demo':
+        return this.#tryPlan();
       default:
         return node.kind === 'story' ? this.#settle(verb, node) : undefined;
     }
@@ -250,9 +258,38 @@ export class PlanActions implements vscode.Disposable {
     return (await this.#current.openTelos()).config.env;
   }
 
-  /** The engine as it is set up now: settings and keys may have changed since the plan was listed. */
+  /** The engine as it is set up now: settings and keys may have changed since the plan was listed. The demo is played. */
+  async #telosIn(repo: string): Promise<Telos> {
+    const telos = await this.#current.openTelos();
+    if (!isDemoProject(repo)) return telos;
+    return (await import('./planDemo.ts')).playingTelos(telos, this.#host.extensionUri);
+  }
+
   async #plan({ folder }: PlanNode): Promise<Plan> {
-    return new Plan(folder, { runs: await this.#current.openTelos(), human: pickHuman, by: 'editor' });
+    return new Plan(folder, { runs: await this.#telosIn(folder.repo), human: pickHuman, by: 'editor' });
+  }
+
+  async #tryPlan(): Promise<void> {
+    const { tryPlan } = await import('./planDemo.ts');
+    await tryPlan(await this.#current.openTelos(), this.#host.extensionUri);
+  }
+
+  /** Shows the plan of *Try a Plan* in the window that was opened for it, at its first start. */
+  async showDemo(): Promise<void> {
+    const shown = 'telos.planDemo.shown';
+    if (this.#host.memory.get(shown)) return;
+    const { showDemo } = await import('./planDemo.ts');
+    await showDemo(this.#tree, async node => {
+      await this.#showCard(node);
+      await this.#host.memory.update(shown, true);
+    });
+  }
+
+  /** The demo runs at the yes, in front of its report. */
+  async #accepted(node: PlanNode): Promise<void> {
+    if (!isDemoProject(node.folder.repo)) return;
+    (await this.pages()).show(node);
+    await this.act('run', node);
   }
 
   async #pickPlan(): Promise<PlanNode | undefined> {
@@ -290,7 +327,7 @@ export class PlanActions implements vscode.Disposable {
     const problems = await problemsOf(repo, { env: await this.#env() });
     const stop = problems.find(({ stops }) => stops);
     if (stop) throw new Error(stop.text);
-    const caller = { runs: await this.#current.openTelos(), human: pickHuman, by: 'editor' as const };
+    const caller = { runs: await this.#telosIn(repo), human: pickHuman, by: 'editor' as const };
     const plan = await Plan.create(repo, goal, caller);
     await this.#tree.refresh();
     return this.#goOn(plan, this.#nodeOf(plan), stage);
@@ -405,7 +442,7 @@ export class PlanActions implements vscode.Disposable {
       await this.#goOn(plan, node);
       return;
     }
-    const [settings, telos] = await Promise.all([plan.folder.settings(), this.#current.openTelos()]);
+    const [settings, telos] = await Promise.all([plan.folder.settings(), this.#telosIn(node.folder.repo)]);
     const { noteHere, runApart, runHere, runsApart } = await import('./planStart.ts');
     const controller = new AbortController();
     const wanted = { settings, isRetry: phase === 'failed' };

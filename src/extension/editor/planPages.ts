@@ -33,6 +33,8 @@ export interface PlanPageParts {
   plan: (node: PlanNode) => Promise<Plan>;
   /** Asks the person, and passes the answer on. */
   answer: (question: QuestionNode) => Promise<void>;
+  /** Called when the person has accepted the card of the plan. */
+  accepted: (node: PlanNode) => Promise<void>;
   /** Carries out what a button asks for. Returns why it was not done, if the page is to say so. */
   act: (
     asked: Extract<FromPlanPage, { type: 'act' }>,
@@ -169,6 +171,7 @@ export class PlanPages implements vscode.Disposable {
         throw new Error(vscode.l10n.t('The card has changed. Look at it again, then accept it.'));
       await (await this.#parts.plan(node)).acceptCard(open.card);
       await this.#parts.tree.refresh(node.folder.dir);
+      void this.#parts.accepted(node);
     } catch (error) {
       open.problem = describeError(error);
     }
