@@ -2,6 +2,7 @@
 import assert from 'node:assert/strict';
 import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { eventually } from '../eventually.ts';
 import { type TempFolder, tempFolder } from '../fakes/tempFolder.ts';
 import { firstStartLimit, openEditorSession } from '../vscode/editorSession.ts';
 import { anotherWindow, frameWith, runCommand } from '../vscode/workbench.ts';
@@ -71,5 +72,30 @@ describe('Try a Plan in a real VS Code', () => {
     // No model was asked, although a key is set, and nothing was written into the person's folder.
     assert.equal(first.session.model.requests.length, 0);
     assert.deepEqual(readdirSync(first.world.workspace), ['mine.txt']);
+  });
+
+  it('is a step of the walkthrough, which has a picture and is done once the plan was tried', async () => {
+    const { page } = first.workbench;
+    // Where there is little room, the editor leaves the picture out.
+    await page.setViewportSize({ width: 1760, height: 860 });
+    // A view that has just loaded can take the focus, which closes the list.
+    await eventually(async () => {
+      await runCommand(page, 'Welcome: Open Walkthrough...');
+      await first.picked('Get Started with Telos').click({ timeout: 5_000 });
+    }, 60_000);
+    const step = page.locator('.getting-started-step', { hasText: 'Have something large done' });
+    await step.locator('.step-title').click();
+    const picture = page.locator('.getting-started-media img');
+    await picture.waitFor();
+    await eventually(async () =>
+      assert.ok(await picture.evaluate(image => (image as HTMLImageElement).naturalWidth > 0)),
+    );
+    await first.workbench.screenshot('try-a-plan-walkthrough');
+    const window = await anotherWindow(first.workbench, () =>
+      step.getByRole('button', { name: 'Try a Plan' }).click(),
+    );
+    desk = new PlanDesk(first.session, window);
+    await desk.row('bakery, accept the card').waitFor();
+    await step.locator('.codicon-getting-started-step-checked.complete').waitFor();
   });
 });

@@ -1,15 +1,16 @@
 /**
- * `npm run pictures`: takes the pictures of README.md and of the store's page from a real VS Code, in which a scripted model runs a
- * skill. Writes them to `media/pictures`.
+ * `npm run pictures`: takes the pictures of README.md, of the store's page and of the walkthrough from a real VS Code, in which a
+ * scripted model runs a skill and the sample plan is played. Writes them to `media/pictures` and `media/walkthrough`.
  */
 import { mkdir, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { Frame as Chat } from 'playwright-core';
 import type { AnthropicTurn } from '../fakes/anthropicServer.ts';
+import { tempFolder } from '../fakes/tempFolder.ts';
 import { type EditorSession, openEditorSession } from './editorSession.ts';
 import { root } from './paths.ts';
 import { type Frame, smallPng } from './smallPng.ts';
-import { chatFrame, runCommand } from './workbench.ts';
+import { anotherWindow, chatFrame, frameWith, runCommand } from './workbench.ts';
 
 const folder = join(root, 'media', 'pictures');
 const size = { width: 1120, height: 700 };
@@ -73,6 +74,10 @@ description: ${description}
 4. Say what is left to do.
 `;
 
+const dark = 'Default Dark Modern';
+/** Where the sample plan is made. */
+const temporary = tempFolder();
+
 const session = await openEditorSession({
   model: { turns: (_request, index) => turns[index] ?? {}, chunkDelayMs: 60 },
   skills: {
@@ -93,20 +98,19 @@ const session = await openEditorSession({
     'notes/release.md': notes,
     'src/search.js': "export const fold = word => word.normalize('NFKD').replace(/\\p{M}/gu, '');\n",
   },
-  settings: {
-    'files.autoSave': 'off',
-    'breadcrumbs.enabled': false,
-    'workbench.colorTheme': 'Default Dark Modern',
-  },
+  settings: { 'files.autoSave': 'off', 'breadcrumbs.enabled': false, 'workbench.colorTheme': dark },
+  variables: { TMPDIR: temporary.path },
 });
 try {
   await mkdir(folder, { recursive: true });
   await take(session);
+  await takePlan(session);
 } catch (error) {
   console.error(await session.workbench.screenshot('pictures-failed'));
   throw error;
 } finally {
   await session.close();
+  temporary.remove();
 }
 
 async function take({ workbench: { page }, workbench }: EditorSession): Promise<void> {
@@ -169,4 +173,33 @@ async function ended(chat: Chat, runs: number): Promise<void> {
     .getByText(/^Completed · /)
     .nth(runs - 1)
     .waitFor();
+}
+
+/** The report of the sample plan, for the walkthrough, which shows it at half its size. */
+async function takePlan({ workbench }: EditorSession): Promise<void> {
+  const window = await anotherWindow(workbench, () => runCommand(workbench.page, 'Telos: Try a Plan'));
+  const { page } = window;
+  await page.setViewportSize({ width: 860, height: 600 });
+  const card = await frameWith(window, frame => frame.getByRole('heading', { name: 'Card of bakery' }));
+  await card.getByRole('button', { name: 'Accept This Card' }).click();
+  await page.locator('.monaco-list-row[aria-label^="bakery, done"]').waitFor();
+  await runCommand(page, 'View: Hide Secondary Side Bar');
+  await page.locator('.pane-header', { hasText: 'Runs' }).click();
+  const report = await frameWith(window, frame =>
+    frame.getByRole('heading', { name: 'bakery', exact: true }),
+  );
+  await report.getByText('Give the bakery').click();
+  for (const [name, theme] of [
+    ['dark', dark],
+    ['light', 'Default Light Modern'],
+  ] as const) {
+    await runCommand(page, 'Preferences: Color Theme');
+    await page.locator('.quick-input-widget input').first().fill(theme.replace('Default ', ''));
+    await page.keyboard.press('Enter');
+    await page.mouse.move(0, 0);
+    await page.locator(`.monaco-workbench.${name === 'dark' ? 'vs-dark' : 'vs'}`).waitFor();
+    await page.waitForTimeout(1_500);
+    const png = await page.screenshot({ caret: 'hide' });
+    await writeFile(join(root, 'media', 'walkthrough', `plan-${name}.png`), smallPng([{ png, shownMs: 0 }]));
+  }
 }
