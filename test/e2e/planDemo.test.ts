@@ -94,7 +94,7 @@ describe('Try a Plan in a real VS Code', () => {
     const window = await anotherWindow(first.workbench, () =>
       step.getByRole('button', { name: 'Try a Plan' }).click(),
     );
-    desk = new PlanDesk(first.session, window);
+    desk = new PlanDesk(first.session, {}, window);
     await desk.row('bakery, accept the card').waitFor();
     await step.locator('.codicon-getting-started-step-checked.complete').waitFor();
   });

@@ -16,6 +16,7 @@ import {
 } from '../../../src/engine/evals/proposal.ts';
 import { hasPassed } from '../../../src/engine/evals/runEval.ts';
 import { replaySuite } from '../../../src/engine/evals/runSuite.ts';
+import { localSlots } from '../../../src/engine/evals/slots.ts';
 import { readTriggers } from '../../../src/engine/evals/triggerFile.ts';
 import {
   compared,
@@ -367,7 +368,7 @@ describe('improving a skill', () => {
     assert.equal(readFileSync(place('SKILL.md'), 'utf8'), proposal.after);
     const again = skillNow();
     const replayed: boolean[] = [];
-    for await (const result of replaySuite([{ one: again, evals }], parts(), signal))
+    for await (const result of replaySuite([{ one: again, evals }], localSlots(parts()), signal))
       replayed.push(hasPassed(result));
     assert.deepEqual(replayed, [true, false], 'the recordings fit the text that was kept');
     assert.equal((await changes.undo(id)).outcome, 'undone');
