@@ -1,5 +1,5 @@
 /** Workers and suites as a team has them: each a process of the built command line with a home of its own, over one database. */
-import { cpSync, existsSync, readdirSync, readFileSync, symlinkSync } from 'node:fs';
+import { cpSync, existsSync, readdirSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { queueOf } from '../../src/engine/fleet/fleetDatabase.ts';
@@ -57,12 +57,20 @@ export interface FleetHome extends CliHome {
   /** Accepts the agent, as its owner does. */
   trust(): Promise<void>;
   /** Starts a worker, and resolves when it takes jobs. */
-  worker(args?: readonly string[], env?: Record<string, string | undefined>): Promise<RunningCli>;
+  worker(
+    args?: readonly string[],
+    env?: Record<string, string | undefined>,
+    program?: string,
+  ): Promise<RunningCli>;
   suite(args: readonly string[], env?: Record<string, string | undefined>): RunningCli;
 }
 
 export interface FleetWorld {
   postgres: Postgres;
+  /** The command line that finds the packages which a team installs with it. */
+  program: string;
+  /** Returns the same of another version. */
+  otherVersion(version: string): string;
   /** Writes a job for a worker into the database by hand. `input` is the text of the row. Returns its key. */
   forge(worker: string, input: string, more?: { workflow?: string; version?: string }): Promise<string>;
   home(files?: Record<string, string>): FleetHome;
@@ -84,20 +92,33 @@ function fleetProgram(): { file: string; folder: TempFolder } {
 
 export async function openFleet(): Promise<FleetWorld> {
   const { file, folder } = fleetProgram();
+  const copies = [folder];
   const postgres = await startPostgres();
   const homes: CliHome[] = [];
   let forged = 0;
   let running: RunningCli[] = [];
   let server: Awaited<ReturnType<typeof startOpenaiServer>> | undefined;
   const world: FleetWorld = {
-    postgres,
+    ...{ postgres, program: file },
+    otherVersion(version) {
+      const other = fleetProgram();
+      copies.push(other.folder);
+      const manifest = join(other.folder.path, 'package.json');
+      const text = readFileSync(manifest, 'utf8');
+      writeFileSync(manifest, text.replace(/"version": "[^"]+"/, `"version": "${version}"`));
+      return other.file;
+    },
     home(files = notes()) {
       const home = cliHome(files);
       homes.push(home);
-      const start = (args: readonly string[], env: Record<string, string | undefined>): RunningCli => {
+      const start = (
+        args: readonly string[],
+        env: Record<string, string | undefined>,
+        copy = file,
+      ): RunningCli => {
         const one = home.start(args, {
           env: { TELOS_DATABASE_URL: postgres.url, ...env },
-          program: file,
+          program: copy,
         });
         running.push(one);
         return one;
@@ -108,8 +129,8 @@ export async function openFleet(): Promise<FleetWorld> {
           const { code, stderr } = await home.run(['trust', 'notes', '--yes']);
           if (code !== 0) throw new Error(stderr);
         },
-        async worker(args = [], env = {}) {
-          const worker = start(['worker', ...args], env);
+        async worker(args = [], env = {}, copy) {
+          const worker = start(['worker', ...args], env, copy);
           await worker.says('takes jobs');
           return worker;
         },
@@ -150,7 +171,7 @@ export async function openFleet(): Promise<FleetWorld> {
     async close() {
       await world.clear();
       await postgres.remove();
-      folder.remove();
+      for (const copy of copies) copy.remove();
     },
   };
   return world;

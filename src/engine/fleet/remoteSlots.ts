@@ -218,9 +218,12 @@ class RemoteSuite {
       ...nothing(job.run),
       ...{ status: 'unfinished', error: { code: 'config', message }, worker },
     });
+    const facts = this.#workers.get(worker);
     const again = (): undefined => {
       this.#waiting.unshift({ job, given: given.given, refused: given.refused });
     };
+    // It hands back what it does not do any more, before its next sign says so.
+    if (status === 'CANCELLED' && facts) facts.drains = true;
     if (status === 'CANCELLED')
       return given.given < mostGiven ? again() : unfinished(`${mostGiven} workers have left this run.`);
     if (status !== 'SUCCESS') return unfinished(`The worker ${worker} failed: ${error || status}`);
