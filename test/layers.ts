@@ -18,6 +18,7 @@ const layers = [
   'test:mcp',
   'test:conformance',
   'test:plan',
+  'test:fleet',
   'test:host',
   'test:e2e',
   'test:adversarial',

@@ -162,13 +162,19 @@ describe('workers come and go', function () {
   });
 
   it('leaves no word of a run and no key in the database, even when a suite is killed', async () => {
-    const key = await world.serve(model);
-    const [one, person] = [await trusting(8), await trusting(8)];
+    const asked = gate();
+    const killed = gate();
+    const key = await world.serve(request => {
+      asked.open();
+      return { ...model(request), hold: { behind: '', until: killed.opened } };
+    });
+    const [one, person] = [await trusting(2), await trusting(2)];
     await one.worker([], key);
     const suite = person.suite(far(person));
-    await suite.says('passed on');
+    await asked.opened;
     suite.child.kill('SIGKILL');
     await suite.result;
+    killed.open();
     const dump = await eventually(async () => {
       const tables = ['workflow_status', 'workflow_input', 'workflow_output', 'operation_outputs', 'queues'];
       const rows = await Promise.all(tables.map(name => world.postgres.query(`select * from dbos.${name}`)));

@@ -50,20 +50,35 @@ export function suiteFacts(given: unknown): SuiteFacts {
 }
 
 /** How often a sign of life is given and looked for, in milliseconds. */
-export const beatMs = 2_000;
+export const beatMs = 1_000;
 /** After so many looks without a new sign, one is silent. Looks count and no clock does, since those of two machines may differ. */
-export const silentLooks = 7;
+const silentLooks = 14;
 
-/** Tells who has been silent for too long. */
+/** Tells who lives, by signs that change, from what a killed one has left. */
 export class Signs {
-  readonly #seen = new Map<string, { beat: number; looks: number }>();
+  readonly #seen = new Map<string, { beat: number; looks: number; isAlive: boolean }>();
+  #isFirst = true;
 
-  /** Returns true if there was no new sign for too long. To be called once a look. */
-  isSilent(id: string, beat: number | undefined): boolean {
-    const known = this.#seen.get(id);
-    const isNew = beat !== undefined && beat !== known?.beat;
-    const looks = isNew ? 0 : (known?.looks ?? 0) + 1;
-    this.#seen.set(id, { beat: beat ?? known?.beat ?? 0, looks });
-    return looks >= silentLooks;
+  /** Takes the signs of one look by who gave them. Returns those who have been silent for too long, once. */
+  look(beats: ReadonlyMap<string, number>): string[] {
+    const silent: string[] = [];
+    for (const id of new Set([...beats.keys(), ...this.#seen.keys()])) {
+      const known = this.#seen.get(id);
+      const beat = beats.get(id) ?? known?.beat ?? 0;
+      const isNew = beat !== known?.beat;
+      // Who comes after the first look has just begun.
+      const isAlive = known?.isAlive === true || (isNew && !(known === undefined && this.#isFirst));
+      const looks = isNew ? 0 : (known?.looks ?? 0) + 1;
+      if (looks >= silentLooks) silent.push(id);
+      this.#seen.set(id, { beat, looks, isAlive });
+    }
+    for (const id of silent) this.#seen.delete(id);
+    this.#isFirst = false;
+    return silent;
+  }
+
+  /** Returns true if there was a sign since the first look. */
+  isAlive(id: string): boolean {
+    return this.#seen.get(id)?.isAlive === true;
   }
 }

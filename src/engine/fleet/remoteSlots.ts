@@ -62,6 +62,7 @@ class RemoteSuite {
   #workers = new Map<string, WorkerFacts>();
   #done = 0;
   #nextLook = 0;
+  #looks = 0;
   /** Why no more jobs are given: an unfinished result, which comes last. */
   #stopped: JobResult | undefined;
 
@@ -109,20 +110,22 @@ class RemoteSuite {
     const [waiting, running] = [this.#waiting.length, this.#given.size];
     const facts: SuiteFacts = { version, label, waiting, running, done: this.#done, failed: 0 };
     await database.announce('suite', this.#id, facts);
-    const present = new Map((await database.present('worker')).map(one => [one.id, one]));
-    for (const id of new Set([...present.keys(), ...this.#workers.keys()])) {
-      const one = present.get(id);
-      if (one) this.#workers.set(id, workerFacts(one.facts));
-      if (this.#signs.isSilent(id, one?.beat)) await this.#leaveSilent(id);
-    }
-    if (this.#waiting.length > 0 && this.#able().length === 0) this.#sayWhyNone();
+    const present = await database.present('worker');
+    for (const one of present) this.#workers.set(one.id, workerFacts(one.facts));
+    for (const id of this.#signs.look(new Map(present.map(({ id: name, beat }) => [name, beat]))))
+      await this.#leaveSilent(id);
+    const isSure = ++this.#looks > 2;
+    if (isSure && this.#waiting.length > 0 && this.#able().length === 0) this.#sayWhyNone();
   }
 
   #able(): [string, WorkerFacts][] {
     const { version, label } = this.#parts;
     return [...this.#workers].filter(
-      ([, facts]) =>
-        facts.version === version && !facts.drains && (label === undefined || facts.label === label),
+      ([id, facts]) =>
+        this.#signs.isAlive(id) &&
+        facts.version === version &&
+        !facts.drains &&
+        (label === undefined || facts.label === label),
     );
   }
 
@@ -142,6 +145,9 @@ class RemoteSuite {
   async #leaveSilent(id: string): Promise<void> {
     const { database, log } = this.#parts;
     this.#workers.delete(id);
+    // If it lives after all, it says so again.
+    await database.withdraw('worker', id);
+    await database.closeQueue(id);
     const own = [...this.#given].filter(([, { worker }]) => worker === id).map(([key]) => key);
     if (own.length === 0) return;
     log(`The worker ${id} is silent. Its ${own.length === 1 ? 'run goes' : 'runs go'} to others.`);

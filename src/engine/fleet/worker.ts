@@ -115,6 +115,8 @@ class Worker {
 
   async #look(): Promise<void> {
     const database = this.#opened();
+    // A suite for which this worker was silent has closed it.
+    await database.openQueue(this.#id, this.#options.slots);
     await this.#beat();
     for (const { facts } of await database.present('suite')) {
       const { version, waiting } = suiteFacts(facts);
