@@ -68,7 +68,18 @@ export async function runEvals(
   terminal: Terminal,
   signal: AbortSignal,
 ): Promise<{ code: number; skills: SkillResults[] }> {
-  const { baseline } = options;
+  if (options.record && options.workers !== undefined)
+    throw new TelosError(
+      'config',
+      '--record keeps recordings, which workers do not send back. Use --live with --workers.',
+    );
+  const { baseline, workers } = options;
+  // A worker runs the skill as its owner has it, and has no other version of it.
+  if (workers !== undefined && baseline !== undefined && baseline !== 'none')
+    throw new TelosError(
+      'config',
+      'Workers run a skill as it is installed with them, and no earlier version. Leave out --workers or --baseline.',
+    );
   if (baseline === undefined || baseline === 'none' || all.length === 0)
     return runAll(
       all.map(evals => ({ evals })),
@@ -141,16 +152,11 @@ const progressText = (result: EvalResult): string =>
 
 /** Returns the slots of the workers. Throws TelosError `config` if their database cannot be used. */
 async function fleetOf(
-  { workers, label, record, version = '' }: EvalRunOptions,
+  { workers, label, version = '' }: EvalRunOptions,
   config: Config,
   terminal: Terminal,
   signal: AbortSignal,
 ): Promise<{ slots: Slots; close(): Promise<void> }> {
-  if (record)
-    throw new TelosError(
-      'config',
-      '--record keeps recordings, which workers do not send back. Use --live with --workers.',
-    );
   const [{ databaseAddress, databaseVariable }, { FleetDatabase }, { remoteSlots }] = await Promise.all([
     import('../engine/fleet/databaseAddress.ts'),
     import('../engine/fleet/fleetDatabase.ts'),
@@ -191,17 +197,22 @@ async function liveOptions(config: Config, options: EvalRunOptions): Promise<Liv
     if (model) return model;
     throw new TelosError(
       'config',
-      'A recording answers, so there is no model to run evals with. Set one up.',
+      options.workers === undefined
+        ? 'A recording answers, so there is no model to run evals with. Set one up.'
+        : 'Name the models as provider:model, with --models and --judge (or --judge none). Their keys are with the workers.',
     );
   };
   const wanted = options.models?.split(',').map(name => name.trim()) ?? [undefined];
   const models: EvalModel[] = [];
   for (const name of wanted) models.push(await modelOf(name));
   const judge = options.judge ?? judgeBeside(models);
+  const [first] = models;
+  const isElsewhere = options.workers !== undefined && judge !== undefined && !judge.includes(':');
+  const judging = isElsewhere && first ? `${first.provider.name}:${judge}` : judge;
   const runs = options.runs ?? 3;
   return {
     models,
-    judge: judge === 'none' ? undefined : await modelOf(judge),
+    judge: judge === 'none' ? undefined : await modelOf(judging),
     runs,
     withBaseline: options.baseline !== 'none',
     maxCost: options.maxCost === undefined ? maxCost : Number(options.maxCost),

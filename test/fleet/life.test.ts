@@ -192,6 +192,40 @@ describe('workers come and go', function () {
       assert.ok(!dump.includes(word), `the database has ${word}`);
   });
 
+  it('takes back what it has given when it is stopped', async () => {
+    const asked = gate();
+    const held = gate();
+    const key = await world.serve(request => {
+      asked.open();
+      return { ...model(request), hold: { behind: '', until: held.opened } };
+    });
+    const [one, person] = [await trusting(4), await trusting(4)];
+    const worker = await one.worker([], key);
+    const suite = person.suite(far(person));
+    await asked.opened;
+    suite.child.kill('SIGINT');
+    assert.equal((await suite.result).code, 130);
+    const left = await world.postgres.query(
+      "select workflow_uuid from dbos.workflow_status where workflow_uuid not like 'telos-worker-%'",
+    );
+    assert.deepEqual(left, []);
+    held.open();
+    worker.child.kill('SIGTERM');
+    assert.match((await worker.result).stderr, /has ended: [01] done, 0 refused, 0 handed back/);
+  });
+
+  it('says what workers cannot do for a suite', async () => {
+    const { code, stderr } = await world.home().suite(['--record', '--yes', ...models]).result;
+    assert.equal(code, 2);
+    assert.match(
+      stderr,
+      /^--record keeps recordings, which workers do not send back\. Use --live with --workers\./,
+    );
+    const unnamed = await world.home().suite(['--live', '--yes']).result;
+    assert.equal(unnamed.code, 2);
+    assert.match(unnamed.stderr, /^Name the models as provider:model, with --models and --judge/);
+  });
+
   it('lists workers and suites', async () => {
     const key = await world.serve(model);
     const [one, person] = [await trusting(1), await trusting(1)];

@@ -50,7 +50,7 @@ export class FleetDatabase {
   readonly #client: Client;
   readonly #address: DatabaseAddress;
   readonly #log: FleetLog;
-  readonly #signal: AbortSignal;
+  #signal: AbortSignal;
   #isLost = false;
 
   private constructor(client: Client, address: DatabaseAddress, log: FleetLog, signal: AbortSignal) {
@@ -173,6 +173,11 @@ export class FleetDatabase {
     if (keys.length > 0) await this.#patient(() => this.#client.deleteWorkflows([...keys]));
   }
 
+  /** From now on calls are made also after an abort, and wait only so long. In milliseconds. */
+  lastCalls(ms: number): void {
+    this.#signal = AbortSignal.timeout(ms);
+  }
+
   /** Waits a moment at most: what the engine still tries ends with the process. */
   async close(): Promise<void> {
     await Promise.race([this.#client.destroy().catch(() => undefined), delay(1_000)]);
@@ -184,13 +189,14 @@ export class FleetDatabase {
 
   /** Calls again until the database is back, and says when it is away and when it is back. */
   async #patient<Value>(call: () => Promise<Value>): Promise<Value> {
-    this.#signal.throwIfAborted();
+    const signal = this.#signal;
+    signal.throwIfAborted();
     let abort = (): void => undefined;
     const aborted = new Promise<never>((_, reject) => {
-      abort = () => reject(this.#signal.reason);
+      abort = () => reject(signal.reason);
     });
     aborted.catch(() => undefined);
-    this.#signal.addEventListener('abort', abort);
+    signal.addEventListener('abort', abort);
     const slow = setTimeout(() => this.lost(), slowMs);
     try {
       for (;;) {
@@ -199,15 +205,15 @@ export class FleetDatabase {
           this.#found();
           return value;
         } catch (error) {
-          this.#signal.throwIfAborted();
+          signal.throwIfAborted();
           if (!isAway(error)) throw problemOf(error, this.#address);
           this.lost();
-          await delay(againMs, undefined, { signal: this.#signal });
+          await delay(againMs, undefined, { signal });
         }
       }
     } finally {
       clearTimeout(slow);
-      this.#signal.removeEventListener('abort', abort);
+      signal.removeEventListener('abort', abort);
     }
   }
 

@@ -95,6 +95,7 @@ class RemoteSuite {
   async end(): Promise<void> {
     const { database } = this.#parts;
     const keys = [...this.#given.keys()];
+    database.lastCalls(2_500);
     const leave = async (): Promise<void> => {
       await database.cancel(keys);
       await database.remove(keys);

@@ -1,0 +1,58 @@
+/** Prints what workers bring: runs on one and on three, and jobs that do nothing. `node test/fleet/measure.ts [runs] [ms a round]`, after a build. */
+import { setTimeout as delay } from 'node:timers/promises';
+import { databaseAddress } from '../../src/engine/fleet/databaseAddress.ts';
+import { FleetDatabase } from '../../src/engine/fleet/fleetDatabase.ts';
+import { versionKey } from '../../src/engine/fleet/presence.ts';
+import { packageVersion } from '../cli/cliProcess.ts';
+import { type FleetWorld, model, notes, openFleet } from './fleetWorld.ts';
+
+const models = ['--models', 'openrouter:maker/model'];
+const live = ['--live', '--runs', '1', '--yes', '--judge', 'none', '--baseline', 'none', ...models];
+const count = Number(process.argv[2] ?? 300);
+/** How long a round of the model takes, in milliseconds. */
+const roundMs = Number(process.argv[3] ?? 200);
+
+const world = await openFleet();
+try {
+  console.log(`jobs that do nothing: ${await empty(world)} a second on three workers with 10 slots each`);
+  const one = await suite(world, 1);
+  const three = await suite(world, 3);
+  console.log(`${count} runs of 3 rounds of ${roundMs} ms: one worker ${one.toFixed(1)} s`);
+  console.log(`three workers ${three.toFixed(1)} s (${(three / one).toFixed(2)} of one)`);
+} finally {
+  await world.close();
+}
+
+async function suite(fleet: FleetWorld, workers: number): Promise<number> {
+  const key = await fleet.serve(request => ({ ...model(request), stallMs: roundMs }));
+  for (let index = 0; index < workers; index++) {
+    const home = fleet.home(notes(count));
+    await home.trust();
+    await home.worker([], key);
+  }
+  const start = performance.now();
+  const { code, stderr } = await fleet.home(notes(count)).suite(live).result;
+  const seconds = (performance.now() - start) / 1_000;
+  const passed = stderr.match(/passed on /g)?.length;
+  if (code !== 0 || passed !== count)
+    throw new Error(`${passed} passed, exit ${code}: ${stderr.slice(0, 500)}`);
+  await fleet.clear();
+  return seconds;
+}
+
+/** Returns how many orders are given and answered in a second. They are refused at once. */
+async function empty(fleet: FleetWorld): Promise<number> {
+  const [jobs, version] = [1_500, versionKey(packageVersion())];
+  for (let index = 0; index < 3; index++) await fleet.home().worker(['--slots', '10']);
+  const stop = new AbortController();
+  const database = await FleetDatabase.open(databaseAddress(fleet.postgres.url), console.log, stop.signal);
+  const workers = (await database.present('worker')).map(({ id }) => id);
+  const start = performance.now();
+  const keys = Array.from({ length: jobs }, (_, index) => `empty-${index}`);
+  await Promise.all(keys.map((key, index) => database.send(key, workers[index % 3] ?? '', version, {})));
+  while ((await database.ended(keys)).length < jobs) await delay(50);
+  const seconds = (performance.now() - start) / 1_000;
+  await database.close();
+  await fleet.clear();
+  return Math.round(jobs / seconds);
+}
