@@ -4,7 +4,7 @@ import type { StreamEvent } from '../../src/engine/providers/provider.ts';
 type Call = readonly [name: string, input: Readonly<Record<string, unknown>>];
 
 /** Returns a turn: a text, and the calls after it. */
-const turn = (text: string, ...calls: readonly Call[]): StreamEvent[] => [
+export const turn = (text: string, ...calls: readonly Call[]): StreamEvent[] => [
   { type: 'text', text },
   ...calls.map(
     ([name, input], index): StreamEvent => ({

@@ -1,0 +1,1 @@
+export const totalOf = lines => lines.reduce((sum, { price, count }) => sum + price * count, 0);
