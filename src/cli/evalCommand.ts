@@ -279,7 +279,15 @@ function sayShortly(
 }
 
 function asJson(result: EvalResult) {
-  const { one, earlier: _earlier, eval: known, calls: _calls, transcript: _transcript, ...rest } = result;
+  const {
+    one,
+    earlier: _earlier,
+    eval: known,
+    calls: _calls,
+    transcript: _transcript,
+    outputs: _outputs,
+    ...rest
+  } = result;
   const named = { agent: one.agent.name, skill: one.skill.id, eval: known.id, line: known.line };
   return { ...rest, ...named, passed: hasPassed(result) };
 }

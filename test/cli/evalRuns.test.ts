@@ -147,6 +147,10 @@ describe('telos eval with recorded runs', function () {
     assert.deepEqual(grading.summary, { pass_rate: 1, passed: 3, failed: 0, total: 3 });
     assert.deepEqual(Object.keys(grading.expectations[0]), ['text', 'passed', 'evidence']);
     assert.equal(JSON.parse(readFileSync(join(run, 'timing.json'), 'utf8')).total_tokens, 195);
+    // Its viewer looks for the request beside the runs, and shows what they have written.
+    const beside = JSON.parse(readFileSync(join(run, '..', 'eval_metadata.json'), 'utf8'));
+    assert.deepEqual([beside.eval_id, beside.prompt], [1, 'Sum up notes.md']);
+    assert.equal(readFileSync(join(run, 'outputs', 'out.md'), 'utf8'), 'Summary: milk');
   });
 
   it('says what changed since a recording was made, and lets nothing stale pass', async () => {

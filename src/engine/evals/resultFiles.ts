@@ -1,7 +1,7 @@
 /** Writes results of evals with the names that skill-creator's viewer and scripts read, and ours in a file beside them. */
 import { existsSync, readdirSync } from 'node:fs';
-import { mkdir } from 'node:fs/promises';
-import { join } from 'node:path';
+import { mkdir, writeFile } from 'node:fs/promises';
+import { dirname, join } from 'node:path';
 import type { SkillRef } from '../../protocol/run.ts';
 import { TelosError } from '../errors.ts';
 import { writeWhole } from '../files/atomicWrite.ts';
@@ -25,6 +25,7 @@ export interface SkillResults {
 export function benchmarkOf({ skill }: EvaluatedSkill, results: readonly EvalResult[], now: Date) {
   const graded = results.filter(({ status }) => status === 'graded');
   const models = [...new Set(graded.map(({ model }) => model))];
+  const idOf = idsOf(graded);
   return {
     metadata: {
       skill_name: skill.name,
@@ -32,11 +33,11 @@ export function benchmarkOf({ skill }: EvaluatedSkill, results: readonly EvalRes
       executor_model: models.join(', '),
       analyzer_model: '',
       timestamp: now.toISOString().replace(/\.\d+Z$/, 'Z'),
-      evals_run: [...new Set(graded.map(result => result.eval.id))],
+      evals_run: [...new Set(graded.map(result => idOf(result.eval)))],
       runs_per_configuration: Math.max(0, ...graded.map(({ run }) => run)),
     },
     runs: numbered(graded).map(([result, run_number]) => ({
-      eval_id: result.eval.id,
+      eval_id: idOf(result.eval),
       eval_name: result.eval.name ?? String(result.eval.id),
       configuration: result.configuration,
       run_number,
@@ -49,6 +50,12 @@ export function benchmarkOf({ skill }: EvaluatedSkill, results: readonly EvalRes
       text => `"${text}" passes in both configurations, so it says nothing of the skill.`,
     ),
   };
+}
+
+/** Returns the id of an eval for the files of others, whose scripts sort ids and stop where numbers and texts are mixed. */
+function idsOf(results: readonly EvalResult[]): (one: EvalResult['eval']) => string | number {
+  const areNumbers = results.every(({ eval: { id } }) => typeof id === 'number');
+  return ({ id }) => (areNumbers ? id : String(id));
 }
 
 /** Returns the results with the numbers of their runs, counted over all models. */
@@ -140,18 +147,29 @@ export async function writeResults(
   };
   const graded = results.filter(({ status }) => status === 'graded');
   const evals = [...new Set(graded.map(result => result.eval))];
-  for (const [index, { id, name, prompt, expectations }] of evals.entries())
-    await write(`eval-${index + 1}/eval_metadata.json`, {
-      eval_id: id,
-      eval_name: name ?? String(id),
-      prompt,
-      assertions: expectations,
-    });
+  const idOf = idsOf(graded);
+  for (const [index, one] of evals.entries()) {
+    const { id, name, prompt, expectations } = one;
+    const own = graded.filter(result => result.eval === one).map(({ configuration }) => configuration);
+    // The script that adds up looks for it with the eval, the viewer beside the runs.
+    for (const folder of ['', ...new Set(own)])
+      await write(join(`eval-${index + 1}`, folder, 'eval_metadata.json'), {
+        eval_id: idOf(one),
+        eval_name: name ?? String(id),
+        prompt,
+        assertions: expectations,
+      });
+  }
   for (const [result, number] of numbered(graded)) {
     const run = `eval-${evals.indexOf(result.eval) + 1}/${result.configuration}/run-${number}`;
     await write(`${run}/grading.json`, gradingOf(result));
     await write(`${run}/timing.json`, timingOf(result));
     await mkdir(join(folder, run, 'outputs'), { recursive: true });
+    for (const [path, bytes] of result.outputs) {
+      const file = join(folder, run, 'outputs', path);
+      await mkdir(dirname(file), { recursive: true });
+      await writeFile(file, bytes, { mode: 0o600 });
+    }
     await writeWhole(join(folder, run, 'transcript.md'), `${result.transcript}\n`);
   }
   const stored: StoredResults = {

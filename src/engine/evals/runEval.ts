@@ -19,7 +19,7 @@ import { type EvalCase, inputsDigest } from './evalFile.ts';
 import { type Configuration, type EvaluatedSkill, type EvalWorld, openWorld } from './evalWorld.ts';
 import type { Judge } from './judge.ts';
 import { recordedUse, type Stale, type StrictReplay, staleText, strictReplay } from './strictReplay.ts';
-import { lastWords, transcriptOf, writtenFiles } from './transcript.ts';
+import { lastWords, outputsOf, transcriptOf, writtenFiles } from './transcript.ts';
 
 /** The request of an eval, as the engine takes it. */
 export interface EvalRequest {
@@ -76,6 +76,8 @@ export interface EvalResult extends EvalRun {
   durationMs: number;
   calls: ReadonlyMap<string, number>;
   changed: readonly string[];
+  /** Files that the run has written, by path, as far as they are small. */
+  outputs: ReadonlyMap<string, Buffer>;
   /** All that the run has said, called, read and written, for a judge and a report. */
   transcript: string;
   /** The worker that has made the run. Undefined if this machine has. */
@@ -184,7 +186,7 @@ const timeOf = ({ header }: Recording): Pick<EvalResult, 'durationMs'> => ({
 export const nothing = (run: EvalRun): EvalResult => ({
   ...run,
   ...{ status: 'unfinished', graded: [], denials: [], outcome: '', tokens: 0, cost: undefined },
-  ...{ toolCalls: 0, durationMs: 0, calls: new Map(), changed: [], transcript: '' },
+  ...{ toolCalls: 0, durationMs: 0, calls: new Map(), changed: [], outputs: new Map(), transcript: '' },
 });
 
 type Done = EvalResult & { answer: string };
@@ -252,7 +254,8 @@ async function finish(
   if (done.outcome !== 'completed' && !asksOutcome)
     graded.push({ text: 'the run is completed', passed: false, evidence: `outcome: ${done.outcome}` });
   const transcript = `${done.transcript}${await writtenFiles(world.workDir, done.changed)}`;
-  const { answer: _answer, ...result } = done;
+  const { answer: _answer, ...known } = done;
+  const result = { ...known, outputs: await outputsOf(world.workDir, done.changed) };
   // What expects nothing has shown nothing.
   if (checks.length + expectations.length === 0)
     graded.push({ text: 'the eval expects something', passed: undefined, evidence: 'It has no checks.' });

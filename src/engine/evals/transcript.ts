@@ -1,5 +1,5 @@
 /** Writes a run of an eval as a text that a judge reads, and that evidence must occur in. */
-import { readFile } from 'node:fs/promises';
+import { lstat, readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { ContentBlock, Message } from '../../protocol/run.ts';
 
@@ -49,6 +49,9 @@ const mostFiles = 20;
 export async function writtenFiles(folder: string, changed: readonly string[]): Promise<string> {
   const parts = await Promise.all(
     changed.slice(0, mostFiles).map(async path => {
+      const stats = await lstat(join(folder, path)).catch(() => undefined);
+      // A link could lead to anything of the person's.
+      if (stats && !stats.isFile()) return `\n\n${path} is no regular file.`;
       const content = await readFile(join(folder, path)).catch(() => undefined);
       if (content === undefined) return `\n\nThe file ${path} was deleted.`;
       const text = content.includes(0) ? '(not text)' : content.toString('utf8').slice(0, longestPart);
@@ -66,4 +69,21 @@ export function occursIn(text: string, quote: string): boolean {
   const folded = (one: string): string => one.replace(/\s+/g, ' ').trim();
   const wanted = folded(quote);
   return (wanted.match(/[\p{L}\p{N}]/gu)?.length ?? 0) >= leastQuoted && folded(text).includes(wanted);
+}
+
+/** In bytes: of one file, and of all files of a run. What is larger is left out. */
+const mostOutput = { file: 256 * 1024, all: 1024 * 1024 };
+
+/** Returns the small ones among the files that the run has written, by path. A link is none. */
+export async function outputsOf(workDir: string, changed: readonly string[]): Promise<Map<string, Buffer>> {
+  const found = new Map<string, Buffer>();
+  let size = 0;
+  for (const path of changed) {
+    const file = join(workDir, path);
+    const stats = await lstat(file).catch(() => undefined);
+    if (!stats?.isFile() || stats.size > mostOutput.file || size + stats.size > mostOutput.all) continue;
+    size += stats.size;
+    found.set(path, await readFile(file));
+  }
+  return found;
 }
