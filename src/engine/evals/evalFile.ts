@@ -122,14 +122,20 @@ function expectationsOf(value: unknown): string[] | undefined {
 const isText = (value: unknown): value is string => typeof value === 'string' && value.trim() !== '';
 
 /**
- * Returns a file of the skill by its path from the skill's folder, or from its evals; all files of it for a folder. Empty if there is
- * none. In the run, a file has its path below the folder of inputs, such as `evals/files`.
+ * Returns a file of the skill by its path from the skill's folder, from its evals, or from the folder above under whatever name the
+ * author has the skill; all files of it for a folder. Empty if there is none. In the run, a file has its path below the folder of inputs, such as `evals/files`.
  */
-function inputsOf(path: unknown, skillDir: string): EvalInput[] {
-  if (!isText(path)) return [];
+function inputsOf(given: unknown, skillDir: string): EvalInput[] {
+  if (!isText(given)) return [];
   const root = realPlace(skillDir) ?? skillDir;
-  const source = [join(root, path), join(root, 'evals', path)].find(place => isFileBelow(root, place, true));
-  if (source === undefined) return [];
+  const normal = posix.normalize(given.replaceAll('\\', '/'));
+  const inner = /^[^/]+\/(evals\/.+)$/.exec(normal)?.[1];
+  const found = [given, posix.join('evals', normal), inner].find(
+    one => one !== undefined && isFileBelow(root, join(root, one), true),
+  );
+  if (found === undefined) return [];
+  const source = join(root, found);
+  const path = found === inner ? inner : given;
   const plain = posix
     .normalize(path.replaceAll('\\', '/'))
     .replace(/^(?:evals\/)?(?:(?<=evals\/)[^/]+|files)\/(?=.)/, '');

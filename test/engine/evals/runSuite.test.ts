@@ -148,7 +148,7 @@ describe('evals from recordings', function () {
         {
           eval_name: 'folder',
           prompt: 'a',
-          files: ['evals/fixtures/one', 'reference.md'],
+          files: ['evals/fixtures/one', 'reference.md', 'my-notes/evals/fixtures/one/deep/a.txt'],
           assertions: ['b'],
         },
         { prompt: 'c', expected_output: 'What it shall be' },
@@ -165,7 +165,7 @@ describe('evals from recordings', function () {
         expectations,
       ]),
       [
-        [1, 'folder', ['one/deep/a.txt', 'reference.md'], ['b']],
+        [1, 'folder', ['one/deep/a.txt', 'reference.md', 'one/deep/a.txt'], ['b']],
         [2, undefined, [], ['What it shall be']],
         [3, undefined, [], []],
       ],
