@@ -15,7 +15,13 @@ const root = document.getElementById('root');
 window.addEventListener('message', ({ data }: MessageEvent<ToPlanPage>) => {
   if (data?.type !== 'page' || !root) return;
   keep(data.place);
+  const before = document.activeElement;
   render(<Page page={data.page} />, root);
+  // What was pressed may be gone, and with it where the keyboard was.
+  const heading = root.querySelector('h1');
+  if (before === null || before.isConnected || !heading) return;
+  heading.tabIndex = -1;
+  heading.focus();
 });
 post({ type: 'ready' });
 

@@ -1,4 +1,5 @@
 /** Finds sentences of Telos that stand in English in a German window. */
+import type { Locator } from 'playwright-core';
 
 /** Words that are the same in both languages, or too short to tell. */
 const shortest = 3;
@@ -22,4 +23,21 @@ function patternOf(english: string): RegExp {
     .split(/\{\d\}/)
     .map(part => part.replaceAll(/\s+/g, ' ').replaceAll(/[.*+?^${}()|[\]\\]/g, '\\$&'));
   return new RegExp(`^${parts.join('.*')}$`);
+}
+
+/** The visible texts of a place, one for each element that has text of its own, and its names and titles. */
+export function textsIn(place: Locator): Promise<string[]> {
+  return place.evaluateAll(elements =>
+    elements.flatMap(element =>
+      [element, ...element.querySelectorAll('*')].flatMap(each => [
+        [...each.childNodes]
+          .filter(node => node.nodeType === Node.TEXT_NODE)
+          .map(node => node.textContent ?? '')
+          .join(''),
+        each.getAttribute('title') ?? '',
+        each.getAttribute('aria-label') ?? '',
+        each.getAttribute('placeholder') ?? '',
+      ]),
+    ),
+  );
 }

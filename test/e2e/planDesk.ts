@@ -25,6 +25,8 @@ export class PlanDesk {
   readonly session: EditorSession;
   readonly world: World;
   readonly workbench: Workbench;
+  /** Of the view. */
+  title = 'Plans';
   readonly #variables: Readonly<Record<string, string>>;
 
   constructor(
@@ -140,7 +142,7 @@ export class PlanDesk {
 
   get tree(): Locator {
     const { page } = this.workbench;
-    return page.locator('.pane', { has: page.locator('.pane-header', { hasText: 'Plans' }) });
+    return page.locator('.pane', { has: page.locator('.pane-header', { hasText: this.title }) });
   }
 
   /** The row whose label begins so. */

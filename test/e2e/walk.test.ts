@@ -18,7 +18,7 @@ import { root } from '../vscode/paths.ts';
 import { startServer } from '../vscode/server.ts';
 import { openWorkbench, runCommand, type Workbench } from '../vscode/workbench.ts';
 import { freshWorld, testVariables, type World } from '../vscode/world.ts';
-import { englishIn } from './germanText.ts';
+import { englishIn, textsIn } from './germanText.ts';
 
 const table = (file: string): Record<string, string> => JSON.parse(readFileSync(join(root, file), 'utf8'));
 const bundle = table('l10n/bundle.l10n.de.json');
@@ -523,21 +523,4 @@ async function writeFiles(folder: string, files: Readonly<Record<string, string>
     await mkdir(dirname(join(folder, name)), { recursive: true });
     await writeFile(join(folder, name), text);
   }
-}
-
-/** The visible texts of a place, one for each element that has text of its own, and its names and titles. */
-function textsIn(place: Locator): Promise<string[]> {
-  return place.evaluateAll(elements =>
-    elements.flatMap(element =>
-      [element, ...element.querySelectorAll('*')].flatMap(each => [
-        [...each.childNodes]
-          .filter(node => node.nodeType === Node.TEXT_NODE)
-          .map(node => node.textContent ?? '')
-          .join(''),
-        each.getAttribute('title') ?? '',
-        each.getAttribute('aria-label') ?? '',
-        each.getAttribute('placeholder') ?? '',
-      ]),
-    ),
-  );
 }
