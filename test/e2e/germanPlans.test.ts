@@ -62,6 +62,7 @@ describe('plans in a German VS Code', () => {
     await isGerman('goal', desk.widget);
     await desk.type('Bakery');
     const chat = await frameWith(desk.workbench, frame => frame.getByText('Was soll Telos wissen?'));
+    await chat.getByRole('textbox', { name: /From how many rolls on is there a discount/ }).waitFor();
     await isGerman('form', chat.locator('body'));
     await page.keyboard.press('Enter');
     await desk.row('bakery, plan.md freigeben').waitFor();

@@ -43,6 +43,8 @@ describe('what a person decides on a plan', function () {
     desk = await PlanDesk.open({
       model: { turns: request => model.turns(request) },
       variables: { TELOS_PROVIDER: 'anthropic', PATH: programs.path },
+      // VS Code asks a login shell for the path.
+      prepare: ({ dir }) => writeFileSync(join(dir, '.profile'), `PATH='${programs.path}'\n`),
     });
   });
 
@@ -208,7 +210,10 @@ describe('what a person decides on a plan', function () {
     const page = await storyPage(name);
     await page.getByRole('button', { name: 'Redo...' }).click();
     await agree('Redo US-001 Hours?', 'Redo');
-    await run(name);
+    await desk.workbench.page.getByText('is not running. This counts when it runs.').first().waitFor();
+    // Also once the notice is gone.
+    await desk.row(`${name}, done`).click({ button: 'right' });
+    await desk.workbench.page.locator('.context-view .action-label', { hasText: 'Run Plan' }).click();
     await page.getByRole('heading', { name: 'Attempt 2' }).waitFor();
     await desk.row(`${name}, done · 1/1`).waitFor();
     assert.equal(desk.git('show', `telos/${name}:src/hours.js`), '2');
