@@ -18,6 +18,7 @@ export interface RunPlanOptions extends PlanOptions {
   unattended?: boolean;
   only?: string;
   from?: string;
+  until?: string;
   retry?: boolean;
   record?: string;
 }
@@ -118,6 +119,7 @@ export async function runNamed(plan: Plan, options: RunPlanOptions, call: PlanCa
         unattended: options.unattended === true || settings.unattended === true || !terminal.canAsk,
         ...(options.only !== undefined && { only: options.only }),
         ...(options.from !== undefined && { from: options.from }),
+        ...(options.until !== undefined && { until: options.until }),
         ...(options.retry && { retry: true }),
         ...(options.record !== undefined && { recordTo: resolve(options.record) }),
         ...(terminal.canAsk && !options.unattended && { goOnRed: red => goesOnRed(red, terminal) }),

@@ -20,7 +20,16 @@ export async function runOrdered(): Promise<string> {
 async function carryOut(signal: AbortSignal): Promise<RunAnswer> {
   let redact = (said: string): string => said;
   try {
-    const { config, repo, plan: name, slots, retry, goOnRed, ripgrep } = readOrder(await text(process.stdin));
+    const {
+      config,
+      repo,
+      plan: name,
+      slots,
+      retry,
+      until,
+      goOnRed,
+      ripgrep,
+    } = readOrder(await text(process.stdin));
     redact = redactor(secretsIn(config.env)).text;
     const runs = Telos.open(config, { ...(ripgrep !== undefined && { ripgrep }) });
     const plan = new Plan(PlanFolder.open(repo, name), { runs, human: denyAll, by: 'editor' });
@@ -28,6 +37,7 @@ async function carryOut(signal: AbortSignal): Promise<RunAnswer> {
       {
         ...{ slots, unattended: true },
         ...(retry && { retry }),
+        ...(until !== undefined && { until }),
         goOnRed: async () => goOnRed === true,
       },
       signal,

@@ -158,6 +158,7 @@ const commandsBelow = (): CliCommand[] => [
       new Option('--unattended', 'no one can answer: questions wait, other stories continue'),
       new Option('--only <story>', 'only this story'),
       new Option('--from <story>', 'this story and those after it'),
+      new Option('--until <story>', 'this story and those before it'),
       new Option('--retry', 'also stories that have failed'),
       ...limits(),
       new Option('--record <folder>', 'write recordings of the steps there'),

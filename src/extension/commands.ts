@@ -178,6 +178,8 @@ function commandsOf(parts: CommandParts): Readonly<Record<`telos.${string}`, Han
     'telos.resolvePlanComment': (thread: vscode.CommentThread) => plans.resolveComment(thread),
     'telos.reviewPlanCard': (node?: unknown) => plans.act('card', node),
     'telos.runPlan': (node?: unknown) => plans.act('run', node),
+    'telos.runPlanUntil': (node?: unknown) => plans.act('until', node),
+    'telos.checkStory': (node?: unknown) => plans.act('check', node),
     'telos.pausePlan': (node?: unknown) => plans.act('pause', node),
     'telos.stopPlan': (node?: unknown) => plans.act('stop', node),
     'telos.openPlan': (node?: unknown) => plans.act('open', node),

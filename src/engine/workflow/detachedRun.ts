@@ -19,6 +19,8 @@ export interface RunOrder {
   plan: string;
   slots: number;
   retry?: true;
+  /** The last story that is worked on. */
+  until?: string;
   /** Begins although checks fail on the base. */
   goOnRed?: true;
   ripgrep?: string;

@@ -42,6 +42,8 @@ export interface RunnerOptions {
   only?: string;
   /** This story and those behind it. */
   from?: string;
+  /** This story and those before it. Then the plan is paused. */
+  until?: string;
   /** Attempts that count before a story has failed. */
   maxAttempts?: number;
   /** Ends at a limit of the provider instead of waiting. */
@@ -172,9 +174,18 @@ export class PlanRunner {
     const whole = stories.filter(({ isToSplit }) => isToSplit).map(one => one.story.id);
     if (whole.some(id => id === story.id || isPartOf(story.id, id))) return false;
     if (only !== undefined) return story.id === only;
+    if (!this.#upTo(stories).some(one => one.story.id === story.id)) return false;
     if (from === undefined) return true;
     const place = (id: string): number => stories.findIndex(one => one.story.id === id);
     return place(story.id) >= place(from);
+  }
+
+  /** The stories up to the one that is named, with those that it was split into; all if none is named. */
+  #upTo(stories: readonly StoryState[]): readonly StoryState[] {
+    const { until } = this.#options;
+    if (until === undefined) return stories;
+    const isLast = (id: string): boolean => id === until || isPartOf(id, until);
+    return stories.slice(0, stories.findLastIndex(({ story }) => isLast(story.id)) + 1);
   }
 
   #begin(story: StoryState, slot: number): void {
@@ -338,6 +349,9 @@ export class PlanRunner {
       return this.#checkEnd(state, signal);
     if (this.#options.only !== undefined && isOver(state.story(this.#options.only)?.status ?? 'ready'))
       return this.#rest('paused', `Only ${this.#options.only} was to run.`);
+    const upTo = this.#upTo(state.stories);
+    if (upTo.length > 0 && upTo.every(({ status }) => isOver(status)))
+      return this.#rest('paused', `Everything up to ${this.#options.until} is done, as you wanted.`);
     const asks = state.questions.length > 0 || state.stories.some(({ status }) => status === 'needs_you');
     if (asks) return this.#rest('needs_you', needed(state));
     const failed = state.stories.filter(({ status }) => status === 'failed').map(({ story }) => story.id);

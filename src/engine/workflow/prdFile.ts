@@ -222,3 +222,10 @@ export function tick(text: string, itemNumber: number, ticked: boolean): string 
   const at = text.indexOf('[', line) + 1;
   return text.slice(0, at) + (ticked ? 'x' : ' ') + text.slice(at + 1);
 }
+
+/** Returns in which line of the text each box stands, by its number. Lines count from 0. */
+export function boxLines(text: string): Map<number, number> {
+  const { body } = parseSkillFile(text, '');
+  const above = text.slice(0, text.length - body.length).split('\n').length - 1;
+  return new Map(itemsOf(openLines(body), () => {}).map(({ number, index }) => [number, above + index]));
+}

@@ -30,6 +30,8 @@ export type PlanVerb =
   | 'new'
   | 'demo'
   | 'run'
+  | 'until'
+  | 'check'
   | 'approve'
   | 'change'
   | 'card'
@@ -222,6 +224,10 @@ export class PlanActions implements vscode.Disposable {
     switch (verb) {
       case 'run':
         return this.#run(plan);
+      case 'until':
+        return node.kind === 'story' ? this.#run(plan, node.state.story.id) : undefined;
+      case 'check':
+        return node.kind === 'story' ? this.#check(node) : undefined;
       case 'approve':
         return this.#approve(plan);
       case 'change':
@@ -433,9 +439,20 @@ export class PlanActions implements vscode.Disposable {
     else if (node.isLive) await this.#steer(node, { kind: 'stop', when: 'now' });
   }
 
-  /** Goes on with a plan that is held; else does what comes next, or works on its stories until it rests. */
-  async #run(node: PlanNode): Promise<void> {
-    if (node.isLive || this.#running.has(node.folder.dir)) return this.#steer(node, { kind: 'resume' });
+  /**
+   * Goes on with a plan that is held; else does what comes next, or works on its stories until it rests, or until the one that is
+   * named has passed.
+   */
+  async #run(node: PlanNode, until?: string): Promise<void> {
+    const isRunning = node.isLive || this.#running.has(node.folder.dir);
+    if (isRunning && until !== undefined)
+      throw new Error(
+        vscode.l10n.t(
+          '{0} runs already. Stop it, then run it up to this story.',
+          plainLabel(node.folder.name),
+        ),
+      );
+    if (isRunning) return this.#steer(node, { kind: 'resume' });
     const plan = await this.#plan(node);
     const { phase } = (await plan.look()).state;
     if (early.includes(phase)) {
@@ -445,7 +462,7 @@ export class PlanActions implements vscode.Disposable {
     const [settings, telos] = await Promise.all([plan.folder.settings(), this.#telosIn(node.folder.repo)]);
     const { noteHere, runApart, runHere, runsApart } = await import('./planStart.ts');
     const controller = new AbortController();
-    const wanted = { settings, isRetry: phase === 'failed' };
+    const wanted = { settings, isRetry: phase === 'failed', until };
     const isApart = await runsApart(telos, settings);
     // A second press, while the first was looking.
     if (this.#running.has(node.folder.dir)) return;
@@ -496,6 +513,13 @@ export class PlanActions implements vscode.Disposable {
     else if (phase === 'done') acknowledge(t('{0} is done. All of its stories have passed.', name), report);
     else if (phase === 'needs_you') acknowledge(t('{0} needs you. {1}', name, reason));
     else acknowledge(t('{0} rests. {1}', name, reason));
+  }
+
+  /** Runs the checks of a story alone. */
+  async #check({ plan: node, state }: StoryNode): Promise<void> {
+    const plan = await this.#plan(node);
+    if (!(await plan.card()).isAccepted) return this.#showCard(plan);
+    await (await import('./planCheck.ts')).checkStory(plan, state.story.id);
   }
 
   async #steer(node: PlanNode, command: SteerCommand): Promise<void> {

@@ -89,6 +89,10 @@ export const storyWord = ({ plan, state }: StoryNode): string =>
 const isOpen = ({ isLive }: PlanNode, { open, status }: StoryState): boolean =>
   !isLive && open !== undefined && workingStatuses.includes(status);
 
+/** Whether a runner works on the story now. */
+export const isAtWork = ({ plan, state: { open, status } }: StoryNode): boolean =>
+  plan.isLive && open !== undefined && workingStatuses.includes(status);
+
 /** Returns the row of a plan. Its children are its questions and its stories. */
 export function planItem(node: PlanNode): vscode.TreeItem {
   const { folder, look, problem } = node;

@@ -4,15 +4,20 @@ import { isInside } from '../../engine/files/paths.ts';
 import { plainLabel } from '../base/labels.ts';
 import type { PlanComments } from './planComments.ts';
 import { type PlanNode, type PlansNode, type StoryNode, storyItem } from './planItem.ts';
+import type { PlanMarks } from './planMarks.ts';
 import type { PlansTree } from './plansTree.ts';
 
-/** What a person can do above the first line of plan.md and of a story's file, and what is wrong with these in the Problems panel. */
+/**
+ * What a person can do above the first line of plan.md and of a story's file, what is wrong with these in the Problems panel, and marks
+ * beside the boxes of stories.
+ */
 export class PlanFiles implements vscode.Disposable, vscode.CodeLensProvider {
   readonly #tree: PlansTree;
   readonly #comments: PlanComments;
   readonly #changed = new vscode.EventEmitter<void>();
   readonly #problems = vscode.languages.createDiagnosticCollection('telos.plans');
   readonly #subscriptions: vscode.Disposable;
+  #marks: Promise<PlanMarks> | undefined;
   readonly onDidChangeCodeLenses = this.#changed.event;
 
   constructor(tree: PlansTree, comments: PlanComments) {
@@ -27,29 +32,57 @@ export class PlanFiles implements vscode.Disposable, vscode.CodeLensProvider {
       ),
       tree.onDidLook(() => this.#look()),
       comments.onDidChange(() => this.#changed.fire()),
+      vscode.window.onDidChangeVisibleTextEditors(() => this.#mark()),
+      vscode.workspace.onDidChangeTextDocument(({ document }) => {
+        if (this.#storyIn(document)) void this.#mark();
+      }),
     );
     this.#look();
   }
 
-  provideCodeLenses({ uri: { fsPath }, getText }: vscode.TextDocument): vscode.CodeLens[] {
-    const plan = this.#tree.plans.find(({ folder }) => isInside(folder.dir, fsPath));
-    if (!plan?.look) return [];
-    if (fsPath === plan.folder.path('plan.md')) return lensesOf(plan, this.#comments);
-    const state = plan.look.state.stories.find(
-      ({ story }) => plan.folder.path(...story.prd.split('/')) === fsPath,
+  provideCodeLenses(document: vscode.TextDocument): vscode.CodeLens[] {
+    const plan = this.#planIn(document);
+    if (plan && document.uri.fsPath === plan.folder.path('plan.md')) return lensesOf(plan, this.#comments);
+    const node = this.#storyIn(document);
+    if (!node) return [];
+    const lines = document.getText().split('\n');
+    return storyLenses(
+      node,
+      Math.max(
+        0,
+        lines.findIndex(text => text.startsWith('# ')),
+      ),
     );
-    if (!state) return [];
-    const line = Math.max(
-      0,
-      getText()
-        .split('\n')
-        .findIndex(text => text.startsWith('# ')),
-    );
-    return storyLenses({ kind: 'story', plan, state }, line);
   }
 
   dispose(): void {
     this.#subscriptions.dispose();
+    void this.#marks?.then(marks => marks.dispose());
+  }
+
+  #planIn({ uri }: vscode.TextDocument): PlanNode | undefined {
+    if (uri.scheme !== 'file') return undefined;
+    return this.#tree.plans.find(({ folder, look }) => look && isInside(folder.dir, uri.fsPath));
+  }
+
+  /** The story whose file this is. */
+  #storyIn(document: vscode.TextDocument): StoryNode | undefined {
+    const plan = this.#planIn(document);
+    const state = plan?.look?.state.stories.find(
+      ({ story }) => plan.folder.path(...story.prd.split('/')) === document.uri.fsPath,
+    );
+    return plan && state && { kind: 'story', plan, state };
+  }
+
+  async #mark(): Promise<void> {
+    const isStory = ({ document }: vscode.TextEditor): boolean => this.#storyIn(document) !== undefined;
+    if (!vscode.window.visibleTextEditors.some(isStory)) return;
+    this.#marks ??= import('./planMarks.ts').then(({ PlanMarks }) => new PlanMarks());
+    const marks = await this.#marks;
+    for (const editor of vscode.window.visibleTextEditors) {
+      const node = this.#storyIn(editor.document);
+      if (node) marks.draw(editor, node);
+    }
   }
 
   #look(): void {
@@ -65,6 +98,7 @@ export class PlanFiles implements vscode.Disposable, vscode.CodeLensProvider {
         );
       }
     this.#changed.fire();
+    void this.#mark();
   }
 }
 
@@ -101,10 +135,14 @@ function lensesOf(plan: PlanNode, comments: PlanComments): vscode.CodeLens[] {
 function storyLenses(node: StoryNode, line: number): vscode.CodeLens[] {
   const { t } = vscode.l10n;
   const item = storyItem(node);
-  const { status, attempts } = node.state;
+  const { status, attempts, story } = node.state;
   const isDone = status === 'passed' || status === 'accepted';
   return [
     lens(line, plainLabel(String(item.description)), 'telos.plans.focus', node),
+    ...(isDone || status === 'skipped' || node.plan.isLive
+      ? []
+      : [lens(line, t('Run to Here'), 'telos.runPlanUntil', node)]),
+    ...(story.checks.length > 0 ? [lens(line, t('Check Only'), 'telos.checkStory', node)] : []),
     ...(attempts > 0 ? [lens(line, t('Show Changes'), 'telos.showStoryChanges', node)] : []),
     ...(attempts > 0 ? [lens(line, t('Redo...'), 'telos.redoStory', node)] : []),
     ...(isDone || status === 'skipped' ? [] : [lens(line, t('Skip...'), 'telos.skipStory', node)]),

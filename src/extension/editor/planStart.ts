@@ -85,6 +85,8 @@ interface Wanted {
   settings: PlanSettings;
   /** Begins stories anew that have failed. */
   isRetry: boolean;
+  /** The last story that is worked on; all are if it is missing. */
+  until?: string | undefined;
 }
 
 /** Runs the plan in a process of its own. Resolves when that has ended, if this window is still there. */
@@ -92,12 +94,13 @@ export async function runApart(
   { folder }: Plan,
   telos: Telos,
   extensionUri: vscode.Uri,
-  { settings, isRetry }: Wanted,
+  { settings, isRetry, until }: Wanted,
 ): Promise<PlanRunEnd> {
   const ripgrep = editorRipgrep(vscode.env.appRoot);
   const order: RunOrder = {
     ...{ config: telos.config, repo: folder.repo, plan: folder.name, slots: settings.parallel },
     ...(isRetry && { retry: true }),
+    ...(until !== undefined && { until }),
     ...(ripgrep && { ripgrep }),
   };
   const program = join(extensionUri.fsPath, 'dist', 'runner.js');
@@ -109,7 +112,7 @@ export async function runApart(
 /** Runs the plan in this window. */
 export const runHere = (
   plan: Plan,
-  { settings, isRetry }: Wanted,
+  { settings, isRetry, until }: Wanted,
   signal: AbortSignal,
 ): Promise<PlanRunEnd> =>
   plan.run(
@@ -118,6 +121,7 @@ export const runHere = (
       // Questions wait in the tree instead of in a dialog that nobody sees.
       unattended: true,
       ...(isRetry && { retry: true }),
+      ...(until !== undefined && { until }),
       goOnRed: goesOnRed,
     },
     signal,

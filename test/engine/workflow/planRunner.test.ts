@@ -61,4 +61,26 @@ describe('the runner of a plan', () => {
     assert.deepEqual(await runner.run(new AbortController().signal), { phase: 'done' });
     assert.deepEqual(begun, ['US-001.a1', 'US-002.a1']);
   });
+
+  it('works up to a story, and on what that was split into, and is then paused', async () => {
+    const begun: string[] = [];
+    await folder.write('prds/US-002a.md', '---\nid: US-002a\n---\n- [ ] 1. a\n');
+    await folder.write('prds/US-003.md', '---\nid: US-003\n---\n- [ ] 1. a\n');
+    const projection = new Projection(folder, journal);
+    const runner = new PlanRunner(
+      {
+        ...{ folder, journal, next: nextStories, inbox: async () => [], overBudget: async () => undefined },
+        ...{ finalChecks: async () => [], split: async () => undefined, lost: new AbortController().signal },
+        project: async () => (await projection.project()).state,
+        attempt: async ({ story: { story } }) => {
+          begun.push(story.id);
+          await journal.append({ type: 'story_passed', story: story.id, items: [1], commit: 'c' });
+        },
+      },
+      { slots: 1, until: 'US-002' },
+    );
+    const why = 'Everything up to US-002 is done, as you wanted.';
+    assert.deepEqual(await runner.run(new AbortController().signal), { phase: 'paused', why });
+    assert.deepEqual(begun, ['US-001', 'US-002', 'US-002a']);
+  });
 });

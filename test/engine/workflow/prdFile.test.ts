@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { isStoryId, parsePrd, printPrd, tick } from '../../../src/engine/workflow/prdFile.ts';
+import { boxLines, isStoryId, parsePrd, printPrd, tick } from '../../../src/engine/workflow/prdFile.ts';
 import type { Story } from '../../../src/protocol/plan.ts';
 
 const login = `---
@@ -139,5 +139,23 @@ describe('the file of a story', () => {
     const windows = `\uFEFF${login.replaceAll('\n', '\r\n')}`;
     assert.equal(tick(windows, 1, true), windows.replace('- [ ] 1.', '- [x] 1.'));
     assert.equal(tick('- [ ] a\r- [ ] b\r', 2, true), '- [ ] a\r- [x] b\r');
+  });
+
+  it('has its boxes in the lines in which they are written', () => {
+    const lines = login.split('\n');
+    const at = (text: string): number => lines.findIndex(line => line.includes(text));
+    const wanted = [
+      [1, at('A wrong password')],
+      [2, at('A right one')],
+    ];
+    assert.deepEqual([...boxLines(login)], wanted);
+    assert.deepEqual([...boxLines(login.replaceAll('\n', '\r\n'))], wanted);
+    assert.deepEqual(
+      [...boxLines('- [ ] 2. b\n- [ ] a')],
+      [
+        [2, 0],
+        [1, 1],
+      ],
+    );
   });
 });

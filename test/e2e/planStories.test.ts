@@ -1,0 +1,136 @@
+/** The file of a story in a real VS Code: run the plan up to it, run its checks alone, and see beside each box what it has come to. */
+import assert from 'node:assert/strict';
+import { readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { Journal } from '../../src/engine/workflow/journal.ts';
+import { eventually } from '../eventually.ts';
+import { firstStartLimit } from '../vscode/editorSession.ts';
+import { frameWith, openFile } from '../vscode/workbench.ts';
+import { PlanDesk } from './planDesk.ts';
+
+describe('the file of a story in a real VS Code', () => {
+  let desk: PlanDesk;
+
+  before(async function () {
+    this.timeout(firstStartLimit);
+    desk = await PlanDesk.open();
+  });
+
+  afterEach(async function () {
+    if (this.currentTest?.state === 'failed')
+      await desk?.workbench.screenshot(`failed-${this.currentTest.title.slice(0, 60).replace(/\W+/g, '-')}`);
+  });
+
+  after(() => desk?.close());
+
+  const page = () => desk.workbench.page;
+  const hold = () => join(desk.world.dir, 'hold');
+
+  /** The path of a story's file from its number. */
+  function storyFile(plan: string, number: string): string {
+    const [name = ''] = readdirSync(desk.file(plan, 'prds')).filter(one => one.startsWith(number));
+    return desk.file(plan, join('prds', name));
+  }
+
+  /** Puts another command into a story's check. */
+  function withCommand(plan: string, number: string, command: string): void {
+    const file = storyFile(plan, number);
+    const text = readFileSync(file, 'utf8').replace(/command: ".*"/, `command: "${command}"`);
+    writeFileSync(file, text);
+  }
+
+  /** The marks that are drawn in the margin. */
+  const marks = (): Promise<number> =>
+    page()
+      .locator('.editor-instance .cgmr')
+      .evaluateAll(
+        all => all.filter(one => getComputedStyle(one).backgroundImage.includes('data:image/svg+xml')).length,
+      );
+
+  const showsMarks = (count: number): Promise<void> =>
+    eventually(async () => assert.equal(await marks(), count), 60_000);
+
+  /** What is said of a box while the pointer is on it. */
+  async function saidOf(box: string, text: string): Promise<void> {
+    const hover = page().locator('.monaco-hover:not(.hidden)', { hasText: text }).first();
+    await eventually(async () => {
+      await page().mouse.move(0, 0);
+      await page().locator('.view-line', { hasText: box }).first().hover({ timeout: 2_000 });
+      await hover.waitFor({ timeout: 3_000 });
+    }, 60_000);
+  }
+
+  /** Shows a story's file, as its row does before it was tried. */
+  async function show(plan: string, number: string): Promise<void> {
+    await openFile(page(), storyFile(plan, number).split('/').at(-1) ?? '');
+  }
+
+  it('runs its checks alone, in the checkout, once the card is accepted', async () => {
+    await desk.makeReady('shop');
+    await desk.row('shop, ready').waitFor();
+    await show('shop', '01');
+    await desk.lens('Check Only').click();
+    const said = (text: string) => page().locator('.statusbar-item', { hasText: text });
+    await said('Checks of US-001 that pass in your checkout: 1 of 1').waitFor();
+    const broken = join(desk.world.workspace, 'test', 'broken.test.js');
+    writeFileSync(broken, "throw new Error('The oven is \u202Ecold');\n");
+    await desk.lens('Check Only').click();
+    await said('Checks of US-001 that pass in your checkout: 0 of 1').waitFor();
+    // What failed is shown at once, with what would turn the line around made visible.
+    await page().locator('.part.panel .view-line', { hasText: 'The oven is' }).first().waitFor();
+    assert.doesNotMatch(await page().locator('.part.panel').innerText(), /\u202E/);
+    await desk.workbench.screenshot('plan-check-only');
+    rmSync(broken);
+    // A command that nobody has accepted does not run: the card comes instead.
+    withCommand('shop', '01', 'node --test --only');
+    await desk.lens('Check Only').click();
+    await frameWith(desk.workbench, frame => frame.getByRole('heading', { name: 'Card of shop' }));
+    withCommand('shop', '01', 'node --test');
+  });
+
+  it('runs the plan up to it, and marks what has passed and what is worked on', async function () {
+    this.timeout(240_000);
+    writeFileSync(hold(), '');
+    withCommand(
+      'shop',
+      '02',
+      `node --test && while [ -e test/unknown.test.js ] && [ -e ${hold()} ]; do sleep 0.1; done`,
+    );
+    await desk.telos('approve', 'shop', '--card', '--yes');
+    await show('shop', '02');
+    await showsMarks(0);
+    await desk.lens('Run to Here').click();
+    await desk.row('US-002').and(page().locator('[aria-label*="checking"]')).waitFor({ timeout: 90_000 });
+    await showsMarks(1);
+    await saidOf('An order with an unknown', 'Telos works on this.');
+    // A plan that runs cannot be run up to another story.
+    assert.equal(await desk.lens('Run to Here').count(), 0);
+    await desk.workbench.screenshot('plan-marks-running');
+    rmSync(hold());
+    await desk.row('shop, paused').waitFor({ timeout: 90_000 });
+    await showsMarks(2);
+    await saidOf('A test covers it', 'passed');
+    await desk.workbench.screenshot('plan-marks-passed');
+    const journal = readFileSync(desk.file('shop', 'journal.jsonl'), 'utf8');
+    assert.doesNotMatch(journal, /"attempt_started","story":"US-00[34]"/);
+    assert.equal(journal.match(/"type":"story_passed"/g)?.length, 2);
+    await show('shop', '04');
+    await desk.lens('Run to Here').waitFor();
+    await showsMarks(0);
+  });
+
+  it('says why a box failed literally, whoever wrote it', async () => {
+    await desk.makeReady('second');
+    const journal = await Journal.open(desk.file('second', 'journal.jsonl'));
+    const why = '[the oven](command:workbench.action.quit) is ![cold](https://example.com/x.png)';
+    await journal.append({ type: 'story_failed', story: 'US-004', why, by: 'engine' });
+    await journal.close();
+    await desk.fold('shop, ');
+    await desk.row('second, ').waitFor();
+    await desk.row('US-004').click();
+    await showsMarks(3);
+    await saidOf('README.md names it', 'failed: [the oven] (command:workbench.action.quit) is');
+    assert.equal(await page().locator('.monaco-hover a[data-href], .monaco-hover img').count(), 0);
+    await desk.workbench.screenshot('plan-marks-failed');
+  });
+});
