@@ -215,7 +215,10 @@ describe('evals from recordings', function () {
     // In a box, where one works here, commands are not asked about.
     for (const TELOS_SANDBOX of ['off', 'auto']) {
       seen.length = 0;
-      const inBox = localSlots({ config: machine.loadConfig({ TELOS_SANDBOX }), open: Telos.open.bind(Telos) });
+      const inBox = localSlots({
+        config: machine.loadConfig({ TELOS_SANDBOX }),
+        open: Telos.open.bind(Telos),
+      });
       const [result] = await all(liveSuite(suite(), options, inBox, signal));
       assert.equal(seen.length, looks.length + 1, 'each look was made');
       assert.deepEqual(
