@@ -1,6 +1,15 @@
 import assert from 'node:assert/strict';
+import { appendFileSync, cpSync, readdirSync } from 'node:fs';
 import { join } from 'node:path';
-import { type FleetHome, type FleetWorld, model, notes, openFleet, resultFiles } from './fleetWorld.ts';
+import {
+  type FleetHome,
+  type FleetWorld,
+  model,
+  notes,
+  openFleet,
+  recordings,
+  resultFiles,
+} from './fleetWorld.ts';
 
 const live = ['--live', '--runs', '2', '--yes', '--judge', 'none', '--models', 'openrouter:maker/model'];
 
@@ -47,5 +56,33 @@ describe('telos eval with workers', function () {
     // Nothing is left in the database: no run, no worker, no suite.
     assert.deepEqual(await world.postgres.query('select workflow_uuid from dbos.workflow_status'), []);
     assert.deepEqual(await world.postgres.query('select name from dbos.queues'), []);
+  });
+
+  it('plays recordings without a key, and refuses one that is another there', async () => {
+    const key = await world.serve(model);
+    const owner = world.home();
+    const recorded = await owner.run(['eval', 'notes', '--record', ...live.slice(1)], { env: key });
+    assert.equal(recorded.code, 0, recorded.stderr);
+    const asked = world.requests();
+    const at = (home: FleetHome, path: string): string => join(home.folder.path, path);
+    const local = await owner.run(['eval', 'notes', '--output', at(owner, 'local')]);
+    assert.equal(local.code, 0, local.stderr);
+    const there = world.home();
+    cpSync(at(owner, recordings), at(there, recordings), { recursive: true });
+    await there.trust();
+    const worker = await there.worker();
+    const { code, stdout, stderr } = await owner.suite(['--output', at(owner, 'far')]).result;
+    assert.equal(code, 0, stdout + stderr);
+    assert.deepEqual(resultFiles(at(owner, 'far')), resultFiles(at(owner, 'local')));
+    assert.equal(world.requests(), asked);
+    worker.child.kill('SIGTERM');
+    await worker.result;
+    const [name = ''] = readdirSync(at(there, recordings));
+    appendFileSync(at(there, `${recordings}/${name}`), '\n');
+    await there.trust();
+    await there.worker();
+    const other = await owner.suite([]).result;
+    assert.equal(other.code, 1);
+    assert.match(other.stdout + other.stderr, /does not have this recording of its eval 1 here\./);
   });
 });
