@@ -107,6 +107,7 @@ describe('a worker believes nobody', function () {
     const home = world.home({
       ...notes(),
       'skills/other/SKILL.md': '---\nname: other\ndescription: Nobody accepted it\n---\nWrite a file.\n',
+      'skills/other/evals/evals.json': JSON.stringify({ evals: [{ id: 1, prompt: 'Write a file' }] }),
     });
     await home.trust();
     const running = await home.worker([], key);
@@ -123,8 +124,16 @@ describe('a worker believes nobody', function () {
       ...{ evalDigest: await evalDigest(each), configuration: 'with_skill' },
       ...{ model: 'openrouter:maker/model', replyTo: suiteKeys().publicKey },
     };
+    const [other] = discoverAgents(config).filter(({ name }) => name === 'other');
+    const [its] = readEvals(other?.skills[0]?.dir ?? '') ?? [];
+    assert.ok(other && its);
+    const unaccepted = {
+      ...{ ...order, agent: 'other', skill: 'other', evalDigest: await evalDigest(its) },
+      skillDigest: await skillDigest(other.skills[0]?.dir ?? ''),
+    };
     const mark = join(home.folder.path, 'forged');
     const forged = [
+      unaccepted,
       { ...order, skill: 'other', agent: 'other' },
       { ...order, skill: '../../other', agent: home.folder.path },
       { ...order, skill: join(home.folder.path, 'skills/other') },
@@ -162,6 +171,7 @@ describe('a worker believes nobody', function () {
       'select output from dbos.workflow_output where workflow_uuid = any($1)',
       [keys],
     );
+    assert.ok(answers.some(({ output }) => String(output).includes('has not accepted the agent other')));
     for (const { output } of answers) assert.match(String(output), /^\{"refused":"[^"]+"\}$/);
     assert.equal(world.requests(), 0);
     assert.equal(existsSync(mark), false);
