@@ -9,7 +9,7 @@ import { suiteFacts, workerFacts } from '../engine/fleet/presence.ts';
 import { runWorker } from '../engine/fleet/worker.ts';
 import { Telos } from '../engine/telos.ts';
 import { counted } from '../protocol/text.ts';
-import { type ConfigOptions, configFor } from './cliConfig.ts';
+import { type ConfigOptions, configFor, hideStartEnvironment } from './cliConfig.ts';
 import { abortOnInterrupt, type Terminal } from './terminal.ts';
 import { errorText, terminalJson, terminalLine } from './terminalText.ts';
 
@@ -27,6 +27,7 @@ export async function workerCommand(options: WorkerCommandOptions, terminal: Ter
   if (!config) return 2;
   // The address has a password, and nothing that runs here needs it.
   const { [databaseVariable]: known, ...env } = config.env;
+  hideStartEnvironment(name => name === databaseVariable);
   delete process.env[databaseVariable];
   hideArguments();
   const { maxCost: _maxCost, ...budget } = config.budget;

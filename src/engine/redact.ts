@@ -102,7 +102,7 @@ function placesIn(text: string): (at: number) => number {
 
 /** Returns true if the name of a variable suggests a secret. */
 export const isSecretName = (name: string): boolean =>
-  /KEY|TOKEN|SECRET|PASSWORD|PASSWD|PASSPHRASE|CREDENTIAL|WEBHOOK|DATABASE_URL$|_(PAT|PASS|PWD|AUTH|JWT|COOKIE)$/i.test(
+  /KEY|TOKEN|SECRET|PASSWORD|PASSWD|PASSPHRASE|CREDENTIAL|WEBHOOK|_(PAT|PASS|PWD|AUTH|JWT|COOKIE)$/i.test(
     name,
   );
 

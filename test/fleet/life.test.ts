@@ -1,4 +1,5 @@
 import assert from 'node:assert/strict';
+import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { program } from '../cli/cliProcess.ts';
 import { eventually, gate } from '../eventually.ts';
@@ -241,6 +242,20 @@ describe('workers come and go', function () {
     assert.match(stdout, /^suite [\da-f]{12}: Telos \S+, 1 waiting, 0 given to workers, 0 done$/m);
     suite.child.kill('SIGINT');
     assert.equal((await suite.result).code, 130);
+  });
+
+  it('shows the address of its database to no other program', async () => {
+    if (process.platform !== 'linux') return;
+    const home = world.home({});
+    const [named, given] = [
+      await home.worker(),
+      await home.worker(['--database', world.postgres.url], { TELOS_DATABASE_URL: undefined }),
+    ];
+    for (const { child } of [named, given])
+      for (const file of ['environ', 'cmdline']) {
+        const seen = readFileSync(`/proc/${child.pid}/${file}`, 'latin1');
+        assert.ok(!seen.includes(world.postgres.password), `${file} has the password`);
+      }
   });
 
   it('says what to install where the package is missing', async () => {
