@@ -1,6 +1,6 @@
 /** Improving a skill without an editor: what went wrong becomes an eval, a proposal is tried, and is kept or refused. */
 import assert from 'node:assert/strict';
-import { existsSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs';
+import { existsSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { addEval, addTrigger } from '../../../src/engine/evals/addCase.ts';
 import { caseFromRun } from '../../../src/engine/evals/caseFromRun.ts';
@@ -384,6 +384,11 @@ describe('improving a skill', () => {
       /was changed in the meantime\. Improve the skill again\./,
     );
     assert.equal(readFileSync(place('SKILL.md'), 'utf8'), `${text}More.\n`);
+    const elsewhere = machine.put('elsewhere/SKILL.md', text);
+    rmSync(place('SKILL.md'));
+    symlinkSync(elsewhere, place('SKILL.md'));
+    await assert.rejects(keepProposal(proposal, changes), /leads out of the skill's folder/);
+    assert.equal(readFileSync(elsewhere, 'utf8'), text);
     assert.equal(await changes.latest(), undefined, 'there is nothing to undo');
   });
 });
