@@ -1,6 +1,6 @@
 /** The fields of a form that an MCP server asks a person to fill in. Loads with the first form. */
 
-import { useState } from 'preact/hooks';
+import { useLayoutEffect, useRef, useState } from 'preact/hooks';
 import {
   type FormContent,
   type FormField,
@@ -32,6 +32,12 @@ export function FormFields({ fields, refusal, answered, send, refuse }: FormProp
     Object.fromEntries(fields.map(field => [field.name, initialOf(field)])),
   );
   const [problems, setProblems] = useState<Readonly<Record<string, Sentence>>>({});
+  const form = useRef<HTMLFormElement>(null);
+  // A chat that a command has brought to the front has the focus, and nothing in it.
+  useLayoutEffect(() => {
+    if (!answered && document.hasFocus() && document.activeElement === document.body)
+      form.current?.querySelector<HTMLElement>('input, select')?.focus();
+  }, []);
   const onSubmit = (event: SubmitEvent): void => {
     event.preventDefault();
     if (answered) return;
@@ -58,7 +64,7 @@ export function FormFields({ fields, refusal, answered, send, refuse }: FormProp
     );
   };
   return (
-    <form class="fields" noValidate onSubmit={onSubmit}>
+    <form ref={form} class="fields" noValidate onSubmit={onSubmit}>
       {fields.map((field, at) =>
         isButton(field) ? null : (
           <FieldRow
