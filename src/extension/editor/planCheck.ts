@@ -5,7 +5,11 @@ import type { CheckResult } from '../../protocol/plan.ts';
 import { acknowledge } from '../base/acknowledge.ts';
 import { plainLabel, visibleText } from '../base/labels.ts';
 
-let output: vscode.OutputChannel | undefined;
+/** Scheme of what checks have printed: `telos-check:/<story>.txt?<number>`. */
+const scheme = 'telos-check';
+/** By address. Lasts as long as the window, as the documents do. */
+const texts = new Map<string, string>();
+let isRegistered = false;
 
 /** Throws the errors of `Plan.check`. */
 export async function checkStory(plan: Plan, story: string): Promise<void> {
@@ -26,16 +30,31 @@ export async function checkStory(plan: Plan, story: string): Promise<void> {
   });
   if (!results) return;
   if (results.length === 0) return acknowledge(t('{0} names no checks.', name));
-  output ??= vscode.window.createOutputChannel(t('Telos Checks'));
-  const shown = output;
-  shown.clear();
-  shown.append(results.map(result => textOf(name, result)).join('\n'));
+  const uri = keep(name, results.map(result => textOf(name, result)).join('\n'));
+  const show = (preserveFocus: boolean) =>
+    vscode.window.showTextDocument(uri, {
+      preview: true,
+      preserveFocus,
+      viewColumn: vscode.ViewColumn.Beside,
+    });
   const good = results.filter(({ exitCode }) => exitCode === 0).length;
-  if (good < results.length) shown.show(true);
+  if (good < results.length) await show(true);
   acknowledge(t('Checks of {0} that pass in your checkout: {1} of {2}', name, good, results.length), {
     title: t('Show Output'),
-    act: () => shown.show(),
+    act: () => show(false),
   });
+}
+
+/** Returns the address of a document with the text, which nobody can edit. */
+function keep(story: string, text: string): vscode.Uri {
+  if (!isRegistered)
+    vscode.workspace.registerTextDocumentContentProvider(scheme, {
+      provideTextDocumentContent: uri => texts.get(uri.toString()),
+    });
+  isRegistered = true;
+  const uri = vscode.Uri.from({ scheme, path: `/${story}.txt`, query: String(texts.size) });
+  texts.set(uri.toString(), text);
+  return uri;
 }
 
 /** What a check printed is anybody's text: nothing of it is left invisible. */
