@@ -117,8 +117,13 @@ export function readOrder(given: unknown): EvalOrder | undefined {
 export type EvalAnswer = { sealed: string } | { refused: string };
 
 /** A result without what the suite knows itself. */
-type Carried = Omit<EvalResult, 'one' | 'eval' | 'configuration' | 'run' | 'model' | 'calls' | 'worker'> & {
+type Carried = Omit<
+  EvalResult,
+  'one' | 'eval' | 'configuration' | 'run' | 'model' | 'calls' | 'outputs' | 'worker'
+> & {
   calls: [string, number][];
+  /** Files by path, in base64. */
+  outputs: [string, string][];
   /** In US dollars, with the judge. */
   spent: number;
 };
@@ -134,20 +139,26 @@ export function carriedOf(result: EvalResult, spent: number): Carried {
     worker: _by,
     ...rest
   } = result;
-  return { ...rest, calls: [...result.calls], spent };
+  const outputs = [...result.outputs].map(([path, bytes]): [string, string] => [
+    path,
+    bytes.toString('base64'),
+  ]);
+  return { ...rest, calls: [...result.calls], outputs, spent };
 }
 
 const cut = '\n\n[…]\n\n';
 
-/** Returns the result for the suite with this key. Of a transcript that is too long, the middle is left out. */
+/** Returns the result for the suite with this key. Files that do not fit are left out, and the middle of a transcript that does not. */
 export function sealResult(carried: Carried, replyTo: string): string {
+  const whole = seal(carried, replyTo);
+  if (whole.length <= mostSealed - 1_024) return whole;
   for (let most = 4_000_000; ; most = Math.floor(most / 2)) {
     const { transcript, graded } = carried;
     const shorter = transcript.length > most;
     const half = Math.floor(most / 2);
     const fitted = shorter ? transcript.slice(0, half) + cut + transcript.slice(-half) : transcript;
     const evidence = graded.map(each => ({ ...each, evidence: each.evidence.slice(0, Math.max(most, 200)) }));
-    const sealed = seal({ ...carried, transcript: fitted, graded: evidence }, replyTo);
+    const sealed = seal({ ...carried, outputs: [], transcript: fitted, graded: evidence }, replyTo);
     if (sealed.length <= mostSealed - 1_024 || most < 1_000) return sealed;
   }
 }
@@ -159,7 +170,7 @@ export function readResult(
   worker: string,
 ): { result: EvalResult; spent: number } | undefined {
   if (typeof given !== 'object' || given === null) return undefined;
-  const { calls, spent, ...rest } = given as Carried;
+  const { calls, outputs, spent, ...rest } = given as Carried;
   const { status, graded, denials, outcome, tokens, cost, toolCalls, durationMs, changed, transcript } = rest;
   const { stale, error } = rest;
   const numbers = [spent, tokens, toolCalls, durationMs, ...(cost === undefined ? [] : [cost])];
@@ -175,7 +186,19 @@ export function readResult(
     (status !== 'stale' || typeof stale?.reason === 'string') &&
     (error === undefined || (typeof error.code === 'string' && typeof error.message === 'string')) &&
     Array.isArray(calls) &&
-    calls.every(pair => Array.isArray(pair) && typeof pair[0] === 'string' && Number.isInteger(pair[1]));
+    calls.every(pair => Array.isArray(pair) && typeof pair[0] === 'string' && Number.isInteger(pair[1])) &&
+    Array.isArray(outputs) &&
+    outputs.every(pair => Array.isArray(pair) && isBelow(pair[0]) && typeof pair[1] === 'string');
   if (!isWhole) return undefined;
-  return { result: { ...rest, ...run, cost, calls: new Map(calls), worker }, spent };
+  const files = outputs.map(([path, text]): [string, Buffer] => [path, Buffer.from(text, 'base64')]);
+  return {
+    result: { ...rest, ...run, cost, calls: new Map(calls), outputs: new Map(files), worker },
+    spent,
+  };
 }
+
+/** Whether a path stays below the folder of the results on every system. */
+const isBelow = (path: unknown): boolean =>
+  typeof path === 'string' &&
+  !/[:\0]/.test(path) &&
+  path.split(/[\\/]/).every(part => part !== '' && part !== '.' && part !== '..');

@@ -13,6 +13,7 @@ const result = (transcript: string, evidence = 'said'): EvalResult => ({
   ...{ status: 'graded', outcome: 'completed', tokens: 12, cost: 0.5, transcript },
   graded: [{ text: 'it is short', passed: true, evidence }],
   calls: new Map([['read_file', 2]]),
+  outputs: new Map([['notes/today.md', Buffer.from('Buy milk')]]),
 });
 
 describe('results of workers', () => {
@@ -26,6 +27,15 @@ describe('results of workers', () => {
       const bytes = Buffer.from(sealed, 'base64');
       bytes[place] = (bytes[place] ?? 0) ^ 1;
       assert.equal(unseal(bytes.toString('base64'), keys), undefined);
+    }
+  });
+
+  it('write no file outside the folder of the results', () => {
+    const keys = suiteKeys();
+    for (const path of ['../x', 'a/../../x', '/etc/x', '..\\x', 'C:\\x', 'a//x', '']) {
+      const forged = { ...result('Buy milk'), outputs: new Map([[path, Buffer.from('x')]]) };
+      const read = readResult(unseal(sealResult(carriedOf(forged, 0), keys.publicKey), keys), job, 'w1');
+      assert.equal(read, undefined, path);
     }
   });
 
