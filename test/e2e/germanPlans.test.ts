@@ -57,7 +57,7 @@ describe('plans in a German VS Code', () => {
     await pane.waitFor();
     if ((await pane.getAttribute('aria-expanded')) !== 'true') await pane.click();
     await isGerman('empty');
-    await desk.tree.getByRole('button', { name: 'Neuer Plan...' }).click();
+    await desk.tree.locator('.monaco-button', { hasText: 'Neuer Plan...' }).click();
     await desk.widget.getByText('Neuer Plan').first().waitFor();
     await isGerman('goal', desk.widget);
     await desk.type('Bakery');
