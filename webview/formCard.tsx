@@ -10,6 +10,7 @@ import {
 } from '../src/protocol/form.ts';
 import { type Sentence, spoken } from '../src/protocol/text.ts';
 import { t } from './host.ts';
+import { draft } from './store.ts';
 import { visible } from './visibleText.ts';
 
 interface FormProps {
@@ -33,9 +34,10 @@ export function FormFields({ fields, refusal, answered, send, refuse }: FormProp
   );
   const [problems, setProblems] = useState<Readonly<Record<string, Sentence>>>({});
   const form = useRef<HTMLFormElement>(null);
-  // A chat that a command has brought to the front has the focus, and nothing in it.
+  // Who is in the chat and types nothing goes on here.
   useLayoutEffect(() => {
-    if (!answered && document.hasFocus() && document.activeElement === document.body)
+    const isAnswering = document.activeElement?.closest('.approval') != null;
+    if (!answered && document.hasFocus() && draft.peek() === '' && !isAnswering)
       form.current?.querySelector<HTMLElement>('input, select')?.focus();
   }, []);
   const onSubmit = (event: SubmitEvent): void => {
