@@ -108,11 +108,11 @@ function leadOf(
   skill: FileSkill,
   ran: SkillRef | undefined,
 ): TriggerResult['lead'] {
-  const own = ranking.find(ranked => ranked.skill === skill);
+  const own = ranking.find(ranked => ranked.skill.file === skill.file);
   const first =
     ranking.find(({ agent, skill: other }) => ran?.agent === agent.name && ran.skill === other.id) ??
     ranking[0];
-  if (!first || first.skill === skill) return undefined;
+  if (!first || first.skill.file === skill.file) return undefined;
   return {
     skill: { agent: first.agent.name, skill: first.skill.id },
     score: first.score,

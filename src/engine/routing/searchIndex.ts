@@ -142,7 +142,7 @@ export class SearchIndex {
           sliceEnd = performance.now() + sliceMs;
         }
         const lines = taught?.of(skill.file) ?? [];
-        const isMeasured = skill === measured;
+        const isMeasured = skill.file === measured?.file;
         const stamp = [stampOf(skill), ...(isMeasured ? ['measured'] : []), ...lines].join('\n');
         const document = known.get(stamp) ?? reader.read(unshared(skill), lines, !isMeasured);
         entries.push({ agent, skill, stamp, document });

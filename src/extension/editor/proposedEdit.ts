@@ -63,7 +63,8 @@ export async function showProposal(
   const query = String(++count);
   const file = vscode.Uri.file(proposal.skill.file);
   const uri = file.with({ scheme, query });
-  const results = uri.with({ path: `${file.path}.txt`, fragment: 'results' });
+  const name = plainLabel(one.skill.id, 60).replace(/[\\/]/g, '-');
+  const results = uri.with({ path: `/${name}.results.txt`, fragment: 'results' });
   pending.set(query, { current, one, proposal, copy, tried: [], uri, results });
   const title = t('{0}: SKILL.md ↔ Proposal', plainLabel(one.skill.id, 60));
   await vscode.commands.executeCommand('vscode.diff', file, uri, title, { preview: false });
@@ -86,10 +87,7 @@ export function offer(uri: vscode.Uri, tried: readonly Tried[]): void {
     const ask = worse ? vscode.window.showWarningMessage : vscode.window.showInformationMessage;
     const answer = await ask(text, ...choices);
     if (answer === show) {
-      await vscode.window.showTextDocument(known.results, {
-        viewColumn: vscode.ViewColumn.Beside,
-        preview: true,
-      });
+      await vscode.window.showTextDocument(known.results, { preview: true });
       offer(uri, tried);
     }
     if (answer === keep || answer === drop) await decide(answer === keep, uri);

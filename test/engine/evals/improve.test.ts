@@ -23,6 +23,7 @@ import {
   copyProposed,
   keepRecordings,
   knownBefore,
+  routingDefect,
   tryEvals,
   tryTriggers,
 } from '../../../src/engine/evals/tryProposal.ts';
@@ -284,6 +285,14 @@ describe('improving a skill', () => {
         ].sort(),
       );
     });
+  });
+
+  it('sees that a request fails also where the skills were read again since', async () => {
+    machine.put(`${dir}/evals/trigger.json`, '[{"query": "gather the plums", "should_trigger": true}]');
+    const taught = new TaughtLines(machine.loadConfig().dataDir);
+    const routing = { mode: 'local' as const, provider: async () => undefined, taught };
+    const defect = await routingDefect(skillNow(), discoverAgents(machine.loadConfig()), routing, signal);
+    assert.equal(defect?.part, 'description');
   });
 
   it('tries a description with all requests, and names what became worse', async () => {
