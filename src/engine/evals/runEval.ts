@@ -160,6 +160,11 @@ async function inWorld(
   config: Config,
   work: (world: EvalWorld) => Promise<EvalResult>,
 ): Promise<EvalResult> {
+  const { missing } = run.eval;
+  if (missing) {
+    const message = `${missing.join(', ')} is not in the skill's folder. Put it there, or take it out of "files".`;
+    return { ...nothing(run), error: { code: 'config', message } };
+  }
   const world = await openWorld(running(run), run.eval.files, run.configuration, config);
   try {
     return await work(world);

@@ -116,6 +116,20 @@ describe('evals from recordings', function () {
     assert.ok((await replay()).every(hasPassed), 'everything is as it was');
   });
 
+  it('runs the others where one names a file that its author left out, and says which', async () => {
+    const [whole] = JSON.parse(evalsText(1)).evals;
+    const evals = [whole, { ...whole, id: 2, files: ['evals/files/film.mp4'] }];
+    machine.put(`${skillDir}/evals/evals.json`, JSON.stringify({ evals }));
+    const options = {
+      models: [{ provider: model, priceOf: () => 0 }],
+      ...{ judge: undefined, runs: 1, withBaseline: false, maxCost: undefined, keeps: false },
+    };
+    const [first, second] = await all(liveSuite(suite(), options, slots(), signal));
+    assert.ok(first && hasPassed(first));
+    assert.equal(second?.status, 'unfinished');
+    assert.match(second.error?.message ?? '', /^evals\/files\/film\.mp4 is not in the skill's folder\./);
+  });
+
   it('plays in another place and under another name, as a checkout does elsewhere', async () => {
     await record(1);
     const recordings = join(machine.root, skillDir, 'evals/recordings');
