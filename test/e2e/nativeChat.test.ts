@@ -132,12 +132,12 @@ describe('Telos in the places of VS Code', () => {
     await chat.getByRole('log').getByText('is not in a git repository').waitFor();
   });
 
-  it('leads through five steps, and marks one as done once its command has run', async () => {
+  it('leads through its six steps, and marks one as done once its command has run', async () => {
     const { page } = workbench;
     await command(page, 'Test Models: Open the Walkthrough of Telos');
     const steps = page.locator('.getting-started-step');
     await steps.first().waitFor();
-    assert.equal(await steps.count(), 5);
+    assert.equal(await steps.count(), 6);
     const done = steps.filter({ hasText: 'Stay in charge' }).locator('.complete');
     assert.equal(await done.count(), 0);
     await steps.filter({ hasText: 'Stay in charge' }).click();
