@@ -43,8 +43,8 @@ export class PlansTree implements vscode.Disposable {
   readonly #folders = new Map<string, PlanFolder>();
   /** Names by repository that have changed since they were looked at. */
   readonly #stale = new Set<string>();
-  /** By the path of the folder. */
-  readonly #watchers = new Map<string, FSWatcher>();
+  /** By the path of the folder, with the folder that was there when the watch began. */
+  readonly #watchers = new Map<string, { watcher: FSWatcher; inode: bigint | undefined }>();
   #plans: readonly PlanNode[] = [];
   #reading: Promise<void> = Promise.resolve();
   #settling: NodeJS.Timeout | undefined;
@@ -107,7 +107,7 @@ export class PlansTree implements vscode.Disposable {
     clearInterval(this.#alive);
     this.#settling = this.#alive = undefined;
     this.#isOver = true;
-    for (const watcher of this.#watchers.values()) watcher.close();
+    for (const { watcher } of this.#watchers.values()) watcher.close();
     this.#subscriptions.dispose();
   }
 
@@ -134,8 +134,9 @@ export class PlansTree implements vscode.Disposable {
       wanted.set(folder.dir, name => this.#heard(folder, name));
       if (isFolder(folder.path('prds'))) wanted.set(folder.path('prds'), () => this.#heard(folder, ''));
     }
-    for (const [dir, watcher] of this.#watchers)
-      if (!wanted.has(dir)) {
+    // A folder that was removed and made again has the same path, and its watch hears nothing any more.
+    for (const [dir, { watcher, inode }] of this.#watchers)
+      if (!wanted.has(dir) || inodeOf(dir) !== inode) {
         watcher.close();
         this.#watchers.delete(dir);
       }
@@ -145,13 +146,17 @@ export class PlansTree implements vscode.Disposable {
   #watch(dir: string, hear: (name: string) => void): void {
     if (this.#isOver) return;
     try {
+      const inode = inodeOf(dir);
       const watcher = watch(dir, (_event, name) => hear(name ?? ''));
       watcher.on('error', () => {
         watcher.close();
         this.#watchers.delete(dir);
         this.#soon();
       });
-      this.#watchers.set(dir, watcher);
+      this.#watchers.set(dir, { watcher, inode });
+      // What has changed between the last look and the watch is heard by no one.
+      this.#stale.add(dir);
+      this.#soon();
     } catch (error) {
       this.#log.warn(`The plans in ${dir} cannot be followed: ${describeError(error)}`);
     }
@@ -280,3 +285,7 @@ const sum = (numbers: readonly number[]): number => numbers.reduce((total, one) 
 
 const isFolder = (path: string): boolean =>
   lstatSync(path, { throwIfNoEntry: false })?.isDirectory() === true;
+
+/** Returns which folder is at a path. Undefined if there is none. */
+const inodeOf = (path: string): bigint | undefined =>
+  lstatSync(path, { throwIfNoEntry: false, bigint: true })?.ino;
