@@ -85,6 +85,7 @@ function hoverOf({ state: { why, lastDenial } }: StoryNode, mark: Mark): vscode.
     failed: t('failed'),
   };
   const reason = mark === 'failed' || mark === 'needs_you' ? plainLabel(why ?? lastDenial ?? '', 400) : '';
+  const text = [words[mark], reason].filter(Boolean).join(': ');
   // A model's text opens no link and loads no image.
-  return new vscode.MarkdownString(escapeMarkdown([words[mark], reason].filter(Boolean).join(': ')));
+  return new vscode.MarkdownString(escapeMarkdown(text));
 }
