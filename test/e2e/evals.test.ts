@@ -6,7 +6,7 @@ import type { Frame, Locator } from 'playwright-core';
 import { eventually } from '../eventually.ts';
 import type { AnthropicTurn } from '../fakes/anthropicServer.ts';
 import { type EditorSession, firstStartLimit, openEditorSession } from '../vscode/editorSession.ts';
-import { chatFrame, runCommand, type Workbench } from '../vscode/workbench.ts';
+import { chatFrame, chooseInMenu, runCommand, type Workbench } from '../vscode/workbench.ts';
 import type { World } from '../vscode/world.ts';
 
 const dir = 'garden/skills/diary';
@@ -105,22 +105,7 @@ describe('evals in a real VS Code', () => {
     await runCommand(workbench.page, 'Test: Run All Tests');
   }
 
-  /** A menu that has just opened takes no click yet: then it is opened again. */
-  async function choose(row: Locator, label: string): Promise<void> {
-    const menu = workbench.page.locator('.monaco-menu');
-    for (let tries = 5; ; tries--) {
-      await row.click({ button: 'right' });
-      try {
-        const action = menu.locator('.action-label', { hasText: label }).first();
-        await action.click({ timeout: 5_000, delay: 150 });
-        await menu.first().waitFor({ state: 'detached', timeout: 5_000 });
-        return;
-      } catch (error) {
-        if (tries === 1) throw error;
-        await workbench.page.keyboard.press('Escape');
-      }
-    }
-  }
+  const choose = (row: Locator, label: string): Promise<void> => chooseInMenu(workbench.page, row, label);
 
   async function press(label: string): Promise<void> {
     await dialog().getByRole('button', { name: label, exact: true }).click({ delay: 150 });

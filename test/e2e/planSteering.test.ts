@@ -21,7 +21,7 @@ import {
   writes,
 } from '../plan/planWorld.ts';
 import { firstStartLimit } from '../vscode/editorSession.ts';
-import { frameWith, runCommand } from '../vscode/workbench.ts';
+import { chooseInMenu, frameWith, runCommand } from '../vscode/workbench.ts';
 import { PlanDesk } from './planDesk.ts';
 
 const hours: StoryText = { id: 'US-001', title: 'Hours', touches: ['src/hours.js'] };
@@ -212,8 +212,7 @@ describe('what a person decides on a plan', function () {
     await agree('Redo US-001 Hours?', 'Redo');
     await desk.workbench.page.getByText('is not running. This counts when it runs.').first().waitFor();
     // Also once the notice is gone.
-    await desk.row(`${name}, done`).click({ button: 'right' });
-    await desk.workbench.page.locator('.context-view .action-label', { hasText: 'Run Plan' }).click();
+    await chooseInMenu(desk.workbench.page, desk.row(`${name}, done`), 'Run Plan');
     await page.getByRole('heading', { name: 'Attempt 2' }).waitFor();
     await desk.row(`${name}, done · 1/1`).waitFor();
     assert.equal(desk.git('show', `telos/${name}:src/hours.js`), '2');

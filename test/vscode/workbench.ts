@@ -159,6 +159,22 @@ export async function frameWith(workbench: Workbench, find: (frame: Frame) => Lo
 /** Runs a command by its title in the command palette. */
 export const runCommand = (page: Page, title: string): Promise<void> => pick(page, 'F1', `>${title}`, title);
 
+/** Opens the context menu of a row and chooses in it. A menu that has just opened takes no click yet: then it is opened again. */
+export async function chooseInMenu(page: Page, row: Locator, label: string): Promise<void> {
+  const menu = page.locator('.monaco-menu');
+  for (let tries = 5; ; tries--) {
+    await row.click({ button: 'right' });
+    try {
+      await menu.locator('.action-label', { hasText: label }).first().click({ timeout: 5_000, delay: 150 });
+      await menu.first().waitFor({ state: 'detached', timeout: 5_000 });
+      return;
+    } catch (error) {
+      if (tries === 1) throw error;
+      await page.keyboard.press('Escape');
+    }
+  }
+}
+
 /** Opens a file of the workspace by its name, and waits for its tab. */
 export async function openFile(page: Page, name: string): Promise<void> {
   await pick(page, 'ControlOrMeta+p', name, name);
