@@ -1,6 +1,11 @@
 /** Implements `telos export`: writes agents for other hosts. */
 import { join, resolve } from 'node:path';
-import { type ExportedAgent, type ExportForm, exportAgents } from '../engine/export/exportAgents.ts';
+import {
+  type ExportedAgent,
+  type ExportForm,
+  ExportRefused,
+  exportAgents,
+} from '../engine/export/exportAgents.ts';
 import { linkSkills, unlinkSkills } from '../engine/export/linkSkills.ts';
 import { keptDays } from '../engine/files/replacedFolders.ts';
 import { discoverAgents } from '../engine/skills/discover.ts';
@@ -67,11 +72,12 @@ export async function exportCommand(
     return 0;
   } catch (error) {
     terminal.say(errorText(error));
-    if (!mend && /export a mended copy/.test(String(error)))
+    const unless = error instanceof ExportRefused ? error.unless : undefined;
+    if (unless?.has('mend'))
       terminal.say(
         '`telos lint --fix` mends some of it in the skill; --mend mends the copy that is exported.',
       );
-    if (/which is of level high/.test(String(error)))
+    if (unless?.has('allowHigh'))
       terminal.say('To export it as it is, if you have looked at it: --allow high.');
     return 1;
   }

@@ -26,7 +26,7 @@ export interface AgentFiles {
   skills: readonly ExportedSkill[];
   servers: PortableServers;
   /** Why it cannot be exported, a sentence each. */
-  refused: readonly string[];
+  refused: readonly Refusal[];
   /** What others do not get, a sentence each. */
   notes: readonly string[];
   scan: ScanReport;
@@ -36,6 +36,12 @@ const skipped = /^(?:\.git|node_modules|__pycache__|\.DS_Store|\.clawhub|\.venv)
 const recordings = /(?:^|\/)(?:evals|recordings?)\/|(?:^|\/)recording[\w-]*\.jsonl$/;
 const ofPeople = /^(?:licen[cs]e|notice|readme|changelog)\b[^/]*$/i;
 const homePath = /(?:\/(?:home|Users)\/[^\s/"'`)]+|[A-Z]:\\Users\\[^\s\\"'`)]+)/;
+
+/** Why an agent is not exported, and the choice that would change that, if one would. */
+export interface Refusal {
+  text: string;
+  unless?: keyof ExportChoice;
+}
 
 export interface ExportChoice {
   /** Makes a copy of each skill such that every host loads it. */
@@ -60,14 +66,14 @@ export function agentFiles(agent: Agent, { mend, allowHigh }: ExportChoice): Age
     return { id, description: skill.description };
   });
   if (new Set(skills.map(({ id }) => id)).size < skills.length)
-    collected.refused.push('Two of its skills would have one name.');
-  if (skills.length === 0) collected.refused.push('It has no skills.');
+    collected.refuse('Two of its skills would have one name.');
+  if (skills.length === 0) collected.refuse('It has no skills.');
   addOwn(collected, agent);
   const servers = serversOf(agent, collected);
   const scan = scanFiles(collected.files.map(file => ({ ...file, size: file.bytes.length })));
   for (const finding of scan.findings)
-    if (finding.kind === 'hard-coded-secret') collected.refused.push(secretSentence(finding));
-    else if (finding.level === 'high' && !allowHigh) collected.refused.push(highSentence(finding));
+    if (finding.kind === 'hard-coded-secret') collected.refuse(secretSentence(finding));
+    else if (finding.level === 'high' && !allowHigh) collected.refuse(highSentence(finding), 'allowHigh');
   collected.notes.push(...homePaths(collected.files));
   const files = collected.files.sort((one, other) => (one.path < other.path ? -1 : 1));
   const { refused, notes } = collected;
@@ -82,8 +88,12 @@ const highSentence = ({ file, line, kind, text }: Finding): string =>
 
 class Collected {
   readonly files: FileToPack[] = [];
-  readonly refused: string[] = [];
+  readonly refused: Refusal[] = [];
   readonly notes: string[] = [];
+
+  refuse(text: string, unless?: keyof ExportChoice): void {
+    this.refused.push({ text, ...(unless && { unless }) });
+  }
 
   has = (path: string): boolean => this.files.some(file => file.path === path);
 
@@ -92,7 +102,7 @@ class Collected {
       const bytes = readFileSync(from);
       this.files.push({ path, bytes, executable: (lstatSync(from).mode & 0o111) !== 0 });
     } catch {
-      this.refused.push(`${path} cannot be read.`);
+      this.refuse(`${path} cannot be read.`);
     }
   }
 
@@ -140,9 +150,8 @@ function addSkill(collected: Collected, { id, from }: { id: string; from: string
     collected.notes.push(`${path} was mended in the copy; the skill itself is as it was.`);
   }
   for (const problem of problemsElsewhere(file.bytes, id))
-    collected.refused.push(
-      `The skill '${id}' ${problem}. ${mend ? 'A program cannot mend that.' : 'Mend it, or export a mended copy.'}`,
-    );
+    if (mend) collected.refuse(`The skill '${id}' ${problem}. A program cannot mend that.`);
+    else collected.refuse(`The skill '${id}' ${problem}. Mend it, or export a mended copy.`, 'mend');
 }
 
 /** Adds what a pack of Telos has beside its skills: all of it, or only what tells about it if the person works in its folder. */
@@ -178,9 +187,9 @@ function serversOf({ mcpConfig, packDir }: Agent, collected: Collected): Portabl
   const { servers, problems } = readMcpConfig(mcpConfig);
   const found = portableServers(servers, real(packDir), collected.has);
   const secrets = literalSecrets(Object.fromEntries(servers));
-  collected.refused.push(...problems, ...found.refused);
+  for (const problem of [...problems, ...found.refused]) collected.refuse(problem);
   if (secrets.length > 0)
-    collected.refused.push(
+    collected.refuse(
       `${basename(mcpConfig)} contains a secret. Put it into a variable and write \${NAME} there.`,
     );
   // The portable file says all of a plugin's.

@@ -10,7 +10,7 @@ import { temporaryPrefix } from '../files/globPattern.ts';
 import { isInside } from '../files/paths.ts';
 import { swapFolder } from '../files/swapFolder.ts';
 import type { Agent } from '../skills/agent.ts';
-import { type AgentFiles, agentFiles } from './agentFiles.ts';
+import { type AgentFiles, agentFiles, type ExportChoice, type Refusal } from './agentFiles.ts';
 import { type FileToPack, tarGz } from './archive.ts';
 import { marketplaceText, packageOf, pluginFiles, pluginNameProblem } from './manifests.ts';
 
@@ -46,23 +46,38 @@ export interface ExportedAgent {
   undoIds: readonly string[];
 }
 
+/** Thrown if an agent cannot be exported as it is. Nothing was written. */
+export class ExportRefused extends TelosError {
+  /** The choices that change a part of it. */
+  readonly unless: ReadonlySet<keyof ExportChoice>;
+  /** True if no choice is enough: something else has to change before. */
+  readonly isFinal: boolean;
+
+  constructor(refused: readonly Refusal[]) {
+    super('pack', [...refused.map(({ text }) => text), 'Nothing was written.'].join('\n'));
+    this.unless = new Set(refused.flatMap(({ unless }) => unless ?? []));
+    this.isFinal = refused.some(({ unless }) => unless === undefined);
+  }
+}
+
 /**
- * Writes the agents and returns what was written. An export of before is replaced, as one step for each agent. Throws TelosError
- * `pack` with every reason if one of them cannot be exported, and nothing was written then.
+ * Writes the agents and returns what was written. An export of before is replaced, as one step for each agent. Throws ExportRefused
+ * with every reason if one of them cannot be exported, and TelosError `pack` if what is in the way is not replaced.
  */
 export async function exportAgents(
   agents: readonly Agent[],
   { to, as, mend = false, allowHigh = false, marketplace, replacing }: ExportOptions,
 ): Promise<ExportedAgent[]> {
   const parts = agents.map(agent => ({ agent, content: agentFiles(agent, { mend, allowHigh }) }));
-  const refused = parts.flatMap(({ agent, content }) => [
-    ...[pluginNameProblem(agent.name)].filter(problem => problem !== undefined),
-    ...content.refused.map(reason => `${agent.name}: ${reason}`),
+  const refused: Refusal[] = parts.flatMap(({ agent, content }) => [
+    ...[pluginNameProblem(agent.name)].filter(problem => problem !== undefined).map(text => ({ text })),
+    ...content.refused.map(reason => ({ ...reason, text: `${agent.name}: ${reason.text}` })),
   ]);
   const catalogue = marketplace === undefined ? undefined : marketplaceText(marketplace, agents);
-  if (as === 'skills' || as === 'well-known') refused.push(...sameSkills(parts));
-  refused.push(...parts.flatMap(part => overSource(part, to, as)));
-  if (refused.length > 0) throw new TelosError('pack', [...refused, 'Nothing was written.'].join('\n'));
+  const together = as === 'skills' || as === 'well-known' ? sameSkills(parts) : [];
+  for (const text of [...together, ...parts.flatMap(part => overSource(part, to, as))])
+    refused.push({ text });
+  if (refused.length > 0) throw new ExportRefused(refused);
   const others = as === 'skills' ? await otherSkills(parts, join(to, 'skills')) : [];
   if (others.length > 0 && !(await replacing?.agrees(others)))
     throw new TelosError(

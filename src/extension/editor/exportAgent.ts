@@ -128,7 +128,7 @@ async function confirmsReplacing(detail: readonly string[]): Promise<boolean> {
 
 /**
  * Exports the agent. If others would refuse its skills, the person is asked about a mended copy, and if something of level high was
- * found, whether to export it as it is. Returns undefined if the person does not want to. Throws TelosError `pack` for other reasons.
+ * found, whether to export it as it is. Returns undefined if the person does not want to. Throws TelosError `pack` where no yes is enough.
  */
 export async function written(
   agent: Agent,
@@ -137,20 +137,22 @@ export async function written(
   try {
     return await exportWithProgress(agent, options);
   } catch (error) {
+    const { ExportRefused } = await import('../../engine/export/exportAgents.ts');
+    if (!(error instanceof ExportRefused) || error.isFinal) throw error;
     const { l10n } = vscode;
     const name = plainLabel(agent.name);
-    const text = String(error);
-    if (/export a mended copy/.test(text) && !options.mend) {
-      const question = l10n.t('Other hosts would refuse {0} as it is.', name);
-      const isAgreed = await agreesTo(l10n.t('Export a Mended Copy'), question, error);
-      return isAgreed ? written(agent, { ...options, mend: true }) : undefined;
-    }
-    if (/which is of level high/.test(text) && !options.allowHigh) {
-      const question = l10n.t('Something in {0} should be read before others get it.', name);
-      const isAgreed = await agreesTo(l10n.t('Export Anyway'), question, error);
-      return isAgreed ? written(agent, { ...options, allowHigh: true }) : undefined;
-    }
-    throw error;
+    const [button, question, choice] = error.unless.has('mend')
+      ? [
+          l10n.t('Export a Mended Copy'),
+          l10n.t('Other hosts would refuse {0} as it is.', name),
+          { mend: true },
+        ]
+      : [
+          l10n.t('Export Anyway'),
+          l10n.t('Something in {0} should be read before others get it.', name),
+          { allowHigh: true },
+        ];
+    return (await agreesTo(button, question, error)) ? written(agent, { ...options, ...choice }) : undefined;
   }
 }
 
