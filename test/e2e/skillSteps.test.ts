@@ -1,8 +1,10 @@
 /** A skill that uses another one in a real VS Code: the question, the folded run below the call, its card, a reload, and undo as one run. */
 import assert from 'node:assert/strict';
 import { existsSync } from 'node:fs';
+import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { Frame, Locator } from 'playwright-core';
+import { eventually } from '../eventually.ts';
 import type { AnthropicTurn } from '../fakes/anthropicServer.ts';
 import {
   type EditorSession,
@@ -19,10 +21,12 @@ describe('a skill as a step in a real VS Code', () => {
   let workbench: Workbench;
   let chat: Frame;
   const use = { name: 'use_skill', input: { skill: 'garden:plan', request: 'Plan for leeks.' } };
+  const waiting = 'echo looking at the beds; until [ -e ready.txt ]; do sleep 0.1; done';
   const turns: Record<string, AnthropicTurn[]> = {
     'THE WRITER TEXT': [{ toolCalls: [use] }, { text: ['The letter has its plan.'] }],
     'THE PLAN TEXT': [
       { toolCalls: [{ name: 'write_file', input: { path: 'plan.md', content: 'Leeks' } }] },
+      { toolCalls: [{ name: 'run_command', input: { command: waiting } }] },
       { toolCalls: [{ name: 'ask_user', input: { question: 'Which bed?', choices: ['north', 'south'] } }] },
       { text: ['Leeks go north.'] },
     ],
@@ -67,9 +71,13 @@ describe('a skill as a step in a real VS Code', () => {
     await chat.getByText('garden:plan: Plan for leeks.').first().waitFor();
     await workbench.screenshot('steps-asked');
     await chat.getByRole('button', { name: 'Allow once' }).click();
-    // The question of the step opens what is folded.
+    // What its command prints is in sight while it runs, for whoever opens the step.
+    await eventually(() => assert.ok(existsSync(join(world.workspace, 'plan.md'))));
+    await inner().locator('summary').first().click();
+    await inner().getByText('looking at the beds').last().waitFor();
+    await workbench.screenshot('steps-running');
+    await writeFile(join(world.workspace, 'ready.txt'), '');
     await inner().locator('.question', { hasText: 'Which bed?' }).waitFor();
-    assert.ok(existsSync(join(world.workspace, 'plan.md')));
     await workbench.screenshot('steps-question');
     await inner().getByRole('button', { name: 'north' }).click();
     await log().getByText('The letter has its plan.').waitFor();

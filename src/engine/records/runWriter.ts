@@ -3,6 +3,7 @@
 import { constants } from 'node:fs';
 import { type FileHandle, open } from 'node:fs/promises';
 import type { Message, RunEvent, Usage } from '../../protocol/run.ts';
+import { innermost } from '../../protocol/skillEvents.ts';
 import { reasonOf } from '../errors.ts';
 import { makeOwnFolders } from '../files/atomicWrite.ts';
 import { describeFileError } from '../files/paths.ts';
@@ -81,7 +82,7 @@ export class RunRecorder {
   add(event: RunEvent, totals: RunTotals): void {
     if (event.type === 'run_start') this.#open(event);
     const file = this.#file;
-    if (!file || event.type === 'tool_output' || event.type === 'tool_progress') return;
+    if (!file || /^tool_(?:output|progress)$/.test(innermost(event).type)) return;
     if (event.type === 'text' || event.type === 'reasoning') {
       const joined = joinedDeltas(this.#deltas, event);
       if (!joined) this.#takeDeltas(file);

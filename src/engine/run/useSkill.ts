@@ -165,8 +165,7 @@ export async function* useSkill(
     if (event.type === 'tool_end') for (const path of event.result.changedFiles ?? []) changed.add(path);
     // What a step uses, the run uses: it is counted there, once.
     if (event.type === 'usage') yield { type: 'usage', round: run.counts.rounds, usage: event.usage };
-    // The result has the whole.
-    else if (event.type !== 'tool_output') for (const each of shown(event)) yield within(each);
+    else for (const each of shown(event)) yield within(each);
   }
 }
 

@@ -9,6 +9,7 @@ import type { EarlierConversation, RunRequest } from '../../engine/run/request.t
 import type { AttachedName } from '../../protocol/attachment.ts';
 import { withOutput } from '../../protocol/liveText.ts';
 import type { Message, RunEvent, RunMode, RunOutcome, SkillRef } from '../../protocol/run.ts';
+import { innermost, withInnermost } from '../../protocol/skillEvents.ts';
 import type { ToWebview } from '../../protocol/webview.ts';
 import { localized, t } from '../base/labels.ts';
 
@@ -224,7 +225,7 @@ export class Conversation {
 
   append(event: RunEvent): void {
     if (event.type === 'routed') this.#skill = { agent: event.agent, skill: event.skill };
-    if (event.type === 'tool_end' || event.type === 'run_end') this.#forgetOutput();
+    if (/^(?:tool|run)_end$/.test(innermost(event).type)) this.#forgetOutput();
     if (event.type !== 'run_end') {
       pushJoined(this.#waiting, event);
       return;
@@ -330,8 +331,10 @@ export class Conversation {
     if (have > 0 && have <= this.#numbered.length)
       return { from: have, events: this.#numbered.slice(have).map(localized) };
     const joined: RunEvent[] = [];
-    for (const event of this.#numbered)
-      if (event.type !== 'tool_output' || event.text !== '') pushJoined(joined, event);
+    for (const event of this.#numbered) {
+      const output = outputOf(event);
+      if (output === undefined || output !== '') pushJoined(joined, event);
+    }
     this.#numbered = joined;
     this.#outputs = [];
     this.#boundOutput(0);
@@ -341,13 +344,16 @@ export class Conversation {
   /** Empties the oldest output of commands, which keeps its numbers, so that what is kept stays small however much they print. */
   #boundOutput(from: number): void {
     for (let at = from; at < this.#numbered.length; at++)
-      if (this.#numbered[at]?.type === 'tool_output') this.#outputs.push(at);
+      if (outputOf(this.#numbered[at]) !== undefined) this.#outputs.push(at);
     while (this.#outputs.length > mostOutputs) this.#empty(this.#outputs.shift());
   }
 
   #empty(at: number | undefined): void {
     const event = at === undefined ? undefined : this.#numbered[at];
-    if (at !== undefined && event?.type === 'tool_output') this.#numbered[at] = { ...event, text: '' };
+    if (at !== undefined && event)
+      this.#numbered[at] = withInnermost(event, own =>
+        own.type === 'tool_output' ? { ...own, text: '' } : own,
+      );
   }
 
   /** Empties the output of a command that has ended: its result has the whole. */
@@ -367,19 +373,29 @@ const wordsOf = ({ text, skill }: ChatRequest): string => text.trim() || t('Run 
 /** In characters. */
 const mostOutput = 8_000;
 
+/** Returns what a command has printed by an event, its own or one of a skill; undefined for all other events. */
+function outputOf(event: RunEvent | undefined): string | undefined {
+  const own = event && innermost(event);
+  return own?.type === 'tool_output' ? own.text : undefined;
+}
+
 function pushJoined(events: RunEvent[], event: RunEvent): void {
-  const last = events.at(-1);
-  if (event.type === 'tool_output' && last?.type === 'tool_output' && last.callId === event.callId) {
-    events[events.length - 1] = { ...event, text: withOutput(last.text, event.text, mostOutput) };
-    return;
-  }
-  if (last?.type === 'tool_progress' && event.type === 'tool_progress' && last.callId === event.callId) {
-    events[events.length - 1] = event;
-    return;
-  }
-  const joined = joinedDeltas(last, event);
+  const joined = joinedEvents(events.at(-1), event);
   if (joined) events[events.length - 1] = joined;
   else events.push(event);
+}
+
+/** Returns one event for both if a view needs no more than that. */
+function joinedEvents(last: RunEvent | undefined, event: RunEvent): RunEvent | undefined {
+  if (last?.type === 'skill_event' && event.type === 'skill_event' && last.callId === event.callId) {
+    const own = joinedEvents(last.event, event.event);
+    return own && { ...event, event: own };
+  }
+  if (event.type === 'tool_output' && last?.type === 'tool_output' && last.callId === event.callId)
+    return { ...event, text: withOutput(last.text, event.text, mostOutput) };
+  if (last?.type === 'tool_progress' && event.type === 'tool_progress' && last.callId === event.callId)
+    return event;
+  return joinedDeltas(last, event);
 }
 
 /** Returns the id under which a conversation's runs are stored, from the id that a view uses. */

@@ -1,6 +1,6 @@
 /** A skill that uses others as steps, over the wire: whose rights count, what is asked, what is counted, and how deep it goes. */
 import assert from 'node:assert/strict';
-import { existsSync, readFileSync } from 'node:fs';
+import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { loadConfig } from '../../../src/engine/config.ts';
 import type { Human } from '../../../src/engine/human.ts';
@@ -162,6 +162,36 @@ describe('use_skill', () => {
       JSON.stringify(step?.system),
       /written by a run of the agent \\"alpha\\", not by the person/,
     );
+  });
+
+  it('shows what a command of a step prints while it runs, without secrets, and keeps only its result', async () => {
+    // Behind the key there is enough to tell that it has ended.
+    const command = `echo at once; echo k-01234''56789; printf '%0200d\\n' 0; until [ -e ${file('ready')} ]; do sleep 0.05; done; echo at last`;
+    script = {
+      alpha: [{ toolCalls: [use('beta:main', 'x')] }],
+      beta: [{ toolCalls: [{ name: 'run_command', input: { command } }] }, { text: ['Done.'] }],
+    };
+    const events: RunEvent[] = [];
+    const request = { text: 'do it', skill: { agent: 'alpha', skill: 'main' } };
+    let printed = '';
+    for await (const event of telos.run(request, human, AbortSignal.timeout(20_000))) {
+      events.push(event);
+      if (event.type === 'skill_event' && event.event.type === 'tool_output') printed += event.event.text;
+      if (printed.includes('at once')) writeFileSync(file('ready'), '');
+    }
+    assert.equal(endOf(events).outcome, 'completed');
+    assert.match(printed, /^at once\n\S+\n000/);
+    assert.doesNotMatch(printed, /k-0123456789/);
+    const types = innerOf(events).map(({ type }) => type);
+    assert.ok(types.indexOf('tool_output') < types.indexOf('tool_end'));
+    assert.doesNotMatch(
+      JSON.stringify(events.filter(({ type }) => type === 'skill_event')),
+      /secret-of-alpha/,
+    );
+    const [start] = events;
+    const kept = readFileSync(inData('runs', `${start?.type === 'run_start' && start.runId}.jsonl`), 'utf8');
+    assert.doesNotMatch(kept, /"tool_output"/);
+    assert.match(kept, /0\\nat last"/);
   });
 
   it('asks nobody within an agent, and does nothing after a no', async () => {

@@ -46,9 +46,22 @@ describe('Conversation', () => {
     assert.deepEqual(conversation.nextBatch(), { from: 1, events: [text('d')] });
   });
 
-  it('keeps little of what a running command prints, however much that is, and nothing when it has ended', () => {
+  const own = (event: RunEvent): RunEvent => event;
+  const ofSkill = (event: RunEvent): RunEvent => ({
+    type: 'skill_event',
+    callId: 'a',
+    event: { type: 'skill_event', callId: 'b', event },
+  });
+  for (const [whose, within] of [
+    ['a running command', own],
+    ['one of a skill that a skill of the run uses', ofSkill],
+  ] as const)
+    it(`keeps little of what ${whose} prints, however much that is, and nothing when it has ended`, () =>
+      keepsLittle(within));
+
+  function keepsLittle(within: (event: RunEvent) => RunEvent): void {
     const conversation = new Conversation();
-    const output = (text: string): RunEvent => ({ type: 'tool_output', callId: 't', text });
+    const output = (text: string): RunEvent => within({ type: 'tool_output', callId: 't', text });
     for (let at = 0; at < 2_000; at++) {
       conversation.append(output(`${'x'.repeat(9_000)}\n`));
       conversation.append(output(`line ${at}\n`));
@@ -61,9 +74,9 @@ describe('Conversation', () => {
     const fresh = conversation.since(0);
     assert.match(JSON.stringify(fresh.events), /line 1998\\nline 1999|line 1999/);
     const result = { content: 'x', isError: false };
-    conversation.append({ type: 'tool_end', callId: 't', name: 'run_command', result });
+    conversation.append(within({ type: 'tool_end', callId: 't', name: 'run_command', result }));
     assert.doesNotMatch(JSON.stringify(conversation.since(0).events), /line/);
-  });
+  }
 
   it('starts from the beginning for a number that was never given', () => {
     const conversation = new Conversation();
