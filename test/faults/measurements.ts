@@ -8,7 +8,9 @@ import { largeResultFigures } from './largeResults.ts';
 import { longLifeFigures } from './longLife.ts';
 import { manyRunsFigures } from './manyRuns.ts';
 import { mcpFaultFigures } from './mcpFaults.ts';
-import { planFigures } from './plans.ts';
+import { planLife } from './planLife.ts';
+import { pointFigures, randomFigures, togetherFigures, tornFigures } from './plans.ts';
+import { planTimes } from './planTimes.ts';
 import { endlessOutputFigures, processShapeFigures } from './processes.ts';
 import { retryFigures } from './retries.ts';
 import { streamCutFigures } from './streamCuts.ts';
@@ -16,6 +18,8 @@ import { writerFigures } from './writers.ts';
 
 export interface Measurement {
   name: string;
+  /** What it belongs to, by which it can be asked for too. */
+  area?: string;
   /** `corpus` is a folder with other people's skills, where there is one. */
   measure(extent: Extent, corpus?: string): Promise<Figure[]>;
   /** Takes a minute and next to no work, so that others can be measured meanwhile. */
@@ -30,7 +34,12 @@ export const measurements: readonly Measurement[] = [
   { name: 'long-life', measure: longLifeFigures },
   { name: 'endless-output', measure: endlessOutputFigures, onlyWaits: true },
   { name: 'kills', measure: killFigures },
-  { name: 'plan', measure: planFigures, hasQuick: true },
+  { name: 'plan-times', area: 'plan', measure: planTimes },
+  { name: 'plan-points', area: 'plan', measure: pointFigures, hasQuick: true },
+  { name: 'plan-kills', area: 'plan', measure: randomFigures, hasQuick: true },
+  { name: 'plan-journal', area: 'plan', measure: tornFigures, hasQuick: true },
+  { name: 'plan-together', area: 'plan', measure: togetherFigures },
+  { name: 'plan-life', area: 'plan', measure: planLife },
   { name: 'appends', measure: appendFigures, hasQuick: true },
   { name: 'stream-cuts', measure: streamCutFigures, hasQuick: true },
   { name: 'retries', measure: retryFigures, hasQuick: true },

@@ -1,11 +1,9 @@
-/** Plans under SIGKILL: at every point of a small one, at random in a large one, a torn journal, two runners at once, and the time that it costs. */
+/** Plans under SIGKILL: at every point of a small one, at random in a large one; a torn journal, and two runners at once. */
 import { readFileSync, writeFileSync } from 'node:fs';
 import { setTimeout as delay } from 'node:timers/promises';
 import { Journal } from '../../src/engine/workflow/journal.ts';
 import { tempFolder } from '../fakes/tempFolder.ts';
 import { type Extent, type Figure, inLanes, seeded } from './figure.ts';
-import { planLife } from './planLife.ts';
-import { planTimes } from './planTimes.ts';
 import { PlanWorld } from './planWorld.ts';
 import { canSeeProcesses } from './processTable.ts';
 
@@ -14,26 +12,34 @@ const isNight = process.env['TELOS_NIGHTLY'] !== undefined;
 /** A runner that never comes to its end. */
 const mostKills = 100;
 
-export async function planFigures(extent: Extent): Promise<Figure[]> {
-  if (!canSeeProcesses)
-    return [
-      {
-        name: 'plans',
-        limit: 'no violation',
-        value: 'processes are counted in /proc, which is not here',
-        met: undefined,
-      },
-    ];
-  if (extent === 'quick') return [await pointKills(3, 1), await randomKills(8, 4, 2), await tornJournal()];
-  return [
-    ...(await planTimes()),
-    await pointKills(12, isNight ? stride : 6),
-    await randomKills(100, 4, isNight ? 100 : 12),
-    await tornJournal(),
-    await runnersAtOnce(isNight ? 100 : 20),
-    ...(await planLife()),
-  ];
-}
+/** Returns the figures of `measure`, or that they cannot be measured where processes cannot be seen. */
+const whereSeen =
+  (name: string, measure: (extent: Extent) => Promise<Figure[]>) =>
+  async (extent: Extent): Promise<Figure[]> =>
+    canSeeProcesses
+      ? measure(extent)
+      : [
+          {
+            name,
+            limit: 'no violation',
+            value: 'processes are counted in /proc, which is not here',
+            met: undefined,
+          },
+        ];
+
+export const pointFigures = whereSeen('SIGKILL at points of a plan', async extent => [
+  extent === 'quick' ? await pointKills(3, 1) : await pointKills(12, isNight ? stride : 6),
+]);
+
+export const randomFigures = whereSeen('random SIGKILL of a plan', async extent => [
+  extent === 'quick' ? await randomKills(8, 4, 2) : await randomKills(100, 4, isNight ? 100 : 12),
+]);
+
+export const tornFigures = async (): Promise<Figure[]> => [await tornJournal()];
+
+export const togetherFigures = whereSeen('two runners started at once', async () => [
+  await runnersAtOnce(isNight ? 100 : 20),
+]);
 
 /** Points between two kills of one plan. Each time there are a few more, so that it comes to its end. */
 const stride = 110;
@@ -42,7 +48,7 @@ const stride = 110;
  * Kills a plan every few points until it has come to its end, and as many copies of it as `worlds` says, each at other points: with as
  * many as the stride is long there is a kill at each point of the plan.
  */
-export async function pointKills(stories: number, worlds: number): Promise<Figure> {
+async function pointKills(stories: number, worlds: number): Promise<Figure> {
   const template = await PlanWorld.make(stories, 1);
   const problems: string[] = [];
   const killedAt: string[] = [];
@@ -84,7 +90,7 @@ export async function pointKills(stories: number, worlds: number): Promise<Figur
 }
 
 /** Kills the runner alone and the runner with all that it has started, in turns, at random moments. */
-export async function randomKills(stories: number, slots: number, kills: number): Promise<Figure> {
+async function randomKills(stories: number, slots: number, kills: number): Promise<Figure> {
   const world = await PlanWorld.make(stories, slots);
   const random = seeded(kills);
   try {
@@ -174,7 +180,7 @@ async function tornJournal(): Promise<Figure> {
   }
 }
 
-export async function runnersAtOnce(times: number): Promise<Figure> {
+async function runnersAtOnce(times: number): Promise<Figure> {
   const template = await PlanWorld.make(1, 1);
   const problems: string[] = [];
   let both = 0;

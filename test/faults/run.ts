@@ -8,12 +8,13 @@ import { type Figure, resultOf } from './figure.ts';
 import { measurements } from './measurements.ts';
 
 const { only, isWanted, flags, values } = suiteOptions(['quick'], ['corpus']);
-const unknown = only.find(name => !measurements.some(one => one.name === name));
+const names = [...new Set(measurements.flatMap(({ area, name }) => [...(area ? [area] : []), name]))];
+const unknown = only.find(name => !names.includes(name));
 if (unknown !== undefined) {
-  console.error(`There is no '${unknown}'. There are ${measurements.map(one => one.name).join(', ')}.`);
+  console.error(`There is no '${unknown}'. There are ${names.join(', ')}.`);
   process.exit(2);
 }
-const wanted = measurements.filter(({ name }) => isWanted(name));
+const wanted = measurements.filter(({ name, area = name }) => isWanted(name, area));
 const extent = flags.has('quick') ? 'quick' : 'whole';
 const results: Result[] = [];
 

@@ -4,6 +4,7 @@ import type { FinishKind } from '../../protocol/plan.ts';
 import { sentence } from '../../protocol/text.ts';
 import { TelosError } from '../errors.ts';
 import type { Git } from './git.ts';
+import { dirtyFiles } from './gitCheckouts.ts';
 import { mergeOnto } from './integrate.ts';
 import type { Slots } from './slots.ts';
 
@@ -80,7 +81,7 @@ async function merge(
   tip: string,
   { git, branch, plan, goal, base }: Finish,
 ): Promise<{ commit: string; into: string }> {
-  const dirty = await git.dirtyFiles();
+  const dirty = await dirtyFiles(git);
   if (dirty.length > 0) throw notClean(dirty);
   const into = await checkedOut(git, branch);
   const head = (await git.tip('HEAD')) ?? base;

@@ -1,7 +1,9 @@
 /** Says what of a repository hinders a plan, before the first story begins. */
 import { existsSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { Git, oldestGit } from './git.ts';
+import { Git } from './git.ts';
+import { branchOf } from './gitCheckouts.ts';
+import { oldestGit } from './gitProgram.ts';
 
 export interface GitProblem {
   /** One sentence, and what to do. */
@@ -43,7 +45,7 @@ const notARepository = (repo: string, said: string): string =>
 
 async function stopsOf(git: Git, branch: string | undefined): Promise<GitProblem[]> {
   const found: GitProblem[] = [];
-  const where = branch === undefined ? undefined : (await git.branch(branch)).checkedOut;
+  const where = branch === undefined ? undefined : (await branchOf(git, branch)).checkedOut;
   if (where !== undefined)
     found.push({
       text: `The plan's branch ${branch} is checked out in ${where}, where its files would seem edited whenever a story passes. Switch to another branch there.`,

@@ -1,5 +1,7 @@
 /** Makes the commit of a story and puts it on the plan's branch: by one step of one ref, or not at all. */
-import type { Git, PlanCommit } from './git.ts';
+import type { Git } from './git.ts';
+import { branchOf } from './gitCheckouts.ts';
+import { type PlanCommit, planCommits } from './planCommits.ts';
 import { oneLine } from './prdFile.ts';
 
 export interface StoryCommit {
@@ -73,7 +75,7 @@ export type Integrated =
 export async function integrate(git: Git, order: Integration): Promise<Integrated> {
   const { base, branch, commit, parent, followedBy, isOurs = () => true } = order;
   for (;;) {
-    const { tip: present, checkedOut } = await git.branch(branch);
+    const { tip: present, checkedOut } = await branchOf(git, branch);
     if (checkedOut !== undefined) return { kind: 'checked-out', where: checkedOut };
     const ref = `refs/heads/${branch}`;
     const tip = present ?? base;
@@ -91,7 +93,7 @@ async function alreadyThere(
   git: Git,
   { base, branch, plan, story, commit, known }: Integration,
 ): Promise<PlanCommit | undefined> {
-  const commits = await git.planCommits(base, branch, plan);
+  const commits = await planCommits(git, base, branch, plan);
   return commits.find(
     one => one.commit === commit || (one.story === story && !one.isPart && !known.has(one.commit)),
   );

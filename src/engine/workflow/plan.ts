@@ -18,6 +18,7 @@ import { contextFolders, keepContextFolders, projectContext } from './contextFol
 import { contextTools } from './contextServer.ts';
 import { type Finished, finishPlan } from './finishPlan.ts';
 import { Git } from './git.ts';
+import { dirtyFiles } from './gitCheckouts.ts';
 import { send } from './inbox.ts';
 import { Interview, type InterviewRound, openTranscript, withAnswers } from './interview.ts';
 import { Journal, readJournal } from './journal.ts';
@@ -198,7 +199,7 @@ export class Plan {
       settings,
       stories,
       facts: {
-        ...{ base, dirtyFiles: await git.dirtyFiles() },
+        ...{ base, dirtyFiles: await dirtyFiles(git) },
         context: contextFolders(runs.config, this.folder),
         ...(estimate && { estimate }),
       },

@@ -10,7 +10,8 @@ import { join } from 'node:path';
 import { sentence } from '../../protocol/text.ts';
 import type { Config } from '../config.ts';
 import { TelosError } from '../errors.ts';
-import { Git, oldestGit } from './git.ts';
+import { Git } from './git.ts';
+import { oldestGit } from './gitProgram.ts';
 import { Plan } from './plan.ts';
 import type { PlanCaller } from './planRun.ts';
 

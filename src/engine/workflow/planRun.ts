@@ -11,11 +11,13 @@ import type { AttemptParts } from './attemptScene.ts';
 import { contextFolders, projectContext } from './contextFolders.ts';
 import { contextTools } from './contextServer.ts';
 import { type Git, Git as RepositoryGit, runnerMark } from './git.ts';
+import { dirtyFiles } from './gitCheckouts.ts';
 import { type GitProblem, problemsOf } from './gitProblems.ts';
 import { take } from './inbox.ts';
 import { Journal } from './journal.ts';
 import { PlanBudget } from './planBudget.ts';
 import { planCard } from './planCard.ts';
+import { planCommits } from './planCommits.ts';
 import type { PlanFolder } from './planFolder.ts';
 import { PlanRunner, type RunnerOptions } from './planRunner.ts';
 import type { PlanSettings } from './planSettings.ts';
@@ -114,7 +116,7 @@ async function begin(open: Open, signal: AbortSignal): Promise<PlanRunEnd> {
   if (stories.length === 0) return { kind: 'unapproved', phase: state.phase };
   const base = state.base ?? settings.base ?? (await git.tip('HEAD')) ?? '';
   const context = contextFolders(caller.runs.config, folder);
-  const facts = { base, dirtyFiles: await git.dirtyFiles(), context };
+  const facts = { base, dirtyFiles: await dirtyFiles(git), context };
   const card = planCard({ folder, settings, stories, facts, config: caller.runs.config });
   if (!card.isAccepted) return { kind: 'card', card };
   const flight = await preflight(
@@ -230,7 +232,7 @@ async function brokenAtEnd(
   );
   const broken = new Map<string, string>();
   for (const { check, result } of red.filter(one => !known.has(one.check.command))) {
-    for (const { commit, story } of await git.planCommits(base, settings.branch, folder.name)) {
+    for (const { commit, story } of await planCommits(git, base, settings.branch, folder.name)) {
       if ((await failing(commit, [check])).length === 0) continue;
       broken.set(
         story,

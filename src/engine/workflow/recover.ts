@@ -8,8 +8,9 @@ import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import type { PlanEvent } from '../../protocol/plan.ts';
 import { type ProcessRow, processTable } from '../tools/processTable.ts';
-import { type Git, type PlanCommit, runnerMark } from './git.ts';
+import { type Git, runnerMark } from './git.ts';
 import type { Journal } from './journal.ts';
+import { type PlanCommit, planCommits } from './planCommits.ts';
 import type { PlanFolder } from './planFolder.ts';
 import { foldPlan, type PlanState } from './planState.ts';
 import { parsePrd } from './prdFile.ts';
@@ -137,7 +138,7 @@ async function agree(takeover: Takeover): Promise<string[]> {
   const { git, folder, journal, branch } = takeover;
   const { base } = stateOf(takeover);
   if (base === undefined) return [];
-  const onBranch = await git.planCommits(base, branch, folder.name);
+  const onBranch = await planCommits(git, base, branch, folder.name);
   const known = new Set(journal.lines.flatMap(line => (line.type === 'story_passed' ? [line.commit] : [])));
   const what: string[] = [];
   for (const { story, commit, items, isPart } of onBranch.filter(one => !known.has(one.commit))) {

@@ -2,7 +2,9 @@ import assert from 'node:assert/strict';
 import { chmodSync, existsSync, mkdirSync, readdirSync, writeFileSync } from 'node:fs';
 import { basename, join } from 'node:path';
 import { Git } from '../../../src/engine/workflow/git.ts';
+import { dirtyFiles } from '../../../src/engine/workflow/gitCheckouts.ts';
 import { problemsOf } from '../../../src/engine/workflow/gitProblems.ts';
+import { planCommits } from '../../../src/engine/workflow/planCommits.ts';
 import { type GitRepo, gitRepo } from '../../fakes/gitRepo.ts';
 
 describe('git for a plan', () => {
@@ -46,16 +48,15 @@ describe('git for a plan', () => {
     const other = await commitOn(two, 'c\n\nTelos-Plan: q\nTelos-Story: US-003\n');
     const fake = await commitOn(other, 'd\n\nTelos-Plan: p\nTelos-Story: US-004\n\nMore text.\n');
     await git.casRef('refs/heads/telos/p', fake, undefined);
-    assert.deepEqual([...(await git.storiesOn(base, 'telos/p', 'p'))], [['US-001', one]]);
-    const commits = await git.planCommits(base, 'telos/p', 'p');
+    const commits = await planCommits(git, base, 'telos/p', 'p');
     assert.deepEqual(
-      commits.map(({ story, items, isPart }) => [story, items, isPart]),
+      commits.map(({ commit, story, items, isPart }) => [commit, story, items, isPart]),
       [
-        ['US-001', [1, 2], false],
-        ['US-002', [1], true],
+        [one, 'US-001', [1, 2], false],
+        [two, 'US-002', [1], true],
       ],
     );
-    assert.deepEqual(await git.planCommits(base, 'missing', 'p'), []);
+    assert.deepEqual(await planCommits(git, base, 'missing', 'p'), []);
   });
 
   it('runs no hook, editor, signing program or file watcher, and inherits no variable of git', async () => {
@@ -86,7 +87,7 @@ describe('git for a plan', () => {
     const base = (await inside.tip('HEAD')) ?? '';
     const commit = await inside.commitTree(await inside.treeOf(base), [base], 'x');
     assert.equal(await inside.casRef('refs/heads/telos/x', commit, undefined), true);
-    assert.deepEqual(await inside.dirtyFiles(), []);
+    assert.deepEqual(await dirtyFiles(inside), []);
     assert.equal(existsSync(trace), false);
   });
 
@@ -105,7 +106,7 @@ describe('git for a plan', () => {
   it('lists dirty files by their whole names and leaves the index alone', async () => {
     repo.add({ 'a b.txt': '1', 'ü\n.txt': '2', 'README.md': 'changed' });
     const index = repo.git('ls-files', '--debug');
-    assert.deepEqual((await git.dirtyFiles()).sort(), ['README.md', 'a b.txt', 'ü\n.txt']);
+    assert.deepEqual((await dirtyFiles(git)).sort(), ['README.md', 'a b.txt', 'ü\n.txt']);
     assert.equal(repo.git('ls-files', '--debug'), index);
   });
 

@@ -7,6 +7,7 @@ import {
   integrate,
   type StoryCommit,
 } from '../../../src/engine/workflow/integrate.ts';
+import { planCommits } from '../../../src/engine/workflow/planCommits.ts';
 import { type GitRepo, gitRepo } from '../../fakes/gitRepo.ts';
 
 describe('putting a story on the branch of its plan', () => {
@@ -45,9 +46,10 @@ describe('putting a story on the branch of its plan', () => {
     };
     return order;
   }
-  const onBranch = async (): Promise<string[]> => [
-    ...(await git.storiesOn(base, 'telos/bakery', 'bakery')).keys(),
-  ];
+  const onBranch = async (): Promise<string[]> =>
+    (await planCommits(git, base, 'telos/bakery', 'bakery'))
+      .filter(({ isPart }) => !isPart)
+      .map(({ story }) => story);
 
   it('makes the branch with the first story and puts the next on top', async () => {
     const one = await made('US-001', base, { 'b.txt': 'b' });
@@ -56,7 +58,7 @@ describe('putting a story on the branch of its plan', () => {
     assert.deepEqual(await integrate(git, two), { kind: 'passed', commit: two.commit });
     assert.deepEqual(await onBranch(), ['US-001', 'US-002']);
     assert.equal(repo.git('rev-parse', 'main'), base);
-    const [story] = await git.planCommits(base, 'telos/bakery', 'bakery');
+    const [story] = await planCommits(git, base, 'telos/bakery', 'bakery');
     assert.deepEqual(story?.items, [1, 2]);
   });
 
@@ -169,13 +171,13 @@ describe('putting a story on the branch of its plan', () => {
     );
     await integrate(git, one);
     assert.deepEqual(await onBranch(), ['US-001']);
-    const [commit] = await git.planCommits(base, 'telos/bakery', 'bakery');
+    const [commit] = await planCommits(git, base, 'telos/bakery', 'bakery');
     assert.deepEqual(commit?.items, [1]);
   });
 
   it('marks a part, which passes no story', async () => {
     await integrate(git, await made('US-001', base, { 'b.txt': 'b' }, { isPart: true, items: [1] }));
     assert.deepEqual(await onBranch(), []);
-    assert.equal((await git.planCommits(base, 'telos/bakery', 'bakery'))[0]?.isPart, true);
+    assert.equal((await planCommits(git, base, 'telos/bakery', 'bakery'))[0]?.isPart, true);
   });
 });

@@ -2,6 +2,7 @@ import assert from 'node:assert/strict';
 import { existsSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { findBox } from '../../../src/engine/box/findBox.ts';
+import { dirtyFiles } from '../../../src/engine/workflow/gitCheckouts.ts';
 import { preflight } from '../../../src/engine/workflow/preflight.ts';
 import type { CheckResult, Story } from '../../../src/protocol/plan.ts';
 import { PlanRepo } from '../../fakes/planRepo.ts';
@@ -28,7 +29,7 @@ describe('preflight', () => {
       base,
       stories: plan.state.stories.map(({ story }) => story),
     };
-    const around = { problems: [], dirtyFiles: await git.dirtyFiles(), env: {}, config: plan.config };
+    const around = { problems: [], dirtyFiles: await dirtyFiles(git), env: {}, config: plan.config };
     return preflight({ ...parts, ...around, known }, new AbortController().signal);
   }
   const check = (name: string, command: string, more = {}) => ({ name, command, ...more });

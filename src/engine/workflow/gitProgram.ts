@@ -1,0 +1,179 @@
+/**
+ * Runs git for a plan: without hooks, prompts, signing, editors and networks, and without anything that a variable of the
+ * environment would change.
+ */
+import { type ChildProcessWithoutNullStreams, spawn } from 'node:child_process';
+import { randomUUID } from 'node:crypto';
+import { existsSync } from 'node:fs';
+import { TelosError } from '../errors.ts';
+import { endsWith, GitTalk, gitShell, shellAnswer, shellLine } from './gitTalk.ts';
+
+export interface GitAnswer {
+  stdout: string;
+  stderr: string;
+  code: number;
+}
+
+interface GitCall {
+  /** Its standard input. */
+  input?: string;
+  /** Exit codes besides 0 that are not failures. */
+  allow?: readonly number[];
+}
+
+/** The first version with `merge-tree --write-tree`. */
+export const oldestGit = [2, 38] as const;
+
+/** Longer than any call takes, even on a slow disk. In milliseconds. */
+const callLimit = 10 * 60_000;
+
+/** Switches off what would run programs, ask, or go over a network; and writes objects so that a power cut keeps them. */
+const neutral = [
+  'core.hooksPath=/dev/null',
+  'core.fsmonitor=false',
+  'core.fsync=committed',
+  'core.askPass=',
+  'core.quotePath=false',
+  'core.pager=cat',
+  'commit.gpgSign=false',
+  'gc.auto=0',
+  'maintenance.auto=false',
+  'credential.helper=',
+  'core.sparseCheckout=false',
+  'core.trustctime=true',
+  'submodule.recurse=false',
+  'rerere.enabled=false',
+  'log.showSignature=false',
+  'advice.detachedHead=false',
+].flatMap(setting => ['-c', setting]);
+
+export type Environment = Readonly<Record<string, string | undefined>>;
+
+/** A work tree, its own folder below `.git`, and its index. */
+export interface Place {
+  gitDir: string;
+  workTree: string;
+  index: string;
+}
+
+export class GitProgram {
+  readonly dir: string;
+  protected readonly env: Environment;
+  protected readonly place: Place | undefined;
+  readonly #shell?: GitTalk;
+
+  /** `dir` lies in the repository. With a `place`, every call works on that work tree, whatever a `.git` file there says. */
+  constructor(dir: string, env: Environment, place: Place | undefined) {
+    this.dir = dir;
+    this.env = env;
+    this.place = place;
+    const shell = gitShell;
+    if (shell !== undefined) this.#shell = new GitTalk(() => this.#start(shell, []));
+  }
+
+  /** Throws TelosError `config` if git cannot be started, runs for too long, or ends with a code that is not allowed. */
+  async run(args: readonly string[], { input, allow = [] }: GitCall = {}): Promise<GitAnswer> {
+    const [name = ''] = args;
+    const answer = await this.call(args, input);
+    if (answer.code === 0 || allow.includes(answer.code)) return answer;
+    const said = answer.stderr.trim().split('\n').at(-1) || `it ended with ${answer.code}`;
+    throw new TelosError(
+      'config',
+      `git ${name} failed in ${this.dir}: ${said.replace(/^(fatal|error): /, '')}`,
+    );
+  }
+
+  /** Returns the standard output without its last newline. */
+  async read(args: readonly string[], call: GitCall = {}): Promise<string> {
+    return (await this.run(args, call)).stdout.replace(/\n$/, '');
+  }
+
+  /** Returns what git says, whatever code it ends with. */
+  protected call(args: readonly string[], input?: string): Promise<GitAnswer> {
+    return this.#shell && input === undefined
+      ? this.#callByShell(this.#shell, args)
+      : this.#callAlone(args, input);
+  }
+
+  /** Node takes longer to start a program than git to run, and longer with each megabyte that it has; a shell that stays does not. */
+  async #callByShell(shell: GitTalk, args: readonly string[]): Promise<GitAnswer> {
+    const mark = randomUUID();
+    const timer = setTimeout(() => shell.kill(), callLimit);
+    try {
+      const printed = await shell.ask(shellLine(this.dir, [...neutral, ...args], mark), endsWith(mark));
+      const answer = shellAnswer(printed.toString(), mark);
+      if (answer.code === 127) throw this.notStarted(new Error('it was not found'));
+      if (answer.code !== 0 && !existsSync(this.dir)) throw this.notStarted(new Error(answer.stderr));
+      return answer;
+    } catch (error) {
+      throw error instanceof TelosError ? error : this.notStarted(error as Error);
+    } finally {
+      clearTimeout(timer);
+    }
+  }
+
+  async #callAlone(args: readonly string[], input = ''): Promise<GitAnswer> {
+    const child = this.spawn(args);
+    // An option of spawn goes on for a program that could not be started, and keeps the process alive.
+    const timer = setTimeout(() => child.kill(), callLimit);
+    const [stdout, stderr]: [Buffer[], Buffer[]] = [[], []];
+    child.stdout.on('data', (part: Buffer) => stdout.push(part));
+    child.stderr.on('data', (part: Buffer) => stderr.push(part));
+    // It may end before it has read all of it.
+    child.stdin.on('error', () => undefined);
+    child.stdin.end(input);
+    const ended = new Promise<GitAnswer>((done, failed) => {
+      child.once('error', error => failed(this.notStarted(error)));
+      child.once('close', (code, signal) =>
+        code === null
+          ? failed(new TelosError('config', `git ${args[0]} was ended by ${signal} in ${this.dir}.`))
+          : done({
+              code,
+              stdout: Buffer.concat(stdout).toString(),
+              stderr: Buffer.concat(stderr).toString(),
+            }),
+      );
+    });
+    return ended.finally(() => clearTimeout(timer));
+  }
+
+  protected spawn(args: readonly string[]): ChildProcessWithoutNullStreams {
+    return this.#start('git', [...neutral, ...args]);
+  }
+
+  #start(program: string, args: readonly string[]): ChildProcessWithoutNullStreams {
+    return spawn(program, args, {
+      cwd: this.dir,
+      env: neutralEnvironment(this.env, this.place),
+      stdio: ['pipe', 'pipe', 'pipe'],
+      windowsHide: true,
+    });
+  }
+
+  /** Ends the shell that stays. */
+  async close(): Promise<void> {
+    await this.#shell?.close();
+  }
+
+  protected notStarted(error: Error): TelosError {
+    const message = existsSync(this.dir)
+      ? `git could not be started (${error.message}). Install git ${oldestGit.join('.')} or later, and see that it is on the PATH.`
+      : `${this.dir} does not exist any more, so git cannot work there.`;
+    return new TelosError('config', message, { cause: error });
+  }
+}
+
+/** Nothing of git's own is inherited: a hook that starts Telos would have it work on the wrong index. */
+function neutralEnvironment(env: Environment, place: Place | undefined): Environment {
+  const others = Object.entries(env).filter(([name]) => !/^GIT_/i.test(name));
+  return {
+    ...Object.fromEntries(others),
+    LC_ALL: 'C',
+    GIT_TERMINAL_PROMPT: '0',
+    GIT_OPTIONAL_LOCKS: '0',
+    GIT_EDITOR: 'true',
+    GIT_ADVICE: '0',
+    GIT_LITERAL_PATHSPECS: '0',
+    ...(place && { GIT_DIR: place.gitDir, GIT_WORK_TREE: place.workTree, GIT_INDEX_FILE: place.index }),
+  };
+}

@@ -1,0 +1,43 @@
+/** The commits that a plan made, as their trailers say. */
+import type { Git } from './git.ts';
+
+export interface PlanCommit {
+  commit: string;
+  tree: string;
+  story: string;
+  /** The boxes that it closed. */
+  items: number[];
+  /** Boxes of its story were still open. */
+  isPart: boolean;
+}
+
+/** Returns the commits of the plan between `base` and `branch`, the oldest first. A branch that is missing has none. */
+export async function planCommits(
+  git: Git,
+  base: string,
+  branch: string,
+  plan: string,
+): Promise<PlanCommit[]> {
+  const tip = await git.tip(branch);
+  if (tip === undefined) return [];
+  const fields = ['Plan', 'Story', 'Part', 'Item'].map(
+    name => `%(trailers:key=Telos-${name},valueonly,separator=%x2C)`,
+  );
+  const format = ['%H', '%T', ...fields].join('%x1f');
+  const log = await git.read([
+    'log',
+    '--reverse',
+    `--format=${format}%x1e`,
+    '--end-of-options',
+    `${base}..${tip}`,
+  ]);
+  return log.split('\x1e').flatMap(record => {
+    const [commit = '', tree = '', of, story = '', part = '', items = ''] = record.trim().split('\x1f');
+    if (of !== plan || (story || part) === '') return [];
+    const numbers = items
+      .split(',')
+      .map(Number)
+      .filter(number => number > 0);
+    return [{ commit, tree, story: story || part, items: numbers, isPart: story === '' }];
+  });
+}
