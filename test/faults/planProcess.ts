@@ -1,9 +1,10 @@
 /**
  * A runner of a plan in its own process: the engine as it is, with a model that follows a script. `node planProcess.ts ORDER`. Every line
  * of the journal, every call of git, every file of the plan and every turn of the model is a point at which the order may have it
- * killed. Prints what it did as one line of JSON when it ends by itself.
+ * killed, once in the life of the plan. Prints what it did as one line of JSON when it ends by itself.
  */
-import { appendFileSync, readFileSync, writeFileSync } from 'node:fs';
+import { createHash } from 'node:crypto';
+import { appendFileSync, existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { loadConfig } from '../../src/engine/config.ts';
 import { denyAll } from '../../src/engine/human.ts';
@@ -13,24 +14,42 @@ import { Git } from '../../src/engine/workflow/git.ts';
 import { Journal } from '../../src/engine/workflow/journal.ts';
 import { openPlan } from '../../src/engine/workflow/plan.ts';
 import { PlanFolder } from '../../src/engine/workflow/planFolder.ts';
-import type { JournalLine } from '../../src/protocol/plan.ts';
+import type { JournalLine, PlanEvent } from '../../src/protocol/plan.ts';
 import type { ScriptedAttempt } from './planScript.ts';
 import type { PlanOrder, RunnerReport, SentRequest } from './planWorld.ts';
 
 const order: PlanOrder = JSON.parse(process.argv[2] ?? '{}');
 const script: Record<string, ScriptedAttempt[]> = JSON.parse(readFileSync(order.script, 'utf8'));
 
-let count = 0;
 const points: Record<string, number> = {};
 /** In milliseconds. */
 let journalMs = 0;
 
+/** The points of this plan at which a runner was killed. */
+const killedAt = new Set(existsSync(order.killed) ? readFileSync(order.killed, 'utf8').split('\n') : []);
+/** How far the plan is: the last line of its journal about a story. */
+let place: string | undefined;
+let isTakingOver = true;
+/** What only reads leaves nothing, so that one kill of each kind says all. */
+const reads =
+  /^(ask (objects|differences)|git (config|diff|diff-files|for-each-ref|log|ls-files|ls-tree|rev-parse|status|symbolic-ref|version)) /;
+
 function point(name: string): void {
   points[name] = (points[name] ?? 0) + 1;
-  if (++count !== order.killAt) return;
-  appendFileSync(order.killed, `${name}\n`);
+  if (!order.killAt) return;
+  place ??= journalLines().reduce((last, line) => placeOf(line) ?? last, 'the beginning');
+  const where = isTakingOver ? 'take-over' : reads.test(name) ? 'anywhere' : place;
+  const full = `${where}: ${name}`;
+  const lane = createHash('sha1').update(full).digest().readUInt32BE() % order.killAt.lanes;
+  if (lane !== order.killAt.lane || killedAt.has(full)) return;
+  appendFileSync(order.killed, `${full}\n`);
   process.kill(process.pid, 'SIGKILL');
 }
+
+const placeOf = (line: PlanEvent): string | undefined =>
+  'story' in line && line.story
+    ? `${line.story} ${line.type}${'step' in line ? ` ${line.step}` : ''}`
+    : undefined;
 
 /** Has each call of a method pass a point before it begins and one when it is done. */
 function watched<Arguments extends unknown[], Result>(
@@ -51,7 +70,10 @@ let appendingSince = 0;
 Journal.prototype.append = async function (event) {
   if (appending++ === 0) appendingSince = performance.now();
   try {
-    return await append.call(this, event);
+    const appended = await append.call(this, event);
+    place = placeOf(event) ?? place;
+    if (event.type === 'runner_started') isTakingOver = false;
+    return appended;
   } finally {
     // Lines that are written together take their time once.
     if (--appending === 0) journalMs += performance.now() - appendingSince;
@@ -80,7 +102,9 @@ let seenBytes = 0;
 
 /** Lines of the journal as they are on the disk. Only what is new is read: a plan has a thousand of them. */
 function journalLines(): readonly JournalLine[] {
-  const bytes = readFileSync(join(order.repo, '.telos/plans', order.plan, 'journal.jsonl'));
+  const file = join(order.repo, '.telos/plans', order.plan, 'journal.jsonl');
+  if (!existsSync(file)) return seen;
+  const bytes = readFileSync(file);
   const end = bytes.lastIndexOf(10) + 1;
   for (const line of bytes.toString('utf8', seenBytes, end).split('\n').slice(0, -1)) {
     try {

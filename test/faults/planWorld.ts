@@ -24,8 +24,8 @@ export interface PlanOrder {
   /** A line for each point at which it was killed. */
   killed: string;
   slots: number;
-  /** Kill the process when it comes to this point; the first is 1. */
-  killAt?: number;
+  /** Kill the process at the first point of this lane at which none was killed before. The points of a plan are spread over `lanes`. */
+  killAt?: { lane: number; lanes: number };
   /** Leave the work trees as they are at the end. */
   keepSlots?: boolean;
   /** The clock of the process is so far behind. */
@@ -241,6 +241,8 @@ export class PlanWorld {
   /** What an outsider sees right after a kill. */
   noteKill(): void {
     this.kills++;
+    if (this.personsState() !== this.#before)
+      this.problems.push(`I3: the person's work changed before kill ${this.kills}`);
     const root = join(this.env['XDG_CACHE_HOME'] ?? '', 'telos/worktrees');
     for (const path of existsSync(root) ? readdirSync(root, { recursive: true, encoding: 'utf8' }) : []) {
       const file = join(root, path);
