@@ -7,6 +7,7 @@ import type { AnthropicTurn } from '../fakes/anthropicServer.ts';
 import {
   agreeable,
   approves,
+  calls,
   denies,
   once,
   type PlanWorld,
@@ -22,6 +23,8 @@ import {
 const passingTest = "import { test } from 'node:test';\ntest('is fine', () => {});\n";
 const brokenTest =
   "import { test } from 'node:test';\ntest('is broken', () => { throw new Error('broken'); });\n";
+
+const removal = 'rm test/order.test.js';
 
 describe('telos plan run', function () {
   this.timeout(120_000);
@@ -113,18 +116,21 @@ describe('telos plan run', function () {
     assert.match(second, /broken/);
   });
 
-  it('denies work that empties a test, by its name', async () => {
-    const here = await open([one], {
-      ...agreeable,
-      coder: once(writes({ 'test/order.test.js': '// no longer needed\n', 'src/hours.js': '7\n' })),
+  for (const [way, turn] of [
+    ['empties', writes({ 'test/order.test.js': '// no longer needed\n', 'src/hours.js': '7\n' })],
+    ['deletes', runs(removal)],
+  ] as const)
+    it(`denies work that ${way} a test, by its name`, async () => {
+      const here = await open([one], { ...agreeable, coder: once(turn) });
+      const rule = `[[allow]]\nagent = "*"\ntool = "run_command"\ncommand = "${removal}"\n`;
+      here.home.folder.add({ 'config/policy.toml': rule });
+      await here.plan('run', 'site', '--unattended');
+      const found = here.journal().filter(({ type }) => type === 'tamper');
+      assert.match(JSON.stringify(found[0]), /order\.test\.js/);
+      assert.ok(found.every(({ decision }) => decision === 'denied'));
+      assert.deepEqual(passed(here), []);
+      assert.deepEqual(here.requestsOf('US-001', 'reviewer'), []);
     });
-    await here.plan('run', 'site', '--unattended');
-    const found = here.journal().filter(({ type }) => type === 'tamper');
-    assert.match(JSON.stringify(found[0]), /order\.test\.js/);
-    assert.ok(found.every(({ decision }) => decision === 'denied'));
-    assert.deepEqual(passed(here), []);
-    assert.deepEqual(here.requestsOf('US-001', 'reviewer'), []);
-  });
 
   it('keeps the files of the plan and the person’s repository from a coder, by tool and by shell', async () => {
     const tries: AnthropicTurn[] = [
@@ -139,16 +145,18 @@ describe('telos plan run', function () {
     await here.plan('run', 'site');
     assert.equal(here.checkout(), before);
     const answers = JSON.stringify(here.requestsOf('US-001', 'coder').at(-1)?.body.messages);
-    assert.match(answers, /workflow\.plan-files/);
-    assert.match(answers, /workflow\.git/);
+    const count = (rule: RegExp): number => answers.match(rule)?.length ?? 0;
+    assert.ok(count(/workflow\.plan-files/g) >= 2, answers);
+    assert.ok(count(/workflow\.git/g) >= 3, answers);
+    assert.ok(!here.journal().some(({ type }) => type === 'snapshot'));
     assert.deepEqual(passed(here), []);
     assert.doesNotMatch(here.file('prds/01-story.md'), /\[x\]/);
   });
 
-  it('passes nothing on which a reviewer is silent, and gives a coder no verdict tools', async () => {
+  it('passes nothing on which a reviewer is silent, and gives a coder no tools of verdicts or of the context', async () => {
     const here = await open([one], {
       coder: turn =>
-        turn === 0 ? writes({ 'src/hours.js': '7\n' }) : turn === 1 ? approves() : { text: ['Done.'] },
+        [writes({ 'src/hours.js': '7\n' }), approves(), calls('summarize', {})][turn] ?? { text: ['Done.'] },
       reviewer: () => ({ text: ['Looks good to me!'] }),
     });
     const { code } = await here.plan('run', 'site', '--unattended');
@@ -157,10 +165,9 @@ describe('telos plan run', function () {
       statuses(here).every(status => status === 'no-verdict'),
       String(statuses(here)),
     );
-    assert.match(
-      JSON.stringify(here.requestsOf('US-001', 'coder').at(-1)?.body.messages),
-      /Unknown tool: approve/,
-    );
+    const answers = JSON.stringify(here.requestsOf('US-001', 'coder').at(-1)?.body.messages);
+    assert.match(answers, /Unknown tool: approve/);
+    assert.match(answers, /Unknown tool: summarize/);
     assert.deepEqual(passed(here), []);
   });
 
@@ -191,58 +198,6 @@ describe('telos plan run', function () {
       here.journal().filter(({ type, key }) => type === 'step_started' && key === 'US-001.a1.coder').length,
       1,
     );
-  });
-
-  it('has both stories pass that change the same lines, after one conflict', async () => {
-    const readme = (line: string): AnthropicTurn => writes({ 'README.md': `# Bakery\n\n${line}\n` });
-    const both =
-      (mine: string): StepModel[string] =>
-      turn =>
-        turn === 0 ? readme(mine) : { text: ['Done.'] };
-    const here = await open(
-      [
-        { id: 'US-001', touches: ['src/a.js'] },
-        { id: 'US-002', touches: ['src/b.js'] },
-      ],
-      {
-        ...agreeable,
-        'US-001 coder': (turn, _attempt, request) =>
-          both(JSON.stringify(request.body.messages[0]).includes('two') ? 'one and two' : 'one')?.(
-            turn,
-            1,
-            request,
-          ),
-        'US-002 coder': (turn, _attempt, request) =>
-          both(JSON.stringify(request.body.messages[0]).includes('one') ? 'one and two' : 'two')?.(
-            turn,
-            1,
-            request,
-          ),
-      },
-    );
-    const { code, stderr } = await here.plan('run', 'site', '--parallel', '2', '--unattended');
-    assert.equal(code, 0, stderr);
-    assert.deepEqual(passed(here), ['US-001', 'US-002']);
-    assert.equal(statuses(here).filter(status => status === 'conflict').length <= 1, true);
-  });
-
-  it('denies the second of two stories that are each fine alone and red together', async () => {
-    const test = (other: string) =>
-      `import { existsSync } from 'node:fs';\nimport { test } from 'node:test';\ntest('is alone', () => { if (existsSync('src/${other}.js')) throw new Error('not alone'); });\n`;
-    const here = await open(
-      [
-        { id: 'US-001', touches: ['src/a.js', 'test/a.test.js'] },
-        { id: 'US-002', touches: ['src/b.js', 'test/b.test.js'] },
-      ],
-      {
-        ...agreeable,
-        'US-001 coder': once(writes({ 'src/a.js': '1\n', 'test/a.test.js': test('b') })),
-        'US-002 coder': once(writes({ 'src/b.js': '1\n', 'test/b.test.js': test('a') })),
-      },
-    );
-    await here.plan('run', 'site', '--parallel', '2', '--unattended');
-    assert.equal(passed(here).length, 1);
-    assert.ok(statuses(here).includes('denied'));
   });
 
   it('begins on a red base only after a yes', async () => {
@@ -296,18 +251,30 @@ describe('telos plan run', function () {
     assert.deepEqual(passed(here), ['US-001']);
   });
 
-  it('names the next story as a selection of prd.json does', async () => {
-    const here = await open([one, { id: 'US-002', dependsOn: ['US-001'] }], {
-      ...agreeable,
-      'US-001 coder': once(writes({ 'src/hours.js': '7\n' })),
-    });
+  it('names the next story at each step as a selection of prd.json does', async () => {
+    const ids = ['US-001', 'US-002', 'US-003'];
+    const here = await open(
+      ids.map((id, at) => ({
+        id,
+        touches: [`src/${id}.js`],
+        ...(at > 0 && { dependsOn: [ids[at - 1] ?? ''] }),
+      })),
+      {
+        ...agreeable,
+        ...Object.fromEntries(ids.map(id => [`${id} coder`, once(writes({ [`src/${id}.js`]: '7\n' }))])),
+      },
+    );
     const byFile = (): string | null =>
       JSON.parse(here.file('prd.json'))
         .userStories.filter(({ passes }: { passes: boolean }) => !passes)
         .sort((a: { priority: number }, b: { priority: number }) => a.priority - b.priority)[0]?.id ?? null;
-    await here.plan('run', 'site', '--only', 'US-001');
-    assert.equal(JSON.parse((await here.plan('next', 'site', '--json')).stdout), byFile());
-    assert.equal(byFile(), 'US-002');
+    const seen: unknown[] = [];
+    for (const id of ids) {
+      await here.plan('run', 'site', '--only', id);
+      seen.push(JSON.parse((await here.plan('next', 'site', '--json')).stdout));
+      assert.equal(seen.at(-1), byFile());
+    }
+    assert.deepEqual(seen, ['US-002', 'US-003', null]);
   });
 
   it('merges into a clean checkout alone, and names what is not committed', async () => {

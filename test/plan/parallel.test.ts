@@ -1,0 +1,108 @@
+/** Stories that are built at the same time, each on its own: what happens when the second of them meets the first. */
+import assert from 'node:assert/strict';
+import { setTimeout as wait } from 'node:timers/promises';
+import { eventually, gate } from '../eventually.ts';
+import type { AnthropicTurn } from '../fakes/anthropicServer.ts';
+import {
+  agreeable,
+  once,
+  type PlanWorld,
+  passed,
+  planWorld,
+  type StepAnswers,
+  type StoryText,
+  statuses,
+  writes,
+} from './planWorld.ts';
+
+const two: readonly StoryText[] = [
+  { id: 'US-001', touches: ['src/a.js', 'test/a.test.js'] },
+  { id: 'US-002', touches: ['src/b.js', 'test/b.test.js'] },
+];
+
+describe('two stories of a plan at the same time', function () {
+  this.timeout(120_000);
+  let world: PlanWorld | undefined;
+  afterEach(() => world?.close().then(() => (world = undefined)));
+
+  /** Has the second story begin on the base, and end its first attempt when the first story has passed. */
+  async function started(first: StepAnswers, second: StepAnswers, stories = two): Promise<Started> {
+    const { opened, open: letGo } = gate();
+    const slow: StepAnswers = (turn, attempt, request) => {
+      const answer = second(turn, attempt, request);
+      return turn === 1 && attempt === 1
+        ? { text: ['Done.'], hold: { behind: 'Done.', until: opened } }
+        : answer;
+    };
+    const here = await planWorld(stories, { ...agreeable, 'US-001 coder': first, 'US-002 coder': slow });
+    world = here;
+    const running = here.start('run', 'site', '--parallel', '2', '--unattended');
+    await eventually(() => assert.deepEqual(passed(here), ['US-001']), 60_000);
+    letGo();
+    return { here, running };
+  }
+  const attemptsAt = ({ journal }: PlanWorld, story: string): number =>
+    journal().filter(line => line.type === 'attempt_started' && line['story'] === story).length;
+
+  it('has both pass that change the same lines, after one conflict, and builds the first once', async () => {
+    const readme = (line: string): AnthropicTurn => writes({ 'README.md': `# Bakery\n\n${line}\n` });
+    const { here, running } = await started(once(readme('one')), (turn, attempt) =>
+      turn > 0 ? { text: ['Done.'] } : readme(attempt === 1 ? 'two' : 'one and two'),
+    );
+    const { code, stderr } = await running.result;
+    assert.equal(code, 0, stderr);
+    assert.deepEqual(passed(here), ['US-001', 'US-002']);
+    assert.equal(here.git('show', 'telos/site:README.md'), '# Bakery\n\none and two\n');
+    assert.deepEqual(
+      statuses(here).filter(status => status === 'conflict'),
+      ['conflict'],
+    );
+    assert.equal(attemptsAt(here, 'US-001'), 1);
+  });
+
+  it('denies the second of two that are each fine alone and red together, on the tree with both', async () => {
+    const test = (other: string) =>
+      `import { existsSync } from 'node:fs';\nimport { test } from 'node:test';\ntest('is alone', () => { if (existsSync('src/${other}.js')) throw new Error('not alone'); });\n`;
+    const { here, running } = await started(
+      once(writes({ 'src/a.js': '1\n', 'test/a.test.js': test('b') })),
+      once(writes({ 'src/b.js': '1\n', 'test/b.test.js': test('a') })),
+    );
+    await running.result;
+    assert.deepEqual(passed(here), ['US-001']);
+    const [fine, red] = here
+      .journal()
+      .filter(({ type, story }) => type === 'check_ended' && story === 'US-002');
+    assert.deepEqual([fine?.['exitCode'], red?.['exitCode']], [0, 1]);
+    assert.notEqual(fine?.['tree'], red?.['tree']);
+    assert.equal(attemptsAt(here, 'US-001'), 1);
+  });
+
+  it('asks no model again when its runner is killed while the second is put on top of the first', async () => {
+    const isQuick = 'checks-are-quick';
+    const check = `test ! -e src/a.js || test ! -e src/b.js || test -e "$HOME/${isQuick}" || sleep 60`;
+    const { here, running } = await started(
+      once(writes({ 'src/a.js': '1\n' })),
+      once(writes({ 'src/b.js': '1\n' })),
+      two.map(story => ({ ...story, checks: { together: check } })),
+    );
+    const isApproved = (): boolean =>
+      here.journal().some(({ type, story }) => type === 'verdict' && story === 'US-002');
+    await eventually(() => assert.ok(isApproved()), 60_000);
+    await wait(500);
+    running.child.kill('SIGKILL');
+    await running.result;
+    assert.deepEqual(passed(here), ['US-001']);
+    const asked = here.server.requests.length;
+    here.home.folder.add({ [isQuick]: '' });
+    const { code, stderr } = await here.plan('run', 'site', '--parallel', '2', '--unattended');
+    assert.equal(code, 0, stderr);
+    assert.equal(here.server.requests.length, asked);
+    const ids = here.git('log', '--format=%(trailers:key=Telos-Story,valueonly)', 'main..telos/site');
+    assert.deepEqual(ids.split(/\n+/).filter(Boolean).sort(), ['US-001', 'US-002']);
+  });
+});
+
+interface Started {
+  here: PlanWorld;
+  running: ReturnType<PlanWorld['start']>;
+}
