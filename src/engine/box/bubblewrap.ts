@@ -20,7 +20,8 @@ import { TelosError } from '../errors.ts';
 import { errorCode } from '../files/paths.ts';
 import { rowOf } from '../tools/processTable.ts';
 import type { CommandStart, EnclosedCommand } from '../tools/tool.ts';
-import { type BoxFinding, isolation } from './findBox.ts';
+import { type BoxFinding, isolation, ownNetwork } from './findBox.ts';
+import type { SharedNetwork } from './sharedNetwork.ts';
 import { filterFor } from './systemCalls.ts';
 import type { Place } from './view.ts';
 
@@ -52,14 +53,15 @@ const systemOptions: readonly string[] = [
 const asPlace = 0o10000000 | (constants.O_NOFOLLOW ?? 0);
 
 /**
- * Returns how `start` runs in the box. `mask` is a file that nobody may read: it stands for each one that is hidden. Throws
- * TelosError `config` if a folder of the view cannot be used.
+ * Returns how `start` runs in the box. `mask` is a file that nobody may read: it stands for each one that is hidden. Without `shared`,
+ * it has a network of its own. Throws TelosError `config` if a folder of the view cannot be used.
  */
 export function inBubblewrap(
   { program, features }: Bubblewrap,
   view: readonly Place[],
   mask: string,
   start: CommandStart,
+  shared?: SharedNetwork,
 ): Omit<EnclosedCommand, 'end'> & { close(): void } {
   const status = openStatus(dirname(mask));
   const files = [status];
@@ -76,15 +78,17 @@ export function inBubblewrap(
   });
   const all = [
     ...isolation,
+    ...(shared ? [] : [ownNetwork]),
     ...(features.disablesUserNamespaces ? ['--disable-userns'] : []),
     ...options,
     ...systemOptions,
     ...['--remount-ro', '/', '--chdir', start.folder, '--seccomp', String(firstInput + 1)],
     ...['--json-status-fd', String(firstInput + 2)],
   ];
+  const [first = program, ...words] = [...(shared?.start ?? []), program];
   return {
-    program,
-    args: ['--args', String(firstInput), '--', start.program, ...start.args],
+    program: first,
+    args: [...words, '--args', String(firstInput), '--', start.program, ...start.args],
     env: start.env,
     folder: start.folder,
     inputs: [
@@ -94,14 +98,14 @@ export function inBubblewrap(
     ],
     isOver: () => {
       const said = textOf(status);
-      const [, first] = /"child-pid": (\d+)/.exec(said) ?? [];
+      const [, pid] = /"child-pid": (\d+)/.exec(said) ?? [];
       // The first process of the box stays until all others have ended.
-      return first !== undefined && said.includes('"exit-code"') && rowOf(Number(first)) === undefined;
+      return pid !== undefined && said.includes('"exit-code"') && rowOf(Number(pid)) === undefined;
     },
     failureIn: errors => {
       // Anybody can write what bubblewrap writes. That a command has ended is said where no command can write.
       if (textOf(status).includes('"exit-code"')) return undefined;
-      const [, why] = /^(?:bwrap: |(?=the program '))(.*)/.exec(errors) ?? [];
+      const [, why] = /^(?:bwrap: |nsenter: |(?=the program '))(.*)/.exec(errors) ?? [];
       return why && `The command was not run, since its box could not be made: ${why.replace(/\.$/, '')}.`;
     },
     close: () => files.splice(0).forEach(file => void closeSync(file)),

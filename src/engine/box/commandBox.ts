@@ -26,6 +26,7 @@ import type { BoxFinding } from './findBox.ts';
 import { FolderNames, type MarkedName, mostNames } from './folderNames.ts';
 import { RepositoryObjects } from './repositoryObjects.ts';
 import { inSeatbelt } from './seatbelt.ts';
+import { enterNetwork, type SharedNetwork } from './sharedNetwork.ts';
 import { type BoxPlaces, lastingPlaces, objectFolders, type Place, realFoldersOf, viewOf } from './view.ts';
 
 /** Leads a command to the network, as far as it may go there. */
@@ -49,6 +50,8 @@ export interface BoxOptions {
   keepsRepository?: boolean;
   /** Without it, a command reaches nothing. */
   network?: BoxNetwork;
+  /** Its commands reach the servers of those that run at the same time. */
+  sharesNetwork?: boolean;
 }
 
 /** In milliseconds. What a conversation has left is removed when it was not used for so long. */
@@ -68,9 +71,28 @@ export function commandBox(options: BoxOptions): CommandBox {
   return {
     async enclose(start, ask) {
       prepared ??= prepare(options, start);
-      return enclose(options, prepared, start, ask);
+      const entering = enter(options);
+      const leave = (): void => void entering.then(shared => shared?.leave()).catch(() => undefined);
+      try {
+        const { end, ...enclosed } = await enclose(options, prepared, start, ask, entering);
+        return { ...enclosed, end: () => end().finally(leave) };
+      } catch (error) {
+        leave();
+        throw error;
+      }
     },
   };
+}
+
+/** Returns the network that a command shares with others, if it does. Made while its folders are looked through. */
+async function enter({
+  finding,
+  config,
+  conversation,
+  sharesNetwork = false,
+}: BoxOptions): Promise<SharedNetwork | undefined> {
+  if (!sharesNetwork || finding.kind !== 'bubblewrap' || finding.features.nsenter === null) return undefined;
+  return enterNetwork(`${config.dataDir}\0${conversation}`, finding.program, finding.features.nsenter);
 }
 
 interface Prepared {
@@ -147,6 +169,7 @@ async function enclose(
   { places: known, mask, lasting, names, objectsIn }: Prepared,
   start: CommandStart,
   ask: AskHost | undefined,
+  entering: Promise<SharedNetwork | undefined>,
 ): Promise<EnclosedCommand> {
   const { around, ...own } = known;
   if (!lstatSync(known.workingDir, { throwIfNoEntry: false })?.isDirectory())
@@ -169,7 +192,7 @@ async function enclose(
     const view = viewOf([...seen, ...ofObjects, ...(opened?.places ?? [])], places, closed);
     const made =
       finding.kind === 'bubblewrap'
-        ? inBubblewrap(finding, view, mask, opened?.start ?? enclosed)
+        ? inBubblewrap(finding, view, mask, opened?.start ?? enclosed, await entering)
         : inSeatbelt(finding.program, view, opened?.start ?? enclosed);
     const { close, ...process } = made;
     const guards = ours.map(guardRepository);

@@ -6,6 +6,7 @@ import { hostname, release } from 'node:os';
 import { join } from 'node:path';
 import { makeOwnFolders, writeWhole } from '../files/atomicWrite.ts';
 import { findProgram, isOfRuns, type ProgramPlaces, pathIn } from '../tools/programPath.ts';
+import { canShare } from './sharedNetwork.ts';
 import { filterFor } from './systemCalls.ts';
 
 /** `mend` is the exact command that makes it work, if there is one. */
@@ -20,20 +21,16 @@ export interface BubblewrapFeatures {
   disablesUserNamespaces: boolean;
   /** It takes open files in place of paths, which cannot be swapped. */
   bindsDescriptors: boolean;
+  /** The program that starts it in a network which other commands are in. Null if none does: then each command has its own. */
+  nsenter: string | null;
 }
 
-/** The namespaces and rights of every command. */
+/** The namespaces and rights of every command. Its network is its own, or that of its conversation. */
 export const isolation: readonly string[] = [
-  ...[
-    '--unshare-user',
-    '--unshare-ipc',
-    '--unshare-pid',
-    '--unshare-net',
-    '--unshare-uts',
-    '--unshare-cgroup-try',
-  ],
+  ...['--unshare-user', '--unshare-ipc', '--unshare-pid', '--unshare-uts', '--unshare-cgroup-try'],
   ...['--new-session', '--cap-drop', 'ALL', '--hostname', 'box'],
 ];
+export const ownNetwork = '--unshare-net';
 
 /** In milliseconds. A start takes about ten. */
 const patience = 5000;
@@ -56,7 +53,7 @@ export async function findBox(places: ProgramPlaces, dataDir?: string): Promise<
     return { works: false, why: `There is no box for commands on ${process.platform}.` };
   if (program === undefined || !isThere(program)) return missing();
   const found =
-    known.get(program) ?? (process.platform === 'darwin' ? trySeatbelt() : tryBubblewrap(program));
+    known.get(program) ?? (process.platform === 'darwin' ? trySeatbelt() : tryBubblewrap(program, places));
   known.set(program, found);
   if (dataDir !== undefined) await keepFound(dataDir, places, await found).catch(() => undefined);
   return found;
@@ -82,16 +79,18 @@ interface Found {
 function remembered(places: ProgramPlaces, dataDir: string): BoxFinding | undefined {
   try {
     const { path, program, state, features } = JSON.parse(textOf(foundFile(dataDir))) as Partial<Found>;
-    const { disablesUserNamespaces, bindsDescriptors } = features ?? {};
+    const { disablesUserNamespaces, bindsDescriptors, nsenter } = features ?? {};
     if (typeof program !== 'string' || path !== (pathIn(places.env) ?? '')) return undefined;
     if (typeof disablesUserNamespaces !== 'boolean' || typeof bindsDescriptors !== 'boolean')
+      return undefined;
+    if (nsenter !== null && (typeof nsenter !== 'string' || !isThere(nsenter) || isOfRuns(nsenter, places)))
       return undefined;
     if (state !== machineState(program) || isOfRuns(program, places)) return undefined;
     return {
       works: true,
       kind: 'bubblewrap',
       program,
-      features: { disablesUserNamespaces, bindsDescriptors },
+      features: { disablesUserNamespaces, bindsDescriptors, nsenter },
     };
   } catch {
     return undefined;
@@ -180,19 +179,26 @@ async function trySeatbelt(): Promise<BoxFinding> {
   return { works: false, why: `The box of macOS could not be started: ${error.replace(/\.$/, '')}.` };
 }
 
-async function tryBubblewrap(program: string): Promise<BoxFinding> {
+async function tryBubblewrap(program: string, places: ProgramPlaces): Promise<BoxFinding> {
   if (!filterFor(process.arch))
     return { works: false, why: `The box has no filter of system calls for ${process.arch}.` };
   const view = ['--ro-bind', '/', '/', '--proc', '/proc', '--dev', '/dev', '--', '/bin/sh', '-c', ':'];
-  const start = (more: readonly string[]) => errorOf(program, [...isolation, ...more, ...view]);
+  const start = (more: readonly string[]) => errorOf(program, [...isolation, ownNetwork, ...more, ...view]);
   const [first, help] = await Promise.all([start(['--disable-userns']), helpOf(program)]);
+  const disablesUserNamespaces = help.includes('--disable-userns');
+  const error = first === undefined || disablesUserNamespaces ? first : await start([]);
+  if (error !== undefined) return { works: false, ...reasonOf(error, program, textOf, existsSync) };
+  const more = disablesUserNamespaces ? ['--disable-userns'] : [];
+  const nsenter = findProgram('nsenter', places);
+  const joins = async (entering: string, words: readonly string[]): Promise<boolean> =>
+    (await errorOf(entering, [...words, program, ...isolation, ...more, ...view])) === undefined;
+  const isShared = nsenter !== undefined && (await canShare(program, nsenter, joins));
   const features = {
-    disablesUserNamespaces: help.includes('--disable-userns'),
+    disablesUserNamespaces,
     bindsDescriptors: help.includes('--ro-bind-fd'),
+    nsenter: isShared ? nsenter : null,
   };
-  const error = first === undefined || features.disablesUserNamespaces ? first : await start([]);
-  if (error === undefined) return { works: true, kind: 'bubblewrap', program, features };
-  return { works: false, ...reasonOf(error, program, textOf, existsSync) };
+  return { works: true, kind: 'bubblewrap', program, features };
 }
 
 const helpOf = (program: string): Promise<string> =>

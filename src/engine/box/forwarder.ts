@@ -1,4 +1,10 @@
-/** Leads the programs of a boxed command to its proxy, which they can reach in no other way. */
+/**
+ * Leads the programs of a boxed command to its proxy, which they can reach in no other way. Commands of a conversation have one
+ * loopback, but may each reach other hosts. So each has a forwarder of its own, at a port that the kernel chooses before the command
+ * starts, which no other command can have taken; and its proxy serves only who knows the password in the command's environment, which
+ * no other command can read.
+ */
+import { randomBytes } from 'node:crypto';
 import { existsSync } from 'node:fs';
 import { basename, delimiter, dirname, join } from 'node:path';
 import { isProgram } from '../tools/programPath.ts';
@@ -7,9 +13,6 @@ import { openProxy, type ProxyOptions } from './proxy.ts';
 
 /** Where the proxy's socket is in the box. */
 const socketInBox = '/run/telos/proxy';
-
-/** The port of the forwarder. The box has a loopback of its own, so that nobody else can have taken it. */
-const port = 41873;
 
 /** What a command needs in the box to reach its proxy. */
 interface ShownPlace {
@@ -30,10 +33,12 @@ export function boxNetwork(options: NetworkOptions) {
     async open(start: CommandStart, ask: AskHost | undefined) {
       // Seatbelt gives a command no loopback of its own.
       if (!ask || process.platform !== 'linux') return { start, places: [], end: async () => [] };
-      const proxy = await openProxy(programIn(start), ask, options);
+      const login = `box:${randomBytes(16).toString('hex')}`;
+      const proxy = await openProxy(programIn(start), ask, { ...options, login });
       const { words, shown } = forwarderFor(start.env);
       const places: ShownPlace[] = [{ kind: 'read', path: socketInBox, from: proxy.socket }, ...shown];
-      return { start: forwarded(start, words, options.ownHosts?.() ?? []), places, end: () => proxy.end() };
+      const led = forwarded(start, words, proxyVariables(login, options.ownHosts?.() ?? []));
+      return { start: led, places, end: () => proxy.end() };
     },
   };
 }
@@ -62,7 +67,7 @@ function forwarderFor({ PATH = '' }: CommandStart['env']): {
   const folder = dirname(execPath);
   // An editor's program needs what lies beside it.
   const path = existsSync(join(folder, 'resources')) ? folder : execPath;
-  return { words: ['/bin/sh', '-c', shellScript, execPath], shown: [{ kind: 'read', path }] };
+  return { words: ['/bin/sh', '-c', shellScript, execPath, nodeScript], shown: [{ kind: 'read', path }] };
 }
 
 /**
@@ -70,7 +75,8 @@ function forwarderFor({ PATH = '' }: CommandStart['env']): {
  * still there then was left by it. Perl starts in 3 ms and is nearly everywhere; with socat, which starts no sooner, the command
  * would have to wait until it listens. Needs no module: the numbers are those of Linux.
  */
-const perlScript = `socket(S,2,1,0)&&bind(S,pack("Snx0C4x8",2,${port},127,0,0,1))&&listen(S,128)&&pipe(R,W)or exec{$ARGV[0]}@ARGV;
+const perlScript = `socket(S,2,1,0)&&bind(S,pack("Snx0C4x8",2,0,127,0,0,1))&&listen(S,128)&&pipe(R,W)or exec{$ARGV[0]}@ARGV;
+$p=(unpack"Sn",getsockname S)[1];($t=$a=$ENV{http_proxy})=~s/0$/$p/;$ENV{$_}eq$a and$ENV{$_}=$t for keys%ENV;
 if($f=fork){setpgrp $f,0;
 close W;
 if(!($c=fork)){close S;close R;exec{$ARGV[0]}@ARGV;exit 127}
@@ -82,56 +88,47 @@ open STDIN,"</dev/null";open STDOUT,">/dev/null";open STDERR,">/dev/null";
 $SIG{CHLD}=$SIG{PIPE}="IGNORE";
 while(1){accept(C,S)or next;$f=fork;if(!defined $f||$f){close C;next}
 close S;socket(U,1,1,0)&&connect(U,pack("Sa*",1,"${socketInBox}"))or exit;
-@e=([\\*C,\\*U],[\\*U,\\*C]);
+@e=([*C,*U],[*U,*C]);
 while(@e){$r="";vec($r,fileno $_->[0],1)=1 for @e;select($r,undef,undef,undef);
 @e=grep{if(vec($r,fileno $_->[0],1)){$n=sysread $_->[0],$b,65536;if(!defined $n){exit}if(!$n){shutdown $_->[1],1}
 else{for($o=0;$o<$n;$o+=$w){$w=syswrite $_->[1],$b,$n-$o,$o;exit if!defined $w}}$n}else{1}}@e}
 exit}`;
 
-const nodeScript = `const{connect,createServer}=require("net"),allowHalfOpen=true
-createServer({allowHalfOpen},one=>{
+/** As the other one, in a process that waits for the command. */
+const nodeScript = `const{connect,createServer}=require("net"),{spawn}=require("child_process"),allowHalfOpen=true
+const[options,program,...args]=process.argv.slice(1),{ELECTRON_RUN_AS_NODE,NODE_OPTIONS,...env}=process.env
+if(options)env.NODE_OPTIONS=options
+const server=createServer({allowHalfOpen},one=>{
 const other=connect({path:"${socketInBox}",allowHalfOpen})
 for(const[from,to]of[[one,other],[other,one]])from.on("error",()=>to.destroy()).on("close",()=>to.end()).pipe(to)
-}).listen(${port},"127.0.0.1")`;
+}).listen(0,"127.0.0.1",()=>{
+const all=env.http_proxy,own=all.slice(0,-1)+server.address().port
+for(const name in env)if(env[name]===all)env[name]=own
+spawn(program,args,{env,stdio:"inherit"}).on("error",()=>process.exit(127))
+.on("exit",(code,signal)=>signal?process.kill(process.pid,signal):process.exit(code))})`;
 
-const hexPort = port.toString(16).toUpperCase().padStart(4, '0');
+/** Starts Node as such, also if it is an editor, and without the options that are for the command. */
+const shellScript = `_s=$1; shift
+ELECTRON_RUN_AS_NODE=1 NODE_OPTIONS= exec "$0" -e "$_s" -- "\${NODE_OPTIONS-}" "$@"`;
 
-/**
- * Looks into the kernel's list of sockets, which starts no program, until Node listens. Without a forwarder the command begins all the
- * same.
- */
-const shellScript = `ELECTRON_RUN_AS_NODE=1 NODE_OPTIONS= "$0" -e '${nodeScript}' </dev/null >/dev/null 2>&1 &
-_n=0
-while [ $_n -lt 900 ]; do
-  while read -r _a _b _c _d _e; do case "$_b:$_d" in *:${hexPort}:0A) break 2 ;; esac; done </proc/net/tcp
-  _n=$((_n + 1))
-  if [ $_n -gt 20 ]; then sleep 0.01; fi
-done
-unset _n _a _b _c _d _e
-"$@"
-set $?
-kill -9 $! && wait $! 2>/dev/null
-exit $1`;
-
-/**
- * Returns the command behind its forwarder, which ends with the box.
- *
- * To give all commands of a conversation one network, so that a server of one is reached by the next, a first bubblewrap would hold
- * the namespaces and the one forwarder, and `nsenter --user --net --target PID` would start the others in them.
- */
-function forwarded(start: CommandStart, words: readonly string[], ownHosts: readonly string[]): CommandStart {
+/** Returns the command behind its forwarder, which ends with the box. */
+function forwarded(
+  start: CommandStart,
+  words: readonly string[],
+  variables: Readonly<Record<string, string>>,
+): CommandStart {
   const [program = '', ...args] = [...words, start.program, ...start.args];
-  return { ...start, program, args, env: { ...start.env, ...proxyVariables(ownHosts) } };
+  return { ...start, program, args, env: { ...start.env, ...variables } };
 }
 
 /**
- * Returns the variables by which programs find the proxy. Servers that the command starts itself are reached without it, unless the
- * person lets commands reach one of this machine by the same name.
+ * Returns the variables by which programs find the proxy, at a port that the forwarder fills in. Servers of the conversation's own
+ * commands are reached without it, unless the person lets commands reach one of this machine by the same name.
  */
-function proxyVariables(ownHosts: readonly string[]): Record<string, string> {
+function proxyVariables(login: string, ownHosts: readonly string[]): Record<string, string> {
   const granted = ownHosts.map(each => each.replace(/:\d+$/, '').replace(/^\[|\]$/g, ''));
   const direct = ['localhost', '127.0.0.1', '::1'].filter(host => !granted.includes(host)).join(',');
-  const address = `http://127.0.0.1:${port}`;
+  const address = `http://${login}@127.0.0.1:0`;
   const names = { http_proxy: address, https_proxy: address, all_proxy: address, no_proxy: direct };
   return {
     ...names,

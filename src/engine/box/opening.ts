@@ -87,18 +87,33 @@ export const socksVersion = 5;
 /** Answers of SOCKS, by what they say. The address in them is never used. */
 export const socksAnswers = {
   noLogin: Buffer.from([socksVersion, 0]),
-  needsLogin: Buffer.from([socksVersion, 0xff]),
+  login: Buffer.from([socksVersion, 2]),
+  loggedIn: Buffer.from([1, 0]),
+  wrongLogin: Buffer.from([1, 1]),
+  noCommonLogin: Buffer.from([socksVersion, 0xff]),
   connected: Buffer.from([socksVersion, 0, 0, 1, 0, 0, 0, 0, 0, 0]),
   refused: Buffer.from([socksVersion, 2, 0, 1, 0, 0, 0, 0, 0, 0]),
   unreachable: Buffer.from([socksVersion, 4, 0, 1, 0, 0, 0, 0, 0, 0]),
   unsupported: Buffer.from([socksVersion, 7, 0, 1, 0, 0, 0, 0, 0, 0]),
 };
 
-/** Returns whether a greeting offers to go without a login, and its length; undefined if it is not whole. */
-export function socksGreeting(bytes: Buffer): { length: number; noLogin: boolean } | undefined {
+/** Returns which ways to log in a greeting offers, and its length; undefined if it is not whole. */
+export function socksGreeting(
+  bytes: Buffer,
+): { length: number; noLogin: boolean; login: boolean } | undefined {
   if (bytes.length < 2 || bytes.length < 2 + bytes[1]!) return undefined;
   const length = 2 + bytes[1]!;
-  return { length, noLogin: bytes.subarray(2, length).includes(0) };
+  const offered = bytes.subarray(2, length);
+  return { length, noLogin: offered.includes(0), login: offered.includes(2) };
+}
+
+/** Returns the name and the password of a SOCKS login as `name:password`, and its length; undefined if it is not whole. */
+export function socksLogin(bytes: Buffer): { length: number; login: string } | undefined {
+  const second = 2 + (bytes[1] ?? 0);
+  if (bytes.length <= second || bytes.length < second + 1 + bytes[second]!) return undefined;
+  const length = second + 1 + bytes[second]!;
+  const [name, password] = [bytes.subarray(2, second), bytes.subarray(second + 1, length)];
+  return { length, login: `${name.toString('latin1')}:${password.toString('latin1')}` };
 }
 
 /** Returns where a SOCKS request leads, as `host:port`, and its length; undefined if it is not whole. */

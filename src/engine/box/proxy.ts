@@ -11,14 +11,16 @@ import { reasonOf, TelosError } from '../errors.ts';
 import { escapeInvisible } from '../files/plainText.ts';
 import { checkedAddresses, FetchProblem, type Resolve, resolveName } from '../tools/fetchPage.ts';
 import type { AskHost } from '../tools/tool.ts';
-import { openingOf, socksAnswers, socksGreeting, socksRequest, socksVersion } from './opening.ts';
+import { openingOf, socksAnswers, socksGreeting, socksLogin, socksRequest, socksVersion } from './opening.ts';
 import {
   answer,
   type Destination,
   type Door,
   destinationOf,
   joined,
+  loginHeader,
   lookupIn,
+  unknownClient,
   type Way,
   WebRelay,
 } from './webRelay.ts';
@@ -50,6 +52,8 @@ export interface ProxyOptions {
   holdsSecret?: ((text: string) => boolean) | undefined;
   resolve?: Resolve;
   times?: Partial<ProxyTimes>;
+  /** `name:password` that each connection must bring. Without it, whoever can open the socket is served. */
+  login?: string;
 }
 
 /** The proxy of one command. */
@@ -96,6 +100,7 @@ class CommandDoor implements Door {
   readonly #ask: AskHost;
   readonly #resolve: Resolve;
   readonly #times: ProxyTimes;
+  readonly #login: string | undefined;
   readonly #server: Server;
   readonly #relay: WebRelay;
   readonly #ended = new AbortController();
@@ -104,12 +109,13 @@ class CommandDoor implements Door {
   readonly #notes = new Set<string>();
   #http: HttpServer | undefined;
 
-  constructor(program: string, ask: AskHost, { holdsSecret, resolve, times }: ProxyOptions) {
+  constructor(program: string, ask: AskHost, { holdsSecret, resolve, times, login }: ProxyOptions) {
     this.#program = program;
     this.#ask = ask;
     this.holdsSecret = holdsSecret ?? (() => false);
     this.#resolve = resolve ?? resolveName;
     this.#times = { ...usualTimes, ...times };
+    this.#login = login;
     this.#relay = new WebRelay(this);
     this.#server = createServer({ allowHalfOpen: true }, socket => this.#accept(socket));
   }
@@ -167,10 +173,9 @@ class CommandDoor implements Door {
   }
 
   async #serveSocks(socket: Socket, begun: Buffer): Promise<void> {
-    const greeting = await this.#gather(socket, begun, socksGreeting);
-    if (!greeting.value.noLogin) return void socket.end(socksAnswers.needsLogin);
-    socket.write(socksAnswers.noLogin);
-    const request = await this.#gather(socket, greeting.bytes.subarray(greeting.value.length), socksRequest);
+    const greeted = await this.#greetSocks(socket, begun);
+    if (!greeted) return;
+    const request = await this.#gather(socket, greeted, socksRequest);
     const { authority, length } = request.value;
     if (authority === undefined) return void socket.end(socksAnswers.unsupported);
     const place = destinationOf(authority);
@@ -179,6 +184,27 @@ class CommandDoor implements Door {
       return void socket.end(way?.status === 502 ? socksAnswers.unreachable : socksAnswers.refused);
     socket.write(socksAnswers.connected);
     await this.#tunnel(socket, way, request.bytes.subarray(length));
+  }
+
+  /** Returns what came after the greeting and the login, or undefined if the client was sent away. */
+  async #greetSocks(socket: Socket, begun: Buffer): Promise<Buffer | undefined> {
+    const { value, bytes } = await this.#gather(socket, begun, socksGreeting);
+    const rest = bytes.subarray(value.length);
+    const needsLogin = this.#login !== undefined;
+    if (!(needsLogin ? value.login : value.noLogin)) return void socket.end(socksAnswers.noCommonLogin);
+    socket.write(needsLogin ? socksAnswers.login : socksAnswers.noLogin);
+    if (!needsLogin) return rest;
+    const given = await this.#gather(socket, rest, socksLogin);
+    if (given.value.login !== this.#login) return void socket.end(socksAnswers.wrongLogin);
+    socket.write(socksAnswers.loggedIn);
+    return given.bytes.subarray(given.value.length);
+  }
+
+  /** Returns whether a request comes from a program that was given the login. */
+  isKnown({ headers: { 'proxy-authorization': given = '' } }: IncomingMessage): boolean {
+    if (this.#login === undefined) return true;
+    const [, encoded = ''] = /^basic +(\S+)$/i.exec(given) ?? [];
+    return Buffer.from(encoded, 'base64').toString('latin1') === this.#login;
   }
 
   /** Lets Node's own parser read it: it refuses what two parsers could read in two ways. */
@@ -210,8 +236,9 @@ class CommandDoor implements Door {
     return server;
   }
 
-  async #onConnect({ url = '' }: IncomingMessage, socket: Socket, head: Buffer): Promise<void> {
-    const place = destinationOf(url);
+  async #onConnect(request: IncomingMessage, socket: Socket, head: Buffer): Promise<void> {
+    if (!this.isKnown(request)) return void socket.end(answer(407, unknownClient, [loginHeader]));
+    const place = destinationOf(request.url ?? '');
     if (!place) return void socket.end(answer(400, 'CONNECT needs a host and its port.'));
     const way = await this.wayTo(place, socket);
     if ('status' in way) return void socket.end(answer(way.status, way.problem));

@@ -22,6 +22,7 @@ export type Way = { place: Destination; addresses: readonly Address[] } | { stat
 /** What the relay needs of the proxy that it belongs to. */
 export interface Door {
   signal: AbortSignal;
+  isKnown(request: IncomingMessage): boolean;
   holdsSecret(text: string): boolean;
   wayTo(place: Destination, socket: Socket): Promise<Way>;
   refused(place: Destination, reason: string): { status: number; problem: string };
@@ -58,9 +59,14 @@ export function joined(one: Socket, other: Socket): void {
   other.on('close', () => one.end(() => one.destroy()));
 }
 
+export const unknownClient =
+  'The proxy of the box serves the programs of its own command only: the password in http_proxy is missing.';
+/** Some programs send their password only after they have read this. */
+export const loginHeader = 'proxy-authenticate: Basic realm="box"';
+
 /** Returns a whole answer with one sentence. */
-export const answer = (status: number, text: string): string =>
-  `HTTP/1.1 ${status} ${STATUS_CODES[status]}\r\ncontent-type: text/plain; charset=utf-8\r\ncontent-length: ${Buffer.byteLength(text) + 1}\r\nconnection: close\r\n\r\n${text}\n`;
+export const answer = (status: number, text: string, headers: readonly string[] = []): string =>
+  `HTTP/1.1 ${status} ${STATUS_CODES[status]}\r\n${headers.map(each => `${each}\r\n`).join('')}content-type: text/plain; charset=utf-8\r\ncontent-length: ${Buffer.byteLength(text) + 1}\r\nconnection: close\r\n\r\n${text}\n`;
 
 /** Headers that are for the next hop alone. `host` is written anew. */
 const ofHop =
@@ -150,6 +156,9 @@ export class WebRelay {
 
   /** Returns the way to the host of a request with the path that it wants there, or why it is not passed on. */
   async #wayOf(request: IncomingMessage): Promise<Way & { path?: string }> {
+    // A tunnel was opened by one that is known.
+    if (!this.#bound.has(request.socket) && !this.#door.isKnown(request))
+      return { status: 407, problem: unknownClient };
     const target = this.#targetOf(request);
     if (typeof target === 'string') return { status: 400, problem: target };
     const { place, path } = target;
@@ -248,7 +257,11 @@ const withPort = (authority: string, port: number): string =>
 
 function refuse(response: ServerResponse, { status, problem }: { status: number; problem: string }): void {
   if (response.headersSent || response.destroyed) return void response.destroy();
-  response.writeHead(status, { 'content-type': 'text/plain; charset=utf-8', connection: 'close' });
+  const [name, value] = loginHeader.split(': ') as [string, string];
+  response.writeHead(status, {
+    ...{ 'content-type': 'text/plain; charset=utf-8', connection: 'close' },
+    ...(status === 407 && { [name]: value }),
+  });
   response.end(`${problem}\n`);
 }
 

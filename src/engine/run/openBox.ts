@@ -27,7 +27,7 @@ export async function openBox(
   folders: RunFolders,
   conversation: string,
   policy: PolicyContext,
-  more: { shown?: readonly string[]; keepsRepository?: boolean } = {},
+  more: { shown?: readonly string[]; keepsRepository?: boolean; sharesNetwork?: boolean } = {},
 ): Promise<OpenedBox> {
   const none: OpenedBox = { facts: {}, offered: tools => tools };
   if (config.sandbox === 'off') return none;

@@ -92,7 +92,9 @@ async function prepareSkill(
   const isPlan = run.request.mode === 'plan';
   // Found while the rest is read.
   const opening =
-    isPlan || run.request.change ? undefined : openBox(config, folders, conversationOf(run), policy);
+    isPlan || run.request.change
+      ? undefined
+      : openBox(config, folders, conversationOf(run), policy, { sharesNetwork: true });
   const isFirst = rememberWorkFolder(config, agent.workingDir, agent.name);
   const { missing } = readinessOf(skill, thisMachine(config.env));
   const earlier = earlierFor(run, provider);

@@ -1,6 +1,8 @@
 /** Commands that go on behind a run: what they print, their end, and what they may change, in the box where one works. */
 import assert from 'node:assert/strict';
+import { once } from 'node:events';
 import { existsSync, mkdirSync, readdirSync, readFileSync, realpathSync, writeFileSync } from 'node:fs';
+import { connect } from 'node:net';
 import { join } from 'node:path';
 import { loadConfig } from '../../../src/engine/config.ts';
 import { denyAll, type Human } from '../../../src/engine/human.ts';
@@ -203,6 +205,31 @@ describe('a command in the background', function () {
     );
     assert.match(results[2] ?? '', /\[cmd-1: ended with exit code 0\]/);
     assert.equal(telos.commandsOf('one').move('2'), false);
+  });
+
+  it('is a server that later commands of its conversation reach, and nothing else does', async () => {
+    if (await hasNoBox()) return;
+    const script = `require('http').createServer((q, r) => r.end('grown here'))
+      .listen(0, '127.0.0.1', function () { require('fs').writeFileSync('port', String(this.address().port)) })`;
+    writeFileSync(work('server.cjs'), script);
+    const visit = 'curl -sS --max-time 5 http://127.0.0.1:$(cat port)/';
+    const { results } = await run([
+      ['run_command', { command: 'node server.cjs', background: true }],
+      ['run_command', { command: `while ! test -s port; do sleep 0.05; done; ${visit}` }],
+    ]);
+    assert.equal(results[1], 'grown here');
+    const own = await run([['run_command', { command: visit }]]);
+    assert.equal(own.results[0], 'grown here');
+    const other = await run([['run_command', { command: visit }]], { conversationId: 'two' });
+    assert.match(other.results[0] ?? '', /Failed to connect|refused/i);
+    const port = Number(readFileSync(work('port'), 'utf8'));
+    const [error] = await once(connect(port, '127.0.0.1'), 'error');
+    assert.equal(error.code, 'ECONNREFUSED');
+    const after = await run([
+      ['stop_command', { id: 'cmd-1' }],
+      ['run_command', { command: visit }],
+    ]);
+    assert.match(after.results[1] ?? '', /Failed to connect|refused/i);
   });
 
   it('plants nothing that others run: asked about with the next command, taken back at its end when nobody can be asked', async () => {

@@ -3,12 +3,13 @@ import assert from 'node:assert/strict';
 import { execFileSync } from 'node:child_process';
 import { createHash } from 'node:crypto';
 import { once } from 'node:events';
-import { existsSync, readFileSync } from 'node:fs';
+import { existsSync, readFileSync, readlinkSync } from 'node:fs';
 import { createServer, type RequestListener, type Server } from 'node:http';
 import { createServer as createSecure } from 'node:https';
 import type { AddressInfo } from 'node:net';
 import { delimiter, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
+import { eventually } from '../../eventually.ts';
 import { tar } from '../../fakes/tarFile.ts';
 import { type Boxed, boxedRun, itBoxed } from './boxed.ts';
 
@@ -63,7 +64,7 @@ describe('the network of a boxed command', () => {
     const box = allowing(run, port);
     const lines = [
       `curl -sS http://localhost:${port}/curl`,
-      `curl -sS --proxy socks5h://127.0.0.1:41873 --noproxy '' http://localhost:${port}/curl`,
+      `curl -sS --proxy "socks5h://\${http_proxy#http://}" --noproxy '' http://localhost:${port}/curl`,
       `python3 -c 'import urllib.request as u; print(u.urlopen("http://localhost:${port}/python").read())'`,
     ];
     for (const line of lines) {
@@ -95,6 +96,48 @@ describe('the network of a boxed command', () => {
     const script = `require("http").createServer((q, r) => r.end("own")).listen(8099, "127.0.0.1", () =>
       fetch("http://127.0.0.1:8099/").then(r => r.text()).then(t => { console.log(t); process.exit(); }))`;
     assert.equal((await box.sh(`node -e '${script}'`)).out, 'own');
+  });
+
+  itBoxed('is one for the commands of a conversation, but for their ways to hosts', async run => {
+    const port = await serve((_, response) => response.end('granted'));
+    const granted = allowing(run, port);
+    const stop = new AbortController();
+    const waits = `curl -sS http://localhost:${port}/first; echo "$http_proxy" > proxy; python3 -m http.server 8099 --bind 127.0.0.1`;
+    const running = granted.sh(waits, { signal: stop.signal });
+    try {
+      await eventually(() => assert.ok(existsSync(join(run.work, 'proxy'))));
+      const asks = `import os, urllib.request as u
+login = (os.environ.pop('http_proxy', None) or 'http://box:guess@').split('//')[1].split('@')[0]
+os.environ.update(no_proxy='', NO_PROXY='')
+for line in open('/proc/net/tcp').read().splitlines()[1:]:
+    words = line.split()
+    if words[3] != '0A': continue
+    at = '127.0.0.1:%d' % int(words[1].split(':')[1], 16)
+    for name in at, login + '@' + at:
+        way = u.build_opener(u.ProxyHandler({'http': 'http://' + name}))
+        try: print(way.open('http://localhost:${port}/other', timeout=3).read())
+        except OSError as error: print(at, error)`;
+      run.put('work/asks.py', asks);
+      const line = 'curl -sS --retry 50 --retry-delay 1 --retry-connrefused http://127.0.0.1:8099/asks.py';
+      const other = allowing(run);
+      assert.match((await other.sh(line)).out, /import os/);
+      for (const box of [other, run]) {
+        const { out } = await box.sh('python3 asks.py');
+        assert.match(out, /HTTP Error 407/);
+        assert.doesNotMatch(out, /granted/);
+      }
+      const elsewhere = boxedRun(run.finding, { env: granted.context.env }, run, {}, 'two');
+      assert.notEqual((await elsewhere.sh('curl -sS http://127.0.0.1:8099/')).code, 0);
+      const [network, processes] = (
+        await run.sh('readlink /proc/self/ns/net; ls /proc | grep -c "^[0-9]"')
+      ).out.split('\n');
+      assert.notEqual(network, readlinkSync('/proc/self/ns/net'));
+      assert.ok(Number(processes) < 8);
+    } finally {
+      stop.abort();
+      await running.catch(() => undefined);
+    }
+    assert.deepEqual(seen, ['GET /first']);
   });
 
   itBoxed('clones a repository over TLS', async run => {

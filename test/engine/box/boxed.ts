@@ -31,6 +31,7 @@ export function boxedRun(
   more: Partial<ToolContext> = {},
   run = temporaryRun(),
   network: NetworkOptions = {},
+  conversation = 'one',
 ): Boxed {
   for (const name of ['data', 'config']) mkdirSync(join(run.root, name), { recursive: true });
   const config = { home: run.home, dataDir: join(run.root, 'data'), configDir: join(run.root, 'config') };
@@ -39,8 +40,9 @@ export function boxedRun(
     finding,
     config,
     folders: context,
-    conversation: 'one',
+    conversation,
     network: boxNetwork(network),
+    sharesNetwork: true,
   });
   return {
     ...run,

@@ -246,7 +246,7 @@ describe('a command in the box', () => {
         works: true,
         kind: 'bubblewrap',
         program: '/nowhere/bwrap',
-        features: { disablesUserNamespaces: true, bindsDescriptors: true },
+        features: { disablesUserNamespaces: true, bindsDescriptors: true, nsenter: null },
       },
       {},
       run,

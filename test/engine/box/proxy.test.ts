@@ -391,6 +391,40 @@ describe('the proxy of the box', () => {
     assert.equal(await say(proxy, '\x05\x01\x02'), '\x05\xff');
   });
 
+  it('serves only who has the password, where there is one', async () => {
+    const proxy = await open({ login: 'box:open' });
+    const [right, wrong] = ['box:open', 'box:shut'].map(
+      each => `Proxy-Authorization: Basic ${Buffer.from(each).toString('base64')}\r\n`,
+    );
+    const wanted = `localhost:${port}`;
+    const plain = (header = ''): string =>
+      `GET http://${wanted}/a HTTP/1.1\r\nHost: ${wanted}\r\n${header}Connection: close\r\n\r\n`;
+    const connecting = (header = ''): string =>
+      `CONNECT ${wanted} HTTP/1.1\r\nHost: ${wanted}\r\n${header}\r\n`;
+    for (const request of [plain(), plain(wrong), connecting(), connecting(wrong)]) {
+      const refusal = await say(proxy, request);
+      assert.match(refusal, /^HTTP\/1\.1 407 .*\r\n/);
+      assert.match(refusal, /proxy-authenticate: Basic/i);
+    }
+    assert.match(await say(proxy, plain(right)), /^HTTP\/1\.1 200 [\s\S]*hello \/a/);
+    const socks = async (password: string): Promise<string> => {
+      const login = `\x01\x03box${String.fromCharCode(password.length)}${password}`;
+      const to = `\x05\x01\x00\x03\x09localhost${String.fromCharCode(port >> 8, port & 255)}`;
+      return say(
+        proxy,
+        `\x05\x02\x00\x02${login}${to}GET /b HTTP/1.1\r\nHost: ${wanted}\r\nConnection: close\r\n\r\n`,
+      );
+    };
+    assert.equal(await say(proxy, '\x05\x01\x00'), '\x05\xff');
+    assert.equal(await socks('shut'), '\x05\x02\x01\x01');
+    assert.match(await socks('open'), /^\x05\x02\x01\x00\x05[\s\S]*hello \/b/);
+    assert.deepEqual(
+      received.map(({ url }) => url),
+      ['/a', '/b'],
+    );
+    assert.ok(!received.some(({ headers }) => headers.join().includes('Basic')));
+  });
+
   it('carries WebSockets', async () => {
     const proxy = await open();
     const client = await dial(proxy);
