@@ -13,6 +13,12 @@ export interface Attempt {
   run: readonly string[];
   /** A second command, started when the first has ended. */
   then?: readonly string[];
+  /** A command in the background, which is started before the others and stopped after them. */
+  behind?: readonly string[];
+  /** The same in another conversation. */
+  beside?: readonly string[];
+  /** What the person does in the working folder before they are stopped, outside the box. */
+  meanwhile?: string;
   /** What the person does in the working folder afterwards, outside the box. */
   person?: string;
   /** Paths in the working folder that must be as they were. */
@@ -85,26 +91,27 @@ export interface Script {
   command: string;
 }
 
-/** Returns the scripts of an attempt, with each `{{place}}` filled in. */
-export function scriptsOf(attempt: Attempt, places: Readonly<Record<string, string>>): Script[] {
-  const language = attempt.in ?? 'sh';
+/** The commands of an attempt, in the order in which they start. */
+export const parts = ['beside', 'behind', 'run', 'then'] as const;
+export type Part = (typeof parts)[number];
+
+/** Returns the script of one command of an attempt, with each `{{place}}` filled in; undefined if there is no such command. */
+export function scriptOf(
+  attempt: Attempt,
+  part: Part,
+  places: Readonly<Record<string, string>>,
+): Script | undefined {
+  const { [part]: lines, in: language = 'sh' } = attempt;
+  if (!lines) return undefined;
   const fill = (text: string): string =>
     text.replace(/\{\{(\w+)\}\}/g, (whole, name) => places[name] ?? whole);
-  return [attempt.run, attempt.then].flatMap((lines, at) => {
-    if (!lines) return [];
-    const path = `try/${attempt.id}${at > 0 ? '-then' : ''}.${endings[language]}`;
-    const begun =
-      language === 'sh'
-        ? `echo 'begun'`
-        : language === 'node'
-          ? `console.log('begun')`
-          : `print('begun', flush=True)`;
-    return [
-      {
-        path,
-        text: fill(`${begun}\n${starts[language]}${lines.join('\n')}\n`),
-        command: `${programs[language]} ${path}`,
-      },
-    ];
-  });
+  const path = `try/${attempt.id}${part === 'run' ? '' : `-${part}`}.${endings[language]}`;
+  const text = fill(`${begun[language]}\n${starts[language]}${lines.join('\n')}\n`);
+  return { path, text, command: `${programs[language]} ${path}` };
 }
+
+const begun: Readonly<Record<Language, string>> = {
+  sh: `echo 'begun'`,
+  python: `print('begun', flush=True)`,
+  node: `console.log('begun')`,
+};

@@ -8,9 +8,10 @@ import type { AnthropicTurn } from '../../fakes/anthropicServer.ts';
 import { runCli } from '../cliRun.ts';
 import { stateOf } from '../witness.ts';
 import { applyTrust, openWorld, secretText } from '../world.ts';
-import { type Attempt, type Script, scriptsOf } from './attempt.ts';
+import { type Attempt, type Part, parts, type Script, scriptOf } from './attempt.ts';
 import { type Canaries, openCanaries, startVictim, type Victim } from './canaries.ts';
 import { differences, filesAround, type Look, leaks, lookAround, processes, strangers } from './look.ts';
+import { otherConversation } from './otherConversation.ts';
 
 /** What one attempt came to. */
 export interface AttemptSeen {
@@ -135,10 +136,18 @@ interface Before {
   processes: Set<number>;
 }
 
-async function prepare(attempt: Attempt): Promise<{ before: Before; scripts: Script[] }> {
+async function prepare(
+  attempt: Attempt,
+): Promise<{ before: Before; scripts: Partial<Record<Part, Script>> }> {
   reset();
-  const scripts = scriptsOf(attempt, { ...places, ...victimPlaces() });
-  for (const { path, text } of scripts) put(join(work, path), text);
+  const all = { ...places, ...victimPlaces() };
+  const scripts = Object.fromEntries(
+    parts.flatMap(part => {
+      const script = scriptOf(attempt, part, all);
+      return script ? [[part, script]] : [];
+    }),
+  );
+  for (const { path, text } of Object.values(scripts)) put(join(work, path), text);
   const before = {
     victim: victim.pid,
     secrets: new Set(secretsInWork.map(path => lstatSync(join(work, path), { bigint: true }).ino)),
@@ -243,67 +252,114 @@ const asPerson = (line: string): Promise<void> =>
     child.stdin?.end();
   });
 
-/** Runs a script as a shell of the person would, in a session of its own. */
-async function runBare({ command }: Script): Promise<string> {
+/** Starts a script as a shell of the person would, in a session of its own. `text` is what it has said so far. */
+function startBare({ command }: Script) {
   const child = spawn('sh', ['-c', command], {
     cwd: work,
     env: { ...personEnv, TMPDIR: bareTemporary, PYTHONPYCACHEPREFIX: join(data, 'python-cache') },
     stdio: ['ignore', 'pipe', 'pipe'],
     detached: true,
   });
-  let text = '';
+  const started = { child, text: '', close: () => [child.stdout, child.stderr].map(each => each.destroy()) };
   for (const stream of [child.stdout, child.stderr])
     stream.setEncoding('utf8').on('data', piece => {
-      text += piece;
+      started.text += piece;
     });
-  await Promise.race([once(child, 'exit'), delay(15_000)]);
+  return started;
+}
+
+async function runBare(script: Script): Promise<string> {
+  const started = startBare(script);
+  await Promise.race([once(started.child, 'exit'), delay(15_000)]);
   await delay(20);
-  child.stdout.destroy();
-  child.stderr.destroy();
-  return text;
+  started.close();
+  return started.text;
+}
+
+/** Starts a script that goes on. Returns what ends it. */
+async function leaveBare(script: Script): Promise<() => void> {
+  const started = startBare(script);
+  for (let rounds = 0; rounds < 100 && !started.text.includes('ready'); rounds++) await delay(50);
+  return () => {
+    started.close();
+    process.kill(-started.child.pid!, 'SIGKILL');
+  };
 }
 
 async function allBare(): Promise<AttemptSeen[]> {
   const seen: AttemptSeen[] = [];
   for (const attempt of attempts) {
     const { before, scripts } = await prepare(attempt);
+    const stops: (() => void)[] = [];
+    for (const script of [scripts.beside, scripts.behind]) if (script) stops.push(await leaveBare(script));
     let told = '';
-    for (const script of scripts) told += `${await runBare(script)}\n`;
+    for (const script of [scripts.run, scripts.then]) if (script) told += `${await runBare(script)}\n`;
+    if (attempt.meanwhile) await asPerson(filled(attempt.meanwhile));
+    for (const stop of stops) stop();
     seen.push(await judge(attempt, before, told));
   }
   return seen;
 }
 
+/** One call of the model. */
+interface Step {
+  attempt: Attempt;
+  does: 'behind' | 'run' | 'then' | 'stop';
+}
+
+const stepsOf = (attempt: Attempt): Step[] => [
+  ...(attempt.behind ? [{ attempt, does: 'behind' } as const] : []),
+  { attempt, does: 'run' },
+  ...(attempt.then ? [{ attempt, does: 'then' } as const] : []),
+  ...(attempt.behind ? [{ attempt, does: 'stop' } as const] : []),
+];
+
+const boxEnv = { PATH: personEnv.PATH!, TELOS_SANDBOX: 'auto' };
+
 /** One conversation of the command line, in which the model has one command after the other run. */
 async function allBoxed(): Promise<{ seen: AttemptSeen[]; stderr: string }> {
   const seen: AttemptSeen[] = [];
-  const steps: { attempt: Attempt; at: number }[] = attempts.flatMap(attempt =>
-    [attempt.run, attempt.then].flatMap((lines, at) => (lines ? [{ attempt, at }] : [])),
-  );
+  const steps = attempts.flatMap(stepsOf);
   let current: Awaited<ReturnType<typeof prepare>> | undefined;
+  let endOther: (() => Promise<void>) | undefined;
   let told = '';
+  let left = 0;
   const between = async (step: number, said: string): Promise<void> => {
     const last = steps[step - 1];
     const next = steps[step];
-    told = last && last.at > 0 ? `${told}\n${said}` : said;
-    if (last && current && last.attempt !== next?.attempt)
-      seen.push(await judge(last.attempt, current.before, told));
-    if (next && last?.attempt !== next.attempt) current = await prepare(next.attempt);
+    told = last && last.attempt === steps[step - 2]?.attempt ? `${told}\n${said}` : said;
+    const isOver = last && last.attempt !== next?.attempt;
+    if (last?.attempt.meanwhile && (isOver || next?.does === 'stop'))
+      await asPerson(filled(last.attempt.meanwhile));
+    if (isOver) {
+      await endOther?.();
+      endOther = undefined;
+      if (current) seen.push(await judge(last.attempt, current.before, told));
+    }
+    if (!next || last?.attempt === next.attempt) return;
+    current = await prepare(next.attempt);
+    const { beside } = current.scripts;
+    if (beside) endOther = await otherConversation(world, beside.command, boxEnv);
+  };
+  const callOf = ({ attempt, does }: Step) => {
+    if (does === 'stop') return { name: 'stop_command', input: { id: `cmd-${left}` } };
+    if (does === 'behind') left++;
+    const { command } = scriptOf(attempt, does, places)!;
+    const input = { command, cwd: work, ...(does === 'behind' ? { background: true } : { timeout: 15 }) };
+    return { name: 'run_command', input };
   };
   const turns = (request: { body: { messages?: unknown[] } }, index: number): AnthropicTurn => {
     const result = JSON.stringify(request.body?.messages?.at(-1) ?? '');
     const until = between(index, resultIn(result));
     const next = steps[index];
     if (!next) return { text: ['done'], hold: { behind: 'message_start', until } };
-    const { command } = scriptsOf(next.attempt, places)[next.at]!;
-    const input = { command, cwd: work, timeout: 15 };
     return {
-      toolCalls: [{ id: `toolu_${index}`, name: 'run_command', input }],
+      toolCalls: [{ id: `toolu_${index}`, ...callOf(next) }],
       hold: { behind: 'message_start', until },
     };
   };
   const { stderr } = await runCli(world, ['--json', '--max-rounds', '400', 'one'], turns, {
-    env: { PATH: personEnv.PATH, TELOS_SANDBOX: 'auto' },
+    env: boxEnv,
     limitMs: 560_000,
   });
   return { seen, stderr };
