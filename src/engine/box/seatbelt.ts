@@ -39,7 +39,7 @@ const always = [
   '(allow sysctl-read)',
   '(allow file-read-metadata)',
   '(allow file-read* (literal "/") (literal "/dev/null") (literal "/dev/zero") (literal "/dev/random") (literal "/dev/urandom"))',
-  '(allow file-write-data file-ioctl (literal "/dev/null") (literal "/dev/zero") (literal "/dev/tty"))',
+  '(allow file-write-data file-ioctl (literal "/dev/null") (literal "/dev/zero"))',
   '(allow file-read* file-write-data (subpath "/dev/fd"))',
   '(allow mach-lookup (global-name "com.apple.system.opendirectoryd.libinfo") (global-name "com.apple.system.logger"))',
   '(allow ipc-posix-sem)',

@@ -428,11 +428,21 @@ function reasonNotToStart(command: string, context: ToolContext): string | undef
     return 'The command differs from the one that was approved. Nothing was run.';
   const { approvedFolder, commandDir, workingDir } = context;
   if (commandDir === workingDir) makeFolder(approvedFolder ?? commandDir);
-  if (!statSync(commandDir, { throwIfNoEntry: false })?.isDirectory())
-    return `The folder for commands does not exist: ${commandDir}.`;
+  const missing = reasonAgainst(commandDir);
+  if (missing !== undefined) return missing;
   if (approvedFolder !== undefined && realpathSync.native(commandDir) !== approvedFolder)
     return `${commandDir} now means another folder than ${approvedFolder}, for which the command was decided on. Nothing was run.`;
   return undefined;
+}
+
+/** Returns why no command can run in a folder. One on a network may be there and not answer. */
+function reasonAgainst(folder: string): string | undefined {
+  try {
+    if (statSync(folder, { throwIfNoEntry: false })?.isDirectory()) return undefined;
+    return `The folder for commands does not exist: ${folder}.`;
+  } catch (error) {
+    return `The folder for commands, ${folder}, cannot be read: ${reasonOf(error)}. Nothing was run.`;
+  }
 }
 
 /** Makes the working folder, as the first write does. Never throws: a folder that is missing afterwards is reported. */

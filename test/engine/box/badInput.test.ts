@@ -1,6 +1,6 @@
 /** What does not fit into the box ends with a sentence, and changes nothing outside. */
 import assert from 'node:assert/strict';
-import { execFileSync } from 'node:child_process';
+import { execFileSync, spawnSync } from 'node:child_process';
 import { existsSync, mkdirSync, readFileSync, renameSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { eventually } from '../../eventually.ts';
@@ -30,6 +30,8 @@ describe('what does not fit into the box', () => {
   itBoxed('is a debugger on a process outside', async ({ sh }) => {
     fails(await sh(`kill -0 ${process.pid}`), /No such process/i);
     fails(await sh(`cat /proc/${process.pid}/environ`), /No such file/i);
+    const attach = `import ctypes, os, sys; c = ctypes.CDLL(None, use_errno=True); sys.exit(c.ptrace(16, ${process.pid}, 0, 0) and os.strerror(ctypes.get_errno()))`;
+    fails(await sh(`/usr/bin/python3 -c '${attach}'`), /No such process|not permitted/i);
   });
 
   itBoxed('is a container', async ({ sh }) => {
@@ -71,6 +73,19 @@ describe('what does not fit into the box', () => {
     symlinkSync(other, link);
     await boxed.sh('echo changed > kept');
     assert.equal(readFileSync(join(other, 'kept'), 'utf8'), 'kept\n');
+  });
+
+  itBoxed('is not a folder on a mount of its own, but one whose server is lost', async () => {
+    const words = [process.getuid?.() === 0 ? '-m' : '-rm', process.execPath];
+    const script = new URL('onMounts.ts', import.meta.url).pathname;
+    const { status, stdout, stderr } = spawnSync('unshare', [...words, script], { encoding: 'utf8' });
+    // Some machines let nobody but bubblewrap mount anything.
+    if (status !== 0) return assert.match(stderr, /unshare: |mount: |not permitted|Permission denied/);
+    const { other, gone, around } = JSON.parse(stdout) as Record<'other' | 'gone' | 'around', Ran>;
+    assert.deepEqual([other.code, other.out], [0, 'kept\nbelow\nkept\nmade\nmounted']);
+    assert.match(gone.err, /^The folder for commands, .*gone, cannot be read: .*\. Nothing was run\.$/);
+    assert.deepEqual([around.code, around.out.split('\n')[0]], [0, 'kept']);
+    assert.match(around.out, /not connected/);
   });
 
   itBoxed('is a working folder that goes away while the command runs', async ({ sh, work, root }) => {

@@ -125,7 +125,7 @@ describe('the profile of Seatbelt', () => {
       { kind: 'write', path: '/tmp', from: '/Users/a/data/tmp' },
     ]);
     assert.match(profile, /^\(version 1\)\n\(deny default\)\n/);
-    assert.doesNotMatch(profile, /network|\(allow default|\(subpath "\/tmp"/);
+    assert.doesNotMatch(profile, /network|tty|\(allow default|\(subpath "\/tmp"/);
     const [work, git] = ['/Users/a/\\"work\\" \\\\', '/Users/a/\\"work\\" \\\\/.git'];
     assert.deepEqual(
       profile.split('\n').slice(-10),
