@@ -2,7 +2,8 @@
 import { basename, resolve } from 'node:path';
 import { type Config, denyAll, type Human, loadConfig, Telos } from './engine/telos.ts';
 import { Orchestrator, type OrchestratorOptions } from './engine/workflow/orchestrator.ts';
-import type { Plan as EnginePlan, PlanLook } from './engine/workflow/plan.ts';
+import type { Plan as EnginePlan } from './engine/workflow/plan.ts';
+import type { PlanLook } from './engine/workflow/planLook.ts';
 import type { PlanRunEnd, PlanRunOptions } from './engine/workflow/planRun.ts';
 import type { JournalLine, SteerCommand } from './protocol/plan.ts';
 
@@ -18,7 +19,7 @@ export type {
   WrittenVerdict,
 } from './engine/workflow/orchestrator.ts';
 
-export type { PlanLook } from './engine/workflow/plan.ts';
+export type { PlanLook } from './engine/workflow/planLook.ts';
 export type { PlanRunEnd, PlanRunOptions } from './engine/workflow/planRun.ts';
 export type { JournalLine, PlanEvent, SteerCommand } from './protocol/plan.ts';
 

@@ -33,7 +33,7 @@ export const limits: HouseFigures = {
   arrowsUp: 0,
   circles: 0,
   files: 583,
-  oneImporter: 68,
+  oneImporter: 69,
 };
 
 /** Returns the source files of the project by path from its root. */

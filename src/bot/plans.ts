@@ -2,8 +2,9 @@
 
 import { repositoryAbove } from '../engine/files/paths.ts';
 import { denyAll } from '../engine/human.ts';
-import { openPlan, type Plan, type PlanLook } from '../engine/workflow/plan.ts';
+import { openPlan, type Plan } from '../engine/workflow/plan.ts';
 import { PlanFolder } from '../engine/workflow/planFolder.ts';
+import type { PlanLook } from '../engine/workflow/planLook.ts';
 import type { ParkedQuestion, SteerCommand } from '../protocol/plan.ts';
 import { counted, shortened } from '../protocol/text.ts';
 import { formatCost } from '../protocol/usage.ts';

@@ -26,6 +26,7 @@ import {
   runWithPeak,
   type Side,
 } from './measure.ts';
+import { planFigures } from './planInEditor.ts';
 import { treeFigures } from './treeInEditor.ts';
 import { watchedFigures } from './watched.ts';
 
@@ -285,6 +286,7 @@ try {
   show(...(await watchedFigures()));
   show(...(await editorFigures()));
   show(...(await treeFigures()));
+  show(...(await planFigures()));
 } finally {
   rmSync(folder, { recursive: true, force: true });
 }

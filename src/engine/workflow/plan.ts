@@ -24,25 +24,14 @@ import { Interview, type InterviewRound, openTranscript, withAnswers } from './i
 import { Journal, readJournal } from './journal.ts';
 import { acceptPlanCard, planCard } from './planCard.ts';
 import { PlanFolder, slug } from './planFolder.ts';
+import { lookAt, type PlanLook } from './planLook.ts';
 import { type AskStep, revisePlan, splitPlan, throwIfFailed, writePlan } from './planning.ts';
 import type { PlanCaller, PlanRunEnd, PlanRunOptions } from './planRun.ts';
-import { foldPlan, type PlanState } from './planState.ts';
 import { oneLine, parsePrd, printPrd } from './prdFile.ts';
 import { Projection } from './projection.ts';
 import { readRunner, takeRunner } from './runnerLock.ts';
-import { storyProblems } from './scheduler.ts';
 import { Slots } from './slots.ts';
 import { runStep, type StepEnd } from './steps.ts';
-
-/** A plan as it is now. */
-export interface PlanLook {
-  state: PlanState;
-  /** Number of the journal's last line. */
-  lines: number;
-  stories: readonly Story[];
-  /** What its files say in a way that cannot be used, in sentences. */
-  problems: readonly string[];
-}
 
 export class Plan {
   readonly folder: PlanFolder;
@@ -346,15 +335,6 @@ export class Plan {
     await note({ type: 'step_ended', key, step, runId, outcome, ...(usage && { usage }) });
     return end;
   }
-}
-
-/** Returns the state of the plan in a folder, for whoever only looks. Throws TelosError `config` if its files cannot be read. */
-export async function lookAt(folder: PlanFolder): Promise<PlanLook> {
-  const parsed = folder.readPrds().map(({ path, text }) => parsePrd(path, text));
-  const stories = parsed.map(({ story }) => story);
-  const lines = await readJournal(folder.journal);
-  const problems = [...parsed.flatMap(one => one.problems), ...storyProblems(stories)];
-  return { state: foldPlan(lines, stories), stories, problems, lines: lines.at(-1)?.seq ?? 0 };
 }
 
 /** Returns the plan of that name. Throws TelosError `config` if there is none. */

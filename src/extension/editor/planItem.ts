@@ -1,7 +1,7 @@
 /** Describes a plan, its stories and its questions as rows of the view *Plans*: a state, an attempt, a cost, an icon. */
 import * as vscode from 'vscode';
-import type { PlanLook } from '../../engine/workflow/plan.ts';
 import type { PlanFolder } from '../../engine/workflow/planFolder.ts';
+import type { PlanLook } from '../../engine/workflow/planLook.ts';
 import type { StoryState } from '../../engine/workflow/storyState.ts';
 import type { ParkedQuestion, PlanPhase, StoryStatus } from '../../protocol/plan.ts';
 import type { Usage } from '../../protocol/run.ts';

@@ -7,8 +7,8 @@ import { homedir } from 'node:os';
 import { join } from 'node:path';
 import * as vscode from 'vscode';
 import { projectFoldersAt } from '../../engine/skills/workFolders.ts';
-import { lookAt } from '../../engine/workflow/plan.ts';
 import { PlanFolder } from '../../engine/workflow/planFolder.ts';
+import { lookAt } from '../../engine/workflow/planLook.ts';
 import { readRunner } from '../../engine/workflow/runnerLock.ts';
 import type { Usage } from '../../protocol/run.ts';
 import { addedUsage } from '../../protocol/usage.ts';
@@ -50,6 +50,7 @@ export class PlansTree implements vscode.Disposable {
   #settling: NodeJS.Timeout | undefined;
   #alive: NodeJS.Timeout | undefined;
   #isOver = false;
+  #looks = 0;
 
   /** Fires when the plans have been read again. */
   readonly onDidLook = this.#looked.event;
@@ -209,6 +210,8 @@ export class PlansTree implements vscode.Disposable {
     this.#changed.fire();
     this.#looked.fire();
     this.#sumUp();
+    // For whoever measures the start of a window.
+    if (this.#looks++ === 0) performance.mark('telos.plans.shown');
   }
 
   async #look(repo: string, name: string, dir: string): Promise<PlanNode> {

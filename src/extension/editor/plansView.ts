@@ -1,4 +1,7 @@
-/** Registers the view *Plans*. What fills it loads when somebody looks at it, or at the start where a workspace has plans. */
+/**
+ * Registers the view *Plans*. The tree loads when somebody looks at it, or before all else where a workspace has plans: a plan that runs
+ * is then in the status bar at once. What can be done with plans loads after they were shown.
+ */
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import * as vscode from 'vscode';
@@ -6,6 +9,17 @@ import type { ChatStage } from '../base/chatWork.ts';
 import type { CurrentTelos } from '../base/currentTelos.ts';
 import type { PlanHost, Plans, PlanVerb } from './planActions.ts';
 import type { PlansNode } from './planItem.ts';
+import type { PlansTree } from './plansTree.ts';
+
+const hasPlans = (): boolean =>
+  (vscode.workspace.workspaceFolders ?? []).some(
+    ({ uri }) => uri.scheme === 'file' && existsSync(join(uri.fsPath, '.telos', 'plans')),
+  );
+
+const loadTree = () => import('./plansTree.ts');
+
+// Loads while VS Code still prepares what it hands to `activate`. An error is shown when the tree is wanted.
+if (hasPlans()) loadTree().catch(() => undefined);
 
 export class PlansView implements vscode.Disposable {
   readonly #current: CurrentTelos;
@@ -18,6 +32,7 @@ export class PlansView implements vscode.Disposable {
     false,
     true,
   );
+  #tree: Promise<PlansTree> | undefined;
   #plans: Promise<Plans> | undefined;
 
   constructor(current: CurrentTelos, host: PlanHost) {
@@ -25,23 +40,20 @@ export class PlansView implements vscode.Disposable {
     this.#host = host;
     this.#restoring = vscode.window.registerWebviewPanelSerializer('telos.planPage', {
       deserializeWebviewPanel: async (panel, kept: unknown) => {
-        const { actions, tree } = await this.#load();
-        await tree.children();
-        (await actions.pages()).restore(panel, kept);
+        await (await this.#showTree()).children();
+        (await (await this.#load()).actions.pages()).restore(panel, kept);
       },
     });
     this.#view = vscode.window.createTreeView<PlansNode>('telos.plans', {
       showCollapseAll: true,
       treeDataProvider: {
         onDidChangeTreeData: this.#changed.event,
-        getChildren: async node => (await this.#load()).tree.children(node),
-        getTreeItem: async node => (await this.#load()).tree.item(node),
+        getChildren: async node => (await this.#showTree()).children(node),
+        getTreeItem: async node => (await this.#showTree()).item(node),
       },
     });
-    this.#watcher.onDidCreate(() => this.#load());
-    const folders = vscode.workspace.workspaceFolders ?? [];
-    if (folders.some(({ uri }) => uri.scheme === 'file' && existsSync(join(uri.fsPath, '.telos', 'plans'))))
-      void this.#load();
+    this.#watcher.onDidCreate(() => this.#showTree());
+    if (hasPlans()) void this.#showTree();
   }
 
   /** Carries out a command on a plan, or on a part of one. */
@@ -72,13 +84,28 @@ export class PlansView implements vscode.Disposable {
   dispose(): void {
     vscode.Disposable.from(this.#changed, this.#view, this.#watcher, this.#restoring).dispose();
     void this.#plans?.then(plans => plans.dispose());
+    void this.#tree?.then(tree => tree.dispose());
   }
 
-  #load(): Promise<Plans> {
-    this.#plans ??= import('./planActions.ts').then(({ openPlans }) => {
+  #showTree(): Promise<PlansTree> {
+    this.#tree ??= loadTree().then(({ PlansTree }) => {
       this.#watcher.dispose();
-      return openPlans(this.#current, this.#host, this.#view, this.#changed);
+      const tree = new PlansTree(this.#view, this.#changed, this.#host.log);
+      const shown = tree.onDidLook(() => {
+        if (tree.plans.length === 0) return;
+        shown.dispose();
+        void this.#load();
+      });
+      return tree;
     });
+    return this.#tree;
+  }
+
+  async #load(): Promise<Plans> {
+    const tree = await this.#showTree();
+    this.#plans ??= import('./planActions.ts').then(({ openPlans }) =>
+      openPlans(this.#current, this.#host, tree),
+    );
     return this.#plans;
   }
 }

@@ -1,0 +1,26 @@
+/** Reads what a plan is now, for whoever only looks. Loads nothing that works on a plan, so that a window shows its plans at once. */
+import type { Story } from '../../protocol/plan.ts';
+import { readJournal } from './journal.ts';
+import type { PlanFolder } from './planFolder.ts';
+import { foldPlan, type PlanState } from './planState.ts';
+import { parsePrd } from './prdFile.ts';
+import { storyProblems } from './scheduler.ts';
+
+/** A plan as it is now. */
+export interface PlanLook {
+  state: PlanState;
+  /** Number of the journal's last line. */
+  lines: number;
+  stories: readonly Story[];
+  /** What its files say in a way that cannot be used, in sentences. */
+  problems: readonly string[];
+}
+
+/** Returns the state of the plan in a folder. Throws TelosError `config` if its files cannot be read. */
+export async function lookAt(folder: PlanFolder): Promise<PlanLook> {
+  const parsed = folder.readPrds().map(({ path, text }) => parsePrd(path, text));
+  const stories = parsed.map(({ story }) => story);
+  const lines = await readJournal(folder.journal);
+  const problems = [...parsed.flatMap(one => one.problems), ...storyProblems(stories)];
+  return { state: foldPlan(lines, stories), stories, problems, lines: lines.at(-1)?.seq ?? 0 };
+}
