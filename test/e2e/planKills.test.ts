@@ -1,9 +1,10 @@
 /**
- * Kills the extension host of a real VS Code again and again while a plan runs from it, in a process of its own or in the window. Then
- * looks from outside: at what the model was asked, at the journal, at git and at the checkout.
+ * Kills the extension host of a real VS Code again and again while a plan runs from it: in a process of its own, in the window, or in
+ * the window with a model of the editor itself, whose extension is killed as well. Then looks from outside: at what the model was asked, at the journal, at git and at the checkout.
  */
 import assert from 'node:assert/strict';
 import { mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { cp } from 'node:fs/promises';
 import { join } from 'node:path';
 import { setTimeout as wait } from 'node:timers/promises';
 import { eventually } from '../eventually.ts';
@@ -17,15 +18,38 @@ import {
   writes,
 } from '../plan/planWorld.ts';
 import { firstStartLimit } from '../vscode/editorSession.ts';
+import { root } from '../vscode/paths.ts';
 import { descendants } from '../vscode/processTree.ts';
 import { runCommand } from '../vscode/workbench.ts';
+import type { World } from '../vscode/world.ts';
 import { PlanDesk } from './planDesk.ts';
 
-/** How often it is killed in each of the two ways; more with TELOS_NIGHTLY. */
-const kills = process.env['TELOS_NIGHTLY'] ? 30 : 3;
+const isLong = process.env['TELOS_NIGHTLY'] !== undefined;
+/** How often it is killed in each of the ways. */
+const kills = isLong ? 30 : 2;
 /** Restarts that VS Code makes by itself. After the next kill the person loads the window again. */
 const ownRestarts = 2;
-const [storiesOfPlan, slots] = [6, 2];
+const [storiesOfPlan, slots] = isLong ? [6, 2] : [4, 2];
+/** Before each answer of the model, so that kills meet steps. In milliseconds. */
+const stallMs = isLong ? 300 : 150;
+
+const lmExtension = join(root, 'test', 'fixtures', 'lm-server-extension');
+
+interface Settings {
+  keepRunning: boolean;
+  provider?: string;
+}
+
+/** Settings of a machine are not those of a person in a browser. */
+function set({ profile }: World, { keepRunning, provider }: Settings): void {
+  const folder = join(profile, 'Machine');
+  mkdirSync(folder, { recursive: true });
+  const settings = {
+    'telos.plans.keepRunning': keepRunning,
+    ...(provider !== undefined && { 'telos.provider': provider }),
+  };
+  writeFileSync(join(folder, 'settings.json'), JSON.stringify(settings));
+}
 
 const idsOf = (plan: number): string[] =>
   Array.from({ length: storiesOfPlan }, (_, index) => `US-${plan}0${index + 1}`);
@@ -37,13 +61,13 @@ const model: StepModel = {
   coder: (turn, _attempt, { body }) => {
     const id = /US-\d+/.exec(JSON.stringify(body.messages[0]))?.[0] ?? '';
     const answer = once(writes({ [fileOf(id)]: textOf(id) }))(turn, 1, body);
-    return { ...answer, stallMs: 300 };
+    return { ...answer, stallMs };
   },
-  reviewer: (turn, _attempt, request) => ({ ...once(approves())(turn, 1, request), stallMs: 300 }),
+  reviewer: (turn, _attempt, request) => ({ ...once(approves())(turn, 1, request), stallMs }),
 };
 
 describe('a plan of an editor whose extension host is killed', function () {
-  this.timeout(kills > 3 ? 30 * 60_000 : 5 * 60_000);
+  this.timeout(isLong ? 30 * 60_000 : 5 * 60_000);
   const { turns, requestsOf } = answersOf(model);
   let desk: PlanDesk;
   let plans = 0;
@@ -54,7 +78,15 @@ describe('a plan of an editor whose extension host is killed', function () {
 
   before(async function () {
     this.timeout(firstStartLimit);
-    desk = await PlanDesk.open({ model: { turns }, variables: { TELOS_PROVIDER: 'anthropic' } });
+    desk = await PlanDesk.open({
+      model: { turns },
+      variables: { TELOS_PROVIDER: 'anthropic' },
+      settings: { 'chat.disableAIFeatures': false },
+      prepare: async world => {
+        set(world, { keepRunning: false });
+        await cp(lmExtension, join(world.extensions, 'telos.telos-lm-server-0.0.1'), { recursive: true });
+      },
+    });
     await desk.workbench.page.addInitScript(noteRows);
   });
 
@@ -65,12 +97,9 @@ describe('a plan of an editor whose extension host is killed', function () {
 
   after(() => desk?.close());
 
-  /** Loads the window with the setting. */
-  async function open(keepRunning: boolean): Promise<void> {
-    // Settings of a machine are not those of a person in a browser.
-    const folder = join(desk.world.profile, 'Machine');
-    mkdirSync(folder, { recursive: true });
-    writeFileSync(join(folder, 'settings.json'), JSON.stringify({ 'telos.plans.keepRunning': keepRunning }));
+  /** Loads the window with the settings. */
+  async function open(settings: Settings): Promise<void> {
+    set(desk.world, settings);
     await reload();
   }
 
@@ -176,42 +205,50 @@ describe('a plan of an editor whose extension host is killed', function () {
     return repeated;
   }
 
-  it(`goes on in a process of its own through ${kills} kills, and is shown again`, async () => {
-    await open(true);
-    const repeated = await runThrough('apart', false);
-    assert.equal(repeated, 0);
-    console.log(
-      `      ${kills} kills, ${repeated} steps begun again; shown ${shown.join(', ')} ms after the start of the host`,
-    );
-  });
-
   it(`goes on by itself in the window after each of ${kills} kills, and asks for nothing again that has ended`, async () => {
-    await open(false);
     const repeated = await runThrough('here', true);
     assert.ok(repeated <= kills * slots, `${repeated} steps begun again`);
     console.log(`      ${kills} kills, ${repeated} steps begun again that had not ended`);
   });
 
-  it('leaves a plan of the window alone that the person has paused or stopped', async () => {
-    await open(false);
-    const plan = `here-${++plans}`;
-    await desk.makeOf(plan, idsOf(plans).map(storyOf));
-    for (const [held, command] of [
-      ['paused', 'Telos: Pause Plan'],
-      ['stopped', 'Telos: Stop Plan'],
+  it('leaves plans of the window alone that the person has paused or stopped', async () => {
+    const [paused, stopped] = [`here-${++plans}`, `here-${++plans}`];
+    for (const [plan, number, held, command] of [
+      [paused, plans - 1, 'paused', 'Telos: Pause Plan'],
+      [stopped, plans, 'stopped', 'Telos: Stop Plan'],
     ] as const) {
+      await desk.makeOf(plan, idsOf(number).map(storyOf));
       await desk.press(desk.row(`${plan}, `), 'Run Plan');
       await desk.row(`${plan}, running`).waitFor();
       await runCommand(desk.workbench.page, command);
+      if (plan === stopped) await desk.picked(plan).click();
       await desk.row(`${plan}, ${held}`).waitFor();
-      const began = has(plan, 'runner_started');
-      await kill();
-      await reload();
-      await desk.row(`${plan}, ${held}`).waitFor();
-      assert.equal(has(plan, 'runner_started'), began);
+      await desk.fold(`${plan}, `);
     }
-    await desk.press(desk.row(`${plan}, stopped`), 'Run Plan');
-    await desk.row(`${plan}, done`).waitFor();
+    const began = [has(paused, 'runner_started'), has(stopped, 'runner_started')];
+    await kill();
+    await reload();
+    await desk.row(`${paused}, paused`).waitFor();
+    await desk.row(`${stopped}, stopped`).waitFor();
+    assert.deepEqual([has(paused, 'runner_started'), has(stopped, 'runner_started')], began);
+    await desk.press(desk.row(`${stopped}, stopped`), 'Run Plan');
+    await desk.row(`${stopped}, done`).waitFor();
+    for (const plan of [paused, stopped]) rmSync(desk.file(plan, ''), { recursive: true });
+  });
+
+  it('goes on by itself with a model of the editor, once its extension brings it again', async () => {
+    await open({ keepRunning: true, provider: 'vscode' });
+    const repeated = await runThrough('here', true);
+    assert.ok(repeated <= kills * slots, `${repeated} steps begun again`);
+    console.log(`      ${kills} kills, ${repeated} steps begun again that had not ended`);
+  });
+
+  it(`goes on in a process of its own through ${kills} kills, and is shown again`, async () => {
+    await open({ keepRunning: true });
+    const repeated = await runThrough('apart', false);
+    assert.equal(repeated, 0);
+    const times = shown.length > 0 ? `; shown ${shown.join(', ')} ms after the start of the host` : '';
+    console.log(`      ${kills} kills, ${repeated} steps begun again${times}`);
   });
 });
 
