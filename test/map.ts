@@ -32,7 +32,7 @@ export const limits: HouseFigures = {
   arrows: 214,
   arrowsUp: 0,
   circles: 0,
-  files: 583,
+  files: 584,
   oneImporter: 69,
 };
 

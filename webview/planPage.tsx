@@ -4,6 +4,7 @@ import './planPage.css';
 import { render } from 'preact';
 import type { FinishKind } from '../src/protocol/plan.ts';
 import type { PlanPage, PlanPageVerb, PlanReport, ToPlanPage } from '../src/protocol/planPage.ts';
+import { planWords } from '../src/protocol/planWords.ts';
 import { formatCost, formatDuration } from '../src/protocol/usage.ts';
 import { keep, post, t } from './host.ts';
 import { CardPage } from './planCard.tsx';
@@ -57,7 +58,7 @@ function Page({ page }: { page: PlanPage }) {
 
 function Report({ page }: { page: PlanPage }) {
   const { name, report, words } = page;
-  const why = report.finished ? finishedWords(report, page.into) : report.why;
+  const why = report.finished ? finishedWords(report, page.into) : planWords(report.why ?? '', t);
   return (
     <>
       <h1>{visible(name)}</h1>

@@ -8,6 +8,7 @@ import type {
   PlanPageVerb,
   StoryReport,
 } from '../src/protocol/planPage.ts';
+import { planWords } from '../src/protocol/planWords.ts';
 import { formatCost, formatDuration } from '../src/protocol/usage.ts';
 import { post, t } from './host.ts';
 import { visible, visibleLines } from './visibleText.ts';
@@ -21,7 +22,7 @@ export function StorySummary({ story, word }: { story: StoryReport; word: string
         <StatusMark status={story.status} /> {visible(`${story.id} ${story.title}`)}
       </h2>
       <p class="facts">{[word, ...figuresOf(story)].join(' · ')}</p>
-      {story.why && <p>{visibleLines(story.why)}</p>}
+      {story.why && <p>{visibleLines(planWords(story.why, t))}</p>}
       {last && <Checks checks={last.checks} />}
       {last?.verdict && <Verdict {...last.verdict} />}
       <div class="buttons">
@@ -48,7 +49,7 @@ export function StoryDetails({ page, story }: { page: PlanPage; story: StoryRepo
       <p class="facts" role="status">
         {[visible(page.name), page.words.stories[story.id] ?? '', ...figuresOf(story)].join(' · ')}
       </p>
-      {story.why && <p>{visibleLines(story.why)}</p>}
+      {story.why && <p>{visibleLines(planWords(story.why, t))}</p>}
       <div class="buttons">
         <StoryButton verb="open" story={story}>
           {t('Open File')}
@@ -142,7 +143,7 @@ function Attempt({ attempt }: { attempt: AttemptReport }) {
         </ul>
       )}
       {verdict && <Verdict {...verdict} />}
-      {details && details !== verdict?.text && <p>{visibleLines(details)}</p>}
+      {details && details !== verdict?.text && <p>{visibleLines(planWords(details, t))}</p>}
       {steps.length > 0 && (
         <div class="buttons">
           {steps.map(({ step, runId }) => (

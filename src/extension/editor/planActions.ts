@@ -14,7 +14,7 @@ import type { CurrentTelos } from '../base/currentTelos.ts';
 import { describeError, plainLabel } from '../base/labels.ts';
 import { untrustedMessage } from './editorRuns.ts';
 import { PlanComments } from './planComments.ts';
-import type { PlanNode, PlansNode, QuestionNode, StoryNode } from './planItem.ts';
+import { type PlanNode, type PlansNode, type QuestionNode, reasonLabel, type StoryNode } from './planItem.ts';
 import { PlanMaking } from './planMaking.ts';
 import type { PlanPages } from './planPages.ts';
 import { askAmount, askFor, askWords, settles } from './planQuestions.ts';
@@ -342,7 +342,7 @@ export class PlanActions implements vscode.Disposable {
 
   #sayRest(node: PlanNode, { phase, why }: Extract<PlanRunEnd, { kind: 'rest' }>): void {
     const name = plainLabel(node.folder.name);
-    const reason = plainLabel(why ?? '', 500);
+    const reason = plainLabel(reasonLabel(why), 500);
     const { t } = vscode.l10n;
     const report = { title: t('Show Report'), act: () => this.act('report', node) };
     if (phase === 'failed') complain(t('{0} failed. {1}', name, reason));

@@ -4,6 +4,7 @@ import type { PlanFolder } from '../../engine/workflow/planFolder.ts';
 import type { PlanLook } from '../../engine/workflow/planLook.ts';
 import type { StoryState } from '../../engine/workflow/storyState.ts';
 import type { ParkedQuestion, PlanPhase, StoryStatus } from '../../protocol/plan.ts';
+import { planWords } from '../../protocol/planWords.ts';
 import type { Usage } from '../../protocol/run.ts';
 import { formatCost } from '../../protocol/usage.ts';
 import { plainLabel } from '../base/labels.ts';
@@ -77,6 +78,9 @@ export function waitingLabel(count: number): string {
 export const costLabel = (usage: Usage | undefined): string =>
   usage && typeof usage.cost === 'number' && usage.cost > 0 ? formatCost(usage.cost) : '';
 
+/** Returns why something of a plan is as it is, as its journal says it. Empty if that is not known. */
+export const reasonLabel = (why: string | undefined): string => planWords(why ?? '', vscode.l10n.t);
+
 /** Returns the state of a plan in a word or two. */
 export const planWord = (node: PlanNode): string =>
   node.look === undefined ? vscode.l10n.t('cannot be read') : phaseLabel(shownPhase(node), node.isLive);
@@ -120,7 +124,7 @@ export function planItem(node: PlanNode): vscode.TreeItem {
     .join('.');
   item.tooltip = [
     plainLabel(look?.state.goal ?? folder.name, 500),
-    [word, plainLabel(look?.state.phaseWhy ?? problem ?? '', 500)].filter(Boolean).join(': '),
+    [word, plainLabel(reasonLabel(look?.state.phaseWhy) || (problem ?? ''), 500)].filter(Boolean).join(': '),
     waiting,
     ...(look?.problems ?? []).map(text => plainLabel(text, 300)),
     ...(look?.state.branch ? [vscode.l10n.t('Branch {0}', plainLabel(look.state.branch))] : []),
@@ -175,7 +179,7 @@ function storyTooltip({ state }: StoryNode): string {
     }),
     story.dependsOn.length > 0 ? vscode.l10n.t('After {0}', plainLabel(story.dependsOn.join(', '))) : '',
     commit ? vscode.l10n.t('Commit {0}', commit.slice(0, 8)) : '',
-    reason ? plainLabel(reason, 400) : '',
+    plainLabel(reasonLabel(reason), 400),
   ]
     .filter(Boolean)
     .join('\n');

@@ -2,7 +2,7 @@
 import * as vscode from 'vscode';
 import { boxLines } from '../../engine/workflow/prdFile.ts';
 import { escapeMarkdown, plainLabel } from '../base/labels.ts';
-import { isAtWork, type StoryNode } from './planItem.ts';
+import { isAtWork, reasonLabel, type StoryNode } from './planItem.ts';
 
 type Mark = 'passed' | 'accepted' | 'running' | 'needs_you' | 'failed';
 
@@ -84,7 +84,8 @@ function hoverOf({ state: { why, lastDenial } }: StoryNode, mark: Mark): vscode.
     needs_you: t('needs you'),
     failed: t('failed'),
   };
-  const reason = mark === 'failed' || mark === 'needs_you' ? plainLabel(why ?? lastDenial ?? '', 400) : '';
+  const reason =
+    mark === 'failed' || mark === 'needs_you' ? plainLabel(reasonLabel(why ?? lastDenial), 400) : '';
   const text = [words[mark], reason].filter(Boolean).join(': ');
   // A model's text opens no link and loads no image.
   return new vscode.MarkdownString(escapeMarkdown(text));
