@@ -1,11 +1,13 @@
 /** Telos in a workspace that is not trusted, and in one of several folders, in a real VS Code. */
 import assert from 'node:assert/strict';
-import { mkdir, readFile, writeFile } from 'node:fs/promises';
+import { mkdir, readdir, readFile, writeFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
+import { PlanFolder } from '../../src/engine/workflow/planFolder.ts';
 import { startAnthropicServer } from '../fakes/anthropicServer.ts';
+import { storyText } from '../plan/planWorld.ts';
 import { fetchCodeServer } from '../vscode/codeServer.ts';
 import { type ServerOptions, startServer } from '../vscode/server.ts';
-import { chatFrame, openWorkbench, type Workbench } from '../vscode/workbench.ts';
+import { chatFrame, openWorkbench, runCommand, type Workbench } from '../vscode/workbench.ts';
 import { freshWorld, testVariables, type World } from '../vscode/world.ts';
 
 describe('kinds of workspaces in a real VS Code', () => {
@@ -90,6 +92,41 @@ describe('kinds of workspaces in a real VS Code', () => {
       .click();
     await tree.getByRole('treeitem', { name: /intruder/ }).waitFor();
     await welcome.waitFor({ state: 'detached' });
+  });
+
+  it('in Restricted Mode lists plans and shows their files, and runs none of them', async () => {
+    const world = await worldWith({});
+    const folder = await PlanFolder.create(world.workspace, 'shop', 'Sell bread');
+    const story = storyText({ id: 'US-001', title: 'Bread', checks: { trap: 'touch trapped' } });
+    await folder.write('prds/01-bread.md', story);
+    const before = await readFile(folder.journal, 'utf8');
+    const window = await open(world, { trusted: false });
+    const { page } = window;
+    await runCommand(page, 'Focus on Plans View');
+    const row = (start: string) => page.locator(`.monaco-list-row[aria-label^="${start}"]`);
+    await row('shop, ').waitFor();
+    assert.equal(
+      await row('shop, ').locator('.action-label[aria-label^="Run Plan"]:not(.disabled)').count(),
+      0,
+    );
+    await row('US-001 Bread').click();
+    const refused = page.locator('.monaco-dialog-box', { hasText: 'This workspace is in Restricted Mode' });
+    const close = async (): Promise<void> => {
+      await refused.getByRole('button', { name: 'OK' }).click();
+      await refused.waitFor({ state: 'detached' });
+    };
+    for (const lens of ['Run to Here', 'Check Only']) {
+      await page.locator('.codelens-decoration a', { hasText: lens }).first().click();
+      await close();
+    }
+    await runCommand(page, 'Telos: Try a Plan');
+    await refused.waitFor();
+    await window.screenshot('restricted-plans');
+    assert.equal(await readFile(folder.journal, 'utf8'), before);
+    assert.deepEqual(
+      (await readdir(world.workspace, { recursive: true })).filter(name => /trapped|runner\./.test(name)),
+      [],
+    );
   });
 
   it('takes skills from each folder of a workspace, and runs each in its own', async () => {
