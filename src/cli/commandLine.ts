@@ -1,7 +1,7 @@
 /** Reads what was typed: finds the command of the table that it names, or takes it as a request, and returns the exit code. */
 import { sandboxModes } from '../engine/config.ts';
 import { runModes } from '../protocol/run.ts';
-import { groups, versionIn } from './commands.ts';
+import { groups } from './commands.ts';
 import {
   addCommand,
   amount,
@@ -18,6 +18,7 @@ import {
   openParser,
   rounds,
   shareOptions,
+  versionIn,
 } from './parser.ts';
 import { type RequestOptions, requestCommand } from './requestCommand.ts';
 import { openTerminal, type Terminal } from './terminal.ts';

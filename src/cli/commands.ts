@@ -3,7 +3,6 @@
  * start that looks up fewer files is faster.
  */
 
-import { readFileSync } from 'node:fs';
 import {
   Argument,
   amount,
@@ -13,6 +12,7 @@ import {
   longOptions,
   Option,
   optionsWithWord,
+  versionIn,
   wholeNumber,
 } from './parser.ts';
 import { planCommand } from './planTable.ts';
@@ -595,11 +595,26 @@ export const groups: Readonly<Record<string, readonly CliCommand[]>> = {
     },
     {
       name: 'worker',
-      description: 'run evals of others here, with your skills and keys, over a PostgreSQL database',
+      description: 'run evals and stories of others here, with your keys, over a PostgreSQL database',
       options: () => [
         new Option('--database <url>', 'the database; TELOS_DATABASE_URL by default'),
         new Option('--slots <number>', 'how many runs at once; 1 by default').argParser(wholeNumber),
-        new Option('--label <label>', 'what suites may ask for'),
+        new Option('--label <label>', 'what suites and plans may ask for'),
+        new Option(
+          '--repository <url...>',
+          'work on stories of plans of this git repository; none by default',
+        ),
+      ],
+      inner: [
+        {
+          name: 'accept',
+          description:
+            'accept the commands of a plan, by the digest of its card; without one, show what waits',
+          arguments: [new Argument('[digest]')],
+          options: () => [new Option('--yes', 'accept without a question')],
+          run: async ({ word, options, terminal }) =>
+            (await import('./workerCommand.ts')).acceptCardCommand(word, options, terminal),
+        },
       ],
       run: async ({ options, terminal, samples }) =>
         (await import('./workerCommand.ts')).workerCommand(
@@ -668,9 +683,3 @@ const locks = () => import('./lockCommands.ts');
 const trust = () => import('./trustCommands.ts');
 const runs = () => import('./runsCommand.ts');
 const logs = () => import('./logCommands.ts');
-
-/** Returns the version that `packageFile` names. */
-export function versionIn(packageFile: URL): string {
-  const { version } = JSON.parse(readFileSync(packageFile, 'utf8')) as { version: string };
-  return version;
-}

@@ -2,6 +2,7 @@
  * Sets up the argument parser: the form of help, and where it is written. Wrong usage is an error and does not end the
  * process.
  */
+import { readFileSync } from 'node:fs';
 import {
   Argument,
   Command,
@@ -256,4 +257,10 @@ export function mistypedCommands(request: string, commands: readonly CliCommand[
 export function helpWanted(request: string, program: Command): Command | undefined {
   if (request === 'help') return program;
   return program.commands.find(command => request === `help ${command.name()}`);
+}
+
+/** Returns the version that `packageFile` names. */
+export function versionIn(packageFile: URL): string {
+  const { version } = JSON.parse(readFileSync(packageFile, 'utf8')) as { version: string };
+  return version;
 }

@@ -1,9 +1,9 @@
 /** Implements `telos plan approve`, `run` and `watch`. */
-import { resolve } from 'node:path';
+import { join, resolve } from 'node:path';
 import { followJournal } from '../engine/workflow/journal.ts';
 import { Plan } from '../engine/workflow/plan.ts';
 import { printCard } from '../engine/workflow/planCard.ts';
-import type { PlanRunEnd } from '../engine/workflow/planRun.ts';
+import type { PlanRunEnd, PlanWorkers } from '../engine/workflow/planRun.ts';
 import type { CheckResult, PlanLimits, PlanPhase } from '../protocol/plan.ts';
 import type { PlanCard } from '../protocol/planCard.ts';
 import { exitCodes, type PlanCall, type PlanOptions, withPlan, withPlans } from './planCommands.ts';
@@ -21,6 +21,11 @@ export interface RunPlanOptions extends PlanOptions {
   until?: string;
   retry?: boolean;
   record?: string;
+  workers?: string | true;
+  label?: string;
+  remote?: string;
+  /** Of Telos. */
+  version?: string;
 }
 
 /** `telos plan approve`: plan.md with `--plan`, the card with `--card`; without either, what waits. */
@@ -105,11 +110,14 @@ export async function runNamed(plan: Plan, options: RunPlanOptions, call: PlanCa
     ...(options.maxMinutes !== undefined && { maxMinutes: Number(options.maxMinutes) }),
   };
   const settings = await plan.folder.settings();
-  const slots = options.parallel === undefined ? settings.parallel : Number(options.parallel);
-  if (!Number.isInteger(slots) || slots < 1 || slots > 16) {
-    terminal.say('--parallel takes a whole number from 1 to 16.');
+  const most = options.workers === undefined ? 16 : mostOnWorkers;
+  const usual = options.workers === undefined ? settings.parallel : most;
+  const slots = options.parallel === undefined ? usual : Number(options.parallel);
+  if (!Number.isInteger(slots) || slots < 1 || slots > most) {
+    terminal.say(`--parallel takes a whole number from 1 to ${most}.`);
     return exitCodes.usage;
   }
+  const workers = options.workers === undefined ? undefined : await workersOf(options, call);
   const over = new AbortController();
   const shown = showFacts(plan, options, terminal, AbortSignal.any([signal, over.signal]), true);
   const end = await plan
@@ -121,6 +129,7 @@ export async function runNamed(plan: Plan, options: RunPlanOptions, call: PlanCa
         ...(options.from !== undefined && { from: options.from }),
         ...(options.until !== undefined && { until: options.until }),
         ...(options.retry && { retry: true }),
+        ...(workers && { workers }),
         ...(options.record !== undefined && { recordTo: resolve(options.record) }),
         ...(terminal.canAsk && !options.unattended && { goOnRed: red => goesOnRed(red, terminal) }),
       },
@@ -129,6 +138,33 @@ export async function runNamed(plan: Plan, options: RunPlanOptions, call: PlanCa
     .finally(() => over.abort());
   await shown;
   return ended(plan, end, options, call);
+}
+
+/** More stories at a time than one runner can bring together. */
+const mostOnWorkers = 64;
+
+/** Returns how to reach the workers. Throws TelosError `config` if what names their database is no address. */
+async function workersOf(
+  { workers, label, remote, version = '' }: RunPlanOptions,
+  { config, terminal }: PlanCall,
+): Promise<PlanWorkers> {
+  const [{ databaseAddress, databaseVariable }, { PlanJobs }, { ownName }] = await Promise.all([
+    import('../engine/fleet/databaseAddress.ts'),
+    import('../engine/fleet/planJobs.ts'),
+    import('../engine/workflow/planCard.ts'),
+  ]);
+  const address = databaseAddress(workers === true ? config.env[databaseVariable] : workers);
+  // Other programs can read the arguments of this one.
+  process.title = 'telos plan';
+  const log = (line: string): void => terminal.say(terminalLine(line));
+  return {
+    ...(remote !== undefined && { remote }),
+    log,
+    open: folder => {
+      const keyFile = join(config.dataDir, 'plans', `${ownName(folder)}.key`);
+      return PlanJobs.open({ address, version, label, keyFile, name: folder.name, log });
+    },
+  };
 }
 
 function sayEarly(name: string, phase: PlanPhase, terminal: Terminal): number {

@@ -1,6 +1,6 @@
 /** Lists the commands below `telos plan`. Their files load when one is called. */
 import type { SteerCommand } from '../protocol/plan.ts';
-import { Argument, amount, type CliCommand, type CommandCall, Option } from './parser.ts';
+import { Argument, amount, type CliCommand, type CommandCall, Option, versionIn } from './parser.ts';
 import type { PlanOptions } from './planCommands.ts';
 import type { RunPlanOptions } from './planRunCommand.ts';
 
@@ -163,9 +163,17 @@ const commandsBelow = (): CliCommand[] => [
       ...limits(),
       new Option('--record <folder>', 'write recordings of the steps there'),
       new Option('--replay <folder>', 'play recordings of the steps'),
+      new Option('--workers [url]', 'work on the workers of this database; TELOS_DATABASE_URL by default'),
+      new Option('--label <label>', 'with --workers: only those with this label'),
+      new Option('--remote <name>', 'with --workers: the git remote that they get the work from'),
       json(),
     ],
-    run: async call => (await running()).runPlanCommand(call.word, optionsOf(call), call.terminal),
+    run: async call =>
+      (await running()).runPlanCommand(
+        call.word,
+        { ...optionsOf(call), version: versionIn(new URL('../../package.json', call.samples)) },
+        call.terminal,
+      ),
   },
   {
     name: 'watch',

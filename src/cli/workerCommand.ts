@@ -1,22 +1,32 @@
-/** Implements `telos worker`, which runs the evals of others here, and `telos fleet status`. */
-
+/** Implements `telos worker`, which runs evals and stories of others here, and `telos fleet status`. */
 import type { Config } from '../engine/config.ts';
 import { TelosError } from '../engine/errors.ts';
+import { answerEither } from '../engine/fleet/answers.ts';
 import { databaseAddress, databaseVariable } from '../engine/fleet/databaseAddress.ts';
 import { answerOrder, type WorkerParts } from '../engine/fleet/evalWorker.ts';
 import { FleetDatabase } from '../engine/fleet/fleetDatabase.ts';
 import { suiteFacts, workerFacts } from '../engine/fleet/presence.ts';
 import { runWorker } from '../engine/fleet/worker.ts';
 import { Telos } from '../engine/telos.ts';
+import { StoryWorker } from '../engine/workflow/storyWorker.ts';
+import {
+  acceptWorkerCard,
+  isDigest,
+  type WaitingCard,
+  waitingCards,
+} from '../engine/workflow/workerCards.ts';
 import { counted } from '../protocol/text.ts';
 import { type ConfigOptions, configFor, hideStartEnvironment } from './cliConfig.ts';
 import { abortOnInterrupt, type Terminal } from './terminal.ts';
-import { errorText, terminalJson, terminalLine } from './terminalText.ts';
+import { agrees } from './terminalHuman.ts';
+import { errorText, exactText, terminalJson, terminalLine } from './terminalText.ts';
 
 export interface WorkerCommandOptions extends ConfigOptions {
   database?: string;
   slots?: number;
   label?: string;
+  /** Addresses of repositories whose stories may be worked on here. */
+  repository?: readonly string[];
   /** Of Telos. */
   version: string;
 }
@@ -41,20 +51,65 @@ export async function workerCommand(options: WorkerCommandOptions, terminal: Ter
   };
   const { signal, release } = abortOnInterrupt(() => undefined);
   const log = (line: string): void => terminal.say(terminalLine(line));
+  // What plans of others run here runs in the box or not at all.
+  const boxed = { ...own, sandbox: 'required' as const };
+  const stories = new StoryWorker({
+    ...{ config: boxed, repositories: options.repository ?? [], log },
+    open: () => Telos.open(boxed),
+    failed: error => terminal.say(errorText(error)),
+  });
   try {
     const database = databaseAddress(options.database ?? known);
     const { slots = 1, label, version } = options;
     await runWorker(
       { database, slots, label, version, log, health: line => terminal.out(`${terminalLine(line)}\n`) },
-      (given, stop) => answerOrder(given, parts, stop),
+      answerEither((given, stop) => answerOrder(given, parts, stop), stories),
       signal,
     );
     return 0;
   } catch (error) {
     return failed(error, signal, terminal);
   } finally {
+    await stories.close();
     release();
   }
+}
+
+/** `telos worker accept [DIGEST]`: shows the cards of plans that wait, or one of them, which is accepted after a yes. */
+export async function acceptCardCommand(
+  digest: string | undefined,
+  options: ConfigOptions & { yes?: boolean },
+  terminal: Terminal,
+): Promise<number> {
+  const config = configFor(options, terminal);
+  if (!config) return 2;
+  const cards = waitingCards(config);
+  if (digest === undefined) {
+    for (const card of cards) sayCard(card, terminal);
+    const next = 'To accept one: telos worker accept DIGEST';
+    terminal.say(cards.length === 0 ? 'No card of a plan waits.' : next);
+    return 0;
+  }
+  const card = cards.find(one => one.digest === digest);
+  if (!isDigest(digest)) {
+    terminal.say(terminal.style.red('A digest has 64 digits and letters, as the card of a plan shows it.'));
+    return 2;
+  }
+  if (card) sayCard(card, terminal);
+  else
+    terminal.say('No order with this card has come yet. What is accepted is the card that has this digest.');
+  const unattended = 'No one can be asked here; --yes accepts the card as it is shown.';
+  if (!options.yes && !(await agrees('', 'Run these commands for it, in the box?', unattended, terminal)))
+    return 3;
+  await acceptWorkerCard(config, digest);
+  terminal.say('Accepted.');
+  return 0;
+}
+
+function sayCard({ digest, plan, repository, lines, roles }: WaitingCard, terminal: Terminal): void {
+  const texts = roles.flatMap(({ file, text }) => [`text for a role, ${file}:`, ...text.split('\n')]);
+  const shown = [`Plan ${plan} of ${repository}`, ...[...lines, ...texts].map(line => `  ${line}`)];
+  for (const line of [...shown, `Digest: ${digest}`]) terminal.say(exactText(line.replace(/[\r\n]/g, ' ')));
 }
 
 /** Returns the configuration with the model `provider:model`: where it has no key, that is what is said. */

@@ -186,6 +186,8 @@ export type PlanEvent =
       parent: string;
       role: string;
     }
+  /** The attempt is worked on elsewhere, by a worker that has the job of this key. */
+  | { type: 'job_given'; story: string; attempt: number; job: string; worker: string }
   | { type: 'step_started'; key: string; step: StepName; story?: string; runId: string; model?: string }
   | {
       type: 'step_ended';

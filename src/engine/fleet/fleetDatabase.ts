@@ -7,6 +7,10 @@ import { type Dbos, loadDbos } from './dbos.ts';
 export const applicationName = 'telos';
 /** The workflow that makes one run of an eval. */
 export const evalWorkflow = 'telos.eval';
+/** The workflow that works on one attempt at a story of a plan. */
+export const storyWorkflow = 'telos.story';
+/** The step whose outputs are the facts of a job, while it is worked on. */
+export const factStep = 'telos.facts';
 /** Nobody takes anything from this queue: its rows say who is there. */
 const presenceQueue = 'telos-presence';
 
@@ -128,8 +132,14 @@ export class FleetDatabase {
   }
 
   /** Gives a worker a job. A key that is known already is not given twice. */
-  async send(key: string, worker: string, version: string, order: object): Promise<void> {
-    const to = { queueName: queueOf(worker), workflowName: evalWorkflow, appVersion: version };
+  async send(
+    key: string,
+    worker: string,
+    version: string,
+    order: object,
+    workflowName = evalWorkflow,
+  ): Promise<void> {
+    const to = { queueName: queueOf(worker), workflowName, appVersion: version };
     await this.#patient(() => this.#client.enqueue({ ...to, workflowID: key }, order));
   }
 
@@ -143,10 +153,24 @@ export class FleetDatabase {
     }));
   }
 
+  /** Returns what a job has said while it is worked on, in its order. */
+  async facts(key: string): Promise<unknown[]> {
+    const steps = await this.#patient(() => this.#client.listWorkflowSteps(key));
+    return (steps ?? [])
+      .filter(({ name }) => name === factStep)
+      .sort((one, other) => one.functionID - other.functionID)
+      .map(({ output }) => output);
+  }
+
   /** Returns the keys of a worker's jobs in that state. */
   async keysOf(worker: string, status: 'ENQUEUED' | 'PENDING'): Promise<string[]> {
     const rows = await this.#list({ queueName: queueOf(worker), status, ...withoutContent });
     return rows.map(({ workflowID }) => workflowID);
+  }
+
+  /** Returns true if there is a job of that key, whatever has become of it. */
+  async isThere(key: string): Promise<boolean> {
+    return (await this.#list({ workflowIDs: [key], ...withoutContent })).length > 0;
   }
 
   /** Returns those of the jobs that no worker has begun. */

@@ -1,7 +1,7 @@
 /** What workers and suites say of themselves in the database. What they say is shown, and decides only who is given jobs. */
 
 /** A version of the orders. Another one is never mixed with it, whatever the version of Telos is. */
-const orders = 1;
+const orders = 2;
 
 /** Returns what the database keeps apart: a worker takes the jobs of its own version only. */
 export const versionKey = (version: string): string => `telos ${version} orders ${orders}`;

@@ -2,6 +2,7 @@
 import {
   createCipheriv,
   createDecipheriv,
+  createPrivateKey,
   createPublicKey,
   diffieHellman,
   generateKeyPairSync,
@@ -19,7 +20,7 @@ const mostOpened = 16 * 1024 * 1024;
 const cipher = 'aes-256-gcm';
 const rawHead = Buffer.from('302a300506032b656e032100', 'hex');
 
-/** The keys of one suite. They are never written down. */
+/** The keys of one suite, which are never written down, or of one plan, which is found again. */
 export interface SuiteKeys {
   publicKey: string;
   privateKey: KeyObject;
@@ -34,6 +35,16 @@ export function suiteKeys(): SuiteKeys {
   const { publicKey, privateKey } = generateKeyPairSync('x25519');
   return { publicKey: rawOf(publicKey).toString('base64'), privateKey };
 }
+
+/** Returns the keys whose private one is in the text that `keptKeys` has returned. Throws if it is none. */
+export function readKeys(kept: string): SuiteKeys {
+  const privateKey = createPrivateKey(kept);
+  return { publicKey: rawOf(createPublicKey(privateKey)).toString('base64'), privateKey };
+}
+
+/** Returns the private key as text, for a file that only its owner can read. */
+export const keptKeys = ({ privateKey }: SuiteKeys): string =>
+  privateKey.export({ type: 'pkcs8', format: 'pem' }).toString();
 
 const secretOf = (privateKey: KeyObject, publicKey: KeyObject): Buffer =>
   Buffer.from(hkdfSync('sha256', diffieHellman({ privateKey, publicKey }), '', 'telos result', 32));

@@ -9,8 +9,10 @@ import {
   evalWorkflow,
   FleetDatabase,
   type FleetLog,
+  factStep,
   plainJson,
   queueOf,
+  storyWorkflow,
 } from './fleetDatabase.ts';
 import { beatMs, suiteFacts, versionKey, type WorkerFacts } from './presence.ts';
 
@@ -26,10 +28,14 @@ export interface WorkerOptions {
   health: FleetLog;
 }
 
+/** Says what a job has come to so far. It is in the database once this has resolved. */
+export type TellFacts = (sealed: string) => Promise<void>;
+
 /** Returns what is written into the database as the answer to a job, of which nothing is believed. Throws the abort reason on abort. */
 export type AnswerJob = (
   given: unknown,
   signal: AbortSignal,
+  tell: TellFacts,
 ) => Promise<{ sealed: string } | { refused: string }>;
 
 /** From the first signal on, running jobs have so long to end; the rest of the half minute is for handing back. In milliseconds. */
@@ -61,6 +67,8 @@ class Worker {
   readonly #jobs = new AbortController();
   readonly #ended = new AbortController();
   readonly #said = new Set<string>();
+  /** What stops a job, by its key. */
+  readonly #running = new Map<string, AbortController>();
   readonly #counts = { running: 0, done: 0, refused: 0, handedBack: 0 };
   #database: FleetDatabase | undefined;
   #drains = false;
@@ -78,7 +86,8 @@ class Worker {
   async start(): Promise<void> {
     const { database: address, slots, log } = this.#options;
     await reach(address);
-    this.#dbos.registerWorkflow((given: unknown) => this.#answer(given), { name: evalWorkflow });
+    for (const name of [evalWorkflow, storyWorkflow])
+      this.#dbos.registerWorkflow((given: unknown) => this.#answer(given), { name });
     this.#dbos.setConfig({
       name: applicationName,
       systemDatabaseUrl: address.url,
@@ -118,12 +127,21 @@ class Worker {
     // A suite for which this worker was silent has closed it.
     await database.openQueue(this.#id, this.#options.slots);
     await this.#beat();
+    await this.#stopCancelled();
     for (const { facts } of await database.present('suite')) {
       const { version, waiting } = suiteFacts(facts);
       if (version !== this.#options.version && waiting > 0) this.#leave(`Runs wait for Telos ${version}`);
     }
     for (const version of await database.otherVersions(this.#id, this.#version))
       this.#leave(`A job is for ${version}`);
+  }
+
+  /** What was taken back is not worked on any more. */
+  async #stopCancelled(): Promise<void> {
+    const before = [...this.#running];
+    if (before.length === 0) return;
+    const there = new Set(await this.#opened().keysOf(this.#id, 'PENDING'));
+    for (const [key, stop] of before) if (!there.has(key)) stop.abort(new Error('The job was taken back.'));
   }
 
   #leave(what: string): void {
@@ -165,9 +183,15 @@ class Worker {
   }
 
   async #answer(given: unknown): Promise<unknown> {
+    const key = this.#dbos.workflowID ?? '';
+    const own = new AbortController();
     this.#counts.running++;
+    this.#running.set(key, own);
     try {
-      const answer = await this.#answerJob(given, this.#jobs.signal);
+      const signal = AbortSignal.any([this.#jobs.signal, own.signal]);
+      const tell: TellFacts = sealed =>
+        this.#dbos.runStep(async () => ({ sealed }), { name: factStep }).then(() => undefined);
+      const answer = await this.#answerJob(given, signal, tell);
       if ('refused' in answer) {
         this.#counts.refused++;
         this.#once(`Refused a job: ${answer.refused}`);
@@ -175,6 +199,7 @@ class Worker {
       return answer;
     } finally {
       this.#counts.running--;
+      this.#running.delete(key);
     }
   }
 

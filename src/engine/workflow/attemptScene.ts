@@ -31,6 +31,8 @@ export interface AttemptParts {
   human: Human;
   /** Nobody is there: questions wait in the journal. */
   isUnattended: boolean;
+  /** This is another one's machine: no answer in the journal allows anything here. */
+  isGuest?: boolean;
   /** Of the person's repository. */
   git: Git;
   slots: Slots;

@@ -46,7 +46,7 @@ export async function runOne(
     ...call,
   };
   try {
-    const end = await runStep(runs, whole, parkingHuman(human, parking), signal);
+    const end = await runStep(runs, whole, parts.isGuest ? human : parkingHuman(human, parking), signal);
     const { runId, outcome, usage } = end;
     // First what has come of it, but in one write: nobody builds on the one without the other.
     const ended = { type: 'step_ended' as const, key, step, story, runId, outcome, ...(usage && { usage }) };

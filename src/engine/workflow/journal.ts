@@ -136,7 +136,7 @@ async function syncFolder(folder: string): Promise<void> {
 }
 
 /** Returns the event with each text at a length that a line can have. */
-function shortened<Value>(value: Value): Value {
+export function shortened<Value>(value: Value): Value {
   if (typeof value === 'string')
     return (value.length > mostText ? `${value.slice(0, mostText)}…` : value) as Value;
   if (Array.isArray(value)) return value.map(shortened) as Value;
@@ -178,7 +178,7 @@ export async function* followJournal(file: string, signal: AbortSignal): AsyncGe
 }
 
 /** Returns the lines that are whole. One that a crash tore or that a later version wrote differently is left out. */
-function linesOf(text: string): JournalLine[] {
+export function linesOf(text: string): JournalLine[] {
   const { values } = readLines(text, line => jsonLine(line, accepted));
   // A number that does not grow was not written here after the line before it.
   let seq = 0;
@@ -213,6 +213,7 @@ const needed: Readonly<Record<PlanEvent['type'], (line: Fields) => boolean>> = {
   recovered: ({ what }) => isTexts(what),
   preflight: ({ checks, problems }) => isList(checks) && checks.every(isFields) && isTexts(problems),
   attempt_started: line => ofAttempt(line) && isText(line['parent']) && Number.isInteger(line['slot']),
+  job_given: line => ofAttempt(line) && isText(line['job']) && isText(line['worker']),
   step_started: ({ key, runId }) => isText(key) && isText(runId),
   step_ended: ({ key, runId, outcome, usage }) =>
     isText(key) && isText(runId) && isText(outcome) && (usage === undefined || isFields(usage)),
@@ -240,7 +241,13 @@ const needed: Readonly<Record<PlanEvent['type'], (line: Fields) => boolean>> = {
 
 function accepted(value: unknown): JournalLine | undefined {
   if (!isFields(value) || !Number.isInteger(value['seq']) || !isText(value['ts'])) return undefined;
+  return planEvent(value) && (value as unknown as JournalLine);
+}
+
+/** Returns the event, or undefined if its readers could not do with it. */
+export function planEvent(value: unknown): PlanEvent | undefined {
+  if (!isFields(value)) return undefined;
   const { type } = value;
   if (!isText(type) || !Object.hasOwn(needed, type)) return undefined;
-  return needed[type as PlanEvent['type']](value) ? (value as unknown as JournalLine) : undefined;
+  return needed[type as PlanEvent['type']](value) ? (value as unknown as PlanEvent) : undefined;
 }

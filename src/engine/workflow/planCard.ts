@@ -45,10 +45,10 @@ export function planCard({ folder, settings, stories, facts, config }: CardParts
     ...(check.timeoutS !== undefined && { timeoutS: check.timeoutS }),
   }));
   const roles = readRoles(folder.repo).map(({ file, text }) => ({ file, text }));
-  const skills = [...new Set(stories.flatMap(({ role }) => (stepOfRole(role).skill ? [role] : [])))].sort();
+  const skills = skillsOf(stories);
   const { branch, parallel, slot, protect, limits } = settings;
   const card = { setup, checks, branch, copy: slot.copy, link: slot.link, protect, roles, skills };
-  const bound = boundLines(card);
+  const bound = boundLines(settings, stories, roles);
   const digest = digestOf(bound);
   const before = acceptedLines(config, folder);
   return {
@@ -62,7 +62,10 @@ export function planCard({ folder, settings, stories, facts, config }: CardParts
 }
 
 /** Returns every check once, with the stories that it is for. The same command with another limit of time is another check. */
-function checksOf(settings: PlanSettings, stories: readonly Story[]): { check: PlanCheck; ids: string[] }[] {
+function checksOf(
+  settings: Pick<PlanSettings, 'checks'>,
+  stories: readonly Story[],
+): { check: PlanCheck; ids: string[] }[] {
   const found = new Map<string, { check: PlanCheck; ids: string[] }>();
   const add = (check: PlanCheck, id?: string): void => {
     const key = JSON.stringify([check.name, check.command, check.timeoutS]);
@@ -89,27 +92,33 @@ function hostsIn(commands: readonly CardCommand[]): string[] {
   return [...new Set(hosts)].sort();
 }
 
-function boundLines(
-  card: Pick<PlanCard, 'setup' | 'checks' | 'branch' | 'copy' | 'link' | 'protect' | 'roles' | 'skills'>,
+const skillsOf = (stories: readonly Story[]): string[] =>
+  [...new Set(stories.flatMap(({ role }) => (stepOfRole(role).skill ? [role] : [])))].sort();
+
+/** Returns what is accepted with a card, one line each. That of fewer stories has some of the same lines. */
+export function boundLines(
+  settings: Pick<PlanSettings, 'setup' | 'checks' | 'branch' | 'slot' | 'protect'>,
+  stories: readonly Story[],
+  roles: PlanCard['roles'],
 ): string[] {
   const timeout = (seconds: number | undefined): string => (seconds === undefined ? '' : ` (${seconds} s)`);
-  const checks = card.checks.map(
-    ({ name, command, timeoutS }) => `check ${name}${timeout(timeoutS)}: ${command}`,
+  const checks = checksOf(settings, stories).map(
+    ({ check: { name, command, timeoutS } }) => `check ${name}${timeout(timeoutS)}: ${command}`,
   );
   return [
-    ...card.setup.map(({ command }) => `setup: ${command}`),
+    ...settings.setup.map(command => `setup: ${command}`),
     ...new Set(checks),
-    `branch: ${card.branch}`,
-    ...card.copy.map(path => `copied into slots: ${path}`),
-    ...card.link.map(path => `linked into slots: ${path}`),
-    ...card.protect.map(glob => `protected: ${glob}`),
-    ...card.skills.map(skill => `skill: ${skill}`),
-    ...card.roles.map(({ file, text }) => `role ${file}: ${digestOf([text]).slice(0, 16)}`),
+    `branch: ${settings.branch}`,
+    ...settings.slot.copy.map(path => `copied into slots: ${path}`),
+    ...settings.slot.link.map(path => `linked into slots: ${path}`),
+    ...settings.protect.map(glob => `protected: ${glob}`),
+    ...skillsOf(stories).map(skill => `skill: ${skill}`),
+    ...roles.map(({ file, text }) => `role ${file}: ${digestOf([text]).slice(0, 16)}`),
   ];
 }
 
-/** The order of checks and stories does not matter, that of the setup does. */
-function digestOf(lines: readonly string[]): string {
+/** Returns the digest of what is accepted with a card. The order of checks and stories does not matter, that of the setup does. */
+export function digestOf(lines: readonly string[]): string {
   const isSetup = (line: string): boolean => line.startsWith('setup: ');
   const sorted = [...lines.filter(isSetup), ...lines.filter(line => !isSetup(line)).sort()];
   return createHash('sha256').update(JSON.stringify(sorted)).digest('hex');

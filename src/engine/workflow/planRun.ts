@@ -6,7 +6,7 @@ import type { Actor, CheckResult, PlanCheck, PlanLimits, PlanPhase } from '../..
 import type { PlanCard } from '../../protocol/planCard.ts';
 import { TelosError } from '../errors.ts';
 import type { Human } from '../human.ts';
-import { Attempts } from './attempt.ts';
+import { LocalSlots } from './attempt.ts';
 import type { AttemptParts } from './attemptScene.ts';
 import { contextFolders, projectContext } from './contextFolders.ts';
 import { contextTools } from './contextServer.ts';
@@ -30,6 +30,8 @@ import { type RunnerLock, takeRunner } from './runnerLock.ts';
 import { nextStories } from './scheduler.ts';
 import { Slots } from './slots.ts';
 import type { Runs } from './steps.ts';
+import type { StoryJobs } from './storyJobs.ts';
+import type { StorySlots } from './storySlots.ts';
 
 /** Who works with a plan. */
 export interface PlanCaller {
@@ -38,8 +40,19 @@ export interface PlanCaller {
   by: Actor;
 }
 
+/** Workers that do the stories in place of this machine. */
+export interface PlanWorkers {
+  /** Name of the git remote over which they get the work. The only one if missing. */
+  remote?: string;
+  /** Throws TelosError `config` if their database cannot be used. */
+  open(folder: PlanFolder): Promise<StoryJobs>;
+  /** Says what a person should know, a sentence each. */
+  log(line: string): void;
+}
+
 export interface PlanRunOptions extends RunnerOptions {
   limits?: PlanLimits;
+  workers?: PlanWorkers;
   /** Begins stories anew that have failed. What they have passed in part stays. */
   retry?: boolean;
   /** Folder to which recordings of the steps are written. */
@@ -79,7 +92,8 @@ export async function runPlan(
       try {
         const slots = await Slots.open(folder, git, settings, env);
         const projection = new Projection(folder, journal);
-        await recover({ folder, journal, git, slots, lock, branch: settings.branch });
+        const keepsJobs = options.workers !== undefined;
+        await recover({ folder, journal, git, slots, lock, branch: settings.branch, keepsJobs });
         return await begin(
           { folder, caller, options, journal, projection, git, slots, settings, lock, problems },
           signal,
@@ -180,7 +194,9 @@ async function work(
     contextTools: () => contextTools(context),
     ...(options.recordTo !== undefined && { recordTo: options.recordTo }),
   };
-  const attempts = new Attempts(parts);
+  const storySlots = options.workers
+    ? await workerSlots(parts, options.workers, limits, signal)
+    : new LocalSlots(parts);
   const runner = new PlanRunner(
     {
       ...{ folder, journal, lost: lock.lost, next: nextStories },
@@ -188,7 +204,7 @@ async function work(
         state = (await projection.begin()).state;
         return state;
       },
-      attempt: (call, stop) => attempts.run(call, stop),
+      slots: storySlots,
       split: async (story, stop) => (await import('./storySplit.ts')).splitInPlan(parts, story, stop),
       inbox: () => take(folder, id => state.steered.has(id)),
       overBudget: async () => budget.overText,
@@ -196,7 +212,43 @@ async function work(
     },
     { ...(settings.maxAttempts !== undefined && { maxAttempts: settings.maxAttempts }), ...options },
   );
-  return runner.run(signal).finally(() => Promise.all([context.close(), projection.written()]));
+  const closed = () => Promise.all([context.close(), projection.written(), storySlots.close()]);
+  return runner.run(signal).finally(closed);
+}
+
+/** Returns the slots of workers. Throws TelosError `config` if the plan's remote or the database cannot be used. */
+async function workerSlots(
+  parts: AttemptParts,
+  { remote: name, open, log }: PlanWorkers,
+  limits: PlanLimits,
+  signal: AbortSignal,
+): Promise<StorySlots> {
+  const [{ PlanRemote, remoteOf }, { PlanPusher }, { WorkerSlots }] = await Promise.all([
+    import('./planRemote.ts'),
+    import('./planPusher.ts'),
+    import('./workerSlots.ts'),
+  ]);
+  const { git, folder, settings, base, runs } = parts;
+  const { url, name: chosen } = await remoteOf(git, name);
+  const remote = new PlanRemote({ url, dir: folder.repo, env: runs.config.env, log });
+  log(
+    `Pushes to ${chosen} (${remote.shown}) what workers need: the branch ${settings.branch}, and below refs/telos/${folder.name} the stories, their checks and their work.`,
+  );
+  const over = new AbortController();
+  const pusher = new PlanPusher({
+    ...{ git, remote, plan: folder.name, branch: settings.branch, base, log },
+    signal: over.signal,
+  });
+  const jobs = await open(folder);
+  try {
+    const stop = (): void => over.abort(signal.reason);
+    signal.addEventListener('abort', stop, { once: true });
+    await pusher.begin().finally(() => signal.removeEventListener('abort', stop));
+  } catch (error) {
+    await jobs.close();
+    throw error;
+  }
+  return new WorkerSlots({ ...parts, jobs, pusher, limits });
 }
 
 /**

@@ -12,6 +12,7 @@ import type { PlanFolder } from './planFolder.ts';
 import { isPartOf } from './planning.ts';
 import { interruptedWhy, type PlanState } from './planState.ts';
 import { storyProblems } from './scheduler.ts';
+import type { StorySlots } from './storySlots.ts';
 import { isOver, type StoryState } from './storyState.ts';
 
 export interface RunnerParts {
@@ -21,9 +22,8 @@ export interface RunnerParts {
   project: () => Promise<PlanState>;
   /** Stories that can begin now, best first. */
   next: (state: PlanState, running: ReadonlySet<string>, slots: number) => readonly StoryState[];
-  /** Notes what happens in the journal. Throws TelosError for what ends or delays the whole plan. */
-  attempt: (call: AttemptCall, signal: AbortSignal) => Promise<void>;
-  /** Splits a story into smaller ones. Notes it in the journal, and throws as `attempt` does. */
+  slots: StorySlots;
+  /** Splits a story into smaller ones. Notes it in the journal, and throws as an attempt does. */
   split: (story: StoryState, signal: AbortSignal) => Promise<void>;
   /** Returns the commands that wait. One is given again until it is done. */
   inbox: () => Promise<readonly SentCommand[]>;
@@ -152,7 +152,7 @@ export class PlanRunner {
     for (const one of state.stories) if (one.isToSplit && !running.has(one.story.id)) this.#split(one);
     const free = this.#freeSlots();
     const taken = new Set([...this.#working.values()].map(({ slot }) => slot));
-    const wanted = this.#parts.next(state, running, this.#slots).filter(one => this.#isWanted(one, state));
+    const wanted = this.#parts.next(state, running, this.#room()).filter(one => this.#isWanted(one, state));
     const own = new Map(wanted.flatMap(one => (one.open ? [[one, one.open.slot - 1] as const] : [])));
     for (const [story, slot] of own) {
       if (!taken.has(slot)) this.#begin(story, slot);
@@ -165,7 +165,11 @@ export class PlanRunner {
 
   #freeSlots(): number[] {
     const taken = new Set([...this.#working.values()].map(({ slot }) => slot));
-    return Array.from({ length: this.#slots }, (_, index) => index).filter(slot => !taken.has(slot));
+    return Array.from({ length: this.#room() }, (_, index) => index).filter(slot => !taken.has(slot));
+  }
+
+  #room(): number {
+    return Math.max(1, this.#parts.slots.room(this.#slots));
   }
 
   #isWanted({ story }: StoryState, { stories }: PlanState): boolean {
@@ -199,8 +203,8 @@ export class PlanRunner {
       ...{ story, attempt, slot, mail: () => this.#mailOf(working) },
       onWait: (milliseconds, why) => this.#waitFor(milliseconds, why),
     };
-    working.done = this.#parts
-      .attempt(call, working.stop.signal)
+    working.done = this.#parts.slots
+      .run(call, working.stop.signal)
       .then(() => {
         this.#wait = firstWait;
       })
@@ -248,8 +252,12 @@ export class PlanRunner {
 
   async #abortAll(): Promise<void> {
     const working = [...this.#working.values()];
-    for (const { stop } of working) stop.abort(new Interruption('The plan stops.'));
+    this.#endWorking('The plan stops.');
     await Promise.allSettled(working.map(({ done }) => done));
+  }
+
+  #endWorking(why: string): void {
+    for (const { stop } of this.#working.values()) stop.abort(new Interruption(why));
   }
 
   /** Waits until an attempt ends or it is time to look for commands. */
@@ -274,6 +282,7 @@ export class PlanRunner {
     switch (command.kind) {
       case 'pause':
         this.#paused ??= pause();
+        if (!this.#parts.slots.canHold) this.#endWorking('The plan is paused.');
         break;
       case 'resume':
         await this.#resume();

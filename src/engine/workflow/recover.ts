@@ -26,6 +26,8 @@ export interface Takeover {
   journal: Journal;
   /** Of the plan's settings. */
   branch: string;
+  /** Jobs of workers are found again. Otherwise their attempts are over. */
+  keepsJobs?: boolean;
 }
 
 /** Ref of the files of an attempt. */
@@ -49,6 +51,8 @@ export async function recover(takeover: Takeover): Promise<string[]> {
   for (const story of stateOf(takeover).stories) {
     if (!story.open) continue;
     if (story.open.commit !== undefined) await endApproved(takeover, story, story.open);
+    else if (story.open.job && takeover.keepsJobs)
+      what.push(`${story.story.id} goes on with its job on the worker ${story.open.job.worker}.`);
     else if (!(await canGoOn(takeover, story, story.open)))
       what.push(await endInterrupted(takeover, story, story.open));
     else what.push(`${story.story.id} goes on where its attempt ${story.open.attempt} was cut off.`);
@@ -177,9 +181,11 @@ async function reopenLost(
 async function canGoOn(
   { git, folder, slots, journal }: Takeover,
   { story: { id } }: StoryState,
-  { attempt, slot: number, parent, snapshot, worked }: OpenAttempt,
+  { attempt, slot: number, parent, snapshot, worked, job }: OpenAttempt,
 ): Promise<boolean> {
   if (snapshot) return isWhole(git, snapshot.commit, parent);
+  // Its files were never here.
+  if (job) return false;
   const slot = isWorkDone(worked) ? await slots.find(number) : undefined;
   if (!slot) return false;
   const ref = attemptRef(folder.name, id, attempt);
@@ -210,9 +216,9 @@ async function endApproved(
 async function endInterrupted(
   { folder, slots, journal }: Takeover,
   { story }: StoryState,
-  { attempt, parent, slot: number }: OpenAttempt,
+  { attempt, parent, slot: number, job }: OpenAttempt,
 ): Promise<string> {
-  const slot = await slots.find(number);
+  const slot = job ? undefined : await slots.find(number);
   const ref = attemptRef(folder.name, story.id, attempt);
   const message = `${story.id}: attempt ${attempt}, cut off`;
   const kept = slot && (await slots.snapshot(slot, { ref, parent, message }));

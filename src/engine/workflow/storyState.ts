@@ -35,6 +35,8 @@ export interface OpenAttempt {
   verdict?: { tree: string; approved: boolean; text: string; items: readonly number[] };
   /** Its commit is on the branch; only its end is not in the journal yet. */
   commit?: string;
+  /** It is worked on elsewhere. */
+  job?: { key: string; worker: string };
 }
 
 /** Whether a step that ended so has left work behind. One that is out of rounds may have done enough. */
@@ -159,6 +161,9 @@ function picked(line: Extract<JournalLine, { type: 'attempt_started' }>) {
 function foldOpen(open: OpenAttempt, line: JournalLine): void {
   if ('attempt' in line && line.attempt !== open.attempt) return;
   switch (line.type) {
+    case 'job_given':
+      open.job = { key: line.job, worker: line.worker };
+      break;
     case 'step_ended':
       if (line.step !== 'reviewer' && line.step !== 'orchestrator') open.worked = line.outcome;
       break;

@@ -1,0 +1,101 @@
+/** Pushes what a plan's runner has for its remote: orders as they come, and the plan's branch behind each story that has passed. */
+import { TelosError } from '../errors.ts';
+import type { Git } from './git.ts';
+import type { PlanRemote } from './planRemote.ts';
+import { oneAtATime } from './storySlots.ts';
+
+export interface PusherParts {
+  git: Git;
+  remote: PlanRemote;
+  plan: string;
+  branch: string;
+  base: string;
+  log: (line: string) => void;
+  /** Aborts when the plan is over. */
+  signal: AbortSignal;
+}
+
+/** How long the last push may take, when the plan rests. In milliseconds. */
+const lastMs = 20_000;
+
+export class PlanPusher {
+  readonly remote: PlanRemote;
+  readonly #parts: PusherParts;
+  readonly #inTurn = oneAtATime();
+  /** Where the remote has the plan's branch. */
+  #there: string | undefined;
+  /** What goes with the next push. */
+  #waiting = new Map<string, string>();
+  #next: Promise<void> | undefined;
+
+  constructor(parts: PusherParts) {
+    this.#parts = parts;
+    this.remote = parts.remote;
+  }
+
+  /** Looks where the remote has the branch, and pushes the base. Throws TelosError `config` if another clone works on the plan. */
+  async begin(): Promise<void> {
+    const { plan, base, branch, signal } = this.#parts;
+    this.#there = await this.remote.tip(`refs/heads/${branch}`, signal);
+    await this.#refuseForeign(this.#there);
+    await this.push(new Map([[`refs/telos/${plan}/base`, base]]), signal);
+  }
+
+  /** Pushes the refs, and the branch as it is now. What is asked for while another push runs goes with the next one. */
+  async push(refs: ReadonlyMap<string, string>, signal: AbortSignal): Promise<void> {
+    for (const [ref, commit] of refs) this.#waiting.set(ref, commit);
+    this.#next ??= this.#inTurn(() => this.#pushWaiting());
+    await this.#next;
+    signal.throwIfAborted();
+  }
+
+  /** Has a ref deleted with the next push. */
+  forget(ref: string): void {
+    this.#waiting.set(ref, '');
+  }
+
+  /** The branch has moved. It is pushed soon. */
+  branchMoved(): void {
+    this.push(new Map(), this.#parts.signal).catch(() => undefined);
+  }
+
+  /** Pushes what is left, for a moment. */
+  async last(): Promise<void> {
+    const { signal, log } = this.#parts;
+    if (signal.aborted) return;
+    const late = new Promise<void>(done => setTimeout(done, lastMs).unref());
+    await Promise.race([this.push(new Map(), signal).catch(error => log((error as Error).message)), late]);
+  }
+
+  async #pushWaiting(): Promise<void> {
+    const refs = this.#waiting;
+    this.#waiting = new Map();
+    this.#next = undefined;
+    const { git, branch, signal, log } = this.#parts;
+    const ref = `refs/heads/${branch}`;
+    for (;;) {
+      const tip = await git.tip(ref);
+      const lease =
+        tip === undefined || tip === this.#there ? undefined : { ref, commit: tip, from: this.#there };
+      if (await this.remote.push(refs, lease, signal)) {
+        if (lease) this.#there = tip;
+        return;
+      }
+      const there = await this.remote.tip(ref, signal);
+      await this.#refuseForeign(there);
+      if (there !== tip)
+        log(`The remote ${this.remote.shown} had an earlier state of ${branch}. It gets the present one.`);
+      this.#there = there;
+    }
+  }
+
+  /** What the remote has must be a part of what is here: only this clone puts anything on the branch. */
+  async #refuseForeign(there: string | undefined): Promise<void> {
+    const { git, branch } = this.#parts;
+    if (there === undefined || (await git.tip(there)) !== undefined) return;
+    throw new TelosError(
+      'config',
+      `The branch ${branch} has commits on ${this.remote.shown} that are not here, so another clone works on this plan. Let one of them go on, or give this plan another branch in plan.json.`,
+    );
+  }
+}

@@ -1,0 +1,230 @@
+/**
+ * Sends commits of a plan to a git remote and gets them from there, with the credentials of whoever runs this. Only refs that are named
+ * one by one are read or written, and nothing that comes is believed: each object is checked, and no hook, filter or submodule runs.
+ */
+import { spawn } from 'node:child_process';
+import { setTimeout as delay } from 'node:timers/promises';
+import { withoutPassword } from '../config.ts';
+import { TelosError } from '../errors.ts';
+import type { Git } from './git.ts';
+
+const neutral = [
+  ...['core.hooksPath=/dev/null', 'core.fsmonitor=false', 'core.askPass=', 'credential.interactive=false'],
+  ...['core.fsync=committed', 'gc.auto=0', 'maintenance.auto=false', 'fetch.writeCommitGraph=false'],
+  ...[
+    'fetch.recurseSubmodules=false',
+    'push.recurseSubmodules=no',
+    'push.gpgSign=false',
+    'push.followTags=false',
+  ],
+  ...['fetch.fsckObjects=true', 'submodule.recurse=false', 'protocol.allow=never'],
+  ...['https', 'http', 'ssh', 'git', 'file'].map(name => `protocol.${name}.allow=always`),
+  // Harmless flaws that old histories have.
+  ...[
+    'badTimezone',
+    'missingSpaceBeforeDate',
+    'missingEmail',
+    'missingSpaceBeforeEmail',
+    'zeroPaddedFilemode',
+  ].map(name => `fetch.fsck.${name}=ignore`),
+].flatMap(setting => ['-c', setting]);
+
+/** Longest time of one call, and the pause until another while the remote is away. In milliseconds. */
+const callLimit = 10 * 60_000;
+const againMs = 1_000;
+
+const awayWords =
+  /Could not resolve host|unable to (?:connect|access)|Connection (?:refused|timed out|reset)|timed out|hung up|early EOF|Network is unreachable|No route to host|unexpected disconnect|HTTP 5\d\d|returned error: 5\d\d/i;
+const deniedWords = /denied|not exported|not appear to be a git repository|not found|returned error: 4\d\d/i;
+
+/** Returns true if the words of git say that the remote may come back by itself. */
+const isAway = (said: string): boolean => awayWords.test(said) && !deniedWords.test(said);
+
+type Environment = Readonly<Record<string, string | undefined>>;
+
+/** A branch that is moved only from where it is known to be. */
+export interface Lease {
+  ref: string;
+  commit: string;
+  /** Undefined if the remote must not have it. */
+  from: string | undefined;
+}
+
+export interface RemoteParts {
+  url: string;
+  /** Folder of the repository below which git keeps its own. */
+  dir: string;
+  env: Environment;
+  /** Says when the remote is away, and when it is back. */
+  log: (line: string) => void;
+}
+
+export class PlanRemote {
+  readonly url: string;
+  /** The address without a password. */
+  readonly shown: string;
+  readonly #parts: RemoteParts;
+  #isLost = false;
+
+  constructor(parts: RemoteParts) {
+    this.url = parts.url;
+    this.shown = withoutPassword(parts.url);
+    this.#parts = parts;
+  }
+
+  /** Gets the refs, by the names that they have there. Throws TelosError `config` if the remote does not have one or refuses. */
+  async fetch(refs: readonly string[], signal: AbortSignal): Promise<void> {
+    const options = ['--quiet', '--no-tags', '--no-recurse-submodules', '--no-write-fetch-head', '--force'];
+    await this.#patient(['fetch', ...options, '--', this.url, ...refs.map(ref => `${ref}:${ref}`)], signal);
+  }
+
+  /**
+   * Sets refs of the plan's own there, deletes those of which the commit is empty, and moves a branch if it is where it is expected.
+   * Returns false if the branch is elsewhere; then nothing was done. Throws TelosError `config` if the remote refuses.
+   */
+  async push(
+    refs: ReadonlyMap<string, string>,
+    lease: Lease | undefined,
+    signal: AbortSignal,
+  ): Promise<boolean> {
+    const specs = [...refs].map(([ref, commit]) => `${commit === '' ? '' : `+${commit}`}:${ref}`);
+    if (specs.length === 0 && !lease) return true;
+    const leased = lease ? [`--force-with-lease=${lease.ref}:${lease.from ?? ''}`] : [];
+    const branch = lease ? [`${lease.commit}:${lease.ref}`] : [];
+    const options = ['--quiet', '--no-verify', '--no-signed', ...(lease ? ['--atomic'] : []), ...leased];
+    try {
+      await this.#patient(['push', ...options, '--', this.url, ...specs, ...branch], signal);
+      return true;
+    } catch (error) {
+      if (
+        lease &&
+        error instanceof TelosError &&
+        /stale info|fetch first|non-fast-forward/.test(error.message)
+      )
+        return false;
+      throw error;
+    }
+  }
+
+  /** Returns the commit that a ref has there, or undefined. Throws TelosError `config` if the remote refuses. */
+  async tip(ref: string, signal: AbortSignal): Promise<string | undefined> {
+    const listed = await this.#patient(['ls-remote', '--quiet', '--', this.url, ref], signal);
+    const line = listed.split('\n').find(one => one.endsWith(`\t${ref}`));
+    return line?.split('\t')[0];
+  }
+
+  /** Calls again until the remote is back. */
+  async #patient(args: readonly string[], signal: AbortSignal): Promise<string> {
+    for (;;) {
+      signal.throwIfAborted();
+      const { code, stdout, stderr } = await this.#call(args, signal);
+      signal.throwIfAborted();
+      if (code === 0) {
+        if (this.#isLost) this.#parts.log(`The remote ${this.shown} answers again.`);
+        this.#isLost = false;
+        return stdout;
+      }
+      if (code !== null && !isAway(stderr)) throw this.#problem(args[0] ?? '', stderr, code);
+      if (!this.#isLost)
+        this.#parts.log(`The remote ${this.shown} does not answer. What needs it waits until it does.`);
+      this.#isLost = true;
+      await delay(againMs, undefined, { signal });
+    }
+  }
+
+  #problem(what: string, stderr: string, code: number): TelosError {
+    const lines = stderr.trim().split('\n');
+    const told = lines.findLast(
+      line => /^(?:fatal|error|remote|ERROR| !)/.test(line) && !/failed to push/.test(line),
+    );
+    const words = (told ?? lines.at(-1) ?? `it ended with ${code}`).replace(/^(?:fatal|error): /, '').trim();
+    const safe = words.replaceAll(this.url, this.shown).slice(0, 300);
+    return new TelosError('config', `git ${what} failed with the remote ${this.shown}: ${safe}`);
+  }
+
+  async #call(
+    args: readonly string[],
+    signal: AbortSignal,
+  ): Promise<{ code: number | null; stdout: string; stderr: string }> {
+    const child = spawn('git', [...neutral, ...args], {
+      cwd: this.#parts.dir,
+      env: environment(this.#parts.env),
+      stdio: ['ignore', 'pipe', 'pipe'],
+      windowsHide: true,
+      detached: process.platform !== 'win32',
+    });
+    const stop = (): void => end(child.pid);
+    const timer = setTimeout(stop, callLimit);
+    signal.addEventListener('abort', stop, { once: true });
+    let [stdout, stderr] = ['', ''];
+    child.stdout.on('data', part => {
+      stdout = `${stdout}${part}`.slice(-1_000_000);
+    });
+    child.stderr.on('data', part => {
+      stderr = `${stderr}${part}`.slice(-20_000);
+    });
+    try {
+      return await new Promise((done, fail) => {
+        child.once('error', fail);
+        child.once('close', code => done({ code, stdout, stderr }));
+      });
+    } catch (error) {
+      const message = `git could not be started (${(error as Error).message}).`;
+      throw new TelosError('config', message, { cause: error });
+    } finally {
+      clearTimeout(timer);
+      signal.removeEventListener('abort', stop);
+    }
+  }
+}
+
+/** Nothing of git's own is inherited, but for how the person reaches servers. */
+function environment(env: Environment): Record<string, string | undefined> {
+  const own = Object.entries(env).filter(
+    ([name]) => !/^GIT_/i.test(name) || /^GIT_(?:SSH|SSH_COMMAND|SSL_\w+)$/.test(name),
+  );
+  return {
+    GIT_SSH_COMMAND: 'ssh -oBatchMode=yes',
+    ...Object.fromEntries(own),
+    LC_ALL: 'C',
+    GIT_TERMINAL_PROMPT: '0',
+    GIT_ASKPASS: '',
+    SSH_ASKPASS: '',
+    GIT_LFS_SKIP_SMUDGE: '1',
+    GIT_LFS_SKIP_PUSH: '1',
+    GIT_NO_REPLACE_OBJECTS: '1',
+  };
+}
+
+/** git starts helpers, which go with it. */
+function end(pid: number | undefined): void {
+  if (pid === undefined) return;
+  try {
+    process.kill(process.platform === 'win32' ? pid : -pid, 'SIGKILL');
+  } catch {
+    // It has ended by itself.
+  }
+}
+
+/** Returns the remote of that name, or the only one that the repository has. Throws TelosError `config` if that is not clear. */
+export async function remoteOf(git: Git, wanted: string | undefined): Promise<{ name: string; url: string }> {
+  const names = (await git.read(['remote'])).split('\n').filter(Boolean);
+  const known = names.length === 0 ? 'none' : names.join(', ');
+  if (names.length === 0)
+    throw new TelosError(
+      'config',
+      'Workers get the work over a git remote, and this repository has none. Add one with: git remote add origin URL',
+    );
+  if (wanted === undefined && names.length > 1)
+    throw new TelosError(
+      'config',
+      `This repository has several remotes (${known}). Name the one that workers use.`,
+    );
+  const name = names.find(one => one === (wanted ?? names[0]));
+  if (name === undefined)
+    throw new TelosError('config', `This repository has no remote '${wanted}'. It has: ${known}.`);
+  const url = (await git.read(['remote', 'get-url', '--push', '--', name])).split('\n')[0] ?? '';
+  if (url === '' || url.startsWith('-'))
+    throw new TelosError('config', `The remote '${name}' has no address that can be used.`);
+  return { name, url };
+}
