@@ -106,15 +106,17 @@ export function statusText(
   ].join('\n');
 }
 
-function noteOf({ status, attempts, commit, why, lastDenial, story, passed }: StoryState): string {
+function noteOf(state: StoryState): string {
+  const { status, attempts, commit, why, lastDenial, story, passed, open } = state;
   if (commit !== undefined && status === 'passed') return commit.slice(0, 8);
   const boxes =
     passed.size > 0 && passed.size < story.items.length ? `${passed.size}/${story.items.length} boxes` : '';
   const attempt = attempts > 1 ? `attempt ${attempts}` : '';
   const reason =
     why ?? (status === 'ready' || status === 'needs_you' || status === 'failed' ? lastDenial : undefined);
+  const where = open?.job ? `on ${terminalLine(open.job.worker, 60)}` : '';
   const needs = status === 'blocked' ? `needs ${story.dependsOn.join(', ')}` : '';
-  return [boxes, attempt, needs, reason === undefined ? '' : terminalLine(reason, 60)]
+  return [boxes, attempt, where, needs, reason === undefined ? '' : terminalLine(reason, 60)]
     .filter(Boolean)
     .join(', ');
 }
@@ -132,6 +134,8 @@ export function factText(line: JournalLine): string | undefined {
       return `Recovered: ${line.what.map(what => terminalLine(what)).join('; ')}`;
     case 'attempt_started':
       return `${line.story} ${line.attempt > 1 ? `attempt ${line.attempt}` : 'begins'} (${terminalLine(line.role)})`;
+    case 'job_given':
+      return `${line.story} goes to the worker ${terminalLine(line.worker, 60)}`;
     case 'snapshot':
       return `${line.story} changed ${line.files} ${line.files === 1 ? 'file' : 'files'} (+${line.added} -${line.removed})`;
     case 'check_ended':

@@ -6,7 +6,7 @@ import { type Config, loadConfig } from '../../src/engine/config.ts';
 import { denyAll, type Human } from '../../src/engine/human.ts';
 import type { StreamEvent } from '../../src/engine/providers/provider.ts';
 import { Telos } from '../../src/engine/telos.ts';
-import { Attempts } from '../../src/engine/workflow/attempt.ts';
+import { LocalSlots } from '../../src/engine/workflow/attempt.ts';
 import type { AttemptCall, AttemptParts } from '../../src/engine/workflow/attemptScene.ts';
 import { Git } from '../../src/engine/workflow/git.ts';
 import { Journal } from '../../src/engine/workflow/journal.ts';
@@ -200,9 +200,9 @@ export class PlanRepo {
     return this.last('attempt_ended')?.status ?? '';
   }
 
-  #attempts: Attempts | undefined;
-  get attempts(): Attempts {
-    this.#attempts ??= new Attempts(this.#parts);
+  #attempts: LocalSlots | undefined;
+  get attempts(): LocalSlots {
+    this.#attempts ??= new LocalSlots(this.#parts);
     return this.#attempts;
   }
 

@@ -1,5 +1,5 @@
 /** A plan of a person without a key, and workers with theirs: each a process with a home of its own, over one database and one git server. */
-import { execFileSync } from 'node:child_process';
+import { type ChildProcess, execFileSync } from 'node:child_process';
 import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import type { CliResult, RunningCli } from '../cli/cliProcess.ts';
@@ -52,6 +52,7 @@ export async function openPlanFleet(): Promise<PlanFleet> {
   const [fleet, daemon] = [await openFleet(), await startGitDaemon()];
   let server: FakeServer | undefined;
   let repositories = 0;
+  let workers: RunningCli[] = [];
   const key = (): Record<string, string> => ({
     ...{ TELOS_PROVIDER: 'anthropic', ANTHROPIC_BASE_URL: server?.url ?? '' },
     ...{ ANTHROPIC_API_KEY: 'key-of-the-worker-0123456789', TELOS_MODEL: 'claude-test' },
@@ -78,9 +79,18 @@ export async function openPlanFleet(): Promise<PlanFleet> {
     async worker(plan, args = [], home = fleet.home({})) {
       const accepted = await home.run(['worker', 'accept', plan.digest, '--yes'], { program: fleet.program });
       if (accepted.code !== 0) throw new Error(accepted.stderr);
-      return home.worker(['--repository', plan.url, ...args], key());
+      const env = { TELOS_DATABASE_URL: fleet.postgres.url, ...key() };
+      const words = [fleet.program, 'worker', '--repository', plan.url, ...args];
+      // With a process group of its own, as each machine has.
+      const worker = home.start(words, { node: 'setsid', program: process.execPath, env });
+      workers.push(worker);
+      await worker.says('takes jobs');
+      return worker;
     },
     async clear() {
+      for (const { child } of workers) if (child.exitCode === null) kill(child, 'group');
+      await Promise.all(workers.map(({ result }) => result));
+      workers = [];
       await fleet.clear();
       await server?.close();
       server = undefined;
@@ -92,6 +102,15 @@ export async function openPlanFleet(): Promise<PlanFleet> {
     },
   };
   return world;
+}
+
+/** Kills a worker alone, or with all that it has started. */
+export function kill({ pid = 0 }: ChildProcess, what: 'alone' | 'group'): void {
+  try {
+    process.kill(what === 'group' ? -pid : pid, 'SIGKILL');
+  } catch {
+    // It has ended already.
+  }
 }
 
 async function withPlan(

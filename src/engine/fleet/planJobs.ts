@@ -273,6 +273,9 @@ export class PlanJobs {
       if (!end && now < open.nextFacts) continue;
       open.nextFacts = now + factsMs;
       await this.#takeFacts(open);
+      // A database that was put back to an earlier state knows nothing of it.
+      const isGone = !end && !(await database.isThere(open.key));
+      if (isGone) open.end ??= { kind: 'left', worker: open.worker, why: 'lost it with the database' };
       if (!end) continue;
       open.end = this.#endOf(end, open);
       this.#done++;

@@ -4,6 +4,7 @@ import { PlanFolder } from '../../../src/engine/workflow/planFolder.ts';
 import { PlanRunner } from '../../../src/engine/workflow/planRunner.ts';
 import { Projection } from '../../../src/engine/workflow/projection.ts';
 import { nextStories } from '../../../src/engine/workflow/scheduler.ts';
+import type { StorySlots } from '../../../src/engine/workflow/storySlots.ts';
 import { type TempFolder, tempFolder } from '../../fakes/tempFolder.ts';
 
 describe('the runner of a plan', () => {
@@ -38,7 +39,7 @@ describe('the runner of a plan', () => {
           await new Promise(resolve => setTimeout(resolve, 20));
           return state;
         },
-        attempt: async ({ story: { story }, attempt }) => {
+        slots: slotsOf(async ({ story: { story }, attempt }) => {
           const of = { story: story.id, attempt };
           begun.push(`${story.id}.a${attempt}`);
           await journal.append({
@@ -54,7 +55,7 @@ describe('the runner of a plan', () => {
           });
           await journal.append({ type: 'story_passed', ...of, items: [1], commit: 'c' });
           await journal.append({ type: 'attempt_ended', ...of, status: 'approved', details: '' });
-        },
+        }),
       },
       { slots: 1 },
     );
@@ -72,10 +73,10 @@ describe('the runner of a plan', () => {
         ...{ folder, journal, next: nextStories, inbox: async () => [], overBudget: async () => undefined },
         ...{ finalChecks: async () => [], split: async () => undefined, lost: new AbortController().signal },
         project: async () => (await projection.project()).state,
-        attempt: async ({ story: { story } }) => {
+        slots: slotsOf(async ({ story: { story } }) => {
           begun.push(story.id);
           await journal.append({ type: 'story_passed', story: story.id, items: [1], commit: 'c' });
-        },
+        }),
       },
       { slots: 1, until: 'US-002' },
     );
@@ -83,4 +84,10 @@ describe('the runner of a plan', () => {
     assert.deepEqual(await runner.run(new AbortController().signal), { phase: 'paused', why });
     assert.deepEqual(begun, ['US-001', 'US-002', 'US-002a']);
   });
+});
+
+const slotsOf = (run: StorySlots['run']): StorySlots => ({
+  ...{ canHold: true, run },
+  room: chosen => chosen,
+  close: async () => undefined,
 });
