@@ -31,13 +31,16 @@ export class WorkerSlots implements StorySlots {
   readonly canHold = false;
   readonly #parts: WorkerSlotsParts;
   readonly #inTurn = oneAtATime();
+  /** Attempts that have come back from their workers. */
+  #worked = 0;
 
   constructor(parts: WorkerSlotsParts) {
     this.#parts = parts;
   }
 
+  /** What is only put on the branch keeps no worker busy. */
   room(chosen: number): number {
-    return Math.min(chosen, this.#parts.jobs.room());
+    return Math.min(chosen, this.#parts.jobs.room()) + this.#worked;
   }
 
   async run(call: AttemptCall, signal: AbortSignal): Promise<void> {
@@ -60,11 +63,8 @@ export class WorkerSlots implements StorySlots {
     for (let conflicts = 1; ; conflicts++) {
       const ended = await this.#haveWorked(scene, sides);
       if (ended) return ended;
-      const end = await this.#inTurn(async () => {
-        const { slots } = scene.parts;
-        scene.slot = (await slots.find(ownSlot)) ?? (await slots.openSlot(ownSlot, scene.work.commit));
-        return putOnBranch(scene);
-      });
+      this.#worked++;
+      const end = await this.#inTurn(() => this.#putOnBranch(scene)).finally(() => this.#worked--);
       scene.slot = undefined;
       this.#parts.pusher.branchMoved();
       if ('status' in end) return end;
@@ -73,6 +73,12 @@ export class WorkerSlots implements StorySlots {
       const { files, tree, parent } = end;
       sides = { files, count: conflicts, sides: await git.commitTree(tree, [parent], 'both sides\n') };
     }
+  }
+
+  async #putOnBranch(scene: AttemptScene): ReturnType<typeof putOnBranch> {
+    const { slots } = scene.parts;
+    scene.slot = (await slots.find(ownSlot)) ?? (await slots.openSlot(ownSlot, scene.work.commit));
+    return putOnBranch(scene);
   }
 
   /** Has a worker come to kept work that is approved. Returns how the attempt ends otherwise. */
