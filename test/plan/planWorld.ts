@@ -61,7 +61,7 @@ export const passed = ({ file }: PlanWorld): string[] =>
   );
 
 /** Returns how the attempts ended, in their order. */
-export const statuses = ({ journal }: PlanWorld) =>
+export const statuses = ({ journal }: Pick<PlanWorld, 'journal'>) =>
   journal().flatMap(line => (line.type === 'attempt_ended' ? [line['status']] : []));
 
 export const calls = (name: string, input: object): AnthropicTurn => ({ toolCalls: [{ name, input }] });
