@@ -104,6 +104,8 @@ export async function openPlanFleet(): Promise<PlanFleet> {
   return world;
 }
 
+const trailer = '%(trailers:key=Telos-Story,valueonly,separator=%x2C)';
+
 /** Kills a worker alone, or with all that it has started. */
 export function kill({ pid = 0 }: ChildProcess, what: 'alone' | 'group'): void {
   try {
@@ -167,14 +169,9 @@ async function withPlan(
         .filter(Boolean)
         .map(line => JSON.parse(line)),
     passed: () =>
-      git(
-        'log',
-        '--reverse',
-        '--format=%(trailers:key=Telos-Story,valueonly,separator=%x2C)',
-        'main..telos/site',
-      )
-        .split('\n')
-        .filter(Boolean),
+      git('for-each-ref', '--format=%(refname)', 'refs/heads/telos/site') === ''
+        ? []
+        : git('log', '--reverse', `--format=${trailer}`, 'main..telos/site').split('\n').filter(Boolean),
     checkout: () => checkoutOf(repo, git),
   };
 }

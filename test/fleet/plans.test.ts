@@ -111,7 +111,7 @@ describe('a plan on workers', function () {
     const stories = ['US-001', 'US-002'].map(id => ({
       id,
       touches: [`${id}/**`],
-      checks: { it: 'test -f both.txt' },
+      checks: { [id]: `test -f both.txt && echo ${id}` },
     }));
     const both = once(writes({ 'both.txt': 'one\nand the other\n' }));
     await world.serve({
