@@ -19,6 +19,8 @@ import { planCommand } from './planTable.ts';
 import { requestCommand } from './requestCommand.ts';
 
 const json = (says = 'as JSON'): Option => new Option('--json', says);
+const databaseOption = (): Option =>
+  new Option('--database <url>', 'the database; TELOS_DATABASE_URL by default');
 const yes = (says = 'without asking'): Option => new Option('--yes', says);
 const agentArgument = new Argument('<agent>');
 const runArgument = new Argument('[run]', 'the beginning of its id; the latest run if none is named');
@@ -102,6 +104,7 @@ export const groups: Readonly<Record<string, readonly CliCommand[]>> = {
         new Option('--output <folder>', 'where benchmark.json and what belongs to it are written'),
         new Option('--workers [url]', 'run on the workers of this database; TELOS_DATABASE_URL by default'),
         new Option('--label <label>', 'with --workers: only those with this label'),
+        new Option('--wait', 'with --workers: runs that fail wait for `telos fleet retry`'),
         new Option('--ci', 'one line a skill'),
         yes('run with models without asking'),
         new Option('--among <what>', 'what competes: installed (the default), agent, or a folder of skills'),
@@ -597,7 +600,7 @@ export const groups: Readonly<Record<string, readonly CliCommand[]>> = {
       name: 'worker',
       description: 'run evals and stories of others here, with your keys, over a PostgreSQL database',
       options: () => [
-        new Option('--database <url>', 'the database; TELOS_DATABASE_URL by default'),
+        databaseOption(),
         new Option('--slots <number>', 'how many runs at once; 1 by default').argParser(wholeNumber),
         new Option('--label <label>', 'what suites and plans may ask for'),
         new Option(
@@ -624,17 +627,30 @@ export const groups: Readonly<Record<string, readonly CliCommand[]>> = {
     },
     {
       name: 'fleet',
-      description: 'show the workers on a database, and what they do',
+      description: 'show the workers on a database, end them, and have failed runs made again',
       inner: [
         {
           name: 'status',
-          description: 'list workers and suites',
-          options: () => [
-            new Option('--database <url>', 'the database; TELOS_DATABASE_URL by default'),
-            json(),
-          ],
-          run: async ({ options, terminal }) =>
-            (await import('./workerCommand.ts')).fleetStatusCommand(options, terminal),
+          description: 'list workers, suites, and runs that failed',
+          options: () => [databaseOption(), json()],
+          run: async ({ options, terminal }) => (await fleet()).fleetStatusCommand(options, terminal),
+        },
+        {
+          name: 'drain',
+          description: 'end workers: each finishes what it runs, or hands it back within 30 seconds',
+          arguments: [new Argument('[worker...]', 'name or label')],
+          options: () => [new Option('--all', 'all workers'), databaseOption()],
+          run: async ({ list, options, terminal }) =>
+            (await fleet()).fleetDrainCommand(list, options, terminal),
+        },
+        {
+          name: 'retry',
+          description:
+            'queue runs again that failed or were refused, of suites that were started with --wait',
+          arguments: [new Argument('[run...]', 'as the status lists it')],
+          options: () => [new Option('--failed', 'all that failed'), databaseOption()],
+          run: async ({ list, options, terminal }) =>
+            (await fleet()).fleetRetryCommand(list, options, terminal),
         },
       ],
     },
@@ -675,6 +691,7 @@ export const groups: Readonly<Record<string, readonly CliCommand[]>> = {
   ],
 };
 
+const fleet = () => import('./fleetCommand.ts');
 const lists = () => import('./listCommands.ts');
 const mcp = () => import('./mcpCommand.ts');
 const schedule = () => import('./scheduleCommand.ts');

@@ -45,6 +45,7 @@ export interface EvalRunOptions {
   /** The address of a database, or true for the one of the environment. */
   workers?: string | true;
   label?: string;
+  wait?: boolean;
   /** Of Telos. */
   version?: string;
 }
@@ -152,7 +153,7 @@ const progressText = (result: EvalResult): string =>
 
 /** Returns the slots of the workers. Throws TelosError `config` if their database cannot be used. */
 async function fleetOf(
-  { workers, label, version = '' }: EvalRunOptions,
+  { workers, label, version = '', wait: waits = false }: EvalRunOptions,
   config: Config,
   terminal: Terminal,
   signal: AbortSignal,
@@ -167,7 +168,7 @@ async function fleetOf(
   process.title = 'telos eval';
   const log = (line: string): void => terminal.say(terminalLine(line));
   const database = await FleetDatabase.open(address, log, signal);
-  return { slots: remoteSlots({ database, version, label, log }), close: () => database.close() };
+  return { slots: remoteSlots({ database, version, label, waits, log }), close: () => database.close() };
 }
 
 /** Returns a model of a provider that is named with it. Its key is with the workers. Undefined for any other name. */

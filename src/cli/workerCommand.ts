@@ -1,11 +1,9 @@
-/** Implements `telos worker`, which runs evals and stories of others here, and `telos fleet status`. */
+/** Implements `telos worker`, which runs evals and stories of others here. */
 import type { Config } from '../engine/config.ts';
 import { TelosError } from '../engine/errors.ts';
 import { answerEither } from '../engine/fleet/answers.ts';
 import { databaseAddress, databaseVariable } from '../engine/fleet/databaseAddress.ts';
 import { answerOrder, type WorkerParts } from '../engine/fleet/evalWorker.ts';
-import { FleetDatabase } from '../engine/fleet/fleetDatabase.ts';
-import { suiteFacts, workerFacts } from '../engine/fleet/presence.ts';
 import { runWorker } from '../engine/fleet/worker.ts';
 import { Telos } from '../engine/telos.ts';
 import { StoryWorker } from '../engine/workflow/storyWorker.ts';
@@ -15,11 +13,10 @@ import {
   type WaitingCard,
   waitingCards,
 } from '../engine/workflow/workerCards.ts';
-import { counted } from '../protocol/text.ts';
 import { type ConfigOptions, configFor, hideStartEnvironment } from './cliConfig.ts';
 import { abortOnInterrupt, type Terminal } from './terminal.ts';
 import { agrees } from './terminalHuman.ts';
-import { errorText, exactText, terminalJson, terminalLine } from './terminalText.ts';
+import { errorText, exactText, terminalLine } from './terminalText.ts';
 
 export interface WorkerCommandOptions extends ConfigOptions {
   database?: string;
@@ -123,49 +120,8 @@ function hideArguments(): void {
   process.title = 'telos worker';
 }
 
-/** Prints who is there. Returns the exit code: 0, or 2 if the database cannot be asked. */
-export async function fleetStatusCommand(
-  options: ConfigOptions & { database?: string; json?: boolean },
-  terminal: Terminal,
-): Promise<number> {
-  const config = configFor(options, terminal);
-  if (!config) return 2;
-  const { signal, release } = abortOnInterrupt(() => undefined);
-  let database: FleetDatabase | undefined;
-  try {
-    const address = databaseAddress(options.database ?? config.env[databaseVariable]);
-    database = await FleetDatabase.open(address, line => terminal.say(terminalLine(line)), signal);
-    const workers = (await database.present('worker')).map(one => ({
-      id: one.id,
-      ...workerFacts(one.facts),
-    }));
-    const suites = (await database.present('suite')).map(one => ({ id: one.id, ...suiteFacts(one.facts) }));
-    if (options.json) terminal.out(`${terminalJson({ workers, suites })}\n`);
-    else {
-      const lines = [
-        ...workers.map(
-          ({ id, label, version, drains, running, slots, done, refused }) =>
-            `${id}${label ? ` (${label})` : ''}: Telos ${version}, ${drains ? 'ending, ' : ''}${running} of ${counted(slots, 'slot')} busy, ${done} done, ${refused} refused`,
-        ),
-        ...suites.map(
-          ({ id, version, waiting, running, done }) =>
-            `suite ${id}: Telos ${version}, ${waiting} waiting, ${running} given to workers, ${done} done`,
-        ),
-      ];
-      terminal.out(
-        lines.length > 0 ? `${lines.map(line => terminalLine(line)).join('\n')}\n` : 'No worker is there.\n',
-      );
-    }
-    return 0;
-  } catch (error) {
-    return failed(error, signal, terminal);
-  } finally {
-    await database?.close();
-    release();
-  }
-}
-
-function failed(error: unknown, signal: AbortSignal, terminal: Terminal): number {
+/** Returns the exit code of a command that cannot use the database, and says why. Throws any other error. */
+export function failed(error: unknown, signal: AbortSignal, terminal: Terminal): number {
   if (signal.aborted) return 0;
   if (!(error instanceof TelosError)) throw error;
   terminal.say(terminal.style.red(errorText(error)));

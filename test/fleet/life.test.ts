@@ -238,8 +238,11 @@ describe('workers come and go', function () {
       program: world.program,
     });
     assert.equal(code, 0);
-    assert.match(stdout, /^big-[\da-f]{6} \(big\): Telos \S+, 0 of 3 slots busy, 0 done, 0 refused$/m);
-    assert.match(stdout, /^suite [\da-f]{12}: Telos \S+, 1 waiting, 0 given to workers, 0 done$/m);
+    assert.match(
+      stdout,
+      /^big-[\da-f]{6} \(big\): Telos \S+, 0 of 3 slots busy, 0 queued, 0 done, 0 refused$/m,
+    );
+    assert.match(stdout, /^suite [\da-f]{12}: Telos \S+, 1 waiting, 0 given to workers, 0 done, 0 failed$/m);
     suite.child.kill('SIGINT');
     assert.equal((await suite.result).code, 130);
   });

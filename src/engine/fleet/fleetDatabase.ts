@@ -23,7 +23,12 @@ export const plainJson = {
 
 export type FleetLog = (line: string) => void;
 
-/** Who is there: a worker, or a suite that waits for results. */
+/**
+ * What a row without a job is: a worker or a suite that is there, a run that failed and waits, or the wish of a person that a worker
+ * ends or that a run is given again. A wish stops work or repeats what a suite has asked for; it starts nothing of its own.
+ */
+export type PresenceKind = 'worker' | 'suite' | 'failed' | 'drain' | 'retry';
+
 export interface Present {
   id: string;
   /** Changes with each sign of life. */
@@ -88,8 +93,8 @@ export class FleetDatabase {
     return database;
   }
 
-  /** Returns all workers, or all suites, that are there. */
-  async present(kind: 'worker' | 'suite'): Promise<Present[]> {
+  /** Returns all that there are of a kind. */
+  async present(kind: PresenceKind): Promise<Present[]> {
     const rows = await this.#patient(() =>
       this.#client.listWorkflows({
         workflow_id_prefix: `telos-${kind}-`,
@@ -104,8 +109,8 @@ export class FleetDatabase {
     }));
   }
 
-  /** Says, or says again, who is there. */
-  async announce(kind: 'worker' | 'suite', id: string, facts: object): Promise<void> {
+  /** Says, or says again, who is there or what is wished. */
+  async announce(kind: PresenceKind, id: string, facts: object): Promise<void> {
     const workflowID = `telos-${kind}-${id}`;
     await this.#patient(async () => {
       await this.#client.deleteWorkflows([workflowID]);
@@ -116,7 +121,7 @@ export class FleetDatabase {
     });
   }
 
-  withdraw(kind: 'worker' | 'suite', id: string): Promise<void> {
+  withdraw(kind: PresenceKind, id: string): Promise<void> {
     return this.#patient(() => this.#client.deleteWorkflows([`telos-${kind}-${id}`]));
   }
 
@@ -160,6 +165,14 @@ export class FleetDatabase {
       .filter(({ name }) => name === factStep)
       .sort((one, other) => one.functionID - other.functionID)
       .map(({ output }) => output);
+  }
+
+  /** Returns how many jobs lie in the queue of each worker, up to ten thousand over all. */
+  async queued(): Promise<Map<string, number>> {
+    const rows = await this.#list({ status: 'ENQUEUED', ...withoutContent, limit: 10_000 });
+    const counts = new Map<string, number>();
+    for (const { queueName = '' } of rows) counts.set(queueName, (counts.get(queueName) ?? 0) + 1);
+    return counts;
   }
 
   /** Returns the keys of a worker's jobs in that state. */

@@ -26,6 +26,14 @@ export interface SuiteFacts {
   failed: number;
 }
 
+/** A run that failed, or that every worker has refused, and waits until it is given again. */
+export interface FailedFacts {
+  /** Skill and eval. */
+  job: string;
+  worker: string;
+  why: string;
+}
+
 const textOf = (value: unknown): string => (typeof value === 'string' ? value.slice(0, 100) : '');
 const countOf = (value: unknown): number =>
   Number.isInteger(value) && (value as number) >= 0 ? Math.min(value as number, 1_000_000) : 0;
@@ -46,6 +54,14 @@ export function suiteFacts(given: unknown): SuiteFacts {
   return {
     ...{ version: textOf(version), label: textOf(label), waiting: countOf(waiting) },
     ...{ running: countOf(running), done: countOf(done), failed: countOf(failed) },
+  };
+}
+
+export function failedFacts(given: unknown): FailedFacts {
+  const { job, worker, why } = recordOf(given);
+  return {
+    ...{ job: textOf(job), worker: textOf(worker) },
+    why: typeof why === 'string' ? why.slice(0, 500) : '',
   };
 }
 

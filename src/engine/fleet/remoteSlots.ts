@@ -6,6 +6,7 @@ import type { EvalJob, JobResult, Slots, SuiteTerms } from '../evals/slots.ts';
 import { SuiteBudget } from '../evals/suiteBudget.ts';
 import { type EvalAnswer, readResult, SuiteDigests } from './evalOrder.ts';
 import type { EndedJob, FleetDatabase, FleetLog } from './fleetDatabase.ts';
+import { HeldJobs, mostGiven, type OpenJob } from './heldJobs.ts';
 import { beatMs, Signs, type SuiteFacts, versionKey, type WorkerFacts, workerFacts } from './presence.ts';
 import { suiteKeys, unseal } from './sealed.ts';
 
@@ -15,6 +16,8 @@ export interface RemoteParts {
   version: string;
   /** Only workers with this label. Undefined for all. */
   label: string | undefined;
+  /** Runs that failed wait until a person has them given again. False ends the suite with the first of them. */
+  waits: boolean;
   log: FleetLog;
 }
 
@@ -30,21 +33,10 @@ export const remoteSlots = (parts: RemoteParts): Slots => ({
   },
 });
 
-/** A job that is not done yet. */
-interface OpenJob {
-  job: EvalJob;
-  /** How often it was given to a worker. */
-  given: number;
-  /** Workers that have refused a run of the same skill, with their reasons. They get none of it any more. */
-  refused: Map<string, string>;
-}
-
 interface GivenJob extends OpenJob {
   worker: string;
 }
 
-/** A job that so many workers have handed back or left is given to no other one. */
-const mostGiven = 6;
 /** Pauses between two looks at results, in milliseconds. */
 const pauses = { busy: 40, idle: 200 };
 
@@ -58,6 +50,7 @@ class RemoteSuite {
   readonly #terms: SuiteTerms;
   readonly #budget: SuiteBudget;
   readonly #given = new Map<string, GivenJob>();
+  readonly #held: HeldJobs | undefined;
   #waiting: OpenJob[];
   #workers = new Map<string, WorkerFacts>();
   #done = 0;
@@ -71,15 +64,17 @@ class RemoteSuite {
     this.#waiting = jobs.map(job => ({
       job,
       given: 0,
+      most: mostGiven,
       refused: refusals.get(job.run.one.skill) ?? new Map(),
     }));
     this.#terms = terms;
     this.#parts = parts;
+    if (parts.waits) this.#held = new HeldJobs(this.#id, parts);
     this.#budget = new SuiteBudget(terms.maxCost);
   }
 
   async *results(signal: AbortSignal): AsyncGenerator<JobResult> {
-    while (this.#waiting.length + this.#given.size > 0) {
+    while (this.#waiting.length + this.#given.size > 0 || (!this.#stopped && this.#held?.size)) {
       signal.throwIfAborted();
       if (performance.now() >= this.#nextLook) await this.#look();
       await this.#giveOut();
@@ -100,6 +95,7 @@ class RemoteSuite {
       await database.cancel(keys);
       await database.remove(keys);
       await database.withdraw('suite', this.#id);
+      await this.#held?.end();
     };
     await Promise.race([leave().catch(() => undefined), delay(3_000, undefined, { ref: false })]);
   }
@@ -109,8 +105,10 @@ class RemoteSuite {
     const { database, version, label = '' } = this.#parts;
     this.#nextLook = performance.now() + beatMs;
     const [waiting, running] = [this.#waiting.length, this.#given.size];
-    const facts: SuiteFacts = { version, label, waiting, running, done: this.#done, failed: 0 };
+    const [done, failed] = [this.#done, this.#held?.size ?? 0];
+    const facts: SuiteFacts = { version, label, waiting, running, done, failed };
     await database.announce('suite', this.#id, facts);
+    if (!this.#stopped) this.#waiting.unshift(...((await this.#held?.again()) ?? []));
     const present = await database.present('worker');
     for (const one of present) this.#workers.set(one.id, workerFacts(one.facts));
     for (const id of this.#signs.look(new Map(present.map(({ id: name, beat }) => [name, beat]))))
@@ -198,7 +196,7 @@ class RemoteSuite {
       const given = this.#given.get(one.id);
       this.#given.delete(one.id);
       const result = given && this.#resultOf(one, given);
-      if (result?.status === 'unfinished') this.#stop(given?.job.place ?? 0, result);
+      if (result?.status === 'unfinished' && given) await this.#fail(given, result);
       else if (result && given) results.push({ place: given.job.place, result });
     }
     this.#done += results.length;
@@ -227,12 +225,12 @@ class RemoteSuite {
     });
     const facts = this.#workers.get(worker);
     const again = (): undefined => {
-      this.#waiting.unshift({ job, given: given.given, refused: given.refused });
+      this.#waiting.unshift({ job, given: given.given, most: given.most, refused: given.refused });
     };
     // It hands back what it does not do any more, before its next sign says so.
     if (status === 'CANCELLED' && facts) facts.drains = true;
     if (status === 'CANCELLED')
-      return given.given < mostGiven ? again() : unfinished(`${mostGiven} workers have left this run.`);
+      return given.given < given.most ? again() : unfinished(`${mostGiven} workers have left this run.`);
     if (status !== 'SUCCESS') return unfinished(`The worker ${worker} failed: ${error || status}`);
     const answer = (output ?? {}) as Partial<Record<'sealed' | 'refused', unknown>> & Partial<EvalAnswer>;
     if (typeof answer.refused === 'string') {
@@ -246,6 +244,20 @@ class RemoteSuite {
     if (!read) return unfinished(`What the database has of this run was not written for it by a worker.`);
     this.#budget.add(read.spent);
     return read.result;
+  }
+
+  /** Ends the suite with what failed, or lets it wait. What the budget of the suite ends, no worker could do. */
+  async #fail(given: GivenJob, result: EvalResult): Promise<void> {
+    const held = result.error?.code === 'budget' ? undefined : this.#held;
+    if (!held) return this.#stop(given.job.place, result);
+    const why = result.error?.message ?? '';
+    await held.hold(given, given.worker, why);
+    // Others of the skill would be refused by the same workers.
+    const able = this.#able();
+    const isOpen = ({ refused }: OpenJob): boolean => able.some(([id]) => !refused.has(id));
+    const shut = able.length > 0 ? this.#waiting.filter(open => !isOpen(open)) : [];
+    for (const open of shut) await held.hold(open, given.worker, why);
+    this.#waiting = this.#waiting.filter(open => !shut.includes(open));
   }
 
   #stopAt({ place, run }: EvalJob, code: 'budget', message: string): void {

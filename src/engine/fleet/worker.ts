@@ -72,6 +72,7 @@ class Worker {
   readonly #counts = { running: 0, done: 0, refused: 0, handedBack: 0 };
   #database: FleetDatabase | undefined;
   #drains = false;
+  #isWishedAway = false;
   #lastHealth = '';
 
   constructor(dbos: Dbos['DBOS'], options: WorkerOptions, answer: AnswerJob) {
@@ -110,9 +111,9 @@ class Worker {
     log(`Worker ${this.#id} takes jobs for Telos ${this.#options.version} from ${address.shown}.`);
   }
 
-  /** Gives signs of life until the signal aborts. */
+  /** Gives signs of life until the signal aborts, or a person wishes over the database that it ends. */
   async work(signal: AbortSignal): Promise<void> {
-    while (!signal.aborted) {
+    while (!signal.aborted && !this.#isWishedAway) {
       await delay(beatMs, undefined, { signal }).catch(() => undefined);
       if (signal.aborted) return;
       await Promise.race([
@@ -128,6 +129,9 @@ class Worker {
     await database.openQueue(this.#id, this.#options.slots);
     await this.#beat();
     await this.#stopCancelled();
+    const wishes = await database.present('drain');
+    this.#isWishedAway = wishes.some(({ id }) => id === this.#id);
+    if (this.#isWishedAway) return this.#options.log('Ending, as was asked for over the database.');
     for (const { facts } of await database.present('suite')) {
       const { version, waiting } = suiteFacts(facts);
       if (version !== this.#options.version && waiting > 0) this.#leave(`Runs wait for Telos ${version}`);
@@ -165,6 +169,7 @@ class Worker {
     for (const status of ['ENQUEUED', 'PENDING'] as const) await quietly(this.#handBack(status));
     this.#jobs.abort();
     await quietly(database.withdraw('worker', this.#id));
+    await quietly(database.withdraw('drain', this.#id));
     await quietly(database.closeQueue(this.#id));
     this.#ended.abort();
     await database.close();
