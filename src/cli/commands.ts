@@ -607,6 +607,7 @@ export const groups: Readonly<Record<string, readonly CliCommand[]>> = {
           '--repository <url...>',
           'work on stories of plans of this git repository; none by default',
         ),
+        new Option('--try', 'start a PostgreSQL of this machine for a look, until the worker ends'),
       ],
       inner: [
         {

@@ -4,6 +4,7 @@ import { TelosError } from '../engine/errors.ts';
 import { answerEither } from '../engine/fleet/answers.ts';
 import { databaseAddress, databaseVariable } from '../engine/fleet/databaseAddress.ts';
 import { answerOrder, type WorkerParts } from '../engine/fleet/evalWorker.ts';
+import type { TryDatabase } from '../engine/fleet/tryDatabase.ts';
 import { runWorker } from '../engine/fleet/worker.ts';
 import { Telos } from '../engine/telos.ts';
 import { StoryWorker } from '../engine/workflow/storyWorker.ts';
@@ -24,6 +25,8 @@ export interface WorkerCommandOptions extends ConfigOptions {
   label?: string;
   /** Addresses of repositories whose stories may be worked on here. */
   repository?: readonly string[];
+  /** Starts a database of its own. */
+  try?: boolean;
   /** Of Telos. */
   version: string;
 }
@@ -55,8 +58,10 @@ export async function workerCommand(options: WorkerCommandOptions, terminal: Ter
     open: () => Telos.open(boxed),
     failed: error => terminal.say(errorText(error)),
   });
+  let tried: TryDatabase | undefined;
   try {
-    const database = databaseAddress(options.database ?? known);
+    if (options.try) tried = await (await import('./workerTry.ts')).tryDatabase(own, terminal);
+    const database = databaseAddress(tried?.url ?? options.database ?? known);
     const { slots = 1, label, version } = options;
     await runWorker(
       { database, slots, label, version, log, health: line => terminal.out(`${terminalLine(line)}\n`) },
@@ -68,6 +73,7 @@ export async function workerCommand(options: WorkerCommandOptions, terminal: Ter
     return failed(error, signal, terminal);
   } finally {
     await stories.close();
+    await tried?.stop();
     release();
   }
 }

@@ -46,6 +46,8 @@ export interface RunningCli {
   result: Promise<CliResult>;
   /** Settles when stdout and stderr together hold the text. */
   says(text: string): Promise<void>;
+  /** Returns what it has said until now. */
+  said(): string;
 }
 
 export interface StartOptions {
@@ -123,7 +125,7 @@ export function startCli(
       );
       look();
     });
-  return { child, result, says };
+  return { child, result, says, said: () => pieces.join('') + stderr };
 }
 
 /** Every Node on this machine that the product promises to run under, one of each major version. */

@@ -1,0 +1,60 @@
+/** Starts the database of `telos worker --try`, and offers to install what it needs. */
+import { spawn } from 'node:child_process';
+import { chmodSync } from 'node:fs';
+import type { Config } from '../engine/config.ts';
+import { TelosError } from '../engine/errors.ts';
+import { makeOwnFolders } from '../engine/files/atomicWrite.ts';
+import { databaseVariable } from '../engine/fleet/databaseAddress.ts';
+import { loadDbos } from '../engine/fleet/dbos.ts';
+import {
+  findPostgres,
+  startTryDatabase,
+  type TryDatabase,
+  tryFolder,
+  tryPackage,
+} from '../engine/fleet/tryDatabase.ts';
+import type { Terminal } from './terminal.ts';
+import { agrees } from './terminalHuman.ts';
+import { terminalText } from './terminalText.ts';
+
+/** Returns the database, with its address shown. Throws TelosError `config` if it cannot be had, or nobody agreed to install it. */
+export async function tryDatabase(config: Config, terminal: Terminal): Promise<TryDatabase> {
+  await loadDbos();
+  const native = findPostgres(config.dataDir) ?? (await offer(config, terminal));
+  const database = await startTryDatabase(native, config.dataDir);
+  terminal.out(
+    `${[
+      'A PostgreSQL for a look runs here, for this machine alone, until this worker ends.',
+      'In another terminal: telos eval --live --workers, with this in its environment:',
+      `${databaseVariable}=${database.url}`,
+    ].join('\n')}\n`,
+  );
+  return database;
+}
+
+async function offer({ dataDir, env }: Config, terminal: Terminal): Promise<string> {
+  const folder = tryFolder(dataDir);
+  const args = ['install', '--prefix', folder, '--ignore-scripts', '--no-audit', '--no-fund', tryPackage];
+  const word = (text: string): string =>
+    /^[\w./@:\\-]+$/.test(text) ? text : `'${text.replaceAll("'", "'\\''")}'`;
+  const command = `npm ${args.map(word).join(' ')}`;
+  const about = terminalText(`PostgreSQL for a look is not installed. This installs it (60 MB):\n${command}`);
+  if (!(await agrees(about, 'Run it now?', about, terminal)))
+    throw new TelosError('config', 'There is no database to try workers with.');
+  makeOwnFolders(dataDir, folder);
+  // Another user runs it then. There are only programs in it.
+  if (process.getuid?.() === 0) chmodSync(folder, 0o755);
+  const code = await new Promise<number | null>(resolve => {
+    const npm = spawn('npm', args, {
+      cwd: folder,
+      env,
+      stdio: ['ignore', 2, 2],
+      shell: process.platform === 'win32',
+    });
+    npm.once('error', () => resolve(null));
+    npm.once('close', resolve);
+  });
+  const native = findPostgres(dataDir);
+  if (code !== 0 || !native) throw new TelosError('config', 'npm has not installed PostgreSQL.');
+  return native;
+}
