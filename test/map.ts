@@ -29,10 +29,10 @@ export interface HouseFigures {
 export const limits: HouseFigures = {
   rooms: 32,
   floors: 9,
-  arrows: 215,
+  arrows: 216,
   arrowsUp: 0,
   circles: 0,
-  files: 584,
+  files: 585,
   oneImporter: 71,
 };
 

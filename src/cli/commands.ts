@@ -12,6 +12,7 @@ import {
   longOptions,
   Option,
   optionsWithWord,
+  requestLimits,
   versionIn,
   wholeNumber,
 } from './parser.ts';
@@ -607,6 +608,10 @@ export const groups: Readonly<Record<string, readonly CliCommand[]>> = {
           '--repository <url...>',
           'work on stories of plans of this git repository; none by default',
         ),
+        new Option(
+          '--requests <provider=number...>',
+          'how many requests a minute a provider gets from all workers with the same key',
+        ).argParser(requestLimits),
         new Option('--try', 'start a PostgreSQL of this machine for a look, until the worker ends'),
       ],
       inner: [

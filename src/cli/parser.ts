@@ -134,6 +134,13 @@ export function wholeNumber(text: string): number {
   return Number(text);
 }
 
+/** Parses an option that takes a provider and a number, and may be given again. Throws an error of the parser for anything else. */
+export function requestLimits(text: string, before: readonly string[] = []): string[] {
+  if (!/^[\w-]+=[1-9]\d{0,5}$/.test(text))
+    throw new InvalidArgumentError('It takes a provider and how many requests a minute: openrouter=60.');
+  return [...before, text];
+}
+
 /** Parses an option that takes a number of rounds. Throws an error of the parser for anything else. */
 export function rounds(text: string): string {
   if (roundsIn(text) === undefined)

@@ -5,7 +5,9 @@ import { answerEither } from '../engine/fleet/answers.ts';
 import { databaseAddress, databaseVariable } from '../engine/fleet/databaseAddress.ts';
 import { answerOrder, type WorkerParts } from '../engine/fleet/evalWorker.ts';
 import type { TryDatabase } from '../engine/fleet/tryDatabase.ts';
+import { Turns } from '../engine/fleet/turns.ts';
 import { runWorker } from '../engine/fleet/worker.ts';
+import { isKnown } from '../engine/providers/create.ts';
 import { Telos } from '../engine/telos.ts';
 import { StoryWorker } from '../engine/workflow/storyWorker.ts';
 import {
@@ -25,6 +27,8 @@ export interface WorkerCommandOptions extends ConfigOptions {
   label?: string;
   /** Addresses of repositories whose stories may be worked on here. */
   repository?: readonly string[];
+  /** Requests a minute, each `provider=number`. */
+  requests?: readonly string[];
   /** Starts a database of its own. */
   try?: boolean;
   /** Of Telos. */
@@ -42,13 +46,6 @@ export async function workerCommand(options: WorkerCommandOptions, terminal: Ter
   hideArguments();
   const { maxCost: _maxCost, ...budget } = config.budget;
   const own = { ...config, env, budget };
-  const parts: WorkerParts = {
-    config: own,
-    open: (its, more) => Telos.open(its, more),
-    // Opened for each, so that what was spent today counts.
-    model: named => Telos.open(withModel(own, named)).asideModel(),
-    failed: error => terminal.say(errorText(error)),
-  };
   const { signal, release } = abortOnInterrupt(() => undefined);
   const log = (line: string): void => terminal.say(terminalLine(line));
   // What plans of others run here runs in the box or not at all.
@@ -63,8 +60,18 @@ export async function workerCommand(options: WorkerCommandOptions, terminal: Ter
     if (options.try) tried = await (await import('./workerTry.ts')).tryDatabase(own, terminal);
     const database = databaseAddress(tried?.url ?? options.database ?? known);
     const { slots = 1, label, version } = options;
+    const turns = new Turns(own, new Map(options.requests?.map(limitIn)));
+    const parts = partsOf(own, turns, terminal);
     await runWorker(
-      { database, slots, label, version, log, health: line => terminal.out(`${terminalLine(line)}\n`) },
+      {
+        database,
+        slots,
+        label,
+        turns,
+        version,
+        log,
+        health: line => terminal.out(`${terminalLine(line)}\n`),
+      },
       answerEither((given, stop) => answerOrder(given, parts, stop), stories),
       signal,
     );
@@ -120,6 +127,23 @@ function withModel(config: Config, named: string): Config {
   const [, provider = named, model = ''] = /^([\w-]+):(.+)$/s.exec(named) ?? [];
   return { ...config, provider, model };
 }
+
+const partsOf = (config: Config, turns: Turns, terminal: Terminal): WorkerParts => ({
+  config,
+  open: (its, more) => Telos.open(its, more),
+  // Opened for each, so that what was spent today counts.
+  model: async named => {
+    const model = await Telos.open(withModel(config, named)).asideModel();
+    return model && turns.over(model);
+  },
+  failed: error => terminal.say(errorText(error)),
+});
+
+const limitIn = (text: string): [string, number] => {
+  const [provider = '', requests = ''] = text.split('=');
+  if (!isKnown(provider)) throw new TelosError('config', `--requests: there is no provider ${provider}.`);
+  return [provider, Number(requests)];
+};
 
 /** Puts a title in the place of the arguments, which other programs could read. */
 function hideArguments(): void {

@@ -11,6 +11,8 @@ export const evalWorkflow = 'telos.eval';
 export const storyWorkflow = 'telos.story';
 /** The step whose outputs are the facts of a job, while it is worked on. */
 export const factStep = 'telos.facts';
+/** The workflow that does nothing but to have its turn. */
+export const turnWorkflow = 'telos.turn';
 /** Nobody takes anything from this queue: its rows say who is there. */
 const presenceQueue = 'telos-presence';
 
@@ -24,10 +26,10 @@ export const plainJson = {
 export type FleetLog = (line: string) => void;
 
 /**
- * What a row without a job is: a worker or a suite that is there, a run that failed and waits, or the wish of a person that a worker
+ * What a row without a job is: a worker or a suite that is there, a run that failed and waits, a key that rests, or the wish of a person that a worker
  * ends or that a run is given again. A wish stops work or repeats what a suite has asked for; it starts nothing of its own.
  */
-export type PresenceKind = 'worker' | 'suite' | 'failed' | 'drain' | 'retry';
+export type PresenceKind = 'worker' | 'suite' | 'failed' | 'pause' | 'drain' | 'retry';
 
 export interface Present {
   id: string;
@@ -134,6 +136,17 @@ export class FleetDatabase {
 
   closeQueue(worker: string): Promise<void> {
     return this.#patient(() => this.#client.deleteQueue(queueOf(worker)));
+  }
+
+  /** Makes a queue that lets so many jobs through in a period, over all workers. */
+  async openRate(queue: string, rateLimit: { limitPerPeriod: number; periodSec: number }): Promise<void> {
+    await this.#patient(() => this.#client.registerQueue(queue, { rateLimit, minPollingIntervalMs: 100 }));
+  }
+
+  /** Waits in a queue for a turn, which has come when the job has ended. */
+  async takeTurn(key: string, queueName: string, version: string): Promise<void> {
+    const turn = { queueName, workflowName: turnWorkflow, appVersion: version, workflowID: key };
+    await this.#patient(() => this.#client.enqueue(turn));
   }
 
   /** Gives a worker a job. A key that is known already is not given twice. */

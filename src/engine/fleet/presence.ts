@@ -65,6 +65,12 @@ export function failedFacts(given: unknown): FailedFacts {
   };
 }
 
+/** A key that a provider wants no request of for some time, in milliseconds. */
+export function pauseFacts(given: unknown): { key: string; ms: number } {
+  const { key, ms } = recordOf(given);
+  return { key: textOf(key), ms: countOf(ms) };
+}
+
 /** How often a sign of life is given and looked for, in milliseconds. */
 export const beatMs = 1_000;
 /** After so many looks without a new sign, one is silent. Looks count and no clock does, since those of two machines may differ. */

@@ -13,13 +13,16 @@ import {
   plainJson,
   queueOf,
   storyWorkflow,
+  turnWorkflow,
 } from './fleetDatabase.ts';
 import { beatMs, suiteFacts, versionKey, type WorkerFacts } from './presence.ts';
+import type { Turns } from './turns.ts';
 
 export interface WorkerOptions {
   database: DatabaseAddress;
   slots: number;
   label: string | undefined;
+  turns: Turns;
   /** Of Telos. */
   version: string;
   /** Says what happens, a sentence each. */
@@ -85,17 +88,18 @@ class Worker {
   }
 
   async start(): Promise<void> {
-    const { database: address, slots, log } = this.#options;
+    const { database: address, slots, turns, log } = this.#options;
     await reach(address);
     for (const name of [evalWorkflow, storyWorkflow])
       this.#dbos.registerWorkflow((given: unknown) => this.#answer(given), { name });
+    this.#dbos.registerWorkflow(async () => null, { name: turnWorkflow });
     this.#dbos.setConfig({
       name: applicationName,
       systemDatabaseUrl: address.url,
       systemDatabasePoolSize: 4,
       applicationVersion: this.#version,
       executorID: this.#id,
-      listenQueues: [queueOf(this.#id)],
+      listenQueues: [queueOf(this.#id), ...turns.queues],
       useListenNotify: false,
       serializer: plainJson,
       logger: this.#logger(),
@@ -107,6 +111,7 @@ class Worker {
     }
     this.#database = await FleetDatabase.open(address, log, this.#ended.signal);
     await this.#database.openQueue(this.#id, slots);
+    await turns.start(this.#database, this.#version);
     await this.#beat();
     log(`Worker ${this.#id} takes jobs for Telos ${this.#options.version} from ${address.shown}.`);
   }
@@ -129,6 +134,7 @@ class Worker {
     await database.openQueue(this.#id, this.#options.slots);
     await this.#beat();
     await this.#stopCancelled();
+    await this.#options.turns.look();
     const wishes = await database.present('drain');
     this.#isWishedAway = wishes.some(({ id }) => id === this.#id);
     if (this.#isWishedAway) return this.#options.log('Ending, as was asked for over the database.');
@@ -168,6 +174,7 @@ class Worker {
     await Promise.race([stopping, delay(drainMs + 2_000, undefined, { ref: false })]);
     for (const status of ['ENQUEUED', 'PENDING'] as const) await quietly(this.#handBack(status));
     this.#jobs.abort();
+    await quietly(this.#options.turns.end());
     await quietly(database.withdraw('worker', this.#id));
     await quietly(database.withdraw('drain', this.#id));
     await quietly(database.closeQueue(this.#id));
