@@ -30,7 +30,14 @@ export async function boxFigures(): Promise<Figure[]> {
       return [];
     }
     const config = { home: env.HOME, dataDir: join(root, 'data'), configDir: join(root, 'config') };
-    const box = commandBox({ finding, config, folders, conversation: 'bench', network: boxNetwork({}) });
+    const box = commandBox({
+      finding,
+      config,
+      folders,
+      conversation: 'bench',
+      network: boxNetwork({}),
+      sharesNetwork: true,
+    });
     const context = { ...folders, env, signal: new AbortController().signal };
     const askHost: AskHost = async () => 'Denied: nobody is here.';
     const timed = async (more: Partial<ToolContext>): Promise<number> => {
