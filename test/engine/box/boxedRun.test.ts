@@ -14,6 +14,7 @@ import { describeWhy } from '../../../src/protocol/describe.ts';
 import type { ApprovalDecision, ApprovalRequest, JsonObject, RunEvent } from '../../../src/protocol/run.ts';
 import { calls, done, scriptedProvider } from '../../fakes/scriptedProvider.ts';
 import { type TempFolder, tempFolder } from '../../fakes/tempFolder.ts';
+import { localServer } from './ordinaryCommands.ts';
 
 describe('a run with commands', () => {
   let folder: TempFolder;
@@ -139,6 +140,28 @@ describe('a run with commands', () => {
     const after = await run([input]);
     assert.equal(existsSync(at('outside/made')), true);
     assert.deepEqual(after.ends[0]?.policy?.boxed, undefined);
+  });
+
+  it('asks once about an install from a granted registry: whether to keep what editors run', async () => {
+    const { server, port } = await localServer();
+    try {
+      const rule = `[[allow]]\nagent = "garden"\ntool = "run_command"\nhost = "localhost:${port}"\n`;
+      folder.add({ 'config/policy.toml': rule, 'root/garden/package.json': '{"name":"mine"}' });
+      const install = `npm install --no-audit --no-fund --registry http://localhost:${port}/ left-of`;
+      const { asked, ends, state } = await run([
+        { command: install },
+        { command: 'node -p "require(\'left-of\')"' },
+      ]);
+      if (!state?.works) return assert.equal(asked.length, 2);
+      assert.deepEqual(
+        asked.map(({ tool }) => tool),
+        ['keep_changes'],
+        ends[0]?.result.content,
+      );
+      assert.match(ends[1]?.result.content ?? '', /^42/);
+    } finally {
+      server.close();
+    }
   });
 
   it('asks while the command waits for a host, tells the model what was refused, and asks not about what a rule names', async () => {

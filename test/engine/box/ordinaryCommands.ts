@@ -125,7 +125,7 @@ const filesIn = (folder: string): string[] =>
     .sort();
 
 /** Serves pages, and a registry of npm with one package. */
-async function localServer(): Promise<{ server: Server; port: number }> {
+export async function localServer(): Promise<{ server: Server; port: number }> {
   const packed = tar(
     { path: 'package/package.json', content: '{"name":"left-of","version":"1.0.0","bin":"cli.js"}' },
     { path: 'package/index.js', content: 'module.exports = 42' },
