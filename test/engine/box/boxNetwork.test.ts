@@ -140,6 +140,18 @@ for line in open('/proc/net/tcp').read().splitlines()[1:]:
     assert.deepEqual(seen, ['GET /first']);
   });
 
+  itBoxed('is one of its own for each command where nothing can join another', async run => {
+    if (run.finding.kind !== 'bubblewrap') return;
+    const features = { ...run.finding.features, nsenter: null };
+    const alone = boxedRun({ ...run.finding, features }, {}, run);
+    const line = 'readlink /proc/self/ns/net; sleep 0.5';
+    const networks = await Promise.all([alone.sh(line), alone.sh(line)]);
+    assert.equal(
+      new Set([readlinkSync('/proc/self/ns/net'), ...networks.map(({ out }) => out.trim())]).size,
+      3,
+    );
+  });
+
   itBoxed('clones a repository over TLS', async run => {
     const source = join(run.root, 'source');
     const git = (...args: string[]): string =>
