@@ -11,7 +11,6 @@ import type { CurrentTelos } from '../base/currentTelos.ts';
 import { describeError, plainLabel } from '../base/labels.ts';
 import type { LastEditor } from '../base/lastEditor.ts';
 import { webviewPage } from '../base/webviewPage.ts';
-import { previewRouting } from '../skills/previewRouting.ts';
 import { descriptionOf } from '../skills/skillFiles.ts';
 import { rankedSkills, SkillMemory } from '../skills/skillRanking.ts';
 import type { Attaching } from './attaching.ts';
@@ -368,6 +367,7 @@ export class ChatHost implements PlacedChat {
   }
 
   async #pickSkill(text: string): Promise<void> {
+    const { previewRouting } = await import('../skills/previewRouting.ts');
     const skill = await previewRouting(this.#desk.current, text);
     if (!skill) return;
     await this.chat.submitInstead({ text, skill, isChoice: true });

@@ -8,8 +8,8 @@ import type {
   StreamEvent,
   TokenCount,
 } from '../../engine/providers/provider.ts';
+import type { ToolCall } from '../../protocol/run.ts';
 import type { CurrentTelos } from '../base/currentTelos.ts';
-import { fromLmCall, toLmMessages, toLmTools } from './lmMessages.ts';
 
 /** The provider's name in the settings. */
 export const lmProviderName = 'vscode';
@@ -115,6 +115,7 @@ async function* streamCompletion(
   request: CompletionRequest,
   signal: AbortSignal,
 ): AsyncGenerator<StreamEvent> {
+  const { fromLmCall, toLmMessages, toLmTools } = await import('./lmMessages.ts');
   signal.throwIfAborted();
   const { supportsImageToText, supportsToolCalling } = capabilitiesOf(model);
   if (request.tools.length > 0 && supportsToolCalling === false) {
@@ -132,7 +133,7 @@ async function* streamCompletion(
     const answer: vscode.LanguageModelChatMessage = vscode.LanguageModelChatMessage.Assistant([]);
     let stopReason = 'end_turn';
     for await (const part of whileNotAborted(stream, signal)) {
-      const event = eventOf(part);
+      const event = eventOf(part, fromLmCall);
       if (!event) continue;
       answer.content.push(part as vscode.LanguageModelTextPart | vscode.LanguageModelToolCallPart);
       if (event.type === 'tool_call') stopReason = 'tool_use';
@@ -151,11 +152,14 @@ async function* streamCompletion(
 }
 
 /** Returns undefined for parts that the API may add, such as data that only the model's own extension understands. */
-function eventOf(part: unknown): StreamEvent | undefined {
+function eventOf(
+  part: unknown,
+  callOf: (part: vscode.LanguageModelToolCallPart) => ToolCall,
+): StreamEvent | undefined {
   if (part instanceof vscode.LanguageModelTextPart) {
     return part.value ? { type: 'text', text: part.value } : undefined;
   }
-  if (part instanceof vscode.LanguageModelToolCallPart) return { type: 'tool_call', call: fromLmCall(part) };
+  if (part instanceof vscode.LanguageModelToolCallPart) return { type: 'tool_call', call: callOf(part) };
   return undefined;
 }
 

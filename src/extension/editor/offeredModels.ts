@@ -6,7 +6,6 @@ import * as vscode from 'vscode';
 import type { ProviderModels } from '../../engine/providers/models.ts';
 import type { CurrentTelos } from '../base/currentTelos.ts';
 import { plainLabel } from '../base/labels.ts';
-import { providerLabel } from './chooseModel.ts';
 import { offeredVendor } from './lmProvider.ts';
 
 interface OfferedModel extends vscode.LanguageModelChatInformation {
@@ -33,7 +32,7 @@ export function registerOfferedModels(current: CurrentTelos, memory: vscode.Meme
       onDidChangeLanguageModelChatInformation: changed.event,
       provideLanguageModelChatInformation: () => offered(current),
       provideLanguageModelChatResponse: async (model, messages, options, progress, token) => {
-        tellOnce(model as OfferedModel, memory);
+        void tellOnce(model as OfferedModel, memory);
         if (!isOn() || !vscode.workspace.isTrusted) throw notOffered();
         const [{ answerOffered }, { fromLmRequest }] = await Promise.all([
           import('./answerOffered.ts'),
@@ -56,11 +55,15 @@ const isOn = (): boolean => vscode.workspace.getConfiguration('telos').get<boole
 async function offered(current: CurrentTelos): Promise<OfferedModel[]> {
   if (!isOn() || !vscode.workspace.isTrusted) return [];
   const { config } = await current.openTelos();
-  const { listModels } = await import('../../engine/providers/models.ts');
-  return (await listModels(config)).filter(({ ready }) => ready).flatMap(modelsOf);
+  const [{ listModels }, { providerLabel }] = await Promise.all([
+    import('../../engine/providers/models.ts'),
+    import('./chooseModel.ts'),
+  ]);
+  const ready = (await listModels(config)).filter(provider => provider.ready);
+  return ready.flatMap(provider => modelsOf(provider, providerLabel(provider.name)));
 }
 
-function modelsOf({ name: provider, models }: ProviderModels): OfferedModel[] {
+function modelsOf({ name: provider, models }: ProviderModels, label: string): OfferedModel[] {
   const isLocal = provider === 'ollama';
   const shown = isLocal || provider === 'openai' ? models : models.slice(0, mostCurated);
   const whose = isLocal ? vscode.l10n.t('on your machine') : vscode.l10n.t('billed to your key');
@@ -69,13 +72,10 @@ function modelsOf({ name: provider, models }: ProviderModels): OfferedModel[] {
     name: plainLabel(model, 80),
     family: model,
     version: '1',
-    detail: `${providerLabel(provider)}, ${whose}`,
+    detail: `${label}, ${whose}`,
     tooltip: isLocal
       ? vscode.l10n.t('Telos uses the Ollama that you have set up.')
-      : vscode.l10n.t(
-          'Telos uses {0} with your own key, and each request is billed to it.',
-          providerLabel(provider),
-        ),
+      : vscode.l10n.t('Telos uses {0} with your own key, and each request is billed to it.', label),
     maxInputTokens: isLocal ? localInput : hostedInput,
     maxOutputTokens: mostOutput,
     capabilities: { toolCalling: true, imageInput: !isLocal },
@@ -85,9 +85,10 @@ function modelsOf({ name: provider, models }: ProviderModels): OfferedModel[] {
 }
 
 /** Reports the first request to a model that costs money, since another extension may have made it. */
-function tellOnce({ provider, model }: OfferedModel, memory: vscode.Memento): void {
+async function tellOnce({ provider, model }: OfferedModel, memory: vscode.Memento): Promise<void> {
   if (provider === 'ollama' || memory.get(toldKey)) return;
   void memory.update(toldKey, true);
+  const { providerLabel } = await import('./chooseModel.ts');
   void vscode.window
     .showInformationMessage(
       vscode.l10n.t(
