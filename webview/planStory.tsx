@@ -175,7 +175,7 @@ function Checks({ checks }: { checks: readonly CheckReport[] }) {
               ? t('ran out of time or did not start')
               : t('exit code {0}', check.exitCode)}
             {' · '}
-            {formatDuration(check.ms)}
+            <span class="whole">{formatDuration(check.ms)}</span>
           </span>
           {check.suspicious !== undefined && <p>{visibleLines(check.suspicious)}</p>}
           {check.output !== '' && (
@@ -210,7 +210,9 @@ const Mark = ({ isGood }: { isGood: boolean }) => (
 
 function StatusMark({ status }: { status: StoryStatus }) {
   if (status === 'passed' || status === 'accepted') return <Mark isGood />;
-  return status === 'failed' || status === 'needs_you' ? <Mark isGood={false} /> : null;
+  // It has not failed: it waits.
+  if (status === 'needs_you') return <span aria-hidden="true">!</span>;
+  return status === 'failed' ? <Mark isGood={false} /> : null;
 }
 
 interface StoryButtonProps {
