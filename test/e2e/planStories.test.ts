@@ -3,6 +3,9 @@ import assert from 'node:assert/strict';
 import { readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { Journal } from '../../src/engine/workflow/journal.ts';
+import { PlanFolder } from '../../src/engine/workflow/planFolder.ts';
+import { takeRunner } from '../../src/engine/workflow/runnerLock.ts';
+import type { PlanEvent } from '../../src/protocol/plan.ts';
 import { eventually } from '../eventually.ts';
 import { firstStartLimit } from '../vscode/editorSession.ts';
 import { frameWith, openFile, runCommand } from '../vscode/workbench.ts';
@@ -67,6 +70,12 @@ describe('the file of a story in a real VS Code', () => {
     await openFile(page(), storyFile(plan, number).split('/').at(-1) ?? '');
   }
 
+  /** The text of a story's box, as its line has it. */
+  function boxOf(plan: string, number: string, box: number): string {
+    const text = readFileSync(storyFile(plan, number), 'utf8');
+    return new RegExp(`\\[.\\] (${box}\\. .{10,30})`).exec(text)?.[1] ?? '';
+  }
+
   it('runs its checks alone, in the checkout, once the card is accepted', async () => {
     await desk.makeReady('shop');
     await desk.row('shop, ready').waitFor();
@@ -124,5 +133,49 @@ describe('the file of a story in a real VS Code', () => {
     await saidOf('README.md names it', 'failed: [the oven] (command:workbench.action.quit) is');
     assert.equal(await page().locator('.monaco-hover a[data-href], .monaco-hover img').count(), 0);
     await desk.workbench.screenshot('plan-marks-failed');
+  });
+
+  it('marks the box that is worked on, and those that were accepted by hand or wait for the person', async () => {
+    // The rows of a small view are not all drawn.
+    for (const other of PlanFolder.list(desk.world.workspace))
+      rmSync(desk.file(other, ''), { recursive: true });
+    await desk.makeReady('third');
+    const folder = PlanFolder.open(desk.world.workspace, 'third');
+    const note = async (...events: readonly PlanEvent[]): Promise<void> => {
+      const journal = await Journal.open(folder.journal);
+      for (const event of events) await journal.append(event);
+      await journal.close();
+    };
+    const taken = await takeRunner(folder, 'cli');
+    assert.equal(taken.kind, 'taken');
+    const base = desk.git('rev-parse', 'HEAD');
+    await note(
+      { type: 'runner_started', base, branch: 'telos/third', slots: 1, limits: {}, pid: process.pid },
+      { type: 'phase', phase: 'running' },
+      {
+        ...{ type: 'attempt_started', story: 'US-001', item: 2, attempt: 1 },
+        slot: 1,
+        parent: base,
+        role: 'coder',
+      },
+    );
+    await desk.row('third, running').waitFor();
+    await show('third', '01');
+    await showsMarks(1);
+    await saidOf(boxOf('third', '01', 2), 'Telos works on this.');
+    await desk.workbench.screenshot('plan-marks-running');
+    // The mark goes with whoever worked on it, although the attempt is still open.
+    if (taken.kind === 'taken') await taken.lock.release();
+    await desk.row('third, interrupted').waitFor();
+    await showsMarks(0);
+    await note({ type: 'story_accepted', story: 'US-001', why: 'by hand', by: 'editor' });
+    await eventually(async () => assert.ok((await marks()) > 1), 60_000);
+    await saidOf(boxOf('third', '01', 2), 'accepted by you');
+    const question = { id: 'US-002-1', story: 'US-002', text: 'Rye or wheat?', choices: [] };
+    await note({ type: 'question_parked', question });
+    await show('third', '02');
+    await eventually(async () => assert.ok((await marks()) > 0), 60_000);
+    await saidOf(boxOf('third', '02', 1), 'needs you');
+    await desk.workbench.screenshot('plan-marks-needs-you');
   });
 });
