@@ -72,6 +72,25 @@ describe('bad input of a plan', function () {
     assert.deepEqual((await doctor(world.repo)).lines, ['Nothing hinders a plan here.']);
   });
 
+  it('passes stories in a shallow clone with submodules, and leaves both as they are', async () => {
+    world = await planWorld([one], works);
+    const tip = world.git('rev-parse', 'HEAD').trim();
+    writeFileSync(join(world.repo, '.gitmodules'), '[submodule "lib"]\n\tpath = lib\n\turl = ../lib\n');
+    world.git('update-index', '--add', '--cacheinfo', `160000,${tip},lib`);
+    world.git('add', '.gitmodules');
+    world.git('commit', '--quiet', '--message', 'A library');
+    writeFileSync(join(world.repo, '.git/shallow'), world.git('rev-parse', 'HEAD'));
+    assert.equal(world.git('rev-parse', '--is-shallow-repository').trim(), 'true');
+    assert.equal((await world.plan('approve', 'site', '--card', '--yes')).code, 0);
+    const before = world.checkout();
+    const { code, stderr } = await run();
+    assert.equal(code, 0, stderr);
+    assert.match(stderr, /submodules/);
+    assert.match(stderr, /shallow/);
+    assert.equal(world.checkout(), before);
+    assert.equal(world.git('diff', '--name-only', 'main', 'telos/site').trim(), 'src/hours.js');
+  });
+
   it('runs nothing where there is no git, and keeps the plan', async () => {
     world = await planWorld([one], works);
     const bin = folderWith('bin');

@@ -4,17 +4,17 @@ import { execFileSync } from 'node:child_process';
 import { setTimeout as wait } from 'node:timers/promises';
 import { agreeable, once, planWorld, type StoryText, writes } from './planWorld.ts';
 
-/** How often it is killed; more with TELOS_NIGHTLY. */
-const kills = process.env['TELOS_NIGHTLY'] ? 60 : 8;
-const stories: readonly StoryText[] = [1, 2, 3, 4, 5, 6].map(number => ({
-  id: `US-00${number}`,
-  touches: [`src/part${number}.js`],
+/** More with TELOS_NIGHTLY. */
+const [kills, count, slots] = process.env['TELOS_NIGHTLY'] ? [30, 100, '4'] : [8, 6, '2'];
+const stories: readonly StoryText[] = Array.from({ length: count }, (_, index) => ({
+  id: `US-${String(index + 1).padStart(3, '0')}`,
+  touches: [`src/part${index + 1}.js`],
 }));
 
 describe('a plan whose runner is killed', function () {
   this.timeout(600_000);
 
-  it(`has each story once after ${kills} kills, asks for no step again that ended, and leaves the checkout as it is`, async () => {
+  it(`has each of ${count} stories once after ${kills} kills, asks for no step again that ended, and leaves the checkout as it is`, async () => {
     const coders = stories.map(({ id }, index) => [
       `${id} coder`,
       once(writes({ [`src/part${index + 1}.js`]: `export const part = ${index};\n` })),
@@ -22,15 +22,15 @@ describe('a plan whose runner is killed', function () {
     const world = await planWorld(stories, { ...agreeable, ...Object.fromEntries(coders) });
     try {
       const before = world.checkout();
-      for (let count = 0; count < kills; count++) {
-        const running = world.start('run', 'site', '--parallel', '2', '--unattended');
+      for (let kill = 0; kill < kills; kill++) {
+        const running = world.start('run', 'site', '--parallel', slots, '--unattended');
         // A later kill each time, so that a slow machine comes further too.
-        await Promise.race([wait(400 + count * 250), running.result]);
+        await Promise.race([wait(400 + kill * 250), running.result]);
         running.child.kill('SIGKILL');
         await running.result;
         assert.equal(world.checkout(), before);
       }
-      const { code, stderr } = await world.plan('run', 'site', '--parallel', '2', '--unattended');
+      const { code, stderr } = await world.plan('run', 'site', '--parallel', slots, '--unattended');
       assert.equal(code, 0, stderr);
       const ids = world.git('log', '--format=%(trailers:key=Telos-Story,valueonly)', 'main..telos/site');
       assert.deepEqual(
@@ -44,6 +44,8 @@ describe('a plan whose runner is killed', function () {
         '',
       );
       assert.deepEqual(marked(world.home.folder.path), []);
+      assert.equal((await world.plan('finish', 'site', '--keep')).code, 0);
+      assert.equal(world.git('worktree', 'list').trim().split('\n').length, 1);
     } finally {
       await world.close();
     }

@@ -81,11 +81,35 @@ describe('a plan that runs', function () {
     });
     const first = await here.plan('run', 'site', '--max-cost', '0.01');
     assert.equal(first.code, 4, first.stderr);
+    const before = costIn((await here.plan('status', 'site')).stdout);
+    assert.ok(before >= 0.01);
     assert.match(first.stderr, /telos plan budget site --add/);
     await here.plan('budget', 'site', '--add', '1');
     const second = await here.plan('run', 'site', '--max-cost', '0.01');
     assert.equal(second.code, 0, second.stderr);
     assert.deepEqual(passed(here), ['US-001', 'US-002']);
+    assert.ok(costIn((await here.plan('status', 'site')).stdout) > before);
+  });
+
+  it('stops at once while a model still answers, and goes on later', async () => {
+    let isSlow = true;
+    const here = await open([one], {
+      ...agreeable,
+      coder: (turn, ...rest) =>
+        isSlow
+          ? { text: ['Wait.'], stallMs: 90_000 }
+          : once(writes({ 'src/hours.js': '7\n' }))(turn, ...rest),
+    });
+    const running = here.start('run', 'site');
+    await eventually(() => assert.ok(here.requestsOf('US-001', 'coder').length > 0), 60_000);
+    await here.plan('stop', 'site', '--now');
+    const ended = await Promise.race([running.result, wait(60_000)]);
+    assert.equal(ended?.code, 1, ended?.stderr ?? 'it waits for the model');
+    assert.deepEqual(statuses(here), ['interrupted']);
+    assert.match((await here.plan('status', 'site')).stdout, /^site: stopped/m);
+    isSlow = false;
+    const again = await here.plan('run', 'site');
+    assert.equal(again.code, 0, again.stderr);
   });
 
   it('ends at a refused key after one request, and charges no attempt', async () => {
@@ -122,3 +146,6 @@ describe('a plan that runs', function () {
     assert.deepEqual(statuses(here), ['approved']);
   });
 });
+
+/** What a plan has cost, as its first line says. */
+const costIn = (text: string): number => Number(/^site: .*\$(\d+(?:\.\d+)?)/m.exec(text)?.[1]);
