@@ -3,10 +3,11 @@ import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import type { Figure } from './figure.ts';
+import { fullDisk } from './planDisk.ts';
 import { PlanWorld, type SentRequest } from './planWorld.ts';
 
 export async function planLife(): Promise<Figure[]> {
-  return [await rough(), ...(await prompts())];
+  return [await rough(), await fullDisk(), ...(await prompts())];
 }
 
 /** A short day of a laptop: it sleeps, the person cleans the repository up, and the next runner's clock is an hour behind. */

@@ -1,9 +1,10 @@
 /** Every writer of user files on a full disk, on one that became read-only, and in folders that are another's: what stays, and what is said. */
-import { spawn, spawnSync } from 'node:child_process';
+import { spawn } from 'node:child_process';
 import { chmodSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import { tempFolder } from '../fakes/tempFolder.ts';
 import type { Figure } from './figure.ts';
+import { mountingWrapper } from './mountingWrapper.ts';
 import type { DiskFault, WriterReport } from './writersProcess.ts';
 
 const limit = 'old file whole, told once';
@@ -42,18 +43,6 @@ async function figuresOf(fault: DiskFault): Promise<Figure[]> {
 }
 
 const program = fileURLToPath(new URL('writersProcess.ts', import.meta.url));
-
-/** A program that gives the next one mounts of its own, gone with it; undefined where none may do so. */
-function mountingWrapper(): string[] | undefined {
-  const ways = [
-    ['unshare', '--mount'],
-    ['unshare', '--user', '--map-root-user', '--mount'],
-  ];
-  return ways.find(([command = '', ...args]) => {
-    const script = 'mount -t tmpfs -o size=64k none /mnt && mount -o remount,ro /mnt';
-    return spawnSync(command, [...args, 'sh', '-c', script], { stdio: 'ignore' }).status === 0;
-  });
-}
 
 async function reportsOf([command = '', ...args]: string[]): Promise<WriterReport[]> {
   const child = spawn(command, args, { stdio: ['ignore', 'pipe', 'inherit'], timeout: 60_000 });
