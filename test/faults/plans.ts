@@ -5,41 +5,23 @@ import { Journal } from '../../src/engine/workflow/journal.ts';
 import { tempFolder } from '../fakes/tempFolder.ts';
 import { type Extent, type Figure, inLanes, seeded } from './figure.ts';
 import { PlanWorld } from './planWorld.ts';
-import { canSeeProcesses } from './processTable.ts';
 
 const isNight = process.env['TELOS_NIGHTLY'] !== undefined;
 
 /** A runner that never comes to its end. */
 const mostKills = 1000;
 
-/** Returns the figures of `measure`, or that they cannot be measured where processes cannot be seen. */
-const whereSeen =
-  (name: string, measure: (extent: Extent) => Promise<Figure[]>) =>
-  async (extent: Extent): Promise<Figure[]> =>
-    canSeeProcesses
-      ? measure(extent)
-      : [
-          {
-            name,
-            limit: 'no violation',
-            value: 'processes are counted in /proc, which is not here',
-            met: undefined,
-          },
-        ];
-
-export const pointFigures = whereSeen('SIGKILL at points of a plan', async extent => [
+export const pointFigures = async (extent: Extent): Promise<Figure[]> => [
   extent === 'quick' ? await pointKills(3, [0]) : await pointKills(12, isNight ? allLanes : [0]),
-]);
+];
 
-export const randomFigures = whereSeen('random SIGKILL of a plan', async extent => [
+export const randomFigures = async (extent: Extent): Promise<Figure[]> => [
   extent === 'quick' ? await randomKills(8, 4, 2) : await randomKills(100, 4, isNight ? 100 : 12),
-]);
+];
 
 export const tornFigures = async (): Promise<Figure[]> => [await tornJournal()];
 
-export const togetherFigures = whereSeen('two runners started at once', async () => [
-  await runnersAtOnce(isNight ? 100 : 20),
-]);
+export const togetherFigures = async (): Promise<Figure[]> => [await runnersAtOnce(isNight ? 100 : 20)];
 
 /** Into so many parts the points of a plan are divided. */
 const lanes = 16;
