@@ -168,10 +168,13 @@ class Worker {
       Promise.race([doing.catch(() => undefined), delay(2_000, undefined, { ref: false })]);
     if (this.#counts.running > 0)
       this.#options.log(`Ending: ${this.#counts.running} running, up to ${drainMs / 1_000} s for them.`);
+    // Who gives no sign while its jobs end seems to be dead.
+    const beating = setInterval(() => void this.#beat().catch(() => undefined), beatMs).unref();
     const stopping = this.#dbos.shutdown({ workflowCompletionTimeoutMS: drainMs }).catch(() => undefined);
     await quietly(this.#beat());
     await quietly(this.#handBack('ENQUEUED'));
     await Promise.race([stopping, delay(drainMs + 2_000, undefined, { ref: false })]);
+    clearInterval(beating);
     for (const status of ['ENQUEUED', 'PENDING'] as const) await quietly(this.#handBack(status));
     this.#jobs.abort();
     await quietly(this.#options.turns.end());

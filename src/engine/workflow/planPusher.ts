@@ -15,8 +15,9 @@ export interface PusherParts {
   signal: AbortSignal;
 }
 
-/** How long the last push may take, when the plan rests. In milliseconds. */
+/** How long the last push may take when the plan rests, and how long one waits for an order that it can go with. In milliseconds. */
 const lastMs = 20_000;
+const soonMs = 1_500;
 
 export class PlanPusher {
   readonly remote: PlanRemote;
@@ -27,6 +28,7 @@ export class PlanPusher {
   /** What goes with the next push. */
   #waiting = new Map<string, string>();
   #next: Promise<void> | undefined;
+  #soon: NodeJS.Timeout | undefined;
 
   constructor(parts: PusherParts) {
     this.#parts = parts;
@@ -54,13 +56,17 @@ export class PlanPusher {
     this.#waiting.set(ref, '');
   }
 
-  /** The branch has moved. It is pushed soon. */
+  /** The branch has moved. It is pushed with the next order, or soon if there is none. */
   branchMoved(): void {
-    this.push(new Map(), this.#parts.signal).catch(() => undefined);
+    clearTimeout(this.#soon);
+    this.#soon = setTimeout(() => {
+      this.push(new Map(), this.#parts.signal).catch(() => undefined);
+    }, soonMs);
   }
 
   /** Pushes what is left, for a moment. */
   async last(): Promise<void> {
+    clearTimeout(this.#soon);
     const { signal, log } = this.#parts;
     if (signal.aborted) return;
     const late = new Promise<void>(done => setTimeout(done, lastMs).unref());
