@@ -30,7 +30,8 @@ export async function planUnderFaults(world: PlanFleet, order: FaultOrder): Prom
   const plan = await world.person(stories);
   const before = plan.checkout();
   const homes = [1, 2, 3].map(() => world.fleet.home({}));
-  const workers = await Promise.all(homes.map(home => world.worker(plan, [], home)));
+  const workers: RunningCli[] = [];
+  for (const home of homes) workers.push(await world.worker(plan, [], home));
   const start = performance.now();
   const running = plan.run();
   let isOver = false;
