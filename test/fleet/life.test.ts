@@ -138,7 +138,21 @@ describe('workers come and go', function () {
         assert.equal(stderr.trim().split('\n').length, 1, stderr);
         assert.ok(![password, 'secret-word'].some(secret => stderr.includes(secret)), stderr);
       }
-    const fresh = url.replace(/fleet$/, 'nobody');
+    const typed = url.replace(/fleet$/, 'fleeet');
+    for (const args of [['worker'], ['fleet', 'status'], ['eval', 'notes', '--workers']]) {
+      const { code, stderr } = await home.run(args, {
+        env: { TELOS_DATABASE_URL: typed },
+        program: world.program,
+      });
+      assert.equal(code, 2, stderr);
+      assert.match(stderr, /fleeet does not exist\. Check its name, or have it created\.$/m);
+    }
+    // A worker would have made one.
+    assert.deepEqual(
+      await world.postgres.query("select datname from pg_database where datname = 'fleeet'"),
+      [],
+    );
+    const fresh = url.replace(/fleet$/, 'postgres');
     const { code, stderr } = await home.run(['eval', 'notes', '--workers', fresh], {
       program: world.program,
     });

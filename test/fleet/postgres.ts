@@ -1,5 +1,6 @@
 /** A real PostgreSQL from npm, with a folder and a port of its own. */
-import { chmodSync, existsSync, mkdtempSync, readFileSync, rmSync, symlinkSync } from 'node:fs';
+import { execFileSync } from 'node:child_process';
+import { chmodSync, existsSync, mkdtempSync, readFileSync, renameSync, rmSync, symlinkSync } from 'node:fs';
 import { createServer } from 'node:net';
 import { dirname, join, relative } from 'node:path';
 import { fileURLToPath } from 'node:url';
@@ -11,12 +12,19 @@ export interface Postgres {
   password: string;
   stop(): Promise<void>;
   start(): Promise<void>;
+  /** Keeps all that it has, as a backup. It must be stopped. */
+  save(): void;
+  /** Goes back to what was kept. It must be stopped. */
+  restore(): void;
+  /** Its process. */
+  pid(): number;
   /** Returns the rows of a statement. */
   query(text: string, values?: unknown[]): Promise<Record<string, unknown>[]>;
   remove(): Promise<void>;
 }
 
-export async function startPostgres(): Promise<Postgres> {
+/** `flags` are options of the server. */
+export async function startPostgres(flags: string[] = []): Promise<Postgres> {
   linkLibraries();
   const folder = mkdtempSync(join(tempRoot(), 'telos-postgres-'));
   // As root, another user runs it.
@@ -27,15 +35,23 @@ export async function startPostgres(): Promise<Postgres> {
     databaseDir: join(folder, 'data'),
     ...{ port, user: 'telos', password, persistent: true },
     createPostgresUser: process.getuid?.() === 0,
-    ...{ initdbFlags: ['--no-sync', '--auth=scram-sha-256'], postgresFlags: ['-c', 'fsync=off'] },
+    ...{ initdbFlags: ['--no-sync', '--auth=scram-sha-256'], postgresFlags: ['-c', 'fsync=off', ...flags] },
     ...{ onLog: () => undefined, onError: () => undefined },
   });
   await server.initialise();
   await server.start();
+  await server.createDatabase('fleet');
+  const [data, kept] = [join(folder, 'data'), join(folder, 'kept')];
   return {
     ...{ url: `postgresql://telos:${password}@127.0.0.1:${port}/fleet`, password },
     stop: () => server.stop(),
     start: () => server.start(),
+    save: () => void execFileSync('cp', ['-a', data, kept]),
+    restore() {
+      rmSync(data, { recursive: true });
+      renameSync(kept, data);
+    },
+    pid: () => Number(readFileSync(join(data, 'postmaster.pid'), 'utf8').split('\n')[0]),
     async query(text, values) {
       const client = server.getPgClient('fleet', '127.0.0.1');
       await client.connect();

@@ -57,9 +57,18 @@ export async function reach(address: DatabaseAddress): Promise<void> {
   }
 }
 
-const awayCodes = /^(?:ECONN|ENOTFOUND|EAI_|EPIPE|ETIMEDOUT|EHOST|ENET|57P0|08|53300)/;
+const awayCodes = /^(?:ECONN|ENOTFOUND|EAI_|EPIPE|ETIMEDOUT|EHOST|ENET|57P0|08|53[123]00)/;
 const awayWords =
-  /ECONN|ENOTFOUND|EAI_AGAIN|ETIMEDOUT|onnection terminated|onnection ended|server closed|starting up|shutting down|too many clients|does not answer/;
+  /ECONN|ENOTFOUND|EAI_AGAIN|ETIMEDOUT|onnection terminated|onnection ended|server closed|No space left|starting up|shutting down|too many clients|does not answer/;
+
+/** Returns what the database is short of, for a person. Undefined if it is another problem. */
+export function shortageOf(error: unknown): string | undefined {
+  const { code, message } = (error ?? {}) as { code?: unknown; message?: unknown };
+  if (code === '53100' || /No space left/.test(String(message ?? ''))) return 'is full.';
+  if (code === '53300' || /too many clients|remaining connection slots/.test(String(message ?? '')))
+    return 'has no connection left for one more. Raise its max_connections, or end a worker.';
+  return undefined;
+}
 
 /** Returns true if the database may come back by itself. */
 export function isAway(error: unknown): boolean {
@@ -75,11 +84,13 @@ export function problemOf(error: unknown, { url, shown }: DatabaseAddress): Telo
   const told = (what: string): TelosError => new TelosError('config', `The database ${shown} ${what}`);
   if (/^28/.test(code ?? '') || /password authentication|no pg_hba|role .* does not exist/.test(message))
     return told('refuses this user or password.');
-  if (code === '3D000' || code === '42P01' || code === '3F000')
+  if (code === '3D000') return told('does not exist. Check its name, or have it created.');
+  if (code === '42P01' || code === '3F000')
     return told('is not prepared: no worker has been started on it yet.');
   if (code === '42501' || /permission denied/.test(message))
     return told('does not let this user create or use its tables.');
-  if (code === '53100') return told('is full.');
+  const shortage = shortageOf(error);
+  if (shortage) return told(shortage);
   if (isAway(error)) return told('cannot be reached. Check that it runs, and that the address is right.');
   return told(`failed: ${withoutSecrets(message, url)}`);
 }

@@ -1,6 +1,7 @@
 /** What workers and suites write into the database and read from it, over the durable engine alone. */
 import { setTimeout as delay } from 'node:timers/promises';
-import { type DatabaseAddress, isAway, problemOf, reach } from './databaseAddress.ts';
+import { TelosError } from '../errors.ts';
+import { type DatabaseAddress, isAway, problemOf, reach, shortageOf } from './databaseAddress.ts';
 import { type Dbos, loadDbos } from './dbos.ts';
 
 /** The name under which all rows of Telos are kept in the database. */
@@ -56,6 +57,8 @@ const quiet = { info() {}, debug() {}, warn() {}, error() {} };
 /** How long a call may take before a person hears of it, in milliseconds. */
 const slowMs = 3_000;
 const againMs = 500;
+/** How long a worker waits at its start until the database lets it in, in milliseconds. */
+const entryMs = 15_000;
 
 export class FleetDatabase {
   readonly #client: Client;
@@ -93,6 +96,33 @@ export class FleetDatabase {
       throw error;
     }
     return database;
+  }
+
+  /**
+   * Throws TelosError `config` if there is no such database, which the engine would make for each typo, or if it refuses the user or lets
+   * nobody in, which the engine would try again without end.
+   */
+  static async refuseMissing(address: DatabaseAddress): Promise<void> {
+    const { DBOSClient } = await loadDbos();
+    const client = await DBOSClient.create({
+      ...{ systemDatabaseUrl: address.url, systemDatabasePoolSize: 1, serializer: plainJson },
+      ...{ logger: quiet, applicationName },
+    });
+    const late = delay(entryMs, undefined, { ref: false }).then(() => {
+      throw new TelosError(
+        'config',
+        `The database ${address.shown} lets nobody in. It is starting, or has no connection left: raise its max_connections, or end a worker.`,
+      );
+    });
+    late.catch(() => undefined);
+    try {
+      await Promise.race([client.listWorkflows({ limit: 1 }), late]);
+    } catch (error) {
+      // It is prepared when the engine starts.
+      if (!/^(?:42P01|3F000)$/.test((error as { code?: string }).code ?? '')) throw problemOf(error, address);
+    } finally {
+      await Promise.race([client.destroy().catch(() => undefined), delay(1_000)]);
+    }
   }
 
   /** Returns all that there are of a kind. */
@@ -194,9 +224,12 @@ export class FleetDatabase {
     return rows.map(({ workflowID }) => workflowID);
   }
 
-  /** Returns true if there is a job of that key, whatever has become of it. */
-  async isThere(key: string): Promise<boolean> {
-    return (await this.#list({ workflowIDs: [key], ...withoutContent })).length > 0;
+  /** Returns those of the jobs of which the database knows nothing. */
+  async unknown(keys: readonly string[]): Promise<string[]> {
+    if (keys.length === 0) return [];
+    const rows = await this.#list({ workflowIDs: [...keys], ...withoutContent });
+    const known = new Set(rows.map(({ workflowID }) => workflowID));
+    return keys.filter(key => !known.has(key));
   }
 
   /** Returns those of the jobs that no worker has begun. */
@@ -257,7 +290,7 @@ export class FleetDatabase {
         } catch (error) {
           signal.throwIfAborted();
           if (!isAway(error)) throw problemOf(error, this.#address);
-          this.lost();
+          this.lost(shortageOf(error));
           await delay(againMs, undefined, { signal });
         }
       }
@@ -267,11 +300,14 @@ export class FleetDatabase {
     }
   }
 
-  /** Says once that the database is away. */
-  lost(): void {
+  /** Says once that the database is away, or what it is short of. */
+  lost(shortage?: string): void {
     if (this.#isLost) return;
     this.#isLost = true;
-    this.#log(`The database ${this.#address.shown} does not answer. Everything waits until it does.`);
+    const what = shortage
+      ? `${shortage} Everything waits.`
+      : 'does not answer. Everything waits until it does.';
+    this.#log(`The database ${this.#address.shown} ${what}`);
   }
 
   #found(): void {

@@ -113,7 +113,8 @@ export class PlanJobs {
 
   async find(job: GivenJob, known: number, talk: Talk, signal: AbortSignal): Promise<JobEnd> {
     const { key, worker } = job;
-    if (!(await this.#database.isThere(key))) return { kind: 'left', worker, why: 'never got it' };
+    if ((await this.#database.unknown([key])).length > 0)
+      return { kind: 'left', worker, why: 'never got it' };
     const open: OpenJob = { ...job, known, steps: 0, talk, nextFacts: 0 };
     this.#open.set(key, open);
     const end = await this.#ended(open, signal);
@@ -274,7 +275,7 @@ export class PlanJobs {
       open.nextFacts = now + factsMs;
       await this.#takeFacts(open);
       // A database that was put back to an earlier state knows nothing of it.
-      const isGone = !end && !(await database.isThere(open.key));
+      const isGone = !end && (await database.unknown([open.key])).length > 0;
       if (isGone) open.end ??= { kind: 'left', worker: open.worker, why: 'lost it with the database' };
       if (!end) continue;
       open.end = this.#endOf(end, open);

@@ -113,8 +113,24 @@ class RemoteSuite {
     for (const one of present) this.#workers.set(one.id, workerFacts(one.facts));
     for (const id of this.#signs.look(new Map(present.map(({ id: name, beat }) => [name, beat]))))
       await this.#leaveSilent(id);
+    await this.#findLost();
     const isSure = ++this.#looks > 2;
     if (isSure && this.#waiting.length > 0 && this.#able().length === 0) this.#sayWhyNone();
+  }
+
+  /** Gives again what the database has forgotten: it was restored to an earlier time. What was collected is kept here. */
+  async #findLost(): Promise<void> {
+    const { database, log } = this.#parts;
+    const lost = await database.unknown([...this.#given.keys()]);
+    if (lost.length === 0) return;
+    for (const key of lost) {
+      const { worker: _worker, ...open } = this.#given.get(key) as GivenJob;
+      this.#given.delete(key);
+      this.#waiting.unshift(open);
+    }
+    log(
+      `The database has lost ${lost.length === 1 ? 'a run that was given' : `${lost.length} runs that were given`}. They are given again.`,
+    );
   }
 
   #able(): [string, WorkerFacts][] {

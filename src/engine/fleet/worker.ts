@@ -90,6 +90,7 @@ class Worker {
   async start(): Promise<void> {
     const { database: address, slots, turns, log } = this.#options;
     await reach(address);
+    await FleetDatabase.refuseMissing(address);
     for (const name of [evalWorkflow, storyWorkflow])
       this.#dbos.registerWorkflow((given: unknown) => this.#answer(given), { name });
     this.#dbos.registerWorkflow(async () => null, { name: turnWorkflow });
