@@ -32,7 +32,7 @@ export const limits: HouseFigures = {
   arrows: 216,
   arrowsUp: 0,
   circles: 0,
-  files: 595,
+  files: 610,
   oneImporter: 71,
 };
 

@@ -66,6 +66,7 @@ export function forgeOrder(
   const journal = [{ seq: 1, ts: new Date().toISOString(), ...started }];
   const file = {
     format: 'telos-story',
+    proof: 'x',
     base: parent,
     parent,
     limits: {},

@@ -1,6 +1,8 @@
 import assert from 'node:assert/strict';
-import { existsSync } from 'node:fs';
+import { spawn } from 'node:child_process';
+import { existsSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
 import { eventually, gate } from '../eventually.ts';
 import { once, type StepModel, statuses, writes } from '../plan/planWorld.ts';
 import { builders, type FleetPlan, kill, manyStories, openPlanFleet, type PlanFleet } from './planFleet.ts';
@@ -152,6 +154,26 @@ describe('a plan on workers', function () {
       .journal()
       .filter(({ type, key }) => type === 'step_ended' && key === 'US-001.a1.coder');
     assert.equal(steps.length, 1);
+  });
+
+  it('takes nothing from who can write to the database alone', async () => {
+    const plan = await world.person(manyStories(1).stories);
+    const { version } = JSON.parse(readFileSync(new URL('../../package.json', import.meta.url), 'utf8'));
+    const liar = spawn(
+      process.execPath,
+      [fileURLToPath(new URL('lyingWorker.ts', import.meta.url)), world.fleet.postgres.url, version],
+      { stdio: ['ignore', 'pipe', 'inherit'] },
+    );
+    try {
+      await eventually(async () => assert.match(String(liar.stdout.read() ?? ''), /takes jobs/), 30_000);
+      const { code, stderr } = await plan.run().result;
+      assert.notEqual(code, 0);
+      assert.match(stderr, /What the database has of US-001\.a1 was not written for it by a worker\./);
+      assert.doesNotMatch(JSON.stringify(plan.journal()), /evil\.test|Approved/);
+      assert.deepEqual(plan.passed(), []);
+    } finally {
+      liar.kill('SIGKILL');
+    }
   });
 
   it('says on which worker a story is, and takes its jobs back when it is paused', async () => {

@@ -6,9 +6,9 @@ import type { AnswerJob } from './worker.ts';
 export interface StoryAnswers {
   answer(
     given: unknown,
-    tell: (facts: readonly object[]) => Promise<void>,
+    tell: (proven: { proof: string; facts: readonly object[] }) => Promise<void>,
     signal: AbortSignal,
-  ): Promise<{ end: object } | { refused: string }>;
+  ): Promise<{ proof: string; end: object } | { refused: string }>;
 }
 
 /** Returns what answers both kinds of jobs. */
@@ -19,18 +19,18 @@ export const answerEither =
     if (format !== 'telos-story-order') return evals(given, signal, tell);
     const answer = await stories.answer(
       given,
-      async facts => {
-        for (const sealed of sealedFacts(facts, String(replyTo))) await tell(sealed);
+      async ({ proof, facts }) => {
+        for (const sealed of sealedFacts(proof, facts, String(replyTo))) await tell(sealed);
       },
       signal,
     );
-    return 'refused' in answer ? answer : { sealed: seal(answer.end, String(replyTo)) };
+    return 'refused' in answer ? answer : { sealed: seal(answer, String(replyTo)) };
   };
 
 /** Returns the facts in as few seals as hold them. */
-function sealedFacts(facts: readonly object[], replyTo: string): string[] {
-  const whole = seal(facts, replyTo);
+function sealedFacts(proof: string, facts: readonly object[], replyTo: string): string[] {
+  const whole = seal({ proof, facts }, replyTo);
   if (whole.length < mostSealed - 1_024 || facts.length === 1) return [whole];
   const half = Math.ceil(facts.length / 2);
-  return [...sealedFacts(facts.slice(0, half), replyTo), ...sealedFacts(facts.slice(half), replyTo)];
+  return [facts.slice(0, half), facts.slice(half)].flatMap(part => sealedFacts(proof, part, replyTo));
 }

@@ -8,7 +8,7 @@ import { createWhole, makeOwnFolders } from '../files/atomicWrite.ts';
 import type { DatabaseAddress } from './databaseAddress.ts';
 import { type EndedJob, FleetDatabase, type FleetLog, storyWorkflow } from './fleetDatabase.ts';
 import { beatMs, Signs, type SuiteFacts, versionKey, type WorkerFacts, workerFacts } from './presence.ts';
-import { keptKeys, readKeys, type SuiteKeys, suiteKeys, unseal } from './sealed.ts';
+import { keptKeys, proofFor, readKeys, type SuiteKeys, suiteKeys, unseal } from './sealed.ts';
 
 export interface PlanJobsParts {
   address: DatabaseAddress;
@@ -39,6 +39,8 @@ type JobEnd =
   | { kind: 'left'; worker: string; why: string };
 
 interface OpenJob extends GivenJob {
+  /** What its answers must bring: a row that somebody else wrote does not have it. */
+  proof: string;
   /** Facts that are known already, and come again. */
   known: number;
   talk: Talk;
@@ -101,6 +103,10 @@ export class PlanJobs {
     );
   }
 
+  proof(name: string): string {
+    return proofFor(this.#keys, `${this.#parts.name} ${name}`);
+  }
+
   async give(name: string, order: object, talk: Talk, signal: AbortSignal): Promise<JobEnd> {
     for (;;) {
       const worker = await this.#choose(signal);
@@ -115,7 +121,9 @@ export class PlanJobs {
     const { key, worker } = job;
     if ((await this.#database.unknown([key])).length > 0)
       return { kind: 'left', worker, why: 'never got it' };
-    const open: OpenJob = { ...job, known, steps: 0, talk, nextFacts: 0 };
+    // Behind the name are a hyphen and eight digits.
+    const proof = this.proof(key.slice(this.#prefix.length, -9));
+    const open: OpenJob = { ...job, proof, known, steps: 0, talk, nextFacts: 0 };
     this.#open.set(key, open);
     const end = await this.#ended(open, signal);
     return end.kind === 'refused' ? { kind: 'left', worker, why: 'refused it' } : end;
@@ -154,6 +162,10 @@ export class PlanJobs {
     }
   }
 
+  get #prefix(): string {
+    return `telos-story-${this.#parts.name}-`;
+  }
+
   #leaveChoice(worker: string): void {
     this.#chosen.set(worker, (this.#chosen.get(worker) ?? 1) - 1);
   }
@@ -164,12 +176,12 @@ export class PlanJobs {
   }
 
   async #send(name: string, worker: string, order: object, talk: Talk): Promise<OpenJob> {
-    const { version, name: plan } = this.#parts;
-    const key = `telos-story-${plan}-${name}-${randomBytes(4).toString('hex')}`;
+    const { version } = this.#parts;
+    const key = `${this.#prefix}${name}-${randomBytes(4).toString('hex')}`;
     await talk.given({ key, worker });
     const whole = { ...order, replyTo: this.#keys.publicKey };
     await this.#database.send(key, worker, versionKey(version), whole, storyWorkflow);
-    const open: OpenJob = { key, worker, known: 0, steps: 0, talk, nextFacts: 0 };
+    const open: OpenJob = { key, worker, proof: this.proof(name), known: 0, steps: 0, talk, nextFacts: 0 };
     this.#open.set(key, open);
     return open;
   }
@@ -289,7 +301,7 @@ export class PlanJobs {
     if (outputs.length === 0) return;
     open.steps += outputs.length;
     const facts = outputs.flatMap(output => {
-      const read = unseal((output as { sealed?: unknown } | undefined)?.sealed, this.#keys);
+      const read = this.#proven((output as { sealed?: unknown } | undefined)?.sealed, open)?.facts;
       return Array.isArray(read) ? read : [];
     });
     // Those of a job that was found again are known in part.
@@ -298,7 +310,14 @@ export class PlanJobs {
     if (fresh.length > 0) await open.talk.facts(fresh);
   }
 
-  #endOf({ status, output, error }: EndedJob, { worker }: OpenJob): JobEnd {
+  /** Returns what was sealed for this plan by who has read the order; undefined for anything else. */
+  #proven(sealed: unknown, { proof }: OpenJob): { facts?: unknown; end?: unknown } | undefined {
+    const read = Object(unseal(sealed, this.#keys)) as { proof?: unknown; facts?: unknown; end?: unknown };
+    return read.proof === proof ? read : undefined;
+  }
+
+  #endOf({ status, output, error }: EndedJob, open: OpenJob): JobEnd {
+    const { worker } = open;
     const facts = this.#workers.get(worker);
     // It hands back what it does not do any more, before its next sign says so.
     if (status === 'CANCELLED' && facts) facts.drains = true;
@@ -306,7 +325,7 @@ export class PlanJobs {
       return { kind: 'left', worker, why: facts ? 'handed it back' : 'has gone silent' };
     const { refused, sealed } = Object(output) as { refused?: unknown; sealed?: unknown };
     if (status !== 'SUCCESS') return { kind: 'left', worker, why: `failed (${error || status})` };
-    if (typeof refused !== 'string') return { kind: 'ended', worker, end: unseal(sealed, this.#keys) };
+    if (typeof refused !== 'string') return { kind: 'ended', worker, end: this.#proven(sealed, open)?.end };
     const why = refused.slice(0, 500);
     this.#refusals.set(worker, why);
     this.#once(`The worker ${worker} refuses: ${why}`);

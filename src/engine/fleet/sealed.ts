@@ -2,6 +2,7 @@
 import {
   createCipheriv,
   createDecipheriv,
+  createHmac,
   createPrivateKey,
   createPublicKey,
   diffieHellman,
@@ -45,6 +46,10 @@ export function readKeys(kept: string): SuiteKeys {
 /** Returns the private key as text, for a file that only its owner can read. */
 export const keptKeys = ({ privateKey }: SuiteKeys): string =>
   privateKey.export({ type: 'pkcs8', format: 'pem' }).toString();
+
+/** Returns a word that only who has these keys can make. Who can answer with it has read where it was put. */
+export const proofFor = (keys: SuiteKeys, name: string): string =>
+  createHmac('sha256', keptKeys(keys)).update(`telos proof ${name}`).digest('base64url');
 
 const secretOf = (privateKey: KeyObject, publicKey: KeyObject): Buffer =>
   Buffer.from(hkdfSync('sha256', diffieHellman({ privateKey, publicKey }), '', 'telos result', 32));

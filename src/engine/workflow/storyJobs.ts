@@ -28,6 +28,8 @@ export type JobEnd =
 export interface StoryJobs {
   /** How many jobs the workers that are there take at once. */
   room(): number;
+  /** Returns what an answer to the order of that name must bring. It goes to workers over the git remote alone, never over the database. */
+  proof(name: string): string;
   /** Gives a job to a worker with room, and resolves when it has ended. Cancels it on abort, and throws the abort reason. */
   give(name: string, order: Omit<StoryOrder, 'replyTo'>, talk: JobTalk, signal: AbortSignal): Promise<JobEnd>;
   /** Goes on with a job that was given before, of which so many facts are known. As `give`. */

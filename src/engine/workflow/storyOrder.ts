@@ -32,6 +32,8 @@ export interface StoryOrder {
 /** The one file of an order's commit. */
 interface OrderFile {
   format: 'telos-story';
+  /** What the answer must bring, so that only who can read the remote can answer. */
+  proof: string;
   base: string;
   /** The commit that the work is made for. */
   parent: string;
@@ -68,14 +70,14 @@ const longestFile = 8 * 1024 * 1024;
 /** Makes the commit of an order, whose parents are all the commits that the worker needs. Returns it; no ref keeps it yet. */
 export async function writeOrder(
   scene: AttemptScene,
-  { limits, sides }: { limits: PlanLimits; sides?: Sides | undefined },
+  { limits, sides, proof }: { limits: PlanLimits; sides?: Sides | undefined; proof: string },
 ): Promise<string> {
   const { parts, story, parent, kept, call } = scene;
   const { git, folder, settings, roles, base } = parts;
   const previous = call.attempt > 1 ? await git.tip(scene.refOf(call.attempt - 1)) : undefined;
   const stories = parts.state().stories.map(one => one.story);
   const file: OrderFile = {
-    ...{ format: 'telos-story', base, parent, limits, settings, roles: [...roles] },
+    ...{ format: 'telos-story', proof, base, parent, limits, settings, roles: [...roles] },
     ...(previous !== undefined && { previous }),
     ...(kept && { snapshot: kept.commit }),
     ...(sides && { sides }),
@@ -148,10 +150,11 @@ export async function readOrderFile(git: Git, { commit, story: id }: StoryOrder)
   } catch {
     throw wrong('it is not JSON');
   }
-  const { base, parent, previous, snapshot, sides, limits, prd, roles, card, journal } = file;
+  const { proof, base, parent, previous, snapshot, sides, limits, prd, roles, card, journal } = file;
   const commits = [previous, snapshot, (sides as Partial<Sides> | undefined)?.sides];
   const isWhole =
     file.format === 'telos-story' &&
+    isText(proof) &&
     [base, parent, ...commits.filter(one => one !== undefined)].every(isCommit) &&
     (sides === undefined || isSides(sides)) &&
     isPrd(prd) &&

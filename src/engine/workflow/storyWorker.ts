@@ -42,7 +42,11 @@ export interface StoryWorkerParts {
   failed(error: unknown): void;
 }
 
-export type StoryAnswer = { end: WorkEnd } | { refused: string };
+/** `proof` is that of the order. */
+export type StoryAnswer = { proof: string; end: WorkEnd } | { refused: string };
+
+/** Gives facts to the plan that asked, with the order's proof. */
+type Tell = (proven: { proof: string; facts: readonly PlanEvent[] }) => Promise<void>;
 
 /** Nobody who could say yes is asked: the person of the plan has no say over this machine. */
 const guest: Human = {
@@ -63,18 +67,18 @@ export class StoryWorker {
   }
 
   /** Returns the answer to an order, of which nothing is believed. `tell` is given the facts as they come. Throws the abort reason on abort. */
-  async answer(
-    given: unknown,
-    tell: (facts: readonly PlanEvent[]) => Promise<void>,
-    signal: AbortSignal,
-  ): Promise<StoryAnswer> {
+  async answer(given: unknown, tell: Tell, signal: AbortSignal): Promise<StoryAnswer> {
     const { config, failed: say } = this.#parts;
     const redact = redactor(secretsIn(config.env)).text;
     try {
       const order = readStoryOrder(given);
       if (!order) throw new Refusal('The job is not one that this version of Telos knows.');
-      const end = await this.#work(order, facts => tell(mapStrings(facts, redact)), signal);
-      return { end: mapStrings(end, redact) };
+      const { proof, end } = await this.#work(
+        order,
+        ({ proof, facts }) => tell({ proof, facts: mapStrings(facts, redact) }),
+        signal,
+      );
+      return { proof, end: mapStrings(end, redact) };
     } catch (error) {
       signal.throwIfAborted();
       const isOurs = error instanceof Refusal || error instanceof TelosError;
@@ -88,11 +92,7 @@ export class StoryWorker {
     for (const clone of this.#clones.values()) await clone.then(one => one.close()).catch(() => undefined);
   }
 
-  async #work(
-    order: StoryOrder,
-    tell: (facts: readonly PlanEvent[]) => Promise<void>,
-    signal: AbortSignal,
-  ): Promise<WorkEnd> {
+  async #work(order: StoryOrder, tell: Tell, signal: AbortSignal): Promise<{ proof: string; end: WorkEnd }> {
     const clone = await this.#cloneFor(order);
     await clone.remote.fetch([orderRef(order)], signal);
     if ((await clone.git.tip(orderRef(order))) !== order.commit)
@@ -103,7 +103,9 @@ export class StoryWorker {
     await this.#refuseUnaccepted(order, file);
     const slot = clone.takeSlot();
     try {
-      return await this.#attempt(order, file, { clone, slot }, tell, signal);
+      const { proof } = file;
+      const say = (facts: readonly PlanEvent[]): Promise<void> => tell({ proof, facts });
+      return { proof, end: await this.#attempt(order, file, { clone, slot }, say, signal) };
     } finally {
       clone.giveBack(slot);
     }

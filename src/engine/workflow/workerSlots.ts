@@ -183,7 +183,9 @@ export class WorkerSlots implements StorySlots {
     if (before) return jobs.find(before, factsSince(scene, before.key), talk, signal);
     const number =
       journal.lines.filter(line => line.type === 'job_given' && line.story === story.id).length + 1;
-    const commit = await writeOrder(scene, { limits: this.#parts.limits, sides });
+    const name = `${story.id}-a${named.attempt}-${number}`;
+    const { limits } = this.#parts;
+    const commit = await writeOrder(scene, { limits, sides, proof: jobs.proof(name) });
     const order = {
       ...{ format: 'telos-story-order' as const, repository: pusher.remote.shown, plan: parts.folder.name },
       ...{ ...named, number, commit },
@@ -191,7 +193,7 @@ export class WorkerSlots implements StorySlots {
     const ref = orderRef({ ...order, replyTo: '' });
     await pusher.push(new Map([[ref, commit]]), signal);
     try {
-      return await jobs.give(`${story.id}-a${named.attempt}-${number}`, order, talk, signal);
+      return await jobs.give(name, order, talk, signal);
     } finally {
       pusher.forget(ref);
     }
