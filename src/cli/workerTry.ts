@@ -17,7 +17,7 @@ import type { Terminal } from './terminal.ts';
 import { agrees } from './terminalHuman.ts';
 import { terminalText } from './terminalText.ts';
 
-/** Returns the database, with its address shown. Throws TelosError `config` if it cannot be had, or nobody agreed to install it. */
+/** Returns the database, with its address shown. Throws TelosError `config` if it cannot be had, or the person did not agree to install it. */
 export async function tryDatabase(config: Config, terminal: Terminal): Promise<TryDatabase> {
   await loadDbos();
   const native = findPostgres(config.dataDir) ?? (await offer(config, terminal));

@@ -66,7 +66,7 @@ describe('workers in a bad hour', function () {
       assert.equal(code, 2, stderr);
       assert.match(
         stderr,
-        /^The database \S+ lets nobody in\. .* has no connection left: raise its max_connections/,
+        /^The database \S+ accepts no connection\. .* connections are in use: raise its max_connections/,
       );
       const status = world.home({}).start(['fleet', 'status'], more);
       await status.says('does not answer. Everything waits until it does.');

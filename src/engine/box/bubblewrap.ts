@@ -53,7 +53,7 @@ const systemOptions: readonly string[] = [
 const asPlace = 0o10000000 | (constants.O_NOFOLLOW ?? 0);
 
 /**
- * Returns how `start` runs in the box. `mask` is a file that nobody may read: it stands for each one that is hidden. Without `shared`,
+ * Returns how `start` runs in the box. `mask` is a file that cannot be read: it stands for each one that is hidden. Without `shared`,
  * it has a network of its own. Throws TelosError `config` if a folder of the view cannot be used.
  */
 export function inBubblewrap(

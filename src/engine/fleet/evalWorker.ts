@@ -33,7 +33,7 @@ class Refusal extends Error {}
 export interface WorkerParts extends LocalParts {
   /** Returns a model by `provider:model` with the owner's own key, within the owner's budget of a day. Undefined if a recording answers. */
   model(name: string): Promise<EvalModel | undefined>;
-  /** Says an error that nobody expected, on this machine alone. */
+  /** Says an unexpected error, on this machine alone. */
   failed(error: unknown): void;
 }
 

@@ -99,8 +99,8 @@ export class FleetDatabase {
   }
 
   /**
-   * Throws TelosError `config` if there is no such database, which the engine would make for each typo, or if it refuses the user or lets
-   * nobody in, which the engine would try again without end.
+   * Throws TelosError `config` if there is no such database, which the engine would make for each typo, or if it refuses the user or
+   * all connections, which the engine would try again without end.
    */
   static async refuseMissing(address: DatabaseAddress): Promise<void> {
     const { DBOSClient } = await loadDbos();
@@ -111,7 +111,7 @@ export class FleetDatabase {
     const late = delay(entryMs, undefined, { ref: false }).then(() => {
       throw new TelosError(
         'config',
-        `The database ${address.shown} lets nobody in. It is starting, or has no connection left: raise its max_connections, or end a worker.`,
+        `The database ${address.shown} accepts no connection. It is starting, or all its connections are in use: raise its max_connections, or end a worker.`,
       );
     });
     late.catch(() => undefined);

@@ -49,7 +49,7 @@ export const keptKeys = ({ privateKey }: SuiteKeys): string =>
 
 /** Returns a word that only who has these keys can make. Who can answer with it has read where it was put. */
 export const proofFor = (keys: SuiteKeys, name: string): string =>
-  createHmac('sha256', keptKeys(keys)).update(`telos proof ${name}`).digest('base64url');
+  createHmac('sha256', keptKeys(keys)).update(`proof of ${name}`).digest('base64url');
 
 const secretOf = (privateKey: KeyObject, publicKey: KeyObject): Buffer =>
   Buffer.from(hkdfSync('sha256', diffieHellman({ privateKey, publicKey }), '', 'telos result', 32));

@@ -16,7 +16,7 @@ export function keyName(config: Config, provider: string): string {
   if (!isKnown(provider)) return provider;
   const { keyVariable } = providerSetups[provider];
   const key = (keyVariable && config.env[keyVariable]) || providerAddress(config, provider);
-  return scryptSync(key, `telos turns ${provider}`, 6).toString('hex');
+  return scryptSync(key, `turns of ${provider}`, 6).toString('hex');
 }
 
 /** Returns the limit of a queue. Its windows are short, so that requests come evenly; no minute has more of them than `requests`. */
@@ -82,7 +82,7 @@ export class Turns {
     for (const id of over) this.#counted.delete(id);
   }
 
-  /** Removes what nobody waits for any more. What was let through still counts until it is removed by age. */
+  /** Removes turns that no request waits for. Those that have come still count until they are removed by age. */
   async end(): Promise<void> {
     await this.#database?.cancel([...this.#open.keys()]);
     await this.#database?.withdraw('pause', this.#id);

@@ -10,7 +10,7 @@ export async function endAttempt(scene: AttemptScene, end: AttemptEnd): Promise<
   const { status, details, fatal } = end;
   const isDone = ['approved', 'approved-partial', 'no-change'].includes(status);
   if (!isDone) await keepPatch(scene);
-  // What is kept as a commit is checked and reviewed the next time; nobody builds it, or pays for it, once more.
+  // What is kept as a commit is checked and reviewed the next time, and is not built or paid for again.
   const goesOn = status === 'interrupted' && hasKeptWork(scene);
   if (!goesOn) await scene.note({ type: 'attempt_ended', ...scene.named, status, details });
   if (status === 'denied') await askIfStuck(scene, details);

@@ -38,7 +38,7 @@ export interface StoryWorkerParts {
   open(): Runs;
   /** Says something to the owner. */
   log(line: string): void;
-  /** Says an error that nobody expected, on this machine alone. */
+  /** Says an unexpected error, on this machine alone. */
   failed(error: unknown): void;
 }
 
@@ -48,12 +48,12 @@ export type StoryAnswer = { proof: string; end: WorkEnd } | { refused: string };
 /** Gives facts to the plan that asked, with the order's proof. */
 type Tell = (proven: { proof: string; facts: readonly PlanEvent[] }) => Promise<void>;
 
-/** Nobody who could say yes is asked: the person of the plan has no say over this machine. */
+/** The person of the plan has no say over this machine, and its owner is not asked during a job. */
 const guest: Human = {
   isAway: true,
   approve: async () => ({
     allow: false,
-    reason: 'Nobody on this worker can be asked. Do it in another way.',
+    reason: 'No person can be asked on this worker. Do it another way.',
   }),
   ask: async () => [],
 };
@@ -66,7 +66,7 @@ export class StoryWorker {
     this.#parts = parts;
   }
 
-  /** Returns the answer to an order, of which nothing is believed. `tell` is given the facts as they come. Throws the abort reason on abort. */
+  /** Returns the answer to an order, which is not trusted. `tell` is called with the facts as they come. Throws the abort reason on abort. */
   async answer(given: unknown, tell: Tell, signal: AbortSignal): Promise<StoryAnswer> {
     const { config, failed: say } = this.#parts;
     const redact = redactor(secretsIn(config.env)).text;
@@ -251,7 +251,7 @@ async function keepLeft({ slot, parts, parent, story, call }: AttemptScene): Pro
   return (await parts.slots.snapshot(slot, order).catch(() => undefined))?.commit;
 }
 
-/** The journal of a job: what the plan's own has of the story, and behind it what the job comes to, which is told as it comes. */
+/** The journal of a job: the lines of the plan's own about the story, then the facts of the job, which are sent as they come. */
 class JobJournal {
   readonly lines: JournalLine[];
   readonly #tell: (facts: readonly PlanEvent[]) => Promise<void>;
@@ -270,7 +270,7 @@ class JobJournal {
   }
 
   async append(event: PlanEvent): Promise<JournalLine> {
-    // What was not pushed does not count, so nobody hears of it.
+    // Work that was not pushed does not count, so it is not mentioned before.
     if (event.type === 'snapshot') await this.#push(event.commit);
     const line = {
       seq: (this.lines.at(-1)?.seq ?? 0) + 1,

@@ -47,7 +47,7 @@ export async function noteWaitingCard(place: Place, card: WaitingCard): Promise<
   await createWhole(fileOf(place, `${card.digest}.waiting`), `${JSON.stringify(card, undefined, 2)}\n`);
 }
 
-/** Returns the cards of orders that were refused since nobody has accepted them. */
+/** Returns the cards of refused orders, which wait to be accepted. */
 export function waitingCards(place: Place): WaitingCard[] {
   let names: string[];
   try {
