@@ -170,6 +170,8 @@ export type PlanEvent =
   | { type: 'stories_written'; stories: string[]; runId?: string }
   | { type: 'card_accepted'; digest: string; by: Actor }
   | { type: 'runner_started'; base: string; branch: string; slots: number; limits: PlanLimits; pid: number }
+  /** No runner worked for this time before the line: the machine slept, or the runner was killed and comes back now. */
+  | { type: 'away'; ms: number }
   | { type: 'recovered'; what: string[] }
   | {
       type: 'preflight';

@@ -210,6 +210,7 @@ const needed: Readonly<Record<PlanEvent['type'], (line: Fields) => boolean>> = {
   stories_written: ({ stories }) => isTexts(stories),
   card_accepted: ({ digest }) => isText(digest),
   runner_started: ({ base, branch, slots }) => isText(base) && isText(branch) && Number.isInteger(slots),
+  away: ({ ms }) => typeof ms === 'number',
   recovered: ({ what }) => isTexts(what),
   preflight: ({ checks, problems }) => isList(checks) && checks.every(isFields) && isTexts(problems),
   attempt_started: line => ofAttempt(line) && isText(line['parent']) && Number.isInteger(line['slot']),

@@ -24,7 +24,7 @@ import type { PlanSettings } from './planSettings.ts';
 import type { PlanState } from './planState.ts';
 import { checksOf, type Preflight, preflight, resultsAt } from './preflight.ts';
 import { Projection } from './projection.ts';
-import { endMarked, recover } from './recover.ts';
+import { endMarked, noteAway, recover } from './recover.ts';
 import { readRoles } from './roles.ts';
 import { type RunnerLock, takeRunner } from './runnerLock.ts';
 import { nextStories } from './scheduler.ts';
@@ -201,6 +201,7 @@ async function work(
     {
       ...{ folder, journal, lost: lock.lost, next: nextStories },
       project: async () => {
+        await noteAway(lock, journal);
         state = (await projection.begin()).state;
         return state;
       },

@@ -36,7 +36,7 @@ export interface PlanState {
   /** The first story that is not over. */
   next: StoryState | undefined;
   usage?: Usage;
-  /** From the first attempt's start to the last line while a runner worked, in milliseconds. */
+  /** For how long a runner has worked, in milliseconds: without pauses, waits and sleep of the machine. */
   workedMs: number;
   /** What a person added to the limits. */
   added: PlanLimits;
@@ -68,8 +68,7 @@ interface Folding extends Omit<PlanState, 'stories' | 'story' | 'next'> {
   order: string[];
   /** Was put right before the next runner begins. */
   repaired: readonly string[];
-  /** When the present runner began, and its last line. */
-  since?: number;
+  /** Time of the last line since the first runner began. */
   last?: number;
 }
 
@@ -77,12 +76,11 @@ interface Folding extends Omit<PlanState, 'stories' | 'story' | 'next'> {
 export function foldPlan(lines: readonly JournalLine[], stories: readonly Story[]): PlanState {
   const plan = emptyPlan();
   for (const line of lines) foldLine(plan, line);
-  const { progress, order, since, last, repaired, ...rest } = plan;
+  const { progress, order, last, repaired, ...rest } = plan;
   const states = statesOf(inOrder(stories, order), progress, plan.questions);
   const byId = new Map(states.map(state => [state.story.id, state]));
   return {
     ...rest,
-    workedMs: plan.workedMs + (since === undefined || last === undefined ? 0 : last - since),
     stories: states,
     // What is over asks nothing more.
     questions: plan.questions.filter(
@@ -169,11 +167,13 @@ function countTime(plan: Folding, line: JournalLine): void {
   if (line.type === 'finished' || line.type === 'card_accepted') return;
   const now = Date.parse(line.ts);
   if (Number.isNaN(now)) return;
-  if (line.type === 'runner_started') {
-    plan.workedMs += plan.since === undefined || plan.last === undefined ? 0 : plan.last - plan.since;
-    plan.since = now;
-    plan.last = now;
-  } else if (plan.last !== undefined) plan.last = Math.max(plan.last, now);
+  const { last } = plan;
+  if (line.type === 'runner_started') plan.last = now;
+  if (line.type === 'runner_started' || last === undefined) return;
+  plan.last = Math.max(last, now);
+  if (plan.phase !== 'running' && plan.phase !== 'finishing') return;
+  const away = line.type === 'away' ? line.ms : 0;
+  plan.workedMs = Math.max(0, plan.workedMs + plan.last - last - away);
 }
 
 function foldCommand(plan: Folding, line: Extract<JournalLine, { type: 'steered' }>): void {

@@ -20,7 +20,7 @@ import { isWorkDone, noChange, type OpenAttempt, type StoryState } from './story
 
 export interface Takeover {
   folder: PlanFolder;
-  lock: Pick<RunnerLock, 'previous' | 'mark'>;
+  lock: Pick<RunnerLock, 'previous' | 'mark' | 'away'>;
   git: Git;
   slots: Slots;
   journal: Journal;
@@ -41,6 +41,7 @@ export const attemptRef = (plan: string, story: string, attempt: number): string
 export async function recover(takeover: Takeover): Promise<string[]> {
   const { lock, slots, journal } = takeover;
   const what: string[] = [];
+  await noteAway(lock, journal);
   if (lock.previous) {
     const ended = await endMarked(lock.mark);
     if (ended > 0)
@@ -60,6 +61,12 @@ export async function recover(takeover: Takeover): Promise<string[]> {
   what.push(...(await keepLeft(slots)));
   if (what.length > 0) await journal.append({ type: 'recovered', what });
   return what;
+}
+
+/** Time in which nothing worked on the plan is not charged to it. */
+export async function noteAway(lock: Pick<RunnerLock, 'away'>, journal: Journal): Promise<void> {
+  const ms = lock.away();
+  if (ms > 0) await journal.append({ type: 'away', ms });
 }
 
 function stateOf({ folder, journal }: Takeover): PlanState {

@@ -31,7 +31,7 @@ export interface Runner {
   ended?: true;
 }
 
-/** In milliseconds. A runner on another machine that has not beaten for `patience` is dead. */
+/** In milliseconds. A runner on another machine that has not beaten for `patience` is dead; one on this machine was asleep. */
 const beatInterval = 2_000;
 const patience = 10_000;
 
@@ -41,6 +41,11 @@ export interface RunnerLock {
   previous: Runner | undefined;
   /** Aborts once another runner has the plan, or the file is gone. Nothing may be written then. */
   lost: AbortSignal;
+  /**
+   * Returns for how long nothing worked on the plan since it was asked last, in milliseconds: the machine slept, or the runner before
+   * was killed. 0 if something did.
+   */
+  away(): number;
   /** Looks at the disk. Ask right before a step that cannot be taken back. */
   isOurs(): boolean;
   release(): Promise<void>;
@@ -67,7 +72,7 @@ export async function takeRunner(folder: PlanFolder, door: string): Promise<Take
     }
     for (const lower of numbersIn(folder))
       if (lower < number) await rm(fileOf(folder, lower), { force: true });
-    return { kind: 'taken', lock: hold(folder, number, runner, previous) };
+    return { kind: 'taken', lock: hold(folder, number, runner, previous && present) };
   }
 }
 
@@ -167,7 +172,8 @@ function isSameBoot(one: string, other: string): boolean {
   return Math.abs(Number(second) - Number(secondHere)) < bootTolerance;
 }
 
-function hold(folder: PlanFolder, number: number, runner: Runner, previous: Runner | undefined): RunnerLock {
+/** `previous` is the runner that did not end by itself. */
+function hold(folder: PlanFolder, number: number, runner: Runner, previous: Found | undefined): RunnerLock {
   const file = fileOf(folder, number);
   const text = `${JSON.stringify(runner)}\n`;
   const lost = new AbortController();
@@ -178,14 +184,29 @@ function hold(folder: PlanFolder, number: number, runner: Runner, previous: Runn
       return false;
     }
   };
+  let away = 0;
+  let beatAt = previous?.beatAt ?? Date.now();
+  const notice = (now: number): void => {
+    const missed = now - beatAt - beatInterval;
+    if (missed > patience) away += missed;
+    beatAt = now;
+  };
+  notice(Date.now());
   const beat = setInterval(() => {
     const now = new Date();
+    notice(now.getTime());
     if (isOurs()) void utimes(file, now, now).catch(() => undefined);
     else lost.abort();
   }, beatInterval).unref();
   return {
     mark: runner.mark,
-    previous,
+    previous: previous?.runner,
+    away() {
+      notice(Date.now());
+      const told = away;
+      away = 0;
+      return told;
+    },
     lost: lost.signal,
     isOurs,
     async release() {

@@ -188,6 +188,33 @@ describe('the state of a plan', () => {
     assert.deepEqual([state.added, state.workedMs, state.usage?.inputTokens], [{ maxCost: 4 }, 100_000, 10]);
   });
 
+  it('counts no time in which nothing worked: a pause, a wait, sleep of the machine, and what follows a kill', () => {
+    const start: PlanEvent = {
+      type: 'runner_started',
+      ...{ base: 'b', branch: 'telos/x', slots: 1, limits: {}, pid: 1 },
+    };
+    const [paused, running, waiting]: PlanEvent[] = [
+      { type: 'phase', phase: 'paused' },
+      { type: 'phase', phase: 'running' },
+      { type: 'waiting', until: '2026-01-01T00:00:00Z', why: 'w' },
+    ];
+    const away: PlanEvent = { type: 'away', ms: 1_000_000 };
+    const recovered: PlanEvent = { type: 'recovered', what: ['x'] };
+    const seconds = (...rows: readonly [PlanEvent, at: number][]): number =>
+      foldPlan(
+        linesOf(
+          rows.map(([event]) => event),
+          index => (rows[index]?.[1] ?? 0) * 1_000,
+        ),
+        [story('US-01')],
+      ).workedMs / 1_000;
+    assert.equal(seconds([start, 0], [paused!, 60], [running!, 9_000], [worked, 9_030]), 90);
+    assert.equal(seconds([start, 0], [waiting!, 60], [running!, 9_000], [worked, 9_030]), 90);
+    assert.equal(seconds([start, 0], [worked, 60], [away, 1_090], [worked, 1_100]), 100);
+    // The next runner begins with what it puts right.
+    assert.equal(seconds([start, 0], [away, 1_090], [recovered, 1_091], [start, 1_095], [worked, 1_100]), 96);
+  });
+
   it('says what the plan does', () => {
     const phases: [PlanEvent, string][] = [
       [{ type: 'plan_created', name: 'x', goal: 'g' }, 'interviewing'],

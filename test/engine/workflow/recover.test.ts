@@ -41,7 +41,7 @@ describe('taking a plan over from a runner that was killed', () => {
   });
 
   const takeOver = (previous?: Runner, mark = 'mark-of-nobody') =>
-    recover({ folder, lock: { previous, mark }, git, slots, journal, branch });
+    recover({ folder, lock: { previous, mark, away: () => 0 }, git, slots, journal, branch });
   const state = (id: string) =>
     foldPlan(
       journal.lines,

@@ -121,6 +121,26 @@ describe("the lock of a plan's runner", () => {
     assert.deepEqual(locks(), ['runner.8.lock']);
   });
 
+  it('says once for how long nothing worked: after a runner that was killed, and while the machine slept', async () => {
+    foreign({}, 3_600);
+    const lock = await taken();
+    assert.ok(Math.abs(lock.away() - 3_600_000) < 20_000);
+    assert.equal(lock.away(), 0);
+    await lock.release();
+    foreign({ ended: true }, 3_600);
+    const next = await taken();
+    assert.equal(next.away(), 0);
+    const { now } = Date;
+    try {
+      Date.now = () => now() + 3_600_000;
+      assert.ok(Math.abs(next.away() - 3_600_000) < 20_000);
+      assert.equal(next.away(), 0);
+    } finally {
+      Date.now = now;
+    }
+    await next.release();
+  });
+
   it('is not taken for a process that has the same pid by chance', async () => {
     const lock = await taken();
     const own = JSON.parse(readFileSync(folder.path('runner.1.lock'), 'utf8'));
