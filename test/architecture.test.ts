@@ -58,8 +58,8 @@ describe('architecture', () => {
     for (const document of ['README.md', 'CONTRIBUTING.md', 'SECURITY.md']) {
       const prose = read(document).replace(/```[\s\S]*?```/g, '');
       const named = [...prose.matchAll(/[`(]((?:[\w.-]+\/)+[\w.-]*)[`)]/g)].map(([, path = '']) => path);
-      // Other paths are those of a user.
-      const ours = named.filter(path => tops.includes(path.split('/')[0] ?? ''));
+      // Other paths are those of a user, and so is `.git`, which is a file in a work tree.
+      const ours = named.filter(path => !path.startsWith('.git/') && tops.includes(path.split('/')[0] ?? ''));
       // SECURITY names tests without their ending.
       const isThere = (path: string): boolean =>
         roots.some(root => ['', '.test.ts'].some(end => existsSync(new URL(`${path}${end}`, root))));
