@@ -62,19 +62,25 @@ const Rows = ({ items }: { items: readonly Item[] }) => (
   </>
 );
 
-/** Draws the run of a skill that a call uses, folded while it asks nothing. How it ended is in the result of the call. */
+/**
+ * Draws the run of a skill that a call uses, folded unless the person has opened it or it asks something. A question cannot be folded
+ * away: the click may have been on its way when it came. How the run ended is in the result of the call.
+ */
 function InnerRun({ run }: { run: Run }) {
   const [isOpen, setOpen] = useState(false);
   const waits = isWaiting(run);
   const name = run.route ? `${run.route.agent}:${run.route.skill}` : '';
   const words = t('Run of {0}', visible(name));
   return (
-    <details
-      class="inner-run"
-      open={isOpen || waits}
-      onToggle={event => !waits && setOpen(event.currentTarget.open)}
-    >
-      <summary aria-label={words}>
+    <details class="inner-run" open={isOpen || waits}>
+      {/* biome-ignore lint/a11y/noStaticElementInteractions: a summary is a button */}
+      <summary
+        aria-label={words}
+        onClick={event => {
+          event.preventDefault();
+          if (!waits) setOpen(!isOpen);
+        }}
+      >
         <Icon name={run.running ? 'running' : 'route'} />
         <span class="tool-summary">{words}</span>
         <Icon name="chevron" />

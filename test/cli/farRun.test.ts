@@ -1,7 +1,9 @@
 /** A run of 200 rounds over 5 MB of results in the built command line: what `npm run bench` prints of it, as a test. */
 import assert from 'node:assert/strict';
+import { join } from 'node:path';
 import { farFigures, farRun } from '../bench/farRun.ts';
 import { figureLine, isMet } from '../bench/measure.ts';
+import { mostAtOnce, readsAtOnce } from '../bench/readsAtOnce.ts';
 import { type CliHome, cliHome, program } from './cliProcess.ts';
 
 describe('a run that goes far', () => {
@@ -40,5 +42,19 @@ describe('a run that goes far', () => {
     assert.ok(run.summaries > 2, String(run.summaries));
     assert.ok(run.longestPrompt < 40_000, String(run.longestPrompt));
     assert.deepEqual(run.lost, []);
+  });
+
+  it('reads eight pages of a turn at the same time, and gives their results in order', async function () {
+    this.timeout(120_000);
+    const { most, order } = await readsAtOnce(sideAt({}), {
+      agent: 'one',
+      config: join(home.folder.path, 'web'),
+      times: 1,
+    });
+    assert.equal(most, mostAtOnce);
+    assert.deepEqual(
+      order,
+      Array.from({ length: 16 }, (_, page) => String(page)),
+    );
   });
 });
