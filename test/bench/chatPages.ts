@@ -4,6 +4,7 @@ import { fileURLToPath } from 'node:url';
 import { build } from 'esbuild';
 import { Chat } from '../../src/extension/chat/chat.ts';
 import type { RunEvent } from '../../src/protocol/run.ts';
+import { webviewBuild } from '../../webviewBuild.mjs';
 import { buildView, type View, type ViewBundle } from '../webview/harness.ts';
 import { end, info, routed, start } from '../webview/scenes.ts';
 
@@ -14,6 +15,27 @@ export async function buildSides(): Promise<Record<SideName, ViewBundle>> {
   const view = await buildView();
   const [plain, parsed] = await Promise.all([baseline('plain', view), baseline('parsed', view)]);
   return { view, plain, parsed };
+}
+
+/** Returns the bytes that the page loads before it shows anything, as it is shipped: the main script and what it imports statically. */
+export async function startScriptSize(): Promise<number> {
+  const { metafile } = await build({
+    ...webviewBuild,
+    minify: true,
+    metafile: true,
+    write: false,
+    outdir: 'start',
+    logLevel: 'silent',
+  });
+  const loaded = new Set<string>();
+  const load = (path: string): void => {
+    const file = metafile.outputs[path];
+    if (!file || loaded.has(path)) return;
+    loaded.add(path);
+    for (const { path: next, kind } of file.imports) if (kind === 'import-statement') load(next);
+  };
+  load('start/main.js');
+  return [...loaded].reduce((sum, path) => sum + metafile.outputs[path]!.bytes, 0);
 }
 
 async function baseline(side: 'plain' | 'parsed', view: ViewBundle): Promise<ViewBundle> {
