@@ -32,6 +32,7 @@ async function countedFigures(sandbox: 'auto' | 'off', extent: Extent, corpus?: 
       ['the sample packs', counted.filter(({ kind }) => kind === 'sample')],
       ['a skill for each thing that a card is about', counted.filter(({ kind }) => kind === 'written')],
       ['ordinary skills of the corpus', counted.filter(({ kind }) => kind === 'corpus')],
+      ['skills of the corpus that reach no host', counted.filter(({ kind }) => kind === 'hostless')],
     ];
     return groups.flatMap(([name, skills]) => {
       if (skills.length === 0) return [];
@@ -42,15 +43,10 @@ async function countedFigures(sandbox: 'auto' | 'off', extent: Extent, corpus?: 
   }
 }
 
-/** The programs here are stand-ins. The real ones of these commands would reach a host, which a person is asked about. */
-const reachesHosts = /^gets |https?:|\b(?:curl|wget|npx)\b/;
-
 /** Nothing leaves the box in a run that reaches no host and runs no command outside. */
 function boxFigures(name: string, skills: readonly CountedSkill[]): Figure[] {
   const [all = '', second, did] = figuresOf(name, skills);
-  const inside = skills.filter(
-    ({ does, runs: [first] }) => first?.outside === 0 && !does.some(what => reachesHosts.test(what)),
-  );
+  const inside = skills.filter(({ reachesNoHost, runs: [first] }) => first?.outside === 0 && reachesNoHost);
   const questions = inside.map(({ runs }) => runs[0]?.asked.length ?? Number.NaN);
   const quiet: Figure = {
     name: `${name}: questions in the first run where nothing leaves the box`,

@@ -20,6 +20,7 @@ import { tempFolder } from '../fakes/tempFolder.ts';
 import {
   chosenSkills,
   type OrdinarySkill,
+  reachesNoHost,
   sampleSkills,
   skillFolder,
   writtenSkills,
@@ -37,7 +38,9 @@ export interface CountedRun {
 
 export interface CountedSkill {
   name: string;
-  kind: 'sample' | 'written' | 'corpus';
+  kind: 'sample' | 'written' | 'corpus' | 'hostless';
+  /** Whether its run gets no page and names no host. */
+  reachesNoHost: boolean;
   /** Kinds of actions beyond reading and writing. */
   does: string[];
   /** The first, the second, and one whose command has other words behind it. */
@@ -55,6 +58,8 @@ for (const skill of sampleSkills()) counted.push(await count(skill, 'sample'));
 for (const skill of writtenSkills()) counted.push(await count(skill, 'written'));
 for (const skill of corpus ? chosenSkills(corpus, corpusCount) : [])
   counted.push(await count(skill, 'corpus'));
+for (const skill of corpus ? chosenSkills(corpus, corpusCount, reachesNoHost) : [])
+  counted.push(await count(skill, 'hostless'));
 server.close();
 server.closeAllConnections();
 process.send?.(counted, () => process.disconnect());
@@ -114,7 +119,10 @@ async function count(skill: OrdinarySkill, kind: CountedSkill['kind']): Promise<
       if (tool === 'run_command') return `runs ${String(input['command']).replaceAll(skillDir, '.')}`;
       return tool === 'fetch_url' ? `gets ${String(input['url'])}` : [];
     });
-    return { name: skill.name, kind, does: skill.recording ? ['plays its recording'] : does, runs };
+    return {
+      ...{ name: skill.name, kind, reachesNoHost: reachesNoHost(skill), runs },
+      does: skill.recording ? ['plays its recording'] : does,
+    };
   } finally {
     folder.remove();
   }

@@ -64,11 +64,22 @@ export function sampleSkills(): OrdinarySkill[] {
   });
 }
 
+/** Programs here are stand-ins. The real ones of these commands would reach a host, which a person is asked about. */
+const reachesHost = /https?:|\b(?:curl|wget|npx)\b/;
+
+/** Returns true for a skill whose run gets no page and names no host: in a box, nothing of it leaves. */
+export const reachesNoHost = ({ calls }: OrdinarySkill): boolean =>
+  calls.every(({ tool, input }) => tool !== 'fetch_url' && !reachesHost.test(String(input['command'] ?? '')));
+
 /**
- * So many skills of a folder `<owner>/.../SKILL.md`: ready on this machine, with a command or a page in the text; one of an owner, in the order
- * of a hash of their paths.
+ * So many wanted skills of a folder `<owner>/.../SKILL.md`: ready on this machine, with a command or a page in the text; one of an owner, in
+ * the order of a hash of their paths.
  */
-export function chosenSkills(corpus: string, count: number): OrdinarySkill[] {
+export function chosenSkills(
+  corpus: string,
+  count: number,
+  isWanted: (skill: OrdinarySkill) => boolean = () => true,
+): OrdinarySkill[] {
   const machine = thisMachine({ PATH: process.env['PATH'] ?? '' });
   const paths = readdirSync(corpus, { recursive: true, encoding: 'utf8' })
     .filter(path => /(^|\/)skills?\.md$/i.test(path))
@@ -83,7 +94,7 @@ export function chosenSkills(corpus: string, count: number): OrdinarySkill[] {
     const name = `${owner}/${basename(dirname(path))}`;
     const one = ordinary(name, skill.body, readFileSync(join(corpus, path), 'utf8'));
     if (!one.calls.some(({ tool }) => tool === 'run_command' || tool === 'fetch_url')) continue;
-    if (!one.programs.every(program => machine.hasProgram(program))) continue;
+    if (!one.programs.every(program => machine.hasProgram(program)) || !isWanted(one)) continue;
     owners.add(owner);
     chosen.push(one);
   }

@@ -14,6 +14,9 @@ import { type TempFolder, tempFolder } from '../../fakes/tempFolder.ts';
 
 type Call = [name: string, input: JsonObject];
 
+/** Of no other file: a conversation keeps its commands as long as the process lives. */
+const conversation = 'in the background';
+
 describe('a command in the background', function () {
   this.timeout(40_000);
   let folder: TempFolder;
@@ -61,7 +64,7 @@ describe('a command in the background', function () {
     script: Call[],
     {
       during,
-      conversationId = 'one',
+      conversationId = conversation,
       keep = false,
     }: { during?: (event: RunEvent) => void; conversationId?: string; keep?: boolean } = {},
   ): Promise<{ results: string[]; runId: string; events: RunEvent[] }> {
@@ -109,7 +112,7 @@ describe('a command in the background', function () {
       first.results[0] ?? '',
       /^The command runs in the background as cmd-1\.\n\nready\n\n\[cmd-1 is running/,
     );
-    const commands = telos.commandsOf('one');
+    const commands = telos.commandsOf(conversation);
     assert.deepEqual(
       commands.list().map(({ id, command }) => [id, command]),
       [['cmd-1', server]],
@@ -157,13 +160,13 @@ describe('a command in the background', function () {
     assert.match(results[1] ?? '', /\[cmd-1: was stopped\]/);
     assert.deepEqual(
       telos
-        .commandsOf('one')
+        .commandsOf(conversation)
         .list()
         .map(({ id }) => id),
       ['cmd-2'],
     );
-    assert.deepEqual(await telos.endCommands('one'), ['echo second; sleep 300']);
-    assert.deepEqual(telos.commandsOf('one').list(), []);
+    assert.deepEqual(await telos.endCommands(conversation), ['echo second; sleep 300']);
+    assert.deepEqual(telos.commandsOf(conversation).list(), []);
     assert.deepEqual(readdirSync(at('data/background')), []);
   });
 
@@ -195,7 +198,7 @@ describe('a command in the background', function () {
       ],
       {
         during: event => {
-          if (event.type === 'tool_output') assert.equal(telos.commandsOf('one').move('0'), true);
+          if (event.type === 'tool_output') assert.equal(telos.commandsOf(conversation).move('0'), true);
         },
       },
     );
@@ -204,7 +207,7 @@ describe('a command in the background', function () {
       /^The command was sent to the background by the user, where it goes on as cmd-1\.\n\nbegun/,
     );
     assert.match(results[2] ?? '', /\[cmd-1: ended with exit code 0\]/);
-    assert.equal(telos.commandsOf('one').move('2'), false);
+    assert.equal(telos.commandsOf(conversation).move('2'), false);
   });
 
   it('is a server that later commands of its conversation reach, and nothing else does', async () => {
@@ -247,7 +250,7 @@ describe('a command in the background', function () {
     assert.equal(asked.filter(({ tool }) => tool === 'keep_changes').length, 1);
     assert.equal(readFileSync(work('package.json'), 'utf8'), '{"name":"mine"}');
     writeFileSync(work('two'), '');
-    await until(() => telos.commandsOf('one').list().length === 0);
+    await until(() => telos.commandsOf(conversation).list().length === 0);
     assert.equal(existsSync(work('Makefile')), false);
     assert.equal(readFileSync(work('package.json'), 'utf8'), '{"name":"mine"}');
     const told = await run([['read_output', { id: 'cmd-1' }]]);
