@@ -1,7 +1,7 @@
 /** The file of a story in a real VS Code: run the plan up to it, run its checks alone, and see beside each box what it has come to. */
 import assert from 'node:assert/strict';
 import { readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
-import { join } from 'node:path';
+import { basename, join } from 'node:path';
 import { Journal } from '../../src/engine/workflow/journal.ts';
 import { PlanFolder } from '../../src/engine/workflow/planFolder.ts';
 import { takeRunner } from '../../src/engine/workflow/runnerLock.ts';
@@ -65,9 +65,10 @@ describe('the file of a story in a real VS Code', () => {
     }, 60_000);
   }
 
-  /** Shows a story's file, as its row does before it was tried. */
+  /** Shows a story's file alone: the stories of each plan here have the same names, and a deleted file keeps its tab. */
   async function show(plan: string, number: string): Promise<void> {
-    await openFile(page(), storyFile(plan, number).split('/').at(-1) ?? '');
+    await runCommand(page(), 'View: Close All Editors');
+    await openFile(page(), basename(storyFile(plan, number)), join(plan, 'prds'));
   }
 
   /** The text of a story's box, as its line has it. */
@@ -93,7 +94,6 @@ describe('the file of a story in a real VS Code', () => {
     assert.doesNotMatch(await output.innerText(), /\u202E/);
     await desk.workbench.screenshot('plan-check-only');
     rmSync(broken);
-    await runCommand(page(), 'View: Close All Editors');
     await show('shop', '01');
     // A command that nobody has accepted does not run: the card comes instead.
     withCommand('shop', '01', 'node --test --only');

@@ -175,16 +175,20 @@ export async function chooseInMenu(page: Page, row: Locator, label: string): Pro
   }
 }
 
-/** Opens a file of the workspace by its name, and waits for its tab. */
-export async function openFile(page: Page, name: string): Promise<void> {
-  await pick(page, 'ControlOrMeta+p', name, name);
-  await page.getByRole('tab', { name: new RegExp(name) }).waitFor();
+/**
+ * Opens a file of the workspace by its name, and waits for its tab. A folder tells it from others of that name, also from those that
+ * were deleted, which the list still has.
+ */
+export async function openFile(page: Page, name: string, folder = ''): Promise<void> {
+  await pick(page, 'ControlOrMeta+p', join(folder, name), name, folder);
+  await page.getByRole('tab', { name: new RegExp(name), selected: true }).waitFor();
 }
 
-async function pick(page: Page, key: string, typed: string, shown: string): Promise<void> {
+async function pick(page: Page, key: string, typed: string, shown: string, place = ''): Promise<void> {
   const widget = page.locator('.quick-input-widget');
   // A click: which row Enter takes is another one while the list still sorts itself.
-  const row = page.locator('.quick-input-list .monaco-list-row', { hasText: shown }).first();
+  const rows = page.locator('.quick-input-list .monaco-list-row', { hasText: shown });
+  const row = rows.filter({ hasText: place }).first();
   // What a failed try has left open. A list that is closed may give way to the one before it, a moment later.
   for (let open = 5; open > 0 && (await widget.isVisible()); open--) {
     await page.keyboard.press('Escape');
