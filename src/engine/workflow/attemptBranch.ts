@@ -1,4 +1,5 @@
 /** Puts the kept and approved work of an attempt on the plan's branch. */
+import type { PlanEvent } from '../../protocol/plan.ts';
 import { TelosError } from '../errors.ts';
 import { checkTree } from './attemptChecks.ts';
 import type { AttemptEnd, AttemptScene } from './attemptScene.ts';
@@ -31,12 +32,11 @@ export async function putOnBranch(scene: AttemptScene): Promise<AttemptEnd | Con
       case 'conflict':
         return done;
       case 'passed': {
-        const part = isPart ? { part: true as const } : {};
-        await scene.note({
+        const passed: PlanEvent = {
           ...{ type: 'story_passed', ...scene.named, items: [...items], commit: done.commit },
-          ...part,
-        });
-        return { status: isPart ? 'approved-partial' : 'approved', details: text };
+          ...(isPart && { part: true }),
+        };
+        return { status: isPart ? 'approved-partial' : 'approved', details: text, passed };
       }
       case 'checked-out': {
         const details = `The plan's branch ${settings.branch} is checked out in ${done.where}, so nothing can be put on it. Switch to another branch there.`;

@@ -1,4 +1,5 @@
 /** Ends an attempt: keeps what it was about, notes how it ended, and asks the person where only they know how to go on. */
+import type { PlanEvent } from '../../protocol/plan.ts';
 import { TelosError } from '../errors.ts';
 import type { AttemptEnd, AttemptScene } from './attemptScene.ts';
 
@@ -7,12 +8,13 @@ const mostRepeats = 3;
 
 /** Notes the end of an attempt. Throws TelosError for what ends or delays the whole plan, when the journal has the attempt's end. */
 export async function endAttempt(scene: AttemptScene, end: AttemptEnd): Promise<void> {
-  const { status, details, fatal } = end;
+  const { status, details, fatal, passed } = end;
   const isDone = ['approved', 'approved-partial', 'no-change'].includes(status);
   if (!isDone) await keepPatch(scene);
   // What is kept as a commit is checked and reviewed the next time, and is not built or paid for again.
   const goesOn = status === 'interrupted' && hasKeptWork(scene);
-  if (!goesOn) await scene.note({ type: 'attempt_ended', ...scene.named, status, details });
+  const ended: PlanEvent = { type: 'attempt_ended', ...scene.named, status, details };
+  if (!goesOn) await scene.note(...(passed ? [passed] : []), ended);
   if (status === 'denied') await askIfStuck(scene, details);
   if (fatal) throw fatal;
 }

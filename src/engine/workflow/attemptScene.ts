@@ -74,6 +74,8 @@ export interface AttemptEnd {
   status: AttemptStatus;
   details: string;
   fatal?: TelosError;
+  /** Says that the branch has the story. Not in the journal yet. */
+  passed?: PlanEvent;
 }
 
 /** An approval of boxes, by their numbers. */
@@ -115,8 +117,9 @@ export class AttemptScene {
     };
   }
 
-  note(event: PlanEvent): Promise<unknown> {
-    return this.parts.journal.append(event);
+  /** Resolves once the disk has all of them; it gets them in one write. */
+  note(...events: readonly PlanEvent[]): Promise<unknown> {
+    return Promise.all(events.map(event => this.parts.journal.append(event)));
   }
 
   /** The attempt as events name it. */

@@ -22,6 +22,8 @@ interface Shared {
   commonDir?: Promise<string>;
   /** The last ones that were asked for, by their trees. Trees never change. */
   differences: Map<string, Promise<Difference>>;
+  /** What was last found under a name that always means the same. */
+  objects: Map<string, GitObject>;
 }
 
 const talks = {
@@ -40,7 +42,16 @@ interface Identity {
   zone: string;
 }
 
+interface GitObject {
+  id: string;
+  type: string;
+  size: number;
+}
+
 const mostDifferences = 8;
+const mostObjects = 100;
+/** A commit or a tree by its id, or what it has. */
+const lasting = /^[0-9a-f]{40,64}[:^]/;
 
 export class Git extends GitProgram {
   #shared: Shared;
@@ -53,7 +64,7 @@ export class Git extends GitProgram {
       open.set(name, known);
       return known;
     };
-    this.#shared = { talk, differences: new Map() };
+    this.#shared = { talk, differences: new Map(), objects: new Map() };
   }
 
   /** Returns the same for another work tree of the repository, whose own folder below `.git` is known. */
@@ -118,13 +129,20 @@ export class Git extends GitProgram {
     return this.place ? `worktrees/${basename(this.place.gitDir)}/HEAD` : 'HEAD';
   }
 
-  async #object(name: string): Promise<{ id: string; type: string; size: number } | undefined> {
+  async #object(name: string): Promise<GitObject | undefined> {
     if (/[\0\n]/.test(name)) return undefined;
+    const { objects } = this.#shared;
+    const known = objects.get(name);
+    if (known) return known;
     const own = name.replace(/^HEAD\b/, this.#ownHead);
     const line = (await this.ask('objects', `info ${own}\n`, isLine)).trimEnd();
     const [id = '', type = ''] = line.split(' ');
     const size = sizeIn(line);
-    return size === undefined ? undefined : { id, type, size };
+    if (size === undefined) return undefined;
+    const object = { id, type, size };
+    if (lasting.test(name)) objects.set(name, object);
+    for (const old of [...objects.keys()].slice(0, -mostObjects)) objects.delete(old);
+    return object;
   }
 
   /** Returns the text of a blob, such as `COMMIT:PATH`; undefined if there is none, or if it has more than `most` bytes. */

@@ -6,7 +6,7 @@ import { type ChildProcessWithoutNullStreams, spawn } from 'node:child_process';
 import { randomUUID } from 'node:crypto';
 import { existsSync } from 'node:fs';
 import { TelosError } from '../errors.ts';
-import { endsWith, GitTalk, gitShell, shellAnswer, shellLine } from './gitTalk.ts';
+import { endsWith, GitTalk, gitShell, saidUntil, shellAnswer, shellLine } from './gitTalk.ts';
 
 export interface GitAnswer {
   stdout: string;
@@ -100,8 +100,9 @@ export class GitProgram {
     const mark = randomUUID();
     const timer = setTimeout(() => shell.kill(), callLimit);
     try {
-      const printed = await shell.ask(shellLine(this.dir, [...neutral, ...args], mark), endsWith(mark));
-      const answer = shellAnswer(printed.toString(), mark);
+      const line = shellLine(this.dir, [...neutral, ...args], mark);
+      const { stdout, stderr } = await shell.askBoth(line, endsWith(mark), saidUntil(mark));
+      const answer = shellAnswer(stdout.toString(), stderr, mark);
       if (answer.code === 127) throw this.notStarted(new Error('it was not found'));
       if (answer.code !== 0 && !existsSync(this.dir)) throw this.notStarted(new Error(answer.stderr));
       return answer;

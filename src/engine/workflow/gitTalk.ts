@@ -24,8 +24,17 @@ export class GitTalk {
    * Resolves with what is printed in answer. Questions are answered in the order of the calls. Throws TelosError `config` if the process
    * ends before; the next question then starts another.
    */
-  ask(question: string, isWhole: IsWhole): Promise<Buffer> {
-    const answered = this.#last.then(() => this.#ask(question, isWhole));
+  async ask(question: string, isWhole: IsWhole): Promise<Buffer> {
+    return (await this.askBoth(question, isWhole, () => true)).stdout;
+  }
+
+  /** Does the same where an answer has two parts. `isSaid` says whether the part on standard error, of which the end is kept, is whole. */
+  askBoth(
+    question: string,
+    isWhole: IsWhole,
+    isSaid: (stderr: string) => boolean,
+  ): Promise<{ stdout: Buffer; stderr: string }> {
+    const answered = this.#last.then(() => this.#ask(question, isWhole, isSaid));
     this.#last = answered.catch(() => undefined).then(() => this.#rest());
     return answered;
   }
@@ -53,24 +62,33 @@ export class GitTalk {
     this.#idle = setTimeout(() => child.stdin.end(), idleLimit).unref();
   }
 
-  #ask(question: string, isWhole: IsWhole): Promise<Buffer> {
+  #ask(
+    question: string,
+    isWhole: IsWhole,
+    isSaid: (stderr: string) => boolean,
+  ): Promise<{ stdout: Buffer; stderr: string }> {
     clearTimeout(this.#idle);
     const child = this.#child?.stdin.writable ? this.#child : this.#begin();
     hold(child, true);
+    this.#said = '';
     const parts: Buffer[] = [];
     let length = 0;
     return new Promise((done, failed) => {
       const stop = (): void => {
         child.stdout.off('data', onData);
+        child.stderr.off('data', onPart);
         child.off('close', onClose);
         child.off('error', onError);
+      };
+      const onPart = (): void => {
+        if (!isSaid(this.#said) || !isWhole(parts, length)) return;
+        stop();
+        done({ stdout: Buffer.concat(parts), stderr: this.#said });
       };
       const onData = (part: Buffer): void => {
         parts.push(part);
         length += part.length;
-        if (!isWhole(parts, length)) return;
-        stop();
-        done(Buffer.concat(parts));
+        onPart();
       };
       const onClose = (code: number | null): void => {
         stop();
@@ -83,6 +101,7 @@ export class GitTalk {
         failed(error);
       };
       child.stdout.on('data', onData);
+      child.stderr.on('data', onPart);
       child.once('close', onClose);
       child.once('error', onError);
       child.stdin.write(question);
@@ -92,7 +111,6 @@ export class GitTalk {
   #begin(): ChildProcessWithoutNullStreams {
     const child = this.#start();
     this.#child = child;
-    this.#said = '';
     child.stderr.on('data', part => {
       this.#said = `${this.#said}${part}`.slice(-4000);
     });
@@ -128,19 +146,28 @@ const quoted = (word: string): string => `'${word.replaceAll("'", "'\\''")}'`;
 
 /**
  * Returns what a shell reads to run git in a folder, without input. `command` means the program, whatever function has its name. The
- * answer is what git prints, then the mark and the exit code, what git said besides, and the mark again.
+ * answer is what git prints, then the mark, the exit code and the mark again; and what git says besides, then the mark.
  */
 export function shellLine(dir: string, args: readonly string[], mark: string): string {
-  const git = `cd ${quoted(dir)} && command git ${args.map(quoted).join(' ')}`;
-  return `{ said=$( { ${git} </dev/null; } 2>&1 >&3 ); code=$?; } 3>&1; printf '%s %s\\n%s\\n%s\\n' ${mark} $code "$said" ${mark}\n`;
+  const git = `cd ${quoted(dir)} && command git ${args.map(quoted).join(' ')} </dev/null`;
+  return `${git}; printf '%s %s %s\\n' ${mark} $? ${mark}; printf '%s\\n' ${mark} >&2\n`;
 }
 
+/** Returns whether what git said besides has come to the mark. */
+export const saidUntil =
+  (mark: string) =>
+  (stderr: string): boolean =>
+    stderr.endsWith(`${mark}\n`);
+
 /** Reads the answer to a `shellLine`. */
-export function shellAnswer(printed: string, mark: string): { stdout: string; stderr: string; code: number } {
+export function shellAnswer(
+  printed: string,
+  said: string,
+  mark: string,
+): { stdout: string; stderr: string; code: number } {
   const start = printed.lastIndexOf(mark, printed.length - mark.length - 2);
-  const [, code = '', stderr = ''] =
-    /^ (\d+)\n([\s\S]*)\n$/.exec(printed.slice(start + mark.length, -mark.length - 1)) ?? [];
-  return { stdout: printed.slice(0, start), stderr, code: Number(code) };
+  const code = Number(printed.slice(start + mark.length, -mark.length - 1));
+  return { stdout: printed.slice(0, start), stderr: said.slice(0, -mark.length - 1), code };
 }
 
 export const isLine: IsWhole = parts => parts.at(-1)?.at(-1) === 0x0a;

@@ -46,6 +46,8 @@ export class Slots {
   readonly #settings: PlanSettings;
   readonly #commonDir: string;
   readonly #boxes = new Map<string, CheckBox>();
+  /** By work tree and its folder below `.git`. Each keeps a shell for its next call. */
+  readonly #gits = new Map<string, Git>();
   /** What the index of a work tree has, by its folder below `.git`, and how that index was left. */
   readonly #indexes = new Map<string, { tree: string; state: string }>();
 
@@ -99,7 +101,10 @@ export class Slots {
 
   #slot(number: number, dir: string, admin: string): Slot {
     const place = { gitDir: admin, workTree: dir, index: join(admin, 'telos-index') };
-    return { number, dir, admin, git: this.#git.at(place) };
+    const key = JSON.stringify(place);
+    const git = this.#gits.get(key) ?? this.#git.at(place);
+    this.#gits.set(key, git);
+    return { number, dir, admin, git };
   }
 
   /** Whatever writes below `.git/worktrees` does so alone: git itself deletes what another call has half made. */
@@ -181,8 +186,9 @@ export class Slots {
     this.#indexes.delete(slot.admin);
     if (!known || known.state !== stateOf(indexOf(slot)) || known.tree !== (await slot.git.treeOf(tip)))
       return false;
-    await this.#deleteOthers(slot);
-    if ((await slot.git.run(['diff-files', '--quiet'], { allow: [1] })).code !== 0) return false;
+    const { isEdited, hasOthers } = await this.#differing(slot);
+    if (isEdited) return false;
+    if (hasOthers) await this.#deleteOthers(slot);
     await slot.git.setHead(tip);
     this.#indexes.set(slot.admin, known);
     return true;
@@ -190,6 +196,19 @@ export class Slots {
 
   #noteIndex(slot: Slot, tree: string): void {
     this.#indexes.set(slot.admin, { tree, state: stateOf(indexOf(slot)) });
+  }
+
+  /** Looks whether files are not as the index has them, and whether there is anything that it does not have. */
+  async #differing({ git }: Slot): Promise<{ isEdited: boolean; hasOthers: boolean }> {
+    const { keep, link, copy } = this.#settings.slot;
+    const kept = new Set([...keep, ...link, ...copy]);
+    const listed = await git.read(['ls-files', '-t', '-z', '--modified', '--others', '--directory']);
+    const entries = listed.split('\0').filter(Boolean);
+    const others = entries.filter(entry => entry.startsWith('? '));
+    return {
+      isEdited: others.length < entries.length,
+      hasOthers: others.some(entry => !kept.has(entry.slice(2).replace(/\/$/, ''))),
+    };
   }
 
   /** Deletes what is in no index, ignored files and empty folders included. */
