@@ -118,9 +118,10 @@ function figuresOf({ attempts, cost, commits }: StoryReport): string[] {
 }
 
 function Attempt({ attempt }: { attempt: AttemptReport }) {
-  const { status, details, change, checks, tamper, verdict, cost, steps } = attempt;
+  const { status, details, worker, change, checks, tamper, verdict, cost, steps } = attempt;
   const facts = [
     status ? attemptWords[status] : t('running'),
+    worker === undefined ? '' : t('on {0}', visible(worker)),
     change
       ? change.files === 1
         ? t('1 file, +{0} -{1}', change.added, change.removed)

@@ -27,6 +27,8 @@ export interface AttemptReport {
   status?: AttemptStatus;
   /** Why it ended so. */
   details?: string;
+  /** Who worked on it, where that was a worker. The last of them. */
+  worker?: string;
   change?: { files: number; added: number; removed: number };
   checks: readonly CheckReport[];
   /** Changes of what checks the work. */

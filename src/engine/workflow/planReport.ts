@@ -68,6 +68,9 @@ function foldAttempt(attempts: Attempt[], line: JournalLine): void {
     'attempt' in line ? attempts.findLast(({ attempt }) => attempt === line.attempt) : attempts.at(-1);
   if (!last) return;
   switch (line.type) {
+    case 'job_given':
+      last.worker = line.worker;
+      break;
     case 'step_started':
       last.steps = [...last.steps, { step: line.step, runId: line.runId }];
       break;

@@ -151,6 +151,7 @@ export function storyItem(node: StoryNode): vscode.TreeItem {
   item.description = [
     storyWord(node),
     attempts > 1 || (isWorking && attempts > 0) ? vscode.l10n.t('attempt {0}', attempts) : '',
+    isWorking ? workerLabel(state) : '',
     boxes > 0 && boxes < story.items.length ? vscode.l10n.t('{0} of {1}', boxes, story.items.length) : '',
     costLabel(usage),
   ]
@@ -168,6 +169,12 @@ export function storyItem(node: StoryNode): vscode.TreeItem {
   return item;
 }
 
+/** Returns on which worker a story is, or empty if it is not, or its work has come back from there. */
+function workerLabel({ open, status }: StoryState): string {
+  if (!open?.job || status === 'committing' || status === 'integrating') return '';
+  return vscode.l10n.t('on {0}', plainLabel(open.job.worker));
+}
+
 function storyTooltip({ state }: StoryNode): string {
   const { story, passed, accepted, why, lastDenial, commit } = state;
   const reason = why ?? lastDenial;
@@ -179,6 +186,7 @@ function storyTooltip({ state }: StoryNode): string {
     }),
     story.dependsOn.length > 0 ? vscode.l10n.t('After {0}', plainLabel(story.dependsOn.join(', '))) : '',
     commit ? vscode.l10n.t('Commit {0}', commit.slice(0, 8)) : '',
+    workerLabel(state),
     plainLabel(reasonLabel(reason), 400),
   ]
     .filter(Boolean)

@@ -66,6 +66,21 @@ describe('the report of a plan', () => {
     ]);
   });
 
+  it('says which worker had an attempt last', () => {
+    const given = (worker: string): PlanEvent => ({
+      type: 'job_given',
+      ...inStory,
+      attempt: 2,
+      job: 'j',
+      worker,
+    });
+    const [only] = report(undefined, [given('blue-1'), given('green-2')]).stories;
+    assert.deepEqual(
+      only?.attempts.map(({ worker }) => worker),
+      [undefined, 'green-2'],
+    );
+  });
+
   it('leaves what checks printed out of a report of all stories', () => {
     const outputs = report().stories.flatMap(one => one.attempts.flatMap(({ checks }) => checks));
     assert.deepEqual([...new Set(outputs.map(({ output }) => output))], ['']);
