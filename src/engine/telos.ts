@@ -16,7 +16,13 @@ import type { Human, SignInPort } from './human.ts';
 import { hiddenIn } from './mcp/config.ts';
 import { ServerBook } from './mcp/serverBook.ts';
 import { boxFacts, type Decision, openReviews } from './policy/decision.ts';
-import { createProvider, type FrontendProviders, Models, type ProviderChoice } from './providers/create.ts';
+import {
+  createProvider,
+  type FrontendProviders,
+  Models,
+  type Pace,
+  type ProviderChoice,
+} from './providers/create.ts';
 import type { Provider, TokenCount } from './providers/provider.ts';
 import { recordRouting } from './records/logFile.ts';
 import { record } from './records/record.ts';
@@ -61,6 +67,8 @@ export type { RunRequest } from './run/request.ts';
 export interface FrontendParts {
   /** Providers besides the engine's own, by name. Tried after them if Telos chooses by itself. */
   providers?: FrontendProviders;
+  /** Has the calls of models wait for their turn. */
+  pace?: Pace;
   /** A ripgrep that comes with the frontend, for searches. Absolute path. If missing, the one on the PATH is used, if any. */
   ripgrep?: string;
   /** Lets a person sign in at MCP servers that require it. */
@@ -104,9 +112,9 @@ export class Telos {
   /** Opens Telos. Reads nothing yet; skills are looked for at the first call that needs them. */
   static open(
     config: Config,
-    { providers, ripgrep, signIn, openUrl, agents, book = new ServerBook() }: FrontendParts = {},
+    { providers, pace, ripgrep, signIn, openUrl, agents, book = new ServerBook() }: FrontendParts = {},
   ): Telos {
-    const models = new Models(config, providers);
+    const models = new Models(config, providers, pace);
     const choices = new LearnedChoices(config.dataDir, writeWhole, appendOwn);
     const router = new Router({
       mode: config.routingMode,

@@ -177,10 +177,10 @@ export async function openFleet(): Promise<FleetWorld> {
   return world;
 }
 
-/** Returns the name that a worker has given itself. */
+/** Returns the name that a worker has given itself: the one with the latest sign, as one that was killed may have left its own. */
 export async function workerName({ postgres }: FleetWorld): Promise<string> {
   const [row] = await postgres.query(
-    "select workflow_uuid from dbos.workflow_status where workflow_uuid like 'telos-worker-%'",
+    "select workflow_uuid from dbos.workflow_status where workflow_uuid like 'telos-worker-%' order by created_at desc limit 1",
   );
   return String(row?.['workflow_uuid']).slice('telos-worker-'.length);
 }

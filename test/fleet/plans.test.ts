@@ -45,8 +45,12 @@ describe('a plan on workers', function () {
     const requestsOf = await world.serve(model);
     const plan = await world.person(stories);
     const before = plan.checkout();
-    await world.worker(plan, ['--label', 'blue']);
+    await world.worker(plan, ['--label', 'blue', '--requests', 'anthropic=600']);
     const said = await assertDone(plan, ['US-001', 'US-002'], plan.run('--label', 'blue'));
+    const turns = await world.fleet.postgres.query(
+      "select name from dbos.workflow_status where workflow_uuid like 'telos-turn-%'",
+    );
+    assert.equal(turns.length, world.requests());
     assert.match(said, /Pushes to origin \(git:\/\/127\.0\.0\.1:\d+\/bakery-\d+\.git\) what workers need/);
     assert.match(said, /US-001 goes to the worker blue-[\da-f]{6}/);
     assert.equal(plan.checkout(), before);

@@ -3,8 +3,8 @@ import { randomBytes, scryptSync } from 'node:crypto';
 import { setTimeout as delay } from 'node:timers/promises';
 import type { Config } from '../config.ts';
 import { TelosError } from '../errors.ts';
-import type { EvalModel } from '../evals/suiteBudget.ts';
 import { isKnown, providerAddress, providerSetups } from '../providers/create.ts';
+import type { Provider } from '../providers/provider.ts';
 import type { FleetDatabase } from './fleetDatabase.ts';
 import { pauseFacts } from './presence.ts';
 
@@ -88,38 +88,34 @@ export class Turns {
     await this.#database?.withdraw('pause', this.#id);
   }
 
-  /** Returns the model, each request of which waits for its turn. One that is told to wait is sent again, and all workers with the key rest. */
-  over(model: EvalModel): EvalModel {
-    const { provider } = model;
+  /** Returns the provider, each request of which waits for its turn. One that is told to wait is sent again, and all workers with the key rest. */
+  over(provider: Provider): Provider {
     const turns = this;
     return {
-      ...model,
-      provider: {
-        ...provider,
-        async *streamCompletion(request, signal) {
-          for (const end = performance.now() + patienceMs; ; ) {
-            let isPassedOn = false;
-            let isAsked = false;
-            await turns.#take(provider.name, signal);
-            try {
-              for await (const event of provider.streamCompletion(request, signal)) {
-                if (event.type === 'retry') {
-                  isAsked = true;
-                  await turns.#slow(provider.name, event.waitMs);
-                } else if (event.type !== 'reasoning') isPassedOn = true;
-                yield event;
-                if (event.type === 'retry') await turns.#take(provider.name, signal);
-              }
-              return;
-            } catch (error) {
-              const isRate = error instanceof TelosError && error.code === 'rate_limit';
-              // A budget that is spent at the provider names no time.
-              const isOver = isPassedOn || !(isAsked || (isRate && error.retryAfterMs !== undefined));
-              if (!isRate || isOver || performance.now() > end) throw error;
-              await turns.#slow(provider.name, error.retryAfterMs ?? unnamedPauseMs);
+      ...provider,
+      async *streamCompletion(request, signal) {
+        for (const end = performance.now() + patienceMs; ; ) {
+          let isPassedOn = false;
+          let isAsked = false;
+          await turns.#take(provider.name, signal);
+          try {
+            for await (const event of provider.streamCompletion(request, signal)) {
+              if (event.type === 'retry') {
+                isAsked = true;
+                await turns.#slow(provider.name, event.waitMs);
+              } else if (event.type !== 'reasoning') isPassedOn = true;
+              yield event;
+              if (event.type === 'retry') await turns.#take(provider.name, signal);
             }
+            return;
+          } catch (error) {
+            const isRate = error instanceof TelosError && error.code === 'rate_limit';
+            // A budget that is spent at the provider names no time.
+            const isOver = isPassedOn || !(isAsked || (isRate && error.retryAfterMs !== undefined));
+            if (!isRate || isOver || performance.now() > end) throw error;
+            await turns.#slow(provider.name, error.retryAfterMs ?? unnamedPauseMs);
           }
-        },
+        }
       },
     };
   }

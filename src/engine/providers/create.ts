@@ -34,7 +34,11 @@ export interface ProviderChoice {
   baseUrl?: string;
   /** Set if the provider comes from the frontend. */
   broughtBy?: FrontendProvider;
+  pace?: Pace;
 }
+
+/** Returns the provider, whose calls wait for their turn. */
+export type Pace = (provider: Provider) => Provider;
 
 interface ProviderSetup {
   model: string;
@@ -137,11 +141,13 @@ export async function chooseProvider(
 export class Models {
   readonly #config: Config;
   readonly #brought: FrontendProviders | undefined;
+  readonly #pace: Pace | undefined;
   #choice: Promise<ProviderChoice> | undefined;
 
-  constructor(config: Config, brought?: FrontendProviders) {
+  constructor(config: Config, brought?: FrontendProviders, pace?: Pace) {
     this.#config = config;
     this.#brought = brought;
+    this.#pace = pace;
   }
 
   /**
@@ -149,14 +155,19 @@ export class Models {
    * provider. A recording that is set answers all the same. Throws the errors of `chooseProvider`.
    */
   async choice(wanted?: string): Promise<ProviderChoice> {
-    this.#choice ??= chooseProvider(this.#config, this.#brought);
+    this.#choice ??= this.#chosen(this.#config);
     const usual = await this.#choice;
     if (wanted === undefined || usual.recording) return usual;
     const [, prefix = '', rest = ''] = /^([\w-]+):(.+)$/s.exec(wanted) ?? [];
     const isProvider =
       Object.hasOwn(this.#brought ?? {}, prefix) || providerNames.some(one => one === prefix);
     const [provider, model] = isProvider ? [prefix, rest] : [usual.name, wanted];
-    return chooseProvider({ ...this.#config, provider, model }, this.#brought);
+    return this.#chosen({ ...this.#config, provider, model });
+  }
+
+  async #chosen(config: Config): Promise<ProviderChoice> {
+    const choice = await chooseProvider(config, this.#brought);
+    return this.#pace ? { ...choice, pace: this.#pace } : choice;
   }
 
   refresh(): void {
@@ -290,7 +301,8 @@ export async function createProvider(
   if (provider.name === 'replay') return provider;
   const { mediaAware } = await import('./media.ts');
   const { name } = provider;
-  return mediaAware(provider, isKnown(name) ? providerAddress(config, name) : '');
+  const aware = mediaAware(provider, isKnown(name) ? providerAddress(config, name) : '');
+  return choice.pace?.(aware) ?? aware;
 }
 
 /** Returns true for a provider of the engine that has a server. */
