@@ -610,7 +610,7 @@ export const groups: Readonly<Record<string, readonly CliCommand[]>> = {
         ),
         new Option(
           '--requests <provider=number...>',
-          'how many requests a minute the evals of all workers with the same key send to a provider',
+          'how many requests a minute all workers with the same key send to a provider',
         ).argParser(requestLimits),
         new Option('--try', 'start a PostgreSQL of this machine for a look, until the worker ends'),
       ],

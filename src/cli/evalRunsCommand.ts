@@ -19,8 +19,6 @@ import {
 } from '../engine/evals/runSuite.ts';
 import { localSlots, type Slots } from '../engine/evals/slots.ts';
 import type { EvalModel } from '../engine/evals/suiteBudget.ts';
-import { isKnown } from '../engine/providers/create.ts';
-import { priceOf } from '../engine/providers/models.ts';
 import { Telos } from '../engine/telos.ts';
 import { counted } from '../protocol/text.ts';
 import type { KnownSkill } from './evalBaseline.ts';
@@ -158,12 +156,15 @@ async function fleetOf(
   terminal: Terminal,
   signal: AbortSignal,
 ): Promise<{ slots: Slots; close(): Promise<void> }> {
-  const [{ databaseAddress, databaseVariable }, { FleetDatabase }, { remoteSlots }] = await Promise.all([
-    import('../engine/fleet/databaseAddress.ts'),
-    import('../engine/fleet/fleetDatabase.ts'),
-    import('../engine/fleet/remoteSlots.ts'),
-  ]);
+  const [{ databaseAddress, databaseVariable }, { loadDbos }, { FleetDatabase }, { remoteSlots }] =
+    await Promise.all([
+      import('../engine/fleet/databaseAddress.ts'),
+      import('../engine/fleet/dbos.ts'),
+      import('../engine/fleet/fleetDatabase.ts'),
+      import('../engine/fleet/remoteSlots.ts'),
+    ]);
   const address = databaseAddress(workers === true ? config.env[databaseVariable] : workers);
+  await loadDbos(config.dataDir);
   // Other programs can read the arguments of this one.
   process.title = 'telos eval';
   const log = (line: string): void => terminal.say(terminalLine(line));
@@ -171,28 +172,16 @@ async function fleetOf(
   return { slots: remoteSlots({ database, version, label, waits, log }), close: () => database.close() };
 }
 
-/** Returns a model of a provider that is named with it. Its key is with the workers. Undefined for any other name. */
-function modelElsewhere(wanted: string | undefined): EvalModel | undefined {
-  const [, name = '', model = ''] = /^([\w-]+):(.+)$/s.exec(wanted ?? '') ?? [];
-  if (!isKnown(name)) return undefined;
-  return {
-    provider: {
-      ...{ name, model },
-      // biome-ignore lint/correctness/useYield: It never answers.
-      async *streamCompletion() {
-        throw new TelosError('config', 'This model answers on workers only.');
-      },
-    },
-    priceOf: tokens => priceOf(name, model, tokens),
-  };
-}
-
 /** Returns what `--record` and `--live` need. Throws TelosError `config` if a model cannot be had. */
 async function liveOptions(config: Config, options: EvalRunOptions): Promise<LiveOptions> {
   const { maxCost, ...budget } = config.budget;
   const telos = Telos.open({ ...config, budget });
+  const elsewhereOf = async (wanted: string | undefined): Promise<EvalModel | undefined> =>
+    options.workers === undefined
+      ? undefined
+      : (await import('../engine/fleet/evalOrder.ts')).modelElsewhere(wanted);
   const modelOf = async (wanted: string | undefined): Promise<EvalModel> => {
-    const elsewhere = options.workers === undefined ? undefined : modelElsewhere(wanted);
+    const elsewhere = await elsewhereOf(wanted);
     if (elsewhere) return elsewhere;
     const model = await telos.asideModel(wanted);
     if (model) return model;

@@ -1,6 +1,7 @@
 /** Implements `telos fleet status`, `drain` and `retry`, which show what workers do and tell them to end or to try again. */
 import { setTimeout as delay } from 'node:timers/promises';
 import { databaseAddress, databaseVariable } from '../engine/fleet/databaseAddress.ts';
+import { loadDbos } from '../engine/fleet/dbos.ts';
 import { FleetDatabase, queueOf } from '../engine/fleet/fleetDatabase.ts';
 import { beatMs, failedFacts, Signs, suiteFacts, workerFacts } from '../engine/fleet/presence.ts';
 import { counted } from '../protocol/text.ts';
@@ -26,6 +27,7 @@ async function withDatabase(
   let database: FleetDatabase | undefined;
   try {
     const address = databaseAddress(options.database ?? config.env[databaseVariable]);
+    await loadDbos(config.dataDir);
     database = await FleetDatabase.open(address, line => terminal.say(terminalLine(line)), signal);
     return await use(database, signal);
   } catch (error) {

@@ -1,5 +1,5 @@
 /** Implements `telos plan approve`, `run` and `watch`. */
-import { join, resolve } from 'node:path';
+import { resolve } from 'node:path';
 import { followJournal } from '../engine/workflow/journal.ts';
 import { Plan } from '../engine/workflow/plan.ts';
 import { printCard } from '../engine/workflow/planCard.ts';
@@ -143,28 +143,20 @@ export async function runNamed(plan: Plan, options: RunPlanOptions, call: PlanCa
 /** More stories at a time than one runner can bring together. */
 const mostOnWorkers = 64;
 
-/** Returns how to reach the workers. Throws TelosError `config` if what names their database is no address. */
+/** Returns how to reach the workers. Throws the errors of `planWorkers`. */
 async function workersOf(
   { workers, label, remote, version = '' }: RunPlanOptions,
   { config, terminal }: PlanCall,
 ): Promise<PlanWorkers> {
-  const [{ databaseAddress, databaseVariable }, { PlanJobs }, { ownName }] = await Promise.all([
+  const [{ planWorkers }, { databaseVariable }] = await Promise.all([
+    import('./planWorkers.ts'),
     import('../engine/fleet/databaseAddress.ts'),
-    import('../engine/fleet/planJobs.ts'),
-    import('../engine/workflow/planCard.ts'),
   ]);
-  const address = databaseAddress(workers === true ? config.env[databaseVariable] : workers);
   // Other programs can read the arguments of this one.
   process.title = 'telos plan';
+  const url = workers === true ? config.env[databaseVariable] : workers;
   const log = (line: string): void => terminal.say(terminalLine(line));
-  return {
-    ...(remote !== undefined && { remote }),
-    log,
-    open: folder => {
-      const keyFile = join(config.dataDir, 'plans', `${ownName(folder)}.key`);
-      return PlanJobs.open({ address, version, label, keyFile, name: folder.name, log });
-    },
-  };
+  return planWorkers(config, { url, version, label, remote, log });
 }
 
 function sayEarly(name: string, phase: PlanPhase, terminal: Terminal): number {

@@ -3,10 +3,13 @@ import { text } from 'node:stream/consumers';
 import { denyAll } from '../engine/human.ts';
 import { redactor, secretsIn } from '../engine/redact.ts';
 import { Telos } from '../engine/telos.ts';
-import { type RunAnswer, readOrder } from '../engine/workflow/detachedRun.ts';
+import { type RunAnswer, type RunnerLine, readOrder } from '../engine/workflow/detachedRun.ts';
 import { Plan } from '../engine/workflow/plan.ts';
 import { PlanFolder } from '../engine/workflow/planFolder.ts';
 import { errorText } from './terminalText.ts';
+
+/** Says a line of its own to who has started the process. */
+const say = (line: RunnerLine): void => void process.stdout.write(`${JSON.stringify(line)}\n`);
 
 /** Returns what the process says when it is done. Never throws. */
 export async function runOrdered(): Promise<string> {
@@ -29,13 +32,18 @@ async function carryOut(signal: AbortSignal): Promise<RunAnswer> {
       until,
       goOnRed,
       ripgrep,
+      workers,
     } = readOrder(await text(process.stdin));
     redact = redactor(secretsIn(config.env)).text;
     const runs = Telos.open(config, { ...(ripgrep !== undefined && { ripgrep }) });
     const plan = new Plan(PlanFolder.open(repo, name), { runs, human: denyAll, by: 'editor' });
+    const log = (line: string): void => say({ log: redact(line) });
+    const elsewhere =
+      workers && (await (await import('./planWorkers.ts')).planWorkers(config, { ...workers, log }));
     const end = await plan.run(
       {
         ...{ slots, unattended: true },
+        ...(elsewhere && { workers: elsewhere }),
         ...(retry && { retry }),
         ...(until !== undefined && { until }),
         goOnRed: async () => goOnRed === true,

@@ -3,11 +3,12 @@ import type { Config } from '../engine/config.ts';
 import { TelosError } from '../engine/errors.ts';
 import { answerEither } from '../engine/fleet/answers.ts';
 import { databaseAddress, databaseVariable } from '../engine/fleet/databaseAddress.ts';
+import { loadDbos } from '../engine/fleet/dbos.ts';
 import { answerOrder, type WorkerParts } from '../engine/fleet/evalWorker.ts';
 import type { TryDatabase } from '../engine/fleet/tryDatabase.ts';
 import { Turns } from '../engine/fleet/turns.ts';
 import { runWorker } from '../engine/fleet/worker.ts';
-import { isKnown } from '../engine/providers/create.ts';
+import { isKnown, type Pace } from '../engine/providers/create.ts';
 import { Telos } from '../engine/telos.ts';
 import { StoryWorker } from '../engine/workflow/storyWorker.ts';
 import {
@@ -50,18 +51,21 @@ export async function workerCommand(options: WorkerCommandOptions, terminal: Ter
   const log = (line: string): void => terminal.say(terminalLine(line));
   // What plans of others run here runs in the box or not at all.
   const boxed = { ...own, sandbox: 'required' as const };
-  const stories = new StoryWorker({
-    ...{ config: boxed, repositories: options.repository ?? [], log },
-    open: () => Telos.open(boxed),
-    failed: error => terminal.say(errorText(error)),
-  });
+  let stories: StoryWorker | undefined;
   let tried: TryDatabase | undefined;
   try {
     if (options.try) tried = await (await import('./workerTry.ts')).tryDatabase(own, terminal);
     const database = databaseAddress(tried?.url ?? options.database ?? known);
+    await loadDbos(own.dataDir);
     const { slots = 1, label, version } = options;
     const turns = new Turns(own, new Map(options.requests?.map(limitIn)));
-    const parts = partsOf(own, turns, terminal);
+    const pace: Pace = provider => turns.over(provider);
+    const parts = partsOf(own, pace, terminal);
+    stories = new StoryWorker({
+      ...{ config: boxed, repositories: options.repository ?? [], log },
+      open: () => Telos.open(boxed, { pace }),
+      failed: error => terminal.say(errorText(error)),
+    });
     await runWorker(
       {
         database,
@@ -79,7 +83,7 @@ export async function workerCommand(options: WorkerCommandOptions, terminal: Ter
   } catch (error) {
     return failed(error, signal, terminal);
   } finally {
-    await stories.close();
+    await stories?.close();
     await tried?.stop();
     release();
   }
@@ -128,14 +132,11 @@ function withModel(config: Config, named: string): Config {
   return { ...config, provider, model };
 }
 
-const partsOf = (config: Config, turns: Turns, terminal: Terminal): WorkerParts => ({
+const partsOf = (config: Config, pace: Pace, terminal: Terminal): WorkerParts => ({
   config,
   open: (its, more) => Telos.open(its, more),
   // Opened for each, so that what was spent today counts.
-  model: async named => {
-    const model = await Telos.open(withModel(config, named)).asideModel();
-    return model && turns.over(model);
-  },
+  model: named => Telos.open(withModel(config, named), { pace }).asideModel(),
   failed: error => terminal.say(errorText(error)),
 });
 

@@ -19,7 +19,7 @@ import { terminalText } from './terminalText.ts';
 
 /** Returns the database, with its address shown. Throws TelosError `config` if it cannot be had, or the person did not agree to install it. */
 export async function tryDatabase(config: Config, terminal: Terminal): Promise<TryDatabase> {
-  await loadDbos();
+  await loadDbos(config.dataDir);
   const native = findPostgres(config.dataDir) ?? (await offer(config, terminal));
   const database = await startTryDatabase(native, config.dataDir);
   terminal.out(

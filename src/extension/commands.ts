@@ -178,6 +178,8 @@ function commandsOf(parts: CommandParts): Readonly<Record<`telos.${string}`, Han
     'telos.resolvePlanComment': (thread: vscode.CommentThread) => plans.resolveComment(thread),
     'telos.reviewPlanCard': (node?: unknown) => plans.act('card', node),
     'telos.runPlan': (node?: unknown) => plans.act('run', node),
+    'telos.runPlanOnWorkers': (node?: unknown) => plans.act('workers', node),
+    'telos.setWorkers': async () => (await import('./editor/workers.ts')).setWorkers(context.secrets),
     'telos.runPlanUntil': (node?: unknown) => plans.act('until', node),
     'telos.checkStory': (node?: unknown) => plans.act('check', node),
     'telos.pausePlan': (node?: unknown) => plans.act('pause', node),

@@ -1,13 +1,17 @@
 /** What a suite asks of a worker, and what it gets back: names and digests there, a sealed result here. Never a path, a command or a text. */
 import { createHash } from 'node:crypto';
 import { existsSync, readFileSync } from 'node:fs';
+import { TelosError } from '../errors.ts';
 import { type EvalCase, inputsDigest } from '../evals/evalFile.ts';
 import { type Configuration, configurations, type EvaluatedSkill } from '../evals/evalWorld.ts';
 import { judgeFileOf } from '../evals/recordings.ts';
 import type { EvalResult } from '../evals/runEval.ts';
 import type { EvalJob, SuiteTerms } from '../evals/slots.ts';
+import type { EvalModel } from '../evals/suiteBudget.ts';
 import { readAgentFiles } from '../policy/agentFiles.ts';
 import { FileDigests } from '../policy/agentReader.ts';
+import { isKnown } from '../providers/create.ts';
+import { priceOf } from '../providers/models.ts';
 import type { FileAgent } from '../skills/discover.ts';
 import { skillDigest } from '../skills/skillDigest.ts';
 import { mostSealed, seal } from './sealed.ts';
@@ -34,6 +38,22 @@ export interface EvalOrder {
   recording?: string;
   /** The key that the result is sealed for. */
   replyTo: string;
+}
+
+/** Returns a model that is named as `provider:model` and whose key is with the workers, for its price alone. Undefined for any other name. */
+export function modelElsewhere(wanted: string | undefined): EvalModel | undefined {
+  const [, name = '', model = ''] = /^([\w-]+):(.+)$/s.exec(wanted ?? '') ?? [];
+  if (!isKnown(name)) return undefined;
+  return {
+    provider: {
+      ...{ name, model },
+      // biome-ignore lint/correctness/useYield: It never answers.
+      async *streamCompletion() {
+        throw new TelosError('config', 'This model answers on workers only.');
+      },
+    },
+    priceOf: tokens => priceOf(name, model, tokens),
+  };
 }
 
 const sha256 = (text: string | Buffer): string => createHash('sha256').update(text).digest('hex');

@@ -4,7 +4,8 @@
  */
 import { spawn } from 'node:child_process';
 import type { Socket } from 'node:net';
-import { text } from 'node:stream/consumers';
+import { createInterface } from 'node:readline';
+import type { Readable } from 'node:stream';
 import { sentence } from '../../protocol/text.ts';
 import type { Config } from '../config.ts';
 import { TelosError } from '../errors.ts';
@@ -24,13 +25,27 @@ export interface RunOrder {
   /** Begins although checks fail on the base. */
   goOnRed?: true;
   ripgrep?: string;
+  /** Has the stories worked on by the workers of this database, which have this version of Telos. */
+  workers?: { url: string; version: string };
 }
 
 /** What the process says when it is done. */
 export type RunAnswer = { end: PlanRunEnd } | { error: string };
 
-/** Runs the plan by `program`, a script for Node. Throws TelosError if it fails or ends without an answer. */
-export async function runDetached(program: string, order: RunOrder): Promise<PlanRunEnd> {
+/** What the process says before, such as that no worker is there. */
+export interface RunnerLine {
+  log: string;
+}
+
+/**
+ * Runs the plan by `program`, a script for Node. `heard` gets what it says meanwhile. Throws TelosError if it fails or ends without an
+ * answer.
+ */
+export async function runDetached(
+  program: string,
+  order: RunOrder,
+  heard: (line: string) => void = () => undefined,
+): Promise<PlanRunEnd> {
   const child = spawn(process.execPath, [program], {
     ...{ cwd: order.repo, detached: true, windowsHide: true },
     stdio: ['pipe', 'pipe', 'ignore'],
@@ -42,8 +57,7 @@ export async function runDetached(program: string, order: RunOrder): Promise<Pla
   // It may end before it has read everything; its answer says why.
   child.stdin.on('error', () => undefined);
   child.stdin.end(JSON.stringify(order));
-  const said = await Promise.race([text(child.stdout), failed]);
-  const answer = answerIn(said);
+  const answer = await Promise.race([answerIn(child.stdout, heard), failed]);
   if (answer && 'end' in answer) return answer.end;
   if (answer) throw new TelosError('internal', answer.error);
   throw new TelosError('internal', [
@@ -55,10 +69,20 @@ export async function runDetached(program: string, order: RunOrder): Promise<Pla
 const withoutSecrets = (env: NodeJS.ProcessEnv): NodeJS.ProcessEnv =>
   Object.fromEntries(Object.entries(env).filter(([name]) => !isSecretName(name)));
 
-/** Returns undefined if the process said nothing that it could have said. */
-function answerIn(said: string): RunAnswer | undefined {
+/** Returns the last line, or undefined if that is nothing that the process could have said. */
+async function answerIn(said: Readable, heard: (line: string) => void): Promise<RunAnswer | undefined> {
+  let answer: RunAnswer | undefined;
+  for await (const line of createInterface({ input: said })) {
+    const read = parsed(line);
+    if (read && 'log' in read) heard(read.log);
+    else answer = read;
+  }
+  return answer;
+}
+
+function parsed(line: string): RunAnswer | RunnerLine | undefined {
   try {
-    return JSON.parse(said.trim().split('\n').at(-1) ?? '') as RunAnswer;
+    return JSON.parse(line) as RunAnswer | RunnerLine;
   } catch {
     return undefined;
   }

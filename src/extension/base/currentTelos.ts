@@ -13,7 +13,8 @@ import type { FrontendParts, Telos } from '../../engine/telos.ts';
 import { isApiKey, readApiKeys } from './apiKeys.ts';
 
 export class CurrentTelos implements vscode.Disposable {
-  readonly #secrets: vscode.SecretStorage;
+  /** Of the editor. */
+  readonly secrets: vscode.SecretStorage;
   readonly #parts: FrontendParts;
   readonly #opened = new vscode.EventEmitter<Config>();
   readonly #refreshed = new vscode.EventEmitter<void>();
@@ -32,7 +33,7 @@ export class CurrentTelos implements vscode.Disposable {
   readonly onDidChange = this.#changed.event;
 
   constructor(secrets: vscode.SecretStorage, parts: FrontendParts) {
-    this.#secrets = secrets;
+    this.secrets = secrets;
     this.#parts = parts;
     this.#subscriptions = vscode.Disposable.from(
       this.#opened,
@@ -114,7 +115,7 @@ export class CurrentTelos implements vscode.Disposable {
   async openAt(cwd: string, maxCost: string | undefined): Promise<Telos> {
     const [{ Telos }, keys, { projectFoldersAt }] = await Promise.all([
       import('../../engine/telos.ts'),
-      readApiKeys(this.#secrets),
+      readApiKeys(this.secrets),
       import('../../engine/skills/workFolders.ts'),
     ]);
     const config = configWith(keys, { cwd, workspaceFolders: [], ...(maxCost !== undefined && { maxCost }) });
@@ -122,10 +123,7 @@ export class CurrentTelos implements vscode.Disposable {
   }
 
   async #open(): Promise<Telos> {
-    const [{ Telos }, keys] = await Promise.all([
-      import('../../engine/telos.ts'),
-      readApiKeys(this.#secrets),
-    ]);
+    const [{ Telos }, keys] = await Promise.all([import('../../engine/telos.ts'), readApiKeys(this.secrets)]);
     const telos = Telos.open(configWith(keys), { ...this.#parts, ...(this.#book && { book: this.#book }) });
     this.#book = telos.book;
     this.#book.wantsOffers = true;

@@ -24,6 +24,7 @@ import { Telos } from '../../engine/telos.ts';
 import type { SkillRef } from '../../protocol/run.ts';
 import { describeError, plainLabel, t } from '../base/labels.ts';
 import type { EvalOutcomes, Outcome } from './evalLenses.ts';
+import type { WorkersAccess } from './workers.ts';
 
 /** What an item stands for. A skill is the parent of its evals and of its requests. */
 type Subject = EvaluatedSkill & { eval?: EvalCase; trigger?: Trigger; failed?: EvalResult };
@@ -83,19 +84,24 @@ function addChild(
   parent.children.add(child);
 }
 
+/** Whether recordings are played, or the model that is set is asked: here, with the recordings kept, or on workers. */
+export type EvalHow = 'play' | 'record' | 'workers';
+
 export interface ItemsRun {
   controller: vscode.TestController;
   telos: Telos;
   request: vscode.TestRunRequest;
-  /** Runs the evals with the model that is set, and keeps the recordings. Requests are left out. */
-  records: boolean;
+  /** Requests are measured only where recordings are played. */
+  how: EvalHow;
+  /** How to reach the workers, for runs there. */
+  workers?: WorkersAccess;
   /** Gets what each item has come to. */
   outcomes: EvalOutcomes;
 }
 
 /** Runs the items of a request, and reports each. Throws errors of the engine that no item can be blamed for. */
 export async function runItems(
-  { controller, telos, request, records, outcomes }: ItemsRun,
+  { controller, telos, request, how, workers, outcomes }: ItemsRun,
   token: vscode.CancellationToken,
 ): Promise<void> {
   const wanted = leavesOf(controller, request);
@@ -114,9 +120,10 @@ export async function runItems(
       }
       const evals = items.filter(item => subjects.get(item)?.eval);
       const requests = items.filter(item => subjects.get(item)?.trigger);
-      for (const item of records ? evals : items) run.started(item);
-      if (!records && requests.length > 0) await measure(run, one, requests, telos.config, stop.signal);
-      if (evals.length > 0) await runEvals(run, one, evals, { telos, records }, stop.signal);
+      for (const item of how === 'play' ? items : evals) run.started(item);
+      if (how === 'play' && requests.length > 0) await measure(run, one, requests, telos.config, stop.signal);
+      if (evals.length > 0)
+        await runEvals(run, one, evals, { telos, how, ...(workers && { workers }) }, stop.signal);
     }
   } catch (error) {
     if (!stop.signal.aborted) throw error;
@@ -225,13 +232,19 @@ async function runEvals(
   run: vscode.TestRun,
   one: EvaluatedSkill,
   items: readonly vscode.TestItem[],
-  { telos, records }: Pick<ItemsRun, 'telos' | 'records'>,
+  { telos, how, workers }: Pick<ItemsRun, 'telos' | 'how' | 'workers'>,
   signal: AbortSignal,
 ): Promise<void> {
   const evals = items.flatMap(item => subjects.get(item)?.eval ?? []);
   const suite: SkillEvals[] = [{ one, evals }];
   const slots = localSlots({ config: telos.config, open: Telos.open.bind(Telos) });
-  const running = records ? await recorded(suite, telos, slots, signal) : replaySuite(suite, slots, signal);
+  const say = (line: string): void => run.appendOutput(`${plainLabel(line, 1_000)}\r\n`);
+  const running =
+    how === 'record'
+      ? await recorded(suite, telos, slots, signal)
+      : workers
+        ? (await import('./evalWorkers.ts')).runOnWorkers(suite, telos, workers, say, signal)
+        : replaySuite(suite, slots, signal);
   if (!running) {
     for (const item of items) run.skipped(item);
     return;
@@ -241,11 +254,23 @@ async function runEvals(
     // Without the skill, nothing need pass.
     if (result.configuration !== 'with_skill') continue;
     results.set(result.eval, [...(results.get(result.eval) ?? []), result]);
+    if (result.worker !== undefined) say(workerLine(result));
   }
   for (const item of items) {
     const known = subjects.get(item)?.eval;
-    report(run, item, (known && results.get(known)) ?? []);
+    const own = (known && results.get(known)) ?? [];
+    const worker = own.at(-1)?.worker;
+    item.description = worker === undefined ? t('eval') : t('eval on {0}', plainLabel(worker));
+    report(run, item, own);
   }
+}
+
+/** Returns what became of a run, and on which worker. */
+function workerLine(result: EvalResult): string {
+  const { eval: each, status, worker = '' } = result;
+  const what = each.name ?? each.prompt;
+  if (status === 'unfinished') return t('{0}: did not end on {1}', what, worker);
+  return hasPassed(result) ? t('{0}: passed on {1}', what, worker) : t('{0}: failed on {1}', what, worker);
 }
 
 /** Returns the runs with the person's model, after a yes to what they cost. Undefined after a no. Throws if no model is set. */

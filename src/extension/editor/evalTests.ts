@@ -3,12 +3,14 @@
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import * as vscode from 'vscode';
+import type { Config } from '../../engine/config.ts';
 import { TelosError } from '../../engine/errors.ts';
 import { realPlace } from '../../engine/files/paths.ts';
 import type { CurrentTelos } from '../base/currentTelos.ts';
 import { describeError, t } from '../base/labels.ts';
 import { isSkillFile } from '../skills/skillFiles.ts';
 import { EvalOutcomes, registerEvalLenses } from './evalLenses.ts';
+import type { EvalHow } from './evalTestRuns.ts';
 
 /** What Telos has in the Testing view. */
 interface EvalView extends vscode.Disposable {
@@ -83,6 +85,8 @@ function registerEvalTests(
 ): EvalView {
   const controller = vscode.tests.createTestController('telos.evals', 'Telos');
   const work = () => import('./evalTestRuns.ts');
+  const accessTo = async (config: Config) =>
+    (await import('./workers.ts')).workersAccess(current.secrets, config);
   let isShown = false;
   const fill = async (): Promise<void> => {
     isShown = true;
@@ -99,19 +103,23 @@ function registerEvalTests(
   };
   controller.refreshHandler = fill;
   const runWith =
-    (records: boolean) =>
+    (how: EvalHow) =>
     async (request: vscode.TestRunRequest, token: vscode.CancellationToken): Promise<void> => {
       try {
         if (!isShown) await fill();
         const telos = await current.openTelos();
-        await (await work()).runItems({ controller, telos, request, records, outcomes }, token);
+        const workers = how === 'workers' ? await accessTo(telos.config) : undefined;
+        if (how === 'workers' && !workers) return;
+        const run = { controller, telos, request, how, outcomes, ...(workers && { workers }) };
+        await (await work()).runItems(run, token);
       } catch (error) {
         void vscode.window.showErrorMessage(describeError(error));
       }
     };
   const { Run } = vscode.TestRunProfileKind;
-  const playing = controller.createRunProfile(t('Run Evals'), Run, runWith(false), true);
-  const recording = controller.createRunProfile(t('Run and Record Evals'), Run, runWith(true), false);
+  const playing = controller.createRunProfile(t('Run Evals'), Run, runWith('play'), true);
+  const recording = controller.createRunProfile(t('Run and Record Evals'), Run, runWith('record'), false);
+  controller.createRunProfile(t('Run Evals on Workers'), Run, runWith('workers'), false);
   const following = vscode.Disposable.from(
     current.onDidChange(() => isShown && void fill()),
     vscode.workspace.onDidSaveTextDocument(({ uri }) => {

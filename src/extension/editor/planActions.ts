@@ -19,7 +19,7 @@ import { PlanMaking } from './planMaking.ts';
 import type { PlanPages } from './planPages.ts';
 import { askAmount, askFor, askWords, settles } from './planQuestions.ts';
 import { PlanFiles } from './planReview.ts';
-import { PlanRuns } from './planRuns.ts';
+import { type Extent, PlanRuns } from './planRuns.ts';
 import type { PlansTree } from './plansTree.ts';
 
 /** What the commands do. */
@@ -27,6 +27,7 @@ export type PlanVerb =
   | 'new'
   | 'demo'
   | 'run'
+  | 'workers'
   | 'until'
   | 'check'
   | 'approve'
@@ -201,8 +202,10 @@ export class PlanActions implements vscode.Disposable {
     switch (verb) {
       case 'run':
         return this.#run(plan);
+      case 'workers':
+        return this.#runOnWorkers(plan);
       case 'until':
-        return node.kind === 'story' ? this.#run(plan, node.state.story.id) : undefined;
+        return node.kind === 'story' ? this.#run(plan, { until: node.state.story.id }) : undefined;
       case 'check':
         return node.kind === 'story' ? this.#check(node) : undefined;
       case 'approve':
@@ -294,7 +297,7 @@ export class PlanActions implements vscode.Disposable {
    * Goes on with a plan that is held; else does what comes next, or works on its stories until it rests, or until the one that is
    * named has passed.
    */
-  async #run(node: PlanNode, until?: string): Promise<void> {
+  async #run(node: PlanNode, { until, workers }: Partial<Extent> = {}): Promise<void> {
     const isRunning = node.isLive || this.#runs.has(node);
     if (isRunning && until !== undefined)
       throw new Error(
@@ -311,11 +314,16 @@ export class PlanActions implements vscode.Disposable {
       return;
     }
     try {
-      const end = await this.#runs.run(plan, { isRetry: phase === 'failed', until });
+      const end = await this.#runs.run(plan, { isRetry: phase === 'failed', until, workers });
       if (end) await this.#ended(node, end);
     } finally {
       await this.#tree.refresh(node.folder.dir);
     }
+  }
+
+  async #runOnWorkers(node: PlanNode): Promise<void> {
+    const workers = await this.#runs.workers();
+    if (workers) await this.#run(node, { workers });
   }
 
   async #ended(node: PlanNode, end: PlanRunEnd): Promise<void> {

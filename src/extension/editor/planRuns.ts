@@ -14,6 +14,7 @@ import type { AskModel } from './newPlan.ts';
 import type { PlanNode } from './planItem.ts';
 import type { PlansTree } from './plansTree.ts';
 import { pickHuman } from './quickPickHuman.ts';
+import type { WorkersAccess } from './workers.ts';
 
 interface Running {
   controller: AbortController;
@@ -28,6 +29,8 @@ export interface Extent {
   isRetry: boolean;
   /** The last story that is worked on; all are if it is missing. */
   until: string | undefined;
+  /** How to reach the workers that work on the stories. Undefined if this machine does. */
+  workers: WorkersAccess | undefined;
 }
 
 const nothing = (): void => undefined;
@@ -50,6 +53,12 @@ export class PlanRuns {
     this.#tree = tree;
     this.#extensionUri = extensionUri;
     this.#memory = memory;
+  }
+
+  /** Returns how to reach the workers, or undefined if the person does not say it. */
+  async workers(): Promise<WorkersAccess | undefined> {
+    const { config } = await this.#current.openTelos();
+    return (await import('./workers.ts')).workersAccess(this.#current.secrets, config);
   }
 
   /** Where the programs of plans run. */
@@ -107,7 +116,7 @@ export class PlanRuns {
     const { noteHere, runApart, runHere, runsApart } = await import('./planStart.ts');
     const controller = new AbortController();
     const wanted = { settings, ...extent };
-    const isApart = await runsApart(telos, settings);
+    const isApart = extent.workers !== undefined || (await runsApart(telos, settings));
     if (this.#running.has(dir)) return undefined;
     if (!isApart) void noteHere(this.#memory, dir, true);
     const done = isApart

@@ -10,11 +10,14 @@ import type { Plan } from '../../engine/workflow/plan.ts';
 import type { PlanRunEnd } from '../../engine/workflow/planRun.ts';
 import type { PlanSettings } from '../../engine/workflow/planSettings.ts';
 import { interruptedWhy } from '../../engine/workflow/planState.ts';
+import { acknowledge } from '../base/acknowledge.ts';
 import { editorRipgrep } from '../base/editorRipgrep.ts';
+import { plainLabel } from '../base/labels.ts';
 import { lmModels, lmProviderName } from './lmProvider.ts';
 import { isCutOff, type PlanNode } from './planItem.ts';
 import { goesOnRed } from './planQuestions.ts';
 import type { PlansTree } from './plansTree.ts';
+import type { WorkersAccess } from './workers.ts';
 
 /** Whether the plan can run apart from this window. */
 export async function runsApart(telos: Telos, settings: PlanSettings): Promise<boolean> {
@@ -87,26 +90,33 @@ interface Wanted {
   isRetry: boolean;
   /** The last story that is worked on; all are if it is missing. */
   until?: string | undefined;
+  workers?: WorkersAccess | undefined;
 }
+
+/** More stories at a time than one runner can bring together. */
+const mostOnWorkers = 64;
 
 /** Runs the plan in a process of its own. Resolves when that has ended, if this window is still there. */
 export async function runApart(
   { folder }: Plan,
   telos: Telos,
   extensionUri: vscode.Uri,
-  { settings, isRetry, until }: Wanted,
+  { settings, isRetry, until, workers }: Wanted,
 ): Promise<PlanRunEnd> {
   const ripgrep = editorRipgrep(vscode.env.appRoot);
   const order: RunOrder = {
-    ...{ config: telos.config, repo: folder.repo, plan: folder.name, slots: settings.parallel },
+    ...{ config: telos.config, repo: folder.repo, plan: folder.name },
+    slots: workers ? mostOnWorkers : settings.parallel,
+    ...(workers && { workers }),
     ...(isRetry && { retry: true }),
     ...(until !== undefined && { until }),
     ...(ripgrep && { ripgrep }),
   };
   const program = join(extensionUri.fsPath, 'dist', 'runner.js');
-  const end = await runDetached(program, order);
+  const heard = (line: string): void => acknowledge(plainLabel(line, 300));
+  const end = await runDetached(program, order, heard);
   if (end.kind !== 'red' || !(await goesOnRed(end.checks))) return end;
-  return runDetached(program, { ...order, goOnRed: true });
+  return runDetached(program, { ...order, goOnRed: true }, heard);
 }
 
 /** Runs the plan in this window. */
