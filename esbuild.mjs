@@ -102,7 +102,7 @@ const builds = [
     entryPoints: { extension: 'src/extension/extension.ts' },
     chunkNames: 'chunks/extension/[name]-[hash]',
     target: 'node22',
-    external: ['vscode'],
+    external: ['vscode', '@dbos-inc/dbos-sdk'],
   },
   {
     ...onNode,
@@ -186,7 +186,7 @@ async function joinStart(source, outputs) {
     write: false,
     outdir: undefined,
     outfile: entry,
-    external: ['vscode'],
+    external: ['vscode', '@dbos-inc/dbos-sdk'],
     target: 'node20',
     stdin: {
       contents: [

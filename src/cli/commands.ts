@@ -637,7 +637,7 @@ export const groups: Readonly<Record<string, readonly CliCommand[]>> = {
       inner: [
         {
           name: 'status',
-          description: 'list workers, suites, and runs that failed',
+          description: 'list workers, suites and plans, and runs that failed',
           options: () => [databaseOption(), json()],
           run: async ({ options, terminal }) => (await fleet()).fleetStatusCommand(options, terminal),
         },

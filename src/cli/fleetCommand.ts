@@ -60,8 +60,8 @@ export const fleetStatusCommand = (options: FleetCommandOptions, terminal: Termi
           `${id}${label ? ` (${label})` : ''}: Telos ${version}, ${drains ? 'ending, ' : ''}${running} of ${counted(slots, 'slot')} busy, ${next} queued, ${done} done, ${refused} refused`,
       ),
       ...suites.map(
-        ({ id, version, waiting, running, done, failed: stuck }) =>
-          `suite ${id}: Telos ${version}, ${waiting} waiting, ${running} given to workers, ${done} done, ${stuck} failed`,
+        ({ id, isPlan, version, waiting, running, done, failed: stuck }) =>
+          `${isPlan ? 'plan' : 'suite'} ${id}: Telos ${version}, ${waiting} waiting, ${running} given to workers, ${done} done, ${stuck} failed`,
       ),
       ...failedRuns.map(({ id, job, worker, why }) => `failed ${id}: ${job}, on ${worker}: ${why}`),
     ];

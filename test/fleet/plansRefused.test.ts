@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { existsSync, mkdirSync, readdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { acceptWorkerCard } from '../../src/engine/workflow/workerCards.ts';
 import type { RunningCli } from '../cli/cliProcess.ts';
 import { eventually } from '../eventually.ts';
 import { tempFolder } from '../fakes/tempFolder.ts';
@@ -79,124 +80,98 @@ describe('a worker believes no plan', function () {
     await refuses(plan, /The owner of this worker has not accepted the card/);
   });
 
-  /** Has a worker that has accepted the card of a forged order get it, and returns its answer. */
-  async function answerTo(
-    files: readonly Entry[],
-    more: Record<string, unknown> = {},
-    change: (forged: ForgedOrder) => Record<string, unknown> = ({ order }) => order,
-  ): Promise<{ answer: string; home: FleetHome }> {
-    const name = `forged-${++names}`;
-    const url = world.daemon.repository(name);
-    const forged = forgeOrder(world, name, url, files, more);
-    const home = world.fleet.home({});
-    await world.worker({ url, digest: forged.digest } as FleetPlan, [], home);
-    const key = await world.fleet.forge(await workerName(world.fleet), JSON.stringify([change(forged)]), {
-      workflow: 'telos.story',
-    });
-    const answer = await eventually(async () => {
-      const [row] = await world.fleet.postgres.query(
-        'select output from dbos.workflow_output where workflow_uuid = $1',
-        [key],
-      );
-      assert.ok(row, 'it was not answered');
-      return String(row['output']);
-    }, 60_000);
-    return { answer, home };
+  interface Forged {
+    files?: readonly Entry[];
+    /** What is put into the file of the order. */
+    more?: Record<string, unknown>;
+    /** Returns what is in the database in place of the order. */
+    change?: (forged: ForgedOrder) => Record<string, unknown>;
+    /** The owner has not accepted its card. */
+    isNew?: boolean;
   }
-  let names = 0;
 
   const plain: Entry[] = [['100644', 'README.md', '# Bakery\n']];
+  let names = 0;
+
+  /** Has a worker that has accepted the cards of forged orders get them, and returns its answers. */
+  async function answersTo(orders: readonly Forged[]): Promise<string[]> {
+    const home = world.fleet.home({});
+    const forged = orders.map(
+      ({ files = plain, more = {}, change = ({ order }) => order, isNew = false }) => {
+        const name = `forged-${++names}`;
+        const url = world.daemon.repository(name);
+        const made = forgeOrder(world, name, url, files, more);
+        return { url, digest: made.digest, isNew, row: change(made) };
+      },
+    );
+    for (const { digest, isNew } of forged)
+      if (!isNew) await acceptWorkerCard({ dataDir: home.dataDir }, digest);
+    const [first, ...others] = forged;
+    const more = others.flatMap(({ url }) => ['--repository', url]);
+    await world.worker(first as unknown as FleetPlan, ['--slots', '3', ...more], home);
+    const worker = await workerName(world.fleet);
+    const keys: string[] = [];
+    for (const { row } of forged)
+      keys.push(await world.fleet.forge(worker, JSON.stringify([row]), { workflow: 'telos.story' }));
+    return eventually(async () => {
+      const rows = await world.fleet.postgres.query(
+        'select workflow_uuid as key, output from dbos.workflow_output where workflow_uuid = any($1)',
+        [keys],
+      );
+      const outputs = new Map(rows.map(({ key, output }) => [key, String(output)]));
+      return keys.map((key, index) => {
+        const output = outputs.get(key);
+        assert.ok(output, `order ${index} was not answered`);
+        return output;
+      });
+    }, 120_000);
+  }
 
   it('does an order that is in order', async () => {
-    const { answer } = await answerTo(plain);
+    const [answer = ''] = await answersTo([{}]);
     assert.match(answer, /^\{"sealed":/);
     assert.equal(world.requests(), 6);
   });
 
   it('does nothing for an order that lies', async () => {
-    const lies: [RegExp, Record<string, unknown>, ((forged: ForgedOrder) => Record<string, unknown>)?][] = [
-      [/not one that this version of Telos knows/, {}, ({ order }) => ({ ...order, plan: '../../etc' })],
-      [
-        /not one that this version of Telos knows/,
-        {},
-        ({ order }) => ({ ...order, story: '--upload-pack=touch x' }),
-      ],
-      [/not one that this version of Telos knows/, {}, ({ order }) => ({ ...order, commit: 'HEAD' })],
+    const unknown = /not one that this version of Telos knows/;
+    const card = ['branch: telos/site', 'check there: test -f US-001/work.txt'];
+    const lies: [RegExp, Forged][] = [
+      [unknown, { change: ({ order }) => ({ ...order, plan: '../../etc' }) }],
+      [unknown, { change: ({ order }) => ({ ...order, story: '--upload-pack=touch x' }) }],
+      [unknown, { change: ({ order }) => ({ ...order, commit: 'HEAD' }) }],
       [
         /has not allowed the repository ext::/,
-        {},
-        ({ order }) => ({ ...order, repository: 'ext::sh -c touch% x' }),
+        { change: ({ order }) => ({ ...order, repository: 'ext::sh -c touch% x' }) },
       ],
       [
         /has another order for US-001 than the database/,
-        {},
-        ({ order }) => ({ ...order, commit: '0'.repeat(40) }),
+        { change: ({ order }) => ({ ...order, commit: '0'.repeat(40) }) },
       ],
-      [/git fetch failed with the remote/, {}, ({ order }) => ({ ...order, number: 7 })],
+      [/git fetch failed with the remote/, { change: ({ order }) => ({ ...order, number: 7 }) }],
       [
         /has not accepted the card/,
-        {
-          card: [
-            ...new Array(3).fill('check x: y'),
-            'branch: telos/site',
-            'check there: test -f US-001/work.txt',
-          ],
-        },
+        { isNew: true, more: { card: [...new Array(3).fill('check x: y'), ...card] } },
       ],
       [
         /needs what is not on the card of its plan: setup: touch x/,
-        {
-          settings: { setup: ['touch x'] },
-          card: ['branch: telos/site', 'check there: test -f US-001/work.txt'],
-        },
+        { more: { settings: { setup: ['touch x'] }, card } },
       ],
-      [/cannot be used: it is not what an order is/, { prd: { path: '../../../x.md', text: '' } }],
-      [/cannot be used: it is not what an order is/, { parent: 'HEAD' }],
+      [/cannot be used: it is not what an order is/, { more: { prd: { path: '../../../x.md', text: '' } } }],
+      [/cannot be used: it is not what an order is/, { more: { parent: 'HEAD' } }],
       [
         /cannot be used: its story is US-002/,
-        { prd: { path: 'prds/x.md', text: '---\nid: US-002\n---\n# x\n' } },
+        { more: { prd: { path: 'prds/x.md', text: '---\nid: US-002\n---\n# x\n' } } },
       ],
-      [/is not for its attempt 1/, { journal: [] }],
+      [/is not for its attempt 1/, { more: { journal: [] } }],
     ];
-    for (const [sentence, more, change] of lies) {
-      const settled = await settle(more, change);
-      assert.match(settled, /^\{"refused":/, settled);
-      assert.match(settled, sentence);
-      assert.equal(world.requests(), 0);
+    const answers = await answersTo(lies.map(([, lie]) => lie));
+    for (const [index, [sentence]] of lies.entries()) {
+      assert.match(answers[index] ?? '', /^\{"refused":/);
+      assert.match(answers[index] ?? '', sentence);
     }
+    assert.equal(world.requests(), 0);
   });
-
-  /** As `answerTo`, with a card that was accepted only as far as the lie goes. */
-  async function settle(
-    more: Record<string, unknown>,
-    change?: (forged: ForgedOrder) => Record<string, unknown>,
-  ): Promise<string> {
-    const isOther = /check x: y/.test(JSON.stringify(more));
-    const { answer } = isOther ? await unaccepted(more) : await answerTo(plain, more, change);
-    await world.fleet.clear();
-    await world.clear();
-    await world.serve(builders);
-    return answer;
-  }
-
-  async function unaccepted(more: Record<string, unknown>): Promise<{ answer: string }> {
-    const name = `forged-${++names}`;
-    const url = world.daemon.repository(name);
-    const { order } = forgeOrder(world, name, url, plain, more);
-    await stranger('--repository', url);
-    const key = await world.fleet.forge(await workerName(world.fleet), JSON.stringify([order]), {
-      workflow: 'telos.story',
-    });
-    const answer = await eventually(async () => {
-      const [row] = await world.fleet.postgres.query(
-        'select output from dbos.workflow_output where workflow_uuid = $1',
-        [key],
-      );
-      assert.ok(row, 'it was not answered');
-      return String(row['output']);
-    });
-    return { answer };
-  }
 
   it('brings nothing to life that a hostile remote has', async () => {
     const folder = tempFolder();
@@ -229,15 +204,14 @@ describe('a worker believes no plan', function () {
         [...plain, ['100644', '.gitmodules', '[submodule "../../hooks"]\n\tpath = x\n\turl = ./x\n']],
       ],
     ];
-    for (const [what, files] of trees) {
-      const { answer } = await answerTo(files);
+    const answers = await answersTo(trees.map(([, files]) => ({ files })));
+    assert.equal(existsSync(mark), false);
+    assert.deepEqual(readdirSync(join(outside, 'target')), []);
+    for (const [index, [what]] of trees.entries()) {
+      const answer = answers[index] ?? '';
       assert.match(answer, /^\{"(?:sealed|refused)":/, what);
-      assert.equal(existsSync(mark), false, what);
-      assert.deepEqual(readdirSync(join(outside, 'target')), [], what);
       if (/\.git$|leads out/.test(what))
-        assert.match(answer, /refused":"git fetch failed with the remote/, answer);
-      await world.clear();
-      await world.serve(builders);
+        assert.match(answer, /refused":"git fetch failed with the remote/, what);
     }
     folder.remove();
   });

@@ -228,7 +228,8 @@ export class PlanJobs {
     const database = this.#database;
     this.#nextLook = performance.now() + beatMs;
     const [waiting, running] = [this.#waiting, this.#open.size];
-    const facts: SuiteFacts = { version, label, waiting, running, done: this.#done, failed: 0 };
+    const [done, failed] = [this.#done, 0];
+    const facts: SuiteFacts = { isPlan: true, version, label, waiting, running, done, failed };
     await database.announce('suite', this.#id, facts);
     const present = await database.present('worker');
     for (const one of present) this.#workers.set(one.id, workerFacts(one.facts));

@@ -18,6 +18,8 @@ export interface WorkerFacts {
 }
 
 export interface SuiteFacts {
+  /** A plan with stories, in place of a suite of evals. */
+  isPlan: boolean;
   version: string;
   label: string;
   waiting: number;
@@ -50,9 +52,10 @@ export function workerFacts(given: unknown): WorkerFacts {
 }
 
 export function suiteFacts(given: unknown): SuiteFacts {
-  const { version, label, waiting, running, done, failed } = recordOf(given);
+  const { isPlan, version, label, waiting, running, done, failed } = recordOf(given);
   return {
-    ...{ version: textOf(version), label: textOf(label), waiting: countOf(waiting) },
+    ...{ isPlan: isPlan === true, version: textOf(version), label: textOf(label) },
+    waiting: countOf(waiting),
     ...{ running: countOf(running), done: countOf(done), failed: countOf(failed) },
   };
 }

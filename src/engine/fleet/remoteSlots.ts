@@ -106,7 +106,7 @@ class RemoteSuite {
     this.#nextLook = performance.now() + beatMs;
     const [waiting, running] = [this.#waiting.length, this.#given.size];
     const [done, failed] = [this.#done, this.#held?.size ?? 0];
-    const facts: SuiteFacts = { version, label, waiting, running, done, failed };
+    const facts: SuiteFacts = { isPlan: false, version, label, waiting, running, done, failed };
     await database.announce('suite', this.#id, facts);
     if (!this.#stopped) this.#waiting.unshift(...((await this.#held?.again()) ?? []));
     const present = await database.present('worker');

@@ -95,13 +95,18 @@ export class PlanPusher {
     }
   }
 
-  /** What the remote has must be a part of what is here: only this clone puts anything on the branch. */
+  /** What the remote has must be a part of the branch here: only this clone puts anything on it. */
   async #refuseForeign(there: string | undefined): Promise<void> {
-    const { git, branch } = this.#parts;
-    if (there === undefined || (await git.tip(there)) !== undefined) return;
+    const { git, branch, base } = this.#parts;
+    if (there === undefined) return;
+    const own = (await git.tip(`refs/heads/${branch}`)) ?? base;
+    // Without the commit here, git has nothing to compare.
+    const isKnown = (await git.tip(there)) !== undefined;
+    const common = isKnown ? await git.run(['merge-base', there, own], { allow: [1] }) : undefined;
+    if (common?.stdout.trim() === there) return;
     throw new TelosError(
       'config',
-      `The branch ${branch} has commits on ${this.remote.shown} that are not here, so another clone works on this plan. Let one of them go on, or give this plan another branch in plan.json.`,
+      `The branch ${branch} has commits on ${this.remote.shown} that are not in it here: another clone works on this plan, or an earlier plan had this name. Let one of them go on, delete the branch there, or give this plan another branch in plan.json.`,
     );
   }
 }

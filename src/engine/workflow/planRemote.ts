@@ -37,6 +37,9 @@ const awayWords =
   /Could not resolve host|unable to (?:connect|access)|Connection (?:refused|timed out|reset)|timed out|hung up|early EOF|Network is unreachable|No route to host|unexpected disconnect|HTTP 5\d\d|returned error: 5\d\d/i;
 const deniedWords = /denied|not exported|not appear to be a git repository|not found|returned error: 4\d\d/i;
 
+/** What git says of a branch that is not where it was expected. */
+const isElsewhere = /stale info|fetch first|non-fast-forward/;
+
 /** Returns true if the words of git say that the remote may come back by itself. */
 const isAway = (said: string): boolean => awayWords.test(said) && !deniedWords.test(said);
 
@@ -96,12 +99,7 @@ export class PlanRemote {
       await this.#patient(['push', ...options, '--', this.url, ...specs, ...branch], signal);
       return true;
     } catch (error) {
-      if (
-        lease &&
-        error instanceof TelosError &&
-        /stale info|fetch first|non-fast-forward/.test(error.message)
-      )
-        return false;
+      if (lease && error instanceof TelosError && isElsewhere.test(error.message)) return false;
       throw error;
     }
   }
@@ -134,9 +132,10 @@ export class PlanRemote {
 
   #problem(what: string, stderr: string, code: number): TelosError {
     const lines = stderr.trim().split('\n');
-    const told = lines.findLast(
-      line => /^(?:fatal|error|remote|ERROR| !)/.test(line) && !/failed to push/.test(line),
-    );
+    // All other refs of an atomic push are rejected with the one that says why.
+    const told =
+      lines.find(line => isElsewhere.test(line)) ??
+      lines.findLast(line => /^(?:fatal|error|remote|ERROR| !)/.test(line) && !/failed to push/.test(line));
     const words = (told ?? lines.at(-1) ?? `it ended with ${code}`).replace(/^(?:fatal|error): /, '').trim();
     const safe = words.replaceAll(this.url, this.shown).slice(0, 300);
     return new TelosError('config', `git ${what} failed with the remote ${this.shown}: ${safe}`);

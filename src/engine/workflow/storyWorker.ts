@@ -1,7 +1,7 @@
 /** Works on an attempt for somebody else's plan: in a clone of its own, within what the owner of this machine allowed and accepted. */
 import type { JournalLine, PlanEvent } from '../../protocol/plan.ts';
 import { type Config, withoutPassword } from '../config.ts';
-import { TelosError } from '../errors.ts';
+import { reasonOf, TelosError } from '../errors.ts';
 import type { Human } from '../human.ts';
 import { mapStrings, redactor, secretsIn } from '../redact.ts';
 import { hasTests } from './attemptChanges.ts';
@@ -81,9 +81,11 @@ export class StoryWorker {
       return { proof, end: mapStrings(end, redact) };
     } catch (error) {
       signal.throwIfAborted();
-      const isOurs = error instanceof Refusal || error instanceof TelosError;
+      const isFull = /No space left|disk is full/.test(reasonOf(error));
+      const isOurs = !isFull && (error instanceof Refusal || error instanceof TelosError);
       if (!isOurs) say(error);
-      const why = isOurs ? error.message : 'The job failed there; the worker says why on its own terminal.';
+      const failed = 'The job failed there; the worker says why on its own terminal.';
+      const why = isFull ? 'The disk of the worker is full.' : isOurs ? error.message : failed;
       return { refused: redact(why).slice(0, 500) };
     }
   }
