@@ -4,7 +4,7 @@ import type { Ref } from 'preact';
 import { useEffect, useLayoutEffect, useRef, useState } from 'preact/hooks';
 import { describeQuestion, describeWhy } from '../src/protocol/describe.ts';
 import type { FormField } from '../src/protocol/form.ts';
-import type { ApprovalDecision, ApprovalRequest } from '../src/protocol/run.ts';
+import { type ApprovalDecision, type ApprovalRequest, leaveBox } from '../src/protocol/run.ts';
 import { formatDuration } from '../src/protocol/usage.ts';
 import { AgentCardView } from './agentCardView.tsx';
 import { ChoiceCard } from './choiceCard.tsx';
@@ -283,6 +283,11 @@ function Answers({ request, without, first, answered, answer }: AnswersProps) {
           {canEdit && (
             <button type="button" disabled={answered} onClick={() => setEditing(true)}>
               {t('Edit command…')}
+            </button>
+          )}
+          {request.mayLeave && (
+            <button type="button" disabled={answered} onClick={() => answer(leaveBox)}>
+              {t('Run outside of the box…')}
             </button>
           )}
           <button type="button" disabled={answered} onClick={() => setSayingWhy(true)}>

@@ -4,7 +4,12 @@ import { createInterface } from 'node:readline';
 import { denyAll, type Human } from '../engine/human.ts';
 import { type AgentCard, describeCard, switchableLines } from '../protocol/agentCard.ts';
 import { describeDanger, describeQuestion } from '../protocol/describe.ts';
-import type { ApprovalDecision, ApprovalRequest, ApprovalScope } from '../protocol/run.ts';
+import {
+  type ApprovalDecision,
+  type ApprovalRequest,
+  type ApprovalScope,
+  leaveBox,
+} from '../protocol/run.ts';
 import { formatDuration } from '../protocol/usage.ts';
 import { abortOnInterrupt, dropTypedAhead, isKeyInput, type Terminal } from './terminal.ts';
 import { exactText, remedyText, terminalText } from './terminalText.ts';
@@ -50,6 +55,7 @@ export function terminalHuman(terminal: Terminal, readAnswer: ReadAnswer = readL
         }
         if (word === 'a' && request.scopes.includes('always'))
           terminal.say("Taken as a no: 'always' has to be written out.");
+        if (word === 'o' && request.mayLeave) return leaveBox;
         return (
           decisionOf(word, request) ??
           withoutLines(answer ?? '', request) ??
@@ -166,17 +172,22 @@ function cardLines(card: AgentCard): string[] {
   return describeCard(card).map(line => `  | ${exactText(line.replaceAll('\n', ' '))}`);
 }
 
-function approvalPrompt({ scopes, card, isEditable }: ApprovalRequest, isCut: boolean): string {
+function approvalPrompt({ scopes, card, isEditable, mayLeave }: ApprovalRequest, isCut: boolean): string {
   const labels = scopes.map(scope => (card && scope === 'always' ? accepting : keys[scope]).label);
-  const more = [...(isEditable ? ['e COMMAND'] : []), ...(isCut ? ['s = show all of it'] : [])];
+  const more = [
+    ...(isEditable ? ['e COMMAND'] : []),
+    ...(mayLeave ? ['o = outside of the box'] : []),
+    ...(isCut ? ['s = show all of it'] : []),
+  ];
   return `  Allow? [${[...labels, ...more, 'N = no', '? = help'].join(', ')}] `;
 }
 
 /** Returns what each answer means. */
-function approvalHelp({ scopes, card, isEditable }: ApprovalRequest): string {
+function approvalHelp({ scopes, card, isEditable, mayLeave }: ApprovalRequest): string {
   const rows = [
     ...scopes.map(scope => [keys[scope].key, (card && scope === 'always' ? accepting : keys[scope]).help]),
     ...(isEditable ? [['e COMMAND', 'run that command instead, if it may run']] : []),
+    ...(mayLeave ? [['o', 'deny the host; you are asked to run the command outside of the box']] : []),
     ['n, Enter', 'deny it'],
     ['n WHY', 'deny it and tell the model why'],
   ];

@@ -233,6 +233,8 @@ export interface ApprovalRequest {
   showsWhole?: true;
   /** The fields that the person fills in with a yes. */
   form?: readonly FormField[];
+  /** Set for a host that a boxed command wants, if the command may run outside of the box after a question: `leaveBox` answers so. */
+  mayLeave?: true;
   /** Dangers of the command, worst first. With any, there is no `always`. Missing if there are none. */
   danger?: readonly Danger[];
 }
@@ -268,6 +270,13 @@ export type ApprovalDecision =
     }
   /** `isAway`: no person was there to be asked. */
   | { allow: false; reason: string; isAway?: true };
+
+/** Refuses a host, and has the model ask to run its command outside of the box. */
+export const leaveBox: ApprovalDecision = {
+  allow: false,
+  reason:
+    'The user would rather run this command outside of the box. Call it again with outside_box and why; the user is asked then.',
+};
 
 // ---- Usage and outcome ----
 

@@ -4,7 +4,7 @@ import { setTimeout as delay } from 'node:timers/promises';
 import type { Terminal } from '../../src/cli/terminal.ts';
 import { readLine, terminalHuman } from '../../src/cli/terminalHuman.ts';
 import type { AgentCard } from '../../src/protocol/agentCard.ts';
-import type { ApprovalRequest } from '../../src/protocol/run.ts';
+import { type ApprovalRequest, leaveBox } from '../../src/protocol/run.ts';
 import { until } from '../eventually.ts';
 
 const same = (text: string): string => text;
@@ -122,6 +122,14 @@ describe('terminalHuman', () => {
     assert.match(prompts[0] ?? '', /always, e COMMAND, N = no, \? = help\]/);
     assert.equal((await human.approve(request, signal)).allow, false);
     assert.equal((await answering('e').human.approve({ ...request, isEditable: true }, signal)).allow, false);
+  });
+
+  it('offers to run outside of the box in place of a host', async () => {
+    const { human, said, prompts } = answering('o', '?');
+    assert.deepEqual(await human.approve({ ...request, mayLeave: true }, signal), leaveBox);
+    assert.match(prompts[0] ?? '', /o = outside of the box, N = no/);
+    assert.match(said[1] ?? '', /\n {2}o +deny the host; you are asked/);
+    assert.notDeepEqual(await answering('o').human.approve(request, signal), leaveBox);
   });
 
   it('says with ? what each answer means, and asks again', async () => {

@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import { readFile } from 'node:fs/promises';
 import { fileURLToPath } from 'node:url';
 import type { Browser } from 'playwright-core';
-import type { ApprovalRequest, RunError, RunEvent } from '../../src/protocol/run.ts';
+import { type ApprovalRequest, leaveBox, type RunError, type RunEvent } from '../../src/protocol/run.ts';
 import type { ToHost } from '../../src/protocol/webview.ts';
 import { eventually } from '../eventually.ts';
 import { launchChromium } from '../vscode/chromium.ts';
@@ -272,6 +272,20 @@ describe('chat page', () => {
         token: 'token of t',
         decision: { allow: false, reason: 'The user denied this: Use rg instead' },
       },
+    ]);
+  });
+
+  it('offers to run a command outside of the box where it wants a host, and is told so', async () => {
+    const view = await open();
+    const request: ApprovalRequest = {
+      ...ask('t', 'example.org:443').request,
+      ...{ tool: 'run_command.host', mayLeave: true as const },
+    };
+    await view.say(conversation([start('go'), routed, { type: 'approval_request', request }]));
+    await button(view, 'More answers').click();
+    await button(view, 'Run outside of the box…').click();
+    assert.deepEqual(await sent(view, 'approve'), [
+      { type: 'approve', token: 'token of t', decision: leaveBox },
     ]);
   });
 

@@ -152,6 +152,7 @@ export interface Ask {
   box?: readonly Sentence[];
   form?: ApprovalRequest['form'];
   showsWhole?: true;
+  mayLeave?: true;
 }
 
 export interface Deny {

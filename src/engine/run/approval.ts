@@ -210,11 +210,12 @@ export function hostQuestions(
     const decision = await decide(call, policy);
     if (decision.action === 'allow') return undefined;
     if (decision.action === 'deny') return `Not allowed (${decision.rule}): ${decision.reason}`;
+    const question: Ask = policy.boxRequired ? decision : { ...decision, mayLeave: true };
     const either = AbortSignal.any([signal, until]);
     const answer = open.then(() =>
       either.aborted
         ? { refusal: 'The command ended before anyone was asked.' }
-        : show(askPerson(call, decision, { human, policy }, either)),
+        : show(askPerson(call, question, { human, policy }, either)),
     );
     open = answer.catch(() => undefined);
     return (await answer).refusal;
@@ -304,7 +305,7 @@ function timeLimitOf({ name, input }: ToolCall): { timeLimit?: number } {
 
 function approvalRequest(call: ToolCall, question: Ask): ApprovalRequest {
   const { subject, folder, rule, reason, scopes, grant, card, toAllow, danger, sentences, box } = question;
-  const { form, showsWhole } = question;
+  const { form, showsWhole, mayLeave } = question;
   return {
     callId: call.id,
     token: newToken(),
@@ -323,5 +324,6 @@ function approvalRequest(call: ToolCall, question: Ask): ApprovalRequest {
     ...(box ? { box: mapStrings(box, escapeInvisible) } : {}),
     ...(form ? { form } : {}),
     ...(showsWhole ? { showsWhole } : {}),
+    ...(mayLeave ? { mayLeave } : {}),
   };
 }

@@ -7,7 +7,12 @@ import type { Human } from '../../engine/human.ts';
 import { describeCard } from '../../protocol/agentCard.ts';
 import { describeQuestion, describeWhy } from '../../protocol/describe.ts';
 import { type FormField, type FormValue, readTyped, type Typed } from '../../protocol/form.ts';
-import type { ApprovalDecision, ApprovalRequest, ApprovalScope } from '../../protocol/run.ts';
+import {
+  type ApprovalDecision,
+  type ApprovalRequest,
+  type ApprovalScope,
+  leaveBox,
+} from '../../protocol/run.ts';
 import { plainLabel, translated } from '../base/labels.ts';
 
 interface Answer extends vscode.QuickPickItem {
@@ -133,7 +138,12 @@ function answersTo(request: ApprovalRequest): Answer[] {
     label: `$(eye) ${vscode.l10n.t('Show all of it')}`,
     detail: vscode.l10n.t('Opens it as a document, then asks again'),
   };
-  return [no, ...(isWhole ? [] : [look]), ...yes];
+  const leave: Answer = {
+    label: `$(link-external) ${vscode.l10n.t('Run outside of the box…')}`,
+    detail: vscode.l10n.t('Refuses the host. You are asked before the command runs there.'),
+    decision: leaveBox,
+  };
+  return [no, ...(isWhole ? [] : [look]), ...yes, ...(request.mayLeave ? [leave] : [])];
 }
 
 /** Shows the call in full, which the list cuts to a line. */

@@ -11,7 +11,13 @@ import type { Provider } from '../../../src/engine/providers/provider.ts';
 import { Telos } from '../../../src/engine/telos.ts';
 import { findProgram } from '../../../src/engine/tools/programPath.ts';
 import { describeWhy } from '../../../src/protocol/describe.ts';
-import type { ApprovalDecision, ApprovalRequest, JsonObject, RunEvent } from '../../../src/protocol/run.ts';
+import {
+  type ApprovalDecision,
+  type ApprovalRequest,
+  type JsonObject,
+  leaveBox,
+  type RunEvent,
+} from '../../../src/protocol/run.ts';
 import { calls, done, scriptedProvider } from '../../fakes/scriptedProvider.ts';
 import { type TempFolder, tempFolder } from '../../fakes/tempFolder.ts';
 import { localServer } from './ordinaryCommands.ts';
@@ -203,6 +209,26 @@ describe('a run with commands', () => {
       server.closeAllConnections();
       server.close();
     }
+  });
+
+  it('offers to run outside of the box in place of a host, of which the model is told', async () => {
+    const wants = 'curl -sS https://held.example/; true';
+    const outside = { command: wants, outside_box: true, why: 'You said so.' };
+    const { asked, ends, state } = await run([{ command: wants }, outside], { answer: leaveBox });
+    const required = await run([{ command: wants }], { env: { TELOS_SANDBOX: 'required' } });
+    if (!state?.works) return assert.equal(asked.length, 2);
+    assert.deepEqual(
+      [...asked, ...required.asked].map(({ tool, mayLeave }) => [tool, mayLeave]),
+      [
+        ['run_command.host', true],
+        ['run_command', undefined],
+        ['run_command.host', undefined],
+      ],
+    );
+    assert.match(
+      ends[0]?.result.content ?? '',
+      /held\.example:443: Denied: .*call it again with outside_box/i,
+    );
   });
 
   it('asks about each command, offers no way out and says nothing of a box where none is wanted', async () => {
