@@ -31,11 +31,20 @@ import { type BoxPlaces, lastingPlaces, objectFolders, type Place, realFoldersOf
 
 /** Leads a command to the network, as far as it may go there. */
 export interface BoxNetwork {
-  /** Returns what to start in place of `start`, and the places that it needs in the box. `end` returns what was refused. */
+  /**
+   * Returns what to start in place of `start` so that its programs find the way, and the places or the port of this machine that they
+   * need for it. `end` returns what was refused. Throws TelosError `config` if there is no way.
+   */
   open(
     start: CommandStart,
     ask: AskHost | undefined,
-  ): Promise<{ start: CommandStart; places: readonly Place[]; end(): Promise<readonly string[]> }>;
+    kind: BoxOptions['finding']['kind'],
+  ): Promise<{
+    start: CommandStart;
+    places: readonly Place[];
+    port?: number;
+    end(): Promise<readonly string[]>;
+  }>;
 }
 
 export interface BoxOptions {
@@ -185,7 +194,7 @@ async function enclose(
   const enclosed = { ...start, env: environmentIn(start.env, ownFolders(finding, places)) };
   const objects = objectsIn ? objectFolders(places, marked).map(objectsIn) : [];
   const ofObjects = (await Promise.all(objects.map(each => each.open()))).flat();
-  const opened = await network?.open(enclosed, ask);
+  const opened = await network?.open(enclosed, ask, finding.kind);
   try {
     const seen = lasting.filter(({ path }) => !left.has(path));
     const closed = marked.filter(({ path }) => !shown.includes(path));
@@ -193,7 +202,7 @@ async function enclose(
     const made =
       finding.kind === 'bubblewrap'
         ? inBubblewrap(finding, view, mask, opened?.start ?? enclosed, await entering)
-        : inSeatbelt(finding.program, view, opened?.start ?? enclosed);
+        : inSeatbelt(finding.program, view, opened?.start ?? enclosed, opened?.port);
     const { close, ...process } = made;
     const guards = ours.map(guardRepository);
     const gathering = setInterval(() => gatherAll(objects), gatherInterval).unref();

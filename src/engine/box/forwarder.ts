@@ -8,18 +8,13 @@ import { randomBytes } from 'node:crypto';
 import { existsSync } from 'node:fs';
 import { basename, delimiter, dirname, join } from 'node:path';
 import { isProgram } from '../tools/programPath.ts';
-import type { AskHost, CommandStart } from '../tools/tool.ts';
-import { openProxy, type ProxyOptions } from './proxy.ts';
+import type { CommandStart } from '../tools/tool.ts';
+import type { BoxNetwork } from './commandBox.ts';
+import { openProxy, openProxyAtPort, type ProxyOptions } from './proxy.ts';
+import type { Place } from './view.ts';
 
 /** Where the proxy's socket is in the box. */
 const socketInBox = '/run/telos/proxy';
-
-/** What a command needs in the box to reach its proxy. */
-interface ShownPlace {
-  kind: 'read';
-  path: string;
-  from?: string;
-}
 
 export interface NetworkOptions extends ProxyOptions {
   /** Returns `host:port` of what the person lets commands reach on this machine. */
@@ -27,16 +22,21 @@ export interface NetworkOptions extends ProxyOptions {
 }
 
 /** Returns what leads the commands of a conversation to the hosts that they may reach, where that can be done. */
-export function boxNetwork(options: NetworkOptions) {
+export function boxNetwork(options: NetworkOptions): BoxNetwork {
   return {
-    /** Returns how to start a command so that its programs find its proxy. Throws TelosError `config` if it cannot be started. */
-    async open(start: CommandStart, ask: AskHost | undefined) {
-      // Seatbelt gives a command no loopback of its own.
-      if (!ask || process.platform !== 'linux') return { start, places: [], end: async () => [] };
+    async open(start, ask, kind) {
+      if (!ask) return { start, places: [], end: async () => [] };
       const login = `box:${randomBytes(16).toString('hex')}`;
-      const proxy = await openProxy(programIn(start), ask, { ...options, login });
+      const secured = { ...options, login };
+      if (kind === 'seatbelt') {
+        // It gives a command no loopback of its own, in which a forwarder could listen.
+        const { port, end } = await openProxyAtPort(programIn(start), ask, secured);
+        const variables = proxyVariables(login, options.ownHosts?.() ?? [], port);
+        return { start: { ...start, env: { ...start.env, ...variables } }, places: [], port, end };
+      }
+      const proxy = await openProxy(programIn(start), ask, secured);
       const { words, shown } = forwarderFor(start.env);
-      const places: ShownPlace[] = [{ kind: 'read', path: socketInBox, from: proxy.socket }, ...shown];
+      const places: Place[] = [{ kind: 'read', path: socketInBox, from: proxy.socket }, ...shown];
       const led = forwarded(start, words, proxyVariables(login, options.ownHosts?.() ?? []));
       return { start: led, places, end: () => proxy.end() };
     },
@@ -57,7 +57,7 @@ function programIn({ program, args }: CommandStart): string {
 /** Returns the words that start a command behind its forwarder, and what they need in the box. */
 function forwarderFor({ PATH = '' }: CommandStart['env']): {
   words: readonly string[];
-  shown: readonly ShownPlace[];
+  shown: readonly Place[];
 } {
   const perl = PATH.split(delimiter)
     .map(folder => join(folder, 'perl'))
@@ -122,13 +122,13 @@ function forwarded(
 }
 
 /**
- * Returns the variables by which programs find the proxy, at a port that the forwarder fills in. Servers of the conversation's own
+ * Returns the variables by which programs find the proxy, at its port or at one that the forwarder fills in. Servers of the conversation's own
  * commands are reached without it, unless the person lets commands reach one of this machine by the same name.
  */
-function proxyVariables(login: string, ownHosts: readonly string[]): Record<string, string> {
+function proxyVariables(login: string, ownHosts: readonly string[], port = 0): Record<string, string> {
   const granted = ownHosts.map(each => each.replace(/:\d+$/, '').replace(/^\[|\]$/g, ''));
   const direct = ['localhost', '127.0.0.1', '::1'].filter(host => !granted.includes(host)).join(',');
-  const address = `http://${login}@127.0.0.1:0`;
+  const address = `http://${login}@127.0.0.1:${port}`;
   const names = { http_proxy: address, https_proxy: address, all_proxy: address, no_proxy: direct };
   return {
     ...names,

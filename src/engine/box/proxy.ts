@@ -1,10 +1,11 @@
 /**
  * The only way from the box to the network: a proxy for HTTP and SOCKS that lets a command reach the hosts that it may, by name and
- * port. It listens on a Unix socket, finds the addresses of names itself, and dials only those that were checked.
+ * port. It listens on a Unix socket or a port of this machine, finds the addresses of names itself, and dials only those that were
+ * checked.
  */
 import { mkdtemp, rm } from 'node:fs/promises';
 import { createServer as createHttpServer, type Server as HttpServer, type IncomingMessage } from 'node:http';
-import { connect, createServer, isIP, type Server, type Socket } from 'node:net';
+import { type AddressInfo, connect, createServer, isIP, type Server, type Socket } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { reasonOf, TelosError } from '../errors.ts';
@@ -56,6 +57,9 @@ export interface ProxyOptions {
   login?: string;
 }
 
+/** Where every user of this machine can connect, so that each connection must bring `login`. */
+export type PortOptions = ProxyOptions & { login: string };
+
 /** The proxy of one command. */
 export interface CommandProxy {
   /** Path of the Unix socket that it listens on. */
@@ -85,11 +89,29 @@ export async function openProxy(
     };
     return { socket, end };
   } catch (error) {
-    throw new TelosError('config', `The proxy of the box cannot be started: ${reasonOf(error)}`, {
-      cause: error,
-    });
+    throw notStarted(error);
   }
 }
+
+/**
+ * Starts the proxy of one command at a port that the kernel chooses, for a box in which nothing can lead to a socket. Throws
+ * TelosError `config` if nothing can listen here.
+ */
+export async function openProxyAtPort(
+  program: string,
+  ask: AskHost,
+  options: PortOptions,
+): Promise<{ port: number; end: CommandProxy['end'] }> {
+  try {
+    const door = new CommandDoor(program, ask, options);
+    return { port: await door.listenAtPort(), end: () => door.end() };
+  } catch (error) {
+    throw notStarted(error);
+  }
+}
+
+const notStarted = (cause: unknown): TelosError =>
+  new TelosError('config', `The proxy of the box cannot be started: ${reasonOf(cause)}`, { cause });
 
 const shortFolder = (): string => (tmpdir().length > longestSocketPath - 30 ? '/tmp' : tmpdir());
 
@@ -127,6 +149,13 @@ class CommandDoor implements Door {
   listen(path: string): Promise<void> {
     return new Promise((settle, fail) => {
       this.#server.once('error', fail).listen(path, settle);
+    });
+  }
+
+  listenAtPort(): Promise<number> {
+    return new Promise((settle, fail) => {
+      const listening = (): void => settle((this.#server.address() as AddressInfo).port);
+      this.#server.once('error', fail).listen(0, '127.0.0.1', listening);
     });
   }
 

@@ -3,18 +3,19 @@ import { basename, join } from 'node:path';
 import type { CommandStart, EnclosedCommand } from '../tools/tool.ts';
 import type { Place } from './view.ts';
 
-/** Returns how `start` runs in the box of macOS. */
+/** Returns how `start` runs in the box of macOS. It reaches `port` of this machine, and without one nothing. */
 export function inSeatbelt(
   program: string,
   view: readonly Place[],
   start: CommandStart,
+  port?: number,
 ): Omit<EnclosedCommand, 'end'> & { close(): void } {
   return {
     ...start,
     program,
     args: [
       '-p',
-      profileOf(view),
+      profileOf(view, port),
       '/bin/sh',
       '-c',
       'ulimit -c 0; exec "$@"',
@@ -46,8 +47,12 @@ const always = [
 ];
 
 /** Returns the profile. Of two rules for a path, the later one counts, so the places come from the outermost to the innermost. */
-export const profileOf = (view: readonly Place[]): string =>
-  [...always, ...view.flatMap(rulesFor)].join('\n');
+export const profileOf = (view: readonly Place[], port?: number): string =>
+  [
+    ...always,
+    ...(port === undefined ? [] : [`(allow network-outbound (remote ip "localhost:${port}"))`]),
+    ...view.flatMap(rulesFor),
+  ].join('\n');
 
 function rulesFor(place: Place): string[] {
   const path = quoted(place.path);

@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import { execFileSync } from 'node:child_process';
 import { createHash } from 'node:crypto';
 import { once } from 'node:events';
-import { existsSync, readFileSync, readlinkSync } from 'node:fs';
+import { chmodSync, existsSync, readFileSync, readlinkSync } from 'node:fs';
 import { createServer, type RequestListener, type Server } from 'node:http';
 import { createServer as createSecure } from 'node:https';
 import type { AddressInfo } from 'node:net';
@@ -11,6 +11,7 @@ import { delimiter, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { eventually } from '../../eventually.ts';
 import { tar } from '../../fakes/tarFile.ts';
+import { temporaryRun } from '../tools/temporaryRun.ts';
 import { type Boxed, boxedRun, itBoxed } from './boxed.ts';
 
 const binaries = fileURLToPath(new URL('../../../node_modules/.bin', import.meta.url));
@@ -89,6 +90,35 @@ describe('the network of a boxed command', () => {
     const env = { ...run.context.env, PATH: '/nowhere' };
     const { out, code } = await box.sh(`/usr/bin/curl -sS http://localhost:${port}/; exit 7`, { env });
     assert.deepEqual([out, code], ['hello', 7]);
+  });
+
+  it('leads through a port of this machine that asks for a password where the box is that of macOS', async () => {
+    const run = temporaryRun();
+    try {
+      const port = await serve((request, response) => response.end(`hello ${request.url}`));
+      const program = run.put('sandbox-exec', '#!/bin/sh\nprintf %s "$2" > profile; shift 2; exec "$@"\n');
+      chmodSync(program, 0o755);
+      const box = allowing(boxedRun({ works: true, kind: 'seatbelt', program }, {}, run), port);
+      const page = `http://localhost:${port}`;
+      const lines = [
+        `curl -sS ${page}/granted; echo "$http_proxy" > proxy`,
+        'curl -sS https://evil.example/; true',
+        `curl -sS --proxy "http://127.0.0.1:\${http_proxy##*:}" --noproxy "" ${page}/guessed`,
+      ];
+      const { out, err, note } = await box.sh(lines.join('; '));
+      assert.match(out, /^hello \/granted.*password in http_proxy is missing/s);
+      assert.match(err, /403/);
+      assert.match(note ?? '', /nothing through to evil\.example:443: Denied: curl may not\./);
+      assert.deepEqual(seen, ['GET /granted']);
+      const proxy = new URL(readFileSync(join(run.work, 'proxy'), 'utf8').trim());
+      const profile = readFileSync(join(run.work, 'profile'), 'utf8');
+      const opened = profile.split('\n').filter(line => line.includes('network'));
+      assert.deepEqual(opened, [`(allow network-outbound (remote ip "localhost:${proxy.port}"))`]);
+      // It ends with its command.
+      assert.match((await box.sh(`curl -sS --proxy ${proxy} --noproxy "" ${page}/late`)).err, /connect/i);
+    } finally {
+      run.remove();
+    }
   });
 
   itBoxed('leaves the servers of a command to it', async run => {
