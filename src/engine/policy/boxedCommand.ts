@@ -5,6 +5,7 @@ import { isInside, realPlace } from '../files/paths.ts';
 import { secretsIn } from '../redact.ts';
 import { type Ask, type Decision, type PolicyContext, reviewOf } from './decision.ts';
 import { unacceptedFolders } from './fileDefaults.ts';
+import { stashRef } from './gitCommands.ts';
 import { firstThatCounts } from './question.ts';
 import { appliesTo } from './ruleMatch.ts';
 import { sensitiveWords } from './secretWords.ts';
@@ -21,7 +22,7 @@ const outsideOnly: ReadonlySet<DangerKind> = new Set([
 ]);
 
 /**
- * Dangers that do no harm in the box. What is deleted there is kept for undo, nothing outside of it can be changed or ended, and text
+ * Dangers that do no harm in the box. What is deleted or reset there is kept for undo, nothing outside of it can be changed or ended, and text
  * that nobody has read gets no more rights than the command itself.
  */
 const harmlessInside: ReadonlySet<DangerKind> = new Set([
@@ -32,7 +33,7 @@ const harmlessInside: ReadonlySet<DangerKind> = new Set([
     'deletes-untracked',
     'deletes-outside',
   ] as const),
-  ...(['formats', 'runs-download', 'runs-unread', 'kills', 'kills-chosen', 'unread'] as const),
+  ...(['discards', 'formats', 'runs-download', 'runs-unread', 'kills', 'kills-chosen', 'unread'] as const),
 ]);
 
 /** Returns true if the command runs in the box, whoever allows it: nothing in its words can only work outside. */
@@ -46,10 +47,11 @@ export function staysInBox(wanted: Command, { hasBox, home }: PolicyContext): bo
 /** Returns true for a command that the box keeps from doing more than the file tools do without a question. */
 export async function needsOnlyBox(wanted: Command, context: PolicyContext): Promise<boolean> {
   if (context.mode === 'review' || !staysInBox(wanted, context)) return false;
-  // Undo brings back files, not what Git keeps.
+  // Undo brings back files, and what Git keeps only where the repository is not elsewhere.
   const isKept = wanted.dangers.every(
     ({ kind, values }) =>
-      harmlessInside.has(kind) && !values.some(value => /(?:^|\/)\.git(?:\/|$)/.test(value)),
+      harmlessInside.has(kind) &&
+      !values.some(value => value === stashRef || /(?:^|\/)\.git(?:\/|$)/.test(value)),
   );
   if (!isKept || (await unacceptedFolders(context)).length > 0 || (await namesSecret(wanted, context)))
     return false;

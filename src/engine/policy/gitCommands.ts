@@ -102,14 +102,17 @@ export function gitDangers(texts: readonly string[]): Danger[] {
     if (/[~^@]|^[\da-f]{7,40}$/.test(others[0] ?? '')) add('rewrites-history');
   } else if (
     (verb === 'checkout' && (has('--', '--force') || hasLetter('f') || others.includes('.'))) ||
-    (verb === 'restore' && (!has('--staged', '-S') || has('--worktree', '-W'))) ||
-    (verb === 'stash' && /^(?:drop|clear)$/.test(others[0] ?? ''))
+    (verb === 'restore' && (!has('--staged', '-S') || has('--worktree', '-W')))
   )
     add('discards');
+  else if (verb === 'stash' && /^(?:drop|clear)$/.test(others[0] ?? '')) add('discards', stashRef);
   else if (verb === 'branch' && (hasLetter('D') || (has('--delete') && has('--force'))))
     add('deletes-branch', others[0] ?? '');
   return found;
 }
+
+/** Where Git keeps a stash. */
+export const stashRef = 'refs/stash';
 
 const withValue = /^(?:-C|-c|--git-dir|--work-tree|--namespace|--exec-path|--config-env)$/;
 

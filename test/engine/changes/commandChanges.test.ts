@@ -394,6 +394,7 @@ line'; chmod 600 tool.sh; chmod 4711 private; rm -r deep 'no files'; ln -sfn els
     for (const [what, script] of [
       ['commits', 'echo new > deep/b; git add -A; git commit -qm two'],
       ['stashes and switches', 'git stash -q -u; git checkout -q side; git branch -D main; git tag -d v1'],
+      ['discards what is not committed', 'echo more >> deep/b; git checkout -q -- .; git reset -q --hard'],
       [
         'rewrites history',
         'git commit -qm two; git reset -q --hard v1; git reflog expire --expire=now --all',

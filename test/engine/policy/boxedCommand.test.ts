@@ -66,11 +66,15 @@ describe('a command where a box works', () => {
     ['find . -name "*.pyc" -delete', 'allow run.box boxed'],
     ['rm -rf "$DIR"', 'allow run.box boxed'],
     ['git clean -fd', 'allow run.box boxed'],
+    ['git checkout -- .', 'allow run.box boxed'],
+    ['git restore plan.md', 'allow run.box boxed'],
+    ['git reset --hard', 'allow run.box boxed'],
     ['rm -rf ../other', 'allow run.box boxed'],
     ['pkill node', 'allow run.box boxed'],
     // Undo does not bring back what Git keeps.
     ['rm -rf .git', 'ask run.command boxed'],
     ['git reset --hard HEAD~1', 'ask run.command boxed'],
+    ['git stash drop', 'ask run.command boxed'],
     ['git branch -D topic', 'ask run.command boxed'],
     ['git rebase main', 'ask run.command boxed'],
     // Can only work outside.
