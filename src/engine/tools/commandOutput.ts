@@ -195,7 +195,8 @@ export async function watchTree(
 ): Promise<void> {
   if (process.platform === 'win32') return;
   let last = startedSoFar();
-  let [lookAt, memoryAt] = [0, performance.now() + slowInterval];
+  // Most commands have ended by then, and to look through all processes takes longer than they do.
+  let [lookAt, memoryAt] = [performance.now() + interval, performance.now() + slowInterval];
   while (await passed(glance, signal)) {
     const now = performance.now();
     const soFar = startedSoFar();

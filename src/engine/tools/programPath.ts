@@ -119,19 +119,24 @@ export function linksIntoWork(folders: readonly string[], context: ProgramPlaces
   const key = places.map(({ start }) => start).join('\0');
   return folders.flatMap(folder => {
     const links = linksIn(folder);
-    const known = intoPlaces.get(links);
-    if (known?.key === key) return known.found;
+    const byPlaces = intoPlaces.get(links) ?? new Map<string, LeftOut[]>();
+    intoPlaces.set(links, byPlaces);
+    const known = byPlaces.get(key);
+    if (known) return known;
     const found = links.flatMap(({ name, way }) => {
       const place = placeOn(way, places);
       return place === undefined ? [] : [{ path: join(folder, name), place }];
     });
-    intoPlaces.set(links, { key, found });
+    if (byPlaces.size >= mostPlaces) byPlaces.clear();
+    byPlaces.set(key, found);
     return found;
   });
 }
 
-/** What the links of a folder lead to, for the places that were asked about last: every command of a run asks about the same. */
-const intoPlaces = new WeakMap<readonly ProgramLink[], { key: string; found: LeftOut[] }>();
+/** What the links of a folder lead to, by the places that were asked about: every command of a run asks about the same. */
+const intoPlaces = new WeakMap<readonly ProgramLink[], Map<string, LeftOut[]>>();
+/** Runs with places of their own at the same time, whose links are remembered. */
+const mostPlaces = 16;
 
 /** Returns one sentence for each program of `names` that is not used, with the reason. */
 export function sentencesAbout(names: readonly string[], { leftOut }: TrustedPath): string[] {

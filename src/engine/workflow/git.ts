@@ -154,6 +154,19 @@ export class Git extends GitProgram {
     return sizeIn(answer.slice(0, start - 1)) === undefined ? undefined : answer.slice(start, -1);
   }
 
+  /** Returns the parents and the words of a commit; undefined if it cannot be read. */
+  async commit(id: string): Promise<{ parents: string[]; message: string } | undefined> {
+    const answer = await this.ask('objects', `contents ${id}\n`, isContents);
+    const [, type] = answer.split(' ', 2);
+    const start = answer.indexOf('\n') + 1;
+    const end = answer.indexOf('\n\n', start);
+    if (type !== 'commit' || end < 0) return undefined;
+    const parents = [...answer.slice(start, end).matchAll(/^parent (\S+)$/gm)].map(
+      ([, parent = '']) => parent,
+    );
+    return { parents, message: answer.slice(end + 2, -1) };
+  }
+
   /** Returns what differs between two commits or trees. */
   async difference(from: string, to: string): Promise<Difference> {
     const trees = `${await this.treeOf(from)} ${await this.treeOf(to)}`;

@@ -1,7 +1,8 @@
 /** Makes the commit of a story and puts it on the plan's branch: by one step of one ref, or not at all. */
+import { TelosError } from '../errors.ts';
 import type { Git } from './git.ts';
 import { branchOf } from './gitCheckouts.ts';
-import { type PlanCommit, planCommits } from './planCommits.ts';
+import { commitsSince, type PlanCommit, planCommits } from './planCommits.ts';
 import { oneLine } from './prdFile.ts';
 
 export interface StoryCommit {
@@ -80,7 +81,7 @@ export async function integrate(git: Git, order: Integration): Promise<Integrate
     const ref = `refs/heads/${branch}`;
     const tip = present ?? base;
     if (tip !== parent) {
-      const there = await alreadyThere(git, order);
+      const there = await alreadyThere(git, order, tip);
       return there ? { kind: 'passed', commit: there.commit } : moveOnto(git, order, tip);
     }
     const head = (await followedBy?.(commit)) ?? commit;
@@ -91,20 +92,24 @@ export async function integrate(git: Git, order: Integration): Promise<Integrate
 
 async function alreadyThere(
   git: Git,
-  { base, branch, plan, story, commit, known }: Integration,
-): Promise<PlanCommit | undefined> {
-  const commits = await planCommits(git, base, branch, plan);
+  { base, branch, plan, story, commit, known, parent }: Integration,
+  tip: string,
+): Promise<Pick<PlanCommit, 'commit'> | undefined> {
+  const commits =
+    (await commitsSince(git, parent, tip, plan)) ?? (await planCommits(git, base, branch, plan));
   return commits.find(
     one => one.commit === commit || (one.story === story && !one.isPart && !known.has(one.commit)),
   );
 }
 
 /** Returns the same change on the branch's tip, as a commit with the same words. */
-async function moveOnto(git: Git, { commit, parent }: Integration, tip: string): Promise<Integrated> {
-  const merged = await mergeOnto(git, { tip, parent, commit });
+async function moveOnto(git: Git, { commit, parent, plan }: Integration, tip: string): Promise<Integrated> {
+  const isBehind = (await commitsSince(git, parent, tip, plan)) !== undefined;
+  const merged = await (isBehind ? mergeTree(git, tip, commit) : mergeOnto(git, { tip, parent, commit }));
   if ('files' in merged) return { kind: 'conflict', ...merged, parent: tip };
-  const message = await git.read(['log', '-1', '--format=%B', '--end-of-options', commit]);
-  const moved = await git.commitTree(merged.tree, [tip], `${message.trimEnd()}\n`);
+  const words = await git.commit(commit);
+  if (!words) throw new TelosError('config', `${commit} is not a commit that can be read in ${git.dir}.`);
+  const moved = await git.commitTree(merged.tree, [tip], `${words.message.trimEnd()}\n`);
   return { kind: 'moved', tree: merged.tree, commit: moved, parent: tip };
 }
 
@@ -114,6 +119,14 @@ export async function mergeOnto(
   { tip, parent, commit }: { tip: string; parent: string; commit: string },
 ): Promise<{ tree: string } | { tree: string; files: string[] }> {
   const { ours, theirs } = await sidesOf(git, { tip, parent, commit });
+  return mergeTree(git, ours, theirs);
+}
+
+async function mergeTree(
+  git: Git,
+  ours: string,
+  theirs: string,
+): Promise<{ tree: string } | { tree: string; files: string[] }> {
   const args = ['merge-tree', '--write-tree', '--name-only', '--no-messages', '-z', ours, theirs];
   const { stdout, code } = await git.run(args, { allow: [1] });
   const [tree = '', ...files] = stdout.split('\0').filter(Boolean);

@@ -41,3 +41,31 @@ export async function planCommits(
     return [{ commit, tree, story: story || part, items: numbers, isPart: story === '' }];
   });
 }
+
+/** So many commits a branch may have gone on while a story was worked on. */
+const mostSteps = 20;
+
+/**
+ * Returns the commits of the plan behind `parent` up to `tip`, if these are seen to come one after the other; undefined otherwise. Takes
+ * no process of git.
+ */
+export async function commitsSince(
+  git: Git,
+  parent: string,
+  tip: string,
+  plan: string,
+): Promise<Pick<PlanCommit, 'commit' | 'story' | 'isPart'>[] | undefined> {
+  const found: Pick<PlanCommit, 'commit' | 'story' | 'isPart'>[] = [];
+  let commit = tip;
+  for (let steps = 0; commit !== parent; steps++) {
+    const { parents = [], message = '' } = (await git.commit(commit)) ?? {};
+    const [next] = parents;
+    if (next === undefined || parents.length > 1 || steps === mostSteps) return undefined;
+    const trailers = message.trimEnd().split('\n\n').at(-1) ?? '';
+    const [, of] = /^Telos-Plan: (.*)$/m.exec(trailers) ?? [];
+    const [, kind, story] = /^Telos-(Story|Part): (.*)$/m.exec(trailers) ?? [];
+    if (of === plan && story) found.unshift({ commit, story, isPart: kind === 'Part' });
+    commit = next;
+  }
+  return found;
+}
