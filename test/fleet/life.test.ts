@@ -45,6 +45,13 @@ describe('workers come and go', function () {
 
   const far = (home: FleetHome): string[] => [...live, '--output', join(home.folder.path, 'far')];
 
+  it('start together on an empty database', async () => {
+    await world.postgres.query('drop schema if exists dbos cascade');
+    const workers = await Promise.all([1, 2, 3].map(() => world.home({}).worker()));
+    for (const worker of workers) worker.child.kill('SIGTERM');
+    for (const worker of workers) assert.equal((await worker.result).code, 0);
+  });
+
   it('ends with what it runs on SIGTERM, and hands back the rest', async () => {
     const asked = gate();
     const held = gate();

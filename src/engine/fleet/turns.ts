@@ -152,12 +152,15 @@ export class Turns {
     const come = new Promise<void>(resolve => this.#open.set(id, resolve));
     await database.takeTurn(id, turnsQueue(name), this.#version);
     this.#looking ??= this.#lookForTurns(database);
-    const given = new Promise<never>((_, reject) =>
-      signal.addEventListener('abort', () => reject(signal.reason), { once: true }),
-    );
+    let stop = (): void => undefined;
+    const aborted = new Promise<never>((_, reject) => {
+      stop = () => reject(signal.reason);
+    });
+    signal.addEventListener('abort', stop);
     try {
-      await Promise.race([come, given]);
+      await Promise.race([come, aborted]);
     } finally {
+      signal.removeEventListener('abort', stop);
       this.#counted.set(id, performance.now() + countsMs);
       if (this.#open.delete(id)) await database.cancel([id]);
     }

@@ -2,7 +2,8 @@
 import { randomBytes } from 'node:crypto';
 import { hostname } from 'node:os';
 import { setTimeout as delay } from 'node:timers/promises';
-import { type DatabaseAddress, problemOf, reach } from './databaseAddress.ts';
+import { reasonOf } from '../errors.ts';
+import { type DatabaseAddress, isAway, problemOf, reach } from './databaseAddress.ts';
 import { type Dbos, loadDbos } from './dbos.ts';
 import {
   applicationName,
@@ -44,6 +45,10 @@ export type AnswerJob = (
 /** From the first signal on, running jobs have so long to end; the rest of the half minute is for handing back. In milliseconds. */
 const drainMs = 20_000;
 const lastMs = 6_000;
+
+/** How often a worker begins where others prepare the database too, and the pause in milliseconds. */
+const mostLaunches = 12;
+const againMs = 500;
 
 /** Works until the signal aborts, then finishes or hands back. Throws TelosError `config` if it cannot start. */
 export async function runWorker(
@@ -105,11 +110,7 @@ class Worker {
       serializer: plainJson,
       logger: this.#logger(),
     });
-    try {
-      await this.#dbos.launch();
-    } catch (error) {
-      throw problemOf(error, address);
-    }
+    await this.#launch();
     this.#database = await FleetDatabase.open(address, log, this.#ended.signal);
     await this.#database.openQueue(this.#id, slots);
     await turns.start(this.#database, this.#version);
@@ -117,15 +118,38 @@ class Worker {
     log(`Worker ${this.#id} takes jobs for Telos ${this.#options.version} from ${address.shown}.`);
   }
 
+  /** Workers that start together on an empty database all prepare it, so that each meets what another has half done: these try again. */
+  async #launch(): Promise<void> {
+    for (let tries = mostLaunches; ; tries--) {
+      try {
+        return await this.#dbos.launch();
+      } catch (error) {
+        const isOurs = isAway(error) || /permission denied/.test(reasonOf(error));
+        if (tries === 1 || isOurs) throw problemOf(error, this.#options.database);
+        await this.#dbos.shutdown().catch(() => undefined);
+        await delay(againMs * (1 + Math.random()));
+      }
+    }
+  }
+
   /** Gives signs of life until the signal aborts, or a person wishes over the database that it ends. */
   async work(signal: AbortSignal): Promise<void> {
     while (!signal.aborted && !this.#isWishedAway) {
       await delay(beatMs, undefined, { signal }).catch(() => undefined);
-      if (signal.aborted) return;
-      await Promise.race([
-        this.#look(),
-        new Promise<void>(resolve => signal.addEventListener('abort', () => resolve(), { once: true })),
-      ]);
+      if (!signal.aborted) await this.#lookUntil(signal);
+    }
+  }
+
+  async #lookUntil(signal: AbortSignal): Promise<void> {
+    let stop = (): void => undefined;
+    const aborted = new Promise<void>(resolve => {
+      stop = resolve;
+    });
+    signal.addEventListener('abort', stop);
+    try {
+      await Promise.race([this.#look(), aborted]);
+    } finally {
+      signal.removeEventListener('abort', stop);
     }
   }
 
