@@ -308,10 +308,24 @@ describe('telos install', () => {
       );
       equal((await run('install', `${servers.url}/inner.tar.gz`, '--yes')).code, 1);
       equal(other.seen.length, 0);
-      env = { ...env, GITHUB_TOKEN: 'secret-token', TELOS_GITHUB_DOWNLOAD_URL: other.url };
-      const { stdout, stderr } = await run('install', 'github:acme/tools', '--yes');
+      const commit = servers.github.commit('acme/private', files);
+      const archive = `/codeload/acme/private/tar.gz/${commit}`;
+      servers.answers.set(
+        `/api/repos/acme/private/tarball/${commit}`,
+        (_request, response) => void response.writeHead(302, { location: other.url + archive }).end(),
+      );
+      other.answers.set(archive, servers.github.archive('acme/private', commit) ?? '');
+      const before = servers.seen.length;
+      env = { ...env, GITHUB_TOKEN: 'secret-token', TELOS_GITHUB_DOWNLOAD_URL: `${other.url}/codeload` };
+      const { code, stdout, stderr } = await run('install', 'github:acme/private', '--yes');
+      equal(code, 0, stderr);
       doesNotMatch(stdout + stderr, /secret-token/);
-      ok(other.seen.every(({ token }) => token === undefined));
+      doesNotMatch(readFileSync(join(home.skillsDir, 'telos-lock.json'), 'utf8'), /secret-token/);
+      ok(servers.seen.slice(before).every(({ token }) => token === 'Bearer secret-token'));
+      deepEqual(
+        other.seen.map(({ path, token }) => [path, token]),
+        [[archive, undefined]],
+      );
     } finally {
       await other.close();
     }
