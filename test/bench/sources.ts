@@ -164,7 +164,9 @@ async function around(
   console.log(`${'skills once around, byte for byte'.padEnd(44)}${`${same} the same`.padStart(16)}`);
   console.log(`${'changed on the way'.padEnd(44)}${String(failed.length).padStart(16)}  wanted: none`);
   for (const [why, count] of [...reasons].sort((one, other) => other[1] - one[1]))
-    console.log(`${'not exported, with the reason'.padEnd(44)}${String(count).padStart(16)}  ${why}`);
+    console.log(
+      `${'not exported as it is, with the reason'.padEnd(44)}${String(count).padStart(16)}  ${why}`,
+    );
   for (const id of failed) console.log(`  ${id}`);
   return failed.length === 0;
 }
@@ -205,26 +207,40 @@ async function sendAround(
   await install(`git+${daemon.base}${name}.git`, first!);
   const out = join(root, 'out', name);
   const [agent] = discoverAgents(first!).filter(one => one.name === name);
+  let notes: readonly string[];
   try {
-    await exportAgents([agent!], { to: out, as: 'plugin' });
+    notes = (await exportAgents([agent!], { to: out, as: 'plugin' })).flatMap(one => one.notes);
   } catch (error) {
     // Whatever is refused is named with its skill; the others go without it.
     const refused = packages.filter(({ id }) => String(error).includes(`skills/${id}/`));
     if (refused.length === 0) throw error;
-    for (const _ of refused) give('contains what looks like a secret');
+    for (const { id } of refused)
+      give(
+        hasSecret(String(error), id)
+          ? 'contains what looks like a secret'
+          : 'something of level high was found in it',
+      );
     const others = packages.filter(one => !refused.includes(one));
     return sendAround(`${name}-less`, others, root, daemon, give);
   }
   await install(join(out, name), second!);
   const changed: string[] = [];
-  for (const { id } of packages) {
+  const whole = packages.filter(({ id }) => {
+    const note = notes.find(text => text.startsWith(`skills/${id}/`) && text.includes(' is left out: '));
+    if (note !== undefined) give(`exported without a file: ${note.replace(/.* is left out: /, '')}`);
+    return note === undefined;
+  });
+  for (const { id } of whole) {
     const [before, after] = await Promise.all(
       [first!, second!].map(config => contentsOf(join(config.skillsDir, name, 'skills', id))),
     );
     if (JSON.stringify(before) !== JSON.stringify(after) || before === undefined) changed.push(id);
   }
-  return { same: packages.length - changed.length, changed };
+  return { same: whole.length - changed.length, changed };
 }
+
+const hasSecret = (error: string, id: string): boolean =>
+  error.split('\n').some(line => line.includes(`skills/${id}/`) && line.includes('contains a secret'));
 
 async function install(source: string, config: Config): Promise<void> {
   const offer = await lookAtSource(source, config);
