@@ -1,6 +1,7 @@
 /** Writes the files of a source into an empty folder. Every name passes here, and what it refuses refuses the whole source. */
 import { createHash } from 'node:crypto';
-import { mkdir, writeFile } from 'node:fs/promises';
+import { mkdirSync, writeFileSync } from 'node:fs';
+import { writeFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { TelosError } from '../errors.ts';
 import { folded } from '../files/sensitiveNames.ts';
@@ -26,6 +27,9 @@ export const treeLimits = {
 
 /** Packed data may unpack to any ratio up to this size: short texts that repeat themselves are honest. In bytes. */
 const honestSize = 4 * 1024 * 1024;
+
+/** Written in less time than a person notices. In bytes. */
+const smallFile = 256 * 1024;
 
 export class TreeWriter {
   /** Links, submodules and `.git` folders, as paths below the folder. */
@@ -101,10 +105,13 @@ export class TreeWriter {
   async write(path: string, bytes: Uint8Array, executable: boolean): Promise<void> {
     const place = join(this.#root, path);
     const folder = dirname(place);
-    if (!this.#made.has(folder)) await mkdir(folder, { recursive: true });
+    if (!this.#made.has(folder)) mkdirSync(folder, { recursive: true });
     this.#made.add(folder);
     const isScript = bytes[0] === 0x23 && bytes[1] === 0x21;
-    await writeFile(place, bytes, { flag: 'wx', mode: executable || isScript ? 0o755 : 0o644 });
+    const options = { flag: 'wx', mode: executable || isScript ? 0o755 : 0o644 };
+    // A pack is many small files, and waiting for each takes several times as long as writing it.
+    if (bytes.length <= smallFile) writeFileSync(place, bytes, options);
+    else await writeFile(place, bytes, options);
   }
 
   /** Throws TelosError `pack` if a link leads out of the tree, or if there was no file. */
