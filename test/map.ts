@@ -32,7 +32,7 @@ export const limits: HouseFigures = {
   arrows: 217,
   arrowsUp: 0,
   circles: 0,
-  files: 612,
+  files: 613,
   oneImporter: 71,
 };
 

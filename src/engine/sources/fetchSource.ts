@@ -1,13 +1,14 @@
 /** Fetches what a source leads to into a folder of its own, and makes the folder of one pack from it. */
-import { cp, mkdir, mkdtemp, readdir, realpath, rm, stat } from 'node:fs/promises';
+import { existsSync } from 'node:fs';
+import { cp, lstat, mkdir, mkdtemp, readdir, realpath, rm, stat } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
-import { dirname, join } from 'node:path';
+import { basename, dirname, join } from 'node:path';
 import type { Config } from '../config.ts';
 import { TelosError } from '../errors.ts';
 import type { Resolved } from '../skills/lockFile.ts';
 import { packNameProblem } from '../skills/scaffold.ts';
 import type { Fetched, Found } from './fetched.ts';
-import { chosen, findPacks } from './findPacks.ts';
+import { chosen, type FoundPacks, findPacks } from './findPacks.ts';
 import type { Candidate } from './marketplace.ts';
 import { type Reach, type Source, type SourceProgress, sourceText } from './sourceText.ts';
 
@@ -108,30 +109,43 @@ export interface FetchedPack extends Fetched {
   way: string;
 }
 
+/** A tree of files, and the packs that were found in it. */
+export interface FetchedTree extends Fetched {
+  found: Found;
+  /** Folder of the tree. Absolute. */
+  root: string;
+  packs: FoundPacks;
+}
+
 /**
- * Fetches the source into `root`, an empty folder, and finds its pack. A folder of this machine is read where it stands. Throws
- * TelosError `pack`, or UnclearSource if it holds several packs.
+ * Fetches the source into `root`, an empty folder, and finds its packs. A folder of this machine is read where it stands. Throws
+ * TelosError `pack`, or UnclearSource if the source has to be said more exactly.
  */
-export async function fetchPack(
-  source: Source,
-  root: string,
-  reach: Reach,
-  isInner = false,
-): Promise<FetchedPack> {
+export async function fetchTree(source: Source, root: string, reach: Reach): Promise<FetchedTree> {
   const found = await resolveSource(source, reach);
   const { resolved } = found;
   const fetched = resolved.kind === 'folder' ? { leftOut: [] } : await fetchResolved(resolved, root, reach);
   const place = resolved.kind === 'folder' ? resolved.path : root;
   const path = await startOf(place, resolved);
   const isAlone = resolved.kind === 'url' && /marketplace\.json$/.test(new URL(resolved.url).pathname);
-  const packs = await findPacks(place, path, found.name, isAlone);
+  return { ...fetched, found, root: place, packs: await findPacks(place, path, found.name, isAlone) };
+}
+
+/** Fetches the source as `fetchTree` does, and takes its pack. Also throws UnclearSource if it holds several packs. */
+export async function fetchPack(
+  source: Source,
+  root: string,
+  reach: Reach,
+  isInner = false,
+): Promise<FetchedPack> {
+  const { packs, ...tree } = await fetchTree(source, root, reach);
   // A skill of an index has been chosen by its name already.
-  const name = resolved.kind === 'well-known' ? undefined : source.name;
-  const candidate = chosen(packs, name, place, other => sourceText({ ...source, name: other }));
+  const name = tree.found.resolved.kind === 'well-known' ? undefined : source.name;
+  const candidate = chosen(packs, name, tree.root, other => sourceText({ ...source, name: other }));
   if (candidate.problem)
     throw new TelosError('pack', `'${candidate.name}' ${candidate.problem} Nothing was installed.`);
   if (candidate.elsewhere) return fromElsewhere(candidate, candidate.elsewhere.source, root, reach, isInner);
-  return { ...fetched, found, root: place, candidate, way: packs.way };
+  return { ...tree, candidate, way: packs.way };
 }
 
 /** A catalogue may lead to one other place, and not from there to a third. */
@@ -211,6 +225,7 @@ export async function packFolder(
   }
   for (const folder of skills) {
     const place = join(target, 'skills', folder.split('/').at(-1) ?? folder);
+    await refuseSkill(join(source, folder), folder, place);
     await mkdir(dirname(place), { recursive: true });
     await cp(join(source, folder), place, {
       recursive: true,
@@ -221,6 +236,20 @@ export async function packFolder(
     });
   }
   return target;
+}
+
+/** Throws TelosError `pack` for a folder that is not there, or whose name another skill of the pack has. */
+async function refuseSkill(path: string, folder: string, place: string): Promise<void> {
+  const isFolder = await lstat(path).then(
+    stats => stats.isDirectory(),
+    () => false,
+  );
+  const problem = !isFolder
+    ? `It names the skill ${JSON.stringify(folder)}, which its source does not have`
+    : existsSync(place)
+      ? `Two of its skills are in folders called ${JSON.stringify(basename(place))}`
+      : undefined;
+  if (problem !== undefined) throw new TelosError('pack', `${problem}. Nothing was installed.`);
 }
 
 const isCopied = (path: string): boolean => !/[/\\]\.git$/.test(path);

@@ -86,8 +86,32 @@ async function alone({ bytes, url, sha256 }: Download, root: string, address: st
   return { archive: { url, sha256 }, leftOut: [] };
 }
 
-/** Finds a skill in the index of a site. Throws UnclearSource if it lists several and none is named. */
-async function fromIndex(source: Web, reach: Reach): Promise<Found> {
+type IndexEntry = Readonly<Record<string, unknown>>;
+
+interface SiteIndex {
+  /** Address that was asked, and the one that answered. */
+  indexUrl: string;
+  url: string;
+  schema: string;
+  entries: readonly IndexEntry[];
+}
+
+/** Returns what a site says of the skills that it lists, or undefined for the address of a file or of one of the skills. */
+export async function listedAt(
+  source: Web,
+  reach: Reach,
+): Promise<{ name: string; description: string }[] | undefined> {
+  if (source.name !== undefined || fileKind(source.url) !== undefined) return undefined;
+  const { entries } = await readIndex(source, reach);
+  return entries
+    .map(({ name, description }) => ({ name: String(name), description: text(description) ?? '' }))
+    .filter(({ name }) => isUsable(name));
+}
+
+/** True for a name that can be given behind `#`. */
+const isUsable = (name: string): boolean => /^[^/\\@#]{1,100}$/.test(name);
+
+async function readIndex(source: Web, reach: Reach): Promise<SiteIndex> {
   const indexUrl = /\/\.well-known\/agent-skills\/index\.json$/.test(new URL(source.url).pathname)
     ? source.url
     : `${source.url.replace(/[?#].*$/, '').replace(/\/+$/, '')}/.well-known/agent-skills/index.json`;
@@ -111,11 +135,17 @@ async function fromIndex(source: Web, reach: Reach): Promise<Found> {
   const entries = listOf(skills)
     .map(fields)
     .filter(({ name }) => text(name) !== undefined);
+  return { indexUrl, url: answer.url, schema: $schema, entries };
+}
+
+/** Finds a skill in the index of a site. Throws UnclearSource if it lists several and none is named. */
+async function fromIndex(source: Web, reach: Reach): Promise<Found> {
+  const { indexUrl, url, schema, entries } = await readIndex(source, reach);
   const wanted = source.name === undefined ? entries : entries.filter(({ name }) => name === source.name);
   if (wanted.length !== 1) {
-    const names = entries.map(({ name }) => String(name));
-    const choices = names
-      .filter(name => /^[^/\\@#]{1,100}$/.test(name))
+    const choices = entries
+      .map(({ name }) => String(name))
+      .filter(isUsable)
       .map(name => sourceText({ ...source, name }));
     const what =
       wanted.length > 1
@@ -125,10 +155,10 @@ async function fromIndex(source: Web, reach: Reach): Promise<Found> {
           : `lists no skill '${source.name}'`;
     throw new UnclearSource(`${indexUrl} ${what}.`, choices);
   }
-  return foundEntry(wanted[0]!, answer.url, $schema);
+  return foundEntry(wanted[0]!, url, schema);
 }
 
-function foundEntry(entry: Readonly<Record<string, unknown>>, indexUrl: string, schema: string): Found {
+function foundEntry(entry: IndexEntry, indexUrl: string, schema: string): Found {
   const [name, type, digest] = [
     text(entry['name']) ?? '',
     text(entry['type']) ?? '',
