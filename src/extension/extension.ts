@@ -115,7 +115,7 @@ export function activate(context: vscode.ExtensionContext): ExtensionExports {
     chats.onDidChangeWaiting(count => runsView.sayWaiting(count)),
     registerUriHandler({
       '/run': query => runLink.preview(query),
-      '/install': async query => (await import('./skills/gallery.ts')).installFromLink(current, query),
+      '/install': async query => (await import('./skills/offers.ts')).installFromLink(current, query),
       [signInPath]: (_query, written) => signIn.answer(written),
     }),
     registerCommands({

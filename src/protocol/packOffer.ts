@@ -2,7 +2,7 @@
  * Defines what a person sees of a pack before it is installed, and the words for it. The pack chooses parts of these texts, so the
  * frontends make visible what would hide in them.
  */
-import { type AgentCard, describeFlag, type Finding, type FindingLevel } from './agentCard.ts';
+import { type AgentCard, describeFlag, type Finding, type FindingLevel, flagWords } from './agentCard.ts';
 import type { InstallPlan } from './installPlan.ts';
 import { english, type Say } from './text.ts';
 
@@ -68,10 +68,47 @@ export interface CardLine {
 }
 
 /** Returns the size of a skill and how many scripts it has. */
-export function sizeText({ bytes, scripts }: OfferedSkill, say: Say = english): string {
+export function sizeText(
+  { bytes, scripts }: Pick<OfferedSkill, 'bytes' | 'scripts'>,
+  say: Say = english,
+): string {
   const size = bytes < 1000 ? say('{0} bytes', String(bytes)) : `${Math.round(bytes / 1000)} KB`;
   if (scripts === 0) return size;
   return `${size}, ${scripts === 1 ? say('1 script') : say('{0} scripts', String(scripts))}`;
+}
+
+/** Returns how large a pack is, in one line. */
+export function holdingText(
+  { skills, files }: Pick<PackLook, 'skills' | 'files'>,
+  say: Say = english,
+): string {
+  const bytes = files.reduce((sum, file) => sum + file.bytes, 0);
+  const scripts = skills.reduce((sum, skill) => sum + skill.scripts, 0);
+  const count = skills.length === 1 ? say('1 skill') : say('{0} skills', String(skills.length));
+  return `${count}, ${sizeText({ bytes, scripts }, say)}`;
+}
+
+/** Returns the worst that was found in a pack, in words. */
+export function worstText({ findings }: Pick<PackLook, 'findings'>, say: Say = english): string {
+  const [worst] = findings;
+  if (!worst) return say('nothing found');
+  const { kind, level, text } = worst;
+  const words = kind === 'registry' || kind === 'near-name' ? text : flagWords(kind, say);
+  return `${levelText(level, say)}: ${oneLine(words)}`;
+}
+
+/** Returns what a pack asks for, in words. Empty if it asks for nothing. */
+export function wantsTexts({ card }: Pick<PackLook, 'card'>, say: Say = english): string[] {
+  const list = (title: string, items: readonly string[]): string[] =>
+    items.length > 0 ? [oneLine(`${title}: ${items.join(' ')}`)] : [];
+  return [
+    ...list(say('Hosts'), card.hosts),
+    ...list(say('Variables'), card.variables),
+    ...list(
+      say('MCP servers'),
+      card.servers.map(({ name }) => name),
+    ),
+  ];
 }
 
 /** Returns the card of a pack for the question whether to install it. */

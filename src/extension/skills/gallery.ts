@@ -1,15 +1,19 @@
-/** Implements `Telos: Install Skills...`: finds packs in ClawHub and in the person's catalogs, takes a source as typed, or from a link. */
-import { isAbsolute } from 'node:path';
+/**
+ * Implements `Telos: Install Skills...`: lists packs of ClawHub and of the person's catalogs, each with its source and what is known of it,
+ * or takes a source as typed. Nothing runs by looking.
+ */
 import { setTimeout as delay } from 'node:timers/promises';
 import * as vscode from 'vscode';
 import type { Config } from '../../engine/config.ts';
+import { type CatalogueEntry, lookAtCatalogue } from '../../engine/sources/catalogue.ts';
 import { searchClawHub } from '../../engine/sources/clawhub.ts';
 import { reachFor } from '../../engine/sources/fetchSource.ts';
 import { lookAtSource } from '../../engine/sources/install.ts';
 import { parseSource, sourceForms } from '../../engine/sources/sourceText.ts';
+import { holdingText, type PackLook, wantsTexts, worstText } from '../../protocol/packOffer.ts';
 import type { CurrentTelos } from '../base/currentTelos.ts';
-import { describeError, plainLabel, visibleText } from '../base/labels.ts';
-import { install, installPack, linkText, said } from './agentPacks.ts';
+import { describeError, plainLabel, t } from '../base/labels.ts';
+import { installPack, said } from './agentPacks.ts';
 import { offerSource } from './offers.ts';
 
 /** Time without a key before ClawHub is asked, in milliseconds. */
@@ -41,6 +45,7 @@ function pickFrom(config: Config): Promise<GalleryItem | undefined> {
   list.placeholder = vscode.l10n.t('Search ClawHub, or type a source such as github:owner/repo');
   list.matchOnDescription = true;
   list.matchOnDetail = true;
+  list.keepScrollPosition = true;
   const closing = new AbortController();
   const catalogs = catalogItems(config, closing.signal);
   let search = new AbortController();
@@ -48,13 +53,27 @@ function pickFrom(config: Config): Promise<GalleryItem | undefined> {
     search.abort();
     search = new AbortController();
     const signal = AbortSignal.any([search.signal, closing.signal]);
-    const first = [...typedItem(words, config), ...fixedItems()];
+    let shown = [...typedItem(words, config), ...fixedItems()];
+    const add = async (items: Promise<GalleryItem[]>): Promise<void> => {
+      const more = await items;
+      if (signal.aborted) return;
+      shown = [...shown, ...more];
+      list.items = shown;
+    };
     list.busy = true;
-    if (words !== '') list.items = first;
-    const [found, catalog] = await Promise.all([searchItems(words, config, signal), catalogs]);
-    if (signal.aborted) return;
-    list.items = [...first, ...found, ...catalog];
+    if (words !== '') list.items = shown;
+    // A catalog that answers slowly does not hold back what ClawHub finds.
+    if (mayBeSearched(words)) await add(searchItems(words, config, signal));
+    await add(catalogs);
+    if (!signal.aborted) list.busy = false;
+  };
+  const lookCloser = async (item: GalleryItem): Promise<void> => {
+    list.busy = true;
+    await describeHolding(item, config, closing.signal);
+    if (closing.signal.aborted) return;
     list.busy = false;
+    list.items = [...list.items];
+    if (list.items.includes(item)) list.activeItems = [item];
   };
   return new Promise(resolve => {
     const end = (picked: GalleryItem | undefined): void => {
@@ -69,10 +88,51 @@ function pickFrom(config: Config): Promise<GalleryItem | undefined> {
     });
     list.onDidHide(() => end(undefined));
     list.onDidChangeValue?.(value => void fill(value.trim()));
+    list.onDidTriggerItemButton(({ item }) => void lookCloser(item));
     list.show();
     void fill('');
   });
 }
+
+/** Fetches what an item leads to, and says in the item what it holds. Nothing of it runs or stays. */
+async function describeHolding(item: GalleryItem, config: Config, signal: AbortSignal): Promise<void> {
+  item.buttons = [];
+  try {
+    const looked = await lookAtSource(item.source ?? '', config, { signal });
+    if (looked.kind === 'choices') {
+      item.detail = plainLabel(looked.message, 300);
+      return;
+    }
+    await looked.dispose();
+    Object.assign(item, holding(item.label, item.description ?? '', item.detail ?? '', looked));
+  } catch (error) {
+    item.detail = plainLabel(describeError(error), 300);
+  }
+}
+
+/** Returns the texts of an item with what a look found: the worst first, then the size, and what it asks for. */
+function holding(
+  label: string,
+  description: string,
+  detail: string,
+  look: PackLook,
+): Pick<GalleryItem, 'label' | 'description' | 'detail'> {
+  const isHigh = look.findings[0]?.level === 'high';
+  return {
+    label: isHigh ? `$(warning) ${label}` : label,
+    description: plainLabel(
+      [worstText(look, t), holdingText(look, t), description].filter(Boolean).join(' · '),
+      300,
+    ),
+    detail: plainLabel([detail, ...wantsTexts(look, t)].filter(Boolean).join(' · '), 300),
+  };
+}
+
+/** The button of an item whose files were not fetched yet. */
+const lookButton = (): vscode.QuickInputButton => ({
+  iconPath: new vscode.ThemeIcon('eye'),
+  tooltip: vscode.l10n.t('Show Size, Findings and What It Asks For'),
+});
 
 /** Returns an item for a text that is a source. A plain word is searched for, although a folder may have that name. */
 function typedItem(words: string, config: Config): GalleryItem[] {
@@ -97,8 +157,10 @@ const fixedItems = (): GalleryItem[] => [
 
 const separator = (label: string): GalleryItem => ({ label, kind: vscode.QuickPickItemKind.Separator });
 
+/** True for words. A path or a source is not searched for. */
+const mayBeSearched = (words: string): boolean => words !== '' && !/^[.~/\\]|^[\w+]+:/.test(words);
+
 async function searchItems(words: string, config: Config, signal: AbortSignal): Promise<GalleryItem[]> {
-  if (words === '' || /^[.~/\\]|^[\w+]+:/.test(words)) return [];
   try {
     await delay(pause, undefined, { signal });
     const found = await searchClawHub(words, await reachFor(undefined, config, { signal }));
@@ -108,6 +170,7 @@ async function searchItems(words: string, config: Config, signal: AbortSignal): 
       detail: plainLabel(summary, 300),
       alwaysShow: true,
       source,
+      buttons: [lookButton()],
     }));
     return items.length > 0
       ? items
@@ -127,30 +190,30 @@ const catalogSetting = (): string[] =>
 
 /** Returns the packs of the catalogs. Looking at them runs nothing. */
 async function catalogItems(config: Config, signal: AbortSignal): Promise<GalleryItem[]> {
-  const lists = catalogSetting().map(async catalog => {
-    try {
-      const looked = await lookAtSource(catalog, config, { signal });
-      if (looked.kind === 'choices')
-        return looked.choices.map(source => ({ label: plainLabel(source, 300), source }));
-      const { name, description, source, version } = looked;
-      await looked.dispose();
-      return [
-        {
-          label: plainLabel(name),
-          description: plainLabel(version),
-          detail: plainLabel(description, 300),
-          source,
-        },
-      ];
-    } catch (error) {
-      return signal.aborted ? [] : [note(plainLabel(describeError(error), 300))];
-    }
-  });
-  const found = await Promise.all(lists);
-  return catalogSetting().flatMap((catalog, at) => [
-    separator(plainLabel(catalog, 100)),
-    ...(found[at] ?? []),
-  ]);
+  const catalogs = catalogSetting();
+  const found = await Promise.all(
+    catalogs.map(async catalog => {
+      try {
+        return (await lookAtCatalogue(catalog, config, { signal })).map(entryItem);
+      } catch (error) {
+        return signal.aborted ? [] : [note(plainLabel(describeError(error), 300))];
+      }
+    }),
+  );
+  return catalogs.flatMap((catalog, at) => [separator(plainLabel(catalog, 100)), ...(found[at] ?? [])]);
+}
+
+function entryItem({ source, name, description, elsewhere, look, problem }: CatalogueEntry): GalleryItem {
+  if (problem !== undefined)
+    return { ...note(plainLabel(name)), detail: plainLabel(`${name} ${problem}`, 300) };
+  const texts = {
+    label: plainLabel(name),
+    description: plainLabel(elsewhere ?? source, 300),
+    detail: plainLabel(description, 300),
+  };
+  return look
+    ? { ...holding(texts.label, texts.description, texts.detail, look), source }
+    : { ...texts, source, buttons: [lookButton()] };
 }
 
 async function addCatalog(config: Config): Promise<boolean> {
@@ -174,50 +237,4 @@ function problemOf(text: string, config: Config): string | undefined {
     // The forms say more than what is wrong with this one.
   }
   return vscode.l10n.t('Use one of these forms: {0}', sourceForms.slice(2).join(', '));
-}
-
-/** More than a person reads before agreeing. In characters. */
-const longestSource = 400;
-
-/**
- * Answers a link vscode://telos.telos/install?from=... with the question of an install. Nothing else that the link says counts, so
- * only the person can agree.
- */
-export async function installFromLink(current: CurrentTelos, query: URLSearchParams): Promise<void> {
-  const from = query.get('from') ?? query.get('source') ?? '';
-  const problem = linkProblem(from);
-  if (problem !== undefined) void vscode.window.showWarningMessage(problem);
-  else if (isAbsolute(from)) await said(() => install(current, from, { isLink: true }));
-  else if (await mayLook(from)) await said(() => offerSource(current, from, { isLink: true }));
-}
-
-/** Asks before anything is fetched: the place that a link names learns who looks. */
-async function mayLook(from: string): Promise<boolean> {
-  const agree = vscode.l10n.t('Continue');
-  const answer = await vscode.window.showWarningMessage(
-    vscode.l10n.t('Look at the skills from {0}?', plainLabel(visibleText(from), 2 * longestSource)),
-    {
-      modal: true,
-      detail: `${linkText()} ${vscode.l10n.t('They are downloaded and shown. You are asked again before they are installed.')}`,
-    },
-    agree,
-  );
-  return answer === agree;
-}
-
-/** Returns why nothing can be installed from there, or undefined for a folder by its full path and a source elsewhere. */
-function linkProblem(from: string): string | undefined {
-  if (from === '') return vscode.l10n.t('The link does not say from where to install.');
-  if (from.length > longestSource)
-    return vscode.l10n.t(
-      'The link has more than {0} characters, which is too long to review. Nothing was installed.',
-      longestSource,
-    );
-  // Two slashes at the beginning name another machine, which would learn who asks.
-  if (isAbsolute(from) ? !/^[\\/]{2}/.test(from) : /^(?:https|github|clawhub|npm|git\+https):/i.test(from))
-    return undefined;
-  return vscode.l10n.t(
-    'A link asks to install from {0}. Telos installs from a full path, or from a source such as github:owner/repo. Nothing was installed.',
-    plainLabel(visibleText(from), 2 * longestSource),
-  );
 }

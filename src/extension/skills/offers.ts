@@ -1,5 +1,5 @@
 /** Shows what a source holds before anything is installed, and installs it after a yes. For the gallery, links and updates alike. */
-import { join } from 'node:path';
+import { isAbsolute, join } from 'node:path';
 import * as vscode from 'vscode';
 import {
   type LookOptions,
@@ -13,7 +13,7 @@ import { describeReplacement } from '../../protocol/installPlan.ts';
 import { cardLines, sizeText } from '../../protocol/packOffer.ts';
 import type { CurrentTelos } from '../base/currentTelos.ts';
 import { describeTime, plainLabel, t, visibleText } from '../base/labels.ts';
-import { askName, keptText, linkText, reportInstalled } from './agentPacks.ts';
+import { askName, install, keptText, linkText, reportInstalled, said } from './agentPacks.ts';
 
 /** Number of lines that a question shows at most. The rest is in its details. */
 const mostLines = 24;
@@ -204,4 +204,50 @@ async function showDetails(offer: Offer, lines: readonly string[]): Promise<vsco
     resources,
   );
   return provider;
+}
+
+/** More than a person reads before agreeing. In characters. */
+const longestSource = 400;
+
+/**
+ * Answers a link vscode://telos.telos/install?from=... with the question of an install. Nothing else that the link says counts, so
+ * only the person can agree.
+ */
+export async function installFromLink(current: CurrentTelos, query: URLSearchParams): Promise<void> {
+  const from = query.get('from') ?? query.get('source') ?? '';
+  const problem = linkProblem(from);
+  if (problem !== undefined) void vscode.window.showWarningMessage(problem);
+  else if (isAbsolute(from)) await said(() => install(current, from, { isLink: true }));
+  else if (await mayLook(from)) await said(() => offerSource(current, from, { isLink: true }));
+}
+
+/** Asks before anything is fetched: the place that a link names learns who looks. */
+async function mayLook(from: string): Promise<boolean> {
+  const agree = vscode.l10n.t('Continue');
+  const answer = await vscode.window.showWarningMessage(
+    vscode.l10n.t('Look at the skills from {0}?', plainLabel(visibleText(from), 2 * longestSource)),
+    {
+      modal: true,
+      detail: `${linkText()} ${vscode.l10n.t('They are downloaded and shown. You are asked again before they are installed.')}`,
+    },
+    agree,
+  );
+  return answer === agree;
+}
+
+/** Returns why nothing can be installed from there, or undefined for a folder by its full path and a source elsewhere. */
+function linkProblem(from: string): string | undefined {
+  if (from === '') return vscode.l10n.t('The link does not say from where to install.');
+  if (from.length > longestSource)
+    return vscode.l10n.t(
+      'The link has more than {0} characters, which is too long to review. Nothing was installed.',
+      longestSource,
+    );
+  // Two slashes at the beginning name another machine, which would learn who asks.
+  if (isAbsolute(from) ? !/^[\\/]{2}/.test(from) : /^(?:https|github|clawhub|npm|git\+https):/i.test(from))
+    return undefined;
+  return vscode.l10n.t(
+    'A link asks to install from {0}. Telos installs from a full path, or from a source such as github:owner/repo. Nothing was installed.',
+    plainLabel(visibleText(from), 2 * longestSource),
+  );
 }

@@ -52,6 +52,8 @@ export interface Asked {
   titles: string[];
   /** The labels of each list, separators included. */
   lists: string[][];
+  /** The items of all lists, one after the other. */
+  items: vscode.QuickPickItem[];
 }
 
 /** Answers the editor's questions in place of a person while `act` runs. */
@@ -59,7 +61,7 @@ export async function answering(answers: Answers, act: () => Promise<unknown>): 
   const { showInputBox, showQuickPick, createQuickPick } = vscode.window;
   const typed = [...(answers.typed ?? [])];
   const picked = [...(answers.picked ?? [])];
-  const asked: Asked = { titles: [], lists: [] };
+  const asked: Asked = { titles: [], lists: [], items: [] };
   Object.assign(vscode.window, {
     showInputBox: async (options?: vscode.InputBoxOptions) => {
       asked.titles.push(options?.title ?? '');
@@ -72,6 +74,7 @@ export async function answering(answers: Answers, act: () => Promise<unknown>): 
       asked.titles.push(options?.title ?? '');
       const list = await items;
       asked.lists.push(list.map(({ label }) => label));
+      asked.items.push(...list);
       const wanted = picked.shift();
       if (Array.isArray(wanted)) return list.filter(({ label }) => wanted.includes(label));
       return list.find(({ label }) => (wanted instanceof RegExp ? wanted.test(label) : label === wanted));
@@ -103,6 +106,7 @@ function pickBy(asked: Asked, wanted: () => string | RegExp | string[] | undefin
     dispose(): void {},
     set items(items: readonly vscode.QuickPickItem[]) {
       asked.lists.push(items.map(({ label }) => label));
+      asked.items.push(...items);
       const want = wanted();
       const found = items.find(({ label }) => (want instanceof RegExp ? want.test(label) : label === want));
       list.selectedItems = found ? [found] : [];

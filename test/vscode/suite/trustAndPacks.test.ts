@@ -6,7 +6,7 @@ import { join } from 'node:path';
 import * as vscode from 'vscode';
 import { loadConfig } from '../../../src/engine/config.ts';
 import { Telos } from '../../../src/engine/telos.ts';
-import { installFromLink } from '../../../src/extension/skills/gallery.ts';
+import { installFromLink } from '../../../src/extension/skills/offers.ts';
 import { activated, answering, scriptModels, until } from './editor.ts';
 import { pressing } from './pressing.ts';
 
