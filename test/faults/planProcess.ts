@@ -4,7 +4,16 @@
  * killed, once in the life of the plan. Prints what it did as one line of JSON when it ends by itself.
  */
 import { createHash } from 'node:crypto';
-import { appendFileSync, existsSync, readFileSync, writeFileSync } from 'node:fs';
+import {
+  appendFileSync,
+  closeSync,
+  existsSync,
+  fstatSync,
+  openSync,
+  readFileSync,
+  readSync,
+  writeFileSync,
+} from 'node:fs';
 import { join } from 'node:path';
 import { loadConfig } from '../../src/engine/config.ts';
 import { denyAll } from '../../src/engine/human.ts';
@@ -104,16 +113,19 @@ let seenBytes = 0;
 function journalLines(): readonly JournalLine[] {
   const file = join(order.repo, '.telos/plans', order.plan, 'journal.jsonl');
   if (!existsSync(file)) return seen;
-  const bytes = readFileSync(file);
+  const journal = openSync(file, 'r');
+  const bytes = Buffer.alloc(fstatSync(journal).size - seenBytes);
+  readSync(journal, bytes, 0, bytes.length, seenBytes);
+  closeSync(journal);
   const end = bytes.lastIndexOf(10) + 1;
-  for (const line of bytes.toString('utf8', seenBytes, end).split('\n').slice(0, -1)) {
+  for (const line of bytes.toString('utf8', 0, end).split('\n').slice(0, -1)) {
     try {
       seen.push(JSON.parse(line));
     } catch {
       // A line that was torn by a kill.
     }
   }
-  seenBytes = end;
+  seenBytes += end;
   return seen;
 }
 
