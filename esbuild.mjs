@@ -3,6 +3,7 @@ import { chmod, readdir, readFile, rm, writeFile } from 'node:fs/promises';
 import { createRequire } from 'node:module';
 import { basename, dirname, join, relative, resolve, sep } from 'node:path';
 import { build, context } from 'esbuild';
+import { splitForCache } from './compiledBuild.mjs';
 import { frameInputs, webviewBuild } from './webviewBuild.mjs';
 
 const watch = process.argv.includes('--watch');
@@ -120,6 +121,13 @@ const builds = [
   },
   {
     ...onNode,
+    // Alone, so that what it loads can import it by this name.
+    entryPoints: { 'chunks/cli/compiledCode': 'src/cli/compiledCode.ts' },
+    splitting: false,
+    target: 'node20',
+  },
+  {
+    ...onNode,
     // For `telos bot` alone, which the npm package has.
     ...{ format: 'cjs', splitting: false, outExtension: { '.js': '.cjs' }, target: 'node20' },
     entryPoints: { 'chunks/bot/discord': './node_modules/discord.js/src/index.js' },
@@ -163,7 +171,7 @@ async function finish(result) {
   const outputs = result.metafile?.outputs ?? {};
   if (!watch && outputs['dist/cli.js']) for (const one of joinedOfCli) await joinStart(one, outputs);
   if (!watch && outputs['dist/extension.js']) await joinStart('src/extension/extension.ts', outputs);
-  for (const file of Object.keys(outputs)) if (file.endsWith('.js')) await makeRunnable(file);
+  for (const file of Object.keys(outputs)) if (file.endsWith('.js')) await makeRunnable(file, outputs[file]);
   for (const [file, output] of Object.entries(outputs)) {
     if (output.entryPoint && !file.includes('/chunks/')) console.log(sizeLine(file, outputs));
     if (output.cssBundle)
@@ -260,13 +268,19 @@ function importFromJoined(text, names, joined) {
 
 /**
  * Adds what a file needs before Node can run it: `require` for CommonJS inside an ES module or in place of imports, and the first
- * line of a program.
+ * line of a program. A joined file of the command line becomes a script that is kept compiled.
  */
-async function makeRunnable(file) {
+async function makeRunnable(file, { isJoined = false }) {
   const text = await readFile(file, 'utf8');
   const program = ['dist/cli.js', 'dist/agent.js', 'dist/runner.js'].includes(file);
   const ofCli = file.includes('/chunks/cli/');
   const code = ofCli ? requireBuiltins(text) : text.replace(/^#!.*\n/, '');
+  if (ofCli && isJoined) {
+    const parts = splitForCache(file, code);
+    await writeFile(parts.codeFile, parts.code);
+    await writeFile(file, parts.shim);
+    return;
+  }
   const needsRequire = (ofCli && code !== text) || code.includes('Dynamic require of');
   if (!program && !needsRequire) return;
   const require =

@@ -24,7 +24,8 @@ export interface HouseFigures {
  * what runs one skill; the long work adds two rooms, their arrows down, and about 80 files with its views, the first hour about 20,
  * where packs come from two rooms and about 25 files, each kind of source one that loads when it is used; evals a room with 13
  * arrows and about 28 files, of which six improve a skill; what runs by the clock a room with ten arrows and 11 files; the bot one with eight arrows and 13 files;
- * what runs on workers one with six arrows and 10 files, stories there 15 files, and the editor's way to workers one arrow and two files.
+ * what runs on workers one with six arrows and 10 files, stories there 15 files, and the editor's way to workers one arrow and two files;
+ * the code that earlier starts have compiled one file.
  */
 export const limits: HouseFigures = {
   rooms: 32,
@@ -32,7 +33,7 @@ export const limits: HouseFigures = {
   arrows: 217,
   arrowsUp: 0,
   circles: 0,
-  files: 613,
+  files: 614,
   oneImporter: 71,
 };
 

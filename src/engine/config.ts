@@ -154,6 +154,20 @@ export function expandPath(path: string, home: string, base: string): string {
   return resolve(base, path);
 }
 
+/**
+ * Returns the folders that are Telos's own, its data folder last: no run reads or writes in them. In the cache folder the command line keeps
+ * compiled code, which its next start runs; the plans' work trees beside it are not closed.
+ */
+export function telosFolders({
+  configDir,
+  dataDir,
+  home,
+  env,
+}: Pick<Config, 'configDir' | 'dataDir' | 'home' | 'env'>): string[] {
+  const caches = [join(home, '.cache'), env['XDG_CACHE_HOME'] ?? ''].filter(isAbsolute);
+  return [...new Set(caches.map(folder => join(folder, 'telos', 'compiled'))), configDir, dataDir];
+}
+
 /** Returns the configuration. Reads the `.env` of the config folder and no other file. Never throws. */
 export function loadConfig(overrides: ConfigOverrides = {}): Config {
   const environment = { ...definedOnly(overrides.env ?? process.env), ...overrides.variables };

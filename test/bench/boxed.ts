@@ -29,7 +29,7 @@ export async function boxFigures(): Promise<Figure[]> {
       console.log(`(no figure of the box: ${finding.why})`);
       return [];
     }
-    const config = { home: env.HOME, dataDir: join(root, 'data'), configDir: join(root, 'config') };
+    const config = { home: env.HOME, env: {}, dataDir: join(root, 'data'), configDir: join(root, 'config') };
     const box = commandBox({
       finding,
       config,

@@ -2,6 +2,7 @@
 import { createHash } from 'node:crypto';
 import {
   chmodSync,
+  existsSync,
   type FSWatcher,
   lstatSync,
   mkdirSync,
@@ -14,7 +15,7 @@ import {
 import { rm } from 'node:fs/promises';
 import { basename, delimiter, dirname, join } from 'node:path';
 import { grouped } from '../../protocol/text.ts';
-import type { Config } from '../config.ts';
+import { type Config, telosFolders } from '../config.ts';
 import { TelosError } from '../errors.ts';
 import { makeOwnFolders } from '../files/atomicWrite.ts';
 import { isInside, realPlace, repositoryAbove } from '../files/paths.ts';
@@ -49,7 +50,7 @@ export interface BoxNetwork {
 
 export interface BoxOptions {
   finding: Extract<BoxFinding, { works: true }>;
-  config: Pick<Config, 'home' | 'dataDir' | 'configDir' | 'hiddenDirs'>;
+  config: Pick<Config, 'home' | 'env' | 'dataDir' | 'configDir' | 'hiddenDirs'>;
   folders: RunFolders;
   /** Names the conversation. Its commands share a home folder, a folder of temporary files, and caches. */
   conversation: string;
@@ -114,6 +115,16 @@ interface Prepared {
   objectsIn?: (folder: string) => RepositoryObjects;
 }
 
+/** Returns those that are there. Those in the working folder are made, since the command could make what is missing. */
+function closedFolders(config: BoxOptions['config'], workingDir: string): string[] {
+  const folders = [...(config.hiddenDirs ?? []), ...telosFolders(config)].map(
+    folder => realPlace(folder) ?? folder,
+  );
+  for (const folder of folders)
+    if (isInside(workingDir, folder)) mkdirSync(folder, { recursive: true, mode: 0o700 });
+  return folders.filter(existsSync);
+}
+
 function prepare(
   { finding, config, folders, conversation, keepsRepository = false }: BoxOptions,
   { env }: CommandStart,
@@ -131,9 +142,7 @@ function prepare(
   const readable = realFoldersOf(wanted).filter(folder => folder !== workingDir && folder !== home);
   const places: BoxPlaces = {
     ...{ home, ownHome: realPlace(ownHome)!, temporary: realPlace(temporary)!, workingDir, readable },
-    protectedDirs: [...(config.hiddenDirs ?? []), config.configDir, config.dataDir].map(
-      folder => realPlace(folder) ?? folder,
-    ),
+    protectedDirs: closedFolders(config, workingDir),
     keepsRepository,
     ...(around !== undefined && { around }),
     programFolders: (env['PATH'] ?? '').split(delimiter).filter(Boolean),

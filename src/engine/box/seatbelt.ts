@@ -62,7 +62,10 @@ function rulesFor(place: Place): string[] {
     case 'read':
       return [`(allow file-read* (subpath ${path}))`, `(deny file-write* (subpath ${path}))`];
     case 'write':
-      return writable(quoted(place.from ?? place.path), place.path);
+      return [
+        ...writable(quoted(place.from ?? place.path), place.path),
+        ...(place.isHeld ? [`(deny file-write-unlink (literal ${path}))`] : []),
+      ];
     default:
       return [`(deny file-read* file-write* (subpath ${path}))`];
   }

@@ -1,7 +1,7 @@
 /** The box of an MCP server that is to run in one: the same as that of commands, with a home of its own. */
 import { mkdirSync, statSync } from 'node:fs';
 import { dirname } from 'node:path';
-import { type Config, expandPath } from '../config.ts';
+import { type Config, expandPath, telosFolders } from '../config.ts';
 import { TelosError } from '../errors.ts';
 import { isInside, realPlace } from '../files/paths.ts';
 import type { AskHost, CommandBox, RunFolders } from '../tools/tool.ts';
@@ -30,7 +30,7 @@ export function serverBoxes(
     // As the first write of an agent does.
     mkdirSync(folders.workingDir, { recursive: true });
     const named = args.flatMap(word => folderOf(expandPath(word, config.home, folders.packDir)) ?? []);
-    const closed = [config.home, config.dataDir, config.configDir].map(each => realPlace(each) ?? each);
+    const closed = [config.home, ...telosFolders(config)].map(each => realPlace(each) ?? each);
     const seen = named.filter(folder => !closed.some(each => isInside(folder, each)));
     const all = { ...folders, alsoReadable: [...(folders.alsoReadable ?? []), ...seen] };
     const conversation = JSON.stringify(['server', agent, server]);

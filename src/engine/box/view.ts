@@ -6,8 +6,8 @@ import { isHidden, type MarkedName } from './folderNames.ts';
 
 /** One place of the box. All that is at no place is missing there. */
 export type Place =
-  /** `isInWork` is set where commands can change what is at the path. */
-  | { kind: 'read' | 'write'; path: string; from?: string; isInWork?: true }
+  /** `isInWork` is set where commands can change what is at the path, `isHeld` where the folder itself cannot be moved or removed. */
+  | { kind: 'read' | 'write'; path: string; from?: string; isInWork?: true; isHeld?: true }
   | { kind: 'link'; path: string; to: string }
   /** `isFixed` means that nothing can be written there either. */
   | { kind: 'empty'; path: string; isFixed?: true }
@@ -167,11 +167,19 @@ export function viewOf(
   const closed = protectedDirs.filter(folder => shown.some(place => shows(place, folder)));
   return inOrder([
     ...shown,
+    ...closed.flatMap(path => heldAbove(path, workingDir)),
     ...closed.map(path => ({ kind: 'empty', path }) as const),
     ...worktreePlaces(workingDir, keepsRepository),
     ...(around === undefined ? [] : placesAround(join(around, '.git'), places)),
     ...markedPlaces(workingDir, names),
   ]);
+}
+
+/** Returns the folders between the working folder and one in it: if they were moved, another one could be made in its place. */
+function heldAbove(path: string, workingDir: string): Place[] {
+  const folder = dirname(path);
+  if (folder === workingDir || !isInside(workingDir, folder)) return [];
+  return [...heldAbove(folder, workingDir), { kind: 'write', path: folder, isInWork: true, isHeld: true }];
 }
 
 const shows = (place: Place, path: string): boolean =>
@@ -381,7 +389,7 @@ export function inOrder(places: readonly Place[]): readonly Place[] {
     const isHeld =
       around?.kind === place.kind && place.kind !== 'link' && !('from' in around) && !('from' in place);
     const isLost = around?.kind === 'hidden';
-    const isOwnPlace = place.kind === 'write' && basename(place.path) === '.git';
+    const isOwnPlace = place.kind === 'write' && (place.isHeld || basename(place.path) === '.git');
     if ((!isHeld || isOwnPlace) && !isLost) kept.set(place.path, place);
   }
   return [...kept.values()];

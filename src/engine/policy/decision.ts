@@ -5,7 +5,7 @@ import type { AgentCard } from '../../protocol/agentCard.ts';
 import type { BoxState } from '../../protocol/doctorReport.ts';
 import type { ApprovalRequest, ApprovalScope, Danger, Remedy, RunMode } from '../../protocol/run.ts';
 import type { Sentence } from '../../protocol/text.ts';
-import type { Config, SandboxMode } from '../config.ts';
+import { type Config, type SandboxMode, telosFolders } from '../config.ts';
 import type { McpToolFacts } from '../mcp/tools.ts';
 import { secretFinder, secretsIn } from '../redact.ts';
 import type { ReadOnlyCommand } from '../tools/readOnlyShell.ts';
@@ -180,12 +180,12 @@ export function runPolicy(
   agent: ReviewedAgent | undefined,
   folders: RunFolders,
 ): PolicyContext {
-  const { configDir, dataDir, home, env, cwd, hiddenDirs = [] } = config;
+  const { home, env, cwd, hiddenDirs = [] } = config;
   return {
     ...folders,
     home,
     ...(cwd === undefined ? {} : { currentDir: cwd }),
-    protectedDirs: [...hiddenDirs, configDir, dataDir],
+    protectedDirs: [...hiddenDirs, ...telosFolders(config)],
     hiddenDirs,
     ...(agent ? { agent } : {}),
     rules: openPolicyFile(config),

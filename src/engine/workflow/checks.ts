@@ -152,7 +152,7 @@ export class CheckBox implements CommandBox {
     const { shown, alsoReadable } = seenIn(dir, this.#files);
     return commandBox({
       finding,
-      config: { home, dataDir, configDir },
+      config: { home, env, dataDir, configDir },
       folders: { ...folders, alsoReadable },
       conversation: `checks ${dir}`,
       // What a plan commits, the engine commits.

@@ -34,7 +34,12 @@ export function boxedRun(
   conversation = 'one',
 ): Boxed {
   for (const name of ['data', 'config']) mkdirSync(join(run.root, name), { recursive: true });
-  const config = { home: run.home, dataDir: join(run.root, 'data'), configDir: join(run.root, 'config') };
+  const config = {
+    home: run.home,
+    env: {},
+    dataDir: join(run.root, 'data'),
+    configDir: join(run.root, 'config'),
+  };
   const context: ToolContext = { ...run.context, commandDir: run.work, ...more };
   const box = commandBox({
     finding,

@@ -54,6 +54,22 @@ describe('a command in the box', () => {
     assert.equal((await run.sh('cat new/.netrc')).out, '', 'one that came later');
   });
 
+  itBoxed(
+    'cannot plant code that the next start runs, also when the home is the working folder',
+    async run => {
+      const inHome = boxedRun(run.finding, { workingDir: run.home, commandDir: run.home }, run, {}, 'home');
+      const compiled = join(run.home, '.cache/telos/compiled');
+      await inHome.sh('mkdir -p .cache/telos/compiled; echo evil > .cache/telos/compiled/new; echo 1 > made');
+      assert.equal(text(join(run.home, 'made')), '1\n');
+      assert.ok(!existsSync(join(compiled, 'new')), 'where it did not exist');
+      run.put('home/.cache/telos/compiled/start', 'code');
+      await inHome.sh(
+        'echo evil > .cache/telos/compiled/start; mv .cache/telos/compiled old; mv .cache gone; mkdir -p .cache/telos/compiled && echo evil > .cache/telos/compiled/start',
+      );
+      assert.equal(text(join(compiled, 'start')), 'code');
+    },
+  );
+
   itBoxed('changes no file that programs obey, but what installing and building writes', async run => {
     git(run.work, 'init', '-q');
     run.put('work/.vscode/tasks.json', '{}');

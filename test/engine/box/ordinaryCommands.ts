@@ -70,7 +70,12 @@ export async function openBench(): Promise<Workbench> {
     finding.works &&
     commandBox({
       ...{ finding, folders: context, conversation: 'ordinary' },
-      config: { home: run.home, dataDir: join(run.root, 'data'), configDir: join(run.root, 'config') },
+      config: {
+        home: run.home,
+        env: {},
+        dataDir: join(run.root, 'data'),
+        configDir: join(run.root, 'config'),
+      },
       network: boxNetwork({ ownHosts: () => [`localhost:${port}`] }),
     });
   const runOnce = async (line: string, before: string, inBox: boolean): Promise<string> => {

@@ -2,6 +2,7 @@ import assert from 'node:assert/strict';
 import { execFileSync } from 'node:child_process';
 import { mkdirSync, rmSync, symlinkSync } from 'node:fs';
 import { join } from 'node:path';
+import { loadConfig, telosFolders } from '../../../src/engine/config.ts';
 import { decide } from '../../../src/engine/policy/decide.ts';
 import { type Decision, type PolicyContext, RunMemory } from '../../../src/engine/policy/decision.ts';
 import { type TemporaryRun, temporaryRun } from '../tools/temporaryRun.ts';
@@ -12,7 +13,7 @@ describe('decide', () => {
   beforeEach(() => {
     run = temporaryRun();
     const { workingDir, packDir, skillDir, commandDir } = run.context;
-    const protectedDirs = [join(run.home, '.config/telos'), join(run.home, '.local/share/telos')];
+    const protectedDirs = telosFolders(loadConfig({ env: {}, home: run.home, cwd: run.work }));
     context = { workingDir, packDir, skillDir, commandDir, home: run.home, protectedDirs };
   });
   afterEach(() => run.remove());
@@ -59,6 +60,8 @@ describe('decide', () => {
     ['~/.config/telos', 'deny floor.telos-files'],
     ['~/.CONFIG/Telos/policy.toml', 'deny floor.telos-files'],
     ['~/.local/share/telos/logs/x.jsonl', 'deny floor.telos-files'],
+    ['~/.cache/telos/compiled/x', 'deny floor.telos-files'],
+    ['~/.cache/telos/worktrees/x', 'ask read.outside'],
     ['/proc/self/environ', 'deny floor.special-file'],
     ['/dev/zero', 'deny floor.special-file'],
     ['a\0b', 'deny input.invalid'],
@@ -148,6 +151,7 @@ describe('decide', () => {
       ['~/.config/autostart/x', 'ask write.executed'],
       ['~/.config/telos/policy.toml', 'deny floor.telos-files'],
       ['~/.config/./telos/new/file', 'deny floor.telos-files'],
+      ['~/.cache/telos/compiled/new/file', 'deny floor.telos-files'],
       ['/dev/sda', 'deny floor.special-file'],
       ['/sys/power/state', 'deny floor.special-file'],
     ]));

@@ -1,0 +1,92 @@
+/**
+ * Loads the large files of a start with the code that an earlier start has compiled. Node's own cache holds what is compiled when a file is
+ * read, which leaves out nearly all functions; this one is written when the program ends, and holds those that it has called.
+ */
+import {
+  closeSync,
+  existsSync,
+  fsyncSync,
+  mkdirSync,
+  openSync,
+  readFileSync,
+  renameSync,
+  rmSync,
+  statSync,
+  writeSync,
+} from 'node:fs';
+import module from 'node:module';
+import { homedir } from 'node:os';
+import { basename, dirname, isAbsolute, join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { Script } from 'node:vm';
+
+// The user's own folder, since whoever can write there decides what runs. No run can (`telosFolders`).
+const cacheHome = process.env['XDG_CACHE_HOME'] || join(homedir(), '.cache');
+const folder = isAbsolute(cacheHome) ? join(cacheHome, 'telos', 'compiled') : undefined;
+// Keeps the small files too; Node 20 cannot do this yet.
+if (folder !== undefined) module.enableCompileCache?.(folder);
+
+interface Loaded {
+  script: Script;
+  /** Where its compiled code is kept. */
+  kept: string;
+}
+
+const loaded: Loaded[] = [];
+let isWanted = false;
+
+/**
+ * Returns the exports of the code beside `shim`, the address of a file of the same name. `parts` are the exports of the files that it
+ * imports, by the names that it has for them.
+ */
+export function loadCompiled(
+  shim: string,
+  parts: Readonly<Record<string, unknown>>,
+  load: (name: string) => Promise<unknown>,
+): unknown {
+  const filename = fileURLToPath(shim).replace(/\.js$/, '.code');
+  const source = readFileSync(filename, 'utf8');
+  const kept = folder && join(folder, `${basename(filename)}-${process.version}-${process.arch}`);
+  const cachedData = kept === undefined ? undefined : readKept(kept);
+  const script = new Script(source, { filename, ...(cachedData && { cachedData }) });
+  if (kept !== undefined) keepAtExit({ script, kept }, !cachedData || script.cachedDataRejected === true);
+  return script.runInThisContext()(module.createRequire(shim), parts, shim, load);
+}
+
+/** Another user's file is code of another user, as when `sudo` keeps the home folder. */
+function readKept(file: string): Buffer | undefined {
+  try {
+    return statSync(file).uid === (process.getuid?.() ?? 0) ? readFileSync(file) : undefined;
+  } catch {
+    return undefined;
+  }
+}
+
+/** Whoever uses a part for the first time has called functions of the others that no earlier start called, so all are kept anew. */
+function keepAtExit(one: Loaded, isNew: boolean): void {
+  loaded.push(one);
+  isWanted ||= isNew;
+  if (loaded.length > 1) return;
+  process.once('exit', () => {
+    if (isWanted) for (const { script, kept } of loaded) keep(kept, script.createCachedData());
+  });
+}
+
+/** Node does not check what it is given, so the file is whole or not there, also after a power cut. A start without it is only slower. */
+function keep(file: string, data: Buffer): void {
+  const unfinished = `${file}-${process.pid}`;
+  try {
+    mkdirSync(dirname(file), { recursive: true, mode: 0o700 });
+    const descriptor = openSync(unfinished, 'wx', 0o600);
+    try {
+      for (let at = 0; at < data.length; ) at += writeSync(descriptor, data, at);
+      fsyncSync(descriptor);
+    } finally {
+      closeSync(descriptor);
+    }
+    renameSync(unfinished, file);
+  } catch {
+    // A full disk, or a folder that cannot be written.
+    if (existsSync(unfinished)) rmSync(unfinished, { force: true });
+  }
+}

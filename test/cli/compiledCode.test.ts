@@ -1,0 +1,54 @@
+import assert from 'node:assert/strict';
+import { readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { startAnthropicServer } from '../fakes/anthropicServer.ts';
+import { type CliHome, cliHome } from './cliProcess.ts';
+
+describe('compiled code of the command line', () => {
+  let home: CliHome;
+  beforeEach(() => {
+    home = cliHome({ 'skills/kairos/skills/kickoff/SKILL.md': '---\ndescription: Morning\n---\nPlan.\n' });
+  });
+  afterEach(() => home.remove());
+
+  const folder = (): string => join(home.folder.path, 'cache/telos/compiled');
+  const kept = (part: string): string[] =>
+    readdirSync(folder())
+      .filter(name => name.startsWith(`${part}-`))
+      .map(name => join(folder(), name));
+  const env = (): Record<string, string> => ({ XDG_CACHE_HOME: join(home.folder.path, 'cache') });
+  const version = () => home.run(['--version'], { env: env() });
+
+  it('is kept for the next start, for its user alone, and made anew with what is used for the first time', async () => {
+    const first = await version();
+    const [start = ''] = kept('commandLine');
+    assert.equal(statSync(start).mode & 0o777, 0o600);
+    const [before, made] = [statSync(start).size, statSync(start).ino];
+    assert.deepEqual(await version(), first);
+    assert.equal(statSync(start).ino, made, 'what is kept is used');
+
+    const server = await startAnthropicServer({ turns: [{ text: ['Good morning.'] }] });
+    try {
+      const more = { env: { ...env(), ANTHROPIC_API_KEY: 'key-0123456789', ANTHROPIC_BASE_URL: server.url } };
+      const { stdout } = await home.run(['run', 'kickoff'], more);
+      assert.match(stdout, /Good morning\./);
+    } finally {
+      await server.close();
+    }
+    assert.equal(kept('anthropic').length, 1);
+    assert.ok(statSync(start).size > before, 'the functions of a run are in it');
+  });
+
+  it('does not matter when it is damaged, belongs to another program, or cannot be kept', async () => {
+    const first = await version();
+    const [start = ''] = kept('commandLine');
+    for (const damage of ['', 'no code', readFileSync(start).subarray(0, 5000)]) {
+      writeFileSync(start, damage);
+      assert.deepEqual(await version(), first);
+      assert.ok(statSync(start).size > 100_000, 'it is made anew');
+    }
+    writeFileSync(join(home.folder.path, 'closed'), '');
+    const closed = { XDG_CACHE_HOME: join(home.folder.path, 'closed') };
+    assert.deepEqual(await home.run(['--version'], { env: closed }), first);
+  });
+});
