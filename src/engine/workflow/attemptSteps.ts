@@ -90,8 +90,9 @@ async function askIfTooDear(scene: AttemptScene): Promise<AttemptEnd | undefined
 
 async function wordsFor(scene: AttemptScene): Promise<WorkWords> {
   const { parts, call, parent, open, checks } = scene;
-  const before = scene.refOf(call.attempt - 1);
-  const [last, base] = [await parts.git.tip(before), await parts.git.tip(`${before}^`)];
+  const before = call.attempt > 1 ? scene.refOf(call.attempt - 1) : undefined;
+  const last = before && (await parts.git.tip(before));
+  const base = last && (await parts.git.tip(`${last}^`));
   return {
     ...{ goal: parts.state().goal, state: call.story, open, checks, body: bodyOf(scene) },
     advice: await adviceAt(parts.git, parent),

@@ -132,17 +132,22 @@ export class Git extends GitProgram {
   async #object(name: string): Promise<GitObject | undefined> {
     if (/[\0\n]/.test(name)) return undefined;
     const { objects } = this.#shared;
-    const known = objects.get(name);
-    if (known) return known;
+    const before = objects.get(name);
+    if (before) return before;
     const own = name.replace(/^HEAD\b/, this.#ownHead);
     const line = (await this.ask('objects', `info ${own}\n`, isLine)).trimEnd();
     const [id = '', type = ''] = line.split(' ');
     const size = sizeIn(line);
     if (size === undefined) return undefined;
     const object = { id, type, size };
-    if (lasting.test(name)) objects.set(name, object);
-    for (const old of [...objects.keys()].slice(0, -mostObjects)) objects.delete(old);
+    if (lasting.test(name)) this.#remember(name, object);
     return object;
+  }
+
+  #remember(name: string, object: GitObject): void {
+    const { objects } = this.#shared;
+    objects.set(name, object);
+    for (const old of [...objects.keys()].slice(0, -mostObjects)) objects.delete(old);
   }
 
   /** Returns the text of a blob, such as `COMMIT:PATH`; undefined if there is none, or if it has more than `most` bytes. */
@@ -197,7 +202,9 @@ export class Git extends GitProgram {
     const file = join(tmpdir(), `telos-commit-${randomUUID()}`);
     try {
       await writeFile(file, text, { mode: 0o600, flag: 'wx' });
-      return (await this.ask('commits', `${file}\n`, isLine)).trim();
+      const id = (await this.ask('commits', `${file}\n`, isLine)).trim();
+      this.#remember(`${id}^{tree}`, { id: tree, type: 'tree', size: 0 });
+      return id;
     } finally {
       await rm(file, { force: true });
     }
