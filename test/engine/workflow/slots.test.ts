@@ -136,6 +136,31 @@ describe('the work trees of a plan', () => {
     assert.equal(gitIn(slot, 'status', '--porcelain'), '');
   });
 
+  it('lose what lies beside unchanged work: ignored files, empty folders, repositories; not what is to be kept', async () => {
+    const slots = await open({ keep: ['node_modules'] });
+    const slot = await slots.openSlot(1, base);
+    write(slot, { 'src/b.txt': 'b\n' });
+    const kept = await snapshot(slots, slot);
+    const besides: (() => void)[] = [
+      () => write(slot, { 'dist/out.js': 'built' }),
+      () => mkdirSync(join(slot.dir, 'src/empty/er'), { recursive: true }),
+      () => execFileSync('git', ['init', '-q', join(slot.dir, 'nested')]),
+    ];
+    for (const leave of besides) {
+      write(slot, { 'node_modules/p/i.js': '1' });
+      leave();
+      await slots.reset(slot, kept?.commit ?? '');
+      assert.deepEqual(readdirSync(slot.dir).sort(), [
+        '.git',
+        '.gitignore',
+        'README.md',
+        'node_modules',
+        'src',
+      ]);
+      assert.deepEqual(readdirSync(join(slot.dir, 'src')).sort(), ['a.txt', 'b.txt']);
+    }
+  });
+
   it('move no branch of the person, even if a command points HEAD to it', async () => {
     const slots = await open();
     const slot = await slots.openSlot(1, base);
