@@ -9,7 +9,7 @@ import { eventually, gate } from '../eventually.ts';
 import type { AnthropicTurn, ReceivedRequest } from '../fakes/anthropicServer.ts';
 import { type FleetHome, type FleetWorld, openFleet } from '../fleet/fleetWorld.ts';
 import { type GitDaemon, startGitDaemon } from '../fleet/gitDaemon.ts';
-import { builders, manyStories } from '../fleet/planFleet.ts';
+import { builders, itBuilds, manyStories } from '../fleet/planFleet.ts';
 import { answersOf } from '../plan/planWorld.ts';
 import { firstStartLimit } from '../vscode/editorSession.ts';
 import { root } from '../vscode/paths.ts';
@@ -95,35 +95,38 @@ describe('workers in a real VS Code', () => {
 
   const runPlan = (): Promise<void> => chooseInMenu(page(), desk.row('site, ready'), 'Run Plan on Workers');
 
-  it('asks for the database once and for the package, and says which worker has a story', async function () {
-    this.timeout(240_000);
-    await desk.row('site, ready').waitFor();
-    await runPlan();
-    const input = desk.widget.locator('input');
-    await input.fill('nowhere');
-    await desk.widget.getByText('is no address of PostgreSQL').waitFor();
-    assert.equal(await input.getAttribute('type'), 'password');
-    await input.fill(fleet.postgres.url);
-    await page().keyboard.press('Enter');
-    // The extension brings no engine for workers.
-    await dialog().getByText('npm install --prefix').waitFor();
-    await desk.workbench.screenshot('workers-package');
-    await press('Cancel');
-    const packages = join(desk.world.data, 'packages');
-    mkdirSync(packages, { recursive: true });
-    symlinkSync(join(root, 'node_modules'), join(packages, 'node_modules'));
-    await runPlan();
-    await asked.opened;
-    await page()
-      .getByRole('treeitem', { name: /^US-001 .*working · attempt 1 · on green-[\da-f]{6}/ })
-      .waitFor({ timeout: 60_000 });
-    await desk.workbench.screenshot('workers-plan');
-    held.open();
-    await desk.row('site, done').waitFor({ timeout: 120_000 });
-    assert.equal(desk.git('show', 'telos/site:US-001/work.txt'), 'US-001 done');
-  });
+  itBuilds(
+    'asks for the database once and for the package, and says which worker has a story',
+    async function () {
+      this.timeout(240_000);
+      await desk.row('site, ready').waitFor();
+      await runPlan();
+      const input = desk.widget.locator('input');
+      await input.fill('nowhere');
+      await desk.widget.getByText('is no address of PostgreSQL').waitFor();
+      assert.equal(await input.getAttribute('type'), 'password');
+      await input.fill(fleet.postgres.url);
+      await page().keyboard.press('Enter');
+      // The extension brings no engine for workers.
+      await dialog().getByText('npm install --prefix').waitFor();
+      await desk.workbench.screenshot('workers-package');
+      await press('Cancel');
+      const packages = join(desk.world.data, 'packages');
+      mkdirSync(packages, { recursive: true });
+      symlinkSync(join(root, 'node_modules'), join(packages, 'node_modules'));
+      await runPlan();
+      await asked.opened;
+      await page()
+        .getByRole('treeitem', { name: /^US-001 .*working · attempt 1 · on green-[\da-f]{6}/ })
+        .waitFor({ timeout: 60_000 });
+      await desk.workbench.screenshot('workers-plan');
+      held.open();
+      await desk.row('site, done').waitFor({ timeout: 120_000 });
+      assert.equal(desk.git('show', 'telos/site:US-001/work.txt'), 'US-001 done');
+    },
+  );
 
-  it('runs evals on a worker, and says on which', async function () {
+  itBuilds('runs evals on a worker, and says on which', async function () {
     this.timeout(240_000);
     await runCommand(page(), 'Focus on Test Explorer View');
     await runCommand(page(), 'Test: Refresh Tests');

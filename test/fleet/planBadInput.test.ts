@@ -4,7 +4,14 @@ import { cpSync, mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { eventually, gate } from '../eventually.ts';
 import type { StepModel } from '../plan/planWorld.ts';
-import { builders, type FleetPlan, manyStories, openPlanFleet, type PlanFleet } from './planFleet.ts';
+import {
+  builders,
+  type FleetPlan,
+  itBuilds,
+  manyStories,
+  openPlanFleet,
+  type PlanFleet,
+} from './planFleet.ts';
 
 describe('a plan on workers in a bad hour', function () {
   this.timeout(240_000);
@@ -37,7 +44,7 @@ describe('a plan on workers in a bad hour', function () {
 
   const nameOf = ({ url }: FleetPlan): string => /([\w-]+)\.git$/.exec(url)?.[1] ?? '';
 
-  it('goes on when its database and its remote were both put back to an earlier state', async () => {
+  itBuilds('goes on when its database and its remote were both put back to an earlier state', async () => {
     const { model, asked, release } = holding('US-002');
     await world.serve(model);
     const plan = await world.person(inTurn);
@@ -68,7 +75,7 @@ describe('a plan on workers in a bad hour', function () {
     assert.equal(remote('rev-parse', 'refs/heads/telos/site'), plan.git('rev-parse', 'telos/site'));
   });
 
-  it('is run by one runner alone, in one clone', async () => {
+  itBuilds('is run by one runner alone, in one clone', async () => {
     const { model, asked, release } = holding('US-001');
     await world.serve(model);
     const plan = await world.person(inTurn);
@@ -105,7 +112,7 @@ describe('a plan on workers in a bad hour', function () {
     assert.equal(world.daemon.git(nameOf(plan), 'rev-parse', 'refs/heads/telos/site'), before);
   });
 
-  it('has what one worker cannot do done by another', async () => {
+  itBuilds('has what one worker cannot do done by another', async () => {
     await world.serve(builders);
     const plan = await world.person(inTurn);
     const accepting = async (env: Record<string, string | undefined>) => {

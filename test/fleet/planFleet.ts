@@ -2,6 +2,7 @@
 import { type ChildProcess, execFileSync } from 'node:child_process';
 import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
+import { findBox } from '../../src/engine/box/findBox.ts';
 import type { CliResult, RunningCli } from '../cli/cliProcess.ts';
 import {
   type AnthropicTurn,
@@ -46,6 +47,15 @@ export interface PlanFleet {
   requests(): number;
   clear(): Promise<void>;
   close(): Promise<void>;
+}
+
+/** A test in which workers build stories. Where no box works they do not, which a test of its own holds, and this says so. */
+export function itBuilds(title: string, test: (this: Mocha.Context) => Promise<void>): void {
+  it(title, async function () {
+    const finding = await findBox({ env: { PATH: process.env['PATH'] ?? '' } });
+    if (finding.works) return test.call(this);
+    console.log(`      not judged: no box works here: ${finding.why}`);
+  });
 }
 
 export async function openPlanFleet(): Promise<PlanFleet> {

@@ -5,7 +5,15 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { eventually, gate } from '../eventually.ts';
 import { once, type StepModel, statuses, writes } from '../plan/planWorld.ts';
-import { builders, type FleetPlan, kill, manyStories, openPlanFleet, type PlanFleet } from './planFleet.ts';
+import {
+  builders,
+  type FleetPlan,
+  itBuilds,
+  kill,
+  manyStories,
+  openPlanFleet,
+  type PlanFleet,
+} from './planFleet.ts';
 
 /** A model whose coders wait at their first round, the first of them or all. */
 function holding(which: 'first' | 'all') {
@@ -40,7 +48,7 @@ describe('a plan on workers', function () {
     return stdout + stderr;
   }
 
-  it('has its stories built with the keys of a worker, and puts them on its branch', async () => {
+  itBuilds('has its stories built with the keys of a worker, and puts them on its branch', async () => {
     const { stories, model } = manyStories(2);
     const requestsOf = await world.serve(model);
     const plan = await world.person(stories);
@@ -65,7 +73,7 @@ describe('a plan on workers', function () {
     assert.ok(!existsSync(join(plan.repo, 'US-001')));
   });
 
-  it('leaves no source, no word and no secret in the database', async () => {
+  itBuilds('leaves no source, no word and no secret in the database', async () => {
     const { stories, model } = manyStories(1);
     await world.serve(model);
     const plan = await world.person(stories);
@@ -94,7 +102,7 @@ describe('a plan on workers', function () {
     assert.deepEqual(left, []);
   });
 
-  it('tells the next attempt why the last one was denied, and keeps its work', async () => {
+  itBuilds('tells the next attempt why the last one was denied, and keeps its work', async () => {
     const { stories } = manyStories(1);
     const requestsOf = await world.serve({
       ...builders,
@@ -113,7 +121,7 @@ describe('a plan on workers', function () {
     assert.match(second, /begun/);
   });
 
-  it('has a conflict brought together on a worker', async () => {
+  itBuilds('has a conflict brought together on a worker', async () => {
     const stories = ['US-001', 'US-002'].map(id => ({
       id,
       touches: [`${id}/**`],
@@ -136,7 +144,7 @@ describe('a plan on workers', function () {
     assert.doesNotMatch(plan.git('show', 'telos/site:both.txt'), /<<<<|>>>>/);
   });
 
-  it('finds its jobs again when its runner was killed', async () => {
+  itBuilds('finds its jobs again when its runner was killed', async () => {
     const { stories } = manyStories(2);
     const { model, asked, release } = holding('all');
     const requestsOf = await world.serve(model);
@@ -160,7 +168,7 @@ describe('a plan on workers', function () {
     assert.equal(steps.length, 1);
   });
 
-  it('takes nothing from who can write to the database alone', async () => {
+  itBuilds('takes nothing from who can write to the database alone', async () => {
     const plan = await world.person(manyStories(1).stories);
     const { version } = JSON.parse(readFileSync(new URL('../../package.json', import.meta.url), 'utf8'));
     const liar = spawn(
@@ -180,7 +188,7 @@ describe('a plan on workers', function () {
     }
   });
 
-  it('says on which worker a story is, and takes its jobs back when it is paused', async () => {
+  itBuilds('says on which worker a story is, and takes its jobs back when it is paused', async () => {
     const { stories } = manyStories(1);
     const { model, asked, release } = holding('first');
     await world.serve(model);
@@ -209,7 +217,7 @@ describe('a plan on workers', function () {
     assert.deepEqual(statuses(plan), ['interrupted', 'approved']);
   });
 
-  it('goes on with a raised budget', async () => {
+  itBuilds('goes on with a raised budget', async () => {
     const { stories, model } = manyStories(2);
     const usage = { input_tokens: 600, output_tokens: 0 };
     const counted = Object.fromEntries(
@@ -229,7 +237,7 @@ describe('a plan on workers', function () {
     await assertDone(plan, ['US-001', 'US-002'], plan.run('--max-tokens', '20000'));
   });
 
-  it('gives what a worker hands back or leaves to another one', async () => {
+  itBuilds('gives what a worker hands back or leaves to another one', async () => {
     const { stories } = manyStories(2);
     const { model, asked, release } = holding('all');
     await world.serve(model);

@@ -1,13 +1,21 @@
 import assert from 'node:assert/strict';
-import { existsSync, mkdirSync, readdirSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdirSync, readdirSync, symlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { findProgram } from '../../src/engine/tools/programPath.ts';
 import { acceptWorkerCard } from '../../src/engine/workflow/workerCards.ts';
 import type { RunningCli } from '../cli/cliProcess.ts';
 import { eventually } from '../eventually.ts';
 import { tempFolder } from '../fakes/tempFolder.ts';
 import { type FleetHome, workerName } from './fleetWorld.ts';
 import { type Entry, type ForgedOrder, forgeOrder } from './forgedOrder.ts';
-import { builders, type FleetPlan, manyStories, openPlanFleet, type PlanFleet } from './planFleet.ts';
+import {
+  builders,
+  type FleetPlan,
+  itBuilds,
+  manyStories,
+  openPlanFleet,
+  type PlanFleet,
+} from './planFleet.ts';
 
 describe('a worker believes no plan', function () {
   this.timeout(180_000);
@@ -20,6 +28,7 @@ describe('a worker believes no plan', function () {
   after(() => world.close());
 
   const { stories } = manyStories(1);
+  const key = { TELOS_PROVIDER: 'anthropic', ANTHROPIC_API_KEY: 'key-of-the-worker-0123456789' };
 
   async function refuses(plan: FleetPlan, sentence: RegExp): Promise<void> {
     const { code, stdout, stderr } = await plan.run().result;
@@ -32,7 +41,6 @@ describe('a worker believes no plan', function () {
   /** A worker of an owner who has accepted nothing. */
   async function stranger(...args: readonly string[]): Promise<{ home: FleetHome; running: RunningCli }> {
     const home = world.fleet.home({});
-    const key = { TELOS_PROVIDER: 'anthropic', ANTHROPIC_API_KEY: 'key-of-the-worker-0123456789' };
     return { home, running: await home.worker(args, key) };
   }
 
@@ -66,6 +74,24 @@ describe('a worker believes no plan', function () {
     assert.equal((await home.run(['worker', 'accept', plan.digest])).code, 3);
     assert.equal((await home.run(['worker', 'accept', plan.digest, '--yes'])).code, 0);
     assert.match((await home.run(['worker', 'accept'])).stderr, /No card of a plan waits\./);
+    await world.fleet.clear();
+  });
+
+  it('does no story where no box works, and says to its owner what mends that', async () => {
+    const plan = await world.person(stories);
+    const home = world.fleet.home({ 'programs/empty': '' });
+    const programs = join(home.folder.path, 'programs');
+    for (const name of ['git', 'sh']) {
+      const program = findProgram(name, { env: { PATH: process.env['PATH'] ?? '' } });
+      if (program !== undefined) symlinkSync(program, join(programs, name));
+    }
+    assert.equal((await home.run(['worker', 'accept', plan.digest, '--yes'])).code, 0);
+    const running = await home.worker(['--repository', plan.url], { ...key, PATH: programs });
+    await refuses(
+      plan,
+      /No worker takes US-001\. .*since no box for commands works there: bubblewrap is not/,
+    );
+    await running.says('none works here: bubblewrap is not installed. To mend it: ');
     await world.fleet.clear();
   });
 
@@ -127,7 +153,7 @@ describe('a worker believes no plan', function () {
     }, 120_000);
   }
 
-  it('does an order that is in order', async () => {
+  itBuilds('does an order that is in order', async () => {
     const [answer = ''] = await answersTo([{}]);
     assert.match(answer, /^\{"sealed":/);
     assert.equal(world.requests(), 6);

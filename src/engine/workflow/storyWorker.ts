@@ -4,6 +4,7 @@ import { type Config, withoutPassword } from '../config.ts';
 import { reasonOf, TelosError } from '../errors.ts';
 import type { Human } from '../human.ts';
 import { mapStrings, redactor, secretsIn } from '../redact.ts';
+import { boxState } from '../run/openBox.ts';
 import { hasTests } from './attemptChanges.ts';
 import { failed } from './attemptEnd.ts';
 import { type AttemptEnd, type AttemptParts, AttemptScene } from './attemptScene.ts';
@@ -149,6 +150,16 @@ export class StoryWorker {
     );
   }
 
+  /** Throws Refusal where no command of a story would run, before a model is paid for it. */
+  async #refuseWithoutBox(): Promise<void> {
+    const { config, log } = this.#parts;
+    const { wanted, state } = await boxState(config);
+    if (wanted !== 'required' || !state || state.works) return;
+    const mend = state.mend === undefined ? '' : ` To mend it: ${state.mend}`;
+    log(`Stories are built in a box, and none works here: ${state.why}${mend}`);
+    throw new Refusal(`This worker does no stories, since no box for commands works there: ${state.why}`);
+  }
+
   async #attempt(
     order: StoryOrder,
     file: ReadOrder,
@@ -182,6 +193,7 @@ export class StoryWorker {
     const own = state().story(story.id);
     if (!own?.open || own.open.attempt !== order.attempt)
       throw new Refusal(`The order for ${story.id} is not for its attempt ${order.attempt}.`);
+    await this.#refuseWithoutBox();
     if (previous !== undefined) await git.setRef(workRef({ ...order, attempt: order.attempt - 1 }), previous);
     const scene = new AttemptScene(parts, { story: own, attempt: order.attempt, slot: slot - 1 }, signal);
     scene.parent = parent;
