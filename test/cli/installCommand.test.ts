@@ -174,6 +174,44 @@ describe('telos install', () => {
     match((await run('install', 'gihub:a/b')).stderr, /Did you mean github:/);
   });
 
+  it('reads a catalogue that was fetched alone, and waits once when a site asks for it', async () => {
+    servers.github.commit('acme/far', { 'SKILL.md': skill('far') });
+    const plugins = [
+      { name: 'near', source: './near' },
+      { name: 'far', source: { source: 'github', repo: 'acme/far' } },
+      { name: 'wheel', source: { source: 'pip', package: 'wheel' } },
+    ];
+    servers.answers.set(
+      '/alone/marketplace.json',
+      JSON.stringify({ name: 'm', owner: { name: 'a' }, plugins }),
+    );
+    const alone = `${servers.url}/alone/marketplace.json`;
+    match(
+      (await run('install', `${alone}#near`, '--yes')).stderr,
+      /lies beside marketplace\.json, which was fetched alone/,
+    );
+    match(
+      (await run('install', `${alone}#wheel`, '--yes')).stderr,
+      /comes from "pip", which Telos does not install/,
+    );
+    equal((await run('install', `${alone}#far`, '--yes')).code, 0);
+    equal(readFileSync(join(home.skillsDir, 'far/SKILL.md'), 'utf8'), skill('far'));
+    let asked = 0;
+    servers.answers.set('/busy/waits/SKILL.md', (_request, response) => {
+      if (asked++ === 0) response.writeHead(429, { 'retry-after': '0' }).end();
+      else response.end(skill('waits'));
+    });
+    servers.answers.set(
+      '/busy/later/SKILL.md',
+      (_request, response) => void response.writeHead(429, { 'retry-after': '3600' }).end(),
+    );
+    const waited = await run('install', `${servers.url}/busy/waits/SKILL.md`, '--yes');
+    deepEqual([waited.code, asked], [0, 2]);
+    const later = await run('install', `${servers.url}/busy/later/SKILL.md`, '--yes');
+    equal(later.code, 1);
+    match(later.stderr, /asks to wait 3600 seconds before the next request/);
+  });
+
   it('says what ClawHub says, and no option overrides its word on malware', async () => {
     servers.clawhub.skills.set('mal', [
       {

@@ -56,7 +56,6 @@ describe('installing skills', () => {
       model: { turns: () => ({ text: ['Hello.'] }) },
       skills: {},
       variables: servers.env,
-      settings: { 'telos.catalogs': ['github:acme/catalog'] },
     });
   });
   after(async () => {
@@ -80,7 +79,10 @@ describe('installing skills', () => {
       .filter({ hasText: /nothing found · 1 skill, \d+ bytes, 1 script/ })
       .filter({ hasText: 'wttr.acme.dev' })
       .waitFor();
-    await input.fill('');
+    await rows.filter({ hasText: 'Add Catalog...' }).click();
+    await page.getByText('A repository, a site or a marketplace.json with packs').waitFor();
+    await input.fill('github:acme/catalog');
+    await input.press('Enter');
     await rows.filter({ hasText: /high: .*github:acme\/catalog#setup/ }).waitFor();
     await rows.filter({ hasText: 'Variables: NOTES_TOKEN' }).waitFor();
     await workbench.screenshot('install-gallery');
