@@ -61,7 +61,7 @@ function pickFrom(config: Config): Promise<GalleryItem | undefined> {
       list.items = shown;
     };
     list.busy = true;
-    if (words !== '') list.items = shown;
+    list.items = shown;
     // A catalog that answers slowly does not hold back what ClawHub finds.
     if (mayBeSearched(words)) await add(searchItems(words, config, signal));
     await add(catalogs);

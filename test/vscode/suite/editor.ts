@@ -89,11 +89,13 @@ export async function answering(answers: Answers, act: () => Promise<unknown>): 
   return asked;
 }
 
-/** A list that the extension fills by itself. It is answered once it has items. */
+/** A list that the extension fills by itself, perhaps bit by bit. It is answered once it has the wanted item, else when it is no longer busy. */
 function pickBy(asked: Asked, wanted: () => string | RegExp | string[] | undefined): object {
   const accepted = new vscode.EventEmitter<void>();
   const hidden = new vscode.EventEmitter<void>();
   const button = new vscode.EventEmitter<never>();
+  const want = wanted();
+  let isBusy = false;
   const list = {
     title: '',
     selectedItems: [] as vscode.QuickPickItem[],
@@ -104,14 +106,17 @@ function pickBy(asked: Asked, wanted: () => string | RegExp | string[] | undefin
       asked.titles.push(list.title);
     },
     dispose(): void {},
+    set busy(value: boolean) {
+      if (isBusy && !value) hidden.fire();
+      isBusy = value;
+    },
     set items(items: readonly vscode.QuickPickItem[]) {
       asked.lists.push(items.map(({ label }) => label));
       asked.items.push(...items);
-      const want = wanted();
       const found = items.find(({ label }) => (want instanceof RegExp ? want.test(label) : label === want));
       list.selectedItems = found ? [found] : [];
       if (found) accepted.fire();
-      else hidden.fire();
+      else if (!isBusy) hidden.fire();
     },
   };
   return list;
