@@ -80,7 +80,7 @@ describe('installing skills', () => {
       .filter({ hasText: 'wttr.acme.dev' })
       .waitFor();
     await rows.filter({ hasText: 'Add Catalog...' }).click();
-    await page.getByText('A repository, a site or a marketplace.json with packs').waitFor();
+    await page.getByText('A repository, a site or a marketplace.json with packs').first().waitFor();
     await input.fill('github:acme/catalog');
     await input.press('Enter');
     await rows.filter({ hasText: /high: .*github:acme\/catalog#setup/ }).waitFor();
