@@ -39,6 +39,27 @@ describe('compiled code of the command line', () => {
     assert.ok(statSync(start).size > before, 'the functions of a run are in it');
   });
 
+  it('is of use after a run that goes far', async () => {
+    const rounds = 25;
+    const turns = Array.from({ length: rounds }, () => ({
+      text: ['Looking.'],
+      toolCalls: [{ name: 'list_directory', input: {} }],
+    }));
+    const server = await startAnthropicServer({ turns: [...turns, { text: ['Done.'] }] });
+    try {
+      const more = { ANTHROPIC_API_KEY: 'key-0123456789', ANTHROPIC_BASE_URL: server.url };
+      const limits = { TELOS_MAX_ROUNDS: String(2 * rounds) };
+      const { stdout } = await home.run(['run', 'kickoff'], { env: { ...env(), ...more, ...limits } });
+      assert.match(stdout, /Done\./);
+    } finally {
+      await server.close();
+    }
+    const [start = ''] = kept('commandLine');
+    const made = statSync(start).ino;
+    await version();
+    assert.equal(statSync(start).ino, made, 'what is kept is used');
+  });
+
   it('does not matter when it is damaged, belongs to another program, or cannot be kept', async () => {
     const first = await version();
     const [start = ''] = kept('commandLine');
