@@ -12,6 +12,7 @@ import {
   readdirSync,
   readFileSync,
   realpathSync,
+  renameSync,
   statSync,
 } from 'node:fs';
 import { mkdir, rename, rmdir, stat, symlink, unlink } from 'node:fs/promises';
@@ -176,8 +177,11 @@ export class Slots {
       await this.#deleteOthers(slot);
       this.#noteIndex(slot, await slot.git.treeOf(tip));
     }
-    // Commands that run there look through an index of their own, and what they note in it counts for nothing.
-    copyFileSync(indexOf(slot), join(slot.admin, 'index'));
+    // Commands that run there look through an index of their own, and what they note in it counts for nothing. It is put there whole:
+    // a person's git gc reads it at any moment.
+    const copy = join(slot.admin, 'telos-index-copy');
+    copyFileSync(indexOf(slot), copy);
+    renameSync(copy, join(slot.admin, 'index'));
   }
 
   /** Has the work tree stand at the commit without a checkout if it has its files already. Returns false if it has others. */

@@ -2,9 +2,11 @@ import assert from 'node:assert/strict';
 import { execFileSync } from 'node:child_process';
 import { createHash } from 'node:crypto';
 import {
+  closeSync,
   existsSync,
   lstatSync,
   mkdirSync,
+  openSync,
   readdirSync,
   readFileSync,
   renameSync,
@@ -169,6 +171,20 @@ describe('the work trees of a plan', () => {
     await slots.reset(slot, base);
     assert.equal(repo.git('rev-parse', 'main'), moved);
     assert.equal(gitIn(slot, 'rev-parse', '--abbrev-ref', 'HEAD'), 'HEAD');
+  });
+
+  it('have an index that is whole for whoever reads it while they are reset', async () => {
+    const slots = await open();
+    const slot = await slots.openSlot(1, base);
+    const reader = openSync(join(slot.admin, 'index'), 'r');
+    try {
+      const before = readFileSync(join(slot.admin, 'index'));
+      await slots.reset(slot, repo.commit('more', { 'src/more.txt': 'm\n' }));
+      assert.deepEqual(readFileSync(reader), before);
+      assert.notDeepEqual(readFileSync(join(slot.admin, 'index')), before);
+    } finally {
+      closeSync(reader);
+    }
   });
 
   it('listen to no .git file that a command wrote there', async () => {
