@@ -241,11 +241,36 @@ function ruleOf(
     if (path === undefined) continue;
     if (!/^(~([\\/]|$)|[\\/]|[A-Za-z]:)/.test(path)) return `has a '${key}' that is not an absolute path`;
     // The pattern would be taken literally, and forbid nothing.
-    if (effect === 'deny' && /[*?]/.test(path.replace(/\/\*\*$/, '')))
+    const place = path.replace(/\/\*\*$/, '');
+    const literal = expandPath(place, home, home);
+    if (effect === 'deny' && (/[*?]/.test(place) || (/[[\]{}]/.test(place) && !existsSync(literal))))
       return `has a '${key}' with a pattern; only /** at its end is understood`;
     rule[key] = expandPath(path, home, home);
   }
-  return subjectProblem(rule) ?? rule;
+  return (effect === 'deny' ? otherSpelling(rule) : undefined) ?? subjectProblem(rule) ?? rule;
+}
+
+/** Tools by the names that people write for them, which are those of other hosts. A server's tool is seldom called so. */
+const namesElsewhere: Readonly<Record<string, readonly string[]>> = {
+  read_file: ['Read'],
+  write_file: ['Write'],
+  edit_file: ['Edit', 'MultiEdit'],
+  list_directory: ['LS'],
+  search_files: ['Grep'],
+  glob: [],
+  run_command: ['Bash', 'Shell'],
+  fetch_url: ['WebFetch'],
+};
+
+/** Returns what is wrong with the name of a tool that would forbid nothing, since the tool has another name. */
+function otherSpelling({ tool, server }: PolicyRule): string | undefined {
+  if (server !== undefined || Object.hasOwn(namesElsewhere, tool)) return undefined;
+  const letters = (name: string): string => name.toLowerCase().replace(/[^a-z]/g, '');
+  const [meant] =
+    Object.entries(namesElsewhere).find(
+      ([name, others]) => letters(name) === letters(tool) || others.includes(tool),
+    ) ?? [];
+  return meant && `names the tool '${tool}', which is called ${meant}`;
 }
 
 const subjectKeys = ['argv', 'command', 'host', 'path', 'digest'] as const;

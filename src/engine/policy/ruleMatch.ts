@@ -31,12 +31,16 @@ export function matchesRule(rule: PolicyRule, wanted: PolicySubject, context: Po
   return rule.tool === tool && covers(rule, wanted);
 }
 
-/** Returns true if the rule is for this agent. A workspace agent can use any name, so an allow rule must also name its folder. */
+/**
+ * Returns true if the rule is for this agent. A workspace agent can use any name, so an allow rule must also name its folder; a deny rule
+ * holds in any case of the name.
+ */
 export function appliesTo({ effect, agent, pack }: PolicyRule, context: PolicyContext): boolean {
   if (agent === '*') return pack === undefined || pack === context.agent?.packDir;
-  if (context.agent?.name !== agent) return false;
-  if (pack !== undefined) return pack === context.agent.packDir;
-  return effect === 'deny' || context.agent.source !== 'project';
+  const name = context.agent?.name;
+  if (name !== agent && (effect === 'allow' || name?.toLowerCase() !== agent.toLowerCase())) return false;
+  if (pack !== undefined) return pack === context.agent?.packDir;
+  return effect === 'deny' || context.agent?.source !== 'project';
 }
 
 /** Returns true for exactly what an allow rule names, and for nothing that only looks like it. */

@@ -277,6 +277,19 @@ describe('a prohibition', () => {
     assert.equal(await short('read', { q: 'https://notdenied.test/' }), 'allow policy.allow:5');
   });
 
+  it('holds for an agent in any case of its name, and in a folder whose name has brackets', async () => {
+    forbid('agent = "A"\ntool = "write_file"', `tool = "read_file"\npath = "${run.work}/[slug]/**"`);
+    assert.match(
+      await short('write_file', { path: 'a.md' }),
+      /^deny policy\.broken/,
+      'not there yet: it could be a pattern',
+    );
+    run.put('work/[slug]/page.md', 'x');
+    forbid('agent = "A"\ntool = "write_file"', `tool = "read_file"\npath = "${run.work}/[slug]/**"`);
+    assert.match(await short('write_file', { path: 'a.md' }), /^deny policy\.deny/);
+    assert.match(await short('read_file', { path: '[slug]/page.md' }), /^deny policy\.deny/);
+  });
+
   it('of a tool holds under both of its names', async () => {
     forbid('tool = "delete"');
     facts = { ...facts, tool: 'delete' };
