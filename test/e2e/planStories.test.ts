@@ -167,7 +167,7 @@ describe('the file of a story in a real VS Code', () => {
     const worker = 'green-0a1b2c';
     await note({ type: 'job_given', story: 'US-001', attempt: 1, job: 'telos-story-third-US-001', worker });
     await page()
-      .getByRole('treeitem', { name: new RegExp(`^US-001 .*attempt 1 · on ${worker}`) })
+      .getByRole('treeitem', { name: new RegExp(`^US-001 .*, working · on ${worker} · attempt 1`) })
       .waitFor();
     await desk.workbench.screenshot('plan-on-a-worker');
     // The mark goes with whoever worked on it, although the attempt is still open.

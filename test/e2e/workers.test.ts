@@ -117,7 +117,7 @@ describe('workers in a real VS Code', () => {
       await runPlan();
       await asked.opened;
       await page()
-        .getByRole('treeitem', { name: /^US-001 .*working · attempt 1 · on green-[\da-f]{6}/ })
+        .getByRole('treeitem', { name: /^US-001 .*working · on green-[\da-f]{6} · attempt 1/ })
         .waitFor({ timeout: 60_000 });
       await desk.workbench.screenshot('workers-plan');
       held.open();
@@ -132,6 +132,9 @@ describe('workers in a real VS Code', () => {
     await runCommand(page(), 'Test: Refresh Tests');
     const item = page().locator('.part.sidebar .monaco-list-row', { hasText: 'diary' });
     await item.waitFor();
+    await item.click();
+    await page().keyboard.press('ArrowRight');
+    await page().locator('.part.sidebar .monaco-list-row', { hasText: 'Count the plums' }).waitFor();
     await chooseInMenu(page(), item, 'Execute Using Profile');
     await desk.picked('Run Evals on Workers').click();
     await dialog().getByText('Run 1 eval with').waitFor();

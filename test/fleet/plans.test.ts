@@ -79,13 +79,19 @@ describe('a plan on workers', function () {
     const plan = await world.person(stories);
     await world.worker(plan);
     const seen = new Set<string>();
+    const tables = (
+      await world.fleet.postgres.query(
+        "select table_name from information_schema.tables where table_schema = 'dbos'",
+      )
+    ).map(row => String(row['table_name']));
+    assert.ok(tables.length > 5, tables.join());
     const run = plan.run();
     let isOver = false;
     void run.result.then(() => {
       isOver = true;
     });
     while (!isOver)
-      for (const table of ['workflow_status', 'workflow_input', 'workflow_output', 'operation_outputs'])
+      for (const table of tables)
         for (const row of await world.fleet.postgres.query(`select * from dbos.${table}`).catch(() => []))
           seen.add(JSON.stringify(row));
     await assertDone(plan, ['US-001'], run);

@@ -150,8 +150,8 @@ export function storyItem(node: StoryNode): vscode.TreeItem {
   item.id = `${plan.folder.dir}\n${story.id}`;
   item.description = [
     storyWord(node),
-    attempts > 1 || (isWorking && attempts > 0) ? vscode.l10n.t('attempt {0}', attempts) : '',
     isWorking ? workerLabel(state) : '',
+    attempts > 1 || (isWorking && attempts > 0) ? vscode.l10n.t('attempt {0}', attempts) : '',
     boxes > 0 && boxes < story.items.length ? vscode.l10n.t('{0} of {1}', boxes, story.items.length) : '',
     costLabel(usage),
   ]
