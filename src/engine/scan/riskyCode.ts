@@ -254,26 +254,33 @@ const kindOf = new Map(
 const longestPath = 40;
 
 const addressHost =
-  /\bhttps?:\/\/(?:[^\s/@"'`<>]{0,60}@)?(\[[\da-f:.]{2,45}\]|[^\s/?#"'`<>()[\]{}\\|,;:]{1,253})/gi;
+  /\b(?:https?|ftps?|wss?|tcp|udp|ssh|sftp|rsync|git):\/\/(?:[^\s/@"'`<>]{0,60}@)?(\[[\da-f:.]{2,45}\]|[^\s/?#"'`<>()[\]{}\\|,;:]{1,253})/gi;
+
+/** Programs that take a host as a word of its own, up to that word. */
+const reaching =
+  /(?:^|[\s;|&(`$])(?:curl|wget|nc|ncat|netcat|socat|ssh|scp|sftp|telnet|ftp|rsync)\s(?:[^|;&\n]{0,120}[\s@:=])?$/i;
+const reachesFrom = (line: string, at: number): boolean =>
+  reaching.test(line.slice(Math.max(0, at - 160), at));
+const bareNumber = /(?<![\w.-])(?:\d{1,3}\.){3}\d{1,3}(?![\w-]|\.\d)/g;
 
 /** Returns the kinds of hosts in one line that deserve a look. */
 export function riskyHostsIn(line: string): Kind[] {
-  if (!line.includes('//') && !line.includes('@') && !/\.[a-z]{2,12}\.{0,3}\//i.test(line)) return [];
+  if (!/\/\/|@|\.[a-z]{2,12}(?:\.{0,3}\/|[\s:]|$)|\d\.\d{1,3}\.\d/i.test(line)) return [];
   const kinds = new Set<Kind>();
   for (const { index, 0: name } of line.matchAll(/[\w.-]+/g)) {
     const end = index + name.length;
+    if (name.length > 253 || !name.includes('.')) continue;
+    const kind = kindOfHost(name, line.slice(end, end + longestPath));
     // In prose, a bare name is not an address.
     const isAddress = line.startsWith('://', index - 3) || line[index - 1] === '@' || line[end] === '/';
-    const kind =
-      isAddress && name.length < 254 && name.includes('.')
-        ? kindOfHost(name, line.slice(end, end + longestPath))
-        : undefined;
-    if (kind) kinds.add(kind);
+    if (kind && (isAddress || reachesFrom(line, index))) kinds.add(kind);
   }
   for (const [, host = ''] of line.matchAll(addressHost)) {
     if (/^[[\d]/.test(host) && isPublicAddress(host)) kinds.add('bare-address');
     if (lookalikesIn(host).length > 0) kinds.add('lookalike-letters');
   }
+  for (const { index, 0: number } of line.matchAll(bareNumber))
+    if (isPublicAddress(number) && reachesFrom(line, index)) kinds.add('bare-address');
   return [...kinds];
 }
 
