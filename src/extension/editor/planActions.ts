@@ -46,6 +46,18 @@ export type PlanVerb =
   | 'split'
   | 'budget';
 
+/** Only rows of stories and questions have these. The editor names no row while it draws all of them anew. */
+const ofRows: readonly PlanVerb[] = [
+  'until',
+  'check',
+  'changes',
+  'answer',
+  'skip',
+  'redo',
+  'accept',
+  'split',
+];
+
 /** Phases in which there are no stories to work on, or no card that was accepted. */
 const early: readonly PlanPhase[] = [
   'interviewing',
@@ -114,7 +126,10 @@ export class PlanActions implements vscode.Disposable {
         throw new Error(untrustedMessage);
       if (verb === 'new') return await this.#making.new(goalIn(given));
       if (verb === 'demo') return await this.#tryPlan();
-      const node = isNode(given) ? given : await this.#pickPlan();
+      if (isNode(given)) return await this.#do(verb, this.#tree.newest(given));
+      if (ofRows.includes(verb))
+        return acknowledge(vscode.l10n.t('Try it again: the list of plans has just changed.'));
+      const node = await this.#pickPlan();
       if (node) await this.#do(verb, node);
     } catch (error) {
       if (error instanceof Interruption) return;

@@ -19,7 +19,9 @@ import {
   type PlanNode,
   type PlansNode,
   planItem,
+  type QuestionNode,
   questionItem,
+  type StoryNode,
   storyItem,
   waitingIn,
   waitingLabel,
@@ -46,6 +48,8 @@ export class PlansTree implements vscode.Disposable {
   /** By the path of the folder, with the folder that was there when the watch began. */
   readonly #watchers = new Map<string, { watcher: FSWatcher; inode: bigint | undefined }>();
   #plans: readonly PlanNode[] = [];
+  /** What the rows show, as text. */
+  #drawn: string | undefined;
   #reading: Promise<void> = Promise.resolve();
   #settling: NodeJS.Timeout | undefined;
   #alive: NodeJS.Timeout | undefined;
@@ -83,12 +87,17 @@ export class PlansTree implements vscode.Disposable {
       await this.#reading;
       return [...this.#plans];
     }
-    if (node.kind !== 'plan' || !node.look) return [];
-    const { questions, stories } = node.look.state;
-    return [
-      ...questions.map(question => ({ kind: 'question' as const, plan: node, question })),
-      ...stories.map(state => ({ kind: 'story' as const, plan: node, state })),
-    ];
+    return node.kind === 'plan' ? rowsOf(node) : [];
+  }
+
+  /** Returns a row as it was read last: the editor keeps the one that it has drawn. */
+  newest(node: PlansNode): PlansNode {
+    const { folder } = node.kind === 'plan' ? node : node.plan;
+    const plan = this.#plans.find(one => one.folder.dir === folder.dir);
+    if (!plan) return node;
+    if (node.kind === 'plan') return plan;
+    const { id } = this.item(node);
+    return rowsOf(plan).find(one => this.item(one).id === id) ?? node;
   }
 
   item(node: PlansNode): vscode.TreeItem {
@@ -207,11 +216,20 @@ export class PlansTree implements vscode.Disposable {
     if (this.#isOver) return;
     this.#plans = nodes;
     this.#follow();
-    this.#changed.fire();
+    this.#draw();
     this.#looked.fire();
     this.#sumUp();
     // For whoever measures the start of a window.
     if (this.#looks++ === 0) performance.mark('telos.plans.shown');
+  }
+
+  /** The editor takes all rows away to draw them anew, and with them what a click on one of them meant. */
+  #draw(): void {
+    const rows = this.#plans.flatMap(node => [node, ...rowsOf(node)]);
+    const drawn = JSON.stringify(rows.map(row => ({ ...this.item(row), command: undefined })));
+    if (drawn === this.#drawn) return;
+    this.#drawn = drawn;
+    this.#changed.fire();
   }
 
   async #look(repo: string, name: string, dir: string): Promise<PlanNode> {
@@ -282,6 +300,15 @@ export class PlansTree implements vscode.Disposable {
     };
     this.#status.show();
   }
+}
+
+/** The rows below a plan. */
+function rowsOf(plan: PlanNode): (StoryNode | QuestionNode)[] {
+  const { questions = [], stories = [] } = plan.look?.state ?? {};
+  return [
+    ...questions.map(question => ({ kind: 'question' as const, plan, question })),
+    ...stories.map(state => ({ kind: 'story' as const, plan, state })),
+  ];
 }
 
 const sum = (numbers: readonly number[]): number => numbers.reduce((total, one) => total + one, 0);
