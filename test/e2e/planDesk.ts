@@ -9,7 +9,7 @@ import { eventually } from '../eventually.ts';
 import { type StoryText, storyText } from '../plan/planWorld.ts';
 import { type EditorSession, type EditorSessionOptions, openEditorSession } from '../vscode/editorSession.ts';
 import { root } from '../vscode/paths.ts';
-import { runCommand, type Workbench } from '../vscode/workbench.ts';
+import { openWorkbench, runCommand, type Workbench } from '../vscode/workbench.ts';
 import { testVariables, type World } from '../vscode/world.ts';
 
 const demo = join(root, 'media', 'plan-demo');
@@ -74,11 +74,23 @@ export class PlanDesk {
     return { cwd: this.world.workspace, env: { ...testVariables(this.world), ...this.#variables } };
   }
 
-  /** What somebody types in a terminal. An exit code of 3 says that a person is needed. */
-  async telos(...args: readonly string[]): Promise<void> {
+  /** The same project in another window, with the view *Plans* in front. */
+  async beside(): Promise<PlanDesk> {
+    const { session } = this;
+    const desk = new PlanDesk(session, this.#variables, await openWorkbench(session.server.url));
+    await runCommand(desk.workbench.page, 'Focus on Plans View');
+    return desk;
+  }
+
+  /** What somebody types in a terminal; returns what it prints. An exit code of 3 says that a person is needed. */
+  async telos(...args: readonly string[]): Promise<string> {
     const cli = join(root, 'dist', 'cli.js');
     const done = promisify(execFile)(process.execPath, [cli, 'plan', ...args], this.terminal);
-    await done.catch(error => assert.equal(error.code, 3, error.stderr));
+    const { stdout } = await done.catch(error => {
+      assert.equal(error.code, 3, error.stderr);
+      return error as { stdout: string };
+    });
+    return stdout;
   }
 
   /** The path of a file of a plan. */
@@ -160,13 +172,17 @@ export class PlanDesk {
     }, 60_000);
   }
 
-  /** A button of a row. A tree that is drawn anew takes the button away from under the pointer. */
-  async press(target: Locator, action: string): Promise<void> {
+  /**
+   * A button of a row. A tree that is drawn anew takes the button away from under the pointer, also in the middle of a click: then it
+   * is pressed again until what it opens is there.
+   */
+  async press(target: Locator, action: string, opened?: Locator): Promise<void> {
     const button = target.locator(`.action-label[aria-label^="${action}"]`).first();
     await eventually(async () => {
       await target.hover({ timeout: 2_000 });
       await button.click({ timeout: 2_000 });
-    }, 60_000);
+      await opened?.first().waitFor({ timeout: 15_000 });
+    }, 90_000);
   }
 
   status(text: string): Locator {

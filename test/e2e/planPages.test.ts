@@ -7,7 +7,6 @@ import { fileURLToPath } from 'node:url';
 import type { Browser, Frame } from 'playwright-core';
 import type { PlanCard } from '../../src/protocol/planCard.ts';
 import type { PlanPage, ToPlanPage } from '../../src/protocol/planPage.ts';
-import { eventually } from '../eventually.ts';
 import { launchChromium } from '../vscode/chromium.ts';
 import { firstStartLimit } from '../vscode/editorSession.ts';
 import { frameWith, untilStored } from '../vscode/workbench.ts';
@@ -210,12 +209,12 @@ describe('the end of a plan in a real VS Code', () => {
   const report = (name: string): Promise<Frame> =>
     frameWith(desk.workbench, frame => frame.getByRole('heading', { name, level: 1, exact: true }));
 
-  /** Presses again where the tree was drawn anew under the pointer. */
   const showReport = (name: string): Promise<void> =>
-    eventually(async () => {
-      await desk.press(desk.row(`${name}, done`), 'Show Report');
-      await desk.workbench.page.locator('.tab', { hasText: name }).first().waitFor({ timeout: 5_000 });
-    }, 60_000);
+    desk.press(
+      desk.row(`${name}, done`),
+      'Show Report',
+      desk.workbench.page.locator('.tab', { hasText: name }),
+    );
 
   it('merges what passed, once no file of the person is in the way', async function () {
     this.timeout(180_000);

@@ -1,7 +1,8 @@
 /** The view *Plans* in a real VS Code: a plan is judged, run, held and looked at there, whether this window or a terminal runs it. */
 import assert from 'node:assert/strict';
 import { type ChildProcess, spawn } from 'node:child_process';
-import { readFileSync } from 'node:fs';
+import { once } from 'node:events';
+import { readFileSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { eventually } from '../eventually.ts';
 import { firstStartLimit } from '../vscode/editorSession.ts';
@@ -11,6 +12,7 @@ import { PlanDesk } from './planDesk.ts';
 
 describe('plans in a real VS Code', () => {
   let desk: PlanDesk;
+  let other: PlanDesk | undefined;
   let runner: ChildProcess | undefined;
 
   before(async function () {
@@ -20,11 +22,15 @@ describe('plans in a real VS Code', () => {
 
   afterEach(async function () {
     if (this.currentTest?.state === 'failed')
-      await desk?.workbench.screenshot(`failed-${this.currentTest.title.slice(0, 60).replace(/\W+/g, '-')}`);
+      for (const [index, one] of [desk, other].entries())
+        await one?.workbench.screenshot(
+          `failed-${index}-${this.currentTest.title.slice(0, 60).replace(/\W+/g, '-')}`,
+        );
   });
 
   after(async () => {
     runner?.kill();
+    await other?.workbench.close();
     await desk?.close();
   });
 
@@ -138,8 +144,7 @@ describe('plans in a real VS Code', () => {
       [],
     );
     for (const id of ['US-001', 'US-002', 'US-003', 'US-004']) await desk.row(id).waitFor();
-    await desk.press(desk.row('US-001'), 'Show Changes');
-    await desk.workbench.page.locator('.multiDiffEntry').first().waitFor();
+    await desk.press(desk.row('US-001'), 'Show Changes', page.locator('.multiDiffEntry'));
     await desk.row('US-001').click();
     const pageOfStory = () =>
       frameWith(desk.workbench, frame => frame.getByRole('heading', { name: 'Attempt 2' }));
@@ -150,16 +155,23 @@ describe('plans in a real VS Code', () => {
     await desk.lens('passed').waitFor();
   });
 
-  it('follows and holds a plan that a terminal runs', async function () {
-    this.timeout(180_000);
-    await desk.fold('bakery, done');
+  it('follows and holds a plan that a terminal runs, as another window does at the same time', async function () {
+    this.timeout(240_000);
+    // What a first try has left.
+    if (runner?.kill()) await once(runner, 'exit');
+    rmSync(desk.file('second', ''), { recursive: true, force: true, maxRetries: 5 });
     await desk.makeReady('second');
-    await desk.row('second, ready').waitFor();
+    other ??= await desk.beside();
+    const windows = [desk, other];
+    for (const window of windows) {
+      await window.fold('bakery, done');
+      await window.row('second, ready').waitFor();
+    }
     const cli = join(root, 'dist', 'cli.js');
     runner = spawn(process.execPath, [cli, 'plan', 'run', 'second'], { ...desk.terminal, stdio: 'ignore' });
-    await desk.row('second, running').waitFor();
-    await desk.press(desk.row('second, running'), 'Pause Plan');
-    await desk.row('second, paused').waitFor({ timeout: 60_000 });
+    for (const window of windows) await window.row('second, running').waitFor();
+    await other.press(other.row('second, running'), 'Pause Plan');
+    await agree('second, paused', 'paused');
     await runCommand(desk.workbench.page, 'Telos: Show Report');
     await desk.picked('second').click();
     const report = await frameWith(desk.workbench, frame =>
@@ -174,16 +186,34 @@ describe('plans in a real VS Code', () => {
     );
     await story.getByRole('button', { name: 'Tell It...' }).click();
     await desk.type('Open at seven');
-    await eventually(() =>
-      assert.match(
-        readFileSync(desk.file('second', 'journal.jsonl'), 'utf8'),
-        /"kind":"tell","text":"Open at seven","story":"US-004"/,
-      ),
-    );
+    await desk.telos('tell', 'US-004', 'Close at six', '--plan', 'second');
+    await eventually(() => assert.deepEqual(toldOf('second', 'US-004'), ['Open at seven', 'Close at six']));
     await desk.workbench.screenshot('plan-story-live');
     await desk.press(desk.row('second, paused'), 'Run Plan');
-    await desk.row('second, done · 4/4').waitFor({ timeout: 120_000 });
+    for (const window of windows) await window.row('second, done · 4/4').waitFor({ timeout: 120_000 });
+    await agree('second, done · 4/4', 'done');
     // The page was drawn again as the story went on.
     await story.getByText('The reviewer approved').first().waitFor();
   });
+
+  const toldOf = (plan: string, story: string): unknown[] =>
+    desk.journal(plan).flatMap(({ type, command }) => {
+      const told = command as { kind: string; story?: string; text?: string };
+      return type === 'steered' && told.kind === 'tell' && told.story === story ? [told.text] : [];
+    });
+
+  /** Both windows have this row, and the same words for each story as a terminal. */
+  async function agree(plan: string, phase: string): Promise<void> {
+    await eventually(async () => {
+      const said = JSON.parse(await desk.telos('show', 'second', '--json'));
+      assert.equal(said.phase, phase);
+      for (const window of [desk, other]) {
+        await window?.row(plan).waitFor({ timeout: 2_000 });
+        for (const { id, status } of said.stories as { id: string; status: string }[]) {
+          const row = await window?.row(id).getAttribute('aria-label', { timeout: 2_000 });
+          assert.ok(row?.includes(`, ${status}`), `${row} in a window, ${status} in the terminal`);
+        }
+      }
+    }, 60_000);
+  }
 });
