@@ -50,9 +50,13 @@ describe('a plan by the keyboard alone', () => {
   it('goes from its goal to the merge', async function () {
     this.timeout(240_000);
     const { page } = desk.workbench;
-    await command('Telos: New Plan...');
-    await desk.widget.getByText('What do you want to have in the end?').waitFor();
-    await page.keyboard.type('Bakery');
+    // A view that loads just then takes the focus.
+    await eventually(async () => {
+      await command('Telos: New Plan...');
+      await desk.widget.getByText('What do you want to have in the end?').waitFor({ timeout: 5_000 });
+      await page.keyboard.type('Bakery');
+      assert.equal(await desk.widget.locator('input[type="text"]').inputValue(), 'Bakery');
+    }, 60_000);
     await press('Enter');
     const chat = await frameWith(desk.workbench, frame => frame.getByText('What should Telos know?'));
     await eventually(async () =>
