@@ -164,6 +164,12 @@ describe('the file of a story in a real VS Code', () => {
     await showsMarks(1);
     await saidOf(boxOf('third', '01', 2), 'Telos works on this.');
     await desk.workbench.screenshot('plan-marks-running');
+    const worker = 'green-0a1b2c';
+    await note({ type: 'job_given', story: 'US-001', attempt: 1, job: 'telos-story-third-US-001', worker });
+    await page()
+      .getByRole('treeitem', { name: new RegExp(`^US-001 .*, working · on ${worker} · attempt 1`) })
+      .waitFor();
+    await desk.workbench.screenshot('plan-on-a-worker');
     // The mark goes with whoever worked on it, although the attempt is still open.
     if (taken.kind === 'taken') await taken.lock.release();
     await desk.row('third, interrupted').waitFor();

@@ -5,7 +5,7 @@ import { mkdirSync, symlinkSync } from 'node:fs';
 import { join } from 'node:path';
 import type { Locator } from 'playwright-core';
 import { acceptWorkerCard } from '../../src/engine/workflow/workerCards.ts';
-import { gate } from '../eventually.ts';
+import { eventually, gate } from '../eventually.ts';
 import type { AnthropicTurn, ReceivedRequest } from '../fakes/anthropicServer.ts';
 import { type FleetHome, type FleetWorld, openFleet } from '../fleet/fleetWorld.ts';
 import { type GitDaemon, startGitDaemon } from '../fleet/gitDaemon.ts';
@@ -13,7 +13,7 @@ import { builders, itBuilds, manyStories } from '../fleet/planFleet.ts';
 import { answersOf } from '../plan/planWorld.ts';
 import { firstStartLimit } from '../vscode/editorSession.ts';
 import { root } from '../vscode/paths.ts';
-import { chooseInMenu } from '../vscode/workbench.ts';
+import { chooseInMenu, runCommand } from '../vscode/workbench.ts';
 import { PlanDesk } from './planDesk.ts';
 
 const skill = {
@@ -125,4 +125,25 @@ describe('workers in a real VS Code', () => {
       assert.equal(desk.git('show', 'telos/site:US-001/work.txt'), 'US-001 done');
     },
   );
+
+  itBuilds('runs evals on a worker, and says on which', async function () {
+    this.timeout(240_000);
+    await runCommand(page(), 'Focus on Test Explorer View');
+    await runCommand(page(), 'Test: Refresh Tests');
+    const item = page().locator('.part.sidebar .monaco-list-row', { hasText: 'diary' });
+    await item.waitFor();
+    await item.click();
+    await page().keyboard.press('ArrowRight');
+    await page().locator('.part.sidebar .monaco-list-row', { hasText: 'Count the plums' }).waitFor();
+    await chooseInMenu(page(), item, 'Execute Using Profile');
+    await desk.picked('Run Evals on Workers').click();
+    await dialog().getByText('Run 1 eval with').waitFor();
+    await desk.workbench.screenshot('workers-evals-question');
+    await press('Run on Workers');
+    await eventually(async () => {
+      const rows = await page().locator('.part.sidebar .monaco-list-row').allTextContents();
+      assert.match(rows.join('\n'), /Count the plums.*on green-[\da-f]{6}/);
+    }, 60_000);
+    await desk.workbench.screenshot('workers-evals');
+  });
 });
