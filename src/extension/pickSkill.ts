@@ -5,6 +5,7 @@ import type { Agent, Skill } from '../engine/skills/agent.ts';
 import type { Selection } from '../protocol/attachment.ts';
 import type { SkillRef } from '../protocol/run.ts';
 import { acknowledge } from './base/acknowledge.ts';
+import { askText } from './base/askText.ts';
 import type { CurrentTelos } from './base/currentTelos.ts';
 import { plainLabel } from './base/labels.ts';
 import type { ChatPanels, ChatView } from './chat/chatPlaces.ts';
@@ -234,7 +235,7 @@ function skillItem(agent: Agent, skill: Skill): SkillItem {
 
 /** Asks for the words. Returns undefined if the person cancels. A picked skill needs no words. */
 async function askWords(item: SkillItem, { selection, files = [] }: Along): Promise<string | undefined> {
-  return vscode.window.showInputBox({
+  return askText({
     title: item.ref ? vscode.l10n.t('Run {0}', item.label) : vscode.l10n.t('Run a skill'),
     prompt: selection
       ? vscode.l10n.t(

@@ -227,7 +227,10 @@ describe('chats in editors of a real VS Code', () => {
     const list = page.locator('.quick-input-list .monaco-list-row');
     await list.filter({ hasText: 'barrel' }).first().click();
     const box = page.locator('.quick-input-widget', { hasText: 'Run barrel' }).locator('input[type="text"]');
-    // The box opens while the list closes, and each takes the focus of the other.
+    await box.fill('how full');
+    // Whoever looks something up in the chat finds the box and its words again.
+    await chat.getByRole('textbox', { name: 'Message Telos' }).click();
+    assert.equal(await box.inputValue(), 'how full');
     await box.fill('how full is it');
     await box.press('Enter');
     await list.filter({ hasText: 'Wait for Its End' }).waitFor();

@@ -4,6 +4,7 @@
  */
 import * as vscode from 'vscode';
 import { acknowledge } from './acknowledge.ts';
+import { askText } from './askText.ts';
 import { plainLabel } from './labels.ts';
 
 interface ApiKey {
@@ -130,7 +131,7 @@ async function askAndStore(secrets: vscode.SecretStorage, asked: ApiKey, check: 
 
 /** `isAgain` if the provider has just refused a key. */
 async function askKey({ provider, variable, page }: ApiKey, isAgain: boolean): Promise<string | undefined> {
-  const value = await vscode.window.showInputBox({
+  const value = await askText({
     title: vscode.l10n.t('API key for {0}', provider),
     prompt: isAgain
       ? vscode.l10n.t('This key was refused: {0} does not know it.', provider)
@@ -140,7 +141,6 @@ async function askKey({ provider, variable, page }: ApiKey, isAgain: boolean): P
           page,
         ),
     password: true,
-    ignoreFocusOut: true,
     validateInput: text =>
       /^\S+$/.test(text.trim()) ? undefined : vscode.l10n.t('A key is one word without spaces.'),
   });

@@ -1,6 +1,7 @@
 /** Asks how much a model is to think. */
 import * as vscode from 'vscode';
 import { type Effort, effortIn, effortLevels } from '../../engine/config.ts';
+import { askText } from './askText.ts';
 import { t } from './labels.ts';
 
 interface EffortItem extends vscode.QuickPickItem {
@@ -35,7 +36,7 @@ export async function askEffort(
 }
 
 async function askTokens(title: string, current: Effort | undefined): Promise<Effort | undefined> {
-  const text = await vscode.window.showInputBox({
+  const text = await askText({
     title,
     prompt: t('At most this many tokens for thinking'),
     value: typeof current === 'number' ? String(current) : '8000',

@@ -4,6 +4,7 @@
 import * as vscode from 'vscode';
 import { effortFor } from '../../engine/config.ts';
 import type { ProviderModels } from '../../engine/providers/models.ts';
+import { askText } from '../base/askText.ts';
 import { askEffort } from '../base/chooseEffort.ts';
 import type { CurrentTelos } from '../base/currentTelos.ts';
 import { plainLabel } from '../base/labels.ts';
@@ -138,7 +139,7 @@ function missingItem({ name }: ProviderModels): ModelItem {
 const separator = (label: string): ModelItem => ({ label, kind: vscode.QuickPickItemKind.Separator });
 
 async function askName(provider: string): Promise<string | undefined> {
-  const name = await vscode.window.showInputBox({
+  const name = await askText({
     title: vscode.l10n.t('Model of {0}', providerLabel(provider)),
     prompt: vscode.l10n.t('The name as the provider writes it. Empty means its usual one.'),
     validateInput: text => (/\s/.test(text.trim()) ? vscode.l10n.t('A name has no spaces.') : undefined),

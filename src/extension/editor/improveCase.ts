@@ -10,6 +10,7 @@ import { titleOf } from '../../engine/records/runSummary.ts';
 import type { FileAgent } from '../../engine/skills/discover.ts';
 import type { Telos } from '../../engine/telos.ts';
 import { acknowledge } from '../base/acknowledge.ts';
+import { askText } from '../base/askText.ts';
 import { plainLabel, t } from '../base/labels.ts';
 
 /** What a run has shown: the skill to improve, and what is wrong with its text. Without that, its requests say it. */
@@ -91,7 +92,7 @@ async function wrongRoute(
   const one = picked?.one ?? (picked ? ran : undefined);
   if (!picked || !one) return undefined;
   const shouldTrigger = picked.one !== undefined;
-  const query = await vscode.window.showInputBox({
+  const query = await askText({
     title: shouldTrigger
       ? t('Request That Should Run {0}', plainLabel(one.skill.id, 60))
       : t('Request That Should Not Run {0}', plainLabel(one.skill.id, 60)),
@@ -111,13 +112,13 @@ interface Part extends vscode.QuickPickItem {
 
 async function wrongResult(found: RunCase, one: EvaluatedSkill): Promise<Shown | undefined> {
   const name = plainLabel(one.skill.id, 60);
-  const said = await vscode.window.showInputBox({
+  const said = await askText({
     title: t('What Was Wrong with the Result of {0}?', name),
     prompt: t('Say what it did, and what it should do instead.'),
     validateInput: text => (text.trim() ? undefined : t('Say a few words.')),
   });
   if (said === undefined) return undefined;
-  const prompt = await vscode.window.showInputBox({
+  const prompt = await askText({
     title: t('Request of the Eval'),
     prompt: t('It is added to evals/evals.json of the skill.'),
     value: found.request,

@@ -27,6 +27,7 @@ import { discoverAgents } from '../../engine/skills/discover.ts';
 import { Telos } from '../../engine/telos.ts';
 import { roughCost } from '../../protocol/usage.ts';
 import { acknowledge, complain } from '../base/acknowledge.ts';
+import { askText } from '../base/askText.ts';
 import type { CurrentTelos } from '../base/currentTelos.ts';
 import { describeError, plainLabel, t } from '../base/labels.ts';
 import { subjectOf } from './evalTestRuns.ts';
@@ -65,7 +66,7 @@ async function whatFailed(telos: Telos, given: unknown): Promise<Shown | undefin
     const said =
       problems.length > 0
         ? problems.join('\n')
-        : await vscode.window.showInputBox({
+        : await askText({
             title: t('What Was Wrong with the Result of {0}?', plainLabel(one.skill.id, 60)),
             prompt: t('Say what it did, and what it should do instead.'),
           });

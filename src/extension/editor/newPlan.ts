@@ -6,6 +6,7 @@ import { mostRounds } from '../../engine/workflow/interview.ts';
 import { readJournal } from '../../engine/workflow/journal.ts';
 import type { Plan } from '../../engine/workflow/plan.ts';
 import type { FormField } from '../../protocol/form.ts';
+import { askText } from '../base/askText.ts';
 import type { ChatStage } from '../base/chatWork.ts';
 import { plainLabel } from '../base/labels.ts';
 
@@ -17,10 +18,9 @@ export type AskModel = <Result>(
 
 /** Asks for the goal of a new plan. Undefined if the person closed the question. */
 export async function askGoal(): Promise<string | undefined> {
-  const goal = await vscode.window.showInputBox({
+  const goal = await askText({
     title: vscode.l10n.t('New Plan'),
     prompt: vscode.l10n.t('What do you want to have in the end? A sentence is enough; questions follow.'),
-    ignoreFocusOut: true,
   });
   return goal?.trim() || undefined;
 }

@@ -12,6 +12,7 @@ import {
 } from '../../engine/policy/policyEdit.ts';
 import { type PolicyRule, type PolicyRules, ruleProblem } from '../../engine/policy/policyFile.ts';
 import { acknowledge } from '../base/acknowledge.ts';
+import { askText } from '../base/askText.ts';
 import { plainLabel } from '../base/labels.ts';
 
 type Places = Pick<Config, 'configDir' | 'home'>;
@@ -131,7 +132,7 @@ export async function addPermission(places: Places, agents: readonly string[]): 
   if (!kind) return;
   const agent = kind.effect === 'deny' ? '*' : await whichAgent(agents);
   if (agent === undefined) return;
-  const value = await vscode.window.showInputBox({
+  const value = await askText({
     title: kind.label,
     ...wordsFor(kind),
     validateInput: text =>

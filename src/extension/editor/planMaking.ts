@@ -3,6 +3,7 @@ import { basename } from 'node:path';
 import * as vscode from 'vscode';
 import { Interruption } from '../../engine/errors.ts';
 import type { Plan } from '../../engine/workflow/plan.ts';
+import { askText } from '../base/askText.ts';
 import type { ChatStage, WorkInChat } from '../base/chatWork.ts';
 import { plainLabel } from '../base/labels.ts';
 import { untrustedMessage } from './editorRuns.ts';
@@ -78,10 +79,9 @@ export class PlanMaking {
       const sent = comments.takeUnsent(node.folder.dir, node.folder.read('plan.md') ?? '');
       return this.#review(node, 'changes', sent);
     }
-    const text = await vscode.window.showInputBox({
+    const text = await askText({
       title: vscode.l10n.t('Request Changes'),
       prompt: vscode.l10n.t('What should be different in plan.md? It is then written anew.'),
-      ignoreFocusOut: true,
     });
     if (text?.trim()) await this.#review(node, 'changes', [text.trim()]);
   }

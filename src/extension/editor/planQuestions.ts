@@ -1,6 +1,7 @@
 /** Asks the person about a plan that runs: a question of a story, words for its model, an amount, and a yes before a story is settled. */
 import * as vscode from 'vscode';
 import type { CheckResult, FinishKind, ParkedQuestion, Story } from '../../protocol/plan.ts';
+import { askText } from '../base/askText.ts';
 import { plainLabel, visibleText } from '../base/labels.ts';
 
 /** The longest question that a list can show above its answers. In characters. */
@@ -25,7 +26,7 @@ export async function askFor({ text, choices = [] }: ParkedQuestion): Promise<st
     const prompt = plainLabel(text, shortQuestion);
     const picked = await vscode.window.showQuickPick(items, { title, prompt, ignoreFocusOut: true });
     if (picked?.act === 'own') {
-      const given = await vscode.window.showInputBox({ title, prompt, ignoreFocusOut: true });
+      const given = await askText({ title, prompt });
       return given?.trim() || undefined;
     }
     if (picked?.act !== 'look') return picked?.choice;
@@ -36,10 +37,9 @@ export async function askFor({ text, choices = [] }: ParkedQuestion): Promise<st
 
 /** Asks for words for the model that works on a story, or on all of a plan. */
 export async function askWords(name: string): Promise<string | undefined> {
-  const text = await vscode.window.showInputBox({
+  const text = await askText({
     title: vscode.l10n.t('Tell {0}', plainLabel(name)),
     prompt: vscode.l10n.t('Reaches the model before its next round'),
-    ignoreFocusOut: true,
   });
   return text?.trim() || undefined;
 }
@@ -103,7 +103,7 @@ export async function agreesToFinish(how: FinishKind, branch: string): Promise<b
 /** Asks for what is added to the budget of a plan, in US dollars. */
 export async function askAmount(plan: string): Promise<number | undefined> {
   const isAmount = (text: string): boolean => Number(text) > 0 && Number.isFinite(Number(text));
-  const given = await vscode.window.showInputBox({
+  const given = await askText({
     title: vscode.l10n.t('Raise the Budget of {0}', plainLabel(plan)),
     prompt: vscode.l10n.t('In US dollars, on top of its limit'),
     value: '5',

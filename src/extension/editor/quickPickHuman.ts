@@ -13,6 +13,7 @@ import {
   type ApprovalScope,
   leaveBox,
 } from '../../protocol/run.ts';
+import { askText } from '../base/askText.ts';
 import { plainLabel, translated } from '../base/labels.ts';
 
 interface Answer extends vscode.QuickPickItem {
@@ -88,9 +89,10 @@ async function askField(field: FormField, token: vscode.CancellationToken): Prom
   const placeHolder = plainLabel(field.description ?? '', 300);
   const options = { title, placeHolder, ignoreFocusOut: true };
   if (field.kind === 'text' || field.kind === 'number')
-    return vscode.window.showInputBox(
+    return askText(
       {
-        ...{ title, prompt: placeHolder, ignoreFocusOut: true },
+        title,
+        prompt: placeHolder,
         value: field.initial === undefined ? '' : String(field.initial),
         validateInput: text => {
           const { problem } = readTyped(field, text);
@@ -175,10 +177,7 @@ async function ask(questions: readonly string[], token: vscode.CancellationToken
   for (const question of questions) {
     const answer = token.isCancellationRequested
       ? undefined
-      : await vscode.window.showInputBox(
-          { title: vscode.l10n.t('Telos asks'), prompt: plainLabel(question, 500), ignoreFocusOut: true },
-          token,
-        );
+      : await askText({ title: vscode.l10n.t('Telos asks'), prompt: plainLabel(question, 500) }, token);
     answers.push(answer ?? '');
   }
   return answers;

@@ -4,6 +4,7 @@ import * as vscode from 'vscode';
 import type { ServerRef } from '../../engine/run/serverCheck.ts';
 import type { Agent } from '../../engine/skills/agent.ts';
 import { acknowledge, complain } from '../base/acknowledge.ts';
+import { askText } from '../base/askText.ts';
 import type { CurrentTelos } from '../base/currentTelos.ts';
 import { describeError, plainLabel, translated, visibleText } from '../base/labels.ts';
 import { untrustedMessage } from './editorRuns.ts';
@@ -180,7 +181,7 @@ export async function addServer({ current }: ServersView): Promise<void> {
   const title = vscode.l10n.t('Add an MCP Server to {0}', plainLabel(agent.name));
   const kind = await vscode.window.showQuickPick(kinds, { title });
   if (!kind) return;
-  const place = await vscode.window.showInputBox({
+  const place = await askText({
     title,
     prompt: kind.isRemote
       ? vscode.l10n.t('Its address')
@@ -191,7 +192,7 @@ export async function addServer({ current }: ServersView): Promise<void> {
   });
   const entry = place === undefined ? undefined : entryFor(kind.isRemote, place);
   if (!entry) return;
-  const name = await vscode.window.showInputBox({
+  const name = await askText({
     title,
     prompt: vscode.l10n.t('A name for it'),
     validateInput: text => {

@@ -4,6 +4,7 @@ import type { Config } from '../../engine/config.ts';
 import { databaseAddress, databaseVariable } from '../../engine/fleet/databaseAddress.ts';
 import { dbosInstall, hasDbos } from '../../engine/fleet/dbos.ts';
 import { acknowledge } from '../base/acknowledge.ts';
+import { askText } from '../base/askText.ts';
 import { describeError, plainLabel, t } from '../base/labels.ts';
 
 const place = 'telos.workers';
@@ -52,14 +53,14 @@ const shownOf = (url: string): string => plainLabel(databaseAddress(url).shown);
 
 /** Asks for the address and keeps it. */
 async function ask(secrets: vscode.SecretStorage): Promise<string | undefined> {
-  const typed = await vscode.window.showInputBox({
+  const typed = await askText({
     title: t("The workers' database"),
     prompt: t(
       "Address of the PostgreSQL database that your workers use. Kept in the editor's secret storage and used in place of {0}.",
       databaseVariable,
     ),
     placeHolder: 'postgres://user:password@host:5432/database',
-    ...{ password: true, ignoreFocusOut: true },
+    password: true,
     validateInput: text => problemOf(text),
   });
   const url = typed?.trim();

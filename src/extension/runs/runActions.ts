@@ -10,6 +10,7 @@ import type { RunHistory } from '../../engine/records/runHistory.ts';
 import type { RunSummary } from '../../engine/records/runSummary.ts';
 import type { ExportFormat } from '../../engine/records/runText.ts';
 import { acknowledge } from '../base/acknowledge.ts';
+import { askText } from '../base/askText.ts';
 import type { CurrentTelos } from '../base/currentTelos.ts';
 import { plainLabel } from '../base/labels.ts';
 import type { StoredConversations } from '../chat/storedConversations.ts';
@@ -37,7 +38,7 @@ export class RunActions {
   }
 
   async rename({ runId, title, runs }: Node): Promise<void> {
-    const given = await vscode.window.showInputBox({
+    const given = await askText({
       title: vscode.l10n.t('Rename'),
       prompt: vscode.l10n.t('Empty gives it its first words back.'),
       value: title,

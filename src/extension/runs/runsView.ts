@@ -3,6 +3,7 @@
 import { type FSWatcher, mkdirSync, watch } from 'node:fs';
 import * as vscode from 'vscode';
 import { complain } from '../base/acknowledge.ts';
+import { askText } from '../base/askText.ts';
 import type { CurrentTelos } from '../base/currentTelos.ts';
 import { describeError, plainLabel } from '../base/labels.ts';
 import type { StoredConversations } from '../chat/storedConversations.ts';
@@ -166,7 +167,7 @@ type Node = ConversationNode | RunNode;
 
 /** Asks for words, and lists only the runs that have them. */
 export async function searchRuns({ tree, search }: RunsView): Promise<void> {
-  const words = await vscode.window.showInputBox({
+  const words = await askText({
     title: vscode.l10n.t('Search Runs'),
     prompt: vscode.l10n.t('Words of a title, a request, a skill or an answer'),
     value: tree.search,

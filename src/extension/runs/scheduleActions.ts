@@ -13,6 +13,7 @@ import { type ClockEntry, shownEntry } from '../../engine/schedule/clockEntry.ts
 import { nextTime, parseRule } from '../../engine/schedule/rule.ts';
 import { type ClockKind, resumed, type Schedule, Schedules } from '../../engine/schedule/schedules.ts';
 import { acknowledge } from '../base/acknowledge.ts';
+import { askText } from '../base/askText.ts';
 import type { CurrentTelos } from '../base/currentTelos.ts';
 import { describeError, plainLabel, t, visibleText } from '../base/labels.ts';
 import { writeClockScript } from '../editor/terminalCommand.ts';
@@ -51,8 +52,9 @@ export async function scheduleSkill(parts: ScheduleParts, { agent, skill }: Skil
   const { config } = open;
   const places = await placesFor(open);
   const title = t('Schedule {0}', plainLabel(skill.id));
-  const request = await vscode.window.showInputBox({
-    ...{ title, value: t('run {0}', skill.id), ignoreFocusOut: true },
+  const request = await askText({
+    title,
+    value: t('run {0}', skill.id),
     prompt: t('What it is asked each time'),
     validateInput: text => (text.trim() === '' ? t('Say what it is to do.') : undefined),
   });
@@ -99,8 +101,9 @@ async function keep(
 }
 
 function askTime(title: string): Thenable<string | undefined> {
-  return vscode.window.showInputBox({
-    ...{ title, value: 'weekdays 08:30', ignoreFocusOut: true },
+  return askText({
+    title,
+    value: 'weekdays 08:30',
     prompt: t('When, such as “weekdays 08:30”, “mon,thu 18:15”, “every 2 hours”, or five fields of cron'),
     validateInput: text => {
       try {

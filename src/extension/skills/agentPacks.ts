@@ -6,6 +6,7 @@ import type { InstalledPack } from '../../engine/skills/install.ts';
 import { packNameProblem } from '../../engine/skills/scaffold.ts';
 import { describeOrigin, describeReplacement, type InstallPlan } from '../../protocol/installPlan.ts';
 import { acknowledge, complain, type NextStep } from '../base/acknowledge.ts';
+import { askText } from '../base/askText.ts';
 import type { CurrentTelos } from '../base/currentTelos.ts';
 import { describeError, describeTime, plainLabel, t, visibleText } from '../base/labels.ts';
 import type { AgentNode, SkillNode } from './skillTree.ts';
@@ -141,7 +142,7 @@ export const keptText = (): string =>
   vscode.l10n.t('The old folder is kept for 30 days; Undo brings it back.');
 
 export async function askName(taken: string): Promise<string | undefined> {
-  return vscode.window.showInputBox({
+  return askText({
     title: vscode.l10n.t('Install Under Another Name'),
     prompt: vscode.l10n.t('The name of the new agent'),
     value: `${taken} 2`,

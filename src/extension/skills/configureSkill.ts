@@ -3,6 +3,7 @@ import * as vscode from 'vscode';
 import type { SkillSettingKey, SkillSettings } from '../../engine/skills/skillSettings.ts';
 import { type RunMode, runModes } from '../../protocol/run.ts';
 import { complain } from '../base/acknowledge.ts';
+import { askText } from '../base/askText.ts';
 import { askEffort } from '../base/chooseEffort.ts';
 import type { CurrentTelos } from '../base/currentTelos.ts';
 import { describeError, plainLabel, t } from '../base/labels.ts';
@@ -106,7 +107,7 @@ async function askModel(
   const picked = await vscode.window.showQuickPick([usual, ...known, other], { title });
   if (!picked) return undefined;
   if (picked !== other) return { value: picked.model };
-  const typed = await vscode.window.showInputBox({
+  const typed = await askText({
     title,
     prompt: t('A model of the provider that is set, or provider:model'),
     value: model ?? '',
@@ -119,7 +120,7 @@ async function askNumber(
   prompt: string,
   before: number | undefined,
 ): Promise<Answer | undefined> {
-  const typed = await vscode.window.showInputBox({
+  const typed = await askText({
     ...{ title, prompt },
     value: before === undefined ? '' : String(before),
     validateInput: text =>

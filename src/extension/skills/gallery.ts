@@ -11,6 +11,7 @@ import { reachFor } from '../../engine/sources/fetchSource.ts';
 import { lookAtSource } from '../../engine/sources/install.ts';
 import { parseSource, sourceForms } from '../../engine/sources/sourceText.ts';
 import { holdingText, type PackLook, wantsTexts, worstText } from '../../protocol/packOffer.ts';
+import { askText } from '../base/askText.ts';
 import type { CurrentTelos } from '../base/currentTelos.ts';
 import { describeError, plainLabel, t } from '../base/labels.ts';
 import { installPack, said } from './agentPacks.ts';
@@ -217,7 +218,7 @@ function entryItem({ source, name, description, elsewhere, look, problem }: Cata
 }
 
 async function addCatalog(config: Config): Promise<boolean> {
-  const source = await vscode.window.showInputBox({
+  const source = await askText({
     title: vscode.l10n.t('Add Catalog'),
     prompt: vscode.l10n.t('A repository, a site or a marketplace.json with packs'),
     placeHolder: 'github:owner/repo',

@@ -8,6 +8,7 @@ import type { Agent, Skill } from '../../engine/skills/agent.ts';
 import type { Telos } from '../../engine/telos.ts';
 import { describeRoute } from '../../protocol/describe.ts';
 import type { SkillRef } from '../../protocol/run.ts';
+import { askText } from '../base/askText.ts';
 import type { CurrentTelos } from '../base/currentTelos.ts';
 import { plainLabel } from '../base/labels.ts';
 import { descriptionOf, pickableSkills } from './skillFiles.ts';
@@ -84,7 +85,7 @@ const editing = (): vscode.QuickInputButton => ({
 });
 
 async function askRequest(): Promise<string | undefined> {
-  return vscode.window.showInputBox({
+  return askText({
     title: vscode.l10n.t('Preview Routing'),
     prompt: vscode.l10n.t('A request, as you would say it in the chat. Nothing runs.'),
     placeHolder: vscode.l10n.t('sum up my week'),

@@ -12,6 +12,7 @@ import {
   writeNewSkill,
 } from '../../engine/skills/scaffold.ts';
 import { acknowledge, complain } from '../base/acknowledge.ts';
+import { askText } from '../base/askText.ts';
 import type { CurrentTelos } from '../base/currentTelos.ts';
 import { describeError, plainLabel } from '../base/labels.ts';
 import type { SkillNode, TreeNode } from './skillTree.ts';
@@ -22,7 +23,7 @@ export async function newSkill(current: CurrentTelos): Promise<void> {
   const { skillsDir } = telos.config;
   const packDir = await pickPack(await telos.agents(), skillsDir);
   if (packDir === undefined) return;
-  const name = await vscode.window.showInputBox({
+  const name = await askText({
     title: vscode.l10n.t('New Skill'),
     prompt: vscode.l10n.t('The name of its folder. People call the skill by it.'),
     placeHolder: 'weekly-report',
@@ -40,7 +41,7 @@ export async function newSkill(current: CurrentTelos): Promise<void> {
 
 /** Copies a skill under a name that the person gives, and opens the copy. */
 export async function duplicateSkill(current: CurrentTelos, { skill }: SkillNode): Promise<void> {
-  const name = await vscode.window.showInputBox({
+  const name = await askText({
     title: vscode.l10n.t('Duplicate Skill'),
     prompt: vscode.l10n.t('The name of the copy'),
     value: `${skill.id}-copy`,
@@ -82,7 +83,7 @@ async function pickPack(agents: readonly Agent[], skillsDir: string): Promise<st
         });
   if (!pick) return undefined;
   if (pick !== another) return pick.packDir;
-  const name = await vscode.window.showInputBox({
+  const name = await askText({
     title: vscode.l10n.t('New Agent'),
     prompt: vscode.l10n.t('An agent is a folder of skills in {0}', plainLabel(skillsDir)),
     placeHolder: 'personal',

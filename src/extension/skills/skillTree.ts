@@ -10,6 +10,7 @@ import type { Agent, Missing, Skill } from '../../engine/skills/agent.ts';
 import type { Machine } from '../../engine/skills/machine.ts';
 import type { SkillRef } from '../../protocol/run.ts';
 import { acknowledge } from '../base/acknowledge.ts';
+import { askText } from '../base/askText.ts';
 import type { CurrentTelos } from '../base/currentTelos.ts';
 import { describeDefect, plainLabel, translated } from '../base/labels.ts';
 import { descriptionOf, inSlices } from './skillFiles.ts';
@@ -415,7 +416,7 @@ function tooltip(name: string, description: string, path: string, notes: readonl
 
 /** Asks for words, and lists only the skills that have them. */
 export async function filterSkills(tree: SkillTree): Promise<void> {
-  const words = await vscode.window.showInputBox({
+  const words = await askText({
     title: vscode.l10n.t('Filter Skills'),
     prompt: vscode.l10n.t('Words of a name or a description. Nothing shows all skills.'),
     value: tree.filter,

@@ -4,6 +4,7 @@ import type { Skill } from '../../engine/skills/agent.ts';
 import type { Telos } from '../../engine/telos.ts';
 import { roughCost } from '../../protocol/usage.ts';
 import { acknowledge, complain } from '../base/acknowledge.ts';
+import { askText } from '../base/askText.ts';
 import type { CurrentTelos } from '../base/currentTelos.ts';
 import { describeError, plainLabel } from '../base/labels.ts';
 
@@ -179,7 +180,7 @@ async function pickLine(
 }
 
 async function askLine(skill: Skill, line: string | undefined): Promise<string | undefined> {
-  return vscode.window.showInputBox({
+  return askText({
     title: vscode.l10n.t('Requests That Mean {0}', plainLabel(skill.id, 60)),
     prompt: vscode.l10n.t('As somebody would say it who does not know the skill.'),
     ...(line !== undefined && { value: line }),
