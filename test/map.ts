@@ -33,7 +33,7 @@ export const limits: HouseFigures = {
   arrows: 217,
   arrowsUp: 0,
   circles: 0,
-  files: 614,
+  files: 615,
   oneImporter: 71,
 };
 
