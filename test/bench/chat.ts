@@ -189,7 +189,9 @@ function row([name = '', ...cells]: string[]): string {
   return `  ${name.padEnd(20)}${cells.map(cell => cell.padStart(10)).join('')}`;
 }
 
-const ownShare = ({ ownDroppedFrames, frames }: Drawing): number => ownDroppedFrames / frames;
+function ownShare({ ownDroppedFrames, frames }: Drawing): number {
+  return ownDroppedFrames / frames;
+}
 
 function share({ frames, droppedFrames }: { frames: number; droppedFrames: number }): string {
   return `${((100 * droppedFrames) / frames).toFixed(2)} %`;

@@ -1,9 +1,10 @@
-/** Many runs at once in one engine: `node manyRunsProcess.ts <url> <runs> <folder>`; tells its parent what they came to. */
+/**
+ * Many runs at once in one engine, as it is shipped: `node manyRunsProcess.ts <url> <runs> <folder>`; tells its parent what they came to.
+ * The sources would be stripped of their types at the first call of each tool, while all runs wait.
+ */
 import { mkdirSync } from 'node:fs';
 import { join } from 'node:path';
-import { loadConfig } from '../../src/engine/config.ts';
 import type { Human } from '../../src/engine/human.ts';
-import { Telos } from '../../src/engine/telos.ts';
 
 export interface EngineReport {
   outcomes: Record<string, number>;
@@ -16,6 +17,8 @@ export interface EngineReport {
   peakMegabytes: number;
 }
 
+const built = new URL('../../dist/telos.js', import.meta.url).href;
+const { loadConfig, Telos } = (await import(built)) as typeof import('../../src/engine/telos.ts');
 const [url = '', runs = '0', folder = ''] = process.argv.slice(2);
 const workDir = join(folder, 'work');
 const config = loadConfig({
