@@ -27,7 +27,7 @@ const layers = [
 ];
 
 /** Limit for one layer. No layer takes longer unless it hangs. In milliseconds. */
-const layerLimitMs = 25 * 60_000;
+const layerLimitMs = 50 * 60_000;
 
 const results: LayerResult[] = [];
 for (const name of layers) results.push(await runLayer(name));
