@@ -19,7 +19,7 @@ export interface WorkersWanted {
   log: (line: string) => void;
 }
 
-/** Returns how to reach the workers. Throws TelosError `config` if what names their database is no address, or if a package is missing. */
+/** Returns how to reach the workers. Throws TelosError `config` if the address of their database is not valid, or if a package is missing. */
 export async function planWorkers(
   { dataDir }: Config,
   { url, version, label, remote, log }: WorkersWanted,
