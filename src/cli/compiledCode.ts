@@ -22,7 +22,8 @@ import { Script } from 'node:vm';
 
 // The user's own folder, since whoever can write there decides what runs. No run can (`telosFolders`).
 const cacheHome = process.env['XDG_CACHE_HOME'] || join(homedir(), '.cache');
-const folder = isAbsolute(cacheHome) ? join(cacheHome, 'telos', 'compiled') : undefined;
+const isWithout = !isAbsolute(cacheHome) || !!process.env['NODE_DISABLE_COMPILE_CACHE'];
+const folder = isWithout ? undefined : join(cacheHome, 'telos', 'compiled');
 // Keeps the small files too; Node 20 cannot do this yet.
 if (folder !== undefined) module.enableCompileCache?.(folder);
 

@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
+import { existsSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { startAnthropicServer } from '../fakes/anthropicServer.ts';
 import { type CliHome, cliHome } from './cliProcess.ts';
@@ -71,5 +71,10 @@ describe('compiled code of the command line', () => {
     writeFileSync(join(home.folder.path, 'closed'), '');
     const closed = { XDG_CACHE_HOME: join(home.folder.path, 'closed') };
     assert.deepEqual(await home.run(['--version'], { env: closed }), first);
+  });
+
+  it("is not kept where Node's own cache is turned off", async () => {
+    await home.run(['--version'], { env: { ...env(), NODE_DISABLE_COMPILE_CACHE: '1' } });
+    assert.equal(existsSync(folder()), false);
   });
 });

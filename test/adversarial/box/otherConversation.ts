@@ -24,7 +24,7 @@ export async function otherConversation(
       runs?.();
       return { text: ['done'], hold: { behind: 'message_start', until: over } };
     },
-    // What Telos keeps for its own start is not looked at.
+    // What Telos keeps for its own start is no attempt's doing.
     { env: { ...env, NODE_DISABLE_COMPILE_CACHE: '1' } },
   );
   await Promise.race([running, run]);
