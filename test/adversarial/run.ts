@@ -23,10 +23,9 @@ if (values.has('reword') && !rewording)
 const results: Result[] = [];
 const outside: Outside[] = [];
 for (const theCase of flags.has('bare') ? [] : wanted) {
-  const verdict = await runCase(rewording ? reword(theCase, rewording) : theCase);
-  const result = { ...verdict, id: theCase.id };
+  const result = await runCase(rewording ? reword(theCase, rewording) : theCase, theCase.id);
   results.push(result);
-  if (verdict.seen?.outside) outside.push(verdict.seen.outside);
+  if (result.seen?.outside) outside.push(result.seen.outside);
   console.log(lineOf(result));
 }
 await closeBrowser();

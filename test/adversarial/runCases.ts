@@ -14,9 +14,9 @@ export interface CaseResult extends Result {
   seen?: Seen;
 }
 
-/** A case that cannot be carried out here is not judged; one whose carrying out breaks has failed. */
-export async function runCase(theCase: AdversarialCase): Promise<CaseResult> {
-  const { id, area, expected } = theCase;
+/** A case that cannot be carried out here is not judged; one whose carrying out breaks has failed. `id` is the name of a reworded case's original. */
+export async function runCase(theCase: AdversarialCase, id = theCase.id): Promise<CaseResult> {
+  const { area, expected } = theCase;
   const verdict = await judged(() => carryOut(theCase));
   const every = [`decision ${expected.decision}`, ...(expected.must ?? []), ...(expected.must_not ?? [])];
   const notJudged = verdict.notJudged ?? (verdict.result === 'not judged' ? every : []);
