@@ -16,6 +16,8 @@ export interface RedFlag {
     | 'compiled-code'
     | 'unpinned-code'
     | 'runs-later'
+    | 'gains-rights'
+    | 'mines-coins'
     | 'paste-host'
     | 'webhook-host'
     | 'tunnel-host'
@@ -124,6 +126,10 @@ export function flagWords(kind: RedFlag['kind'], say: Say = english): string {
       return say('installs or runs code from elsewhere without a fixed version');
     case 'runs-later':
       return say('sets something up to run later: a schedule or a startup file');
+    case 'gains-rights':
+      return say('gives itself or a user more rights on this machine');
+    case 'mines-coins':
+      return say('mines coins with this machine');
     case 'paste-host':
       return say('names a site where anyone can leave text or files');
     case 'webhook-host':

@@ -72,17 +72,57 @@ export const looksOfCard: readonly Looks[] = [
     ],
   },
   {
+    words: ['dup2', 'stdin', 'fsockopen', 'mkfifo', 'socat'],
+    looks: [
+      [
+        'pipe-to-shell',
+        matching(
+          /\bos\.dup2\s*\(\s*\w{1,40}\.fileno\b|\bopen\s*\(\s*STDIN\s*,\s*["']<?>?&|\bfsockopen\b.{0,120}\b(?:exec|system|passthru|popen|proc_open)\s*\(|\bmkfifo\b.{0,120}\bsh\s+-i\b|\bsocat\b.{0,120}\bexec:["']?[\w/]{0,20}sh\b|\b(?:client|socket|sock|conn|connection|net|s|c)\.pipe\s*\(\s*\w{1,20}\.stdin\b/i,
+        ),
+      ],
+    ],
+  },
+  {
     words: ['npx', 'bunx', 'pnpx', 'uvx', 'dlx', 'run', 'install', ' add', ' i ', 'inject'],
     looks: [['unpinned-code', bringsUnpinnedCode]],
   },
   {
-    words: ['cron', 'launchctl', 'systemctl', 'schtasks', 'autostart', 'update-rc', 'currentversion'],
+    words: [
+      ...['cron', 'launch', 'systemctl', 'systemd', 'schtasks', 'autostart', 'update-rc', 'currentversion'],
+      ...['register-', 'profile.d', 'rc.local', 'preload', 'at '],
+    ],
     looks: [
       [
         'runs-later',
         matching(
-          /\|\s{0,9}crontab\b|\bcrontab\s+(?:-u\s+\S+\s+)?(?:-(?:\s|$)|-e\b|[\w~$"']?[\w.~$-]{0,60}[./][\w.-])|\/etc\/cron(?:tab\b|\.\w)|\/var\/spool\/cron|\blaunchctl\s+(?:load|bootstrap|enable|submit)\b|\bsystemctl\s+(?:--\w+\s+)?enable\b|\bschtasks\b.{0,9}\/create|\.config\/autostart\/|\bupdate-rc\.d\b|CurrentVersion\\{1,2}Run\b/i,
+          /\|\s{0,9}crontab\b|\bcrontab\s+(?:-u\s+\S+\s+)?(?:-(?:\s|$)|-e\b|[\w~$"']?[\w.~$-]{0,60}[./][\w.-])|\/etc\/cron(?:tab\b|\.\w)|\/var\/spool\/cron|\blaunchctl\s+(?:load|bootstrap|enable|submit)\b|\bsystemctl\s+(?:--\w+\s+)?enable\b|\bschtasks\b.{0,9}\/create|\.config\/autostart\/|\bupdate-rc\.d\b|CurrentVersion\\{1,2}Run(?:Once)?\b/i,
         ),
+      ],
+      [
+        'runs-later',
+        matching(
+          /\bsystemd\/(?:user|system)\/[\w@.-]{0,60}\.(?:service|timer|path|socket)\b|\bsystemd-run\b.{0,120}\s--on-\w|\bLibrary\/Launch(?:Agents|Daemons)\/|\bRegister-ScheduledTask\b|\/etc\/(?:profile\.d\/\w|rc\.local\b|ld\.so\.preload\b)|\|\s{0,9}at\s+(?:now|noon|midnight|tomorrow|-\w|\d)/i,
+        ),
+      ],
+    ],
+  },
+  {
+    words: ['sudoers', 'nopasswd', 'chmod', 'usermod', 'gpasswd', 'adduser', 'setcap', 'localgroup'],
+    looks: [
+      [
+        'gains-rights',
+        matching(
+          /\/etc\/sudoers\b|\bNOPASSWD\s*:|\bchmod\s+(?:-\w{1,6}\s+){0,3}(?:[ugoa]{0,4}[+=][rwx]{0,3}s|0?[4-7][0-7]{3}\b)|\b(?:usermod|gpasswd|adduser)\b.{0,60}\b(?:sudo|wheel|docker|root|admin)\b|\bsetcap\s+\S{0,60}cap_|\blocalgroup\s+administrators\b.{0,60}\/add\b/i,
+        ),
+      ],
+    ],
+  },
+  {
+    words: ['stratum', 'xmrig', 'minerd', 'cpuminer', 'ethminer', 'nbminer'],
+    looks: [
+      [
+        'mines-coins',
+        matching(/\bstratum2?\+(?:tcp|ssl|tls|udp):\/\/|\b(?:xmrig|minerd|cpuminer|ethminer|nbminer)\b/i),
       ],
     ],
   },
