@@ -18,7 +18,7 @@ import { type Todo, todosIn } from '../protocol/todos.ts';
 import { addedUsage, formatCost, formatDuration } from '../protocol/usage.ts';
 import type { MarkdownStream } from './markdownStream.ts';
 import type { Terminal } from './terminal.ts';
-import { terminalJson, terminalLine, terminalText, toldText } from './terminalText.ts';
+import { messageText, terminalJson, terminalLine, terminalText } from './terminalText.ts';
 
 export type RunPrinter = (event: RunEvent) => void;
 
@@ -72,7 +72,7 @@ export function textPrinter(
       case 'step':
         return say(style.dim(`· ${terminalLine(`${event.skill}: ${event.detail}`, terminal.sayWidth - 2)}`));
       case 'notice':
-        return say(event.level === 'warning' ? style.yellow(toldText(event)) : toldText(event));
+        return say(event.level === 'warning' ? style.yellow(messageText(event)) : messageText(event));
       case 'text': {
         const text = terminalText(event.text);
         // Tool lines stand between two turns, but not in a pipe that gets only the words.
@@ -350,7 +350,7 @@ function sayEnd(event: EventOf<'run_end'>, terminal: Terminal, inChat: boolean):
       ),
     );
   } else if (event.error) {
-    terminal.say(style.red(toldText(event.error)));
+    terminal.say(style.red(messageText(event.error)));
   } else if (event.outcome === 'round_limit') {
     terminal.say(
       style.yellow(

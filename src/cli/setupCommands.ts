@@ -16,7 +16,7 @@ import { type ConfigOptions, configFor } from './cliConfig.ts';
 import { carryOut, type RequestOptions } from './requestCommand.ts';
 import { abortOnInterrupt, cancelledExitCode, type Terminal } from './terminal.ts';
 import { agrees } from './terminalHuman.ts';
-import { errorText, exactText, terminalJson, terminalText, toldText } from './terminalText.ts';
+import { errorText, exactText, messageText, terminalJson, terminalText } from './terminalText.ts';
 
 /** Plays the sample's recorded run in a temporary folder of its own, which stays for the person to look at. Returns the exit code. */
 export async function demoCommand(
@@ -141,7 +141,7 @@ export async function doctorCommand(
     if (options.json) terminal.out(`${terminalJson(report)}\n`);
     else
       terminal.out(
-        `${describeReport(report, toldText)
+        `${describeReport(report, messageText)
           .map(line => terminalText(line.replaceAll('\n', ' ')))
           .join('\n')}\n`,
       );

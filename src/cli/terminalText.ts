@@ -1,6 +1,6 @@
 /** Escapes characters with which a model, a tool or a file could steer the terminal. */
 import { TelosError } from '../engine/errors.ts';
-import type { Remedy, Told } from '../protocol/run.ts';
+import type { LocalizedMessage, Remedy } from '../protocol/run.ts';
 import { Characters, steering, unseen } from '../protocol/text.ts';
 
 const steeringCharacters = new RegExp(steering.source, 'g');
@@ -17,12 +17,12 @@ export function terminalText(text: string): string {
 }
 
 /** Returns a message and what to do next, with the commands of this command line, for a terminal. */
-export const toldText = ({ message, remedy }: Told): string =>
+export const messageText = ({ message, remedy }: LocalizedMessage): string =>
   terminalText(remedy ? `${message} ${remedyText(remedy)}` : message);
 
-/** Returns the words of an error of the engine as `toldText` does, and the message of any other. */
+/** Returns the words of an error of the engine as `messageText` does, and the message of any other. */
 export function errorText(error: unknown): string {
-  if (error instanceof TelosError) return toldText(error.told);
+  if (error instanceof TelosError) return messageText(error.runError);
   return terminalText(error instanceof Error ? error.message : String(error));
 }
 

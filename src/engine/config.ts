@@ -1,8 +1,8 @@
 /** Reads the configuration from the environment and overrides into plain data. Nothing here is read again later. */
 import { homedir, userInfo } from 'node:os';
 import { isAbsolute, join, resolve } from 'node:path';
-import type { Told } from '../protocol/run.ts';
-import { sentence, told } from '../protocol/text.ts';
+import type { LocalizedMessage } from '../protocol/run.ts';
+import { asMessage, sentence } from '../protocol/text.ts';
 import { type EnvFile, envFileWins, mergeEnvironment, readEnvFile } from './envFile.ts';
 
 export interface WorkspaceFolder {
@@ -115,7 +115,7 @@ export interface Config {
   /** The values in force and where each was set, by the name of the field above or of the variable. */
   origins: Readonly<Record<string, ValueInForce>>;
   /** Problems found while reading, in sentences. None of them stops Telos. */
-  problems: readonly Told[];
+  problems: readonly LocalizedMessage[];
 }
 
 /** Values that a frontend knows better than the environment. Undefined leaves the environment in force. */
@@ -229,12 +229,12 @@ export function loadConfig(overrides: ConfigOverrides = {}): Config {
   origins['routingLearns'] = { origin: 'default', ...origins['routingLearns'], value: learns };
   noteProviderVariables(sources);
   const problems = [
-    ...(envFile.problem ? [told(...envFile.problem)] : []),
+    ...(envFile.problem ? [asMessage(...envFile.problem)] : []),
     ...budgetProblems({ ...config, origins }),
   ];
   if (wantedMode && wantedMode !== config.routingMode) {
     problems.push(
-      told(
+      asMessage(
         sentence("The routing mode '{0}' is unknown, so auto is used.", wantedMode),
         sentence('Known modes: {0}.', routingModes.join(', ')),
       ),
@@ -242,21 +242,21 @@ export function loadConfig(overrides: ConfigOverrides = {}): Config {
   }
   if (wantedBox !== config.sandbox)
     problems.push(
-      told(
+      asMessage(
         sentence("The sandbox mode '{0}' is unknown, so required is used.", wantedBox ?? ''),
         sentence('Known modes: {0}.', sandboxModes.join(', ')),
       ),
     );
   if (wantedProtocol !== config.protocol)
     problems.push(
-      told(
+      asMessage(
         sentence("The protocol '{0}' is unknown, so auto is used.", wantedProtocol),
         sentence('Known protocols: {0}.', protocolChoices.join(', ')),
       ),
     );
   for (const effort of wantedEfforts.unknown)
     problems.push(
-      told(
+      asMessage(
         sentence("The effort '{0}' is unknown, so it is not used.", effort),
         sentence(
           'Write {0}, or a number of tokens from {1} to {2}.',
@@ -267,14 +267,14 @@ export function loadConfig(overrides: ConfigOverrides = {}): Config {
     );
   if (wantedRounds && config.maxRounds === undefined)
     problems.push(
-      told(
+      asMessage(
         sentence("The number of rounds is '{0}', so it is not used.", wantedRounds),
         sentence('Set TELOS_MAX_ROUNDS to a whole number from 1 to {0}.', mostRounds),
       ),
     );
   if (wantedWindow && config.contextWindow === undefined)
     problems.push(
-      told(
+      asMessage(
         sentence("The model's context is set to '{0}', so it is not used.", wantedWindow),
         sentence('Set TELOS_CONTEXT_WINDOW to a number of tokens, at least {0}.', smallestWindow),
       ),
@@ -405,11 +405,11 @@ export function amountIn(text: string): number {
 }
 
 /** Returns those of `problems` that keep every run from starting. */
-export function budgetProblems({ budget, origins }: Pick<Config, 'budget' | 'origins'>): Told[] {
+export function budgetProblems({ budget, origins }: Pick<Config, 'budget' | 'origins'>): LocalizedMessage[] {
   return budgetNames
     .filter(name => Number.isNaN(budget[name]))
     .map(name =>
-      told(
+      asMessage(
         sentence(
           "The limit {0} is '{1}', which is not a number, so nothing runs.",
           budgetVariables[name],

@@ -17,7 +17,7 @@ import {
   notSet,
 } from '../protocol/doctorReport.ts';
 import type { Remedy } from '../protocol/run.ts';
-import { type Sentence, sentence, spoken, told } from '../protocol/text.ts';
+import { asMessage, type Sentence, sentence, spoken } from '../protocol/text.ts';
 import { budgetProblems, type Config, withoutPassword } from './config.ts';
 import { TelosError } from './errors.ts';
 import type { Diagnostic } from './files/settingsFile.ts';
@@ -70,7 +70,7 @@ export async function examine(
   findings.push(...lacksOf(agents, thisMachine(config.env)));
   if (agents.length === 0) {
     const remedy: Remedy = { kind: 'add_skill', folder: config.skillsDir };
-    findings.push({ severity: 'warning', ...told(sentence('There are no agents.')), remedy });
+    findings.push({ severity: 'warning', ...asMessage(sentence('There are no agents.')), remedy });
   }
   const report: DoctorReport = {
     platform: `Node ${process.versions.node} on ${process.platform} ${process.arch}`,
@@ -121,7 +121,7 @@ function foldersOf(config: Config, agents: readonly FileAgent[], findings: Docto
     const state = stateOf(path, write);
     if (state !== 'ok' && state !== 'missing') {
       const next = sentence('Change its permissions, or set another folder.');
-      findings.push({ severity: 'error', ...told(folderProblem(path, state), next) });
+      findings.push({ severity: 'error', ...asMessage(folderProblem(path, state), next) });
     }
     return { name, ...(agent !== undefined && { agent }), path, state };
   });
@@ -185,7 +185,10 @@ function defectsIn(diagnostics: readonly Diagnostic[]): DoctorFinding[] {
   const shown = errors.slice(0, shownDefects).map(({ file, line, message, fix, ...said }) => {
     const sentences = said.sentences ?? [sentenceOf(message)];
     const next = said.fixSentence ? [said.fixSentence] : fix === undefined ? [] : [sentenceOf(fix)];
-    return { severity: 'error' as const, ...told(sentenceOf(`${file}:${line}:`), ...sentences, ...next) };
+    return {
+      severity: 'error' as const,
+      ...asMessage(sentenceOf(`${file}:${line}:`), ...sentences, ...next),
+    };
   });
   const more = errors.length - shown.length;
   if (more === 0) return shown;
@@ -193,7 +196,7 @@ function defectsIn(diagnostics: readonly Diagnostic[]): DoctorFinding[] {
     ...shown,
     {
       severity: 'error',
-      ...told(sentence('{0} more errors in skill files.', more)),
+      ...asMessage(sentence('{0} more errors in skill files.', more)),
       remedy: { kind: 'lint' },
     },
   ];
@@ -207,7 +210,7 @@ function lacksOf(agents: readonly FileAgent[], machine: Machine): DoctorFinding[
   const lacking = all.filter(({ missing }) => missing.some(({ kind }) => kind !== 'file'));
   const shown = lacking.slice(0, shownDefects).map(({ agent, skill, missing }) => {
     const [first] = missing;
-    const said = told(
+    const said = asMessage(
       sentence('The skill {0} of {1} is not ready.', skill.id, agent.name),
       ...(first ? [first.sentences.reason, first.sentences.nextStep] : []),
       ...(missing.length > 1 ? [sentence('It also needs {0} more.', missing.length - 1)] : []),
@@ -215,7 +218,7 @@ function lacksOf(agents: readonly FileAgent[], machine: Machine): DoctorFinding[
     return { severity: 'warning' as const, ...said };
   });
   const rest = lacking.length - shown.length;
-  const more = told(sentence('{0} more skills are not ready, as the list of skills says.', rest));
+  const more = asMessage(sentence('{0} more skills are not ready, as the list of skills says.', rest));
   return rest > 0 ? [...shown, { severity: 'warning', ...more }] : shown;
 }
 
@@ -233,7 +236,7 @@ function boxFinding({ wanted, state }: DoctorBox): DoctorFinding | undefined {
       : mend.includes('\n')
         ? [sentence('The command that mends it is below, under Commands.')]
         : [sentence('To mend it: {0}', mend)];
-  return { severity: wanted === 'required' ? 'error' : 'warning', ...told(first, ...next) };
+  return { severity: wanted === 'required' ? 'error' : 'warning', ...asMessage(first, ...next) };
 }
 
 async function lookAtProvider(
@@ -246,7 +249,7 @@ async function lookAtProvider(
   try {
     choice = await choose();
   } catch (error) {
-    const told = error instanceof TelosError ? error.told : { message: String(error) };
+    const told = error instanceof TelosError ? error.runError : { message: String(error) };
     findings.push({ severity: 'error', ...told });
     return undefined;
   }
@@ -259,7 +262,7 @@ async function lookAtProvider(
     ...(baseUrl ? { baseUrl: withoutPassword(baseUrl) } : {}),
   };
   if (recording && !config.provider && !config.replayFile) {
-    const said = told(sentence('No model is set up, so skills can only play recorded runs.'));
+    const said = asMessage(sentence('No model is set up, so skills can only play recorded runs.'));
     findings.push({ severity: 'warning', ...said, remedy: { kind: 'set_up_model' } });
   }
   const ping = await pingProvider(config, choice, signal);
@@ -279,7 +282,7 @@ function missingModel({ name, model }: ProviderChoice, models: readonly string[]
     if (models.some(id => id === model || id === `${model}:latest`)) return undefined;
     return {
       severity: 'error',
-      ...told(
+      ...asMessage(
         sentence('Ollama does not have the model {0}.', model),
         sentence('Get it with: {0}', `ollama pull ${model}`),
       ),
@@ -288,7 +291,7 @@ function missingModel({ name, model }: ProviderChoice, models: readonly string[]
   if (models.length === 0 || models.some(id => id === model || id === `models/${model}`)) return undefined;
   // Names without a date mean the latest of their kind.
   if (models.some(id => id.startsWith(`${model}-`))) return undefined;
-  const said = told(sentence('{0} does not list the model {1}.', name, model));
+  const said = asMessage(sentence('{0} does not list the model {1}.', name, model));
   return { severity: 'warning', ...said, remedy: { kind: 'choose_model' } };
 }
 
@@ -336,7 +339,9 @@ async function lookAtServers(
       limits,
       workFolders,
     });
-    findings.push(...answered.problems.map(problem => ({ severity: 'error' as const, ...told(problem) })));
+    findings.push(
+      ...answered.problems.map(problem => ({ severity: 'error' as const, ...asMessage(problem) })),
+    );
     for (const report of answered.servers) servers.push(describeServer(agent, report, findings));
   }
   return servers;
@@ -347,7 +352,7 @@ function variablesLacking({ env }: Config, { name: agent }: FileAgent, mcpConfig
   return [...readMcpConfig(mcpConfig).servers].flatMap(([name, server]) => {
     const missing = missingVariables(server, env);
     if (missing === undefined) return [];
-    const said = told(
+    const said = asMessage(
       sentence("The MCP server '{0}' of {1} will not start: {2}.", name, agent, missing),
       sentence("Set it in the environment or in Telos's .env file."),
     );
@@ -359,7 +364,7 @@ function describeServer(agent: FileAgent, report: McpServerReport, findings: Doc
   const { server, place, milliseconds, outcome } = report;
   const which = { agent: agent.name, server, place };
   if (!('error' in outcome)) return { ...which, outcome: { state: 'ok', ...outcome, milliseconds } };
-  const said = told(
+  const said = asMessage(
     sentence("The MCP server '{0}' of {1} does not work: {2}.", server, agent.name, outcome.error),
     sentence('It is configured in {0}.', agent.mcpConfig ?? ''),
   );

@@ -47,7 +47,7 @@ export class TelosError extends Error {
   }
 
   /** The error as data, for the event that ends a run. */
-  get told(): RunError {
+  get runError(): RunError {
     const { code, message, sentences, remedy, suggestions, retryAfterMs } = this;
     return {
       ...{ code, message },

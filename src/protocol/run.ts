@@ -322,7 +322,7 @@ export type ErrorCode =
   | 'internal';
 
 /** A message for a person: in English, and as data for a frontend that speaks another language. Contains no secrets. */
-export interface Told {
+export interface LocalizedMessage {
   /** States what happened and to what, in English. */
   message: string;
   /** The message's sentences, if it is made of some. Missing in runs that an older version has stored. */
@@ -331,7 +331,7 @@ export interface Told {
   remedy?: Remedy;
 }
 
-export interface RunError extends Told {
+export interface RunError extends LocalizedMessage {
   code: ErrorCode;
   /** For `rate_limit`: how long the provider asks to be left alone, if it says so. In milliseconds. */
   retryAfterMs?: number;
@@ -385,7 +385,7 @@ export type RunEvent =
       recording?: RecordingInfo;
     }
   | { type: 'step'; skill: string; detail: string }
-  | ({ type: 'notice'; level: 'info' | 'warning' } & Told)
+  | ({ type: 'notice'; level: 'info' | 'warning' } & LocalizedMessage)
   | { type: 'text'; text: string }
   /** A delta of what the model thinks, or of its summary. With `durationMs`, the last of a stretch, whose text may be empty. */
   | { type: 'reasoning'; text: string; durationMs?: number }

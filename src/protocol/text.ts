@@ -94,7 +94,7 @@ export function spoken(sentences: readonly Sentence[], translate: Say = english)
 }
 
 /** Returns what an event carries: the sentences, and the English text for a frontend that does not translate. */
-export const told = (...sentences: Sentence[]): { message: string; sentences: Sentence[] } => ({
+export const asMessage = (...sentences: Sentence[]): { message: string; sentences: Sentence[] } => ({
   message: spoken(sentences),
   sentences,
 });

@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import { chmodSync, existsSync, mkdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { toldText } from '../../src/cli/terminalText.ts';
+import { messageText } from '../../src/cli/terminalText.ts';
 import { loadConfig } from '../../src/engine/config.ts';
 import { Telos } from '../../src/engine/telos.ts';
 import { describeReport, isBroken } from '../../src/protocol/doctorReport.ts';
@@ -49,7 +49,7 @@ describe('Telos.doctor', () => {
     const report = await open().doctor(signal);
     assert.deepEqual(report.findings, []);
     assert.equal(isBroken(report), false);
-    const text = describeReport(report, toldText).join('\n');
+    const text = describeReport(report, messageText).join('\n');
     assert.doesNotMatch(text, /secret-key/);
     assert.match(text, /ANTHROPIC_API_KEY +\(set\) +environment\n/);
     assert.match(text, /OPENAI_API_KEY +\(not set\)/);
@@ -65,14 +65,14 @@ describe('Telos.doctor', () => {
   it('says where commands run, and what mends a box that does not work', async () => {
     const off = await open().doctor(signal);
     assert.match(
-      describeReport(off, toldText).join('\n'),
+      describeReport(off, messageText).join('\n'),
       /Commands:\n {2}run without a box, as the setting says/,
     );
     const telos = open({ TELOS_SANDBOX: 'auto' });
     const { state } = await telos.box();
     const here = await telos.doctor(signal);
     assert.equal(here.findings.length, state?.works ? 0 : 1);
-    if (state?.works) assert.match(describeReport(here, toldText).join('\n'), /run in a box \(\w+\)\n/);
+    if (state?.works) assert.match(describeReport(here, messageText).join('\n'), /run in a box \(\w+\)\n/);
     mkdirSync(join(folder.path, 'empty'));
     const PATH = join(folder.path, 'empty');
     const without = await open({ TELOS_SANDBOX: 'auto', PATH }).doctor(signal);
@@ -81,7 +81,7 @@ describe('Telos.doctor', () => {
     const required = await open({ TELOS_SANDBOX: 'required', PATH }).doctor(signal);
     assert.equal(isBroken(required), true);
     assert.match(required.findings[0]?.message ?? '', /No command runs: telos\.sandbox is required/);
-    const text = describeReport(required, toldText).join('\n');
+    const text = describeReport(required, messageText).join('\n');
     const { box } = required;
     const mend = box.state && !box.state.works ? box.state.mend : undefined;
     if (mend !== undefined) assert.ok(text.includes(`To mend it:\n    ${mend.split('\n')[0]}`), text);
@@ -111,7 +111,7 @@ describe('Telos.doctor', () => {
     assert.match(said, /agent\.toml:1: /);
     assert.equal(isBroken(report), true);
     assert.equal(report.provider, undefined);
-    assert.match(describeReport(report, toldText).at(-1) ?? '', /^\d+ problems to fix\.$/);
+    assert.match(describeReport(report, messageText).at(-1) ?? '', /^\d+ problems to fix\.$/);
   });
 
   it('says which model to load, and which name may be wrong', async () => {
@@ -142,7 +142,7 @@ describe('Telos.doctor', () => {
       ['dead', 'failed'],
     ]);
     assert.match(
-      describeReport(report, toldText).join('\n'),
+      describeReport(report, messageText).join('\n'),
       /kairos +alive +fake 1\.2\.3: 6 tools in \d+ ms/,
     );
     assert.match(
@@ -159,7 +159,7 @@ describe('Telos.doctor', () => {
     const report = await open().doctor(signal);
     assert.equal(existsSync(file), false);
     assert.match(
-      describeReport(report, toldText).join('\n'),
+      describeReport(report, messageText).join('\n'),
       /not tried: the agent is not reviewed yet\. Review it with: telos trust kairos/,
     );
     assert.equal(isBroken(report), false);
@@ -196,7 +196,7 @@ describe('Telos.doctor', () => {
     const report = await telos.doctor(signal);
     assert.equal(existsSync(file), false);
     assert.match(
-      describeReport(report, toldText).join('\n'),
+      describeReport(report, messageText).join('\n'),
       /not tried: .*server\.mjs, which lies where runs can write/,
     );
   });

@@ -271,7 +271,7 @@ async function finish(
     return { ...result, status: 'graded', graded: [...graded, ...judged.graded], transcript };
   } catch (error) {
     if (signal.aborted || !(error instanceof TelosError)) throw error;
-    return { ...result, status: 'unfinished', error: error.told };
+    return { ...result, status: 'unfinished', error: error.runError };
   }
 }
 

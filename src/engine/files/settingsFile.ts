@@ -6,7 +6,7 @@ import { link, mkdir, open, readFile, rename, rm, stat, utimes } from 'node:fs/p
 import { basename, dirname, join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { parse, TomlError } from 'smol-toml';
-import { type Sentence, sentence, spoken, told } from '../../protocol/text.ts';
+import { asMessage, type Sentence, sentence, spoken } from '../../protocol/text.ts';
 import { reasonOf, TelosError } from '../errors.ts';
 import { writeWhole } from './atomicWrite.ts';
 
@@ -156,7 +156,7 @@ type DefectWords = Pick<Diagnostic, 'message' | 'sentences' | 'fix' | 'fixSenten
 export function worded(message: Sentence | readonly Sentence[], fix: Sentence): Required<DefectWords>;
 export function worded(message: Sentence | readonly Sentence[], fix?: Sentence): DefectWords;
 export function worded(message: Sentence | readonly Sentence[], fix?: Sentence): DefectWords {
-  return { ...told(...[message].flat()), ...(fix && { fix: spoken([fix]), fixSentence: fix }) };
+  return { ...asMessage(...[message].flat()), ...(fix && { fix: spoken([fix]), fixSentence: fix }) };
 }
 
 /**

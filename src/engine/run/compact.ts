@@ -3,7 +3,7 @@
  * from the transcript. Loaded only when a conversation is about to fill the model's context.
  */
 import type { ContentBlock, Message, RunEvent } from '../../protocol/run.ts';
-import { type Sentence, sentence, told } from '../../protocol/text.ts';
+import { asMessage, type Sentence, sentence } from '../../protocol/text.ts';
 import { TelosError } from '../errors.ts';
 import { cutMiddle } from '../files/plainText.ts';
 import type { CompletionRequest, Provider, TokenCount } from '../providers/provider.ts';
@@ -220,5 +220,5 @@ const questionFor = (focus: string): string =>
 const notice = (level: 'info' | 'warning', sentences: readonly Sentence[]): RunEvent => ({
   type: 'notice',
   level,
-  ...told(...sentences),
+  ...asMessage(...sentences),
 });

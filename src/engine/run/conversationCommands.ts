@@ -1,6 +1,6 @@
 /** The commands of conversations that go on in the background, for those who run and end conversations. */
 import type { RunEvent } from '../../protocol/run.ts';
-import { sentence, told } from '../../protocol/text.ts';
+import { asMessage, sentence } from '../../protocol/text.ts';
 import type { Config } from '../config.ts';
 import {
   type BackgroundCommands,
@@ -36,5 +36,5 @@ export function endedBefore(
     'Ended with the program in which it ran in the background: {0}.',
     commands.join(', '),
   );
-  return [{ type: 'notice', level: 'info', ...told(said) }];
+  return [{ type: 'notice', level: 'info', ...asMessage(said) }];
 }

@@ -3,7 +3,7 @@
 import { type Attachment, maxTextLength } from '../../protocol/attachment.ts';
 import { answers, type FormField, secretAskedFor } from '../../protocol/form.ts';
 import type { ContentBlock, Message, RunEvent, ToolCall } from '../../protocol/run.ts';
-import { type Sentence, sentence, spoken, told } from '../../protocol/text.ts';
+import { asMessage, type Sentence, sentence, spoken } from '../../protocol/text.ts';
 import { TelosError } from '../errors.ts';
 import { attachmentOf } from '../files/attachedFile.ts';
 import { byteCount, cutMiddle, escapeInvisible } from '../files/plainText.ts';
@@ -79,7 +79,7 @@ export async function* handOver(
 
 const failure = (...sentences: Sentence[]): TelosError => new TelosError('mcp', sentences);
 
-const note = (said: Sentence): RunEvent => ({ type: 'notice', level: 'info', ...told(said) });
+const note = (said: Sentence): RunEvent => ({ type: 'notice', level: 'info', ...asMessage(said) });
 
 const wordOf = ({ server, uri }: MentionedResource): string => escapeInvisible(`@${server}:${uri}`);
 

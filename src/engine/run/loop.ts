@@ -9,7 +9,7 @@ import type {
   RunOutcome,
   ToolCall,
 } from '../../protocol/run.ts';
-import { type Sentence, sentence, spoken, told } from '../../protocol/text.ts';
+import { asMessage, type Sentence, sentence, spoken } from '../../protocol/text.ts';
 import { defaultMaxRounds, type Effort, mostRounds } from '../config.ts';
 import { PromptTooLong, TelosError } from '../errors.ts';
 import { newToken } from '../human.ts';
@@ -109,7 +109,7 @@ export async function* runLoop(spec: RunSpec, signal: AbortSignal): AsyncGenerat
     const isCut = reply.stopReason === 'max_tokens';
     // Half an answer is not a success. Calls that arrived whole are still done.
     if (isCut && reply.calls.length === 0) throw new TelosError('provider', cutOff);
-    if (isCut) yield { type: 'notice', level: 'warning', ...told(...cutOff) };
+    if (isCut) yield { type: 'notice', level: 'warning', ...asMessage(...cutOff) };
     if (reply.stopReason === 'refusal') yield refused;
     if (reply.calls.length === 0) {
       if (reply.stopReason === 'model_context_window_exceeded') throw new TelosError('provider', tooMuch);
@@ -223,13 +223,13 @@ const isSilent = ({ blocks }: Reply): boolean =>
 const silence = (model: string, stopReason: string): RunEvent => ({
   type: 'notice',
   level: 'warning',
-  ...told(sentence('{0} returned an empty answer ({1}).', model, stopReason), askAgain),
+  ...asMessage(sentence('{0} returned an empty answer ({1}).', model, stopReason), askAgain),
 });
 
 const refused: RunEvent = {
   type: 'notice',
   level: 'warning',
-  ...told(
+  ...asMessage(
     sentence('The model declined to continue.'),
     sentence('Rephrase the request, or choose another model.'),
   ),
@@ -346,7 +346,7 @@ function* used(
 }
 
 function* warnings(all: readonly Sentence[]): Generator<RunEvent, void> {
-  for (const one of all) yield { type: 'notice', level: 'warning', ...told(one) };
+  for (const one of all) yield { type: 'notice', level: 'warning', ...asMessage(one) };
 }
 
 function appendText(blocks: ContentBlock[], text: string): void {

@@ -1,7 +1,7 @@
 /** Counts the cost of a single model call, such as the choice of a skill, against the budget and for the log. */
 
 import type { RunEvent, Usage } from '../../protocol/run.ts';
-import { type Sentence, told } from '../../protocol/text.ts';
+import { asMessage, type Sentence } from '../../protocol/text.ts';
 import type { Config } from '../config.ts';
 import { TelosError } from '../errors.ts';
 import { priceOf, usageOf } from '../providers/models.ts';
@@ -29,7 +29,7 @@ export function meteredProvider(
   report: (event: RunEvent) => void,
 ): Provider {
   const warn = (all: readonly Sentence[]): void => {
-    for (const one of all) report({ type: 'notice', level: 'warning', ...told(one) });
+    for (const one of all) report({ type: 'notice', level: 'warning', ...asMessage(one) });
   };
   return {
     ...provider,

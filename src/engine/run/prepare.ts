@@ -4,7 +4,7 @@ import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import type { Attachment } from '../../protocol/attachment.ts';
 import type { Message, Remedy, RunEvent } from '../../protocol/run.ts';
-import { type Sentence, sentence, told } from '../../protocol/text.ts';
+import { asMessage, type Sentence, sentence } from '../../protocol/text.ts';
 import { type Config, effortFor } from '../config.ts';
 import { isInside, resolvePath } from '../files/paths.ts';
 import type { Diagnostic } from '../files/settingsFile.ts';
@@ -128,7 +128,7 @@ async function prepareSkill(
     opening: [
       ...(isFirst ? placeOf(agent, config) : []),
       ...endedBefore(config, run.redact.text),
-      ...(typed === undefined ? [] : [{ type: 'notice', level: 'info', ...told(typed) } as const]),
+      ...(typed === undefined ? [] : [{ type: 'notice', level: 'info', ...asMessage(typed) } as const]),
       ...openingOf(skill, missingNotice(skill, missing)),
     ],
     policy,
@@ -440,7 +440,7 @@ function openingOf({ file, diagnostics }: Skill, missing: Sentence | undefined):
 function placeOf({ isForeign, name, workingDir }: Agent, { configDir }: Config): RunEvent[] {
   if (!isForeign) return [];
   const remedy: Remedy = { kind: 'choose_folder', agent: name, file: join(configDir, 'agents.toml') };
-  return [{ type: 'notice', level: 'info', ...told(sentence('Files go to {0}.', workingDir)), remedy }];
+  return [{ type: 'notice', level: 'info', ...asMessage(sentence('Files go to {0}.', workingDir)), remedy }];
 }
 
 const placedDefect = (file: string, { message, sentences = [] }: Diagnostic): Sentence => ({
@@ -448,7 +448,7 @@ const placedDefect = (file: string, { message, sentences = [] }: Diagnostic): Se
   values: [file, ...(sentences.length > 0 ? sentences : [message])],
 });
 
-const warning = (said: Sentence): RunEvent => ({ type: 'notice', level: 'warning', ...told(said) });
+const warning = (said: Sentence): RunEvent => ({ type: 'notice', level: 'warning', ...asMessage(said) });
 
 const attachedNames = (attachments: readonly Attachment[]): string[] =>
   attachments.map(each => (each.kind === 'text' && each.path) || each.name);

@@ -1,6 +1,6 @@
 /** Has the model of a run answer what an MCP server asks of it (sampling): text alone, without tools and beside the conversation. */
 import type { Message, RunEvent } from '../../protocol/run.ts';
-import { type Sentence, told } from '../../protocol/text.ts';
+import { asMessage, type Sentence } from '../../protocol/text.ts';
 import { usageOf } from '../providers/models.ts';
 import { defaultMaxTokens, type Provider, type TokenCount } from '../providers/provider.ts';
 import type { Budget } from './budget.ts';
@@ -116,5 +116,5 @@ const protocolReasons: Readonly<Record<string, string>> = {
 };
 
 function* warnings(all: readonly Sentence[]): Generator<RunEvent, void> {
-  for (const one of all) yield { type: 'notice', level: 'warning', ...told(one) };
+  for (const one of all) yield { type: 'notice', level: 'warning', ...asMessage(one) };
 }

@@ -1,7 +1,7 @@
 /** Asks the person what an MCP server wants in the middle of a call: to fill in a form, to open an address, or to ask the model. */
 import { answers, readForm, secretAskedFor } from '../../protocol/form.ts';
 import type { RunEvent, ToolCall } from '../../protocol/run.ts';
-import { type Sentence, sentence, shortened, spoken, told } from '../../protocol/text.ts';
+import { asMessage, type Sentence, sentence, shortened, spoken } from '../../protocol/text.ts';
 import { hostKind, isNeverReached } from '../addresses.ts';
 import type { Ask } from '../policy/decision.ts';
 import type { ServerAnswer, ServerWish } from '../tools/tool.ts';
@@ -118,7 +118,7 @@ async function* sampleForServer(
     const sampled = yield* sampler.ask(wanted, signal);
     const text = shortened(sampled.text.trim(), longestShown);
     const shown = sentence("{0} answered the MCP server '{1}': {2}", sampler.model, server, text);
-    yield { type: 'notice', level: 'info', ...told(shown) };
+    yield { type: 'notice', level: 'info', ...asMessage(shown) };
     return { action: 'accept', sampled };
   } catch (error) {
     if (signal.aborted) return { action: 'cancel' };
@@ -200,4 +200,4 @@ const asks = (rule: string, sentences: readonly Sentence[]) => ({
 
 const agentOf = ({ agent }: Person['policy']): string => agent?.name ?? 'telos';
 
-const warning = (said: Sentence): RunEvent => ({ type: 'notice', level: 'warning', ...told(said) });
+const warning = (said: Sentence): RunEvent => ({ type: 'notice', level: 'warning', ...asMessage(said) });

@@ -3,7 +3,7 @@
  * until a call needs them.
  */
 import type { RunEvent, ToolCall, ToolResult } from '../../protocol/run.ts';
-import { sentence, told } from '../../protocol/text.ts';
+import { asMessage, sentence } from '../../protocol/text.ts';
 import { escapeInvisible } from '../files/plainText.ts';
 import { readMcpConfig } from '../mcp/config.ts';
 import type { McpServers, OfferingServer } from '../mcp/servers.ts';
@@ -73,7 +73,7 @@ export class ServerGate {
       if (refusal !== undefined) {
         this.#refusal = refusal;
         const said = sentence('The run continues without its MCP servers. {0}', refusal);
-        yield { type: 'notice', level: 'warning', ...told(said) };
+        yield { type: 'notice', level: 'warning', ...asMessage(said) };
         return;
       }
       yield* this.#connect(signal);
@@ -138,7 +138,7 @@ export class ServerGate {
 
   *#problems(known: number): Generator<RunEvent, void> {
     for (const problem of this.#servers?.problems.slice(known) ?? [])
-      yield { type: 'notice', level: 'warning', ...told(problem) };
+      yield { type: 'notice', level: 'warning', ...asMessage(problem) };
   }
 }
 

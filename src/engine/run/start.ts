@@ -9,7 +9,7 @@ import {
   type RunOutcome,
   runModes,
 } from '../../protocol/run.ts';
-import { sentence, told } from '../../protocol/text.ts';
+import { asMessage, sentence } from '../../protocol/text.ts';
 import { Interruption, TelosError } from '../errors.ts';
 import { hiddenIn } from '../mcp/config.ts';
 import { policyNotices } from '../policy/policyFile.ts';
@@ -75,7 +75,7 @@ async function* carryOut(
   yield routed(chosen, provider, run.request.step, engine);
   // Nothing is asked and no server is started for a run that may not begin.
   for (const one of (await run.budget?.check()) ?? [])
-    yield { type: 'notice', level: 'warning', ...told(one) };
+    yield { type: 'notice', level: 'warning', ...asMessage(one) };
   run.useSkill = stepsOf(run, engine);
   const prepared = await prepareRun(match, run, provider, engine);
   const { change } = run.request;
@@ -155,7 +155,7 @@ export function endingOf(thrown: unknown, signal: AbortSignal): Ending {
   }
   const { code } = thrown;
   const outcome = code === 'no_match' || code === 'budget' ? code : 'failed';
-  return { outcome, error: thrown.told };
+  return { outcome, error: thrown.runError };
 }
 
 /**
@@ -226,7 +226,11 @@ async function settingsOf(
 ): Promise<{ model?: string; said: RunEvent[] }> {
   const { settings, problems } = skillSettings(config, agent, skill.id);
   const { model, effort, mode, budget } = settings;
-  const said: RunEvent[] = problems.map(problem => ({ type: 'notice', level: 'warning', ...told(problem) }));
+  const said: RunEvent[] = problems.map(problem => ({
+    type: 'notice',
+    level: 'warning',
+    ...asMessage(problem),
+  }));
   const isFlag = (name: string): boolean => config.origins[name]?.origin === 'flag';
   if (effort !== undefined && !isFlag('effort')) run.effort = effort;
   const before = run.request.mode ?? 'default';
@@ -237,7 +241,7 @@ async function settingsOf(
       mode === 'plan'
         ? sentence('The skill {0} is set to plan: it only reads.', skill.id)
         : sentence('The skill {0} is set to review: it asks before each change.', skill.id);
-    said.push({ type: 'notice', level: 'info', ...told(set) });
+    said.push({ type: 'notice', level: 'info', ...asMessage(set) });
   }
   if (Object.keys(budget).length > 0) {
     const { joinedBudget, openBudget } = await import('./budget.ts');
@@ -253,7 +257,7 @@ async function settingsOf(
     'The skill {0} asks for {1}, which is no model of {2}, so {3} runs it.',
     ...[skill.id, model, usual.name, usual.model],
   );
-  return { said: [...said, { type: 'notice', level: 'info', ...told(other) }] };
+  return { said: [...said, { type: 'notice', level: 'info', ...asMessage(other) }] };
 }
 
 /** Throws TelosError `config` if the model is known not to take what is attached. Nothing has been sent then. */

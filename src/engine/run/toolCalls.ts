@@ -1,7 +1,7 @@
 /** Carries out the tool calls of one model turn: checks, decides, asks and runs. Each call gets exactly one result. */
 
 import type { Message, RunEvent, ToolCall, ToolResult, ToolResultBlock } from '../../protocol/run.ts';
-import { told } from '../../protocol/text.ts';
+import { asMessage } from '../../protocol/text.ts';
 import type { CommandWatch } from '../changes/commandWatch.ts';
 import type { KeptWrites } from '../changes/keptWrites.ts';
 import type { WriteKeeper } from '../files/atomicWrite.ts';
@@ -286,7 +286,7 @@ async function carryOut(
     const result = withinLimit(await executeWatched(granted, context, run, progress));
     if (tool.access === 'write') noteKept(result, run);
     const added = await keepAdditions(before, run.policy);
-    if (added !== undefined) progress.add({ type: 'notice', level: 'info', ...told(added) });
+    if (added !== undefined) progress.add({ type: 'notice', level: 'info', ...asMessage(added) });
     return result;
   } catch (error) {
     if (signal.aborted) return toolError('The run was cancelled while this call was running.');

@@ -4,7 +4,7 @@
  */
 import { TelosError } from '../../engine/errors.ts';
 import type { Diagnostic } from '../../engine/files/settingsFile.ts';
-import type { Remedy, RunEvent, Told } from '../../protocol/run.ts';
+import type { LocalizedMessage, Remedy, RunEvent } from '../../protocol/run.ts';
 import {
   Characters,
   codePointOf,
@@ -56,7 +56,7 @@ export const describeTime = (time: Date): string => time.toLocaleString(locale);
 export const t: Say = (text, ...values) => say(text, ...values);
 
 /** Returns a message and what to do next, in the reader's language and with the names of the editor's commands. */
-export function describeTold({ message, sentences, remedy }: Told): string {
+export function describeMessage({ message, sentences, remedy }: LocalizedMessage): string {
   const said = sentences ? spoken(sentences, t) : message;
   return remedy ? `${said} ${describeRemedy(remedy)}` : said;
 }
@@ -73,9 +73,9 @@ export function describeDefect(defect: Diagnostic): { message: string; fix: stri
   };
 }
 
-/** Returns the words of an error of the engine as `describeTold` does, and the message of any other. */
+/** Returns the words of an error of the engine as `describeMessage` does, and the message of any other. */
 export function describeError(error: unknown): string {
-  if (error instanceof TelosError) return describeTold(error.told);
+  if (error instanceof TelosError) return describeMessage(error.runError);
   return error instanceof Error ? error.message : String(error);
 }
 
@@ -85,8 +85,8 @@ export function localized(event: RunEvent): RunEvent {
     case 'notice': {
       const { remedy, ...said } = event;
       // The view has a button for it.
-      if (remedy?.kind === 'choose_folder') return { ...event, message: describeTold(said) };
-      return event.sentences || remedy ? { ...event, message: describeTold(event) } : event;
+      if (remedy?.kind === 'choose_folder') return { ...event, message: describeMessage(said) };
+      return event.sentences || remedy ? { ...event, message: describeMessage(event) } : event;
     }
     case 'retry':
       return event.sentences ? { ...event, why: spoken(event.sentences, t) } : event;
@@ -98,7 +98,7 @@ export function localized(event: RunEvent): RunEvent {
     }
     case 'run_end':
       return event.error
-        ? { ...event, error: { ...event.error, message: describeTold(withoutButtons(event.error)) } }
+        ? { ...event, error: { ...event.error, message: describeMessage(withoutButtons(event.error)) } }
         : event;
     case 'skill_event':
       return { ...event, event: localized(event.event) };
@@ -110,7 +110,7 @@ export function localized(event: RunEvent): RunEvent {
 /** Remedies that the card of a failed run offers as buttons. */
 const onCard: readonly Remedy['kind'][] = ['set_key', 'set_up_model', 'choose_model'];
 
-function withoutButtons({ remedy, ...said }: Told): Told {
+function withoutButtons({ remedy, ...said }: LocalizedMessage): LocalizedMessage {
   return remedy && !onCard.includes(remedy.kind) ? { ...said, remedy } : said;
 }
 

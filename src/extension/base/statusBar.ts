@@ -2,7 +2,7 @@
 import * as vscode from 'vscode';
 import { describeDay, formatCost } from '../../protocol/usage.ts';
 import type { CurrentTelos } from './currentTelos.ts';
-import { describeError, describeTold, plainLabel } from './labels.ts';
+import { describeError, describeMessage, plainLabel } from './labels.ts';
 
 /**
  * The status bar item. A click chooses the model. While runs are active, it lists them so that one can be stopped; while
@@ -54,7 +54,7 @@ export class StatusBar implements vscode.Disposable {
         : recording
           ? vscode.l10n.t('Recording')
           : plainLabel(model, 40);
-      const said = describeTold({ message: why, ...(sentences && { sentences }) });
+      const said = describeMessage({ message: why, ...(sentences && { sentences }) });
       this.#why = plainLabel(recording ? said : `${name}/${model}. ${said}`);
     } catch (error) {
       this.#model = vscode.l10n.t('No model');

@@ -5,7 +5,7 @@ import type { Selection } from '../../protocol/attachment.ts';
 import { describeRoute } from '../../protocol/describe.ts';
 import type { RunEvent } from '../../protocol/run.ts';
 import type { CurrentTelos } from '../base/currentTelos.ts';
-import { describeError, describeTold, escapeMarkdown, plainLabel } from '../base/labels.ts';
+import { describeError, describeMessage, escapeMarkdown, plainLabel } from '../base/labels.ts';
 import { descriptionOf, pickableSkills } from '../skills/skillFiles.ts';
 import { describeEnd, type NativeRuns } from './editorRuns.ts';
 import { pickHuman } from './quickPickHuman.ts';
@@ -224,7 +224,7 @@ function show(event: RunEvent, stream: vscode.ChatResponseStream): void {
     case 'notice':
       stream.markdown(
         plainMarkdown(
-          `\n\n${event.level === 'warning' ? vscode.l10n.t('Note: ') : ''}${describeTold(event)}\n\n`,
+          `\n\n${event.level === 'warning' ? vscode.l10n.t('Note: ') : ''}${describeMessage(event)}\n\n`,
         ),
       );
       return;

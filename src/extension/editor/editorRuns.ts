@@ -9,7 +9,7 @@ import type { RunRequest } from '../../engine/run/request.ts';
 import type { RunEvent } from '../../protocol/run.ts';
 import { formatCost } from '../../protocol/usage.ts';
 import type { CurrentTelos } from '../base/currentTelos.ts';
-import { describeTold, plainLabel } from '../base/labels.ts';
+import { describeMessage, plainLabel } from '../base/labels.ts';
 
 export type RunEnd = Extract<RunEvent, { type: 'run_end' }>;
 
@@ -123,7 +123,7 @@ export class NativeRuns implements vscode.Disposable {
 
 /** Describes in a sentence how an incomplete run ended. Returns undefined for a completed one. */
 export function describeEnd({ outcome, error, rounds }: RunEnd): string | undefined {
-  if (error) return describeTold(error);
+  if (error) return describeMessage(error);
   switch (outcome) {
     case 'completed':
       return undefined;

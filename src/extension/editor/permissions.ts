@@ -7,7 +7,7 @@ import { describeCard } from '../../protocol/agentCard.ts';
 import { describeFindings, describeSetup } from '../../protocol/doctorReport.ts';
 import { acknowledge, complain } from '../base/acknowledge.ts';
 import type { CurrentTelos } from '../base/currentTelos.ts';
-import { describeError, describeTold, plainLabel } from '../base/labels.ts';
+import { describeError, describeMessage, plainLabel } from '../base/labels.ts';
 import { offerFirstSkill } from '../skills/skillFolders.ts';
 
 interface PermissionItem extends vscode.QuickPickItem {
@@ -165,13 +165,13 @@ export async function showDoctor(current: CurrentTelos): Promise<void> {
   const report = await vscode.window.withProgress(place, () => telos.doctor(new AbortController().signal));
   const { l10n } = vscode;
   // A line that is not wrapped holds one sentence.
-  const findings = describeFindings(report, describeTold, l10n.t).flatMap(line =>
+  const findings = describeFindings(report, describeMessage, l10n.t).flatMap(line =>
     line.split(/(?<=\S[.!?]) (?=\p{Lu})/u).map((part, index) => (index === 0 ? part : `  ${part}`)),
   );
   // Plain text is not wrapped, which keeps the columns. It also shows any content literally.
   await showReport(
     'Telos Doctor',
-    ['Telos Doctor', '', ...findings, '', ...describeSetup(report, describeTold, l10n.t), ''],
+    ['Telos Doctor', '', ...findings, '', ...describeSetup(report, describeMessage, l10n.t), ''],
     [
       commandAction(`$(refresh) ${l10n.t('Refresh')}`, 'telos.doctor'),
       commandAction(l10n.t('Set API Key…'), 'telos.setApiKey'),

@@ -3,7 +3,7 @@ import * as vscode from 'vscode';
 import { describeRoute } from '../../protocol/describe.ts';
 import type { RunEvent, SkillRef } from '../../protocol/run.ts';
 import type { CurrentTelos } from '../base/currentTelos.ts';
-import { describeError, describeTold, escapeMarkdown, plainLabel } from '../base/labels.ts';
+import { describeError, describeMessage, escapeMarkdown, plainLabel } from '../base/labels.ts';
 import { descriptionOf, type PickableSkill, pickableSkills } from '../skills/skillFiles.ts';
 import { describeEnd, type NativeRuns, untrustedMessage } from './editorRuns.ts';
 import { pickHuman } from './quickPickHuman.ts';
@@ -189,7 +189,7 @@ class SkillTerminal implements vscode.Pseudoterminal {
       const { name, input } = event.call;
       this.#write(`\n> ${plainLabel(`${name} ${JSON.stringify(input)}`, 160)}\n`);
     } else if (event.type === 'notice') {
-      this.#write(`\n${describeTold(event)}\n`);
+      this.#write(`\n${describeMessage(event)}\n`);
     }
   }
 

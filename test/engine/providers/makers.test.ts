@@ -161,9 +161,9 @@ describe('the formats of the makers', () => {
           error: { message: `No such model for ${key}`, code: one === 'gemini' ? 404 : 'model_not_found' },
         };
         await serve({ status: 404, errorBody });
-        const { message, told } = await failure();
+        const { message, runError } = await failure();
         assert.match(message, /refused the request \(404\): No such model for \[key\]/);
-        assert.deepEqual(told.remedy, { kind: 'choose_model' });
+        assert.deepEqual(runError.remedy, { kind: 'choose_model' });
         await server?.close();
         await serve({ status: 401, errorBody: { error: { message: 'Wrong key' } } });
         assert.equal((await failure()).code, 'auth');
@@ -589,8 +589,8 @@ describe('the formats of the makers', () => {
         status: 400,
         errorBody: { error: { message: 'API key not valid.', details: [{ reason: 'API_KEY_INVALID' }] } },
       });
-      const { code, told } = await failure();
-      assert.deepEqual([code, told.remedy], ['auth', { kind: 'set_key', variable: 'GEMINI_API_KEY' }]);
+      const { code, runError } = await failure();
+      assert.deepEqual([code, runError.remedy], ['auth', { kind: 'set_key', variable: 'GEMINI_API_KEY' }]);
     });
 
     it('is given pictures and documents as such', () => {

@@ -49,7 +49,7 @@ describe('the words of the engine in the editor', () => {
     speak((text, ...values) => withValues(german[text] ?? `untranslated: ${text}`, values), 'de');
     const end: RunEvent = {
       ...{ type: 'run_end', outcome: 'failed', rounds: 0, toolCalls: 0, durationMs: 1, messages: [] },
-      error: noKey.told,
+      error: noKey.runError,
     };
     const shown = localized(end);
     assert.match((shown.type === 'run_end' && shown.error?.message) || '', /kein Schlüssel festgelegt/);
