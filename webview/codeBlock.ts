@@ -5,7 +5,7 @@
 import { colourLater, drawDiagramLater } from './drawLater.ts';
 import { t } from './host.ts';
 
-/** The browser lays out a growing text anew with each append. Parts of this size keep that cheap. In UTF-16 units. */
+/** The browser lays out a growing text again with each append. Parts of this size keep that cheap. In UTF-16 units. */
 const partSize = 4_000;
 
 export class CodeBlock {

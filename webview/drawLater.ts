@@ -19,7 +19,7 @@ export function colourLater(code: HTMLElement, text: string, language: string, i
 
 // ---- Formulas ----
 
-/** Drawn formulas by their source, or null for one that cannot be drawn: an open paragraph is parsed anew with each frame. */
+/** Drawn formulas by their source, or null for one that cannot be drawn: an open paragraph is parsed again with each frame. */
 const formulas = new Map<string, HTMLElement | null>();
 const mostFormulas = 1_000;
 const undrawn: HTMLElement[] = [];

@@ -1,6 +1,6 @@
 /**
  * Draws a stream of Markdown without a virtual DOM. Closed blocks are attached once and never changed. The open block is parsed
- * anew or, if it is code, appended to. Sections hold the blocks, so that the layout can skip those out of sight.
+ * again or, if it is code, appended to. Sections hold the blocks, so that the layout can skip those out of sight.
  */
 
 import { useEffect, useLayoutEffect, useRef } from 'preact/hooks';

@@ -105,7 +105,7 @@ function Progress({ message, share, name }: NonNullable<ToolItem['progress']> & 
   );
 }
 
-/** Draws a thought as one line. Its words are drawn only once somebody opens it. */
+/** Draws a thought as one line. Its words are drawn only once someone opens it. */
 export function ThoughtRow({ item }: { item: ThoughtItem }) {
   const [isOpened, setOpened] = useState(false);
   const words = item.over ? describeThought(item.durationMs) : t('Thinking');

@@ -32,7 +32,7 @@ export interface BotParts {
   log(line: string): void;
 }
 
-/** A request of somebody, which waits or runs. */
+/** A request that waits or runs. */
 interface Active {
   user: string;
   channel: string;
@@ -124,7 +124,7 @@ export class Bot {
       await this.#gateway.edit(channel, message, { buttons: [] }).catch(log);
   }
 
-  /** Carries out what a person may do. Others are told no, and only they see it. */
+  /** Carries out what a person may do. Others get a no that only they see. */
   async #admitted(call: Call, carryOut: () => Promise<void>): Promise<void> {
     const why = whyNot(call, this.#settings);
     if (why === undefined) return carryOut();
@@ -223,7 +223,7 @@ export class Bot {
     return this.#isStopping || [...this.#active].filter(one => one.user === user).length > mostWaiting;
   }
 
-  /** Returns true once a minute for somebody, so that a flood gets one answer. */
+  /** Returns true once a minute for someone, so that a flood gets one answer. */
   #saysFullAgain(user: string): boolean {
     const isSaid = Date.now() - (this.#saidFull.get(user) ?? 0) < sayAgain;
     if (!isSaid) this.#saidFull.set(user, Date.now());
@@ -268,7 +268,7 @@ export class Bot {
 
   async #carryOut({ user, channel, stop }: Active, place: AnswerPlace, request: RunRequest): Promise<void> {
     this.#telos.refresh();
-    // An answer to a message begins anew: such a channel is everyone's.
+    // An answer to a message begins again: such a channel is everyone's.
     const isThread = place.replyTo === undefined;
     const conversation = isThread ? await this.#conversationIn(channel) : new Conversation();
     if (isThread) this.#conversations.set(channel, conversation);

@@ -25,7 +25,7 @@ export class BotClock {
   readonly #schedules: Schedules;
   readonly #controller = new AbortController();
   readonly #startedAt = new Date().toISOString();
-  readonly #told = new Set<string>();
+  readonly #reported = new Set<string>();
   #timer: NodeJS.Timeout | undefined;
   #looking: Promise<void> | undefined;
 
@@ -79,9 +79,14 @@ export class BotClock {
   async #tell(schedule: Schedule): Promise<void> {
     const { id, request, last, failures, hasGivenUp } = schedule;
     const key = `${id} ${last?.startedAt}`;
-    if (!last?.endedAt || last.startedAt < this.#startedAt || this.#told.has(key) || !needsPerson(schedule))
+    if (
+      !last?.endedAt ||
+      last.startedAt < this.#startedAt ||
+      this.#reported.has(key) ||
+      !needsPerson(schedule)
+    )
       return;
-    this.#told.add(key);
+    this.#reported.add(key);
     const { settings, gateway } = this.#parts;
     const needs = last.needs ?? [];
     const lines = [

@@ -1,4 +1,4 @@
-/** The commands below `/telos`, but for `run`: what Discord is told of them, and what they answer. */
+/** The commands below `/telos`, but for `run`: how they are registered, and what they answer. */
 import { outcomeText, timeText } from '../engine/records/runText.ts';
 import { Telos } from '../engine/telos.ts';
 import { describeRoute } from '../protocol/describe.ts';
@@ -9,7 +9,7 @@ import { exactText, plainText, splitMessage } from './messageText.ts';
 
 /** What the commands work with. */
 export interface Desk extends RunParts {
-  /** Stops what somebody may stop in a channel, or else elsewhere. Returns how much that was. */
+  /** Stops what someone may stop in a channel, or else elsewhere. Returns how much that was. */
   stop(user: string, channel: string): number;
   /** Whether commands that no rule names are asked about. */
   asksCommands: boolean;

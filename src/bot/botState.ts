@@ -18,7 +18,7 @@ interface Kept {
   questions: { channel: string; message: string }[];
 }
 
-/** Threads that are remembered; in older ones a reply begins anew. */
+/** Threads that are remembered; in older ones a reply begins again. */
 const mostThreads = 500;
 
 export class BotState {

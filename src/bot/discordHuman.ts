@@ -77,7 +77,7 @@ export function discordHuman(job: Job, parts: RunParts): Human {
   };
 }
 
-/** The owner who has asked, or each owner if somebody else has. */
+/** The owner who has asked, or each owner if someone else has. */
 export const decider =
   ({ user }: Job, { isOwner }: RunParts) =>
   (clicked: string): boolean =>

@@ -54,7 +54,7 @@ const discordFiles = ['cdn.discordapp.com', 'media.discordapp.net'];
 /** In milliseconds. */
 const downloadTime = 10_000;
 
-/** Nobody is notified, and no page is fetched for a preview. */
+/** No one is notified, and no page is fetched for a preview. */
 const quiet = { allowed_mentions: { parse: [] }, flags: MessageFlags.SuppressEmbeds } as const;
 
 export class Gateway {

@@ -183,15 +183,15 @@ const commands: Readonly<Record<string, Carry>> = {
   },
   async 'generate-plan'(orchestrator, options, terminal) {
     const path = await orchestrator.generatePlan(textAt(options.transcript));
-    return told(path, 'plan', options, terminal);
+    return reportPath(path, 'plan', options, terminal);
   },
   async 'generate-prds'(orchestrator, options, terminal) {
-    return told(await orchestrator.generatePrds(), 'prds', options, terminal);
+    return reportPath(await orchestrator.generatePrds(), 'prds', options, terminal);
   },
   async 'generate-prd'(orchestrator, options, terminal) {
     terminal.say('generate-prd is kept for old scripts. Use generate-plan, then generate-prds.');
     await orchestrator.generatePlan(textAt(options.context));
-    return told(await orchestrator.generatePrds(), 'prds', options, terminal);
+    return reportPath(await orchestrator.generatePrds(), 'prds', options, terminal);
   },
   async execute(orchestrator, options, terminal) {
     return finished(await orchestrator.execute({ onEvent: progress(terminal) }), options, terminal);
@@ -213,7 +213,7 @@ function textAt(file: string | undefined): string {
   }
 }
 
-function told(path: string, name: string, { json }: AgentOptions, terminal: Terminal): number {
+function reportPath(path: string, name: string, { json }: AgentOptions, terminal: Terminal): number {
   terminal.out(json ? `${terminalJson({ [name]: path })}\n` : `${terminalLine(path)}\n`);
   return 0;
 }

@@ -68,7 +68,7 @@ export function configFor(options: ConfigOptions, terminal: Terminal): Config | 
 }
 
 /**
- * Returns the words of an error that no command expected. One of the file system is told without the system's call, and names the
+ * Returns the words of an error that no command expected. One of the file system leaves out the system's call, and names the
  * variable that sets another folder if it is in one of Telos's own.
  */
 export function unexpectedText(error: unknown): string {

@@ -20,7 +20,7 @@ import { basename, dirname, isAbsolute, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { Script } from 'node:vm';
 
-// The user's own folder, since whoever can write there decides what runs. No run can (`telosFolders`).
+// The user's own folder, since who can write there decides what runs. No run can (`telosFolders`).
 const cacheHome = process.env['XDG_CACHE_HOME'] || join(homedir(), '.cache');
 const isWithout = !isAbsolute(cacheHome) || !!process.env['NODE_DISABLE_COMPILE_CACHE'];
 const folder = isWithout ? undefined : join(cacheHome, 'telos', 'compiled');
@@ -63,7 +63,7 @@ function readKept(file: string): Buffer | undefined {
   }
 }
 
-/** Whoever uses a part for the first time has called functions of the others that no earlier start called, so all are kept anew. */
+/** A part that is used for the first time has called functions of the others that no earlier start called, so all are kept again. */
 function keepAtExit(one: Loaded, isNew: boolean): void {
   loaded.push(one);
   isWanted ||= isNew;

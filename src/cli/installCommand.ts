@@ -170,7 +170,7 @@ async function installSource(source: string, call: Call): Promise<number> {
   }
 }
 
-/** Asks which of several packs is meant. Nobody to ask: lists them as commands. */
+/** Asks which of several packs is meant. No one to ask: lists them as commands. */
 async function oneOf(
   { message, choices }: { message: string; choices: readonly string[] },
   call: Call,

@@ -356,7 +356,7 @@ export async function steerCommand(
   return withPlan(name, options, terminal, async plan => {
     const isRunning = await plan.steer(command);
     const later = `The plan is not running; this counts when it does: telos plan run ${plan.name}`;
-    terminal.say(isRunning ? 'Told.' : later);
+    terminal.say(isRunning ? 'Sent.' : later);
     return exitCodes.done;
   });
 }

@@ -250,9 +250,9 @@ async function showFacts(
   isOwn: boolean,
 ): Promise<void> {
   const before = (await plan.look()).lines;
-  const told = isOwn ? before : 0;
+  const shown = isOwn ? before : 0;
   for await (const line of followJournal(plan.folder.journal, signal)) {
-    if (line.seq <= told) continue;
+    if (line.seq <= shown) continue;
     if (options.json) terminal.out(`${terminalJson(line)}\n`);
     else {
       const text = factText(line);

@@ -4,7 +4,7 @@ process.on('uncaughtException', error => {
     .then(({ lastWords }) => lastWords(error))
     .then(words => process.stdout.write(`${JSON.stringify({ error: words })}\n`, () => process.exit(1)));
 });
-// Nobody may read any more what it says.
+// No one may read any more what it says.
 process.stdout.on('error', () => undefined);
 
 const { runOrdered } = await import('./planRunner.ts');

@@ -36,7 +36,7 @@ export interface WorkerCommandOptions extends ConfigOptions {
   version: string;
 }
 
-/** Returns the exit code: 0 when it was told to end, 2 if it cannot start. */
+/** Returns the exit code: 0 when it was stopped, 2 if it cannot start. */
 export async function workerCommand(options: WorkerCommandOptions, terminal: Terminal): Promise<number> {
   const config = configFor(options, terminal);
   if (!config) return 2;

@@ -249,8 +249,8 @@ async function lookAtProvider(
   try {
     choice = await choose();
   } catch (error) {
-    const told = error instanceof TelosError ? error.runError : { message: String(error) };
-    findings.push({ severity: 'error', ...told });
+    const found = error instanceof TelosError ? error.runError : { message: String(error) };
+    findings.push({ severity: 'error', ...found });
     return undefined;
   }
   const { name, model, why, sentences, baseUrl, recording } = choice;

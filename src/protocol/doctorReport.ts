@@ -93,14 +93,14 @@ export const isBroken = ({ findings }: DoctorReport): boolean =>
  * Returns the report as lines for a person. `tell` says a message and what to do, in the words of the frontend. Text of files and
  * servers is included as is: the caller makes it safe to show.
  */
-export function describeReport(report: DoctorReport, tell: (told: LocalizedMessage) => string): string[] {
+export function describeReport(report: DoctorReport, tell: (message: LocalizedMessage) => string): string[] {
   return [...describeSetup(report, tell), '', ...describeFindings(report, tell)];
 }
 
 /** Returns what does not work, with what to do, and how many errors that are. */
 export function describeFindings(
   { findings }: DoctorReport,
-  tell: (told: LocalizedMessage) => string,
+  tell: (message: LocalizedMessage) => string,
   say: Say = english,
 ): string[] {
   const errors = findings.filter(({ severity }) => severity === 'error').length;
@@ -119,7 +119,7 @@ export function describeFindings(
 /** Returns what is set up: settings, folders, agents, the provider and MCP servers. */
 export function describeSetup(
   { platform, values, folders, agents, provider, servers, box }: DoctorReport,
-  tell: (told: LocalizedMessage) => string,
+  tell: (message: LocalizedMessage) => string,
   say: Say = english,
 ): string[] {
   const skills = agents.reduce((sum, agent) => sum + agent.skills, 0);
@@ -264,7 +264,7 @@ function defects({ errors, warnings }: DoctorAgent, say: Say): string {
 
 function providerLines(
   provider: DoctorProvider | undefined,
-  tell: (told: LocalizedMessage) => string,
+  tell: (message: LocalizedMessage) => string,
   say: Say,
 ): string[] {
   if (!provider) return [`  ${say('none')}`];
@@ -304,7 +304,7 @@ function answerText(answer: NonNullable<DoctorProvider['answer']>, say: Say): st
 
 function outcomeText(
   outcome: DoctorServer['outcome'],
-  tell: (told: LocalizedMessage) => string,
+  tell: (message: LocalizedMessage) => string,
   say: Say,
 ): string {
   switch (outcome.state) {

@@ -2,7 +2,7 @@
 
 /**
  * Returns the output with `added` behind it, at most `most` characters of its end, from the beginning of a line. A carriage return
- * writes its line anew.
+ * writes its line again.
  */
 export function withOutput(before: string, added: string, most: number): string {
   const lines = (before + added).replaceAll('\r\n', '\n').split('\n');

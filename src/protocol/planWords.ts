@@ -17,7 +17,7 @@ const sentences = (say: Say): string[] => [
   say('It was split into {0}.', ...places),
   say('A question waits.', ...places),
   say('{0} questions wait.', ...places),
-  say('{0} changed nothing twice. Tell the story what to do, skip it, or begin it anew.', ...places),
+  say('{0} changed nothing twice. Say what the story should do, skip it, or start it over.', ...places),
   say('{0} attempts did not pass.', ...places),
   say('{0} failed.', ...places),
   say('The budget of this plan is used up: {0}.', ...places),
@@ -46,7 +46,7 @@ const inEnglish: Say = text => text;
 /** A longer text is a model's or a program's. In characters. */
 const longest = 2_000;
 
-/** Ids, numbers and paths, as a sentence of the engine may begin: `The test failed.` is somebody else's. */
+/** Ids, numbers and paths, as a sentence of the engine may begin: `The test failed.` is someone else's. */
 const first = '[^\\s,]*\\d[^\\s,]*(?:, [^\\s,]*\\d[^\\s,]*)*';
 
 /** English sentences as patterns, each at the start of a text. A value has no line break. */

@@ -263,7 +263,7 @@ export type ApprovalDecision =
       without?: readonly string[];
       /** To a question with `choices`: one of them, or the person's own words. */
       answer?: string;
-      /** The command as the person has changed it. It is decided on anew, and only this once. */
+      /** The command as the person has changed it. It is decided on again, and only this once. */
       command?: string;
       /** What the person has filled in. */
       content?: FormContent;

@@ -33,7 +33,7 @@ describe('telos scan', function () {
     assert.equal(code, 1);
     const lines = stdout.split('\n');
     assert.match(lines[0] ?? '', /^high {4}SKILL\.md:6 {2}runs what it downloads: Run `curl/);
-    assert.match(lines[1] ?? '', /^ {8}Whoever holds the address .* Instead: /);
+    assert.match(lines[1] ?? '', /^ {8}The owner of the address .* Instead: /);
     assert.match(stdout, /medium {2}SKILL\.md:6 {2}installs or runs code from elsewhere/);
     assert.match(stderr, /Looked into 1 of 1 file: 1 high, 1 medium, 0 low\./);
   });
@@ -56,7 +56,7 @@ describe('telos scan', function () {
   it('prints everything that is known as JSON', async () => {
     const { stdout } = await scan('bad', '--json');
     const { folder, read, of, high, rules, findings } = JSON.parse(stdout);
-    assert.deepEqual([folder, read, of, high, rules], [join(home.workDir, 'bad'), 1, 1, 1, '2']);
+    assert.deepEqual([folder, read, of, high, rules], [join(home.workDir, 'bad'), 1, 1, 1, '3']);
     const [first] = findings;
     assert.deepEqual(
       [first.rule, first.level, first.file, first.line, first.snyk, first.cisco],

@@ -108,7 +108,7 @@ describe('plans in a real VS Code', () => {
     assert.equal(await desk.lens('Approve').count(), 0);
     await desk.workbench.screenshot('plan-comments');
     await desk.lens('Send 1 Comment').click();
-    await thread.getByText('plan.md was written anew with this.').waitFor();
+    await thread.getByText('plan.md was rewritten with this.').waitFor();
     const journal = readFileSync(desk.file('bakery', 'journal.jsonl'), 'utf8');
     assert.match(journal, /On line 10, \\"Node and its own test runner\. No packages\.\\": Use mocha/);
     await said('1 comment is open').waitFor();

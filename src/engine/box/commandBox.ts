@@ -339,7 +339,7 @@ function environmentIn(
   };
 }
 
-/** Returns a file that nobody may read. */
+/** Returns a file that no one may read. */
 function maskIn(root: string): string {
   const file = join(root, 'hidden');
   if (!lstatSync(file, { throwIfNoEntry: false })) writeFileSync(file, '', { mode: 0o000, flag: 'wx' });
@@ -347,7 +347,7 @@ function maskIn(root: string): string {
   return file;
 }
 
-/** Returns a name for a folder. A conversation may have been named by somebody else. */
+/** Returns a name for a folder. A conversation may have been named by someone else. */
 const safeName = (conversation: string): string =>
   /^[\w-]{1,64}$/.test(conversation)
     ? conversation

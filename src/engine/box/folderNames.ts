@@ -22,12 +22,12 @@ const foldersAtOnce = 100;
 /** In nanoseconds. A file system counts time in steps: within one, a folder may change once more and keep its stamp. */
 const unsteady = 50_000_000n;
 
-/** What package managers write has one folder for all; nobody keeps secrets of their own in it. */
+/** What package managers write has one folder for all; no one keeps secrets of their own in it. */
 const installed = new Set(['node_modules', 'site-packages', 'dist-packages']);
 
 /**
  * What installing, building and switching a branch writes every day. It is not read-only: that such a file was changed is known
- * afterwards, and it only runs when somebody builds.
+ * afterwards, and it only runs when someone builds.
  */
 const writtenByTools = new Set(['package managers', 'builds, tests and linters']);
 

@@ -124,7 +124,7 @@ export function socksRequest(bytes: Buffer): { length: number; authority: string
   const size = kind === 1 ? 4 : kind === 4 ? 16 : kind === 3 ? bytes[4]! : 0;
   const length = start + size + 2;
   if (bytes.length < length) return undefined;
-  // Only a connection of the client can be made: nobody may connect to it, and datagrams are not checked.
+  // Only a connection of the client can be made: no one may connect to it, and datagrams are not checked.
   if (bytes[0] !== socksVersion || bytes[1] !== 1 || size === 0) return { length, authority: undefined };
   const address = bytes.subarray(start, start + size);
   const host =

@@ -53,7 +53,7 @@ export interface ProxyOptions {
   holdsSecret?: ((text: string) => boolean) | undefined;
   resolve?: Resolve;
   times?: Partial<ProxyTimes>;
-  /** `name:password` that each connection must bring. Without it, whoever can open the socket is served. */
+  /** `name:password` that each connection must bring. Without it, anyone who can open the socket is served. */
   login?: string;
 }
 

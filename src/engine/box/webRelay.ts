@@ -68,11 +68,11 @@ export const loginHeader = 'proxy-authenticate: Basic realm="box"';
 export const answer = (status: number, text: string, headers: readonly string[] = []): string =>
   `HTTP/1.1 ${status} ${STATUS_CODES[status]}\r\n${headers.map(each => `${each}\r\n`).join('')}content-type: text/plain; charset=utf-8\r\ncontent-length: ${Buffer.byteLength(text) + 1}\r\nconnection: close\r\n\r\n${text}\n`;
 
-/** Headers that are for the next hop alone. `host` is written anew. */
+/** Headers that are for the next hop alone. `host` is replaced. */
 const ofHop =
   /^(?:connection|proxy-[\w-]+|keep-alive|te|trailer|upgrade|expect|host|transfer-encoding|http2-settings)$/;
 
-/** Returns names and values in turn without those that are for this hop. How long a body is stays, whoever says it is for this hop. */
+/** Returns names and values in turn without those that are for this hop. How long a body is stays, even if a header says that it is for this hop. */
 function endToEnd(raw: readonly string[]): string[] {
   const pairs = raw.flatMap((name, at) => (at % 2 === 0 ? [[name, raw[at + 1]!] as const] : []));
   const named = pairs

@@ -22,7 +22,7 @@ export interface Differing {
 const stuckAfter = 120_000;
 /** From this number on, new bytes go into one pack: one file a blob would take several times as long. */
 const mostLoose = 200;
-/** Maximum size of all old bytes of one folder, before its store begins anew. In bytes. */
+/** Maximum size of all old bytes of one folder, before its store begins again. In bytes. */
 const maxStore = 3 * 1024 ** 3;
 /** Time after which what another process has left is removed. In milliseconds. */
 const leftAfter = 24 * 60 * 60 * 1000;
@@ -204,7 +204,7 @@ export class ShadowGit {
     const stop = (): void => void child.kill('SIGKILL');
     signal?.addEventListener('abort', stop);
     child.stdout.resume();
-    // It is told by the exit code.
+    // The exit code says it.
     child.stdin.on('error', () => undefined);
     const ended = endOf(child);
     let isOver = false;

@@ -155,7 +155,7 @@ export interface Undone {
   problem?: string;
 }
 
-/** From this number of files on, nobody waits until the disk has each of them. */
+/** From this number of files on, no one waits until the disk has each of them. */
 const mostSynced = 200;
 
 /**

@@ -158,7 +158,7 @@ export class WatchedFolder {
       if (!goesOn) this.#waiting.delete(waiting);
     }
     const { view, repositories, news } = seen;
-    // The old bytes are kept already, so nobody has to wait for the new ones.
+    // The old bytes are kept already, so no one has to wait for the new ones.
     this.#taking = this.#take(news).catch(() => undefined);
     for (const [path, was] of waiting.leftOut) {
       const now = entryAt(join(this.#root, path));
@@ -187,7 +187,7 @@ export class WatchedFolder {
     };
   }
 
-  /** Looks at the folder, takes in what is new, and tells all that wait. After a failure, all begins anew. */
+  /** Looks at the folder, takes in what is new, and tells all that wait. After a failure, all begins again. */
   async #look(signal?: AbortSignal, onProgress?: (message: string) => void): Promise<Seen> {
     if (this.#refusal) throw this.#refusal;
     const before = this.#seen;
@@ -353,7 +353,7 @@ function oldEntry(was: Entry | undefined, blob: string | undefined): OldEntry | 
   return { kind: was.kind, mode: was.mode, size: was.size, ...(blob !== undefined && { blob }) };
 }
 
-/** Returns the files and links whose entries differ, in the folders whose names were read anew. */
+/** Returns the files and links whose entries differ, in the folders whose names were read again. */
 function differentNames(before: FolderView, view: FolderView): string[] {
   const found: string[] = [];
   for (const path of new Set([...before.folders.keys(), ...view.folders.keys()])) {

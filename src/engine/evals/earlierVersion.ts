@@ -208,7 +208,7 @@ async function writeEntries(
       );
     at = start + size + 1;
     const inside = above === '.' ? path : path.slice(above.length + 1);
-    // Git makes no such names, but a repository of somebody else may have them.
+    // Git makes no such names, but someone else's repository may have them.
     const isPlain = inside.split('/').every(part => !['', '.', '..', '.git'].includes(part.toLowerCase()));
     if (!isPlain || /[\\:]/.test(process.platform === 'win32' ? inside : ''))
       throw new TelosError(

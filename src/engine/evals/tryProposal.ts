@@ -168,7 +168,7 @@ export async function keepRecordings(one: EvaluatedSkill, { one: { skill } }: Pr
   }
 }
 
-/** Skills beside the one that a model is told of. */
+/** Skills beside the tested one whose names the model gets. */
 const mostNeighbours = 5;
 
 /**

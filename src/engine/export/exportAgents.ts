@@ -160,7 +160,7 @@ const realFolder = (path: string): string => (existsSync(path) ? realpathSync.na
 
 interface Keeping {
   agent: string;
-  /** Undefined if nobody wants the old folder back. */
+  /** Undefined if no one wants the old folder back. */
   dataDir: string | undefined;
 }
 

@@ -73,7 +73,7 @@ const tooLarge = (name: string, size: number, mediaType: MediaType) =>
 
 const megabytes = (bytes: number): string => `${(bytes / 1_000_000).toFixed(1)} MB`;
 
-/** Recognizes a picture or a PDF by its first bytes. A name and a type that somebody gives prove nothing. */
+/** Recognizes a picture or a PDF by its first bytes. A name and a type that someone gives prove nothing. */
 export function mediaTypeOf(bytes: Buffer): MediaType | undefined {
   const head = bytes.subarray(0, 12).toString('latin1');
   if (head.startsWith('\x89PNG\r\n\x1a\n')) return 'image/png';

@@ -81,18 +81,18 @@ export function problemOf(error: unknown, { url, shown }: DatabaseAddress): Telo
   if (error instanceof TelosError) return error;
   const { code } = (error ?? {}) as { code?: string };
   const message = reasonOf(error);
-  const told = (what: string): TelosError => new TelosError('config', `The database ${shown} ${what}`);
+  const failure = (what: string): TelosError => new TelosError('config', `The database ${shown} ${what}`);
   if (/^28/.test(code ?? '') || /password authentication|no pg_hba|role .* does not exist/.test(message))
-    return told('refuses this user or password.');
-  if (code === '3D000') return told('does not exist. Check its name, or have it created.');
+    return failure('refuses this user or password.');
+  if (code === '3D000') return failure('does not exist. Check its name, or have it created.');
   if (code === '42P01' || code === '3F000')
-    return told('is not prepared: no worker has been started on it yet.');
+    return failure('is not prepared: no worker has been started on it yet.');
   if (code === '42501' || /permission denied/.test(message))
-    return told('does not let this user create or use its tables.');
+    return failure('does not let this user create or use its tables.');
   const shortage = shortageOf(error);
-  if (shortage) return told(shortage);
-  if (isAway(error)) return told('cannot be reached. Check that it runs, and that the address is right.');
-  return told(`failed: ${withoutSecrets(message, url)}`);
+  if (shortage) return failure(shortage);
+  if (isAway(error)) return failure('cannot be reached. Check that it runs, and that the address is right.');
+  return failure(`failed: ${withoutSecrets(message, url)}`);
 }
 
 /** Returns the text without the address and the password in it. */

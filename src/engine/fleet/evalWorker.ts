@@ -102,7 +102,7 @@ interface OwnJob {
   recording: string | undefined;
 }
 
-/** Returns the job in this machine's own files. Throws Refusal if there is anything else than was asked for, or nobody has accepted it. */
+/** Returns the job in this machine's own files. Throws Refusal if there is anything else than was asked for, or no one has accepted it. */
 async function ownJob(order: EvalOrder, config: Config): Promise<OwnJob> {
   const one = await ownSkill(order, config);
   await refuseUnaccepted(one.agent, config);

@@ -14,7 +14,7 @@ export const storyWorkflow = 'telos.story';
 export const factStep = 'telos.facts';
 /** The workflow that does nothing but to have its turn. */
 export const turnWorkflow = 'telos.turn';
-/** Nobody takes anything from this queue: its rows say who is there. */
+/** No one takes anything from this queue: its rows say who is there. */
 const presenceQueue = 'telos-presence';
 
 /** Plain JSON: what a stranger writes into a row becomes data and nothing else. */

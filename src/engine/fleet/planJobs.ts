@@ -39,7 +39,7 @@ type JobEnd =
   | { kind: 'left'; worker: string; why: string };
 
 interface OpenJob extends GivenJob {
-  /** What its answers must bring: a row that somebody else wrote does not have it. */
+  /** What its answers must bring: a row that someone else wrote does not have it. */
   proof: string;
   /** Facts that are known already, and come again. */
   known: number;

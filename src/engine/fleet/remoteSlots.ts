@@ -86,7 +86,7 @@ class RemoteSuite {
     if (this.#stopped) yield this.#stopped;
   }
 
-  /** Takes back what nobody has done, and leaves no row. */
+  /** Takes back what no one has done, and leaves no row. */
   async end(): Promise<void> {
     const { database } = this.#parts;
     const keys = [...this.#given.keys()];

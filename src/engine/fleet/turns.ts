@@ -88,7 +88,7 @@ export class Turns {
     await this.#database?.withdraw('pause', this.#id);
   }
 
-  /** Returns the provider, each request of which waits for its turn. One that is told to wait is sent again, and all workers with the key rest. */
+  /** Returns the provider, each request of which waits for its turn. One that has to wait is sent again, and all workers with the key rest. */
   over(provider: Provider): Provider {
     const turns = this;
     return {

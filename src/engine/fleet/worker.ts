@@ -1,4 +1,4 @@
-/** A worker: takes jobs from its queue in the database, as many at once as it has slots, until it is told to end. */
+/** A worker: takes jobs from its queue in the database, as many at once as it has slots, until it is stopped. */
 import { randomBytes } from 'node:crypto';
 import { hostname } from 'node:os';
 import { setTimeout as delay } from 'node:timers/promises';

@@ -309,7 +309,7 @@ class Session implements McpConnection {
     }
   }
 
-  /** Has the person answer what the server asks. Without a call that runs, nobody knows what the question is about. */
+  /** Has the person answer what the server asks. Without a call that runs, no one knows what the question is about. */
   async #elicit(params: unknown): Promise<{ action: 'accept' | 'decline' | 'cancel'; content?: Content }> {
     const asking = [...this.#asking].at(-1);
     if (!asking) return { action: 'cancel' };

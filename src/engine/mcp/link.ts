@@ -38,7 +38,7 @@ export interface McpSurroundings {
   openUrl?: ((url: string) => Promise<boolean>) | undefined;
   /** True if there is a person whom the server may ask something during a call. */
   canAsk?: boolean | undefined;
-  /** The folder that a started server is told to work in (roots). Absolute. Missing for one that is told none. */
+  /** The root that a started server gets. Absolute. Missing for one that gets none. */
   root?: string | undefined;
   /** Receives what a started server writes besides its messages, as it is written: secrets are still in it. */
   wrote?: ((text: string) => void) | undefined;

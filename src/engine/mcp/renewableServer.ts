@@ -15,7 +15,7 @@ export type Attempt =
       connection: McpConnection;
       place: string;
       signIn?: McpSignIn | undefined;
-      /** Resolves once its prompts and resources are listed, if somebody wants them. */
+      /** Resolves once its prompts and resources are listed, if someone wants them. */
       listed?: Promise<void> | undefined;
     } & McpServerPlace)
   | { server: string; error: Sentence; signIn?: McpSignIn | undefined };

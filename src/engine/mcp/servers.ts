@@ -66,14 +66,14 @@ export interface McpReach {
   redact?: Redactor;
   /** See `RunFolders`. */
   workFolders?: readonly string[] | undefined;
-  /** The folder that the run works in, which started servers are told. Absolute. */
+  /** The folder that the run works in, the root of started servers. Absolute. */
   root?: string | undefined;
   /** Opens the boxes of servers that are to run in one. Without it, such a server is not started. */
   openBox?: OpenBox | undefined;
   /** See `McpSurroundings`. */
   openUrl?: McpSurroundings['openUrl'];
   canAsk?: boolean;
-  /** Is told what each server is found to be. */
+  /** Called with what each server is found to be. */
   book?: ServerBook | undefined;
   /** Returns true for a tool that the person has switched off. No model is offered it. */
   isOff?: ((server: string, tool: string) => boolean) | undefined;
@@ -354,7 +354,7 @@ function whereabouts(server: McpServer, cwd: string, { home }: Pick<Config, 'hom
 }
 
 /**
- * Returns true for a server that is not to be told a root: one at an address, and one whose arguments name a folder, since many take a
+ * Returns true for a server that gets no root: one at an address, and one whose arguments name a folder, since many take a
  * root in place of those.
  */
 const namesFolder = ({ folders }: McpServerPlace, cwd: string): boolean =>

@@ -33,7 +33,7 @@ const mostHosts = 200;
 /** Number of flags that every frontend shows in any case. */
 const manyFlags = 20;
 
-/** The schema of a file of JSON is its name, which nobody fetches. */
+/** The schema of a file of JSON is its name, which no one fetches. */
 const schemaName = /"\$schema"\s{0,9}:\s{0,9}"[^"\n]{0,500}"/g;
 
 const proseEnding = /\.(md|markdown|txt|rst)$/i;

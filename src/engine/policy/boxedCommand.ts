@@ -23,7 +23,7 @@ const outsideOnly: ReadonlySet<DangerKind> = new Set([
 
 /**
  * Dangers that do no harm in the box. What is deleted or reset there is kept for undo, nothing outside of it can be changed or ended, and text
- * that nobody has read gets no more rights than the command itself.
+ * that no one has read gets no more rights than the command itself.
  */
 const harmlessInside: ReadonlySet<DangerKind> = new Set([
   ...([
@@ -36,7 +36,7 @@ const harmlessInside: ReadonlySet<DangerKind> = new Set([
   ...(['discards', 'formats', 'runs-download', 'runs-unread', 'kills', 'kills-chosen', 'unread'] as const),
 ]);
 
-/** Returns true if the command runs in the box, whoever allows it: nothing in its words can only work outside. */
+/** Returns true if the command runs in the box, no matter what allows it: nothing in its words can only work outside. */
 export function staysInBox(wanted: Command, { hasBox, home }: PolicyContext): boolean {
   if (!hasBox || wanted.leaving) return false;
   if (wanted.dangers.some(({ kind }) => outsideOnly.has(kind))) return false;

@@ -183,7 +183,7 @@ class CommandReader {
       this.#goTo(named.length > 0 ? all : [this.#movesHome ? signs.any : this.#home]);
     }
     const here = this.#here;
-    for (const told of foldersTold(all)) this.#goTo([told]);
+    for (const folder of foldersTold(all)) this.#goTo([folder]);
     this.#here = here;
     const stays = this.#renames ? 'none' : staysAbove(program, operands);
     const passesOver = !this.#renames && showsNames(program);

@@ -124,8 +124,8 @@ export function git(words: readonly string[], isThere: IsThere): Computation {
     subcommand === 'status'
       ? ['--ignore-submodules=all']
       : ['--no-ext-diff', '--no-textconv', '--ignore-submodules=all'];
-  const told = [...quietly, subcommand, ...own, ...flags, ...revisions.map(commitOf)];
-  return { words: [...told, '--', ...places], ofRepository: true };
+  const looked = [...quietly, subcommand, ...own, ...flags, ...revisions.map(commitOf)];
+  return { words: [...looked, '--', ...places], ofRepository: true };
 }
 
 const fewCommits = (word: string): string => (/^-\d{1,9}$/.test(word) ? `-n${word.slice(1)}` : word);

@@ -56,7 +56,7 @@ const changedMeanwhile =
 
 /**
  * Returns the variables that the agent's accepted card names and the user has set. The agent's commands see them, but for the secret
- * ones in a command that nobody was asked about.
+ * ones in a command that no one was asked about.
  */
 export async function grantedVariables(
   context: PolicyContext,

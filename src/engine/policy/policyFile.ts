@@ -66,7 +66,7 @@ export class PolicyFile {
   readonly #home: string;
   #stamp = '';
   #rules: PolicyRules;
-  #told = '';
+  #reported = '';
 
   constructor(file: string, home: string) {
     this.file = file;
@@ -117,8 +117,8 @@ export class PolicyFile {
     const { problems, warnings } = this.read();
     const all = [...problems, ...warnings];
     const text = all.join('\n');
-    if (text === this.#told) return [];
-    this.#told = text;
+    if (text === this.#reported) return [];
+    this.#reported = text;
     return all;
   }
 }

@@ -1,5 +1,5 @@
 /**
- * Decides what a step that does a plan's work never does, whoever would say yes: it writes in its own folder, not in plans, and
+ * Decides what a step that does a plan's work never does, even after a yes: it writes in its own folder, not in plans, and
  * leaves Git to the engine.
  */
 import { isAbsolute } from 'node:path';

@@ -33,7 +33,7 @@ const nameOf = (model: string): string => model.slice(model.lastIndexOf('/') + 1
 export const isOpenaiReasoner = (model: string): boolean =>
   /^(?:o\d|codex-|gpt-(?:[5-9]|\d\d)|gpt-oss)/.test(nameOf(model)) && !/-chat(?:-|$)/.test(nameOf(model));
 
-/** Returns the effort as OpenAI's model knows it: not every one can be told to think very much, or not at all. */
+/** Returns the effort as OpenAI's model knows it: not every one takes the highest, or none at all. */
 export function openaiEffort(effort: Effort, model: string): string {
   const level = levelOf(effort);
   const version = /^gpt-\d/.test(nameOf(model)) ? (versionOf(nameOf(model)) ?? 0) : 0;
@@ -42,7 +42,7 @@ export function openaiEffort(effort: Effort, model: string): string {
   return level;
 }
 
-/** Returns true for a model that is known to think, so that it can be told how much. */
+/** Returns true for a model that is known to think, so that an effort can be set. */
 export function isThinker(provider: string, model: string): boolean {
   const isClaude = /^claude-/.test(nameOf(model)) && (versionOf(nameOf(model)) ?? 0) >= 3.07;
   return provider !== 'vscode' && (isOpenaiReasoner(model) || isGeminiThinker(model) || isClaude);
@@ -70,7 +70,7 @@ type AnthropicThinking =
   | { type: 'adaptive'; display: 'summarized' }
   | { type: 'enabled'; budget_tokens: number };
 
-/** Returns how Anthropic's model is told: since 4.6 it decides itself, below an effort; before, it takes a budget. */
+/** Returns what sets the effort of Anthropic's model: since 4.6 it decides itself, below an effort; before, it takes a budget. */
 export function anthropicThinking(
   effort: Effort,
   model: string,

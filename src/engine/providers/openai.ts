@@ -116,7 +116,7 @@ export function toOpenaiRequest(
   };
 }
 
-/** Returns how the model is told how much to think. OpenRouter takes it for all of its models, and in a field of its own. */
+/** Returns what sets the model's effort. OpenRouter takes it for all of its models, and in a field of its own. */
 function chatThinking(name: OpenaiCompatibleName, model: string, effort: Effort): object {
   if (name === 'openrouter') {
     const level = levelOf(effort);

@@ -251,7 +251,7 @@ function gone(runId: string, error: unknown): TelosError {
 function withAllMessages(runs: readonly StoredRun[]): StoredRun[] {
   let said: readonly Message[] = [];
   return runs.map(run => {
-    // A run that began anew was given no messages. A run that never reached a model has added none.
+    // A run that began again was given no messages. A run that never reached a model has added none.
     if (run.messages.length > 0) said = run.earlier > 0 ? [...said, ...run.messages] : run.messages;
     const messages = run.messages.length > 0 ? [...said] : [];
     const events = run.events.map(event => (event.type === 'run_end' ? { ...event, messages } : event));

@@ -192,7 +192,7 @@ export function runOf(file: string, bytes: Buffer): StoredRun | undefined {
   return { summary, events, messages, earlier, skippedLines, pid, readTo: bytes.lastIndexOf(0x0a) + 1 };
 }
 
-/** Whether the line is what the run itself has told. */
+/** Whether the line is what the run itself has reported. */
 export const isEvent = (line: RunLine): line is RunEvent =>
   line.type !== 'run' && line.type !== 'messages' && line.type !== 'totals' && !isAddedLater(line);
 

@@ -21,7 +21,7 @@ const longestName = 200;
 /** Keys are longer than words, and have digits. */
 const longestWord = 24;
 const longestWithDigits = 5;
-/** A longer file is not Telos's own, and from this length on it is written anew with the choices that count. */
+/** A longer file is not Telos's own, and from this length on it is rewritten with the choices that count. */
 const mostBytes = 1_000_000;
 const manyBytes = 200_000;
 /** Requests that are less alike have nothing to do with each other. */

@@ -25,7 +25,7 @@ export interface LookedAfter {
 }
 
 export interface LookOptions {
-  /** Changes that the person has kept, by `keptName`. Nobody is asked about them again, and those of this look are added. */
+  /** Changes that the person has kept, by `keptName`. No one is asked about them again, and those of this look are added. */
   kept?: Set<string> | undefined;
   /** Set while the command runs. What it changed is then recorded at its end. */
   goesOn?: boolean;
@@ -103,7 +103,7 @@ const unchecked =
 async function* putBack(obeyed: readonly Obeyed[], watch: CommandWatch): AsyncGenerator<RunEvent, string[]> {
   const problems = await watch.putBack(obeyed);
   yield* warnings('Not every file that other programs run or obey is as it was before the command', problems);
-  return problems.length > 0 ? ['Not all of it could be taken back; the user was told what was not.'] : [];
+  return problems.length > 0 ? ['Not all of it could be taken back; the user has seen what was not.'] : [];
 }
 
 /** Yields at most one warning, with the first of the problems. */
@@ -113,7 +113,7 @@ function* warnings(what: string, [first, ...others]: readonly string[]): Generat
   yield { type: 'notice', level: 'warning', message: `${what}: ${escapeInvisible(first)}${more}` };
 }
 
-/** Returns the changes but for clones that borrow from a repository of the folder: those are told where it is outside of the box. */
+/** Returns the changes but for clones that borrow from a repository of the folder: those are named where it is outside of the box. */
 async function withoutBorrowing(changes: readonly KeptChange[], root: string): Promise<KeptChange[]> {
   const left: KeptChange[] = [];
   for (const change of changes) {

@@ -222,7 +222,7 @@ export function hostQuestions(
   };
 }
 
-/** Returns what decides on the hosts of a program that nobody is asked about, such as a server in its box. */
+/** Returns what decides on the hosts of a program that no one is asked about, such as a server in its box. */
 export const grantedHosts =
   (policy: PolicyContext): AskHost =>
   async ({ host, port, program }) => {

@@ -147,7 +147,7 @@ async function* addPrompt(
   );
 }
 
-/** Returns the prompt's text for the model, between marks of its own. A server has written it, whoever has called it. */
+/** Returns the prompt's text for the model, between marks of its own. A server has written it, no matter who called it. */
 function promptPart({ server, prompt }: CalledPrompt, content: string): string {
   const whole = withoutTagCharacters(
     cutMiddle(content, maxPromptBytes, bytes => `\n\n[... cut: the prompt has ${bytes} bytes ...]\n\n`),

@@ -135,7 +135,7 @@ function* delivered(words: readonly string[], messages: Message[]): Generator<Ru
         content: [{ type: 'text', text: last.content }, added],
       };
     else last.content.push(added);
-    yield { type: 'notice', level: 'info', message: `Told: ${text}` };
+    yield { type: 'notice', level: 'info', message: `You said: ${text}` };
   }
 }
 

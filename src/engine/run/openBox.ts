@@ -50,7 +50,7 @@ export async function openBox(
   };
 }
 
-/** Returns a box that is made for the first command. If one cannot be made, the next start looks anew whether one works. */
+/** Returns a box that is made for the first command. If one cannot be made, the next start looks again whether one works. */
 function madeLater(make: () => Promise<CommandBox>, dataDir: string): CommandBox {
   let made: Promise<CommandBox> | undefined;
   return {

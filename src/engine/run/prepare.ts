@@ -182,7 +182,7 @@ async function prepareSkill(
     },
     async close() {
       await servers?.close();
-      // Nobody could stop them any more.
+      // No one could stop them any more.
       if (run.request.conversationId === undefined) await endCommands(run.id);
       await changes.settled();
       if (run.caller?.memory) run.caller.memory.sensitive ??= policy.memory?.sensitive;
@@ -303,7 +303,7 @@ const serverReach = (
   canAsk: !human.isAway,
 });
 
-/** Returns what looks whether the person has switched off a server's tool. The rules are read anew each time. */
+/** Returns what looks whether the person has switched off a server's tool. The rules are read again each time. */
 const switchedOff =
   ({ rules, agent }: PolicyContext) =>
   (server: string, tool: string): boolean =>

@@ -40,7 +40,7 @@ export class ServerGate {
     this.#names = mcpConfig === undefined ? [] : [...readMcpConfig(mcpConfig).servers.keys()];
   }
 
-  /** Connects if nobody need be asked. Where no person reads questions, there is nothing to wait for. */
+  /** Connects if no one need be asked. Where no person reads questions, there is nothing to wait for. */
   async *start(signal: AbortSignal): AsyncGenerator<RunEvent, void> {
     // Without a server, connecting only reports what is wrong in the file.
     this.#waits = this.#names.length > 0 && (await this.#decide()).action === 'ask';
@@ -86,7 +86,7 @@ export class ServerGate {
     yield* this.#problems(known);
   }
 
-  /** Returns what the model is told in place of a call to a server that is not there. Undefined for any other call. */
+  /** Returns the answer to a call to a server that is not there. Undefined for any other call. */
   resultFor({ name }: ToolCall, tools: readonly Tool[]): ToolResult | undefined {
     if (this.#refusal !== undefined && (name === gateName || isUnknown(name, tools)))
       return toolError(`The MCP servers of this agent are not connected. ${this.#refusal}`);

@@ -245,7 +245,7 @@ async function settingsOf(
   }
   if (Object.keys(budget).length > 0) {
     const { joinedBudget, openBudget } = await import('./budget.ts');
-    // The file in which a person changes them, whoever has set them.
+    // The file in which a person changes them, no matter who set them.
     const place = { value: '', origin: 'default', file: join(config.configDir, 'agents.toml') } as const;
     const origins = Object.fromEntries(Object.keys(budget).map(name => [name, place]));
     run.budget = joinedBudget([run.budget, openBudget({ ...config, budget, origins })]);

@@ -69,7 +69,7 @@ const maxAtOnce = 8;
 const progressInterval = 1000;
 
 /**
- * Runs the calls in their order. Neighbours that only read or fetch, and that nobody was asked about, run at the same time.
+ * Runs the calls in their order. Neighbours that only read or fetch, and that no one was asked about, run at the same time.
  * The results are added to the transcript as one message, also if the run is cancelled in the middle.
  * A call without a result would make the transcript unusable.
  */
@@ -123,11 +123,11 @@ export async function* runTools(
       if (alone) yield* settle(running, progress);
       if (running.length >= maxAtOnce) yield* settle(running, progress, running.length - maxAtOnce + 1);
       const work = carryOut(outcome, run, progress, signal);
-      const told = [...notes, ...editNotes(call, outcome)];
+      const ours = [...notes, ...editNotes(call, outcome)];
       running.push(
         work.then(result => {
           const inBox = outcome.boxed ? boxNote(result, run.policy) : undefined;
-          const all = inBox === undefined ? told : [...told, inBox];
+          const all = inBox === undefined ? ours : [...ours, inBox];
           return end(written, call, withNotes(result, all), outcome);
         }),
       );
@@ -356,7 +356,7 @@ async function executeWatched(
   return { ...withNotes(result, [...notes, ...others]), ...(changedFiles.length > 0 && { changedFiles }) };
 }
 
-/** Has what a command in the background changes looked at: with each later command, and at its end, when nobody can be asked. */
+/** Has what a command in the background changes looked at: with each later command, and at its end, when no one can be asked. */
 function watchOn(
   command: BackgroundCommand,
   { call, watch, boxed }: { call: ToolCall; watch: CommandWatch; boxed: boolean },
@@ -403,7 +403,7 @@ function noteKept(
   }
 }
 
-/** Answers for a command in the background, whose questions nobody would see. */
+/** Answers for a command in the background, whose questions no one would see. */
 const away: Human = {
   isAway: true,
   approve: async () => ({ allow: false, reason: 'A command in the background cannot ask the user.' }),

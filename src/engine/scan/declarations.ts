@@ -24,7 +24,7 @@ const longestMetadata = 64 * 1024;
 const code = /\.(?:sh|bash|zsh|fish|py|[cm]?[jt]s|rb|pl|php|ps1)$/i;
 const shellScript = /\.(?:sh|bash|zsh)$/i;
 const address = /\bhttps?:\/\/(?:[\w.~%:-]{1,200}@)?([a-z0-9][\w.-]{2,252})/gi;
-/** Hosts of nobody, and addresses that are names of formats. */
+/** Hosts that belong to no one, and addresses that are names of formats. */
 const noHost =
   /^(?:127\..*|0\.0\.0\.0|(?:[\w-]+\.)*(?:localhost|example|test|invalid|local|internal)|(?:[\w-]+\.)*example\.(?:com|org|net)|(?:[\w-]+\.)*(?:w3|schema)\.org|json-schema\.org|schemas?\.[\w.-]+)$/;
 
@@ -68,23 +68,23 @@ export class Declarations {
 
   /** Returns what does not fit, when all files were added. `described` is what people read of them, in small letters. */
   incoherences(described: string): Incoherence[] {
-    const told = (kind: Incoherence['kind'], found: [string, Place][]): Incoherence[] =>
+    const incoherences = (kind: Incoherence['kind'], found: [string, Place][]): Incoherence[] =>
       found.slice(0, mostTold).map(([text, place]) => ({ kind, ...place, text }));
     const declared = [...this.#programs, ...this.#variables]
       .filter((entry): entry is [string, Place] => entry[1] !== undefined)
       .slice(0, mostNames);
     const isSearched = this.#length <= mostSearched;
     return [
-      ...told(
+      ...incoherences(
         'undeclared-host',
         [...this.#hosts].filter(([host]) => !described.includes(host)),
       ),
       // A skill that declares none leaves all of it to its text.
-      ...told(
+      ...incoherences(
         'undeclared-program',
         [...this.#used].filter(([name]) => this.#programs.size > 0 && !this.#programs.has(name)),
       ),
-      ...told(
+      ...incoherences(
         'unused-declaration',
         declared.filter(([name]) => isSearched && !this.#texts.some(text => hasWord(text, name))),
       ),

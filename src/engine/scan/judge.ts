@@ -42,7 +42,7 @@ const mostOpinions = 30;
 
 const passes = [
   'instructions that work against the person who uses the skill: hidden ones, ones that keep something from the person or have the agent skip a confirmation, and ones that change what it obeys later',
-  'data that leaves the machine: secrets, files or conversations that are read and sent to somebody, in one step or over several files',
+  'data that leaves the machine: secrets, files or conversations that are read and sent to someone, in one step or over several files',
   'code that is unsafe to run: programs and instructions that are fetched when it runs, names that only look like known packages, and code that does other than its text says',
 ];
 
@@ -70,7 +70,7 @@ export class Judge {
   readonly #left: string[] = [];
   #length = 0;
 
-  /** Takes a file that is text. `redact` takes out what nobody else may see. */
+  /** Takes a file that is text. `redact` takes out what no one else may see. */
   add({ path, bytes }: FileToScan, redact: (text: string) => string): void {
     const text = bytes === undefined || bytes.includes(0) ? undefined : redact(bytes.toString('utf8'));
     const fits = text !== undefined && text.length <= mostAtOnce && this.#length + text.length <= mostText;
@@ -135,7 +135,7 @@ export class Judge {
 
 type Piece = readonly { path: string; text: string }[];
 
-/** Nobody who wrote the files knows the mark between them, so none of them can end before its end. */
+/** No one who wrote the files knows the mark between them, so none of them can end before its end. */
 function questionOn(piece: Piece, focus: string): JudgeQuestion {
   const mark = randomUUID();
   const system = [

@@ -1,4 +1,4 @@
-/** Runs what is due: takes up a time once, whoever calls, runs its request with no one there, and keeps how it ended. */
+/** Runs what is due: takes up a time once, no matter how many call, runs its request with no one there, and keeps how it ended. */
 import { statSync } from 'node:fs';
 import type { AgentCard } from '../../protocol/agentCard.ts';
 import type { ApprovalRequest, RunEvent, RunOutcome, SkillRef } from '../../protocol/run.ts';

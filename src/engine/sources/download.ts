@@ -109,7 +109,7 @@ async function once(address: string, options: DownloadOptions): Promise<Download
 const isRedirect = ({ statusCode = 0 }: IncomingMessage): boolean =>
   [301, 302, 303, 307, 308].includes(statusCode);
 
-/** Plain http only to this machine, where nobody listens in between, and only if the person named exactly that origin. */
+/** Plain http only to this machine, where no one listens in between, and only if the person named exactly that origin. */
 function checkedUrl(address: string, { origins }: Reach, base?: URL): URL {
   const parsed = parseWebAddress(address, base);
   const from = base === undefined ? '' : `${base.host} redirects to a refused address. `;

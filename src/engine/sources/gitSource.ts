@@ -169,7 +169,7 @@ function checkAddress(url: string, ref: string): void {
 
 /**
  * Returns the address as arguments. Throws TelosError `pack` for an address that is never reached, one on this machine or its
- * network that nobody named, and plain http but to this machine. git looks the name up again, which nothing here can prevent.
+ * network that no one named, and plain http but to this machine. git looks the name up again, which nothing here can prevent.
  */
 async function reachable(url: string, { origins }: Reach): Promise<string[]> {
   const scheme = /^(\w+):\/\//.exec(url)?.[1];

@@ -85,7 +85,7 @@ async function lookUp(source: Github, ref: string, reach: Reach): Promise<string
   throw new TelosError('pack', `${address} did not answer with a commit. Nothing was installed.`);
 }
 
-/** GitHub leads on from a repository that was renamed, or given to someone else. Nobody has asked for that one. */
+/** GitHub leads on from a repository that was renamed, or given to someone else. No one has asked for that one. */
 async function checkOwner({ owner, repo }: Github, reach: Reach): Promise<void> {
   const answer = await downloadJson(`${api(reach)}/repos/${owner}/${repo}`, { reach, token: token(reach) });
   const now = text(fields(answer)['full_name']) ?? '';

@@ -253,7 +253,7 @@ export interface PackUpdate {
   state: 'current' | 'changed' | 'edited' | 'moved' | 'pinned' | 'failed';
   from: string;
   to: string;
-  /** Whoever calls `updatesFor` disposes of it. */
+  /** The caller of `updatesFor` disposes of it. */
   offer?: Offer;
   files: VerifiedPack['files'];
   /** Lines of the card that come or go: `+ evil.example`. */
@@ -276,7 +276,7 @@ export async function* updatesFor(
       yield {
         ...nothing,
         state: 'failed',
-        problem: 'it is in no lock file, so nobody knows where it came from',
+        problem: 'it is in no lock file, so its origin is unknown',
       };
     else if (pinned && to === undefined) yield { ...nothing, state: 'pinned' };
     else

@@ -7,7 +7,7 @@ import { isOneEditAway } from '../routing/language.ts';
 /** What is asked for. `name` is one skill or plugin of it. */
 export type Source = { name?: string | undefined } & (
   | { kind: 'folder'; path: string }
-  /** `ref` is a tag, a branch or a commit; `tail` is what an address has after `/tree/`, in which a ref and a path are not told apart. */
+  /** `ref` is a tag, a branch or a commit; `tail` is what an address has after `/tree/`, in which a ref and a path cannot be distinguished. */
   | { kind: 'github'; owner: string; repo: string; path: string; ref?: string; tail?: string }
   | { kind: 'git'; url: string; path: string; ref?: string }
   | { kind: 'npm'; package: string; version?: string }

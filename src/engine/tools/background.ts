@@ -107,7 +107,7 @@ export class BackgroundCommands {
   readonly #dataDir: string | undefined;
   #count = 0;
   #foreground: { callId: string; move: () => void } | undefined;
-  /** Changes to files that others run which the person has kept, so that nobody is asked about them again. */
+  /** Changes to files that others run which the person has kept, so that no one is asked about them again. */
   readonly kept = new Set<string>();
 
   constructor(dataDir?: string) {

@@ -142,7 +142,7 @@ export const usualTime = 60_000;
 
 const usualLimits: CommandLimits = { timeoutMs: usualTime, processes: 256, memoryBytes: 4 * 1024 ** 3 };
 
-/** In milliseconds. Nobody waits for what runs in the background. */
+/** In milliseconds. No one waits for what runs in the background. */
 const longestInBackground = 24 * 60 * 60 * 1000;
 
 /** Returns how long a call wants its command to take at most, in milliseconds. Undefined if it says nothing that counts. */

@@ -5,7 +5,7 @@ import { StringDecoder } from 'node:string_decoder';
 const firstAfter = 300;
 /** Time between two texts. In milliseconds. */
 const interval = 50;
-/** Most bytes that one text is made of. Of a flood, nobody can read more. */
+/** Most bytes that one text is made of. Of a flood, no one can read more. */
 const mostAtOnce = 16 * 1024;
 /** Most characters of an unfinished escape sequence that wait for their end. */
 const longestOpen = 256;
@@ -29,7 +29,7 @@ export class LiveOutput {
   #hasShown = false;
   #timer: NodeJS.Timeout | undefined;
 
-  /** `show` gets the text since its last call, without escape sequences. A carriage return begins the line anew. */
+  /** `show` gets the text since its last call, without escape sequences. A carriage return begins the line again. */
   constructor(show: (text: string) => void) {
     this.#show = show;
   }

@@ -69,7 +69,7 @@ export interface ToolContext extends RunFolders {
   onProgress?: (message: string, share?: number) => void;
   /** Tells the person something that stays in the run. */
   onNotice?: (message: string) => void;
-  /** Asks the person a question of the skill. Resolves with neither if nobody gives an answer. Missing if there is no person. */
+  /** Asks the person a question of the skill. Resolves with neither if no one gives an answer. Missing if there is no person. */
   askUser?: (question: string, choices: readonly string[]) => Promise<{ answer?: string; refusal?: string }>;
   /** Carries out another skill as a step, and returns its answer. Missing if none may be used. */
   useSkill?: (skill: string, request: string) => Promise<ToolResult>;
@@ -92,7 +92,7 @@ export interface BackgroundPlace {
   callId: string;
   /** Returns the line of a command as it may be shown and kept. */
   shown(command: string): string;
-  /** Decides on hosts when the call is over and nobody can be asked. */
+  /** Decides on hosts when the call is over and no one can be asked. */
   askHost: AskHost | undefined;
   /** Called when the command of this call goes on in the background. */
   left(command: BackgroundCommand): void;

@@ -103,8 +103,8 @@ async function guard(scene: AttemptScene, found: readonly TamperFinding[]): Prom
     scene.allowed.push(...found.map(({ file, detail }) => `${file}: ${detail}`));
     return undefined;
   }
-  const told = findings.map(({ file, detail }) => `- ${file}: ${detail}`).join('\n');
-  const details = `What checks the work was changed, and no criterion of the story names it:\n${told}\nRestore it, and make the work pass as it is.`;
+  const list = findings.map(({ file, detail }) => `- ${file}: ${detail}`).join('\n');
+  const details = `What checks the work was changed, and no criterion of the story names it:\n${list}\nRestore it, and make the work pass as it is.`;
   return { status: 'denied', details };
 }
 

@@ -29,7 +29,7 @@ export interface AttemptParts {
   journal: Pick<Journal, 'lines' | 'append'>;
   runs: Runs;
   human: Human;
-  /** Nobody is there: questions wait in the journal. */
+  /** No one is there: questions wait in the journal. */
   isUnattended: boolean;
   /** This is another one's machine: no answer in the journal allows anything here. */
   isGuest?: boolean;

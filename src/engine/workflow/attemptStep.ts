@@ -48,7 +48,7 @@ export async function runOne(
   try {
     const end = await runStep(runs, whole, parts.isGuest ? human : parkingHuman(human, parking), signal);
     const { runId, outcome, usage } = end;
-    // First what has come of it, but in one write: nobody builds on the one without the other.
+    // First what has come of it, but in one write: no one builds on the one without the other.
     const ended = { type: 'step_ended' as const, key, step, story, runId, outcome, ...(usage && { usage }) };
     await Promise.all([noteResult(end), scene.note(ended)]);
     return end;

@@ -119,7 +119,7 @@ export interface ReviewWords {
   allowed: readonly string[];
 }
 
-/** Returns what is asked of the reviewer, who is told nothing that the one who built it said. */
+/** Returns what is asked of the reviewer, who sees nothing that the coder said. */
 export function reviewWords(words: ReviewWords): string {
   const { goal, state, open, body, diff, results, checks, advice, allowed } = words;
   const { story, lastDenial } = state;

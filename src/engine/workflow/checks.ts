@@ -79,10 +79,10 @@ export async function runChecks(
   for (const check of checks) {
     const result = await runCheck(check, place, config, signal);
     const why = result.exitCode === 0 ? suspicionOf(result, atBase.get(check.command)) : undefined;
-    const told = why === undefined ? result : { ...result, suspicious: why };
-    results.push(told);
-    await onResult(told);
-    if (told.exitCode !== 0) break;
+    const checked = why === undefined ? result : { ...result, suspicious: why };
+    results.push(checked);
+    await onResult(checked);
+    if (checked.exitCode !== 0) break;
   }
   return results;
 }

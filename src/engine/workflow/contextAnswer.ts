@@ -1,4 +1,4 @@
-/** Answers questions about a project from its own files, for somebody who does not program. Writes nothing and runs nothing. */
+/** Answers questions about a project from its own files, for someone who does not program. Writes nothing and runs nothing. */
 import { escapeInvisible } from '../files/plainText.ts';
 import type { AttachedFile } from '../providers/provider.ts';
 import { eachWord } from '../routing/language.ts';

@@ -1,4 +1,4 @@
-/** Keeps which folders besides the project tell the planning steps about it. In the person's own data folder, since a plan's folder can come with a repository of somebody else. */
+/** Keeps which folders besides the project tell the planning steps about it. In the person's own data folder, since a plan's folder can come with someone else's repository. */
 import { statSync } from 'node:fs';
 import { join } from 'node:path';
 import type { Config } from '../config.ts';

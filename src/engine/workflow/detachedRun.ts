@@ -1,5 +1,5 @@
 /**
- * Starts the run of a plan in a process of its own, which goes on when whoever has started it ends. What it needs, keys too, reaches it
+ * Starts the run of a plan in a process of its own, which goes on when its starter ends. What it needs, keys too, reaches it
  * through its input alone: neither its arguments nor its environment name them.
  */
 import { spawn } from 'node:child_process';

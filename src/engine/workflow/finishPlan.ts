@@ -146,7 +146,7 @@ async function openPullRequest(
       ]);
     },
   );
-  // Titles and names come from models; as code they mention nobody and link nowhere.
+  // Titles and names come from models; as code they mention no one and link nowhere.
   const commits = await git.read([
     ...['log', '--reverse', '--no-show-signature'],
     ...['--format=    %h %s', '--end-of-options', `${base}..${ref}`],
@@ -179,7 +179,7 @@ async function remoteOf(git: Git, into: string): Promise<string> {
 /** Returns what the program printed. Rejects if it cannot be started or fails; the error has its `stderr`. */
 function run(program: string, args: readonly string[], cwd: string, env: Environment): Promise<string> {
   const { GIT_DIR: _dir, GIT_WORK_TREE: _tree, GIT_INDEX_FILE: _index, ...rest } = env;
-  // Nobody sees a prompt of theirs.
+  // No one sees a prompt of theirs.
   const quiet = { ...rest, GIT_TERMINAL_PROMPT: '0', GH_PROMPT_DISABLED: '1' } as NodeJS.ProcessEnv;
   const options = { cwd, timeout: patience, env: quiet, windowsHide: true };
   return new Promise((done, failed) => {

@@ -5,7 +5,7 @@ import { TelosError } from '../errors.ts';
 /** Says whether the parts printed so far are a whole answer. */
 type IsWhole = (parts: readonly Buffer[], length: number) => boolean;
 
-/** In milliseconds. A process that nobody asks any more ends by itself. */
+/** In milliseconds. A process that no one asks any more ends by itself. */
 const idleLimit = 1000;
 
 export class GitTalk {

@@ -31,7 +31,7 @@ export async function send(folder: PlanFolder, command: SteerCommand, by: Actor)
 
 /**
  * Returns the commands that wait, the oldest first. `isKnown` says whether the journal has a command; such a one is only removed. What
- * is not a command is put aside with the ending `.refused`, and told to `refuse`.
+ * is not a command is put aside with the ending `.refused`, and reported to `refuse`.
  */
 export async function take(
   folder: PlanFolder,

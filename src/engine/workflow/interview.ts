@@ -162,7 +162,7 @@ const skips = new Set(
     .split(','),
 );
 
-/** Returns true if an answer only says that the person leaves the question to somebody else. */
+/** Returns true if an answer only says that the person leaves the question to someone else. */
 export const isSkip = (answer: string): boolean => skips.has(answer.toLowerCase().replace(/[\s'’]/g, ''));
 
 /** Returns true for the address of a repository on GitHub that can be cloned: `https://github.com/<owner>/<name>`. */

@@ -94,7 +94,7 @@ export class Journal {
     if (this.#broken) throw new Error('an earlier line may not be on the disk');
     const bytes = Buffer.from(text);
     try {
-      // It goes to the memory of the system, so nobody waits for a disk yet.
+      // It goes to the memory of the system, so no one waits for a disk yet.
       const bytesWritten = writeSync(this.#handle.fd, bytes);
       if (bytesWritten < bytes.length) throw new Error('no space is left on the disk');
     } catch (error) {
@@ -104,7 +104,7 @@ export class Journal {
       });
       throw error;
     }
-    // After a failed sync nobody knows what the disk has, and a second one would say that all is well.
+    // After a failed sync no one knows what the disk has, and a second one would say that all is well.
     await this.#handle.datasync().catch(error => {
       this.#broken = true;
       throw error;
@@ -161,10 +161,10 @@ const lookInterval = 100;
 /** Yields the facts of a journal, those that it has and those that come, until the signal aborts. */
 export async function* followJournal(file: string, signal: AbortSignal): AsyncGenerator<JournalLine> {
   for (let position = 0; ; ) {
-    // What was written before the abort is still told.
+    // What was written before the abort is still reported.
     const isLast = signal.aborted;
     const size = (await stat(file).catch(() => undefined))?.size ?? 0;
-    // Who throws a plan away and starts it anew is followed from the new beginning.
+    // Who throws a plan away and starts it again is followed from the new beginning.
     if (size < position) position = 0;
     if (size > position) {
       const { text, read } = await linesFrom(file, position, size);

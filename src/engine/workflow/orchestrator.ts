@@ -31,7 +31,7 @@ export interface OrchestratorOptions {
   timeout?: number | undefined;
   /** Where plan.md, prds/, progress.txt and verdict.json lie. Defaults to the project. */
   planDir?: string | undefined;
-  /** Who is asked about commands and the like. Defaults to nobody, so that only what needs no question is done. */
+  /** Who is asked about commands and the like. Defaults to no one, so that only what needs no question is done. */
   human?: Human | undefined;
   signal?: AbortSignal | undefined;
 }

@@ -1,4 +1,4 @@
-/** Asks the person during a story, and lets a question wait in the journal if nobody is there. */
+/** Asks the person during a story, and lets a question wait in the journal if no one is there. */
 import { createHash } from 'node:crypto';
 import { describeWhy } from '../../protocol/describe.ts';
 import type { ParkedQuestion, PlanEvent } from '../../protocol/plan.ts';
@@ -6,7 +6,7 @@ import type { Human } from '../human.ts';
 
 export interface Parking {
   story: string;
-  /** True if nobody answers now. */
+  /** True if no one answers now. */
   isAway: boolean;
   answers: () => ReadonlyMap<string, string>;
   note: (event: PlanEvent) => Promise<unknown>;
@@ -35,7 +35,7 @@ export async function askOrPark(
 /** What counts as a yes in a person's answer. */
 export const yes = /^\s*(?:y|yes|ja|ok|allow|once)\b/i;
 
-/** Returns a Human for a story. With nobody there, what would be asked is noted, refused for now, and waits for its answer. */
+/** Returns a Human for a story. With no one there, what would be asked is noted, refused for now, and waits for its answer. */
 export function parkingHuman(human: Human, parking: Parking): Human {
   if (!parking.isAway) return human;
   return {

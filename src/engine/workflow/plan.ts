@@ -122,7 +122,7 @@ export class Plan {
     await this.folder.write('interview.md', withAnswers(this.transcript, questions, answers));
   }
 
-  /** Has plan.md written, or written anew after comments. Throws errors of the model; then plan.md is as before. */
+  /** Has plan.md written, or rewritten after comments. Throws errors of the model; then plan.md is as before. */
   async write(signal: AbortSignal, comments: readonly string[] = []): Promise<void> {
     await this.#locked(async note => {
       const before = this.folder.read('plan.md');

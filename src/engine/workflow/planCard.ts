@@ -1,6 +1,6 @@
 /**
  * The card of a plan: what it will run and where, for a person who decides whether it may. An acceptance is kept in the person's own
- * data folder, since a plan's folder can come with a repository of somebody else.
+ * data folder, since a plan's folder can come with someone else's repository.
  */
 import { createHash } from 'node:crypto';
 import { join } from 'node:path';

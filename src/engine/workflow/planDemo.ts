@@ -1,5 +1,5 @@
 /**
- * A plan for whoever only wants to see one: a small project in a folder of its own, and a plan for it up to its card, played from a
+ * A plan for those who only want to see one: a small project in a folder of its own, and a plan for it up to its card, played from a
  * recording. Nothing of the person's projects is read or changed.
  */
 import { execFile } from 'node:child_process';

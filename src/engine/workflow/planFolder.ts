@@ -1,6 +1,6 @@
 /**
  * The folder of a plan: its files by name, its settings, and where plans are. Nothing in it is read or written through a link, as it
- * may have come with a repository of somebody else.
+ * may have come with someone else's repository.
  */
 import { lstatSync, readdirSync } from 'node:fs';
 import { mkdir, rm } from 'node:fs/promises';

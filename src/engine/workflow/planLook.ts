@@ -1,4 +1,4 @@
-/** Reads what a plan is now, for whoever only looks. Loads nothing that works on a plan, so that a window shows its plans at once. */
+/** Reads what a plan is now, for those who only look. Loads nothing that works on a plan, so that a window shows its plans at once. */
 import type { Story } from '../../protocol/plan.ts';
 import { readJournal } from './journal.ts';
 import type { PlanFolder } from './planFolder.ts';

@@ -1,5 +1,5 @@
 /**
- * Sends commits of a plan to a git remote and gets them from there, with the credentials of whoever runs this. Only refs that are named
+ * Sends commits of a plan to a git remote and gets them from there, with the credentials of the user. Only refs that are named
  * one by one are read or written, and nothing that comes is believed: each object is checked, and no hook, filter or submodule runs.
  */
 import { spawn } from 'node:child_process';
@@ -133,10 +133,10 @@ export class PlanRemote {
   #problem(what: string, stderr: string, code: number): TelosError {
     const lines = stderr.trim().split('\n');
     // All other refs of an atomic push are rejected with the one that says why.
-    const told =
+    const said =
       lines.find(line => isElsewhere.test(line)) ??
       lines.findLast(line => /^(?:fatal|error|remote|ERROR| !)/.test(line) && !/failed to push/.test(line));
-    const words = (told ?? lines.at(-1) ?? `it ended with ${code}`).replace(/^(?:fatal|error): /, '').trim();
+    const words = (said ?? lines.at(-1) ?? `it ended with ${code}`).replace(/^(?:fatal|error): /, '').trim();
     const safe = words.replaceAll(this.url, this.shown).slice(0, 300);
     return new TelosError('config', `git ${what} failed with the remote ${this.shown}: ${safe}`);
   }

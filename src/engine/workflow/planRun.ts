@@ -53,7 +53,7 @@ export interface PlanWorkers {
 export interface PlanRunOptions extends RunnerOptions {
   limits?: PlanLimits;
   workers?: PlanWorkers;
-  /** Begins stories anew that have failed. What they have passed in part stays. */
+  /** Restarts failed stories. What they have passed in part stays. */
   retry?: boolean;
   /** Folder to which recordings of the steps are written. */
   recordTo?: string;

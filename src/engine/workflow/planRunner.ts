@@ -174,7 +174,7 @@ export class PlanRunner {
 
   #isWanted({ story }: StoryState, { stories }: PlanState): boolean {
     const { only, from } = this.#options;
-    // A split that was cut off leaves parts behind, which are made anew.
+    // A split that was cut off leaves parts behind, which are made again.
     const whole = stories.filter(({ isToSplit }) => isToSplit).map(one => one.story.id);
     if (whole.some(id => id === story.id || isPartOf(story.id, id))) return false;
     if (only !== undefined) return story.id === only;
@@ -326,7 +326,7 @@ export class PlanRunner {
     why: string,
     by: Actor,
   ): Promise<void> {
-    await this.#stopWork(story, `The story is to be ${kind === 'redo' ? 'begun anew' : 'left'}.`);
+    await this.#stopWork(story, kind === 'redo' ? 'The story starts over.' : 'The story needs no more work.');
     const type = {
       skip: 'story_skipped',
       accept: 'story_accepted',
@@ -419,5 +419,5 @@ function needed({ questions, stories }: PlanState): string {
   if (questions.length > 0)
     return questions.length === 1 ? 'A question waits.' : `${questions.length} questions wait.`;
   const stuck = stories.filter(({ status }) => status === 'needs_you').map(({ story }) => story.id);
-  return `${stuck.join(', ')} changed nothing twice. Tell the story what to do, skip it, or begin it anew.`;
+  return `${stuck.join(', ')} changed nothing twice. Say what the story should do, skip it, or start it over.`;
 }

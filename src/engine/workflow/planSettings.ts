@@ -41,7 +41,7 @@ export interface PlanSettings {
   /** Globs of files that no story may change. */
   protect: string[];
   acceptedDigest?: string;
-  /** Nobody is there to answer. */
+  /** No one is there to answer. */
   unattended?: boolean;
 }
 

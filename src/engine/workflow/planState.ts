@@ -19,14 +19,14 @@ import {
   statesOf,
 } from './storyState.ts';
 
-/** Why a plan was stopped that nobody wanted to stop: whoever ran it has ended. */
+/** Why a plan was stopped that no one wanted to stop: its runner has ended. */
 export const interruptedWhy = 'It was interrupted.';
 
 export interface PlanState {
   goal: string;
   phase: PlanPhase;
   phaseWhy?: string;
-  /** A person told its runner to pause or to stop, also if that has not come to it. */
+  /** A person asked its runner to pause or to stop, also if that has not reached it. */
   isHeld: boolean;
   /** ISO 8601: no model is asked before. */
   waitingUntil?: string;

@@ -51,7 +51,7 @@ export async function preflight(parts: PreflightParts, signal: AbortSignal): Pro
   }
   const red = [...results.values()].filter(({ check, result }) => isRed(check, result, settings, stories));
   const unknown = [...results.values()].filter(({ result }) => result.exitCode === 127);
-  const told = [
+  const problems = [
     ...parts.problems.map(({ text }) => text),
     ...setup,
     ...stories.flatMap(problemsOfStory(settings)),
@@ -69,7 +69,7 @@ export async function preflight(parts: PreflightParts, signal: AbortSignal): Pro
   ];
   const checks = [...results].map(([command, { result }]) => ({ ...result, command }));
   return {
-    event: { type: 'preflight', checks, dirtyFiles, problems: told },
+    event: { type: 'preflight', checks, dirtyFiles, problems },
     stops: setup,
     red: red.map(({ result }) => result),
     atBase: new Map([...results].map(([command, { result }]) => [command, result])),

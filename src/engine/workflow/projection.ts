@@ -56,7 +56,7 @@ export class Projection {
   }
 
   /**
-   * Takes over what a person changed, and begins to write what differs: nobody has to wait for files that can be made again. What went
+   * Takes over what a person changed, and begins to write what differs: no one has to wait for files that can be made again. What went
    * wrong with that is thrown by the next call, or by `written`.
    */
   async begin(): Promise<Projected> {
@@ -127,7 +127,7 @@ export class Projection {
     });
     const left = new Map(files.map(file => [file.path, file.left]));
     for (const { path, text, next } of changed) {
-      // An editor may have saved it meanwhile. Then it is told apart the next time.
+      // An editor may have saved it meanwhile. Then it is recognized the next time.
       if (this.#folder.read(...path.split('/')) !== text) continue;
       await this.#folder.write(path, next);
       left.set(path, leftOf(next, parsePrd(path, next).story));
@@ -193,7 +193,7 @@ function editsOf(file: PrdFile, state: StoryState | undefined, left: Left | unde
   const ticked = items.filter(
     item => item.ticked && !isClosed(item.number) && !left?.ticks.includes(item.number),
   );
-  // Of a file that was never left nobody knows whether a box lost its tick or never had it.
+  // Of a file that was never left no one knows whether a box lost its tick or never had it.
   const unticked = items.filter(
     item => !item.ticked && isClosed(item.number) && left?.ticks.includes(item.number),
   );

@@ -75,7 +75,7 @@ export interface RalphRequest {
 /** Says that a plan without boxes is done. An approval has to come with it. */
 export const promise = '<promise>COMPLETE</promise>';
 
-/** Denials in a row after which the coder is told to try another way. */
+/** Denials in a row after which the coder is asked to try another way. */
 const escalatesAfter = 3;
 
 /** Runs until everything is done, the iterations are used, or nothing can go on. Throws the abort reason on abort. */
@@ -249,7 +249,7 @@ async function tickItems(
   if (ticked !== text) await folder.write(story.prd, ticked);
 }
 
-/** Returns what the coder is told: the box, its story, and what the last attempts came to. */
+/** Returns the coder's prompt: the box, its story, and what the last attempts came to. */
 function workWords(
   next: ReturnType<typeof nextItem>,
   folder: PlanFolder,
@@ -278,7 +278,7 @@ function workWords(
 const storyText = (story: Story, folder: PlanFolder): string =>
   `<story id="${story.id}">\n${folder.read(...story.prd.split('/')) ?? story.title}\n</story>`;
 
-/** Returns what the reviewer is told. What the coder says of its work is not in it. */
+/** Returns the reviewer's prompt. What the coder says of its work is not in it. */
 function reviewWords(
   next: ReturnType<typeof nextItem>,
   folder: PlanFolder,

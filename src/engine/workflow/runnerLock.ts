@@ -1,6 +1,6 @@
 /**
  * Lets one runner at a time work on a plan. Each runner has a file with a number that grows, and the highest is the one that works:
- * who takes over makes the next, which succeeds for one alone. Nobody moves or deletes a file that could be another's present one.
+ * who takes over makes the next, which succeeds for one alone. No one moves or deletes a file that could be another's present one.
  */
 import { randomUUID } from 'node:crypto';
 import { readdirSync, readFileSync, readlinkSync, statSync } from 'node:fs';
@@ -37,7 +37,7 @@ const patience = 10_000;
 
 export interface RunnerLock {
   mark: string;
-  /** Whoever held the plan before, if it did not end by itself. */
+  /** Who held the plan before, if it did not end by itself. */
   previous: Runner | undefined;
   /** Aborts once another runner has the plan, or the file is gone. Nothing may be written then. */
   lost: AbortSignal;
@@ -96,8 +96,8 @@ interface Found {
   beatAt: number;
 }
 
-/** A file that says nothing readable belongs to nobody. */
-const nobody: Runner = {
+/** A file that says nothing readable belongs to no one. */
+const unknown: Runner = {
   ...{ pid: 0, boot: '', namespace: '', started: '', mark: '' },
   door: '',
   since: '',
@@ -110,7 +110,7 @@ function latest(folder: PlanFolder): Found | undefined {
     if (number === undefined) return undefined;
     try {
       const file = fileOf(folder, number);
-      const runner = jsonLine(readRegularFile(file, 64 * 1024).toString('utf8'), asRunner) ?? nobody;
+      const runner = jsonLine(readRegularFile(file, 64 * 1024).toString('utf8'), asRunner) ?? unknown;
       return { number, runner, beatAt: statSync(file).mtimeMs };
     } catch (error) {
       // Its successor has just deleted it.
@@ -203,9 +203,9 @@ function hold(folder: PlanFolder, number: number, runner: Runner, previous: Foun
     previous: previous?.runner,
     away() {
       notice(Date.now());
-      const told = away;
+      const message = away;
       away = 0;
-      return told;
+      return message;
     },
     lost: lost.signal,
     isOurs,

@@ -1,6 +1,6 @@
 /**
  * The work trees in which stories are worked on. They lie in the cache folder and are used again and again. The person's own work
- * tree is never one of them. Git is always told which folder below `.git` is meant: a `.git` file in a work tree can be rewritten by
+ * tree is never one of them. Each call to git names the folder below `.git`: a `.git` file in a work tree can be rewritten by
  * whatever runs there.
  */
 import { createHash } from 'node:crypto';
@@ -121,7 +121,7 @@ export class Slots {
   async #make(number: number, tip: string): Promise<Slot> {
     const dir = join(this.root, `slot-${number}`);
     return this.#alone(async () => {
-      // What is there belongs to no work tree that git knows. Nobody can say what it is worth, so it is kept.
+      // What is there belongs to no work tree that git knows. No one can say what it is worth, so it is kept.
       if (lstatSync(dir, { throwIfNoEntry: false })) await rename(dir, this.#aside(basename(dir)));
       // Twice: the first is for an entry whose folder is gone, the second for one that was being made when a crash came.
       await this.#git.run(['worktree', 'add', '--no-checkout', '--detach', '--force', '--force', dir, tip]);
@@ -150,7 +150,7 @@ export class Slots {
 
   /**
    * Gives the work tree exactly the files of a commit, with those that each slot gets beside. Whatever else is there is deleted, so
-   * keep it first. A work tree that cannot be cleaned is put aside whole and made anew.
+   * keep it first. A work tree that cannot be cleaned is put aside whole and made again.
    */
   async reset(slot: Slot, tip: string): Promise<void> {
     try {

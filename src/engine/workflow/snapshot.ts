@@ -32,7 +32,7 @@ export async function takeSnapshot(git: Git, order: SnapshotOrder): Promise<Snap
     const tree = await git.read(['write-tree']);
     const { files, added, removed } = await git.difference(parent, tree);
     if (files.length === 0) return undefined;
-    // A repository within the work tree would become a link to a commit that nobody else has. Its files are taken instead.
+    // A repository within the work tree would become a link to a commit that no one else has. Its files are taken instead.
     const nested = files.filter(({ isRepository }) => isRepository).map(({ path }) => path);
     const own = nested.filter(path => lstatSync(join(git.dir, path, '.git'), { throwIfNoEntry: false }));
     if (own.length > 0 && tries < mostTries) {

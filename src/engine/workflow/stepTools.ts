@@ -16,7 +16,7 @@ export interface StepAnswer {
 
 /** What the tools reach besides their answers. */
 export interface StepPorts {
-  /** Puts a question to the person. Returns undefined if it is parked, since nobody is there. */
+  /** Puts a question to the person. Returns undefined if it is parked, since no one is there. */
   askPerson?: (
     question: { text: string; choices: readonly string[] },
     signal: AbortSignal,
@@ -294,7 +294,7 @@ function answering(own: OwnTool, answers: StepAnswer[], ports: StepPorts): Tool 
   };
 }
 
-/** Models add explanations that nobody asked for. They say nothing, and must not end up in a file. */
+/** Models add explanations that no one asked for. They say nothing, and must not end up in a file. */
 const onlyKnown = (input: JsonObject, properties: object): JsonObject =>
   Object.fromEntries(
     Object.entries(input).filter(([key, value]) => Object.hasOwn(properties, key) && value !== null),

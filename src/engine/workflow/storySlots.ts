@@ -2,7 +2,7 @@
 import type { AttemptCall } from './attemptScene.ts';
 
 export interface StorySlots {
-  /** Whether a paused plan holds an attempt between two rounds of its model. Otherwise it is ended, and begun anew later. */
+  /** Whether a paused plan holds an attempt between two rounds of its model. Otherwise it is ended, and begun again later. */
   readonly canHold: boolean;
   /** Returns how many stories may be worked on at once now, if a person has chosen so many. At least 1. */
   room(chosen: number): number;

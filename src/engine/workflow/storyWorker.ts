@@ -1,4 +1,4 @@
-/** Works on an attempt for somebody else's plan: in a clone of its own, within what the owner of this machine allowed and accepted. */
+/** Works on an attempt for someone else's plan: in a clone of its own, within what the owner of this machine allowed and accepted. */
 import type { JournalLine, PlanEvent } from '../../protocol/plan.ts';
 import { type Config, withoutPassword } from '../config.ts';
 import { reasonOf, TelosError } from '../errors.ts';

@@ -24,7 +24,7 @@ export interface WorkerSlotsParts extends AttemptParts {
 
 /** The one work tree here, in which the merged work of all is checked. */
 const ownSlot = 1;
-/** A job that so many workers have left is begun anew. */
+/** A job that so many workers have left is begun again. */
 const mostGiven = 6;
 
 export class WorkerSlots implements StorySlots {

@@ -43,12 +43,12 @@ export class RunChangesView implements vscode.Disposable {
 
   /** Shows what `target`, the argument of a command, names. Shows the person an error that the engine throws. */
   showTarget(target: unknown): Promise<void> {
-    return this.#told(() => this.show(fileIn(target)));
+    return this.#reportingFailure(() => this.show(fileIn(target)));
   }
 
   /** Undoes what `target`, the argument of a command, names. Shows the person an error that the engine throws. */
   undoTarget(target: unknown): Promise<void> {
-    return this.#told(() => this.undo(fileIn(target)));
+    return this.#reportingFailure(() => this.undo(fileIn(target)));
   }
 
   /** Opens the diff of one file, or of all files that the run changed. */
@@ -164,7 +164,7 @@ export class RunChangesView implements vscode.Disposable {
     return undefined;
   }
 
-  async #told(act: () => Promise<void>): Promise<void> {
+  async #reportingFailure(act: () => Promise<void>): Promise<void> {
     try {
       await act();
     } catch (error) {

@@ -43,7 +43,7 @@ export async function chooseModel(current: CurrentTelos): Promise<void> {
   if (choice.provider !== 'auto' && choice.provider !== 'replay') await chooseEffort(current);
 }
 
-/** Asks how much the chosen model is to think, if it is one that can be told. */
+/** Asks how much the chosen model is to think, if its effort can be set. */
 async function chooseEffort(current: CurrentTelos): Promise<void> {
   const telos = await current.openTelos();
   const chosen = await telos.provider().catch(() => undefined);

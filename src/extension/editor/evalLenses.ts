@@ -13,7 +13,7 @@ export type Outcome = 'passed' | 'failed' | 'unknown';
 const filesOf = (skillDir: string): string[] =>
   ['evals.json', 'trigger.json'].map(name => join(skillDir, 'evals', name));
 
-/** Returns what changes when somebody edits the skill or what is expected of it. */
+/** Returns what changes when someone edits the skill or what is expected of it. */
 function stampOf(skillFile: string): string {
   const parts = [skillFile, ...filesOf(dirname(skillFile))].map(file => {
     const found = statSync(file, { throwIfNoEntry: false });

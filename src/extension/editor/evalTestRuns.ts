@@ -108,7 +108,7 @@ export async function runItems(
   const stop = new AbortController();
   const cancelling = token.onCancellationRequested(() => stop.abort(new vscode.CancellationError()));
   const run = noted(controller.createTestRun(request), outcomes);
-  // The button that stops is one of the run, whoever started it.
+  // The button that stops is one of the run, no matter who started it.
   const stopping = run.token.onCancellationRequested(() => stop.abort(new vscode.CancellationError()));
   try {
     for (const [parent, items] of bySkill(wanted)) {

@@ -46,7 +46,7 @@ export type PlanVerb =
   | 'split'
   | 'budget';
 
-/** Only rows of stories and questions have these. The editor names no row while it draws all of them anew. */
+/** Only rows of stories and questions have these. The editor names no row while it redraws all of them. */
 const ofRows: readonly PlanVerb[] = [
   'until',
   'check',
@@ -303,7 +303,7 @@ export class PlanActions implements vscode.Disposable {
     (await this.pages()).showCard(folder);
   }
 
-  /** What runs here is stopped as if its window were closed; what runs elsewhere is told. */
+  /** What runs here is stopped as if its window were closed; what runs elsewhere gets a request. */
   async #stop(node: PlanNode): Promise<void> {
     if (!this.#runs.stop(node) && node.isLive) await this.#steer(node, { kind: 'stop', when: 'now' });
   }
@@ -386,7 +386,7 @@ export class PlanActions implements vscode.Disposable {
     const isRunning = await plan.steer(command);
     await this.#tree.refresh(node.folder.dir);
     const name = plainLabel(node.folder.name);
-    if (isRunning) return acknowledge(vscode.l10n.t('{0} was told.', name));
+    if (isRunning) return acknowledge(vscode.l10n.t('Sent to {0}.', name));
     acknowledge(vscode.l10n.t('{0} is not running. This counts when it runs.', name), {
       title: vscode.l10n.t('Run'),
       act: () => this.act('run', node),

@@ -45,7 +45,7 @@ export async function checkStory(plan: Plan, story: string): Promise<void> {
   });
 }
 
-/** Returns the address of a document with the text, which nobody can edit. */
+/** Returns the address of a document with the text, which no one can edit. */
 function keep(story: string, text: string): vscode.Uri {
   if (!isRegistered)
     vscode.workspace.registerTextDocumentContentProvider(scheme, {

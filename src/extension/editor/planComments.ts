@@ -164,7 +164,7 @@ export class PlanComments implements vscode.Disposable {
       const number = review.comments.indexOf(thread.entries.at(-1)?.sent ?? '') + 1;
       if (number === 0) continue;
       const reply = written.replies?.find(({ comment }) => comment === number)?.text;
-      const text = reply ?? vscode.l10n.t('plan.md was written anew with this.');
+      const text = reply ?? vscode.l10n.t('plan.md was rewritten with this.');
       thread.entries.push({ by: 'telos', text });
       this.#draw(thread);
     }

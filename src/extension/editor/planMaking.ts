@@ -72,7 +72,7 @@ export class PlanMaking {
     await this.#review(node, 'approved');
   }
 
-  /** Has plan.md written anew after the comments on it, or after what the person is asked for. */
+  /** Has plan.md rewritten after the comments on it, or after what the person answers. */
   async requestChanges(node: PlanNode): Promise<void> {
     const { comments } = this.#parts;
     if (comments.unsentIn(node.folder.dir) > 0) {
@@ -81,7 +81,7 @@ export class PlanMaking {
     }
     const text = await askText({
       title: vscode.l10n.t('Request Changes'),
-      prompt: vscode.l10n.t('What should be different in plan.md? It is then written anew.'),
+      prompt: vscode.l10n.t('What should be different in plan.md? The planner then rewrites it.'),
     });
     if (text?.trim()) await this.#review(node, 'changes', [text.trim()]);
   }

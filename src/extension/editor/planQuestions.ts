@@ -44,7 +44,7 @@ export async function askWords(name: string): Promise<string | undefined> {
   return text?.trim() || undefined;
 }
 
-/** Asks whether a story is to be skipped, begun anew or accepted. */
+/** Asks whether a story is to be skipped, begun again or accepted. */
 export async function settles(
   kind: 'skip' | 'redo' | 'accept' | 'split',
   { id, title }: Story,
@@ -59,7 +59,7 @@ export async function settles(
     ],
     redo: [
       t('Redo {0}?', story),
-      t('It begins anew. What it has changed so far stays in the plan’s branch and its patches.'),
+      t('It starts over. What it has changed so far stays in the plan’s branch and its patches.'),
       t('Redo'),
     ],
     split: [

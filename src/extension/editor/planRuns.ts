@@ -25,7 +25,7 @@ interface Running {
 
 /** What of a plan is run. */
 export interface Extent {
-  /** Begins stories anew that have failed. */
+  /** Restarts failed stories. */
   isRetry: boolean;
   /** The last story that is worked on; all are if it is missing. */
   until: string | undefined;

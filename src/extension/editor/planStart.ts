@@ -86,7 +86,7 @@ export async function modelsAreThere(telos: Telos, settings: PlanSettings): Prom
 
 interface Wanted {
   settings: PlanSettings;
-  /** Begins stories anew that have failed. */
+  /** Restarts failed stories. */
   isRetry: boolean;
   /** The last story that is worked on; all are if it is missing. */
   until?: string | undefined;
@@ -128,7 +128,7 @@ export const runHere = (
   plan.run(
     {
       slots: settings.parallel,
-      // Questions wait in the tree instead of in a dialog that nobody sees.
+      // Questions wait in the tree instead of in a dialog that no one sees.
       unattended: true,
       ...(isRetry && { retry: true }),
       ...(until !== undefined && { until }),

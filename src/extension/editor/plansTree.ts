@@ -1,5 +1,5 @@
 /**
- * Provides the tree *Plans* for the workspace's folders. Follows the files of the plans, whoever runs them, and sums up in the status
+ * Provides the tree *Plans* for the workspace's folders. Follows the files of the plans, no matter who runs them, and sums up in the status
  * bar and on the view's badge what they have come to.
  */
 import { type FSWatcher, lstatSync, watch } from 'node:fs';
@@ -219,11 +219,11 @@ export class PlansTree implements vscode.Disposable {
     this.#draw();
     this.#looked.fire();
     this.#sumUp();
-    // For whoever measures the start of a window.
+    // For those who measure the start of a window.
     if (this.#looks++ === 0) performance.mark('telos.plans.shown');
   }
 
-  /** The editor takes all rows away to draw them anew, and with them what a click on one of them meant. */
+  /** The editor takes all rows away to redraw them, and with them what a click on one of them meant. */
   #draw(): void {
     const rows = this.#plans.flatMap(node => [node, ...rowsOf(node)]);
     const drawn = JSON.stringify(rows.map(row => ({ ...this.item(row), command: undefined })));

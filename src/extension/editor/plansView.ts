@@ -1,5 +1,5 @@
 /**
- * Registers the view *Plans*. The tree loads when somebody looks at it, or before all else where a workspace has plans: a plan that runs
+ * Registers the view *Plans*. The tree loads when someone looks at it, or before all else where a workspace has plans: a plan that runs
  * is then in the status bar at once. What can be done with plans loads after they were shown.
  */
 import { existsSync } from 'node:fs';

@@ -80,8 +80,8 @@ async function linkPreview(telos: Telos, query: URLSearchParams): Promise<LinkPr
     vscode.l10n.t('A link from outside of the editor asks Telos to run something. Nothing has run.'),
     '',
   ];
-  const told = ['', vscode.l10n.t('Request:'), '', ...quoted(text)];
-  const refuse = (why: string): LinkPreview => ({ lines: [...heading, why, ...told] });
+  const words = ['', vscode.l10n.t('Request:'), '', ...quoted(text)];
+  const refuse = (why: string): LinkPreview => ({ lines: [...heading, why, ...words] });
   if (name.length > longestName || agentName.length > longestName || text.length > longestText) {
     return {
       lines: [
@@ -110,7 +110,7 @@ async function linkPreview(telos: Telos, query: URLSearchParams): Promise<LinkPr
   const what = name === '' ? await byWords(telos, text, agentName) : describeSkill(matches[0]!);
   if (!vscode.workspace.isTrusted) return refuse([...what, '', untrustedMessage].join('\n'));
   return {
-    lines: [...heading, ...what, ...told],
+    lines: [...heading, ...what, ...words],
     request: requestOf(text, agentName, name === '' ? undefined : matches[0]),
   };
 }

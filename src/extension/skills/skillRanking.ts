@@ -118,7 +118,7 @@ export function describeTrouble({ diagnostics }: Skill, missing: readonly Missin
 
 /** Looking through the files of thousands of skills takes long. The likeliest are enough. */
 const mostChecked = 150;
-/** Somebody may install a program meanwhile. In milliseconds. */
+/** Someone may install a program meanwhile. In milliseconds. */
 const checkedFor = 30_000;
 let checked = { at: 0, missing: new WeakMap<Skill, readonly Missing[]>() };
 

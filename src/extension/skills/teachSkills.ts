@@ -182,7 +182,7 @@ async function pickLine(
 async function askLine(skill: Skill, line: string | undefined): Promise<string | undefined> {
   return askText({
     title: vscode.l10n.t('Requests That Mean {0}', plainLabel(skill.id, 60)),
-    prompt: vscode.l10n.t('As somebody would say it who does not know the skill.'),
+    prompt: vscode.l10n.t('As someone would say it who does not know the skill.'),
     ...(line !== undefined && { value: line }),
     validateInput: text => (text.trim() ? undefined : vscode.l10n.t('Say a few words.')),
   });

@@ -161,7 +161,7 @@ describe('a step of a plan', () => {
     assert.match(third ?? '', /tool_result.*and no ORM/);
     assert.deepEqual(
       events.flatMap(event => (event.type === 'notice' ? [event.message] : [])),
-      ['Told: use sqlite', 'Told: and no ORM'],
+      ['You said: use sqlite', 'You said: and no ORM'],
     );
   });
 
