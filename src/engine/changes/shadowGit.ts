@@ -3,9 +3,10 @@
  * that folder, of the person or of the machine has an effect, and nothing is written into the folder.
  */
 import { type ChildProcessWithoutNullStreams, spawn } from 'node:child_process';
-import { constants, existsSync } from 'node:fs';
+import { constants, existsSync, readFileSync } from 'node:fs';
 import { copyFile, readdir, rename, rm, stat, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
+import { inflateSync } from 'node:zlib';
 import { makeOwnFolders } from '../files/atomicWrite.ts';
 
 /** A file or link that is not as the index has it. */
@@ -92,10 +93,13 @@ export class ShadowGit {
     return git;
   }
 
-  /** Returns the files and links that are not as they were taken in. Reads none of them, so some may only look different. */
-  async differing(): Promise<Differing[]> {
+  /**
+   * Returns the files and links that are not as they were taken in. Reads none of them, so some may only look different. Throws when
+   * `stop` aborts.
+   */
+  async differing(stop?: AbortSignal): Promise<Differing[]> {
     const found: Differing[] = [];
-    const fields = (await this.#output(['diff-files', '--raw', '-z'])).split('\0');
+    const fields = (await this.#output(['diff-files', '--raw', '-z'], stop)).split('\0');
     for (let at = 0; at + 1 < fields.length; at += 2) {
       const [, , blob = '', , letter] = (fields[at] ?? '').slice(1).split(' ');
       found.push({ path: fields[at + 1] ?? '', blob, isGone: letter === 'D' });
@@ -139,7 +143,11 @@ export class ShadowGit {
     blobs: readonly string[],
     use: (blob: string, bytes: Buffer | undefined) => Promise<void>,
   ): Promise<void> {
-    if (blobs.length === 0) return;
+    // Reading a blob that has a file of its own takes less time than starting a process.
+    if (blobs.length <= mostLoose && blobs.every(blob => existsSync(this.#looseFile(blob)))) {
+      for (const blob of blobs) await use(blob, looseBytes(this.#looseFile(blob)));
+      return;
+    }
     const child = this.#spawn(['cat-file', '--batch']);
     const ended = endOf(child);
     child.stdin.on('error', () => undefined);
@@ -172,6 +180,10 @@ export class ShadowGit {
     await ended;
   }
 
+  #looseFile(blob: string): string {
+    return join(this.#store, 'objects', blob.slice(0, 2), blob.slice(2));
+  }
+
   /** Leaves what is known for the next process. Never throws: without it, that one takes longer. */
   async publish(): Promise<void> {
     const temporary = `${this.#index}.tmp`;
@@ -183,8 +195,10 @@ export class ShadowGit {
     }
   }
 
-  async #output(args: readonly string[]): Promise<string> {
+  async #output(args: readonly string[], stop?: AbortSignal): Promise<string> {
     const child = this.#spawn(args);
+    const end = (): void => void child.kill('SIGKILL');
+    stop?.addEventListener('abort', end, { once: true });
     child.stdin.end();
     const chunks: Buffer[] = [];
     child.stdout.on('data', chunk => chunks.push(chunk));
@@ -260,6 +274,15 @@ export class ShadowGit {
     child.stdin.on('drain', () => timer.refresh());
     child.once('close', () => clearTimeout(timer));
     return child;
+  }
+}
+
+function looseBytes(file: string): Buffer | undefined {
+  try {
+    const bytes = inflateSync(readFileSync(file));
+    return bytes.subarray(bytes.indexOf(0) + 1);
+  } catch {
+    return undefined;
   }
 }
 

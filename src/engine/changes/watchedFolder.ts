@@ -193,11 +193,7 @@ export class WatchedFolder {
     const before = this.#seen;
     this.#seen = undefined;
     try {
-      // Without git, a change inside a file shows only in its own facts.
-      const known = this.#git === noShadow ? undefined : before?.view;
-      const view = await lookAt(this.#root, { before: known, signal });
-      this.#refusePipes(view, before?.view);
-      const found = await this.#git.differing();
+      const { view, found } = await this.#lookTwice(before?.view, signal);
       // A part of a repository can change where all of it stands.
       const above = repositoryAbove(this.#root);
       const gits = [
@@ -218,6 +214,26 @@ export class WatchedFolder {
       }
       if (error instanceof UnseenFolder && error.isLasting) this.#refusal = error;
       throw this.#failed(signal?.aborted ? error : asUnseen(error));
+    }
+  }
+
+  /** Looks at the names and, at the same time, has git look at the files. */
+  async #lookTwice(
+    before: FolderView | undefined,
+    signal?: AbortSignal,
+  ): Promise<{ view: FolderView; found: readonly Differing[] }> {
+    const stop = new AbortController();
+    const differing = this.#git.differing(stop.signal);
+    differing.catch(() => undefined);
+    try {
+      // Without git, a change inside a file shows only in its own facts.
+      const known = this.#git === noShadow ? undefined : before;
+      const view = await lookAt(this.#root, { before: known, signal });
+      if (!this.#refusePipes(view, before)) return { view, found: await differing };
+      stop.abort();
+      return { view, found: await this.#git.differing() };
+    } finally {
+      stop.abort();
     }
   }
 
@@ -299,8 +315,12 @@ export class WatchedFolder {
     }
   }
 
-  /** Git would wait forever for a pipe in place of its attributes. One that a command has made is removed. */
-  #refusePipes(view: FolderView, before: FolderView | undefined): void {
+  /**
+   * Git would wait forever for a pipe in place of its attributes. One that a command has made is removed. Returns whether there was
+   * one.
+   */
+  #refusePipes(view: FolderView, before: FolderView | undefined): boolean {
+    let isFound = false;
     for (const [folder, { entries }] of view.folders) {
       if (entries.get('.gitattributes')?.kind !== 'special') continue;
       const path = childPath(folder, '.gitattributes');
@@ -308,7 +328,9 @@ export class WatchedFolder {
         throw new UnseenFolder(`${path} is not a file`);
       unlinkSync(join(this.#root, path));
       entries.delete('.gitattributes');
+      isFound = true;
     }
+    return isFound;
   }
 
   /** Whether nothing has changed but times. */
