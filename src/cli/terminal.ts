@@ -123,7 +123,7 @@ function wrappedLine(line: string, width: number): string {
 const usualWidth = 80;
 
 export function openTerminal(): Terminal {
-  const { stdin, stdout, stderr, env } = process;
+  const { stdout, stderr, env } = process;
   const writeOut = droppingBrokenPipe(stdout);
   const writeSide = droppingBrokenPipe(stderr);
   const isOneScreen = stdout.isTTY && stderr.isTTY;
@@ -150,7 +150,8 @@ export function openTerminal(): Terminal {
       open = false;
     },
     flush: collected.flush,
-    canAsk: stdin.isTTY && stderr.isTTY,
+    // Opening stdin takes as long as reading a hundred skills.
+    canAsk: stderr.isTTY && process.stdin.isTTY,
     outWidth: stdout.isTTY ? stdout.columns || usualWidth : undefined,
     sayWidth: stderr.isTTY ? stderr.columns || usualWidth : 120,
     markdown: stdout.isTTY && !isDumb ? (isColoured ? 'styled' : 'plain') : undefined,

@@ -64,7 +64,7 @@ export function levelOf(kind: Kind, line: string, file: string): FindingLevel {
 }
 
 /** Hosts that the standards keep for examples. */
-const nobodys = /^(?:[\w-]+\.)*example(?:\.(?:com|org|net))?(?:[/:]|$)/i;
+const reservedForExamples = /^(?:[\w-]+\.)*example(?:\.(?:com|org|net))?(?:[/:]|$)/i;
 
 /** Returns true for a command that names no address, or only those of installers that many people use. */
 function isKnownInstaller(line: string): boolean {
@@ -73,7 +73,7 @@ function isKnownInstaller(line: string): boolean {
   return addresses.every(
     ([, scheme = '', rest = '']) =>
       scheme.toLowerCase() === 'https' &&
-      (nobodys.test(rest) || table.installers.some(known => startsAt(rest.toLowerCase(), known))),
+      (reservedForExamples.test(rest) || table.installers.some(known => startsAt(rest.toLowerCase(), known))),
   );
 }
 
