@@ -504,8 +504,8 @@ async function endAllOf(
   let why = stopped;
   if (stopped === undefined) {
     await settledWithin(closed, drainTime);
-    // To look through all processes of the machine takes longer than most commands.
-    if (enclosed?.isOver?.()) return { stopped, leftBehind: false, unended: [] };
+    // To look through all processes of the machine takes longer than most commands, and longer than a box takes to end.
+    if (await isBoxOver(enclosed)) return { stopped, leftBehind: false, unended: [] };
     const left = (await livingProcesses(tree)).length;
     if (left === 0) return { stopped, leftBehind: false, unended: [] };
     if (left > limits.processes) why = 'processes';
@@ -513,6 +513,19 @@ async function endAllOf(
   const unended = await endProcessTree(tree, { atOnce: why === 'processes' || why === 'memory' });
   await settledWithin(closed, drainTime);
   return { stopped: why, leftBehind: why === undefined, unended };
+}
+
+/** In milliseconds, the first one and all together. */
+const boxWait = 1;
+const mostBoxWait = 31;
+
+async function isBoxOver(enclosed: EnclosedCommand | undefined): Promise<boolean> {
+  if (!enclosed?.isOver) return false;
+  for (let wait = boxWait; !enclosed.isOver(); wait *= 2) {
+    if (wait > mostBoxWait) return false;
+    await delay(wait);
+  }
+  return true;
 }
 
 /** Resolves when `pending` has resolved, or after that time. */
