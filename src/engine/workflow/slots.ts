@@ -7,12 +7,13 @@ import { createHash } from 'node:crypto';
 import {
   copyFileSync,
   existsSync,
+  linkSync,
   lstatSync,
   mkdirSync,
   readdirSync,
   readFileSync,
   realpathSync,
-  renameSync,
+  rmSync,
   statSync,
 } from 'node:fs';
 import { mkdir, rename, rmdir, stat, symlink, unlink } from 'node:fs/promises';
@@ -177,11 +178,25 @@ export class Slots {
       await this.#deleteOthers(slot);
       this.#noteIndex(slot, await slot.git.treeOf(tip));
     }
-    // Commands that run there look through an index of their own, and what they note in it counts for nothing. It is put there whole:
-    // a person's git gc reads it at any moment.
-    const copy = join(slot.admin, 'telos-index-copy');
-    copyFileSync(indexOf(slot), copy);
-    renameSync(copy, join(slot.admin, 'index'));
+    // Commands that run there look through an index of their own, and what they note in it counts for nothing: git never writes into an
+    // index, but puts another in its place. It is put there whole: a person's git gc reads it at any moment.
+    const [own, copy, shown] = [
+      indexOf(slot),
+      join(slot.admin, 'telos-index-copy'),
+      join(slot.admin, 'index'),
+    ];
+    if (statSync(shown, { throwIfNoEntry: false })?.ino === statSync(own).ino) return;
+    rmSync(copy, { force: true });
+    try {
+      linkSync(own, copy);
+    } catch {
+      // Not every disk gives a file a second name.
+      copyFileSync(own, copy);
+    }
+    await rename(copy, shown);
+    // The second name has changed the file's own times.
+    const known = this.#indexes.get(slot.admin);
+    if (known) this.#noteIndex(slot, known.tree);
   }
 
   /** Has the work tree stand at the commit without a checkout if it has its files already. Returns false if it has others. */
