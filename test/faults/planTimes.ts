@@ -25,16 +25,23 @@ export async function planTimes(): Promise<Figure[]> {
   ];
 }
 
+/** Each is measured twice, in turns: what else a machine does comes and goes. */
 export async function slotTimes(): Promise<Figure[]> {
-  const one = await carriedOut(1, sameFileStory);
-  const four = await carriedOut(4, sameFileStory);
+  const turns: CarriedOut[] = [];
+  for (const slots of [1, 4, 4, 1]) turns.push(await carriedOut(slots, sameFileStory));
+  const [first, ...others] = turns as [CarriedOut, CarriedOut, CarriedOut, CarriedOut];
+  const [four, again, last] = others;
+  const fastest = (...some: readonly CarriedOut[]): number =>
+    Math.min(...some.map(({ report }) => report.ms));
+  const redone = four.attempts + again.attempts - 2 * stories;
+  const each = turns.map(({ report }) => (report.ms / 1000).toFixed(2)).join(', ');
   return [
     below(
-      `F6: ${stories} stories that change one file, 4 slots beside 1`,
-      four.report.ms / one.report.ms,
+      `F6: ${stories} stories that change one file, 4 slots beside 1, the faster of two each`,
+      fastest(four, again) / fastest(first, last),
       1.1,
       'times',
-      `${four.attempts - stories} attempts redone; ${four.told}`,
+      `${redone} attempts redone; 1, 4, 4 and 1 slots took ${each} s; ${four.told}`,
     ),
   ];
 }
