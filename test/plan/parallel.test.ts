@@ -1,5 +1,7 @@
 /** Stories that are built at the same time, each on its own: what happens when the second of them meets the first. */
 import assert from 'node:assert/strict';
+import { existsSync, readdirSync } from 'node:fs';
+import { join } from 'node:path';
 import { setTimeout as wait } from 'node:timers/promises';
 import { eventually, gate } from '../eventually.ts';
 import type { AnthropicTurn } from '../fakes/anthropicServer.ts';
@@ -75,6 +77,72 @@ describe('two stories of a plan at the same time', function () {
     assert.deepEqual([fine?.['exitCode'], red?.['exitCode']], [0, 1]);
     assert.notEqual(fine?.['tree'], red?.['tree']);
     assert.equal(attemptsAt(here, 'US-001'), 1);
+  });
+
+  /**
+   * Has the second and the third story begin on the base and end when the first has passed, each with a check that takes its time where
+   * the files of the first two are. Returns when both are being checked with the work of all before them.
+   */
+  async function lined(end: 'passes' | 'fails'): Promise<Started & { decide(): void }> {
+    const decided = '"$HOME/decided"';
+    const waits = `while ! test -e ${decided}; do sleep 0.1; done; ${end === 'passes' ? 'true' : 'false'}`;
+    const check = `! test -e src/a.js || ! test -e src/b.js || { ${waits}; }`;
+    const gates = { b: gate(), c: gate() };
+    const builds =
+      (name: string, until?: Promise<void>): StepAnswers =>
+      (turn, attempt) =>
+        turn === 0
+          ? writes({ [`src/${name}.js`]: `${attempt}\n` })
+          : { text: ['Done.'], ...(until && attempt === 1 && { hold: { behind: 'Done.', until } }) };
+    const three = ['a', 'b', 'c'].map((name, index) => ({
+      id: `US-00${index + 1}`,
+      touches: [`src/${name}.js`],
+      checks: { together: check },
+    }));
+    const here = await planWorld(three, {
+      ...agreeable,
+      'US-001 coder': builds('a'),
+      'US-002 coder': builds('b', gates.b.opened),
+      'US-003 coder': builds('c', gates.c.opened),
+    });
+    world = here;
+    const running = here.start('run', 'site', '--parallel', '3', '--unattended');
+    await eventually(() => assert.deepEqual(passed(here), ['US-001']), 60_000);
+    const root = join(here.home.folder.path, 'cache/telos/worktrees');
+    const has = (slot: number, ...names: readonly string[]): void =>
+      assert.ok(
+        readdirSync(root).some(repo =>
+          names.every(name => existsSync(join(root, repo, `site/slot-${slot}/src/${name}.js`))),
+        ),
+      );
+    gates.b.open();
+    await eventually(() => has(2, 'a', 'b'), 60_000);
+    gates.c.open();
+    await eventually(() => has(3, 'a', 'b', 'c'), 60_000);
+    return { here, running, decide: () => here.home.folder.add({ decided: '' }) };
+  }
+  const checksOf = ({ journal }: PlanWorld, story: string): unknown[] =>
+    journal().flatMap(line => (line.type === 'check_ended' && line['story'] === story ? [line['tree']] : []));
+
+  it('checks the third with the second before that has passed, and not once more behind it', async () => {
+    const { here, running, decide } = await lined('passes');
+    decide();
+    const { code, stderr } = await running.result;
+    assert.equal(code, 0, stderr);
+    assert.deepEqual(passed(here), ['US-001', 'US-002', 'US-003']);
+    const [, together, ...more] = checksOf(here, 'US-003');
+    assert.deepEqual(more, []);
+    assert.equal(here.git('rev-parse', 'telos/site^{tree}').trim(), together);
+  });
+
+  it('has the third pass that was checked with the second, when the second does not', async () => {
+    const { here, running, decide } = await lined('fails');
+    decide();
+    await running.result;
+    assert.deepEqual(passed(here), ['US-001', 'US-003']);
+    assert.equal(attemptsAt(here, 'US-003'), 1);
+    assert.equal(here.git('rev-parse', 'telos/site^{tree}').trim(), checksOf(here, 'US-003').at(-1));
+    assert.equal(here.git('ls-tree', '--name-only', 'telos/site', 'src/b.js'), '');
   });
 
   it('asks no model again when its runner is killed while the second is put on top of the first', async () => {

@@ -3,14 +3,14 @@ import { type Conflict, putOnBranch } from './attemptBranch.ts';
 import { endAttempt, failed } from './attemptEnd.ts';
 import { type AttemptCall, type AttemptEnd, type AttemptParts, AttemptScene } from './attemptScene.ts';
 import { buildAnew, checkAndReview, goOnWith, joinSides, keep, noteStart } from './attemptWork.ts';
-import { oneAtATime, type StorySlots } from './storySlots.ts';
+import { BranchLine, type StorySlots } from './storySlots.ts';
 import { isWorkDone } from './storyState.ts';
 
 /** Runs attempts on this machine. One at a time puts its work on the branch. */
 export class LocalSlots implements StorySlots {
   readonly canHold = true;
   readonly #parts: AttemptParts;
-  readonly #inTurn = oneAtATime();
+  readonly #line = new BranchLine();
 
   constructor(parts: AttemptParts) {
     this.#parts = parts;
@@ -31,7 +31,7 @@ export class LocalSlots implements StorySlots {
     for (let conflicts = 1; ; conflicts++) {
       const denied = scene.approval ? undefined : await checkAndReview(scene);
       if (denied) return denied;
-      const end = await this.#inTurn(() => putOnBranch(scene));
+      const end = await this.#line.pass(place => putOnBranch(scene, place));
       if ('status' in end) return end;
       const stuck = await bringTogether(scene, end, conflicts);
       if (stuck) return stuck;

@@ -24,6 +24,8 @@ interface Shared {
   differences: Map<string, Promise<Difference>>;
   /** What was last found under a name that always means the same. */
   objects: Map<string, GitObject>;
+  /** The last ones that were made or read, by their ids. */
+  commits: Map<string, Commit>;
 }
 
 const talks = {
@@ -42,6 +44,11 @@ interface Identity {
   zone: string;
 }
 
+interface Commit {
+  parents: string[];
+  message: string;
+}
+
 interface GitObject {
   id: string;
   type: string;
@@ -49,7 +56,7 @@ interface GitObject {
 }
 
 const mostDifferences = 8;
-const mostObjects = 100;
+const mostRemembered = 100;
 /** A commit or a tree by its id, or what it has. */
 const lasting = /^[0-9a-f]{40,64}[:^]/;
 
@@ -64,7 +71,7 @@ export class Git extends GitProgram {
       open.set(name, known);
       return known;
     };
-    this.#shared = { talk, differences: new Map(), objects: new Map() };
+    this.#shared = { talk, differences: new Map(), objects: new Map(), commits: new Map() };
   }
 
   /** Returns the same for another work tree of the repository, whose own folder below `.git` is known. */
@@ -140,14 +147,8 @@ export class Git extends GitProgram {
     const size = sizeIn(line);
     if (size === undefined) return undefined;
     const object = { id, type, size };
-    if (lasting.test(name)) this.#remember(name, object);
+    if (lasting.test(name)) remember(this.#shared.objects, name, object);
     return object;
-  }
-
-  #remember(name: string, object: GitObject): void {
-    const { objects } = this.#shared;
-    objects.set(name, object);
-    for (const old of [...objects.keys()].slice(0, -mostObjects)) objects.delete(old);
   }
 
   /** Returns the text of a blob, such as `COMMIT:PATH`; undefined if there is none, or if it has more than `most` bytes. */
@@ -160,7 +161,10 @@ export class Git extends GitProgram {
   }
 
   /** Returns the parents and the words of a commit; undefined if it cannot be read. */
-  async commit(id: string): Promise<{ parents: string[]; message: string } | undefined> {
+  async commit(id: string): Promise<Commit | undefined> {
+    const { commits } = this.#shared;
+    const before = commits.get(id);
+    if (before) return before;
     const answer = await this.ask('objects', `contents ${id}\n`, isContents);
     const [, type] = answer.split(' ', 2);
     const start = answer.indexOf('\n') + 1;
@@ -169,7 +173,9 @@ export class Git extends GitProgram {
     const parents = [...answer.slice(start, end).matchAll(/^parent (\S+)$/gm)].map(
       ([, parent = '']) => parent,
     );
-    return { parents, message: answer.slice(end + 2, -1) };
+    const commit = { parents, message: answer.slice(end + 2, -1) };
+    remember(commits, id, commit);
+    return commit;
   }
 
   /** Returns what differs between two commits or trees. */
@@ -193,17 +199,19 @@ export class Git extends GitProgram {
     const { author, committer, zone } = await this.#identity();
     const time = `${Math.floor(Date.now() / 1000)} ${zone}`;
     const ids = await Promise.all(parents.map(parent => this.#commitId(parent)));
+    const words = `${message.replaceAll('\0', '').trimEnd()}\n`;
     const text = [
       `tree ${tree}`,
       ...ids.map(id => `parent ${id}`),
       ...[`author ${author} ${time}`, `committer ${committer} ${time}`, ''],
-      `${message.replaceAll('\0', '').trimEnd()}\n`,
+      words,
     ].join('\n');
     const file = join(tmpdir(), `telos-commit-${randomUUID()}`);
     try {
       await writeFile(file, text, { mode: 0o600, flag: 'wx' });
       const id = (await this.ask('commits', `${file}\n`, isLine)).trim();
-      this.#remember(`${id}^{tree}`, { id: tree, type: 'tree', size: 0 });
+      remember(this.#shared.objects, `${id}^{tree}`, { id: tree, type: 'tree', size: 0 });
+      remember(this.#shared.commits, id, { parents: ids, message: words });
       return id;
     } finally {
       await rm(file, { force: true });
@@ -252,4 +260,9 @@ export class Git extends GitProgram {
     );
     return this.#shared.commonDir;
   }
+}
+
+function remember<Value>(known: Map<string, Value>, name: string, value: Value): void {
+  known.set(name, value);
+  for (const old of [...known.keys()].slice(0, -mostRemembered)) known.delete(old);
 }

@@ -80,14 +80,17 @@ export async function integrate(git: Git, order: Integration): Promise<Integrate
     if (checkedOut !== undefined) return { kind: 'checked-out', where: checkedOut };
     const ref = `refs/heads/${branch}`;
     const tip = present ?? base;
-    if (tip !== parent) {
-      const there = await alreadyThere(git, order, tip);
-      return there ? { kind: 'passed', commit: there.commit } : moveOnto(git, order, tip);
-    }
+    if (tip !== parent) return integrateOnto(git, order, tip);
     const head = (await followedBy?.(commit)) ?? commit;
     if (!isOurs()) return { kind: 'not-ours' };
     if (await git.casRef(ref, head, present)) return { kind: 'passed', commit };
   }
+}
+
+/** Returns what has to happen to the commit once the branch is at `tip`. */
+export async function integrateOnto(git: Git, order: Integration, tip: string): Promise<Integrated> {
+  const there = await alreadyThere(git, order, tip);
+  return there ? { kind: 'passed', commit: there.commit } : moveOnto(git, order, tip);
 }
 
 async function alreadyThere(

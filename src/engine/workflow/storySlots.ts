@@ -24,3 +24,43 @@ export function oneAtATime(): <Result>(work: () => Promise<Result>) => Promise<R
     return turn;
   };
 }
+
+/** The one that goes to the branch before another. */
+interface Ahead {
+  /** Resolves with the commit that it is about to put there, or undefined if it is not known before it is over. */
+  commit: Promise<string | undefined>;
+  /** Resolves when the branch has its work, or will not get it. */
+  over: Promise<void>;
+}
+
+export interface LinePlace {
+  ahead?: Ahead;
+  /** Says what is about to be put on the branch, so that the next one can get ready for it. Only the first call counts. */
+  announce(commit: string): void;
+}
+
+/** The place of one that is alone. */
+export const onlyPlace: LinePlace = { announce: () => undefined };
+
+/** The attempts that go to the plan's branch, one at a time, in the order in which they were approved. */
+export class BranchLine {
+  #last: Ahead | undefined;
+
+  /** Calls `work`, which puts nothing on the branch before the one ahead is over. */
+  pass<Result>(work: (place: LinePlace) => Promise<Result>): Promise<Result> {
+    let announce: (commit?: string) => void = () => undefined;
+    const commit = new Promise<string | undefined>(done => {
+      announce = done;
+    });
+    const ahead = this.#last;
+    const done = work({ announce, ...(ahead && { ahead }) });
+    const over = done
+      .then(
+        () => undefined,
+        () => undefined,
+      )
+      .then(() => announce());
+    this.#last = { commit, over };
+    return done;
+  }
+}
