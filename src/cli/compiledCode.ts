@@ -8,6 +8,7 @@ import {
   fsyncSync,
   mkdirSync,
   openSync,
+  readdirSync,
   readFileSync,
   renameSync,
   rmSync,
@@ -69,7 +70,9 @@ function keepAtExit(one: Loaded, isNew: boolean): void {
   isWanted ||= isNew;
   if (loaded.length > 1) return;
   process.once('exit', () => {
-    if (isWanted) for (const { script, kept } of loaded) keep(kept, script.createCachedData());
+    if (!isWanted) return;
+    for (const { script, kept } of loaded) keep(kept, script.createCachedData());
+    removeOld(dirname(one.kept));
   });
 }
 
@@ -89,5 +92,20 @@ function keep(file: string, data: Buffer): void {
   } catch {
     // A full disk, or a folder that cannot be written.
     if (existsSync(unfinished)) rmSync(unfinished, { force: true });
+  }
+}
+
+/** In milliseconds. A program that is still in use after that time only makes its file again. */
+const mostAge = 30 * 24 * 60 * 60 * 1000;
+
+/** Removes what earlier versions of the program have left. Each version's files have names of their own. */
+function removeOld(from: string): void {
+  try {
+    for (const entry of readdirSync(from, { withFileTypes: true })) {
+      const file = join(from, entry.name);
+      if (entry.isFile() && statSync(file).mtimeMs < Date.now() - mostAge) rmSync(file, { force: true });
+    }
+  } catch {
+    // Another program removes them at the same time.
   }
 }

@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { existsSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
+import { existsSync, readdirSync, readFileSync, statSync, utimesSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { startAnthropicServer } from '../fakes/anthropicServer.ts';
 import { type CliHome, cliHome } from './cliProcess.ts';
@@ -71,6 +71,22 @@ describe('compiled code of the command line', () => {
     writeFileSync(join(home.folder.path, 'closed'), '');
     const closed = { XDG_CACHE_HOME: join(home.folder.path, 'closed') };
     assert.deepEqual(await home.run(['--version'], { env: closed }), first);
+  });
+
+  it('is removed at an age of a month, when newer code is kept', async () => {
+    await version();
+    const [start = ''] = kept('commandLine');
+    const [old, recent] = ['OLDONE', 'RECENT'].map(hash =>
+      join(folder(), `commandLine-${hash}.code-v24-x64`),
+    ) as [string, string];
+    for (const file of [old, recent]) writeFileSync(file, 'code');
+    const longAgo = new Date(Date.now() - 31 * 24 * 60 * 60 * 1000);
+    utimesSync(old, longAgo, longAgo);
+    await version();
+    assert.ok(existsSync(old), 'a start that keeps nothing looks at nothing');
+    writeFileSync(start, '');
+    await version();
+    assert.deepEqual([old, recent, start].map(existsSync), [false, true, true]);
   });
 
   it("is not kept where Node's own cache is turned off", async () => {
