@@ -172,15 +172,22 @@ export class PlanDesk {
     }, 60_000);
   }
 
-  /**
-   * A button of a row. A tree that is drawn anew takes the button away from under the pointer, also in the middle of a click: then it
-   * is pressed again until what it opens is there.
-   */
+  /** Presses a button of a row until what it opens is there. */
   async press(target: Locator, action: string, opened?: Locator): Promise<void> {
     const button = target.locator(`.action-label[aria-label^="${action}"]`).first();
+    await this.#click(target, button, opened);
+  }
+
+  /** Clicks a row until what it opens is there. */
+  async open(row: Locator, opened: Locator): Promise<void> {
+    await this.#click(row, row, opened);
+  }
+
+  /** A tree that is drawn anew takes what is clicked away from under the pointer, also in the middle of a click. */
+  async #click(row: Locator, target: Locator, opened: Locator | undefined): Promise<void> {
     await eventually(async () => {
-      await target.hover({ timeout: 2_000 });
-      await button.click({ timeout: 2_000 });
+      await row.hover({ timeout: 2_000 });
+      await target.click({ timeout: 2_000 });
       await opened?.first().waitFor({ timeout: 15_000 });
     }, 90_000);
   }
@@ -189,8 +196,10 @@ export class PlanDesk {
     return this.workbench.page.locator('.statusbar-item[id$="telos.plans"]', { hasText: text });
   }
 
-  lens(title: string): Locator {
-    return this.workbench.page.locator('.codelens-decoration a', { hasText: title }).first();
+  /** What can be done above a line of the file whose path ends so. */
+  lens(title: string, file = '.md'): Locator {
+    const editor = this.workbench.page.locator(`.monaco-editor[data-uri$="${file}"]`);
+    return editor.locator('.codelens-decoration a', { hasText: title }).first();
   }
 }
 

@@ -76,11 +76,12 @@ describe('plans in a real VS Code', () => {
     await desk.press(desk.row('sell-cakes, interview'), 'Run Plan');
     await chat.getByRole('button', { name: 'Enough, plan it' }).click();
     await desk.row('sell-cakes, approve plan.md').waitFor();
+    // It opens by itself, and would come over what is opened before.
+    await desk.lens('Approve', 'sell-cakes/plan.md').waitFor();
     const journal = readFileSync(desk.file('sell-cakes', 'journal.jsonl'), 'utf8');
     assert.equal(journal.split('"type":"interview_round"').length, 3);
     assert.match(journal, /"ready":true,"forced":true/);
-    await desk.row('bakery, approve plan.md').click();
-    await desk.lens('Approve').waitFor();
+    await desk.open(desk.row('bakery, approve plan.md'), desk.lens('Approve', 'bakery/plan.md'));
   });
 
   it('has plan.md written anew as it was asked to', async () => {

@@ -101,15 +101,29 @@ export async function chatFrames(workbench: Workbench): Promise<Frame[]> {
 }
 
 /**
- * Resolves once the window has stored what it must know again after a reload: a value with these words. It stores its layout every
- * few seconds, and nothing at the reload itself.
+ * Resolves once the window has stored what it must know again after a reload: a value with these words. By itself it stores its layout
+ * only when it is idle, and nothing at the reload; it also does when the person turns to another window, so that is what it is given.
  */
 export function untilStored(page: Page, words: string): Promise<void> {
   return until(
-    () => page.evaluate(isStored, words),
+    async () => {
+      await page.evaluate(turnAway);
+      await page.waitForTimeout(300);
+      return page.evaluate(isStored, words);
+    },
     `the window has stored nothing with "${words}"`,
     windowLimitMs,
   );
+}
+
+/** Runs in the window, which then loses the focus and has it again. */
+function turnAway(): void {
+  for (const [event, isFocused] of Object.entries({ focus: true, blur: false })) {
+    Object.defineProperty(document, 'hasFocus', { configurable: true, value: () => isFocused });
+    window.dispatchEvent(new Event(event));
+  }
+  Reflect.deleteProperty(document, 'hasFocus');
+  window.dispatchEvent(new Event('focus'));
 }
 
 /** Runs in the window. */
