@@ -14,7 +14,7 @@ import type { ApprovalItem } from './runItems.ts';
 import { answerApproval, draft, elsewhere } from './store.ts';
 import { DiffText, UntrustedText } from './untrustedText.tsx';
 import { visible } from './visibleText.ts';
-import { denial, deniedFor, describeAnswer, longestWhy, scopeLabels } from './wording.ts';
+import { allowLabel, denial, deniedFor, describeAnswer, longestWhy } from './wording.ts';
 
 export function ApprovalCard({ item }: { item: ApprovalItem }) {
   const { request, answer } = item;
@@ -33,7 +33,7 @@ export function ApprovalCard({ item }: { item: ApprovalItem }) {
       <Icon name={allowed || isAskedThere ? 'shield' : 'denied'} />
       <span class="answer">
         <span>
-          {answer ? answered(answer, isInterview) : t('Waiting for an answer there')}:{' '}
+          {answer ? answered(answer, request, isInterview) : t('Waiting for an answer there')}:{' '}
           {visible(isInterview ? request.subject : request.tool)}
         </span>
         {allowed && answer.answer !== undefined && <span>{visible(answer.answer)}</span>}
@@ -44,9 +44,13 @@ export function ApprovalCard({ item }: { item: ApprovalItem }) {
 }
 
 /** An interview that is left is not denied: it goes on later. */
-function answered(answer: NonNullable<ApprovalItem['answer']>, isInterview: boolean): string {
+function answered(
+  answer: NonNullable<ApprovalItem['answer']>,
+  request: ApprovalItem['request'],
+  isInterview: boolean,
+): string {
   const isLeft = isInterview && answer !== 'withdrawn' && !answer.allow;
-  return isLeft ? t('Later') : describeAnswer(answer);
+  return isLeft ? t('Later') : describeAnswer(answer, request);
 }
 
 function OpenApproval({ item, label }: { item: ApprovalItem; label: string }) {
@@ -238,7 +242,7 @@ function Answers({ request, without, first, answered, answer }: AnswersProps) {
             {...(danger ? {} : { 'aria-keyshortcuts': 'Enter' })}
             onClick={() => answer({ allow: true, scope: once })}
           >
-            {scopeLabels[once]}
+            {allowLabel(once, request)}
           </button>
         )}
         <button
@@ -277,7 +281,7 @@ function Answers({ request, without, first, answered, answer }: AnswersProps) {
             >
               {scope === 'always' && request.card
                 ? t('Accept the card of {0}', visible(request.card.agent))
-                : scopeLabels[scope]}
+                : allowLabel(scope, request)}
             </button>
           ))}
           {canEdit && (

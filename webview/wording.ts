@@ -79,11 +79,15 @@ export const toolStateWords: Record<ToolState, string> = {
   stopped: t('stopped'),
 };
 
-export const scopeLabels: Record<ApprovalScope, string> = {
+const scopeLabels: Record<ApprovalScope, string> = {
   once: t('Allow once'),
   run: t('Allow for this run'),
   always: t('Always allow'),
 };
+
+/** Returns what a button says that allows this for the scope. */
+export const allowLabel = (scope: ApprovalScope, { forConversation }: ApprovalItem['request']): string =>
+  scope === 'run' && forConversation ? t('Allow for this conversation') : scopeLabels[scope];
 
 /** The names of the modes, as the person chooses them. */
 export const modeNames: Record<RunMode, string> = {
@@ -106,14 +110,17 @@ export function describeLines(lines: ToolResult['changedLines']): { short: strin
 }
 
 /** Returns the line to which an answered approval card folds. */
-export function describeAnswer(answer: NonNullable<ApprovalItem['answer']>): string {
+export function describeAnswer(
+  answer: NonNullable<ApprovalItem['answer']>,
+  { forConversation }: ApprovalItem['request'],
+): string {
   if (answer === 'withdrawn') return t('Not answered');
   if (!answer.allow) return answer.isAway ? t('No one was there to be asked') : t('You denied this');
   if (answer.answer !== undefined || answer.content !== undefined) return t('You answered');
   if (answer.command !== undefined) return t('Changed and allowed once');
   return {
     once: t('Allowed once'),
-    run: t('Allowed for this run'),
+    run: forConversation ? t('Allowed for this conversation') : t('Allowed for this run'),
     always: t('Always allowed'),
   }[answer.scope];
 }

@@ -96,7 +96,10 @@ async function approve(
     };
   // Always is a choice for the machine itself.
   const scopes = request.scopes.filter(scope => scope !== 'always');
-  const labels = { once: 'Once', run: 'For this run' } as const;
+  const labels = {
+    once: 'Once',
+    run: request.forConversation ? 'For this conversation' : 'For this run',
+  } as const;
   const answer = await parts.questions.ask({
     ...{ channel: job.place.channel, post: questionPost(request), signal, mayAnswer: decider(job, parts) },
     choices: [...scopes.map(scope => ({ label: labels[scope] })), { label: 'No', style: 'danger' }],

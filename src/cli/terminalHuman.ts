@@ -25,6 +25,13 @@ const keys: Record<ApprovalScope, { key: string; label: string; help: string }> 
   always: { key: 'always', label: 'always', help: 'allow it from now on' },
 };
 
+/** `run` if it holds for later runs of the conversation too. */
+const forAllOfIt = {
+  key: 'r',
+  label: 'r = this conversation',
+  help: 'allow it for the rest of this conversation',
+};
+
 /** `always` if the question includes a card. */
 const accepting = {
   label: 'always = accept the card',
@@ -172,8 +179,14 @@ function cardLines(card: AgentCard): string[] {
   return describeCard(card).map(line => `  | ${exactText(line.replaceAll('\n', ' '))}`);
 }
 
-function approvalPrompt({ scopes, card, isEditable, mayLeave }: ApprovalRequest, isCut: boolean): string {
-  const labels = scopes.map(scope => (card && scope === 'always' ? accepting : keys[scope]).label);
+function wordsOf(scope: ApprovalScope, { card, forConversation }: ApprovalRequest) {
+  if (scope === 'run' && forConversation) return forAllOfIt;
+  return card && scope === 'always' ? { ...keys[scope], ...accepting } : keys[scope];
+}
+
+function approvalPrompt(request: ApprovalRequest, isCut: boolean): string {
+  const { scopes, isEditable, mayLeave } = request;
+  const labels = scopes.map(scope => wordsOf(scope, request).label);
   const more = [
     ...(isEditable ? ['e COMMAND'] : []),
     ...(mayLeave ? ['o = outside of the box'] : []),
@@ -183,9 +196,10 @@ function approvalPrompt({ scopes, card, isEditable, mayLeave }: ApprovalRequest,
 }
 
 /** Returns what each answer means. */
-function approvalHelp({ scopes, card, isEditable, mayLeave }: ApprovalRequest): string {
+function approvalHelp(request: ApprovalRequest): string {
+  const { scopes, isEditable, mayLeave } = request;
   const rows = [
-    ...scopes.map(scope => [keys[scope].key, (card && scope === 'always' ? accepting : keys[scope]).help]),
+    ...scopes.map(scope => [wordsOf(scope, request).key, wordsOf(scope, request).help]),
     ...(isEditable ? [['e COMMAND', 'run that command instead, if it may run']] : []),
     ...(mayLeave ? [['o', 'deny the host; you are asked to run the command outside of the box']] : []),
     ['n, Enter', 'deny it'],

@@ -235,6 +235,8 @@ export interface ApprovalRequest {
   form?: readonly FormField[];
   /** Set for a host that a boxed command wants, if the command may run outside of the box after a question: `leaveBox` answers so. */
   mayLeave?: true;
+  /** Set if the scope `run` also holds for later runs of the conversation. */
+  forConversation?: true;
   /** Dangers of the command, worst first. With any, there is no `always`. Missing if there are none. */
   danger?: readonly Danger[];
 }

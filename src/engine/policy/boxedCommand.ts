@@ -80,7 +80,7 @@ export function placed<Of extends Decision>(decision: Of, wanted: PolicySubject,
 
 /** Returns true if commands of this agent reach a host without a question, so that what their words hold could leave the machine. */
 export async function reachesHosts(context: PolicyContext): Promise<boolean> {
-  if ((context.memory?.hosts() ?? []).length > 0) return true;
+  if ((context.memory?.hosts.size ?? 0) > 0) return true;
   const review = await reviewOf(context);
   if (review?.state === 'reviewed' && (review.review?.hosts ?? []).length > 0) return true;
   const rules = context.rules?.read().allow ?? [];

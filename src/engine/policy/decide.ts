@@ -57,7 +57,8 @@ async function decideOn(wanted: PolicySubject, context: PolicyContext): Promise<
   if (denied) return denied;
   const insisting = prohibited ?? (await alwaysAsked(wanted, context));
   if (insisting) return insisting;
-  if (context.memory?.grants.has(grantName(wanted))) return allow('grant.run', wanted.subject);
+  if (context.memory?.grants.has(grantName(wanted)) || (await isHostAllowed(wanted, context)))
+    return allow('grant.run', wanted.subject);
   const byDefault = await defaultDecision(wanted, context);
   // What a rule of the user allows was meant with all rights.
   if (byDefault.action !== 'ask' && byDefault.rule !== 'run.box') return byDefault;
@@ -348,6 +349,13 @@ async function decideOnFetch(wanted: PolicySubjectOf<'fetch'>, context: PolicyCo
   const rule = program === undefined ? 'fetch.public' : 'run.host';
   const question = ask(wanted, { rule, sentences: [why] }, context);
   return withCard(question, context, review, card => usualPort && isNamed(card.hosts));
+}
+
+/** Returns true if the person has allowed the host for the conversation, and the agent's files are as they were then. */
+async function isHostAllowed(wanted: PolicySubject, context: PolicyContext): Promise<boolean> {
+  const { hosts } = context.memory ?? {};
+  if (wanted.kind !== 'fetch' || wanted.program === undefined || !hosts?.has(wanted.subject)) return false;
+  return hosts.get(wanted.subject) === (await reviewOf(context))?.files.digest;
 }
 
 /** Decides on a call for an explanation. Without an agent, rules for every agent and the call's folder count. Asks no person. */

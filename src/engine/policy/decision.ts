@@ -26,13 +26,11 @@ export class RunMemory {
   /** True if the card has been shown. Calls that it would not cover are then asked about without it. */
   cardShown = false;
 
-  /** Returns the hosts that commands may reach for the rest of the run, with their ports. Every grant of a command has a folder. */
-  hosts(): string[] {
-    return [...this.grants].flatMap(name => {
-      const [tool, subject, folder] = JSON.parse(name) as string[];
-      return tool === 'run_command' && folder === '' && subject !== undefined ? [subject] : [];
-    });
-  }
+  /**
+   * Hosts that commands may reach for the rest of the conversation, with their ports, and the digest of the agent's files at the time of
+   * the yes. Later runs of the conversation share it.
+   */
+  hosts = new Map<string, string | undefined>();
 }
 
 /** Why no box for commands works, and the exact command that mends it. */
@@ -153,6 +151,8 @@ export interface Ask {
   form?: ApprovalRequest['form'];
   showsWhole?: true;
   mayLeave?: true;
+  /** See `ApprovalRequest`. */
+  forConversation?: true;
 }
 
 export interface Deny {

@@ -10,7 +10,7 @@ import type { Review } from './agentReviews.ts';
 import { type Ask, openPolicyFile, openReviews, type PolicyContext, reviewOf } from './decision.ts';
 import { addRule, removeRule } from './policyEdit.ts';
 import type { PolicyRule } from './policyFile.ts';
-import { grantName, subjectOf } from './subject.ts';
+import { grantName, hostCall, subjectOf } from './subject.ts';
 
 /**
  * Stores a yes for as long as its scope says, without the lines of a card that the person left out. `notice` informs the person that it could not be stored. `refusal` informs the
@@ -29,6 +29,10 @@ export async function recordAnswer(
     return { refusal };
   }
   if (scope === 'once' || !question.scopes.includes(scope)) return {};
+  if (scope === 'run' && call.name === hostCall) {
+    context.memory?.hosts.set(question.subject, (await reviewOf(context))?.files.digest);
+    return {};
+  }
   if (scope === 'run') {
     const wanted = await subjectOf(call, context);
     if (!('action' in wanted) && wanted.subject === question.subject)

@@ -210,7 +210,11 @@ export function hostQuestions(
     const decision = await decide(call, policy);
     if (decision.action === 'allow') return undefined;
     if (decision.action === 'deny') return `Not allowed (${decision.rule}): ${decision.reason}`;
-    const question: Ask = policy.boxRequired ? decision : { ...decision, mayLeave: true };
+    const question: Ask = {
+      ...decision,
+      forConversation: true,
+      ...(!policy.boxRequired && { mayLeave: true }),
+    };
     const either = AbortSignal.any([signal, until]);
     const answer = open.then(() =>
       either.aborted
@@ -305,7 +309,7 @@ function timeLimitOf({ name, input }: ToolCall): { timeLimit?: number } {
 
 function approvalRequest(call: ToolCall, question: Ask): ApprovalRequest {
   const { subject, folder, rule, reason, scopes, grant, card, toAllow, danger, sentences, box } = question;
-  const { form, showsWhole, mayLeave } = question;
+  const { form, showsWhole, mayLeave, forConversation } = question;
   return {
     callId: call.id,
     token: newToken(),
@@ -325,5 +329,6 @@ function approvalRequest(call: ToolCall, question: Ask): ApprovalRequest {
     ...(form ? { form } : {}),
     ...(showsWhole ? { showsWhole } : {}),
     ...(mayLeave ? { mayLeave } : {}),
+    ...(forConversation ? { forConversation } : {}),
   };
 }

@@ -3,7 +3,7 @@ import type { DoctorBox } from '../../protocol/doctorReport.ts';
 import type { ToolResult } from '../../protocol/run.ts';
 import { hostKind } from '../addresses.ts';
 import type { Config } from '../config.ts';
-import { boxFacts, type NoBox, type PolicyContext } from '../policy/decision.ts';
+import { boxFacts, type NoBox, type PolicyContext, type RunMemory } from '../policy/decision.ts';
 import { toolsInBox } from '../tools/builtin.ts';
 import type { CommandBox, RunFolders, Tool } from '../tools/tool.ts';
 
@@ -16,7 +16,9 @@ export interface OpenedBox {
 
 /** What the questions of a conversation have said, for its later runs. Of the last conversations only. */
 const said = new Map<string, NoBox>();
-const mostSaid = 100;
+/** The hosts that a person has allowed an agent in a conversation. Of the last ones only. */
+const allowedHosts = new Map<string, RunMemory['hosts']>();
+const mostKept = 100;
 
 /**
  * Returns the box of a conversation's commands, or why there is none. Their hosts are decided on with `policy`. `more` is what
@@ -31,6 +33,8 @@ export async function openBox(
 ): Promise<OpenedBox> {
   const none: OpenedBox = { facts: {}, offered: tools => tools };
   if (config.sandbox === 'off') return none;
+  const { memory, agent } = policy;
+  if (memory) memory.hosts = kept(allowedHosts, JSON.stringify([conversation, agent?.name]), memory.hosts);
   const finding = await find(config, folders);
   const facts = boxFacts(config.sandbox, finding);
   if (!finding.works) return { ...none, facts: { ...facts, ...sayOnce(facts, conversation) } };
@@ -88,18 +92,23 @@ export function boxNote(
 /** Returns the hosts of this machine that rules and answers name for commands, with their ports. Each connection is decided on. */
 function ownHosts({ rules, memory }: PolicyContext): string[] {
   const ruled = (rules?.read().allow ?? []).filter(({ tool }) => tool === 'run_command');
-  const named = [...ruled.map(({ host }) => host ?? ''), ...(memory?.hosts() ?? [])];
+  const named = [...ruled.map(({ host }) => host ?? ''), ...(memory?.hosts.keys() ?? [])];
   return named.filter(host => hostKind(host.replace(/:\d+$/, '')) === 'loopback');
 }
 
 function sayOnce({ noBox }: OpenedBox['facts'], conversation: string): OpenedBox['facts'] {
   if (!noBox) return {};
-  const known = said.get(conversation) ?? noBox;
-  said.delete(conversation);
-  said.set(conversation, known);
-  const [oldest] = said.keys();
-  if (said.size > mostSaid && oldest !== undefined) said.delete(oldest);
-  return { noBox: known };
+  return { noBox: kept(said, conversation, noBox) };
+}
+
+/** Returns what is kept by that name, or keeps `fresh`. */
+function kept<Value>(all: Map<string, Value>, name: string, fresh: Value): Value {
+  const value = all.get(name) ?? fresh;
+  all.delete(name);
+  all.set(name, value);
+  const [oldest] = all.keys();
+  if (all.size > mostKept && oldest !== undefined) all.delete(oldest);
+  return value;
 }
 
 /** Returns what is wanted of the box, and whether one works here. Never throws. */

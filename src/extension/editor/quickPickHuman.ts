@@ -30,6 +30,9 @@ const scopeLabels: Readonly<Record<ApprovalScope, string>> = {
   always: vscode.l10n.t('Always allow'),
 };
 
+const allowLabel = (scope: ApprovalScope, { forConversation }: ApprovalRequest): string =>
+  scope === 'run' && forConversation ? vscode.l10n.t('Allow for this conversation') : scopeLabels[scope];
+
 const denied: ApprovalDecision = { allow: false, reason: 'The user denied this.' };
 const dismissed: ApprovalDecision = { allow: false, reason: 'The person closed the question without a yes.' };
 
@@ -130,7 +133,7 @@ function answersTo(request: ApprovalRequest): Answer[] {
   };
   const yes = scopes.map(
     (scope): Answer => ({
-      label: `$(${danger ? 'warning' : 'check'}) ${scopeLabels[scope]}`,
+      label: `$(${danger ? 'warning' : 'check'}) ${allowLabel(scope, request)}`,
       detail: plainLabel(subject, 300),
       decision: { allow: true, scope },
     }),

@@ -211,6 +211,23 @@ describe('a run with commands', () => {
     }
   });
 
+  it('asks once in a conversation about a host that was allowed for it, until a file of the agent changes', async () => {
+    const wants = [{ command: 'curl -sS https://held.example/; true' }];
+    const answer = { allow: true, scope: 'run' } as const;
+    const asked = async (conversationId: string): Promise<[string, true | undefined][]> => {
+      const { asked, state } = await run(wants, { answer, conversationId });
+      if (!state?.works) assert.equal(asked.length, 1, state?.why);
+      return state?.works ? asked.map(({ tool, forConversation }) => [tool, forConversation]) : [];
+    };
+    const question = (await asked('first')).slice(0, 1);
+    assert.ok(question.every(one => one[0] === 'run_command.host' && one[1]));
+    assert.deepEqual(await asked('first'), []);
+    assert.deepEqual(await asked('second'), question);
+    folder.add({ 'skills/garden/notes.md': 'Another file.\n' });
+    assert.deepEqual(await asked('first'), question);
+    assert.deepEqual(await asked('first'), []);
+  });
+
   it('offers to run outside of the box in place of a host, of which the model is told', async () => {
     const wants = 'curl -sS https://held.example/; true';
     const outside = { command: wants, outside_box: true, why: 'You said so.' };

@@ -180,7 +180,7 @@ describe('a command where a box works', () => {
   it('asks about a command that holds a secret once a host is open to it', async () => {
     context = { ...context, holdsSecret: text => text.includes('hunter22') };
     assert.equal(short(await about('echo hunter22 > a')), 'allow run.box boxed');
-    context.memory!.grants.add(JSON.stringify(['run_command', 'example.org:443', '']));
+    context.memory!.hosts.set('example.org:443', undefined);
     assert.equal(short(await about('echo hunter22 > a')), 'ask run.secret boxed');
   });
 
