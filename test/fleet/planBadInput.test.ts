@@ -4,23 +4,11 @@ import { cpSync, mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { eventually, gate } from '../eventually.ts';
 import type { StepModel } from '../plan/planWorld.ts';
-import {
-  builders,
-  type FleetPlan,
-  itBuilds,
-  manyStories,
-  openPlanFleet,
-  type PlanFleet,
-} from './planFleet.ts';
+import { builders, type FleetPlan, itBuilds, manyStories, planFleetOfTests } from './planFleet.ts';
 
 describe('a plan on workers in a bad hour', function () {
   this.timeout(240_000);
-  let world: PlanFleet;
-  before(async () => {
-    world = await openPlanFleet();
-  });
-  afterEach(() => world.clear());
-  after(() => world.close());
+  const here = planFleetOfTests();
 
   const { stories } = manyStories(2);
   const ids = stories.map(({ id }) => id);
@@ -46,16 +34,16 @@ describe('a plan on workers in a bad hour', function () {
 
   itBuilds('goes on when its database and its remote were both put back to an earlier state', async () => {
     const { model, asked, release } = holding('US-002');
-    await world.serve(model);
-    const plan = await world.person(inTurn);
-    await world.worker(plan);
-    const { postgres } = world.fleet;
+    await here.world.serve(model);
+    const plan = await here.world.person(inTurn);
+    await here.world.worker(plan);
+    const { postgres } = here.world.fleet;
     await postgres.stop();
     postgres.save();
     await postgres.start();
     const run = plan.run();
     await asked;
-    const remote = (...args: string[]): string => world.daemon.git(nameOf(plan), ...args);
+    const remote = (...args: string[]): string => here.world.daemon.git(nameOf(plan), ...args);
     const passed = plan.git('rev-parse', 'telos/site');
     await eventually(() => assert.equal(remote('rev-parse', 'refs/heads/telos/site'), passed), 60_000);
     await postgres.stop();
@@ -77,9 +65,9 @@ describe('a plan on workers in a bad hour', function () {
 
   itBuilds('is run by one runner alone, in one clone', async () => {
     const { model, asked, release } = holding('US-001');
-    await world.serve(model);
-    const plan = await world.person(inTurn);
-    await world.worker(plan);
+    await here.world.serve(model);
+    const plan = await here.world.person(inTurn);
+    await here.world.worker(plan);
     const run = plan.run();
     await asked;
     const second = plan.run();
@@ -97,33 +85,33 @@ describe('a plan on workers in a bad hour', function () {
     for (const file of ['plan.json', 'prds']) cpSync(join(from, file), join(to, file), { recursive: true });
     const other = (...args: string[]) =>
       plan.home.run(['plan', ...args, '--cwd', clone], {
-        env: { TELOS_DATABASE_URL: world.fleet.postgres.url },
-        program: world.fleet.program,
+        env: { TELOS_DATABASE_URL: here.world.fleet.postgres.url },
+        program: here.world.fleet.program,
       });
     const card = await other('approve', 'site', '--card', '--yes');
     assert.equal(card.code, 0, card.stderr);
-    const before = world.daemon.git(nameOf(plan), 'rev-parse', 'refs/heads/telos/site');
+    const before = here.world.daemon.git(nameOf(plan), 'rev-parse', 'refs/heads/telos/site');
     const { code, stderr } = await other('run', 'site', '--unattended', '--workers');
     assert.notEqual(code, 0);
     assert.match(
       stderr,
       /telos\/site has commits on \S+ that are not in it here: another clone works on this plan/,
     );
-    assert.equal(world.daemon.git(nameOf(plan), 'rev-parse', 'refs/heads/telos/site'), before);
+    assert.equal(here.world.daemon.git(nameOf(plan), 'rev-parse', 'refs/heads/telos/site'), before);
   });
 
   itBuilds('has what one worker cannot do done by another', async () => {
-    await world.serve(builders);
-    const plan = await world.person(inTurn);
+    await here.world.serve(builders);
+    const plan = await here.world.person(inTurn);
     const accepting = async (env: Record<string, string | undefined>) => {
-      const home = world.fleet.home({});
-      const { program } = world.fleet;
+      const home = here.world.fleet.home({});
+      const { program } = here.world.fleet;
       const { code, stderr } = await home.run(['worker', 'accept', plan.digest, '--yes'], { program });
       assert.equal(code, 0, stderr);
       return home.worker(['--repository', plan.url], env);
     };
     await accepting({ TELOS_PROVIDER: 'anthropic' });
-    const small = join(world.fleet.home({}).folder.path, 'small');
+    const small = join(here.world.fleet.home({}).folder.path, 'small');
     const isSmall = mountsSmall(small);
     try {
       const key = { TELOS_PROVIDER: 'anthropic', ANTHROPIC_API_KEY: 'key-of-the-worker-0123456789' };
@@ -132,7 +120,7 @@ describe('a plan on workers in a bad hour', function () {
       assert.equal(first.code, 1, first.stdout + first.stderr);
       assert.match(first.stderr, /No worker takes US-001\. .*: The provider anthropic has no key\./);
       if (isSmall) assert.match(first.stderr, /: The disk of the worker is full\./);
-      await world.worker(plan);
+      await here.world.worker(plan);
       const { code, stdout, stderr } = await plan.run().result;
       assert.equal(code, 0, stdout + stderr);
       assert.deepEqual(plan.passed().sort(), ids);

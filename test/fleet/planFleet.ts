@@ -58,6 +58,17 @@ export function itBuilds(title: string, test: (this: Mocha.Context) => Promise<v
   });
 }
 
+/** Opens one fleet for the tests of a `describe`, and ends what each of them has started. It is there when they run. */
+export function planFleetOfTests(): { readonly world: PlanFleet } {
+  const here = {} as { world: PlanFleet };
+  before(async () => {
+    here.world = await openPlanFleet();
+  });
+  afterEach(() => here.world.clear());
+  after(() => here.world.close());
+  return here;
+}
+
 export async function openPlanFleet(): Promise<PlanFleet> {
   const [fleet, daemon] = [await openFleet(), await startGitDaemon()];
   let server: FakeServer | undefined;

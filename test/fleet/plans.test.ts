@@ -5,15 +5,7 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { eventually, gate } from '../eventually.ts';
 import { once, type StepModel, statuses, writes } from '../plan/planWorld.ts';
-import {
-  builders,
-  type FleetPlan,
-  itBuilds,
-  kill,
-  manyStories,
-  openPlanFleet,
-  type PlanFleet,
-} from './planFleet.ts';
+import { builders, type FleetPlan, itBuilds, kill, manyStories, planFleetOfTests } from './planFleet.ts';
 
 /** A model whose coders wait at their first round, the first of them or all. */
 function holding(which: 'first' | 'all') {
@@ -34,12 +26,7 @@ function holding(which: 'first' | 'all') {
 
 describe('a plan on workers', function () {
   this.timeout(180_000);
-  let world: PlanFleet;
-  before(async () => {
-    world = await openPlanFleet();
-  });
-  afterEach(() => world.clear());
-  after(() => world.close());
+  const here = planFleetOfTests();
 
   async function assertDone(plan: FleetPlan, ids: readonly string[], run = plan.run()): Promise<string> {
     const { code, stdout, stderr } = await run.result;
@@ -50,22 +37,22 @@ describe('a plan on workers', function () {
 
   itBuilds('has its stories built with the keys of a worker, and puts them on its branch', async () => {
     const { stories, model } = manyStories(2);
-    const requestsOf = await world.serve(model);
-    const plan = await world.person(stories);
+    const requestsOf = await here.world.serve(model);
+    const plan = await here.world.person(stories);
     const before = plan.checkout();
-    await world.worker(plan, ['--label', 'blue', '--requests', 'anthropic=600']);
+    await here.world.worker(plan, ['--label', 'blue', '--requests', 'anthropic=600']);
     const said = await assertDone(plan, ['US-001', 'US-002'], plan.run('--label', 'blue'));
-    const turns = await world.fleet.postgres.query(
+    const turns = await here.world.fleet.postgres.query(
       "select name from dbos.workflow_status where workflow_uuid like 'telos-turn-%'",
     );
-    assert.equal(turns.length, world.requests());
+    assert.equal(turns.length, here.world.requests());
     assert.match(said, /Pushes to origin \(git:\/\/127\.0\.0\.1:\d+\/bakery-\d+\.git\) what workers need/);
     assert.match(said, /US-001 goes to the worker blue-[\da-f]{6}/);
     assert.equal(plan.checkout(), before);
     assert.equal(requestsOf('US-001', 'coder').length, 4);
     const [, name = ''] = /(bakery-\d+)\.git$/.exec(plan.url) ?? [];
-    assert.equal(world.daemon.git(name, 'rev-parse', 'telos/site'), plan.git('rev-parse', 'telos/site'));
-    const refs = world.daemon.git(name, 'for-each-ref', '--format=%(refname)').split('\n');
+    assert.equal(here.world.daemon.git(name, 'rev-parse', 'telos/site'), plan.git('rev-parse', 'telos/site'));
+    const refs = here.world.daemon.git(name, 'for-each-ref', '--format=%(refname)').split('\n');
     assert.deepEqual(
       refs.filter(ref => !ref.startsWith('refs/telos/site/')),
       ['refs/heads/telos/site'],
@@ -75,12 +62,12 @@ describe('a plan on workers', function () {
 
   itBuilds('leaves no source, no word and no secret in the database', async () => {
     const { stories, model } = manyStories(1);
-    await world.serve(model);
-    const plan = await world.person(stories);
-    await world.worker(plan);
+    await here.world.serve(model);
+    const plan = await here.world.person(stories);
+    await here.world.worker(plan);
     const seen = new Set<string>();
     const tables = (
-      await world.fleet.postgres.query(
+      await here.world.fleet.postgres.query(
         "select table_name from information_schema.tables where table_schema = 'dbos'",
       )
     ).map(row => String(row['table_name']));
@@ -92,7 +79,9 @@ describe('a plan on workers', function () {
     });
     while (!isOver)
       for (const table of tables)
-        for (const row of await world.fleet.postgres.query(`select * from dbos.${table}`).catch(() => []))
+        for (const row of await here.world.fleet.postgres
+          .query(`select * from dbos.${table}`)
+          .catch(() => []))
           seen.add(JSON.stringify(row));
     await assertDone(plan, ['US-001'], run);
     const all = [...seen].join('\n');
@@ -102,7 +91,7 @@ describe('a plan on workers', function () {
       assert.ok(!all.includes(secret), `${secret} is in the database`);
     const longest = Math.max(...[...seen].map(row => row.length));
     assert.ok(longest < 256 * 1024, `a row has ${longest} characters`);
-    const left = await world.fleet.postgres.query(
+    const left = await here.world.fleet.postgres.query(
       "select name from dbos.workflow_status where name = 'telos.story'",
     );
     assert.deepEqual(left, []);
@@ -110,15 +99,15 @@ describe('a plan on workers', function () {
 
   itBuilds('tells the next attempt why the last one was denied, and keeps its work', async () => {
     const { stories } = manyStories(1);
-    const requestsOf = await world.serve({
+    const requestsOf = await here.world.serve({
       ...builders,
       'US-001 coder': (turn, attempt) =>
         turn === 0
           ? writes({ 'US-001/work.txt': attempt === 1 ? 'begun\n' : 'done\n' })
           : { text: ['Done.'] },
     });
-    const plan = await world.person(stories);
-    await world.worker(plan);
+    const plan = await here.world.person(stories);
+    await here.world.worker(plan);
     await assertDone(plan, ['US-001']);
     assert.deepEqual(statuses(plan), ['denied', 'approved']);
     assert.match(plan.file('attempts/US-001.a1.patch'), /\+begun/);
@@ -134,7 +123,7 @@ describe('a plan on workers', function () {
       checks: { [id]: `test -f both.txt && echo ${id}` },
     }));
     const both = once(writes({ 'both.txt': 'one\nand the other\n' }));
-    await world.serve({
+    await here.world.serve({
       ...builders,
       'US-001 coder': once(writes({ 'both.txt': 'one\n' })),
       'US-002 coder': (turn, attempt, request) =>
@@ -142,9 +131,9 @@ describe('a plan on workers', function () {
           ? once(writes({ 'both.txt': 'the other\n' }))(turn, 1, request)
           : both(turn, 1, request),
     });
-    const plan = await world.person(stories);
-    await world.worker(plan);
-    await world.worker(plan);
+    const plan = await here.world.person(stories);
+    await here.world.worker(plan);
+    await here.world.worker(plan);
     await assertDone(plan, ['US-001', 'US-002']);
     assert.ok(statuses(plan).includes('conflict'), statuses(plan).join());
     assert.doesNotMatch(plan.git('show', 'telos/site:both.txt'), /<<<<|>>>>/);
@@ -153,9 +142,9 @@ describe('a plan on workers', function () {
   itBuilds('finds its jobs again when its runner was killed', async () => {
     const { stories } = manyStories(2);
     const { model, asked, release } = holding('all');
-    const requestsOf = await world.serve(model);
-    const plan = await world.person(stories);
-    await world.worker(plan);
+    const requestsOf = await here.world.serve(model);
+    const plan = await here.world.person(stories);
+    await here.world.worker(plan);
     const first = plan.run();
     await asked;
     await eventually(() => assert.ok(plan.journal().some(({ type }) => type === 'step_started')));
@@ -175,11 +164,11 @@ describe('a plan on workers', function () {
   });
 
   itBuilds('takes nothing from who can write to the database alone', async () => {
-    const plan = await world.person(manyStories(1).stories);
+    const plan = await here.world.person(manyStories(1).stories);
     const { version } = JSON.parse(readFileSync(new URL('../../package.json', import.meta.url), 'utf8'));
     const liar = spawn(
       process.execPath,
-      [fileURLToPath(new URL('lyingWorker.ts', import.meta.url)), world.fleet.postgres.url, version],
+      [fileURLToPath(new URL('lyingWorker.ts', import.meta.url)), here.world.fleet.postgres.url, version],
       { stdio: ['ignore', 'pipe', 'inherit'] },
     );
     try {
@@ -197,13 +186,13 @@ describe('a plan on workers', function () {
   itBuilds('says on which worker a story is, and takes its jobs back when it is paused', async () => {
     const { stories } = manyStories(1);
     const { model, asked, release } = holding('first');
-    await world.serve(model);
-    const plan = await world.person(stories);
-    await world.worker(plan, ['--label', 'green']);
+    await here.world.serve(model);
+    const plan = await here.world.person(stories);
+    await here.world.worker(plan, ['--label', 'green']);
     const run = plan.run();
     await asked;
     assert.match((await plan.plan('status', 'site').result).stdout, /US-001 +working .*on green-[\da-f]{6}/);
-    const { program, postgres } = world.fleet;
+    const { program, postgres } = here.world.fleet;
     const status = await plan.home.run(['fleet', 'status'], {
       env: { TELOS_DATABASE_URL: postgres.url },
       program,
@@ -213,7 +202,7 @@ describe('a plan on workers', function () {
     await eventually(async () =>
       assert.match((await plan.plan('status', 'site').result).stdout, /site: paused/),
     );
-    const left = await world.fleet.postgres.query(
+    const left = await here.world.fleet.postgres.query(
       "select status from dbos.workflow_status where name = 'telos.story' and status in ('PENDING', 'ENQUEUED')",
     );
     assert.deepEqual(left, []);
@@ -232,13 +221,13 @@ describe('a plan on workers', function () {
         (...given: Parameters<typeof answers>) => ({ ...answers(...given), usage }),
       ]),
     );
-    await world.serve(counted);
-    const plan = await world.person(stories);
-    await world.worker(plan);
+    await here.world.serve(counted);
+    const plan = await here.world.person(stories);
+    await here.world.worker(plan);
     const first = await plan.run('--max-tokens', '2000').result;
     assert.equal(first.code, 4, first.stderr);
     assert.match(first.stderr, /The budget of this plan is used up: \d+ of 2000 tokens/);
-    assert.ok(world.requests() <= 5, `${world.requests()} requests`);
+    assert.ok(here.world.requests() <= 5, `${here.world.requests()} requests`);
     assert.ok(plan.passed().length < 2);
     await assertDone(plan, ['US-001', 'US-002'], plan.run('--max-tokens', '20000'));
   });
@@ -246,12 +235,12 @@ describe('a plan on workers', function () {
   itBuilds('gives what a worker hands back or leaves to another one', async () => {
     const { stories } = manyStories(2);
     const { model, asked, release } = holding('all');
-    await world.serve(model);
-    const plan = await world.person(stories);
-    const one = await world.worker(plan);
+    await here.world.serve(model);
+    const plan = await here.world.person(stories);
+    const one = await here.world.worker(plan);
     const run = plan.run();
     await asked;
-    const two = await world.worker(plan);
+    const two = await here.world.worker(plan);
     await eventually(() =>
       assert.equal(plan.journal().filter(({ type }) => type === 'step_started').length, 2),
     );
@@ -263,7 +252,7 @@ describe('a plan on workers', function () {
     assert.ok(performance.now() - stopped < 30_000);
     assert.match(ended.stderr, /1 handed back/);
     release();
-    await world.worker(plan);
+    await here.world.worker(plan);
     const said = await assertDone(plan, ['US-001', 'US-002'], run);
     assert.match(said, /interrupted: The worker \S+ handed it back before its work was kept\./);
     assert.match(said, /interrupted: The worker \S+ has gone silent before its work was kept\./);

@@ -8,24 +8,12 @@ import { eventually } from '../eventually.ts';
 import { tempFolder } from '../fakes/tempFolder.ts';
 import { type FleetHome, workerName } from './fleetWorld.ts';
 import { type Entry, type ForgedOrder, forgeOrder } from './forgedOrder.ts';
-import {
-  builders,
-  type FleetPlan,
-  itBuilds,
-  manyStories,
-  openPlanFleet,
-  type PlanFleet,
-} from './planFleet.ts';
+import { builders, type FleetPlan, itBuilds, manyStories, planFleetOfTests } from './planFleet.ts';
 
 describe('a worker believes no plan', function () {
   this.timeout(180_000);
-  let world: PlanFleet;
-  before(async () => {
-    world = await openPlanFleet();
-  });
-  beforeEach(() => world.serve(builders));
-  afterEach(() => world.clear());
-  after(() => world.close());
+  const here = planFleetOfTests();
+  beforeEach(() => here.world.serve(builders));
 
   const { stories } = manyStories(1);
   const key = { TELOS_PROVIDER: 'anthropic', ANTHROPIC_API_KEY: 'key-of-the-worker-0123456789' };
@@ -34,35 +22,35 @@ describe('a worker believes no plan', function () {
     const { code, stdout, stderr } = await plan.run().result;
     assert.equal(code, 1, stdout + stderr);
     assert.match(stderr, sentence);
-    assert.equal(world.requests(), 0);
+    assert.equal(here.world.requests(), 0);
     assert.deepEqual(plan.passed(), []);
   }
 
   /** A worker of an owner who has accepted nothing. */
   async function stranger(...args: readonly string[]): Promise<{ home: FleetHome; running: RunningCli }> {
-    const home = world.fleet.home({});
+    const home = here.world.fleet.home({});
     return { home, running: await home.worker(args, key) };
   }
 
   it('works for no repository that its owner has not allowed', async () => {
-    const plan = await world.person(stories);
+    const plan = await here.world.person(stories);
     await stranger();
     await refuses(
       plan,
       /No worker takes US-001\. \S+: This worker does no stories: its owner has allowed no repository\./,
     );
-    await world.fleet.clear();
+    await here.world.fleet.clear();
   });
 
   it('names the repository that is not allowed', async () => {
-    const plan = await world.person(stories);
+    const plan = await here.world.person(stories);
     await stranger('--repository', plan.url.replace('bakery', 'other'));
     await refuses(plan, /has not allowed the repository git:\/\/127\.0\.0\.1:\d+\/bakery-\d+\.git\./);
-    await world.fleet.clear();
+    await here.world.fleet.clear();
   });
 
   it('runs no command of a card that its owner has not accepted, and shows it', async () => {
-    const plan = await world.person(stories);
+    const plan = await here.world.person(stories);
     const { home, running } = await stranger('--repository', plan.url);
     await refuses(
       plan,
@@ -74,12 +62,12 @@ describe('a worker believes no plan', function () {
     assert.equal((await home.run(['worker', 'accept', plan.digest])).code, 3);
     assert.equal((await home.run(['worker', 'accept', plan.digest, '--yes'])).code, 0);
     assert.match((await home.run(['worker', 'accept'])).stderr, /No card of a plan waits\./);
-    await world.fleet.clear();
+    await here.world.fleet.clear();
   });
 
   it('does no story where no box works, and says to its owner what mends that', async () => {
-    const plan = await world.person(stories);
-    const home = world.fleet.home({ 'programs/empty': '' });
+    const plan = await here.world.person(stories);
+    const home = here.world.fleet.home({ 'programs/empty': '' });
     const programs = join(home.folder.path, 'programs');
     for (const name of ['git', 'sh']) {
       const program = findProgram(name, { env: { PATH: process.env['PATH'] ?? '' } });
@@ -92,12 +80,12 @@ describe('a worker believes no plan', function () {
       /No worker takes US-001\. .*since no box for commands works there: bubblewrap is not/,
     );
     await running.says('none works here: bubblewrap is not installed. To mend it: ');
-    await world.fleet.clear();
+    await here.world.fleet.clear();
   });
 
   it('does another check only after another yes', async () => {
-    const plan = await world.person(stories);
-    await world.worker(plan);
+    const plan = await here.world.person(stories);
+    await here.world.worker(plan);
     writeFileSync(
       join(plan.repo, '.telos/plans/site/prds/US-001.md'),
       plan.file('prds/US-001.md').replace('grep -q done', 'cat'),
@@ -121,12 +109,12 @@ describe('a worker believes no plan', function () {
 
   /** Has a worker that has accepted the cards of forged orders get them, and returns its answers. */
   async function answersTo(orders: readonly Forged[]): Promise<string[]> {
-    const home = world.fleet.home({});
+    const home = here.world.fleet.home({});
     const forged = orders.map(
       ({ files = plain, more = {}, change = ({ order }) => order, isNew = false }) => {
         const name = `forged-${++names}`;
-        const url = world.daemon.repository(name);
-        const made = forgeOrder(world, name, url, files, more);
+        const url = here.world.daemon.repository(name);
+        const made = forgeOrder(here.world, name, url, files, more);
         return { url, digest: made.digest, isNew, row: change(made) };
       },
     );
@@ -134,13 +122,13 @@ describe('a worker believes no plan', function () {
       if (!isNew) await acceptWorkerCard({ dataDir: home.dataDir }, digest);
     const [first, ...others] = forged;
     const more = others.flatMap(({ url }) => ['--repository', url]);
-    await world.worker(first as unknown as FleetPlan, ['--slots', '3', ...more], home);
-    const worker = await workerName(world.fleet);
+    await here.world.worker(first as unknown as FleetPlan, ['--slots', '3', ...more], home);
+    const worker = await workerName(here.world.fleet);
     const keys: string[] = [];
     for (const { row } of forged)
-      keys.push(await world.fleet.forge(worker, JSON.stringify([row]), { workflow: 'telos.story' }));
+      keys.push(await here.world.fleet.forge(worker, JSON.stringify([row]), { workflow: 'telos.story' }));
     return eventually(async () => {
-      const rows = await world.fleet.postgres.query(
+      const rows = await here.world.fleet.postgres.query(
         'select workflow_uuid as key, output from dbos.workflow_output where workflow_uuid = any($1)',
         [keys],
       );
@@ -156,7 +144,7 @@ describe('a worker believes no plan', function () {
   itBuilds('does an order that is in order', async () => {
     const [answer = ''] = await answersTo([{}]);
     assert.match(answer, /^\{"sealed":/);
-    assert.equal(world.requests(), 6);
+    assert.equal(here.world.requests(), 6);
   });
 
   it('does nothing for an order that lies', async () => {
@@ -196,7 +184,7 @@ describe('a worker believes no plan', function () {
       assert.match(answers[index] ?? '', /^\{"refused":/);
       assert.match(answers[index] ?? '', sentence);
     }
-    assert.equal(world.requests(), 0);
+    assert.equal(here.world.requests(), 0);
   });
 
   it('brings nothing to life that a hostile remote has', async () => {
