@@ -41,6 +41,36 @@ export const evalFileOf = (skillDir: string): string => join(skillDir, 'evals', 
  * line, if the file cannot be read whole.
  */
 export function readEvals(skillDir: string): EvalCase[] | undefined {
+  const listed = readList(skillDir);
+  if (!listed) return undefined;
+  const { file, text, list } = listed;
+  const lines = new LineFinder(text);
+  const cases = list.map((value, index) => caseOf(value, index, lines, file, skillDir));
+  const ids = new Set<string>();
+  for (const { id, line } of cases) {
+    if (ids.has(String(id)))
+      throw new TelosError('config', `${file}:${line}: the id ${id} is in the file twice.`);
+    ids.add(String(id));
+  }
+  return cases;
+}
+
+/**
+ * Returns the first eval of that id as `readEvals` does, without a look at the others: a file has a thousand, and each run asks for one.
+ * Undefined if there is none.
+ */
+export function readEval(skillDir: string, id: string): EvalCase | undefined {
+  const listed = readList(skillDir);
+  if (!listed) return undefined;
+  const { file, text, list } = listed;
+  const index = list.findIndex(({ id: own }, place) => String(own ?? place + 1) === id);
+  const found = list[index];
+  return found && caseOf(found, index, new LineFinder(text), file, skillDir);
+}
+
+function readList(
+  skillDir: string,
+): { file: string; text: string; list: Readonly<Record<string, unknown>>[] } | undefined {
   const file = evalFileOf(skillDir);
   if (lstatSync(file, { throwIfNoEntry: false }) === undefined) return undefined;
   refuseLinkOut(skillDir, file);
@@ -49,17 +79,8 @@ export function readEvals(skillDir: string): EvalCase[] | undefined {
   const list: unknown = Array.isArray(content) ? content : recordOf(content)['evals'];
   if (!Array.isArray(list))
     throw new TelosError('config', `${file}:1: a list is expected: {"skill_name": "...", "evals": []}`);
-  const lines = new LineFinder(text);
-  const cases = list.map((value: unknown, index) => caseOf(recordOf(value), index, lines, file, skillDir));
-  const twice = cases.find(
-    ({ id }, index) => cases.findIndex(other => nameOf(other) === String(id)) !== index,
-  );
-  if (twice)
-    throw new TelosError('config', `${file}:${twice.line}: the id ${twice.id} is in the file twice.`);
-  return cases;
+  return { file, text, list: list.map(recordOf) };
 }
-
-const nameOf = ({ id }: Pick<EvalCase, 'id'>): string => String(id);
 
 const recordOf = (value: unknown): Readonly<Record<string, unknown>> =>
   typeof value === 'object' && value !== null && !Array.isArray(value)

@@ -108,6 +108,8 @@ function triggerOf(value: unknown, entry: string, lines: LineFinder, file: strin
 export class LineFinder {
   readonly #text: string;
   #at = 0;
+  /** Of `#at`, from 1. */
+  #line = 1;
 
   constructor(text: string) {
     this.#text = text;
@@ -116,9 +118,11 @@ export class LineFinder {
   next(query: unknown): number {
     const literal = typeof query === 'string' ? JSON.stringify(query) : '';
     const found = literal === '' ? -1 : this.#text.indexOf(literal, this.#at);
-    const line = this.#text.slice(0, found < 0 ? this.#at : found).split('\n').length;
-    if (found >= 0) this.#at = found + literal.length;
-    return line;
+    if (found < 0) return this.#line;
+    this.#line += this.#text.slice(this.#at, found).split('\n').length - 1;
+    // A literal has no line breaks.
+    this.#at = found + literal.length;
+    return this.#line;
   }
 }
 

@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os';
 import { basename, dirname, join } from 'node:path';
 import type { Config } from '../config.ts';
 import { TelosError } from '../errors.ts';
-import { type EvalCase, readEvals } from '../evals/evalFile.ts';
+import { type EvalCase, readEval } from '../evals/evalFile.ts';
 import type { EvaluatedSkill } from '../evals/evalWorld.ts';
 import { recordedRuns } from '../evals/recordings.ts';
 import type { EvalResult } from '../evals/runEval.ts';
@@ -106,7 +106,7 @@ interface OwnJob {
 async function ownJob(order: EvalOrder, config: Config): Promise<OwnJob> {
   const one = await ownSkill(order, config);
   await refuseUnaccepted(one.agent, config);
-  const each = readEvals(one.skill.dir)?.find(({ id }) => String(id) === order.eval);
+  const each = readEval(one.skill.dir, order.eval);
   const name = `The skill ${order.skill} (${order.agent})`;
   if (!each || (await evalDigest(each)) !== order.evalDigest)
     throw new Refusal(`${name} has no eval ${order.eval} here, or another one.`);
