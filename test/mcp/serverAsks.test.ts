@@ -113,6 +113,15 @@ describe('what a server asks', () => {
     );
   });
 
+  it('says that a form was declined where a yes fills in nothing, as that of --yes', async () => {
+    const { answers: got, notices } = await ask([form({ place: { type: 'string' } })], () => ({
+      allow: true,
+      scope: 'once',
+    }));
+    deepEqual(got, [{ action: 'decline' }]);
+    deepEqual(notices, ["The form of the MCP server 'beds' was declined, since it was not filled in."]);
+  });
+
   it('sends nothing that does not fit the form, and nothing after a no', async () => {
     const one = form({ count: { type: 'integer', minimum: 1 } });
     const wrong = await ask([one], () => ({ allow: true, scope: 'once', content: { count: 0 } }));

@@ -267,7 +267,7 @@ export async function* askPerson(
   yield { type: 'approval_response', callId: call.id, decision: response };
   if (!response.allow) return { refusal: `Denied: ${response.reason}` };
   const { command, content } = response;
-  if (question.form) return content ? { content } : { refusal: 'Denied: nothing was filled in.' };
+  if (question.form) return content ? { content } : {};
   if (isEditable && command !== undefined && command !== question.subject) return { command };
   const kept = await recordAnswer(call, question, response.scope, policy, response.without);
   if (kept.notice) yield { type: 'notice', level: 'warning', message: kept.notice };

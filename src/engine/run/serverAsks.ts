@@ -74,7 +74,12 @@ async function* askForServer(
   if (refusal !== undefined) return { action: 'decline' };
   if (!question.form) return { action: 'accept' };
   // The door has checked it. What does not fit would be sent in the person's name.
-  if (!content || !answers(question.form, content)) return { action: 'decline' };
+  if (!content || !answers(question.form, content)) {
+    yield warning(
+      sentence("The form of the MCP server '{0}' was declined, since it was not filled in.", wish.server),
+    );
+    return { action: 'decline' };
+  }
   return { action: 'accept', content };
 }
 

@@ -25,6 +25,9 @@ import { type GitRepo, gitRepo } from '../../fakes/gitRepo.ts';
 
 const ref = 'refs/telos/bakery/US-001/a1';
 
+/** What a slot holds once it was reset. */
+const namesAfterReset = ['.git', '.gitignore', 'README.md', 'node_modules', 'src'];
+
 describe('the work trees of a plan', () => {
   let repo: GitRepo;
   let git: Git;
@@ -112,13 +115,7 @@ describe('the work trees of a plan', () => {
       'sub/.git/HEAD': 'x',
     });
     await slots.reset(slot, base);
-    assert.deepEqual(readdirSync(slot.dir).sort(), [
-      '.git',
-      '.gitignore',
-      'README.md',
-      'node_modules',
-      'src',
-    ]);
+    assert.deepEqual(readdirSync(slot.dir).sort(), namesAfterReset);
     assert.equal(readFileSync(join(slot.dir, 'src/a.txt'), 'utf8'), 'a\n');
   });
 
@@ -152,13 +149,7 @@ describe('the work trees of a plan', () => {
       write(slot, { 'node_modules/p/i.js': '1' });
       leave();
       await slots.reset(slot, kept?.commit ?? '');
-      assert.deepEqual(readdirSync(slot.dir).sort(), [
-        '.git',
-        '.gitignore',
-        'README.md',
-        'node_modules',
-        'src',
-      ]);
+      assert.deepEqual(readdirSync(slot.dir).sort(), namesAfterReset);
       assert.deepEqual(readdirSync(join(slot.dir, 'src')).sort(), ['a.txt', 'b.txt']);
     }
   });
