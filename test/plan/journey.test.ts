@@ -121,6 +121,28 @@ describe('the way of a plan', function () {
     }
   });
 
+  it('asks four rounds of questions at most, each from a command of its own', async () => {
+    const world = await planWorld([], {
+      interview: turn =>
+        turn === 0 ? calls('submit_round', { ready: false, questions: ['And what else?'] }) : {},
+    });
+    try {
+      const asked = [await world.plan('new', 'A better bakery', '--name', 'site')];
+      while (asked.length < 4) asked.push(await world.plan('interview', 'site'));
+      for (const { code, stderr } of asked) {
+        assert.equal(code, 3, stderr);
+        assert.match(stderr, /And what else\?/);
+      }
+      const before = world.server.requests.length;
+      const { code, stderr } = await world.plan('interview', 'site');
+      assert.equal(code, 0, stderr);
+      assert.match(stderr, /telos plan write site/);
+      assert.equal(world.server.requests.length, before);
+    } finally {
+      await world.close();
+    }
+  });
+
   describe('whose runner is killed', () => {
     let world: PlanWorld;
     afterEach(() => world.close());

@@ -22,10 +22,12 @@ export type AskInterviewer = (words: string) => Promise<{ submitted?: JsonObject
 export class Interview {
   readonly #ask: AskInterviewer;
   #transcript = '';
-  #rounds = 0;
+  #rounds: number;
 
-  constructor(ask: AskInterviewer) {
+  /** `rounds` counts those that have asked something before, which an earlier process may have done. */
+  constructor(ask: AskInterviewer, rounds = 0) {
     this.#ask = ask;
+    this.#rounds = rounds;
   }
 
   /** The latest transcript. Empty before the first round. */

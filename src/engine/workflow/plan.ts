@@ -104,12 +104,15 @@ export class Plan {
       const rounds = (await readJournal(this.folder.journal)).filter(
         ({ type }) => type === 'interview_round',
       );
-      const interview = new Interview(async words => {
-        const end = await this.#step('interview', `interview.${rounds.length + 1}`, words, note, signal);
-        throwIfFailed(end, 'interviewer');
-        const submitted = end.answers.findLast(({ tool }) => tool === 'submit_round')?.input;
-        return { text: end.text, ...(submitted && { submitted }) };
-      });
+      const interview = new Interview(
+        async words => {
+          const end = await this.#step('interview', `interview.${rounds.length + 1}`, words, note, signal);
+          throwIfFailed(end, 'interviewer');
+          const submitted = end.answers.findLast(({ tool }) => tool === 'submit_round')?.input;
+          return { text: end.text, ...(submitted && { submitted }) };
+        },
+        rounds.filter(line => line.type === 'interview_round' && line.questions.length > 0).length,
+      );
       const round = await interview.processRound(transcript, noMoreQuestions);
       const { questions, ready } = round;
       await note({ type: 'interview_round', questions: [...questions], ready, forced: noMoreQuestions });
