@@ -1,7 +1,7 @@
 /**
  * How soon a window that comes back knows of a plan that runs, as the extension host counts it: loading Telos, and from `activate()` to
  * the text in the status bar and the row. Beside it, in the same windows, when the page shows both, and when it shows the status bar
- * item of an extension that only reads one file: what the machine and VS Code themselves take.
+ * item and the row of an extension that only reads one file: what the machine and VS Code themselves take.
  */
 import { spawn } from 'node:child_process';
 import { cp, readFile, rm } from 'node:fs/promises';
@@ -23,6 +23,7 @@ interface Shown {
   status?: number;
   row?: number;
   bare?: number;
+  bareRow?: number;
 }
 
 /** In milliseconds, each from the `activate()` of its extension but for `known`, in which the loading of the code is counted too. */
@@ -57,7 +58,7 @@ export async function planFigures(): Promise<Figure[]> {
     for (let index = 0; index < windows; index++) times.push(await comeBack(desk, marks));
     const all = (of: keyof ComingBack): string => times.map(time => Math.round(time[of])).join(', ');
     console.log(
-      `(a running plan in a window that comes back: known after ${all('known')} ms; the page shows the status bar after ${all('status')} ms, the row after ${all('row')} ms, a bare status bar item after ${all('bare')} ms)`,
+      `(a running plan in a window that comes back: known after ${all('known')} ms; the page shows the status bar after ${all('status')} ms, the row after ${all('row')} ms, a bare status bar item after ${all('bare')} ms, a bare row after ${all('bareRow')} ms)`,
     );
     const ours = median(times.map(({ known }) => known));
     return [{ name: 'a running plan is known, window back', unit: 'ms', ours, bare: undefined, limit: 300 }];
@@ -86,12 +87,14 @@ async function comeBack(desk: PlanDesk, file: string): Promise<ComingBack> {
     const at = (name: string): number => marks.find(mark => mark.name === name)?.startTime ?? Number.NaN;
     const of = (what: string, id = 'telos.telos'): number => at(`code/extHost/${what}/${id}`);
     const active = of('willActivateExtension');
+    const bareActive = of('willActivateExtension', 'telos.telos-bare-status');
     const loading = of('didLoadExtensionCode') - of('willLoadExtensionCode');
     const times = {
       known: loading + at('telos.plans.shown') - active,
       status: (shown.status ?? Number.NaN) - active,
       row: (shown.row ?? Number.NaN) - active,
-      bare: (shown.bare ?? Number.NaN) - of('willActivateExtension', 'telos.telos-bare-status'),
+      bare: (shown.bare ?? Number.NaN) - bareActive,
+      bareRow: (shown.bareRow ?? Number.NaN) - bareActive,
     };
     if (Object.values(times).some(Number.isNaN))
       throw new Error(`Not all is shown: ${JSON.stringify(times)}`);
@@ -105,9 +108,12 @@ function noteWhatIsShown(count: number): void {
   (globalThis as { telosShown?: Shown }).telosShown = shown;
   const says = (id: string): boolean =>
     document.querySelector(`.statusbar-item[id$="${id}"]`)?.textContent?.includes(`0/${count}`) === true;
+  const hasRow = (start: string): boolean =>
+    document.querySelector(`.monaco-list-row[aria-label^="${start}"]`) !== null;
   new MutationObserver(() => {
     if (says('telos.plans')) shown.status ??= Date.now();
     if (says('telosBare.status')) shown.bare ??= Date.now();
-    if (document.querySelector('.monaco-list-row[aria-label^="bakery, running"]')) shown.row ??= Date.now();
+    if (hasRow('bakery, running')) shown.row ??= Date.now();
+    if (hasRow('Bare 0/')) shown.bareRow ??= Date.now();
   }).observe(document, { subtree: true, childList: true, attributes: true, characterData: true });
 }

@@ -48,6 +48,8 @@ export class PlansTree implements vscode.Disposable {
   /** By the path of the folder, with the folder that was there when the watch began. */
   readonly #watchers = new Map<string, { watcher: FSWatcher; inode: bigint | undefined }>();
   #plans: readonly PlanNode[] = [];
+  /** True once the editor has rows, or knows that there are none. */
+  #isShown = false;
   /** What the rows show, as text. */
   #drawn: string | undefined;
   #reading: Promise<void> = Promise.resolve();
@@ -85,6 +87,7 @@ export class PlansTree implements vscode.Disposable {
   async children(node?: PlansNode): Promise<PlansNode[]> {
     if (!node) {
       await this.#reading;
+      this.#isShown = true;
       return [...this.#plans];
     }
     return node.kind === 'plan' ? rowsOf(node) : [];
@@ -223,13 +226,16 @@ export class PlansTree implements vscode.Disposable {
     if (this.#looks++ === 0) performance.mark('telos.plans.shown');
   }
 
-  /** The editor takes all rows away to redraw them, and with them what a click on one of them meant. */
+  /**
+   * The editor takes all rows away to redraw them, and with them what a click on one of them meant. The first ones it asks for itself; to
+   * be called then makes it ask twice.
+   */
   #draw(): void {
     const rows = this.#plans.flatMap(node => [node, ...rowsOf(node)]);
     const drawn = JSON.stringify(rows.map(row => ({ ...this.item(row), command: undefined })));
     if (drawn === this.#drawn) return;
     this.#drawn = drawn;
-    this.#changed.fire();
+    if (this.#isShown) this.#changed.fire();
   }
 
   async #look(repo: string, name: string, dir: string): Promise<PlanNode> {
