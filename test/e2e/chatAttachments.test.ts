@@ -1,6 +1,6 @@
-/** Attachments of a request, in a real VS Code: pasted and dropped, mentioned and chosen, up to the bytes that the model's server gets. */
+/** What a request takes along in a real VS Code, up to the bytes that the model's server gets: attachments, and a workspace's own files. */
 import assert from 'node:assert/strict';
-import { writeFile } from 'node:fs/promises';
+import { rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { Frame, Locator } from 'playwright-core';
 import type { FakeServer } from '../fakes/loopback.ts';
@@ -59,8 +59,10 @@ describe('attachments in a real VS Code', () => {
   /** Sends what is written; returns the last message of the user as the server got it: its text and its images. */
   async function send(): Promise<{ said: string; images: unknown[] }> {
     const before = model.requests.length;
+    const ends = chat.locator('.end-completed');
+    const earlier = await ends.count();
     await textbox().press('Enter');
-    await chat.locator('.end-completed').last().waitFor();
+    await ends.nth(earlier).waitFor();
     assert.equal(model.requests.length, before + 1);
     const blocks: { type: string; text?: string; source?: unknown }[] = model.requests
       .at(-1)
@@ -137,6 +139,41 @@ describe('attachments in a real VS Code', () => {
     const along = chat.getByRole('list', { name: 'Attached to your request' });
     assert.deepEqual(await along.getByRole('listitem').allTextContents(), ['image.png', 'list.csv']);
     await workbench.screenshot('attachments-sent');
+  });
+
+  it('sends a PDF as a document', async () => {
+    const base64 = btoa('%PDF-1.4\n1 0 obj\n<</Type/Catalog>>\nendobj\ntrailer<</Root 1 0 R>>\n%%EOF\n');
+    await hand('drop', { name: 'plan.pdf', type: 'application/pdf', base64 });
+    await chips().filter({ hasText: 'plan.pdf' }).waitFor();
+    await textbox().fill('what does the plan say of the barrel?');
+    await send();
+    const { content } = model.requests.at(-1)?.body.messages.at(-1) ?? {};
+    const documents = content.filter(({ type }: { type: string }) => type === 'document');
+    assert.deepEqual(
+      documents.map(({ source }: { source: object }) => source),
+      [{ type: 'base64', media_type: 'application/pdf', data: base64 }],
+    );
+  });
+
+  it('reads AGENTS.md, names it in the meter, and leaves it out of the conversation once it is switched off there', async () => {
+    const file = join(world.workspace, 'AGENTS.md');
+    await writeFile(file, 'BEDS FACE SOUTH\n');
+    try {
+      const sendsIt = async (words: string): Promise<boolean> => {
+        await textbox().fill(words);
+        await send();
+        return JSON.stringify(model.requests.at(-1)?.body).includes('BEDS FACE SOUTH');
+      };
+      assert.equal(await sendsIt('look into the barrel'), true);
+      await chat.getByRole('button', { name: /^Context / }).click();
+      const parts = chat.getByRole('region', { name: 'Context' });
+      await parts.getByText('Files (AGENTS.md)').waitFor();
+      await parts.getByRole('checkbox', { name: /^Read AGENTS\.md/ }).uncheck();
+      await chat.getByRole('button', { name: /^Context / }).click();
+      assert.equal(await sendsIt('look into the barrel again'), false);
+    } finally {
+      await rm(file);
+    }
   });
 
   it('attaches the selection, the problems and a file by a mention', async () => {
