@@ -1,4 +1,4 @@
-/** What a request takes along in a real VS Code, up to the bytes that the model's server gets: attachments, and a workspace's own files. */
+/** What a request takes along in a real VS Code, up to the bytes that the model's server gets: attachments, a workspace's files, earlier rounds. */
 import assert from 'node:assert/strict';
 import { rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
@@ -13,6 +13,13 @@ import {
 import { chatFrame, openFile, runCommand, type Workbench } from '../vscode/workbench.ts';
 import type { World } from '../vscode/world.ts';
 
+const looking = { text: ['Looking.'], toolCalls: [{ name: 'list_directory', input: { path: '.' } }] };
+
+/** Whether the model wants another round: the skill of the pond asks for three. */
+const looksOn = (messages: readonly { role: string }[]): boolean =>
+  JSON.stringify(messages).includes('THE POND TEXT') &&
+  messages.filter(({ role }) => role === 'assistant').length < 3;
+
 describe('attachments in a real VS Code', () => {
   let session: EditorSession | undefined;
   let model: FakeServer;
@@ -23,10 +30,12 @@ describe('attachments in a real VS Code', () => {
   before(async function () {
     this.timeout(firstStartLimit);
     session = await openEditorSession({
-      model: { turns: [{ text: ['Seen.'] }] },
+      model: { turns: ({ body }) => (looksOn(body.messages) ? looking : { text: ['Seen.'] }) },
       skills: {
         'garden/skills/barrel/SKILL.md':
           '---\nname: barrel\ndescription: Rain barrel\n---\nTHE BARREL TEXT\n',
+        'pond/agent.toml': 'name = "pond"\nmax_rounds = 2\n',
+        'pond/skills/frogs/SKILL.md': '---\nname: frogs\ndescription: Counts frogs\n---\nTHE POND TEXT\n',
       },
       prepare: async ({ workspace }) => {
         await writeFile(join(workspace, 'plants.json'), '{\n  "rose": 1,\n  "tulip": \n}\n');
@@ -174,6 +183,31 @@ describe('attachments in a real VS Code', () => {
     } finally {
       await rm(file);
     }
+  });
+
+  it('asks where the rounds of a run are used up: goes on in place, and after a no by a button', async () => {
+    const before = model.requests.length;
+    const runsOn = async (answer: 'Allow once' | 'Deny'): Promise<void> => {
+      await chat.getByText('2 more questions to').waitFor();
+      await chat.getByRole('button', { name: answer, exact: true }).click();
+    };
+    await textbox().fill('run frogs');
+    await textbox().press('Enter');
+    await runsOn('Allow once');
+    await chat.locator('.end-completed').waitFor();
+    const sent = model.requests.slice(before).map(({ body }) => JSON.stringify(body.messages));
+    assert.equal(sent.length, 4);
+    assert.equal(sent[3]?.match(/"tool_result"/g)?.length, 3);
+    await runCommand(workbench.page, 'Telos: New Conversation');
+    await chat.getByText('What do you want to do?').waitFor();
+    await textbox().fill('run frogs once more');
+    await textbox().press('Enter');
+    await runsOn('Deny');
+    await chat.getByRole('button', { name: 'Resume' }).click();
+    await chat.locator('.end-completed').waitFor();
+    const last = JSON.stringify(model.requests.at(-1)?.body.messages);
+    assert.equal(last.match(/"tool_result"/g)?.length, 3);
+    assert.equal(last.match(/THE POND TEXT/g)?.length, 1);
   });
 
   it('attaches the selection, the problems and a file by a mention', async () => {
