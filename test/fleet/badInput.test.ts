@@ -1,10 +1,20 @@
 import assert from 'node:assert/strict';
 import { execFileSync } from 'node:child_process';
-import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
-import { join } from 'node:path';
+import {
+  chmodSync,
+  chownSync,
+  existsSync,
+  mkdirSync,
+  readFileSync,
+  rmSync,
+  statSync,
+  writeFileSync,
+} from 'node:fs';
+import { tmpdir } from 'node:os';
+import { dirname, join } from 'node:path';
 import { eventually, gate } from '../eventually.ts';
 import { type FleetHome, type FleetWorld, model, notes, openFleet } from './fleetWorld.ts';
-import { startPostgres } from './postgres.ts';
+import { type Postgres, startPostgres } from './postgres.ts';
 
 const models = ['--models', 'openrouter:maker/model'];
 const live = ['--live', '--runs', '1', '--yes', '--judge', 'none', '--baseline', 'none', ...models];
@@ -76,6 +86,40 @@ describe('workers in a bad hour', function () {
       await Promise.all(taken);
     } finally {
       await small.remove();
+    }
+  });
+
+  it('say that the disk of the database is full, and go on when it has room', async () => {
+    const key = await world.serve(model);
+    const [one, person] = [await trusting(20), await trusting(20)];
+    const folder = join(one.folder.path, 'small');
+    mkdirSync(folder);
+    // Only root can make a disk this small.
+    if (!mounts(folder, '16m')) return;
+    const { postgres } = world;
+    try {
+      const worker = await one.worker([], key);
+      giveTo(postgres, folder);
+      await postgres.query(`create tablespace small location '${folder}'`);
+      const move = (to: string, from: string): Promise<unknown> =>
+        Promise.all(
+          ['table', 'index'].map(kind =>
+            postgres.query(`alter ${kind} all in tablespace ${from} set tablespace ${to}`),
+          ),
+        );
+      await move('small', 'pg_default');
+      const filler = join(folder, 'fills');
+      assert.throws(() => writeFileSync(filler, Buffer.alloc(16 * 1024 ** 2)), /ENOSPC/);
+      const suite = person.suite(live);
+      await worker.says('is full. Everything waits.');
+      rmSync(filler);
+      const { code, stderr } = await suite.result;
+      assert.equal(code, 0, stderr);
+      assertOnce(stderr, 20);
+      await move('pg_default', 'small');
+      await postgres.query('drop tablespace small');
+    } finally {
+      execFileSync('umount', ['-l', folder]);
     }
   });
 
@@ -158,9 +202,17 @@ describe('workers in a bad hour', function () {
   });
 });
 
-function mounts(folder: string): boolean {
+/** Lets the server, which is another user's where root runs it, write there. */
+function giveTo(postgres: Postgres, folder: string): void {
+  const { uid, gid } = statSync(`/proc/${postgres.pid()}`);
+  chownSync(folder, uid, gid);
+  for (let above = dirname(folder); above !== tmpdir() && above !== '/'; above = dirname(above))
+    chmodSync(above, 0o755);
+}
+
+function mounts(folder: string, size = '64k'): boolean {
   try {
-    execFileSync('mount', ['-t', 'tmpfs', '-o', 'size=64k', 'tmpfs', folder], { stdio: 'ignore' });
+    execFileSync('mount', ['-t', 'tmpfs', '-o', `size=${size}`, 'tmpfs', folder], { stdio: 'ignore' });
     return true;
   } catch {
     return false;

@@ -56,6 +56,8 @@ const quiet = { info() {}, debug() {}, warn() {}, error() {} };
 
 /** How long a call may take before a person hears of it, in milliseconds. */
 const slowMs = 3_000;
+/** How long it counts as short of something after it last said so. The engine tries again within a minute. In milliseconds. */
+const shortMs = 65_000;
 const againMs = 500;
 /** How long a worker waits at its start until the database lets it in, in milliseconds. */
 const entryMs = 15_000;
@@ -66,6 +68,9 @@ export class FleetDatabase {
   readonly #log: FleetLog;
   #signal: AbortSignal;
   #isLost = false;
+  /** What it said it is short of, and when it last did. */
+  #shortage: string | undefined;
+  #shortAt = Number.NEGATIVE_INFINITY;
 
   private constructor(client: Client, address: DatabaseAddress, log: FleetLog, signal: AbortSignal) {
     this.#client = client;
@@ -302,8 +307,10 @@ export class FleetDatabase {
 
   /** Says once that the database is away, or what it is short of. */
   lost(shortage?: string): void {
-    if (this.#isLost) return;
+    if (shortage) this.#shortAt = performance.now();
+    if (this.#isLost && (!shortage || shortage === this.#shortage)) return;
     this.#isLost = true;
+    this.#shortage = shortage;
     const what = shortage
       ? `${shortage} Everything waits.`
       : 'does not answer. Everything waits until it does.';
@@ -311,7 +318,8 @@ export class FleetDatabase {
   }
 
   #found(): void {
-    if (!this.#isLost) return;
+    // What is full still answers whoever only reads.
+    if (!this.#isLost || performance.now() - this.#shortAt < shortMs) return;
     this.#isLost = false;
     this.#log(`The database ${this.#address.shown} answers again.`);
   }

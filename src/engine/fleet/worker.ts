@@ -3,7 +3,7 @@ import { randomBytes } from 'node:crypto';
 import { hostname } from 'node:os';
 import { setTimeout as delay } from 'node:timers/promises';
 import { reasonOf } from '../errors.ts';
-import { type DatabaseAddress, isAway, problemOf, reach } from './databaseAddress.ts';
+import { type DatabaseAddress, isAway, problemOf, reach, shortageOf } from './databaseAddress.ts';
 import { type Dbos, loadDbos } from './dbos.ts';
 import {
   applicationName,
@@ -262,7 +262,8 @@ class Worker {
   #logger() {
     const heard = (entry: unknown): void => {
       const text = String(entry);
-      if (/connection failed|Error (?:listing|getting)/.test(text)) this.#database?.lost();
+      if (/connection failed|Error (?:listing|getting)/.test(text))
+        this.#database?.lost(shortageOf({ message: text }));
       if (/Could not execute workflow/.test(text))
         this.#once('A job in the database is of a kind that no worker does. Nothing was run.');
     };
