@@ -289,7 +289,7 @@ describe('workers come and go', function () {
     assert.equal(code, 2);
     assert.match(
       stderr,
-      /^Workers need a package that is not installed\. Install it .*: npm install @dbos-inc\/dbos-sdk@/,
+      /^Workers need a package that is not installed\. Install it with: npm install --prefix "\S+" @dbos-inc\/dbos-sdk@/,
     );
     assert.equal(stderr.trim().split('\n').length, 1);
   });
