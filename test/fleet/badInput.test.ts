@@ -89,7 +89,10 @@ describe('workers in a bad hour', function () {
     }
   });
 
-  it('say that the disk of the database is full, and go on when it has room', async () => {
+  it('say that the disk of the database is full, and go on when it has room', async function () {
+    // The engine waits up to a minute between two tries, and tries again and again.
+    if (process.env['TELOS_NIGHTLY'] === undefined) return;
+    this.timeout(900_000);
     const key = await world.serve(model);
     const [one, person] = [await trusting(20), await trusting(20)];
     const folder = join(one.folder.path, 'small');
