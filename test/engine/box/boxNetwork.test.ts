@@ -112,7 +112,7 @@ describe('the network of a boxed command', () => {
       assert.deepEqual(seen, ['GET /granted']);
       const proxy = new URL(readFileSync(join(run.work, 'proxy'), 'utf8').trim());
       const profile = readFileSync(join(run.work, 'profile'), 'utf8');
-      const opened = profile.split('\n').filter(line => line.includes('network'));
+      const opened = profile.split('\n').filter(line => /^\(allow [^(]*network/.test(line));
       assert.deepEqual(opened, [`(allow network-outbound (remote ip "localhost:${proxy.port}"))`]);
       // It ends with its command.
       assert.match((await box.sh(`curl -sS --proxy ${proxy} --noproxy "" ${page}/late`)).err, /connect/i);
