@@ -64,7 +64,10 @@ function yamlLater(file) {
       onStart(() =>
         build({
           ...onNode,
-          ...{ format: 'cjs', splitting: false, metafile: false, plugins: [] },
+          format: 'cjs',
+          splitting: false,
+          metafile: false,
+          plugins: [],
           ...{
             entryPoints: [onNode.alias.yaml],
             outdir: undefined,
@@ -129,7 +132,10 @@ const builds = [
   {
     ...onNode,
     // For `telos bot` alone, which the npm package has.
-    ...{ format: 'cjs', splitting: false, outExtension: { '.js': '.cjs' }, target: 'node20' },
+    format: 'cjs',
+    splitting: false,
+    outExtension: { '.js': '.cjs' },
+    target: 'node20',
     entryPoints: { 'chunks/bot/discord': './node_modules/discord.js/src/index.js' },
     external: ['zlib-sync', 'bufferutil', 'utf-8-validate', 'erlpack'],
     alias: {},

@@ -21,9 +21,18 @@ const scriptAsText = {
     }));
     onLoad({ filter: /./, namespace: 'text' }, async ({ path }) => {
       const { outputFiles, metafile } = await build({
-        ...{ entryPoints: [path], bundle: true, minify: true, write: false, metafile: true },
-        ...{ format: 'iife', platform: 'browser', target: 'es2022', legalComments: 'none' },
-        ...{ absWorkingDir: root, logLevel: 'silent', plugins: [leftOut] },
+        entryPoints: [path],
+        bundle: true,
+        minify: true,
+        write: false,
+        metafile: true,
+        format: 'iife',
+        platform: 'browser',
+        target: 'es2022',
+        legalComments: 'none',
+        absWorkingDir: root,
+        logLevel: 'silent',
+        plugins: [leftOut],
       });
       for (const input of Object.keys(metafile.inputs)) frameInputs.add(input);
       return { contents: outputFiles[0].text, loader: 'text', watchFiles: [path] };

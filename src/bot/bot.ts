@@ -209,7 +209,9 @@ export class Bot {
     if (skill !== undefined && (!of || !name))
       return 'Choose the skill from the list that Discord shows while you type.';
     return {
-      ...{ text, origin: 'discord', asksCommands: this.#settings.asksCommands },
+      text,
+      origin: 'discord',
+      asksCommands: this.#settings.asksCommands,
       ...(of !== undefined && { agent: of }),
       ...(of && name && { skill: { agent: of, skill: name } }),
     };
@@ -302,8 +304,13 @@ export class Bot {
   get #desk(): Desk {
     const isOwner = (user: string): boolean => this.#settings.owners.includes(user);
     return {
-      ...{ telos: this.#telos, gateway: this.#gateway, questions: this.#questions, log: this.#log },
-      ...{ isOwner, isOffered: agent => this.#isOffered(agent), asksCommands: this.#settings.asksCommands },
+      telos: this.#telos,
+      gateway: this.#gateway,
+      questions: this.#questions,
+      log: this.#log,
+      isOwner,
+      isOffered: agent => this.#isOffered(agent),
+      asksCommands: this.#settings.asksCommands,
       stop: (user, channel) => {
         const all = [...this.#active];
         const here = all.filter(one => one.channel === channel && (one.user === user || isOwner(user)));

@@ -28,7 +28,9 @@ export const slashCommands = [
     type: 1,
     options: [
       {
-        ...{ type: below, name: 'run', description: 'Run a skill; the answer comes in a thread' },
+        type: below,
+        name: 'run',
+        description: 'Run a skill; the answer comes in a thread',
         options: [
           wish,
           option('agent', 'Only this agent’s skills'),
@@ -47,7 +49,9 @@ export const slashCommands = [
       { type: below, name: 'plan', description: 'Show the plans, and answer their questions (owners)' },
       { type: below, name: 'runs', description: 'List the latest runs (owners)' },
       {
-        ...{ type: below, name: 'undo', description: 'Undo what a run has changed (owners)' },
+        type: below,
+        name: 'undo',
+        description: 'Undo what a run has changed (owners)',
         options: [option('run', 'The beginning of its id; the latest change if none is named')],
       },
     ],

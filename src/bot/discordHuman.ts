@@ -101,7 +101,10 @@ async function approve(
     run: request.forConversation ? 'For this conversation' : 'For this run',
   } as const;
   const answer = await parts.questions.ask({
-    ...{ channel: job.place.channel, post: questionPost(request), signal, mayAnswer: decider(job, parts) },
+    channel: job.place.channel,
+    post: questionPost(request),
+    signal,
+    mayAnswer: decider(job, parts),
     choices: [...scopes.map(scope => ({ label: labels[scope] })), { label: 'No', style: 'danger' }],
   });
   const scope = scopes.find(one => labels[one] === answer?.label);
@@ -151,7 +154,9 @@ async function answerQuestion(
     shortened(exactText(`${at + 1}. ${choice}`.replace(/\s+/g, ' ')), 70),
   );
   const answer = await questions.ask({
-    ...{ channel: place.channel, signal, mayAnswer: clicked => clicked === user },
+    channel: place.channel,
+    signal,
+    mayAnswer: clicked => clicked === user,
     post: { content: `**A question for you**\n${plainText(subject, 700)}` },
     choices: [
       ...labels.map(label => ({ label })),

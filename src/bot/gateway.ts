@@ -123,7 +123,8 @@ export class Gateway {
     const body = {
       ...payload(post),
       // Makes a repeated request harmless.
-      ...{ nonce: randomBytes(12).toString('hex'), enforce_nonce: true },
+      nonce: randomBytes(12).toString('hex'),
+      enforce_nonce: true,
       ...(replyTo !== undefined && { message_reference: { message_id: replyTo, fail_if_not_exists: false } }),
     };
     const sent = await asked(() =>
@@ -228,7 +229,9 @@ function payload({ content, buttons, mentions }: Partial<Post>): object {
   const rows = Array.from({ length: Math.ceil((buttons?.length ?? 0) / 5) }, (_, row) => ({
     type: ComponentType.ActionRow,
     components: buttons?.slice(row * 5, row * 5 + 5).map(({ id, label, style }) => ({
-      ...{ type: ComponentType.Button, custom_id: id, label },
+      type: ComponentType.Button,
+      custom_id: id,
+      label,
       style: style ? buttonStyles[style] : ButtonStyle.Secondary,
     })),
   }));
@@ -273,8 +276,10 @@ function callOf(one: Answerable): Call {
   const answer = async (post: Post, flags: number) => {
     const sent = await one.reply({
       ...(payload(post) as { content: string }),
-      ...{ flags, files: filesOf(post).map(({ name, data }) => ({ name, attachment: data as Buffer })) },
-      ...{ allowedMentions: { parse: [] }, withResponse: true as const },
+      flags,
+      files: filesOf(post).map(({ name, data }) => ({ name, attachment: data as Buffer })),
+      allowedMentions: { parse: [] },
+      withResponse: true as const,
     });
     return sent.resource?.message?.id ?? '';
   };
@@ -298,7 +303,8 @@ function slashOf(one: ChatInputCommandInteraction): SlashCall {
   const { name = '', url = '', size = 0 } = one.options.getAttachment('file') ?? {};
   return {
     ...callOf(one),
-    ...{ name: one.options.getSubcommand(), options: optionsOf(one) },
+    name: one.options.getSubcommand(),
+    options: optionsOf(one),
     ...(url !== '' && { file: { name, url, size } }),
   };
 }
@@ -315,14 +321,19 @@ const clickOf = (one: ButtonInteraction): Click => ({
   update: updateOf(one),
   openForm: (id, title, label) =>
     one.showModal({
-      ...{ customId: id, title },
+      customId: id,
+      title,
       components: [
         {
           type: ComponentType.ActionRow,
           components: [
             {
-              ...{ type: ComponentType.TextInput, customId: 'text', label },
-              ...{ style: TextInputStyle.Paragraph, maxLength: 4000, required: true },
+              type: ComponentType.TextInput,
+              customId: 'text',
+              label,
+              style: TextInputStyle.Paragraph,
+              maxLength: 4000,
+              required: true,
             },
           ],
         },
@@ -349,8 +360,11 @@ function saidOf(message: Message, self: string): Said {
   const { id, author, guildId, channelId, channel, content } = message;
   const mention = new RegExp(`<@!?${self}>`, 'g');
   return {
-    ...{ id, user: author.id, isBot: author.bot || message.webhookId !== null || message.system },
-    ...{ guild: guildId ?? undefined, channel: channelId },
+    id,
+    user: author.id,
+    isBot: author.bot || message.webhookId !== null || message.system,
+    guild: guildId ?? undefined,
+    channel: channelId,
     parent: channel.isThread() ? (channel.parentId ?? undefined) : undefined,
     text: content.replace(mention, ' ').trim(),
     isMention: message.mentions.users.has(self),

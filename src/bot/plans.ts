@@ -78,7 +78,9 @@ async function putQuestion(
     .map((choice, at): Choice => ({ label: shortened(`${at + 1}. ${exactText(choice)}`, 70) }));
   const own: Choice = { label: 'Answer …', form: 'Your answer' };
   const answer = await questions.ask({
-    ...{ channel: call.channel, post, mayAnswer: user => user === call.user },
+    channel: call.channel,
+    post,
+    mayAnswer: user => user === call.user,
     choices: isCommand(question) ? listed : [...listed, own],
   });
   const words = answer?.text ?? choices[listed.findIndex(({ label }) => label === answer?.label)];
@@ -110,7 +112,8 @@ async function offerControls(
     Stop: { kind: 'stop', when: 'after-step' },
   };
   const answer = await questions.ask({
-    ...{ channel: call.channel, mayAnswer: user => user === call.user },
+    channel: call.channel,
+    mayAnswer: user => user === call.user,
     post: { content: lineOf({ plan, look }) },
     choices: Object.keys(commands).map(label => ({ label })),
   });

@@ -180,7 +180,9 @@ async function chooseSkill(
     skill: { agent, skill },
   }));
   const answer = await questions.ask({
-    ...{ channel: place.channel, signal, mayAnswer: clicked => clicked === user },
+    channel: place.channel,
+    signal,
+    mayAnswer: clicked => clicked === user,
     post: { content: '**Which skill?**' },
     choices: [...named.map(({ label }) => ({ label })), { label: 'None' }],
   });
@@ -196,7 +198,9 @@ async function offerFiles(runId: string, files: readonly string[], job: Job, par
     const more =
       files.length > mostFiles ? [`- and ${files.length - mostFiles} more, which are not sent`] : [];
     const answer = await parts.questions.ask({
-      ...{ channel, signal: job.stop.signal, mayAnswer: decider(job, parts) },
+      channel,
+      signal: job.stop.signal,
+      mayAnswer: decider(job, parts),
       post: { content: ['**Written by this run**', ...named, ...more].join('\n') },
       choices: [{ label: 'Send here' }],
     });

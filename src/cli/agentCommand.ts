@@ -150,7 +150,11 @@ async function carryOutCall({ command, options }: AgentCall, terminal: Terminal)
   const { projectDir, contextDir, maxIterations, model, isModelChosen, timeout } = options;
   const orchestrator = new Orchestrator(
     {
-      ...{ projectDir, contextDir, maxIterations, timeout, signal: interrupts.signal },
+      projectDir,
+      contextDir,
+      maxIterations,
+      timeout,
+      signal: interrupts.signal,
       ...(isModelChosen && { model }),
       human: await humanFor(options, terminal),
     },

@@ -105,8 +105,14 @@ async function inviteOf(config: Config): Promise<string> {
   const gateway = new Gateway(
     { api: botApi(config), readsMessages: false },
     {
-      ...{ slash: ignore, click: ignore, submitted: ignore, typing: ignore, said: ignore, joined: ignore },
-      ...{ failed: () => undefined, closed: () => undefined },
+      slash: ignore,
+      click: ignore,
+      submitted: ignore,
+      typing: ignore,
+      said: ignore,
+      joined: ignore,
+      failed: () => undefined,
+      closed: () => undefined,
     },
   );
   await gateway.connect(botToken(config));

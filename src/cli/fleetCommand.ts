@@ -43,7 +43,9 @@ export const fleetStatusCommand = (options: FleetCommandOptions, terminal: Termi
   withDatabase(options, terminal, async database => {
     const queued = await database.queued();
     const workers = (await database.present('worker')).map(({ id, facts }) => ({
-      ...{ id, ...workerFacts(facts), queued: queued.get(queueOf(id)) ?? 0 },
+      id,
+      ...workerFacts(facts),
+      queued: queued.get(queueOf(id)) ?? 0,
     }));
     const suites = (await database.present('suite')).map(({ id, facts }) => ({ id, ...suiteFacts(facts) }));
     const failedRuns = (await database.present('failed')).map(({ id, facts }) => ({

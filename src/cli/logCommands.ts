@@ -80,7 +80,9 @@ export async function skillUseCommand(
     terminalLine(use.agent),
     ...[use.runs, use.byHand, use.left, use.failed, use.stopped].map(String),
     costText({
-      ...{ knownCost: use.cost, runs: use.runs, unknownRuns: use.unknownCosts },
+      knownCost: use.cost,
+      runs: use.runs,
+      unknownRuns: use.unknownCosts,
       cost: use.unknownCosts > 0 ? 'unknown' : use.cost,
     }),
     `${(use.medianMs / 1000).toFixed(1)} s`,

@@ -299,9 +299,21 @@ type State = Awaited<ReturnType<Plan['look']>>['state'];
 function stateJson(state: State): object {
   const { goal, phase, phaseWhy, branch, base, usage, stories, questions, recovered } = state;
   return {
-    ...{ goal, phase, why: phaseWhy, branch, base, usage, questions, recovered },
+    goal,
+    phase,
+    why: phaseWhy,
+    branch,
+    base,
+    usage,
+    questions,
+    recovered,
     stories: stories.map(({ story, status, attempts, commit, passed, accepted, lastDenial }) => ({
-      ...{ id: story.id, title: story.title, status, attempts, commit, lastDenial },
+      id: story.id,
+      title: story.title,
+      status,
+      attempts,
+      commit,
+      lastDenial,
       passed: [...passed],
       accepted: [...accepted],
       boxes: story.items.length,

@@ -123,7 +123,8 @@ export async function runNamed(plan: Plan, options: RunPlanOptions, call: PlanCa
   const end = await plan
     .run(
       {
-        ...{ slots, limits },
+        slots,
+        limits,
         unattended: options.unattended === true || settings.unattended === true || !terminal.canAsk,
         ...(options.only !== undefined && { only: options.only }),
         ...(options.from !== undefined && { from: options.from }),

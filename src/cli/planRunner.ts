@@ -42,7 +42,8 @@ async function carryOut(signal: AbortSignal): Promise<RunAnswer> {
       workers && (await (await import('./planWorkers.ts')).planWorkers(config, { ...workers, log }));
     const end = await plan.run(
       {
-        ...{ slots, unattended: true },
+        slots,
+        unattended: true,
         ...(elsewhere && { workers: elsewhere }),
         ...(retry && { retry }),
         ...(until !== undefined && { until }),

@@ -62,7 +62,9 @@ export async function workerCommand(options: WorkerCommandOptions, terminal: Ter
     const pace: Pace = provider => turns.over(provider);
     const parts = partsOf(own, pace, terminal);
     stories = new StoryWorker({
-      ...{ config: boxed, repositories: options.repository ?? [], log },
+      config: boxed,
+      repositories: options.repository ?? [],
+      log,
       open: () => Telos.open(boxed, { pace }),
       failed: error => terminal.say(errorText(error)),
     });

@@ -50,7 +50,8 @@ export class TelosError extends Error {
   get runError(): RunError {
     const { code, message, sentences, remedy, suggestions, retryAfterMs } = this;
     return {
-      ...{ code, message },
+      code,
+      message,
       ...(sentences && { sentences }),
       ...(remedy && { remedy }),
       ...(suggestions && { suggestions }),

@@ -68,7 +68,14 @@ export function activate(context: vscode.ExtensionContext): ExtensionExports {
   const memory = context.globalState;
   const { extensionUri } = context;
   const desk: ChatDesk = {
-    ...{ extensionUri, current, log, chats, editors, kept, changes, memory },
+    extensionUri,
+    current,
+    log,
+    chats,
+    editors,
+    kept,
+    changes,
+    memory,
     beginPlan: goal => stage => plans.begin(goal, stage),
   };
   const { chat, registration } = registerChatView(desk, context.workspaceState);
@@ -76,7 +83,9 @@ export function activate(context: vscode.ExtensionContext): ExtensionExports {
   const runs = new NativeRuns(current);
   const runsView = registerRunsView(context, current, kept, log);
   const plans = new PlansView(current, {
-    ...{ extensionUri, log, memory: context.workspaceState },
+    extensionUri,
+    log,
+    memory: context.workspaceState,
     inChat: async (text, work) => {
       if (!(await chat.workInFront(text, work))) panels.open().host.chat.work(text, work);
     },

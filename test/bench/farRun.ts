@@ -152,7 +152,11 @@ class PromptCache {
 export function farFigures(run: FarRun): Figure[] {
   if (run.rounds !== rounds) throw new Error(`The run ended after ${run.rounds} rounds.`);
   const one = (name: string, unit: string, ours: number, limit: number): Figure => ({
-    ...{ name, unit, ours, bare: undefined, limit },
+    name,
+    unit,
+    ours,
+    bare: undefined,
+    limit,
   });
   return [
     one(`${rounds} rounds, longest prompt`, 'tokens', run.longestPrompt, usualWindow),

@@ -71,7 +71,9 @@ export async function planFigures(): Promise<Figure[]> {
 function runInTerminal({ terminal, session }: PlanDesk): () => void {
   const model = { ANTHROPIC_BASE_URL: session.model.url, ANTHROPIC_API_KEY: 'bench-key-0123456789' };
   const runner = spawn(process.execPath, [join(root, 'dist', 'cli.js'), 'plan', 'run', 'bakery'], {
-    ...{ cwd: terminal.cwd, env: { ...terminal.env, ...model }, stdio: 'ignore' },
+    cwd: terminal.cwd,
+    env: { ...terminal.env, ...model },
+    stdio: 'ignore',
   });
   return () => runner.kill();
 }

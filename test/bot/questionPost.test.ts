@@ -5,7 +5,11 @@ import type { ApprovalRequest } from '../../src/protocol/run.ts';
 import { unseen } from '../../src/protocol/text.ts';
 
 const request = (subject: string, more: Partial<ApprovalRequest> = {}): ApprovalRequest => ({
-  ...{ callId: '1', token: 't', tool: 'run_command', subject, folder: '/home/ann/work' },
+  callId: '1',
+  token: 't',
+  tool: 'run_command',
+  subject,
+  folder: '/home/ann/work',
   ...{
     rule: 'run.ask',
     reason: 'A command runs with your rights.',

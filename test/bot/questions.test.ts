@@ -19,13 +19,20 @@ describe('Questions', () => {
     const whispers: string[] = [];
     const click = (button: string, user = 'owner', message = 'm1'): Promise<void> =>
       questions.click({
-        ...{ button, user, message, isBot: false, guild: 'g', channel: 'c' },
+        button,
+        user,
+        message,
+        isBot: false,
+        guild: 'g',
+        channel: 'c',
         whisper: async ({ content }: Post) => void whispers.push(content),
         update: async () => undefined,
       } as unknown as Click);
     const ask = (signal?: AbortSignal) =>
       questions.ask({
-        ...{ channel: 'c', post: { content: 'Really?' }, choices: [{ label: 'Once' }, { label: 'No' }] },
+        channel: 'c',
+        post: { content: 'Really?' },
+        choices: [{ label: 'Once' }, { label: 'No' }],
         mayAnswer: user => user === 'owner',
         ...(signal && { signal }),
       });

@@ -119,12 +119,16 @@ describe('telos ask', function () {
         /what is it[\s\S]*a\.txt[\s\S]*tide at nine[\s\S]*Documents, in this order: plan\.pdf\./,
       );
       assert.deepEqual(document, {
-        ...{ type: 'input_file', filename: 'plan.pdf', file_data: sent('application/pdf', pdf) },
+        type: 'input_file',
+        filename: 'plan.pdf',
+        file_data: sent('application/pdf', pdf),
       });
       const [, reasoning, call, result] = second.input;
       assert.deepEqual([reasoning.encrypted_content, call.call_id], ['sealed', 'c1']);
       assert.deepEqual(result.output[1], {
-        ...{ type: 'input_image', image_url: sent('image/png', png), detail: 'auto' },
+        type: 'input_image',
+        image_url: sent('image/png', png),
+        detail: 'auto',
       });
     });
 

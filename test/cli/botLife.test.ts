@@ -388,7 +388,12 @@ describe('telos bot, its other commands', function () {
         skill: { agent: 'one', skill: 'go' },
         at: `daily ${due}`,
       },
-      ...{ cwd: home, digest, missed: 'once', clock: 'none', since, failures: 0 },
+      cwd: home,
+      digest,
+      missed: 'once',
+      clock: 'none',
+      since,
+      failures: 0,
     });
     const { discord, home, env } = await open({ turns: [{ toolCalls: [asking] }, { text: ['Done.'] }] });
     const { stdout } = await home.run(['trust', 'one', '--json', '--yes'], { env });

@@ -56,8 +56,13 @@ describe('telos eval with recorded runs', function () {
       skill_name: 'notes',
       evals: [
         {
-          ...{ id: 1, prompt: 'Sum up notes.md', expected_output: 'A summary', expectations: [] },
-          ...{ files: ['evals/files/notes.md'], checks, ...more },
+          id: 1,
+          prompt: 'Sum up notes.md',
+          expected_output: 'A summary',
+          expectations: [],
+          files: ['evals/files/notes.md'],
+          checks,
+          ...more,
         },
       ],
     });

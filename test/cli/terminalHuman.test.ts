@@ -56,7 +56,11 @@ describe('terminalHuman', () => {
 
   it('asks the fields of a form one by one, says what is wrong with an answer, and sends nothing after a no', async () => {
     const form: ApprovalRequest = {
-      ...{ callId: 'f', token: 't', tool: 'mcp_form', subject: 'Where?', rule: 'mcp.form' },
+      callId: 'f',
+      token: 't',
+      tool: 'mcp_form',
+      subject: 'Where?',
+      rule: 'mcp.form',
       reason: "The MCP server 'beds' asks this.",
       scopes: ['once'],
       form: [
@@ -64,7 +68,10 @@ describe('terminalHuman', () => {
         { name: 'count', title: 'Count', isRequired: false, kind: 'number', isWhole: true, initial: 4 },
         { name: 'raised', title: 'Raised', isRequired: true, kind: 'switch' },
         {
-          ...{ name: 'soil', title: 'Soil', isRequired: true, kind: 'choices' },
+          name: 'soil',
+          title: 'Soil',
+          isRequired: true,
+          kind: 'choices',
           options: [
             { value: 's', label: 'Sand' },
             { value: 'c', label: 'Clay' },
@@ -184,9 +191,18 @@ describe('terminalHuman', () => {
   it('puts the command behind the card, next to where the answer is typed', async () => {
     const { human, said, prompts } = answering('a');
     const card: AgentCard = {
-      ...{ agent: 'x', folder: '/x', origin: 'here', digest: 'd', scripts: [], variables: [] },
-      ...{ servers: [], redFlags: [], changes: [], hosts: ['one.test', 'two.test'] },
-      ...{ workingDir: '/work', folders: [] },
+      agent: 'x',
+      folder: '/x',
+      origin: 'here',
+      digest: 'd',
+      scripts: [],
+      variables: [],
+      servers: [],
+      redFlags: [],
+      changes: [],
+      hosts: ['one.test', 'two.test'],
+      workingDir: '/work',
+      folders: [],
       state: 'new',
     };
     const decision = await human.approve({ ...request, card, scopes: ['once', 'always'] }, signal);
@@ -198,9 +214,20 @@ describe('terminalHuman', () => {
 
   it('accepts a card without the lines that are left out, and nothing for a line that it does not have', async () => {
     const card: AgentCard = {
-      ...{ agent: 'x', folder: '/x', origin: 'here', digest: 'd', scripts: [], variables: ['WORK_ROOT'] },
-      ...{ servers: [], redFlags: [], changes: [], hosts: ['one.test'] },
-      ...{ workingDir: '/work', folders: [], commands: ['git *'], writes: ['AGENTS.md', '~/.purse_watch'] },
+      agent: 'x',
+      folder: '/x',
+      origin: 'here',
+      digest: 'd',
+      scripts: [],
+      variables: ['WORK_ROOT'],
+      servers: [],
+      redFlags: [],
+      changes: [],
+      hosts: ['one.test'],
+      workingDir: '/work',
+      folders: [],
+      commands: ['git *'],
+      writes: ['AGENTS.md', '~/.purse_watch'],
       state: 'new',
     };
     const asked = { ...request, card, scopes: ['once', 'always'] as const };

@@ -77,7 +77,10 @@ describe('a long run in the chat page', () => {
   it('shows in the row of a call how far it is, in letters that can be seen, until it ends', async () => {
     const view = await open(call('t1', 'copy_beds', {}));
     const far = (message: string, share?: number): RunEvent => ({
-      ...{ type: 'tool_progress', callId: 't1', name: 'copy_beds', message },
+      type: 'tool_progress',
+      callId: 't1',
+      name: 'copy_beds',
+      message,
       ...(share !== undefined && { share }),
     });
     const bar = view.page.getByRole('progressbar', { name: 'Progress of copy_beds' });
@@ -232,8 +235,13 @@ describe('a long run in the chat page', () => {
 
   it('shows the whole of what a server asks the model, and cuts the subject of other questions', async () => {
     const request = {
-      ...{ callId: 's1', token: 'k1', tool: 'mcp_sampling', rule: 'mcp.sampling', reason: 'It asks.' },
-      ...{ scopes: ['once'] as const, subject: `[user]\n${'bed '.repeat(1_900)}\u202Eend` },
+      callId: 's1',
+      token: 'k1',
+      tool: 'mcp_sampling',
+      rule: 'mcp.sampling',
+      reason: 'It asks.',
+      scopes: ['once'] as const,
+      subject: `[user]\n${'bed '.repeat(1_900)}\u202Eend`,
     };
     const view = await open({ type: 'approval_request', request: { ...request, showsWhole: true } });
     const card = view.page.locator('.card.approval');

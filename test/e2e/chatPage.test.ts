@@ -279,7 +279,8 @@ describe('chat page', () => {
     const view = await open();
     const request: ApprovalRequest = {
       ...ask('t', 'example.org:443').request,
-      ...{ tool: 'run_command.host', mayLeave: true as const },
+      tool: 'run_command.host',
+      mayLeave: true as const,
     };
     await view.say(conversation([start('go'), routed, { type: 'approval_request', request }]));
     await button(view, 'More answers').click();
@@ -701,10 +702,8 @@ describe('chat page', () => {
 
   it('shows where a run goes on that is not its own, with no button that would not work', async () => {
     const view = await open();
-    await view.say({
-      ...conversation([start('go'), routed, call('t1', 'run_command', { command: 'ls' })]),
-      ...{ running: true, elsewhere: 'Runs in another window' },
-    });
+    const shown = conversation([start('go'), routed, call('t1', 'run_command', { command: 'ls' })]);
+    await view.say(Object.assign(shown, { running: true, elsewhere: 'Runs in another window' }));
     await log(view).getByText('Runs in another window').waitFor();
     await view.say(events(3, ask('t1', 'ls')));
     await log(view).getByText('Waiting for an answer there: run_command').waitFor();

@@ -44,7 +44,10 @@ export class PlanDesk {
   static async open(more: Partial<EditorSessionOptions> = {}): Promise<PlanDesk> {
     const variables = more.variables ?? recorded;
     const session = await openEditorSession({
-      ...{ model: { turns: [] }, skills: {}, ...more, variables },
+      model: { turns: [] },
+      skills: {},
+      ...more,
+      variables,
       prepare: async world => {
         const { workspace, dir } = world;
         rmSync(workspace, { recursive: true, force: true });
@@ -205,7 +208,8 @@ export class PlanDesk {
 
 function gitIn(folder: string, home: string, ...args: readonly string[]): string {
   return execFileSync('git', ['-c', 'user.name=Ada', '-c', 'user.email=ada@example.com', ...args], {
-    ...{ cwd: folder, encoding: 'utf8' },
+    cwd: folder,
+    encoding: 'utf8',
     env: { PATH: process.env['PATH'] ?? '', HOME: home },
   });
 }

@@ -158,7 +158,9 @@ describe('what a person decides on a plan', function () {
   it('splits a story into smaller ones', async () => {
     const part = (title: string, file: string) =>
       calls('submit_story', {
-        ...{ title, criteria: [`${file} is there`], touches: [file] },
+        title,
+        criteria: [`${file} is there`],
+        touches: [file],
         checks: [{ name: 'tests', command: 'node --test' }],
       }).toolCalls ?? [];
     const name = await plan([hours], {

@@ -153,7 +153,10 @@ describe('the file of a story in a real VS Code', () => {
       { type: 'runner_started', base, branch: 'telos/third', slots: 1, limits: {}, pid: process.pid },
       { type: 'phase', phase: 'running' },
       {
-        ...{ type: 'attempt_started', story: 'US-001', item: 2, attempt: 1 },
+        type: 'attempt_started',
+        story: 'US-001',
+        item: 2,
+        attempt: 1,
         slot: 1,
         parent: base,
         role: 'coder',

@@ -21,7 +21,10 @@ const skill = {
   'garden/skills/diary/evals/evals.json': JSON.stringify({
     evals: [
       {
-        ...{ id: 1, prompt: 'Count the plums', expected_output: 'A number', expectations: [] },
+        id: 1,
+        prompt: 'Count the plums',
+        expected_output: 'A number',
+        expectations: [],
         checks: [{ tool: 'write_file', times: { min: 0, max: 0 } }],
       },
     ],
@@ -68,7 +71,8 @@ describe('workers in a real VS Code', () => {
     );
     await acceptWorkerCard({ dataDir: home.dataDir }, JSON.parse(card).digest);
     await home.worker(['--label', 'green', '--repository', url], {
-      ...{ TELOS_PROVIDER: 'anthropic', ANTHROPIC_BASE_URL: desk.session.model.url },
+      TELOS_PROVIDER: 'anthropic',
+      ANTHROPIC_BASE_URL: desk.session.model.url,
       ANTHROPIC_API_KEY: 'key-of-the-worker-0123456789',
     });
   });

@@ -108,7 +108,11 @@ export class DiscordGateway {
     this.#sessions.set(id, session);
     const { port } = this.#server.address() as { port: number };
     this.emit('READY', {
-      ...{ v: 10, user: bot, session_id: id, shard: [0, 1], application },
+      v: 10,
+      user: bot,
+      session_id: id,
+      shard: [0, 1],
+      application,
       guilds: [{ id: guild()['id'], unavailable: true }],
       resume_gateway_url: `ws://127.0.0.1:${port}`,
     });

@@ -86,7 +86,11 @@ const snowflake = (): string =>
   String(((BigInt(Date.now()) - 1_420_070_400_000n) << 22n) | (snowflakes++ & 0xfffn));
 
 const person = (id: string, username: string, more: Fields = {}): Fields => ({
-  ...{ id, username, discriminator: '0', avatar: null, global_name: username },
+  id,
+  username,
+  discriminator: '0',
+  avatar: null,
+  global_name: username,
   ...more,
 });
 
@@ -124,7 +128,10 @@ export class DiscordServer {
     const application = { id: ids.application, flags: 0 };
     const server = this;
     this.gateway = new DiscordGateway(this.#server, {
-      ...{ token: botToken, application, bot: this.#bot, guild: () => this.#guild() },
+      token: botToken,
+      application,
+      bot: this.#bot,
+      guild: () => this.#guild(),
       get allowedIntents() {
         return server.behaviour.allowedIntents;
       },
@@ -248,14 +255,19 @@ export class DiscordServer {
 
   react(message: SentMessage, by: string = ids.stranger): void {
     this.gateway.emit('MESSAGE_REACTION_ADD', {
-      ...{ user_id: by, message_id: message.id, channel_id: message.channel_id, guild_id: ids.guild },
+      user_id: by,
+      message_id: message.id,
+      channel_id: message.channel_id,
+      guild_id: ids.guild,
       emoji: { id: null, name: '✅' },
     });
   }
 
   #slashData(name: string, options: Readonly<Record<string, string>>, focused?: string): Fields {
     const listed = Object.entries(options).map(([option, value]) => ({
-      ...{ name: option, type: 3, value },
+      name: option,
+      type: 3,
+      value,
       ...(option === focused && { focused: true }),
     }));
     const id = this.#commands[0]?.['id'] ?? snowflake();
@@ -269,11 +281,24 @@ export class DiscordServer {
     this.interactions.set(id, interaction);
     const guildId = guild ?? ids.guild;
     this.gateway.emit('INTERACTION_CREATE', {
-      ...{ id, token, type, application_id: ids.application, version: 1, context: 0, entitlements: [] },
-      ...{ guild_id: guildId, guild: { id: guildId, locale: 'en-US', features: [] } },
-      ...{ channel_id: channel, channel: this.channels.get(channel), member: this.#member(user) },
-      ...{ locale: 'en-US', guild_locale: 'en-US', app_permissions: String(this.#permissions(channel)) },
-      ...{ authorizing_integration_owners: { 0: guildId }, attachment_size_limit: 10_485_760, ...more },
+      id,
+      token,
+      type,
+      application_id: ids.application,
+      version: 1,
+      context: 0,
+      entitlements: [],
+      guild_id: guildId,
+      guild: { id: guildId, locale: 'en-US', features: [] },
+      channel_id: channel,
+      channel: this.channels.get(channel),
+      member: this.#member(user),
+      locale: 'en-US',
+      guild_locale: 'en-US',
+      app_permissions: String(this.#permissions(channel)),
+      authorizing_integration_owners: { 0: guildId },
+      attachment_size_limit: 10_485_760,
+      ...more,
     });
     return interaction;
   }
@@ -293,8 +318,18 @@ export class DiscordServer {
 
   #addChannel(id: string, name: string, type: number, more: Fields = {}): Fields {
     const channel = {
-      ...{ id, name, type, guild_id: ids.guild, position: 0, permission_overwrites: [], parent_id: null },
-      ...{ topic: null, nsfw: false, last_message_id: null, rate_limit_per_user: 0, ...more },
+      id,
+      name,
+      type,
+      guild_id: ids.guild,
+      position: 0,
+      permission_overwrites: [],
+      parent_id: null,
+      topic: null,
+      nsfw: false,
+      last_message_id: null,
+      rate_limit_per_user: 0,
+      ...more,
     };
     this.channels.set(id, channel);
     return channel;
@@ -305,7 +340,12 @@ export class DiscordServer {
     const look = { color: 0, hoist: false, managed: false, mentionable: false, flags: 0 };
     const all = [...this.channels.values()];
     return {
-      ...{ id: ids.guild, name: 'test', unavailable: false, owner_id: ids.owner, icon: null, features: [] },
+      id: ids.guild,
+      name: 'test',
+      unavailable: false,
+      owner_id: ids.owner,
+      icon: null,
+      features: [],
       ...{
         member_count: 5,
         large: false,
@@ -321,10 +361,22 @@ export class DiscordServer {
           return { ...channel, permission_overwrites: [overwrite] };
         }),
       threads: all.filter(({ type }) => type === 11),
-      ...{ emojis: [], stickers: [], presences: [], voice_states: [], stage_instances: [] },
-      ...{ guild_scheduled_events: [], soundboard_sounds: [], afk_timeout: 0, verification_level: 0 },
-      ...{ default_message_notifications: 0, explicit_content_filter: 0, mfa_level: 0, nsfw_level: 0 },
-      ...{ system_channel_flags: 0, preferred_locale: 'en-US', premium_tier: 0 },
+      emojis: [],
+      stickers: [],
+      presences: [],
+      voice_states: [],
+      stage_instances: [],
+      guild_scheduled_events: [],
+      soundboard_sounds: [],
+      afk_timeout: 0,
+      verification_level: 0,
+      default_message_notifications: 0,
+      explicit_content_filter: 0,
+      mfa_level: 0,
+      nsfw_level: 0,
+      system_channel_flags: 0,
+      preferred_locale: 'en-US',
+      premium_tier: 0,
       premium_progress_bar_enabled: false,
     };
   }
@@ -344,11 +396,29 @@ export class DiscordServer {
       return { id, filename: file.name, size: file.size, url: `${this.#address}/files/${id}/${file.name}` };
     });
     const message = {
-      ...{ id: snowflake(), channel_id: channel, guild_id: ids.guild, author: this.#bot, content: '' },
-      ...{ embeds: [], components: [], mentions: [], mention_roles: [], mention_everyone: false, type: 0 },
-      ...{ pinned: false, tts: false, flags: 0, timestamp: new Date().toISOString() },
-      ...{ edited_timestamp: null, ...body, ...more, attachments, files: [] as string[] },
-      ...{ times: [performance.now()], pings: pings(body), isDeleted: false },
+      id: snowflake(),
+      channel_id: channel,
+      guild_id: ids.guild,
+      author: this.#bot,
+      content: '',
+      embeds: [],
+      components: [],
+      mentions: [],
+      mention_roles: [],
+      mention_everyone: false,
+      type: 0,
+      pinned: false,
+      tts: false,
+      flags: 0,
+      timestamp: new Date().toISOString(),
+      edited_timestamp: null,
+      ...body,
+      ...more,
+      attachments,
+      files: [] as string[],
+      times: [performance.now()],
+      pings: pings(body),
+      isDeleted: false,
     } as unknown as SentMessage & Fields;
     this.messages.set(message.id, message);
     if (body['nonce']) this.#nonces.set(String(body['nonce']), message);
@@ -519,8 +589,14 @@ export class DiscordServer {
   #register(commands: readonly Fields[]): Fields[] {
     for (const command of commands) checkCommand(command);
     this.#commands = commands.map(command => ({
-      ...{ id: snowflake(), application_id: ids.application, version: snowflake(), type: 1, nsfw: false },
-      ...{ default_member_permissions: null, guild_id: ids.guild, ...command },
+      id: snowflake(),
+      application_id: ids.application,
+      version: snowflake(),
+      type: 1,
+      nsfw: false,
+      default_member_permissions: null,
+      guild_id: ids.guild,
+      ...command,
     }));
     return this.#commands;
   }
@@ -531,9 +607,14 @@ export class DiscordServer {
     if (this.channels.has(message)) throw new DiscordError(160004, 'A thread has already been created');
     if (this.#channel(parent)['type'] === 11) throw new DiscordError(50024, 'Cannot execute action here');
     const thread = this.#addChannel(message, name, 11, {
-      ...{ parent_id: parent, owner_id: ids.application, message_count: 0, member_count: 1 },
+      parent_id: parent,
+      owner_id: ids.application,
+      message_count: 0,
+      member_count: 1,
       thread_metadata: {
-        ...{ archived: false, locked: false, auto_archive_duration: duration ?? 1440 },
+        archived: false,
+        locked: false,
+        auto_archive_duration: duration ?? 1440,
         archive_timestamp: new Date().toISOString(),
       },
     });

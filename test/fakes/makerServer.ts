@@ -108,7 +108,10 @@ function responsesEvents(turn: MakerTurn): object[] {
     );
   }
   const usage = {
-    ...{ input_tokens: 25, input_tokens_details: { cached_tokens: 0 }, output_tokens: 40, total_tokens: 65 },
+    input_tokens: 25,
+    input_tokens_details: { cached_tokens: 0 },
+    output_tokens: 40,
+    total_tokens: 65,
     ...turn.usage,
   };
   const end = finish ? { incomplete_details: { reason: finish } } : {};

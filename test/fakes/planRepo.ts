@@ -71,9 +71,20 @@ export class PlanRepo {
     this.git = git;
     this.config = config;
     this.#parts = {
-      ...{ folder, journal, git, slots, settings, base },
-      ...{ runs: Telos.open(config), human: denyAll, isUnattended: true, state: () => this.state },
-      ...{ atBase: new Map(), hadTests: true, roles: [], env: { TELOS_PLAN_RUNNER: 'test' } },
+      folder,
+      journal,
+      git,
+      slots,
+      settings,
+      base,
+      runs: Telos.open(config),
+      human: denyAll,
+      isUnattended: true,
+      state: () => this.state,
+      atBase: new Map(),
+      hadTests: true,
+      roles: [],
+      env: { TELOS_PLAN_RUNNER: 'test' },
       budget: new PlanBudget(
         () => settings.limits,
         () => this.state,

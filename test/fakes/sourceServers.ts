@@ -51,7 +51,12 @@ export async function sourceServers(): Promise<SourceServers> {
   const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
   const [github, npm, clawhub] = [new FakeGithub(folder), new FakeNpm(folder, url), new FakeClawhub(folder)];
   return {
-    ...{ url, seen, answers, github, npm, clawhub },
+    url,
+    seen,
+    answers,
+    github,
+    npm,
+    clawhub,
     env: {
       CLAWHUB_REGISTRY: url,
       TELOS_GITHUB_API_URL: `${url}/api`,

@@ -11,9 +11,19 @@ for (let index = 0; index < Number(count); index++) {
   appendRecord(file, {
     ts: new Date().toISOString(),
     event: 'skill_end',
-    ...{ duration_s: 1, rounds: 1, tool_calls: 0, error: null, outcome: 'completed', cost: 0 },
-    ...{ agent: 'kairos', skill: 'kickoff', run_id: `${name}-${index}` },
-    ...{ input_tokens: 0, output_tokens: 0, cache_read_tokens: 0, cache_write_tokens: 0 },
+    duration_s: 1,
+    rounds: 1,
+    tool_calls: 0,
+    error: null,
+    outcome: 'completed',
+    cost: 0,
+    agent: 'kairos',
+    skill: 'kickoff',
+    run_id: `${name}-${index}`,
+    input_tokens: 0,
+    output_tokens: 0,
+    cache_read_tokens: 0,
+    cache_write_tokens: 0,
     messages: [{ role: 'user', content }],
   });
 }

@@ -120,7 +120,10 @@ async function count(skill: OrdinarySkill, kind: CountedSkill['kind']): Promise<
       return tool === 'fetch_url' ? `gets ${String(input['url'])}` : [];
     });
     return {
-      ...{ name: skill.name, kind, reachesNoHost: reachesNoHost(skill), runs },
+      name: skill.name,
+      kind,
+      reachesNoHost: reachesNoHost(skill),
+      runs,
       does: skill.recording ? ['plays its recording'] : does,
     };
   } finally {

@@ -46,8 +46,11 @@ export async function calmestOfManyRuns(): Promise<Measured> {
 
 /** Returns what the engine adds to a round beside what bare loops take, for the bench. */
 export const manyRunsRatio = ({ p95, bareP95 }: Measured) => ({
-  ...{ name: `${runs} runs of ${rounds} rounds at once, p95 a round`, unit: 'ms' },
-  ...{ ours: p95, bare: bareP95, limit: ratioLimit },
+  name: `${runs} runs of ${rounds} rounds at once, p95 a round`,
+  unit: 'ms',
+  ours: p95,
+  bare: bareP95,
+  limit: ratioLimit,
 });
 
 async function measured(): Promise<Measured> {

@@ -133,8 +133,12 @@ export class PlanWorld {
     };
     const file = (name: string): string => join(folder.path, name);
     this.order = {
-      ...{ repo: this.repo, plan: 'bakery', script: file('script.json'), slots },
-      ...{ paid: file('paid.log'), killed: file('killed.log') },
+      repo: this.repo,
+      plan: 'bakery',
+      script: file('script.json'),
+      slots,
+      paid: file('paid.log'),
+      killed: file('killed.log'),
     };
   }
 
@@ -206,7 +210,10 @@ export class PlanWorld {
   git(...args: readonly string[]): string {
     try {
       return execFileSync('git', args, {
-        ...{ cwd: this.repo, env: this.env, encoding: 'utf8', maxBuffer: 64 * 1024 * 1024 },
+        cwd: this.repo,
+        env: this.env,
+        encoding: 'utf8',
+        maxBuffer: 64 * 1024 * 1024,
         stdio: ['ignore', 'pipe', 'pipe'],
       }).trim();
     } catch (error) {

@@ -114,7 +114,10 @@ export async function endlessOutputFigures(): Promise<Figure[]> {
 
 function contextIn(folder: string, signal: AbortSignal): ToolContext {
   return {
-    ...{ workingDir: folder, packDir: folder, skillDir: folder, commandDir: folder },
+    workingDir: folder,
+    packDir: folder,
+    skillDir: folder,
+    commandDir: folder,
     env: { PATH: process.env['PATH'] ?? '', HOME: folder },
     signal,
   };

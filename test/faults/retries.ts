@@ -32,8 +32,13 @@ export async function retryFigures(extent: Extent): Promise<Figure[]> {
   const providers: readonly Provider[] = [
     createAnthropic({ apiKey: 'key-for-tests', model: 'm', baseUrl: anthropic.url, limits }),
     createOpenaiCompatible({
-      ...{ name: 'openai', apiKey: 'k', keyVariable: undefined, model: 'm' },
-      ...{ baseUrl: openai.url, baseUrlVariable: 'OPENAI_BASE_URL', limits },
+      name: 'openai',
+      apiKey: 'k',
+      keyVariable: undefined,
+      model: 'm',
+      baseUrl: openai.url,
+      baseUrlVariable: 'OPENAI_BASE_URL',
+      limits,
     }),
   ];
   const failures: { call: number; why: string }[] = [];

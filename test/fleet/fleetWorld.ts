@@ -29,8 +29,12 @@ export const notes = (count = 1): Record<string, string> => ({
   [evals]: JSON.stringify({
     skill_name: 'notes',
     evals: Array.from({ length: count }, (_, index) => ({
-      ...{ id: index + 1, prompt: `Sum up notes.md, ${index + 1}`, expected_output: 'A summary' },
-      ...{ expectations: [], files: ['evals/files/notes.md'], checks },
+      id: index + 1,
+      prompt: `Sum up notes.md, ${index + 1}`,
+      expected_output: 'A summary',
+      expectations: [],
+      files: ['evals/files/notes.md'],
+      checks,
     })),
   }),
 });
@@ -99,7 +103,8 @@ export async function openFleet(): Promise<FleetWorld> {
   let running: RunningCli[] = [];
   let server: Awaited<ReturnType<typeof startOpenaiServer>> | undefined;
   const world: FleetWorld = {
-    ...{ postgres, program: file },
+    postgres,
+    program: file,
     otherVersion(version) {
       const other = fleetProgram();
       copies.push(other.folder);

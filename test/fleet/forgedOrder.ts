@@ -27,7 +27,9 @@ export function forgeOrder(
 ): ForgedOrder {
   const git = (input: string, ...args: readonly string[]): string =>
     execFileSync('git', ['-c', 'user.name=Eve', '-c', 'user.email=eve@example.com', ...args], {
-      ...{ cwd: daemon.folder(name), encoding: 'utf8', input },
+      cwd: daemon.folder(name),
+      encoding: 'utf8',
+      input,
     }).trim();
   const treeOf = (entries: readonly Entry[]): string => {
     const lines = entries.map(([mode, path, text]) => {
@@ -80,8 +82,14 @@ export function forgeOrder(
   const commit = commitOf(treeOf([['100644', 'order.json', JSON.stringify(file)]]), parent);
   git('', 'update-ref', 'refs/telos/site/orders/US-001-a1-1', commit);
   const order = {
-    ...{ format: 'telos-story-order', repository: url, plan: 'site', story: 'US-001', attempt: 1, number: 1 },
-    ...{ commit, replyTo: suiteKeys().publicKey },
+    format: 'telos-story-order',
+    repository: url,
+    plan: 'site',
+    story: 'US-001',
+    attempt: 1,
+    number: 1,
+    commit,
+    replyTo: suiteKeys().publicKey,
   };
   return { order, digest: digestOf(file.card as string[]) };
 }

@@ -75,11 +75,14 @@ export async function openPlanFleet(): Promise<PlanFleet> {
   let repositories = 0;
   let workers: RunningCli[] = [];
   const key = (): Record<string, string> => ({
-    ...{ TELOS_PROVIDER: 'anthropic', ANTHROPIC_BASE_URL: server?.url ?? '' },
-    ...{ ANTHROPIC_API_KEY: 'key-of-the-worker-0123456789', TELOS_MODEL: 'claude-test' },
+    TELOS_PROVIDER: 'anthropic',
+    ANTHROPIC_BASE_URL: server?.url ?? '',
+    ANTHROPIC_API_KEY: 'key-of-the-worker-0123456789',
+    TELOS_MODEL: 'claude-test',
   });
   const world: PlanFleet = {
-    ...{ fleet, daemon },
+    fleet,
+    daemon,
     requests: () => server?.requests.length ?? 0,
     async serve(model, stallMs = 0) {
       await server?.close();
@@ -182,7 +185,13 @@ async function withPlan(
   const { stdout } = await done('approve', 'site', '--card', '--yes', '--json');
   const file = (path: string): string => readFileSync(join(folder, path), 'utf8');
   return {
-    ...{ repo, home, url, git, plan: start, file, digest: JSON.parse(stdout).digest },
+    repo,
+    home,
+    url,
+    git,
+    plan: start,
+    file,
+    digest: JSON.parse(stdout).digest,
     run: (...args) => start('run', 'site', '--unattended', '--workers', ...args),
     journal: () =>
       file('journal.jsonl')

@@ -33,17 +33,23 @@ export async function startPostgres(flags: string[] = []): Promise<Postgres> {
   const password = 'a-password-that-nobody-shows';
   const server = new EmbeddedPostgres({
     databaseDir: join(folder, 'data'),
-    ...{ port, user: 'telos', password, persistent: true },
+    port,
+    user: 'telos',
+    password,
+    persistent: true,
     createPostgresUser: process.getuid?.() === 0,
-    ...{ initdbFlags: ['--no-sync', '--auth=scram-sha-256'], postgresFlags: ['-c', 'fsync=off', ...flags] },
-    ...{ onLog: () => undefined, onError: () => undefined },
+    initdbFlags: ['--no-sync', '--auth=scram-sha-256'],
+    postgresFlags: ['-c', 'fsync=off', ...flags],
+    onLog: () => undefined,
+    onError: () => undefined,
   });
   await server.initialise();
   await server.start();
   await server.createDatabase('fleet');
   const [data, kept] = [join(folder, 'data'), join(folder, 'kept')];
   return {
-    ...{ url: `postgresql://telos:${password}@127.0.0.1:${port}/fleet`, password },
+    url: `postgresql://telos:${password}@127.0.0.1:${port}/fleet`,
+    password,
     stop: () => server.stop(),
     start: () => server.start(),
     save: () => void execFileSync('cp', ['-a', data, kept]),

@@ -119,16 +119,26 @@ describe('a worker believes nobody', function () {
     const [each] = readEvals(skill.dir) ?? [];
     assert.ok(each);
     const order = {
-      ...{ format: 'telos-eval-order', agent: 'notes', skill: 'notes', eval: '1', run: 1 },
-      ...{ skillDigest: await skillDigest(skill.dir), packDigest: await packDigest(agent) },
-      ...{ evalDigest: await evalDigest(each), configuration: 'with_skill' },
-      ...{ model: 'openrouter:maker/model', replyTo: suiteKeys().publicKey },
+      format: 'telos-eval-order',
+      agent: 'notes',
+      skill: 'notes',
+      eval: '1',
+      run: 1,
+      skillDigest: await skillDigest(skill.dir),
+      packDigest: await packDigest(agent),
+      evalDigest: await evalDigest(each),
+      configuration: 'with_skill',
+      model: 'openrouter:maker/model',
+      replyTo: suiteKeys().publicKey,
     };
     const [other] = discoverAgents(config).filter(({ name }) => name === 'other');
     const [its] = readEvals(other?.skills[0]?.dir ?? '') ?? [];
     assert.ok(other && its);
     const unaccepted = {
-      ...{ ...order, agent: 'other', skill: 'other', evalDigest: await evalDigest(its) },
+      ...order,
+      agent: 'other',
+      skill: 'other',
+      evalDigest: await evalDigest(its),
       skillDigest: await skillDigest(other.skills[0]?.dir ?? ''),
     };
     const mark = join(home.folder.path, 'forged');

@@ -63,7 +63,9 @@ describe('an MCP server that is to run in a box', () => {
     try {
       if (servers.problems.length > 0) return JSON.stringify(servers.problems);
       const input = {
-        ...{ secret: at('home/private.txt'), outside: at('outside.txt'), work: at('work/made.txt') },
+        secret: at('home/private.txt'),
+        outside: at('outside.txt'),
+        work: at('work/made.txt'),
         port: listener.address.replace(/^.*:/, '').replace(/\/.*$/, ''),
       };
       const folders = {
@@ -82,7 +84,10 @@ describe('an MCP server that is to run in a box', () => {
 
   const reach = (): McpReach => ({
     openBox: serverBoxes(config(), 'pack', {
-      ...{ workingDir: at('work'), packDir: at('pack'), skillDir: at('pack'), commandDir: at('pack') },
+      workingDir: at('work'),
+      packDir: at('pack'),
+      skillDir: at('pack'),
+      commandDir: at('pack'),
     }),
   });
 

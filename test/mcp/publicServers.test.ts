@@ -145,8 +145,11 @@ describe('a run with public MCP servers', () => {
       assert.match(wrong.content, /-32602|expected number/);
       const far = events.find(event => event.type === 'tool_progress');
       assert.deepEqual(far, {
-        ...{ type: 'tool_progress', callId: '6', name: 'trigger-long-running-operation' },
-        ...{ message: '1 of 2', share: 0.5 },
+        type: 'tool_progress',
+        callId: '6',
+        name: 'trigger-long-running-operation',
+        message: '1 of 2',
+        share: 0.5,
       });
     });
 

@@ -97,7 +97,9 @@ describe('what a server asks', () => {
     };
     const content = { place: 'South', count: 4, raised: true, soil: 'c' };
     const { answers: got, asked } = await ask([form(fields, { required: ['place'] })], () => ({
-      ...{ allow: true, scope: 'once', content },
+      allow: true,
+      scope: 'once',
+      content,
     }));
     deepEqual(got, [{ action: 'accept', content }]);
     equal(asked[0]?.subject, 'Where should the beds go?');
@@ -196,7 +198,9 @@ describe('what a server asks', () => {
     const { answers: got, asked, requests, events, notices } = await ask(asks, yes, undefined, { said });
     deepEqual(got, [
       {
-        ...{ role: 'assistant', model: 'script', stopReason: 'endTurn' },
+        role: 'assistant',
+        model: 'script',
+        stopReason: 'endTurn',
         content: { type: 'text', text: 'The south bed.' },
       },
     ]);

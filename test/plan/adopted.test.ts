@@ -8,7 +8,9 @@ const sources: Readonly<Record<string, { path: string; text: string }>> = {
   ralph: {
     path: 'ralph/prd.json',
     text: JSON.stringify({
-      ...{ project: 'Bakery', branchName: 'ralph/bakery', description: 'Hours' },
+      project: 'Bakery',
+      branchName: 'ralph/bakery',
+      description: 'Hours',
       userStories: [
         { id: 'B', title: 'Second', acceptanceCriteria: ['two'], priority: 2, passes: false, notes: '' },
         { id: 'A', title: 'First', acceptanceCriteria: ['one'], priority: 1, passes: true, notes: '' },

@@ -22,7 +22,9 @@ const orderFor = ({ home, repo, server }: PlanWorld): RunOrder => ({
     provider: 'anthropic',
     variables: { ANTHROPIC_BASE_URL: server.url, ANTHROPIC_API_KEY: key },
   }),
-  ...{ repo, plan: 'site', slots: 1 },
+  repo,
+  plan: 'site',
+  slots: 1,
 });
 
 describe('a plan in a process of its own', function () {

@@ -24,7 +24,8 @@ describe('the way of a plan', function () {
 
   const git = (repo: string, ...args: readonly string[]): string =>
     execFileSync('git', ['-c', 'user.name=Ada', '-c', 'user.email=ada@example.com', ...args], {
-      ...{ cwd: repo, encoding: 'utf8' },
+      cwd: repo,
+      encoding: 'utf8',
       env: { PATH: process.env['PATH'] ?? '', HOME: home.folder.path },
     });
   const bakery = (): string => {

@@ -113,7 +113,12 @@ export async function planWorld(stories: readonly StoryText[], model: StepModel)
   const start = (...args: readonly string[]): RunningCli =>
     home.start(['plan', ...args, '--cwd', repo], { env });
   const world: PlanWorld = {
-    ...{ home, repo, server, git, start, requestsOf },
+    home,
+    repo,
+    server,
+    git,
+    start,
+    requestsOf,
     plan: (...args) => start(...args).result,
     file: path => readFileSync(join(repo, '.telos/plans/site', path), 'utf8'),
     set: more => {

@@ -30,7 +30,9 @@ describe('a story that does not get through', function () {
     journal().flatMap(line => (line.type === 'step_started' ? [String(line['key'])] : []));
   const part = (title: string, file: string, more: object = {}) =>
     calls('submit_story', {
-      ...{ title, criteria: [`${file} is there`], touches: [file] },
+      title,
+      criteria: [`${file} is there`],
+      touches: [file],
       checks: [
         { name: 'tests', command: 'node --test' },
         { name: 'own', command: 'touch /tmp/not-accepted' },

@@ -52,8 +52,13 @@ export async function runRole(
     const end = await runStep(
       Telos.open(config, { providers }),
       {
-        ...{ key: String(one.id), name: role, words: one.prompt, plan: 'eval', workingDir: machine.work },
-        ...{ commands: ['node check.mjs'], recordTo },
+        key: String(one.id),
+        name: role,
+        words: one.prompt,
+        plan: 'eval',
+        workingDir: machine.work,
+        commands: ['node check.mjs'],
+        recordTo,
         onEvent: event => {
           if (event.type === 'tool_start') calls.set(event.call.name, (calls.get(event.call.name) ?? 0) + 1);
         },
@@ -65,8 +70,13 @@ export async function runRole(
     const paths = new Set([...before.keys(), ...after.keys()]);
     const changed = [...paths].filter(path => before.get(path) !== after.get(path)).sort();
     const facts: RunFacts = {
-      ...{ workDir: machine.work, outcome: end.outcome, answer: end.text, calls, changed },
-      ...{ tokens: 0, cost: 0 },
+      workDir: machine.work,
+      outcome: end.outcome,
+      answer: end.text,
+      calls,
+      changed,
+      tokens: 0,
+      cost: 0,
     };
     const graded: Graded[] = [];
     for (const check of one.checks) graded.push(await applyCheck(check, facts, async () => 'no commands'));

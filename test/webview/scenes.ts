@@ -355,11 +355,19 @@ export const scenes: Record<string, ToWebview> = {
     {
       type: 'approval_request',
       request: {
-        ...{ callId: 'i1', token: 'i1', tool: 'plan_interview', subject: 'Round 1 of at most 4' },
-        ...{ rule: 'plan.interview', reason: 'What you leave empty, Telos decides.', scopes: ['once'] },
+        callId: 'i1',
+        token: 'i1',
+        tool: 'plan_interview',
+        subject: 'Round 1 of at most 4',
+        rule: 'plan.interview',
+        reason: 'What you leave empty, Telos decides.',
+        scopes: ['once'],
         form: [
           {
-            ...{ kind: 'text', name: 'answer-0', title: 'Who buys the cakes?', isRequired: false },
+            kind: 'text',
+            name: 'answer-0',
+            title: 'Who buys the cakes?',
+            isRequired: false,
             initial: 'Neighbours',
             offers: [
               { value: 'Neighbours', label: 'Neighbours' },

@@ -141,7 +141,11 @@ function prepare(
   const wanted = [...readableFolders(folders), folders.commandDir, ...(around === undefined ? [] : [around])];
   const readable = realFoldersOf(wanted).filter(folder => folder !== workingDir && folder !== home);
   const places: BoxPlaces = {
-    ...{ home, ownHome: realPlace(ownHome)!, temporary: realPlace(temporary)!, workingDir, readable },
+    home,
+    ownHome: realPlace(ownHome)!,
+    temporary: realPlace(temporary)!,
+    workingDir,
+    readable,
     protectedDirs: closedFolders(config, workingDir),
     keepsRepository,
     ...(around !== undefined && { around }),

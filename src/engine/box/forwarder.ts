@@ -133,7 +133,9 @@ function proxyVariables(login: string, ownHosts: readonly string[], port = 0): R
   return {
     ...names,
     ...Object.fromEntries(Object.entries(names).map(([name, value]) => [name.toUpperCase(), value])),
-    ...{ npm_config_proxy: address, npm_config_https_proxy: address, npm_config_noproxy: direct },
+    npm_config_proxy: address,
+    npm_config_https_proxy: address,
+    npm_config_noproxy: direct,
     // Without it, Node's own fetch knows no proxy.
     NODE_USE_ENV_PROXY: '1',
   };

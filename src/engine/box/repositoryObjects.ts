@@ -183,8 +183,13 @@ export class RepositoryObjects {
       const child = spawn(this.#git, ['-c', 'core.hooksPath=/dev/null', ...args], {
         cwd: gitDir,
         env: {
-          ...{ PATH: '/dev/null', HOME: gitDir, LC_ALL: 'C', GIT_DIR: gitDir, GIT_NO_LAZY_FETCH: '1' },
-          ...{ GIT_CONFIG_GLOBAL: '/dev/null', GIT_CONFIG_NOSYSTEM: '1' },
+          PATH: '/dev/null',
+          HOME: gitDir,
+          LC_ALL: 'C',
+          GIT_DIR: gitDir,
+          GIT_NO_LAZY_FETCH: '1',
+          GIT_CONFIG_GLOBAL: '/dev/null',
+          GIT_CONFIG_NOSYSTEM: '1',
           GIT_OBJECT_DIRECTORY: '/proc/self/fd/3',
         },
         stdio: [pack, 'ignore', 'pipe', handle.fd],

@@ -95,7 +95,9 @@ export async function canShare(
 async function openNamespaces(bubblewrap: string): Promise<Namespaces> {
   const words = ['--unshare-user', '--unshare-net', '--ro-bind', '/', '/', '--', '/bin/sh', '-c'];
   const child = spawn(bubblewrap, [...words, 'echo $$; read -r _'], {
-    ...{ cwd: '/', env: { PATH: '/usr/bin:/bin', LC_ALL: 'C' }, timeout: patience },
+    cwd: '/',
+    env: { PATH: '/usr/bin:/bin', LC_ALL: 'C' },
+    timeout: patience,
     stdio: ['pipe', 'pipe', 'pipe'],
   });
   const ended = once(child, 'close');

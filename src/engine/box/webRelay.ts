@@ -259,7 +259,8 @@ function refuse(response: ServerResponse, { status, problem }: { status: number;
   if (response.headersSent || response.destroyed) return void response.destroy();
   const [name, value] = loginHeader.split(': ') as [string, string];
   response.writeHead(status, {
-    ...{ 'content-type': 'text/plain; charset=utf-8', connection: 'close' },
+    'content-type': 'text/plain; charset=utf-8',
+    connection: 'close',
     ...(status === 407 && { [name]: value }),
   });
   response.end(`${problem}\n`);

@@ -162,7 +162,12 @@ function historiesOf(writes: readonly (WriteLine & { folder: string })[]): FileH
     const added = made === undefined ? [] : [made];
     if (!known) {
       byPath.set(path, {
-        ...{ path, folder, before, left: [after], isMixed: false, made: added },
+        path,
+        folder,
+        before,
+        left: [after],
+        isMixed: false,
+        made: added,
         ...(git !== undefined && { git }),
       });
       continue;
@@ -200,7 +205,10 @@ export async function lookedAt(
 ): Promise<Omit<RunChanges, 'runId' | 'at'>> {
   const states = await statesOf(files);
   const looked = files.map(({ path, before, left }, at) => ({
-    ...{ path, before, isRemoved: left.at(-1) === null, isUndone: undone.has(path) },
+    path,
+    before,
+    isRemoved: left.at(-1) === null,
+    isUndone: undone.has(path),
     state: states[at] ?? 'unreachable',
   }));
   const restorable = await restorableState(git);

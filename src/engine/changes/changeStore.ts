@@ -100,7 +100,9 @@ export class ChangeStore {
     const restore = run.lines.find(line => line.type === 'restore');
     const undoneAt = undoneAtOf(run, changes);
     return {
-      ...{ runId, at: run.at, ...(await lookedAt(changes, undonePaths(run.lines))) },
+      runId,
+      at: run.at,
+      ...(await lookedAt(changes, undonePaths(run.lines))),
       ...(undoneAt !== undefined && { undoneAt }),
       ...(restore && { restores: restore.runs }),
     };

@@ -171,13 +171,17 @@ export class CommandWatch {
 
   #stateLine({ path, before, after }: SettingChange, at: string): WriteLine {
     const facts = ({ mode, bytes }: NonNullable<SettingChange['before']>, sha256?: string): OldFile => ({
-      ...{ size: bytes?.length ?? 0, mode },
+      size: bytes?.length ?? 0,
+      mode,
       ...(sha256 !== undefined && { sha256 }),
     });
     const from = path.startsWith(this.root + sep) ? this.root.length : 0;
     const end = path.toLowerCase().indexOf(`${sep}.git${sep}`, from) + 5;
     return {
-      ...{ type: 'write', at, path, git: path.slice(0, end) },
+      type: 'write',
+      at,
+      path,
+      git: path.slice(0, end),
       before: before ? facts(before, before.bytes && this.#run.keepBytes(before.bytes)) : null,
       after: after ? facts(after, after.bytes && hashOf(after.bytes)) : null,
     };
@@ -225,7 +229,10 @@ export class CommandWatch {
         ? { size: bytes?.length ?? 0, mode, ...(bytes && { sha256: this.#run.keepBytes(bytes) }) }
         : { size: 0, mode, link };
     return {
-      ...{ path, before: before ? facts(before) : null, after: after ? facts(after) : null, isGit: true },
+      path,
+      before: before ? facts(before) : null,
+      after: after ? facts(after) : null,
+      isGit: true,
       ...(after?.bytes && { bytes: after.bytes }),
       ...(before?.bytes && { oldBytes: before.bytes }),
     };

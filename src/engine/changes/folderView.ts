@@ -101,8 +101,15 @@ export async function lookAt(
   const own = statsAt(root);
   if (!own?.isDirectory()) throw new UnseenFolder('the folder does not exist');
   const look: Look = {
-    ...{ root, device: own.dev, before, signal, names: 0 },
-    ...{ folders: new Map(), repositories: [], leftOut: new Map(), news: [] },
+    root,
+    device: own.dev,
+    before,
+    signal,
+    names: 0,
+    folders: new Map(),
+    repositories: [],
+    leftOut: new Map(),
+    news: [],
   };
   await walk('', look);
   const { folders, repositories, leftOut } = look;

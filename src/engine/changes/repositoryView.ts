@@ -53,8 +53,12 @@ export function lookAtRepositories(
   before?: RepositoryView,
 ): RepositoryView {
   const look: Look = {
-    ...{ root, before, settings: new Map(), names: 0 },
-    ...{ state: new Map(), stateNames: 0 },
+    root,
+    before,
+    settings: new Map(),
+    names: 0,
+    state: new Map(),
+    stateNames: 0,
   };
   const heads = new Map<string, string>();
   for (const path of repositories) {

@@ -192,7 +192,11 @@ async function keepPresent(
       throw new PathProblem('unusable', `${path} was changed in the meantime.`);
     const made = after ? missingAbove(path) : undefined;
     lines.push({
-      ...{ type: 'write', at, path, before, after },
+      type: 'write',
+      at,
+      path,
+      before,
+      after,
       ...(made !== undefined && { made }),
       ...(git !== undefined && { git }),
     });

@@ -60,7 +60,9 @@ export async function caseFromRun(
   }
   const made = written.flatMap(({ path, isRemoved }) => (isRemoved ? [] : (pathOf(path) ?? [])));
   return {
-    ...{ request: redact(start?.text ?? summary.request), agent: summary.agent, skill: summary.skill },
+    request: redact(start?.text ?? summary.request),
+    agent: summary.agent,
+    skill: summary.skill,
     files: [...files].map(([path, content]) => ({ path, content })),
     checks: [{ outcome: 'completed' }, ...made.slice(0, mostFiles).map(file => ({ file, exists: true }))],
     transcript: redact(transcriptOf(messages)),

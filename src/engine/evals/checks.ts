@@ -74,8 +74,17 @@ const areTimes = (value: unknown): boolean =>
   Object.entries(value).every(([name, times]) => ['min', 'max'].includes(name) && isNumber(times));
 
 const valid: Readonly<Record<string, (value: unknown) => boolean>> = {
-  ...{ file: isText, tool: isText, not_tool: isText, outcome: isText, contains: isText, covers: isText },
-  ...{ answer: isWish, times: areTimes, files_changed: areTexts, max_tokens: isNumber, max_cost: isNumber },
+  file: isText,
+  tool: isText,
+  not_tool: isText,
+  outcome: isText,
+  contains: isText,
+  covers: isText,
+  answer: isWish,
+  times: areTimes,
+  files_changed: areTexts,
+  max_tokens: isNumber,
+  max_cost: isNumber,
   command: value => areTexts(value) && (value as string[]).length > 0,
   exists: value => typeof value === 'boolean',
   json: value => typeof value === 'string' && pathOf(value) !== undefined,

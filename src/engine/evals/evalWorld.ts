@@ -76,15 +76,25 @@ export async function openWorld(
     workDir,
     home,
     config: evalConfig(config, {
-      ...{ cwd: workDir, home, dataDir, workingRoot: workDir },
+      cwd: workDir,
+      home,
+      dataDir,
+      workingRoot: workDir,
       // They say what the run should come to.
       hiddenDirs: [join(skill.dir, 'evals')],
     }),
     agent: isWith
       ? { ...own, workingDir: workDir }
       : {
-          ...{ name: 'assistant', description: '', packDir: plain, skillsDir: plain, workingDir: workDir },
-          ...{ source: 'user', isForeign: true, diagnostics: [], skills: [runs] },
+          name: 'assistant',
+          description: '',
+          packDir: plain,
+          skillsDir: plain,
+          workingDir: workDir,
+          source: 'user',
+          isForeign: true,
+          diagnostics: [],
+          skills: [runs],
         },
     skill: runs,
     async changed() {
@@ -112,10 +122,19 @@ function evalConfig(
   return {
     ...config,
     ...places,
-    ...{ workspaceFolders: [], projectFolders: [], builtinSkillsDir: undefined },
+    workspaceFolders: [],
+    projectFolders: [],
+    builtinSkillsDir: undefined,
     skillRoots: { project: undefined, user: undefined, builtin: undefined },
-    ...{ provider: 'eval', model: undefined, replayFile: undefined, budget: {}, efforts: {} },
-    ...{ maxRounds: undefined, contextWindow: undefined, routingMode: 'name', routingLearns: false },
+    provider: 'eval',
+    model: undefined,
+    replayFile: undefined,
+    budget: {},
+    efforts: {},
+    maxRounds: undefined,
+    contextWindow: undefined,
+    routingMode: 'name',
+    routingLearns: false,
   };
 }
 

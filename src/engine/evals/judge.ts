@@ -72,7 +72,9 @@ export function recordedJudge(file: string): Judge {
 
 const placesIn = ({ workDir, home, agent, skill }: EvalWorld): Places => ({
   work: workDir,
-  ...{ home, pack: agent.packDir, skill: skill.dir },
+  home,
+  pack: agent.packDir,
+  skill: skill.dir,
 });
 
 async function grade(

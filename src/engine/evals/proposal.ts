@@ -127,8 +127,10 @@ export function proposalCost(
 ): { cost: number | 'unknown'; tokens: number } {
   const inputTokens = Math.ceil((JSON.stringify(request.messages).length + request.system.length) / 4);
   const tokens: TokenCount = {
-    ...{ inputTokens, outputTokens: Math.ceil((request.maxTokens ?? shortAnswer) / 2) },
-    ...{ cacheReadTokens: 0, cacheWriteTokens: 0 },
+    inputTokens,
+    outputTokens: Math.ceil((request.maxTokens ?? shortAnswer) / 2),
+    cacheReadTokens: 0,
+    cacheWriteTokens: 0,
   };
   return { cost: priceOf(tokens), tokens: inputTokens + tokens.outputTokens };
 }
@@ -168,7 +170,11 @@ export function proposalOf(skill: FileSkill, part: Defect['part'], text: string,
     ({ kind, text: shown }) => !known.has(kind + shown),
   );
   return {
-    ...{ skill, part, before, after, findings },
+    skill,
+    part,
+    before,
+    after,
+    findings,
     why: why.replace(/\s+/g, ' ').trim().slice(0, longestWhy),
   };
 }

@@ -173,7 +173,10 @@ export async function writeResults(
     await writeWhole(join(folder, run, 'transcript.md'), `${result.transcript}\n`);
   }
   const stored: StoredResults = {
-    ...{ format: 'telos-evals', version: 1, agent: one.agent.name, skill: one.skill.id },
+    format: 'telos-evals',
+    version: 1,
+    agent: one.agent.name,
+    skill: one.skill.id,
     skillDigest: await skillDigest(one.skill.dir),
     recordedAt: now.toISOString(),
     ...(earlier !== undefined && { earlier }),
@@ -249,8 +252,20 @@ function storedRun(result: EvalResult): StoredRun {
   const { configuration, model, run, status, stale, error, outcome } = result;
   const { tokens, cost, durationMs, denials, graded, worker, eval: known } = result;
   return {
-    ...{ eval: known.id, name: known.name ?? String(known.id), line: known.line, configuration, model, run },
-    ...{ status, outcome, tokens, cost, durationMs, denials, graded, passed: hasPassed(result) },
+    eval: known.id,
+    name: known.name ?? String(known.id),
+    line: known.line,
+    configuration,
+    model,
+    run,
+    status,
+    outcome,
+    tokens,
+    cost,
+    durationMs,
+    denials,
+    graded,
+    passed: hasPassed(result),
     ...(stale && { stale }),
     ...(error && { error }),
     ...(worker !== undefined && { worker }),

@@ -190,8 +190,18 @@ const timeOf = ({ header }: Recording): Pick<EvalResult, 'durationMs'> => ({
 /** Returns a result that says nothing yet. */
 export const nothing = (run: EvalRun): EvalResult => ({
   ...run,
-  ...{ status: 'unfinished', graded: [], denials: [], outcome: '', tokens: 0, cost: undefined },
-  ...{ toolCalls: 0, durationMs: 0, calls: new Map(), changed: [], outputs: new Map(), transcript: '' },
+  status: 'unfinished',
+  graded: [],
+  denials: [],
+  outcome: '',
+  tokens: 0,
+  cost: undefined,
+  toolCalls: 0,
+  durationMs: 0,
+  calls: new Map(),
+  changed: [],
+  outputs: new Map(),
+  transcript: '',
 });
 
 type Done = EvalResult & { answer: string };

@@ -76,8 +76,13 @@ export const plannedRuns = (
       models.flatMap(answers =>
         configurationsFor(withBaseline, earlier).flatMap(configuration =>
           Array.from({ length: each.runs ?? runs }, (_, index) => ({
-            ...{ one, earlier, eval: each, configuration, answers },
-            ...{ run: index + 1, model: answers.provider.model },
+            one,
+            earlier,
+            eval: each,
+            configuration,
+            answers,
+            run: index + 1,
+            model: answers.provider.model,
           })),
         ),
       ),
@@ -104,7 +109,8 @@ export async function* liveSuite(
 ): AsyncGenerator<EvalResult> {
   const jobs = plannedRuns(all, options).map(
     ({ answers, ...run }, place): EvalJob => ({
-      ...{ place, run },
+      place,
+      run,
       from: { answers, runs: run.eval.runs ?? options.runs },
     }),
   );

@@ -40,7 +40,8 @@ export async function copyProposed(
   const dir = join(root, basename(skill.dir));
   const isOfGit = (path: string): boolean => relative(skill.dir, path).split(sep)[0] === '.git';
   await cp(skill.dir, dir, {
-    ...{ recursive: true, verbatimSymlinks: true },
+    recursive: true,
+    verbatimSymlinks: true,
     filter: path => !isOfGit(path),
   });
   const file = join(dir, basename(skill.file));
@@ -76,7 +77,9 @@ export async function tryTriggers(
   const before = await resultsOf(one);
   const after = await resultsOf(proposed);
   return triggers.map(({ query, line }, index) => ({
-    ...{ kind: 'request', name: query, line },
+    kind: 'request',
+    name: query,
+    line,
     before: before[index]?.passed,
     after: after[index]?.passed,
     problems: [],
@@ -131,7 +134,9 @@ export async function tryEvals(
   const results = await run(proposed, evals, true);
   const after = passedAmong(results);
   return evals.map(each => ({
-    ...{ kind: 'eval', name: each.name ?? each.prompt, line: each.line },
+    kind: 'eval',
+    name: each.name ?? each.prompt,
+    line: each.line,
     before: before.get(each),
     after: after.get(each),
     problems: results

@@ -180,7 +180,11 @@ async function putFolder(
     return [];
   }
   const { record } = await swapFolder(dataDir, {
-    ...{ kind: 'install', agent: basename(target), target, source: `the export of ${agent}`, replaces: true },
+    kind: 'install',
+    agent: basename(target),
+    target,
+    source: `the export of ${agent}`,
+    replaces: true,
     async prepare(staged) {
       await writeFiles(staged, files);
       return { left: (await contentsOf(staged)) ?? null, along: [] };

@@ -46,7 +46,8 @@ export function modelElsewhere(wanted: string | undefined): EvalModel | undefine
   if (!isKnown(name)) return undefined;
   return {
     provider: {
-      ...{ name, model },
+      name,
+      model,
       // biome-ignore lint/correctness/useYield: It never answers.
       async *streamCompletion() {
         throw new TelosError('config', 'This model answers on workers only.');
@@ -89,11 +90,16 @@ export class SuiteDigests {
     const { judge, maxCost } = terms;
     const answers = 'answers' in from ? from.answers.provider : undefined;
     return {
-      ...{ format: 'telos-eval-order', agent: one.agent.name, skill: one.skill.id },
+      format: 'telos-eval-order',
+      agent: one.agent.name,
+      skill: one.skill.id,
       skillDigest: await this.#once(one.skill, () => skillDigest(one.skill.dir)),
       packDigest: await this.#once(one.agent, () => packDigest(one.agent)),
-      ...{ eval: String(each.id), evalDigest: await this.#once(each, () => evalDigest(each)) },
-      ...{ configuration, run: run.run, model: answers ? `${answers.name}:${answers.model}` : run.model },
+      eval: String(each.id),
+      evalDigest: await this.#once(each, () => evalDigest(each)),
+      configuration,
+      run: run.run,
+      model: answers ? `${answers.name}:${answers.model}` : run.model,
       ...(answers && judge && { judge: `${judge.provider.name}:${judge.provider.model}` }),
       ...(maxCost !== undefined && { maxCost }),
       ...('recording' in from && { recording: recordingDigest(from.recording) }),

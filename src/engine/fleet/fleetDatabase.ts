@@ -110,8 +110,11 @@ export class FleetDatabase {
   static async refuseMissing(address: DatabaseAddress): Promise<void> {
     const { DBOSClient } = await loadDbos();
     const client = await DBOSClient.create({
-      ...{ systemDatabaseUrl: address.url, systemDatabasePoolSize: 1, serializer: plainJson },
-      ...{ logger: quiet, applicationName },
+      systemDatabaseUrl: address.url,
+      systemDatabasePoolSize: 1,
+      serializer: plainJson,
+      logger: quiet,
+      applicationName,
     });
     const late = delay(entryMs, undefined, { ref: false }).then(() => {
       throw new TelosError(
@@ -136,7 +139,8 @@ export class FleetDatabase {
       this.#client.listWorkflows({
         workflow_id_prefix: `telos-${kind}-`,
         queueName: presenceQueue,
-        ...{ loadOutput: false, limit: 1_000 },
+        loadOutput: false,
+        limit: 1_000,
       }),
     );
     return rows.map(({ workflowID, createdAt, input }) => ({
@@ -201,7 +205,9 @@ export class FleetDatabase {
     if (keys.length === 0) return [];
     const rows = await this.#list({ workflowIDs: [...keys], status: [...ends], loadInput: false });
     return rows.map(({ workflowID, status, output, error }) => ({
-      ...{ id: workflowID, status, output },
+      id: workflowID,
+      status,
+      output,
       error: String((error as { message?: unknown } | undefined)?.message ?? '').slice(0, 500),
     }));
   }

@@ -45,25 +45,34 @@ const recordOf = (value: unknown): Readonly<Record<string, unknown>> =>
 export function workerFacts(given: unknown): WorkerFacts {
   const { version, label, slots, running, done, refused, drains } = recordOf(given);
   return {
-    ...{ version: textOf(version), label: textOf(label), drains: drains === true },
-    ...{ slots: Math.min(countOf(slots), 64), running: countOf(running) },
-    ...{ done: countOf(done), refused: countOf(refused) },
+    version: textOf(version),
+    label: textOf(label),
+    drains: drains === true,
+    slots: Math.min(countOf(slots), 64),
+    running: countOf(running),
+    done: countOf(done),
+    refused: countOf(refused),
   };
 }
 
 export function suiteFacts(given: unknown): SuiteFacts {
   const { isPlan, version, label, waiting, running, done, failed } = recordOf(given);
   return {
-    ...{ isPlan: isPlan === true, version: textOf(version), label: textOf(label) },
+    isPlan: isPlan === true,
+    version: textOf(version),
+    label: textOf(label),
     waiting: countOf(waiting),
-    ...{ running: countOf(running), done: countOf(done), failed: countOf(failed) },
+    running: countOf(running),
+    done: countOf(done),
+    failed: countOf(failed),
   };
 }
 
 export function failedFacts(given: unknown): FailedFacts {
   const { job, worker, why } = recordOf(given);
   return {
-    ...{ job: textOf(job), worker: textOf(worker) },
+    job: textOf(job),
+    worker: textOf(worker),
     why: typeof why === 'string' ? why.slice(0, 500) : '',
   };
 }

@@ -237,7 +237,9 @@ class RemoteSuite {
     const { job, worker } = given;
     const unfinished = (message: string): EvalResult => ({
       ...nothing(job.run),
-      ...{ status: 'unfinished', error: { code: 'config', message }, worker },
+      status: 'unfinished',
+      error: { code: 'config', message },
+      worker,
     });
     const facts = this.#workers.get(worker);
     const again = (): undefined => {

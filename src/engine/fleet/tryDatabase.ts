@@ -138,7 +138,9 @@ async function launch(
     ],
     {
       ...as,
-      ...{ env: { ...env, [mark.name]: mark.value }, cwd: folder, detached: true },
+      env: { ...env, [mark.name]: mark.value },
+      cwd: folder,
+      detached: true,
       stdio: ['ignore', 'ignore', 'pipe'],
     },
   );

@@ -111,7 +111,10 @@ export function serverOf(entry: unknown): McpServer | string {
     const { sandbox = false } = table;
     if (typeof sandbox !== 'boolean') return '"sandbox" must be true or false';
     return {
-      ...{ type: 'stdio', command, args: args.map(String), env },
+      type: 'stdio',
+      command,
+      args: args.map(String),
+      env,
       ...(cwd ? { cwd } : {}),
       ...(sandbox ? { sandbox } : {}),
     };

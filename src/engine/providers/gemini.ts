@@ -93,7 +93,9 @@ export function toGeminiRequest(model: string, request: CompletionRequest): Gemi
           tools: [
             {
               functionDeclarations: tools.map(({ name, description, inputSchema }) => ({
-                ...{ name, description, parametersJsonSchema: inputSchema },
+                name,
+                description,
+                parametersJsonSchema: inputSchema,
               })),
             },
           ],
@@ -195,8 +197,11 @@ function explain(error: unknown, apiKey: string, address: string): TurnFailure {
   return explainRequest(
     error,
     {
-      ...{ label: 'Gemini', address, addressVariable: 'GEMINI_BASE_URL' },
-      ...{ keyVariable: 'GEMINI_API_KEY', secret: apiKey },
+      label: 'Gemini',
+      address,
+      addressVariable: 'GEMINI_BASE_URL',
+      keyVariable: 'GEMINI_API_KEY',
+      secret: apiKey,
     },
     refusalOf,
   );

@@ -140,7 +140,11 @@ export function toResponsesRequest(model: string, request: CompletionRequest): R
     ...(tools.length > 0
       ? {
           tools: tools.map(({ name, description, inputSchema }) => ({
-            ...{ type: 'function', name, description, parameters: inputSchema, strict: false },
+            type: 'function',
+            name,
+            description,
+            parameters: inputSchema,
+            strict: false,
           })),
         }
       : {}),

@@ -169,7 +169,10 @@ function planRetry(
   // Up to half is random, so that many clients do not come back at the same moment.
   const waitMs = Math.ceil(pauseMs ?? backoff * (0.5 + Math.random() / 2));
   return {
-    ...{ type: 'retry', attempt, waitMs, why: error.message },
+    type: 'retry',
+    attempt,
+    waitMs,
+    why: error.message,
     ...(error.sentences && { sentences: error.sentences }),
   };
 }

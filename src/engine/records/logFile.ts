@@ -252,7 +252,10 @@ function mended(record: LogRecord): LogRecord {
   const error = textIn(record.error, null);
   return {
     ...record,
-    ...{ run_id, agent, skill, error },
+    run_id,
+    agent,
+    skill,
+    error,
     outcome: textIn(record.outcome, error === null ? 'completed' : 'failed'),
     duration_s: figureIn(record.duration_s),
     rounds: figureIn(record.rounds),
@@ -309,7 +312,10 @@ export function recordCall(dataDir: string, call: WrittenCall, end: CallEnd): vo
   const { outcome, error, toolCalls, durationMs, usage } = end;
   appendAlone(dataDir, {
     ...alone,
-    ...{ outcome, error, tool_calls: toolCalls, duration_s: Math.round(durationMs) / 1000 },
+    outcome,
+    error,
+    tool_calls: toolCalls,
+    duration_s: Math.round(durationMs) / 1000,
     ...writtenUsage(usage ?? { ...noUsage, cost: 0 }),
     rounds: usage ? 1 : 0,
     call,
@@ -317,8 +323,15 @@ export function recordCall(dataDir: string, call: WrittenCall, end: CallEnd): vo
 }
 
 const alone: Omit<SkillEndRecord, 'ts' | 'run_id' | keyof WrittenUsage> = {
-  ...{ event: 'skill_end', duration_s: 0, rounds: 0, tool_calls: 0, error: null, messages: [] },
-  ...{ agent: null, skill: null, outcome: 'completed' },
+  event: 'skill_end',
+  duration_s: 0,
+  rounds: 0,
+  tool_calls: 0,
+  error: null,
+  messages: [],
+  agent: null,
+  skill: null,
+  outcome: 'completed',
 };
 
 function appendAlone(dataDir: string, record: Omit<SkillEndRecord, 'ts' | 'run_id'>): void {

@@ -103,7 +103,13 @@ export function summaryOf(file: string, lines: readonly RunLine[]): RunSummary |
     ...(folder !== undefined && { folder }),
     startedAt,
     request: String(request ?? ''),
-    ...{ agent: '', skill: '', provider: '', model: '', rounds: 0, toolCalls: 0, isRecording: false },
+    agent: '',
+    skill: '',
+    provider: '',
+    model: '',
+    rounds: 0,
+    toolCalls: 0,
+    isRecording: false,
     outcome: mayStillRun({ pid, ts: startedAt }) ? 'running' : 'interrupted',
   };
   for (const line of lines) addLine(summary, line);

@@ -45,7 +45,9 @@ export class Conversation {
     const conversation = new Conversation(isBranch ? randomUUID() : this.id);
     const point = this.#points[count];
     const { earlier, latest, isAtLimit } = point?.before ?? {
-      ...{ earlier: this.#earlier, latest: this.#latest, isAtLimit: this.#isAtLimit },
+      earlier: this.#earlier,
+      latest: this.#latest,
+      isAtLimit: this.#isAtLimit,
     };
     conversation.#earlier = earlier;
     conversation.#skill = earlier?.skill;

@@ -173,7 +173,11 @@ async function prepareSkill(
         background: commandsOf(conversationOf(run), config),
         tape,
         context: {
-          ...{ ...folders, env, ripgrep, protectedDirs, ...sight(provider) },
+          ...folders,
+          env,
+          ripgrep,
+          protectedDirs,
+          ...sight(provider),
           changes: run.caller?.changes ?? changes.keeper(run.caller?.runId ?? run.id),
           ...(opened?.box && { box: opened.box }),
         },
@@ -204,7 +208,11 @@ async function prepareStep(
   const { agent, skill } = match ?? {};
   const own = agent && skill ? { packDir: agent.packDir, skillDir: skill.dir } : undefined;
   const folders: RunFolders = {
-    ...{ workingDir, commandDir: workingDir, packDir: workingDir, skillDir: workingDir, ...own },
+    workingDir,
+    commandDir: workingDir,
+    packDir: workingDir,
+    skillDir: workingDir,
+    ...own,
     alsoReadable: step.alsoReadable ?? [],
     workFolders: [workingDir, ...workFoldersOf(config, await engine.catalog.agents())],
   };
@@ -299,7 +307,11 @@ const serverReach = (
   { signIn, openUrl, book }: Engine,
   policy: PolicyContext,
 ): McpReach => ({
-  ...{ signIn, openUrl, book, redact, isOff: switchedOff(policy) },
+  signIn,
+  openUrl,
+  book,
+  redact,
+  isOff: switchedOff(policy),
   canAsk: !human.isAway,
 });
 

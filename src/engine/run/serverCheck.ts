@@ -60,7 +60,12 @@ export async function listServers({
       const kept = isRemote ? await signIn?.read(signInName(agent.name, written.url)) : undefined;
       const place = placeOf(written);
       servers.push({
-        ...{ agent: agent.name, server, place, file, isRemote, isAccepted },
+        agent: agent.name,
+        server,
+        place,
+        file,
+        isRemote,
+        isAccepted,
         ...(written.type === 'stdio' && !written.isOfPlugin && { isBoxed: written.sandbox === true }),
         isSignedIn: kept !== undefined && /"access_token"/.test(kept),
       });

@@ -224,7 +224,12 @@ function childOf(run: Run, text: string, caller: Caller): Run {
   const { mode, withoutContextFiles, origin } = run.request;
   const { folder, human, redact, budget, waited, uses } = run;
   return {
-    ...{ folder, human, redact, budget, waited, uses },
+    folder,
+    human,
+    redact,
+    budget,
+    waited,
+    uses,
     id: randomUUID(),
     request: {
       text,

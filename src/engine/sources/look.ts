@@ -71,7 +71,11 @@ export async function lookAtPack(
   const skills = own === undefined ? listed : [openSkill(own, 'user', name, folder)];
   const { mcpConfig } = ownMcpConfig(folder);
   const agent = {
-    ...{ name, packDir: folder, workingDir: join(config.workingRoot, name), source: 'user' as const, skills },
+    name,
+    packDir: folder,
+    workingDir: join(config.workingRoot, name),
+    source: 'user' as const,
+    skills,
     ...(mcpConfig !== undefined && { mcpConfig }),
   };
   const files = await readAgentFiles(agent, new FileDigests());

@@ -122,7 +122,11 @@ async function askNpm({ env, home, signal, kept }: Reach): Promise<string> {
       isScript ? `"${program}"` : program,
       ['config', 'get', 'registry'],
       {
-        ...{ cwd: home, signal, timeout: askLimit, shell: isScript, windowsHide: true },
+        cwd: home,
+        signal,
+        timeout: askLimit,
+        shell: isScript,
+        windowsHide: true,
         env: { ...withPath(env, trustedPath(places).folders), ...own },
       },
       (error, stdout) =>

@@ -219,7 +219,8 @@ function taskMaster(plan: JsonObject, file: string, tag: string | undefined): Re
   const markOf = ({ status }: JsonObject, ...place: readonly (string | number)[]) =>
     typeof status === 'string' && {
       mark: {
-        ...{ file, done: status === 'done' },
+        file,
+        done: status === 'done',
         at: { path: [...list, ...place, 'status'], done: 'done' },
       },
     };
@@ -293,7 +294,8 @@ function linesOf(text: string): Line[] {
     const [, blank = '', tick, words] = /^(\s*)[-*+] \[([ xX])\]\*? +(.*\S)/.exec(line) ?? [];
     if (!words) return { text: line, at };
     return {
-      ...{ text: line, at },
+      text: line,
+      at,
       box: { indent: blank.replaceAll('\t', '    ').length, text: words, done: tick !== ' ' },
     };
   });
@@ -384,7 +386,8 @@ function numberedTasks(text: string, file: string): Found[] {
     } else found.at(-1)?.items.push({ text: words, done: box.done, ...boxMark(file, at, box.done) });
   }
   return found.map(({ title, items, key, mark }, at) => ({
-    ...{ title, ...(mark && { mark }) },
+    title,
+    ...(mark && { mark }),
     items: items.length > 0 ? items : [{ text: title, done: key === 'done' }],
     body: (notes[at] ?? []).length > 0 ? `## Notes\n${(notes[at] ?? []).join('\n')}` : '',
   }));
@@ -408,7 +411,9 @@ function storiesOf(found: readonly Found[]): AdoptedStory[] {
         ({ text, done }, index): StoryItem => ({ number: index + 1, text: oneLine(text), ticked: done }),
       ),
     },
-    ...{ body, mark, marks: items.map(one => one.mark) },
+    body,
+    mark,
+    marks: items.map(one => one.mark),
   }));
 }
 

@@ -24,8 +24,15 @@ export async function putOnBranch(
   const whose = { plan: folder.name, story: story.id };
   const { parent } = scene;
   const commit = await commitStory(git, {
-    ...{ ...whose, title: story.title, attempt: call.attempt, items, isPart, review: text, parent },
-    ...{ checks: results.map(({ name }) => name), tree: scene.work.tree },
+    ...whose,
+    title: story.title,
+    attempt: call.attempt,
+    items,
+    isPart,
+    review: text,
+    parent,
+    checks: results.map(({ name }) => name),
+    tree: scene.work.tree,
   });
   const heads = new Map<string, Promise<string | undefined>>();
   const followedBy = (one: string): Promise<string | undefined> => {
@@ -34,7 +41,13 @@ export async function putOnBranch(
     return head;
   };
   let order: Integration = {
-    ...{ ...whose, base, branch: settings.branch, commit, parent, known: knownCommits(scene), followedBy },
+    ...whose,
+    base,
+    branch: settings.branch,
+    commit,
+    parent,
+    known: knownCommits(scene),
+    followedBy,
     ...(isOurs && { isOurs }),
   };
   const check = async ({ tree, commit: merged }: Moved): Promise<AttemptEnd | undefined> => {
@@ -53,7 +66,10 @@ export async function putOnBranch(
         return done;
       case 'passed': {
         const passed: PlanEvent = {
-          ...{ type: 'story_passed', ...scene.named, items: [...items], commit: done.commit },
+          type: 'story_passed',
+          ...scene.named,
+          items: [...items],
+          commit: done.commit,
           ...(isPart && { part: true }),
         };
         return { status: isPart ? 'approved-partial' : 'approved', details: text, passed };

@@ -41,7 +41,8 @@ export async function readChanges(
     const isRead = isGuarded(path, checks) || (from !== undefined && isGuarded(from, checks));
     const [before, after] = isRead ? [await textOf(git, old), await textOf(git, next)] : [];
     changes.push({
-      ...{ path, status: statuses[letter] ?? 'changed' },
+      path,
+      status: statuses[letter] ?? 'changed',
       ...(letter === 'R' && from !== undefined && { from }),
       ...(before !== undefined && { before }),
       ...(after !== undefined && { after }),
@@ -138,7 +139,8 @@ export async function changedMeaning(
     if (install && manifests.includes(path)) return path;
     const status = after === undefined ? 'deleted' : before === undefined ? 'added' : 'changed';
     const change: FileChange = {
-      ...{ path, status },
+      path,
+      status,
       ...(before !== undefined && { before }),
       ...(after !== undefined && { after }),
     };

@@ -115,7 +115,10 @@ async function isAllowedByPerson(
   const { human, isUnattended } = parts;
   if (isUnattended || human.isAway) return false;
   const request = {
-    ...{ callId: `${key}.tamper`, token: newToken(), tool: 'change_of_checks', rule: 'workflow.tamper' },
+    callId: `${key}.tamper`,
+    token: newToken(),
+    tool: 'change_of_checks',
+    rule: 'workflow.tamper',
     subject: findings.map(({ file, detail }) => `${file}: ${detail}`).join('\n'),
     reason: `The work on ${story.id} changes what checks it. A yes is for this attempt alone.`,
     scopes: ['once'] as const,

@@ -163,7 +163,9 @@ export class AttemptScene {
     const { dir } = this.place;
     const required = runs.config.sandbox === 'required';
     return {
-      ...{ dir, env: this.environment, box: slots.boxOf(this.place, runs.config) },
+      dir,
+      env: this.environment,
+      box: slots.boxOf(this.place, runs.config),
       ...(!required && { outside: outsideOnly(atBase) }),
     };
   }

@@ -26,8 +26,14 @@ export async function runOne(
   const story = scene.story.id;
   const budget = parts.budget.step(used => storyOver(scene, used));
   const whole: StepCall = {
-    ...{ plan: folder.name, workingDir: place.dir, closed: [folder.repo, folder.dir], env: environment },
-    ...{ mail: scene.call.mail, model: modelOf(scene, step), budget, recordTo },
+    plan: folder.name,
+    workingDir: place.dir,
+    closed: [folder.repo, folder.dir],
+    env: environment,
+    mail: scene.call.mail,
+    model: modelOf(scene, step),
+    budget,
+    recordTo,
     roleText: roles.find(({ role }) => role === step)?.text,
     onStart: async ({ runId, model }) => {
       await scene.note({

@@ -58,7 +58,9 @@ async function advise(scene: AttemptScene, words: WorkWords): Promise<Advice | A
   const end = await runOne(
     scene,
     {
-      ...{ key: `${scene.key}.orchestrator`, name: 'orchestrator', ports: { roles } },
+      key: `${scene.key}.orchestrator`,
+      name: 'orchestrator',
+      ports: { roles },
       words: adviceWords({ ...words, denials: denialsOf(parts.journal.lines, story.id), roles }),
       contextTools: parts.contextTools?.() ?? [],
     },
@@ -94,7 +96,11 @@ async function wordsFor(scene: AttemptScene): Promise<WorkWords> {
   const last = before && (await parts.git.tip(before));
   const base = last && (await parts.git.tip(`${last}^`));
   return {
-    ...{ goal: parts.state().goal, state: call.story, open, checks, body: bodyOf(scene) },
+    goal: parts.state().goal,
+    state: call.story,
+    open,
+    checks,
+    body: bodyOf(scene),
     advice: await adviceAt(parts.git, parent),
     said: saidTo(scene),
     ...(last !== undefined && base !== undefined && { lastDiff: await diffText(parts.git, base, last) }),
@@ -162,7 +168,13 @@ export async function review(scene: AttemptScene): Promise<AttemptEnd | undefine
   const { folder, git, state } = parts;
   await folder.remove('verdict.json');
   const words = reviewWords({
-    ...{ goal: state().goal, state: call.story, open, body: bodyOf(scene), results, checks, allowed },
+    goal: state().goal,
+    state: call.story,
+    open,
+    body: bodyOf(scene),
+    results,
+    checks,
+    allowed,
     diff: await diffText(git, parent, work.commit),
     advice: await adviceAt(git, parent),
   });

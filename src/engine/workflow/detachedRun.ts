@@ -47,7 +47,9 @@ export async function runDetached(
   heard: (line: string) => void = () => undefined,
 ): Promise<PlanRunEnd> {
   const child = spawn(process.execPath, [program], {
-    ...{ cwd: order.repo, detached: true, windowsHide: true },
+    cwd: order.repo,
+    detached: true,
+    windowsHide: true,
     stdio: ['pipe', 'pipe', 'ignore'],
     env: { ...withoutSecrets(process.env), ELECTRON_RUN_AS_NODE: '1' },
   });

@@ -82,7 +82,9 @@ function fromCosts(paid: readonly number[], stories: number): CostEstimate {
   const spread = Math.sqrt(paid.reduce((sum, cost) => sum + (cost - mean) ** 2, 0) / paid.length);
   const [low, typical, high] = [Math.max(0, mean - spread), mean, mean + spread];
   return {
-    ...{ low: inCents(low * stories), typical: inCents(typical * stories), high: inCents(high * stories) },
+    low: inCents(low * stories),
+    typical: inCents(typical * stories),
+    high: inCents(high * stories),
     stories,
   };
 }

@@ -62,8 +62,13 @@ export class Plan {
   ): Promise<Plan> {
     const plan = await Plan.create(repo, goal, caller, name);
     const story: Story = {
-      ...{ id: 'US-001', title: oneLine(goal), prd: 'prds/01-story.md', role: 'coder' },
-      ...{ dependsOn: [], touches: [], checks: [{ name: 'check', command: check }] },
+      id: 'US-001',
+      title: oneLine(goal),
+      prd: 'prds/01-story.md',
+      role: 'coder',
+      dependsOn: [],
+      touches: [],
+      checks: [{ name: 'check', command: check }],
       items: [{ number: 1, text: oneLine(goal), ticked: false }],
     };
     await plan.folder.write('plan.md', `# ${oneLine(goal)}\n\nOne story, without an interview.\n`);
@@ -136,7 +141,8 @@ export class Plan {
           : { text: await writePlan(this.transcript, ask, signal), replies: [] };
       await this.folder.write('plan.md', `${text.trimEnd()}\n`);
       await note({
-        ...{ type: 'plan_written', digest: digestOf(text) },
+        type: 'plan_written',
+        digest: digestOf(text),
         ...(replies.length > 0 && { replies }),
       });
     });
@@ -191,7 +197,8 @@ export class Plan {
       settings,
       stories,
       facts: {
-        ...{ base, dirtyFiles: await dirtyFiles(git) },
+        base,
+        dirtyFiles: await dirtyFiles(git),
         context: contextFolders(runs.config, this.folder),
         ...(estimate && { estimate }),
       },
@@ -326,8 +333,12 @@ export class Plan {
     const end = await runStep(
       runs,
       {
-        ...{ key, name: step, words, plan: this.name, workingDir: this.folder.repo },
-        ...{ contextTools: contextTools(context) },
+        key,
+        name: step,
+        words,
+        plan: this.name,
+        workingDir: this.folder.repo,
+        contextTools: contextTools(context),
         ...(model !== undefined && { model }),
         onStart: started => note({ type: 'step_started', key, step, ...started }),
       },

@@ -54,7 +54,12 @@ export function planCard({ folder, settings, stories, facts, config }: CardParts
   return {
     ...card,
     ...facts,
-    ...{ plan: folder.name, digest, slots: parallel, models: modelsOf(settings), limits, bound },
+    plan: folder.name,
+    digest,
+    slots: parallel,
+    models: modelsOf(settings),
+    limits,
+    bound,
     hosts: hostsIn([...setup, ...checks]),
     changes: before ? differences(before, bound) : [],
     isAccepted: before !== undefined && digestOf(before) === digest,

@@ -83,7 +83,9 @@ export const isDemoProject = (repo: string): boolean => existsSync(join(repo, ma
 /** Returns the configuration with the demo's recordings as its model. */
 export const playingDemo = (config: Config, files: string): Config => ({
   ...config,
-  ...{ provider: 'replay', model: undefined, replayFile: join(files, 'model') },
+  provider: 'replay',
+  model: undefined,
+  replayFile: join(files, 'model'),
 });
 
 /** Makes the plan and brings it to its card. `runs` plays the demo. Throws the abort reason on abort. */

@@ -19,7 +19,9 @@ export function reportOf(lines: readonly JournalLine[], state: PlanState, detail
     }
   const { goal, phase, phaseWhy, base, branch, workedMs, usage, finished } = state;
   return {
-    ...{ goal, phase, workedMs },
+    goal,
+    phase,
+    workedMs,
     ...(phaseWhy !== undefined && { why: phaseWhy }),
     ...(base !== undefined && { base }),
     ...(branch !== undefined && { branch }),
@@ -43,9 +45,12 @@ function storyReport(state: StoryState, attempts: readonly Attempt[], isDetailed
     };
   };
   return {
-    ...{ id: story.id, title: story.title, status },
+    id: story.id,
+    title: story.title,
+    status,
     items: story.items.map(({ number, text }) => ({
-      ...{ number, text },
+      number,
+      text,
       ...(passed.has(number) ? { closed: 'passed' } : accepted.has(number) ? { closed: 'accepted' } : {}),
     })),
     commits: commits.map(({ commit }) => commit),
@@ -83,7 +88,10 @@ function foldAttempt(attempts: Attempt[], line: JournalLine): void {
     case 'check_ended': {
       const { name, exitCode, ms, output, suspicious, outside } = line;
       const check: CheckReport = {
-        ...{ name, exitCode, ms, output },
+        name,
+        exitCode,
+        ms,
+        output,
         ...(suspicious !== undefined && { suspicious }),
         ...(outside && { outside }),
       };

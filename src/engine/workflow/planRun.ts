@@ -135,8 +135,15 @@ async function begin(open: Open, signal: AbortSignal): Promise<PlanRunEnd> {
   if (!card.isAccepted) return { kind: 'card', card };
   const flight = await preflight(
     {
-      ...{ git, slots, folder, settings, stories, base, dirtyFiles: facts.dirtyFiles },
-      ...{ problems: open.problems, known: state.base === undefined ? new Map() : resultsIn(journal) },
+      git,
+      slots,
+      folder,
+      settings,
+      stories,
+      base,
+      dirtyFiles: facts.dirtyFiles,
+      problems: open.problems,
+      known: state.base === undefined ? new Map() : resultsIn(journal),
       config: caller.runs.config,
       env: { [runnerMark]: lock.mark },
     },
@@ -148,14 +155,21 @@ async function begin(open: Open, signal: AbortSignal): Promise<PlanRunEnd> {
     return { kind: 'red', checks: flight.red };
   const limits = { ...settings.limits, ...options.limits };
   await journal.append({
-    ...{ type: 'runner_started' as const, base, branch: settings.branch },
-    ...{ slots: options.slots, limits, pid: process.pid },
+    type: 'runner_started' as const,
+    base,
+    branch: settings.branch,
+    slots: options.slots,
+    limits,
+    pid: process.pid,
   });
   const failed = options.retry ? state.stories.filter(({ status }) => status === 'failed') : [];
   for (const { story } of failed)
     await journal.append({
-      ...{ type: 'story_reopened' as const, story: story.id, items: [] },
-      ...{ why: 'It is tried once more.', by: caller.by },
+      type: 'story_reopened' as const,
+      story: story.id,
+      items: [],
+      why: 'It is tried once more.',
+      by: caller.by,
     });
   return { kind: 'rest', ...(await work(open, base, limits, flight, signal)) };
 }
@@ -184,9 +198,18 @@ async function work(
   );
   const context = projectContext(caller.runs.config, folder);
   const parts: AttemptParts = {
-    ...{ folder, journal, git, slots, settings, base, budget },
-    ...{ atBase: flight.atBase, hadTests: flight.hadTests },
-    ...{ runs: caller.runs, human: caller.human, isUnattended: options.unattended === true },
+    folder,
+    journal,
+    git,
+    slots,
+    settings,
+    base,
+    budget,
+    atBase: flight.atBase,
+    hadTests: flight.hadTests,
+    runs: caller.runs,
+    human: caller.human,
+    isUnattended: options.unattended === true,
     roles: readRoles(folder.repo),
     env: { [runnerMark]: lock.mark },
     isOurs: () => lock.isOurs(),
@@ -199,7 +222,10 @@ async function work(
     : new LocalSlots(parts);
   const runner = new PlanRunner(
     {
-      ...{ folder, journal, lost: lock.lost, next: nextStories },
+      folder,
+      journal,
+      lost: lock.lost,
+      next: nextStories,
       project: async () => {
         await noteAway(lock, journal);
         state = (await projection.begin()).state;
@@ -237,7 +263,12 @@ async function workerSlots(
   );
   const over = new AbortController();
   const pusher = new PlanPusher({
-    ...{ git, remote, plan: folder.name, branch: settings.branch, base, log },
+    git,
+    remote,
+    plan: folder.name,
+    branch: settings.branch,
+    base,
+    log,
     signal: over.signal,
   });
   const jobs = await open(folder);

@@ -195,12 +195,18 @@ export class PlanRunner {
   #begin(story: StoryState, slot: number): void {
     const { id } = story.story;
     const working: Working = {
-      ...{ done: Promise.resolve(), stop: new AbortController(), slot },
-      ...{ mail: [], isHeld: false },
+      done: Promise.resolve(),
+      stop: new AbortController(),
+      slot,
+      mail: [],
+      isHeld: false,
     };
     const attempt = story.open ? story.open.attempt : story.attempts + 1;
     const call: AttemptCall = {
-      ...{ story, attempt, slot, mail: () => this.#mailOf(working) },
+      story,
+      attempt,
+      slot,
+      mail: () => this.#mailOf(working),
       onWait: (milliseconds, why) => this.#waitFor(milliseconds, why),
     };
     working.done = this.#parts.slots

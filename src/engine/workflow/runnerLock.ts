@@ -98,7 +98,11 @@ interface Found {
 
 /** A file that says nothing readable belongs to no one. */
 const unknown: Runner = {
-  ...{ pid: 0, boot: '', namespace: '', started: '', mark: '' },
+  pid: 0,
+  boot: '',
+  namespace: '',
+  started: '',
+  mark: '',
   door: '',
   since: '',
   ended: true,

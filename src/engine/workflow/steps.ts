@@ -197,7 +197,9 @@ function requestOf(call: StepCall, answers: StepAnswer[]): RunRequest {
     conversationId: plan,
     ...(recordTo !== undefined && { recordTo: `${recordTo}/${key}.jsonl` }),
     step: {
-      ...{ key, name, workingDir },
+      key,
+      name,
+      workingDir,
       system: systemOf(name, call.roleText),
       tools: [...toolsOf(name, answers, call.ports), ...context],
       role: worker ? 'worker' : 'read-only',

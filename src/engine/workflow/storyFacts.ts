@@ -70,7 +70,8 @@ export function workEnd(given: unknown): WorkEnd | undefined {
     ...(left !== undefined && { left }),
     ...(fatal && {
       fatal: {
-        ...{ code: fatal.code, message: fatal.message },
+        code: fatal.code,
+        message: fatal.message,
         ...(typeof wait === 'number' && wait >= 0 && wait < 86_400_000 && { retryAfterMs: wait }),
       },
     }),

@@ -77,7 +77,13 @@ export async function writeOrder(
   const previous = call.attempt > 1 ? await git.tip(scene.refOf(call.attempt - 1)) : undefined;
   const stories = parts.state().stories.map(one => one.story);
   const file: OrderFile = {
-    ...{ format: 'telos-story', proof, base, parent, limits, settings, roles: [...roles] },
+    format: 'telos-story',
+    proof,
+    base,
+    parent,
+    limits,
+    settings,
+    roles: [...roles],
     ...(previous !== undefined && { previous }),
     ...(kept && { snapshot: kept.commit }),
     ...(sides && { sides }),

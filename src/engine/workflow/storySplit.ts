@@ -17,7 +17,9 @@ export async function splitInPlan(
   const { id } = story;
   const checks = [...settings.checks, ...now().stories.flatMap(one => one.story.checks)];
   const whole = {
-    ...{ story, open: openItems(state), text: folder.read(...story.prd.split('/')) ?? '' },
+    story,
+    open: openItems(state),
+    text: folder.read(...story.prd.split('/')) ?? '',
     denials: denialsOf(journal.lines, id).slice(-3),
     commands: new Set(checks.map(({ command }) => command)),
   };
@@ -29,7 +31,13 @@ export async function splitInPlan(
       const end = await runStep(
         runs,
         {
-          ...{ key, name: step, words, plan: folder.name, workingDir: folder.repo, budget, model },
+          key,
+          name: step,
+          words,
+          plan: folder.name,
+          workingDir: folder.repo,
+          budget,
+          model,
           contextTools: parts.contextTools?.() ?? [],
           roleText: parts.roles.find(({ role }) => role === step)?.text,
           recordTo: parts.recordTo,

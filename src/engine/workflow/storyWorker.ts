@@ -181,8 +181,18 @@ export class StoryWorker {
     const checks = preflight?.type === 'preflight' ? preflight.checks : [];
     const runs = this.#parts.open();
     const parts: AttemptParts = {
-      ...{ folder, journal, git, settings, base: file.base, roles: file.roles, state, env: clone.env },
-      ...{ runs, human: guest, isUnattended: true, isGuest: true },
+      folder,
+      journal,
+      git,
+      settings,
+      base: file.base,
+      roles: file.roles,
+      state,
+      env: clone.env,
+      runs,
+      human: guest,
+      isUnattended: true,
+      isGuest: true,
       slots: await Slots.open(folder, git, settings, runs.config.env),
       atBase: new Map(
         checks.flatMap(({ command, ...result }) => (command === undefined ? [] : [[command, result]])),
@@ -222,11 +232,13 @@ export class StoryWorker {
     if (fatal && isOwn) throw new Refusal(fatal.message);
     const { message = '', remedy, retryAfterMs } = fatal ?? {};
     return {
-      ...{ status, details },
+      status,
+      details,
       ...(left !== undefined && { left }),
       ...(fatal && {
         fatal: {
-          ...{ code: fatal.code, message },
+          code: fatal.code,
+          message,
           ...(remedy && { remedy }),
           ...(retryAfterMs !== undefined && { retryAfterMs }),
         },

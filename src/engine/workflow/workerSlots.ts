@@ -147,7 +147,8 @@ export class WorkerSlots implements StorySlots {
     const { status, details, fatal } = end;
     const { code = 'internal', message = '', ...more } = fatal ?? {};
     return {
-      ...{ status, details },
+      status,
+      details,
       ...(fatal && { fatal: new TelosError(code, `${worker}: ${message}`, more) }),
     };
   }
@@ -187,8 +188,12 @@ export class WorkerSlots implements StorySlots {
     const { limits } = this.#parts;
     const commit = await writeOrder(scene, { limits, sides, proof: jobs.proof(name) });
     const order = {
-      ...{ format: 'telos-story-order' as const, repository: pusher.remote.shown, plan: parts.folder.name },
-      ...{ ...named, number, commit },
+      format: 'telos-story-order' as const,
+      repository: pusher.remote.shown,
+      plan: parts.folder.name,
+      ...named,
+      number,
+      commit,
     };
     const ref = orderRef({ ...order, replyTo: '' });
     await pusher.push(new Map([[ref, commit]]), signal);

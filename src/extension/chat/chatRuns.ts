@@ -82,7 +82,11 @@ export async function showWork(
 ): Promise<void> {
   const started = Date.now();
   const end = (outcome: RunOutcome): RunEvent => ({
-    ...{ type: 'run_end', outcome, rounds: 0, toolCalls: 0, messages: [] },
+    type: 'run_end',
+    outcome,
+    rounds: 0,
+    toolCalls: 0,
+    messages: [],
     durationMs: Date.now() - started,
   });
   if (!ports.isTrusted()) {

@@ -122,7 +122,8 @@ function lensesFor(uri: vscode.Uri, known: readonly Outcome[] = []): vscode.Code
     new vscode.CodeLens(top, {
       title: `$(${icon}) ${shown.join(' · ')}`,
       tooltip: t('Plays the recorded runs and measures the requests, without a model'),
-      ...{ command: commands.run, arguments: [uri] },
+      command: commands.run,
+      arguments: [uri],
     }),
     ...(evals !== undefined && existsSync(evals)
       ? [
@@ -131,7 +132,8 @@ function lensesFor(uri: vscode.Uri, known: readonly Outcome[] = []): vscode.Code
             tooltip: t(
               'Runs the evals with the model that is set, after a question, and keeps the recordings',
             ),
-            ...{ command: commands.record, arguments: [uri] },
+            command: commands.record,
+            arguments: [uri],
           }),
         ]
       : []),

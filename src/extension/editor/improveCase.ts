@@ -127,12 +127,16 @@ async function wrongResult(found: RunCase, one: EvaluatedSkill): Promise<Shown |
   if (prompt === undefined) return undefined;
   const parts: Part[] = [
     ...found.files.map(file => ({
-      ...{ label: `$(file) ${plainLabel(file.path)}`, description: t('is there when it begins') },
-      ...{ picked: true, file },
+      label: `$(file) ${plainLabel(file.path)}`,
+      description: t('is there when it begins'),
+      picked: true,
+      file,
     })),
     ...found.checks.map(check => ({
-      ...{ label: `$(check) ${plainLabel(checkText(check))}`, description: t('is checked') },
-      ...{ picked: true, check },
+      label: `$(check) ${plainLabel(checkText(check))}`,
+      description: t('is checked'),
+      picked: true,
+      check,
     })),
   ];
   const title = t('Files and Checks of the Eval');
@@ -142,7 +146,9 @@ async function wrongResult(found: RunCase, one: EvaluatedSkill): Promise<Shown |
   // As an expectation has it: what the run should show.
   const expectations = [`What a person found wrong before is right now: ${said.trim()}`];
   const added = await addEval(one.skill.dir, {
-    ...{ name: plainLabel(said, 80), prompt, expectations },
+    name: plainLabel(said, 80),
+    prompt,
+    expectations,
     files: chosen.flatMap(({ file }) => file ?? []),
     checks: chosen.flatMap(({ check }) => check ?? []),
   });

@@ -113,7 +113,10 @@ async function askRound(
 ): Promise<{ answers: string[]; isEnough: boolean } | undefined> {
   const { t } = vscode.l10n;
   const decision = await stage.ask({
-    ...{ callId: randomUUID(), token: newToken(), tool: 'plan_interview', scopes: ['once'] },
+    callId: randomUUID(),
+    token: newToken(),
+    tool: 'plan_interview',
+    scopes: ['once'],
     subject: t('Round {0} of at most {1}', round, mostRounds),
     rule: 'plan.interview',
     reason: t('What you leave empty, Telos decides.'),
@@ -135,7 +138,10 @@ function fieldOf(question: string, at: number): FormField {
   const { text, suggestion } = suggestionIn(question);
   const decide = { value: '', label: vscode.l10n.t('Decide for me') };
   return {
-    ...{ kind: 'text', name: `answer-${at}`, title: text, isRequired: false },
+    kind: 'text',
+    name: `answer-${at}`,
+    title: text,
+    isRequired: false,
     ...(suggestion !== undefined && { initial: suggestion }),
     offers: [...(suggestion === undefined ? [] : [{ value: suggestion, label: suggestion }]), decide],
   };

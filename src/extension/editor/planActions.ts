@@ -92,7 +92,8 @@ export function openPlans(current: CurrentTelos, host: PlanHost, tree: PlansTree
     .then(({ goOnHere }) => goOnHere(tree, host.memory, node => actions.goOnAlone(node)));
   if (tree.repos.some(isDemoProject)) actions.showDemo().catch(error => host.log.warn(describeError(error)));
   return {
-    ...{ actions, comments },
+    actions,
+    comments,
     dispose: () => {
       vscode.Disposable.from(actions, files, comments).dispose();
       void goingOn.then(looking => looking.dispose());
@@ -114,7 +115,10 @@ export class PlanActions implements vscode.Disposable {
     this.#host = host;
     this.#runs = new PlanRuns(current, tree, host);
     this.#making = new PlanMaking({
-      ...{ runs: this.#runs, tree, comments, inChat: host.inChat },
+      runs: this.#runs,
+      tree,
+      comments,
+      inChat: host.inChat,
       showCard: plan => this.#showCard(plan),
     });
   }

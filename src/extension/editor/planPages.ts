@@ -219,7 +219,11 @@ export class PlanPages implements vscode.Disposable {
         ),
       };
       return {
-        ...{ name: folder.name, report, words, isLive, finish: waysToFinish(node) },
+        name: folder.name,
+        report,
+        words,
+        isLive,
+        finish: waysToFinish(node),
         questions: state.questions.filter(one => story === undefined || one.story === story),
         ...(story !== undefined && { story }),
         ...(into !== undefined && { into }),

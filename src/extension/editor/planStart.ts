@@ -105,7 +105,9 @@ export async function runApart(
 ): Promise<PlanRunEnd> {
   const ripgrep = editorRipgrep(vscode.env.appRoot);
   const order: RunOrder = {
-    ...{ config: telos.config, repo: folder.repo, plan: folder.name },
+    config: telos.config,
+    repo: folder.repo,
+    plan: folder.name,
     slots: workers ? mostOnWorkers : settings.parallel,
     ...(workers && { workers }),
     ...(isRetry && { retry: true }),

@@ -238,7 +238,9 @@ export async function importServers({ current }: ServersView): Promise<void> {
         ),
         description: asks.length > 0 ? vscode.l10n.t('needs {0}', asks.join(', ')) : '',
         picked: true,
-        ...{ name, entry, asks },
+        name,
+        entry,
+        asks,
       }));
     if (items.length === 0) throw new Error(problems.join('\n') || vscode.l10n.t('It names no server.'));
     const picked = await vscode.window.showQuickPick(items, {

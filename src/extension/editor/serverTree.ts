@@ -109,7 +109,9 @@ export class ServerTree implements vscode.Disposable {
     ]);
     const rules = openPolicyFile(config).read();
     return (this.book.facts(agent, server)?.tools ?? []).map(tool => ({
-      ...{ kind: 'tool', parent, tool },
+      kind: 'tool',
+      parent,
+      tool,
       isOn: switchesOf(rules, agent, server, tool.name).length === 0,
     }));
   }
@@ -165,7 +167,8 @@ function lookOf(
   isStarting: boolean,
 ): Look {
   const look = (state: Look['state'], icon: string, text: string, color?: string): Look => ({
-    ...{ state, text },
+    state,
+    text,
     icon: new vscode.ThemeIcon(icon, color === undefined ? undefined : new vscode.ThemeColor(color)),
   });
   if (isStarting) return look('starting', 'loading~spin', vscode.l10n.t('starting'));

@@ -113,7 +113,9 @@ export class RunsTree implements vscode.TreeDataProvider<RunsNode>, vscode.Dispo
     const { schedules, problems } = new Schedules(dataDir).list();
     for (const problem of problems) this.#log.warn(problem);
     const nodes = schedules.map(schedule => ({
-      ...{ kind: 'schedule' as const, schedule, isRunning: isRunning(schedule) },
+      kind: 'schedule' as const,
+      schedule,
+      isRunning: isRunning(schedule),
       next: schedule.isPaused ? undefined : nextTime(parseRule(schedule.at), new Date()),
       needsPerson: needsPerson(schedule),
     }));

@@ -68,8 +68,13 @@ export async function scheduleSkill(parts: ScheduleParts, { agent, skill }: Skil
   const card = await telos.agentCard(agent.name);
   const schedules = new Schedules(config.dataDir);
   const draft = schedules.draft({
-    ...{ request: request.trim(), skill: { agent: agent.name, skill: skill.id }, at },
-    ...{ cwd: config.cwd, digest: card.digest, missed: 'once' as const, clock },
+    request: request.trim(),
+    skill: { agent: agent.name, skill: skill.id },
+    at,
+    cwd: config.cwd,
+    digest: card.digest,
+    missed: 'once' as const,
+    clock,
     since: new Date().toISOString(),
   });
   await keep(draft, schedules, parts, { config, places });

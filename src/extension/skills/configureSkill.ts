@@ -46,7 +46,8 @@ export async function configureSkill(current: CurrentTelos, { agent, skill }: Sk
 
 function items({ model, effort, mode, budget }: SkillSettings): SettingItem[] {
   const row = (key: SkillSettingKey, label: string, value: string | number | undefined): SettingItem => ({
-    ...{ key, label },
+    key,
+    label,
     description: value === undefined ? t('not set') : plainLabel(String(value)),
   });
   return [
@@ -121,7 +122,8 @@ async function askNumber(
   before: number | undefined,
 ): Promise<Answer | undefined> {
   const typed = await askText({
-    ...{ title, prompt },
+    title,
+    prompt,
     value: before === undefined ? '' : String(before),
     validateInput: text =>
       text.trim() === '' || isAmount(text) ? undefined : t('Enter a number from 0 on.'),

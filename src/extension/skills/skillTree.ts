@@ -189,7 +189,10 @@ export class SkillTree implements vscode.TreeDataProvider<TreeNode>, vscode.Disp
         packs.map(({ name, source, version, pinned, state }) => [
           name,
           {
-            ...{ source, version, isPinned: pinned, isEdited: state === 'edited' },
+            source,
+            version,
+            isPinned: pinned,
+            isEdited: state === 'edited',
             update: this.#updates.get(name),
           },
         ]),

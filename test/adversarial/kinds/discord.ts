@@ -15,7 +15,11 @@ import type { World } from '../world.ts';
 
 /** Ids of the cases as the fake Discord has them. */
 const known: Readonly<Record<string, string>> = {
-  ...{ 111: ids.owner, 222: ids.stranger, 333: ids.otherBot, 900: ids.guild, 901: ids.telos },
+  111: ids.owner,
+  222: ids.stranger,
+  333: ids.otherBot,
+  900: ids.guild,
+  901: ids.telos,
 };
 const idOf = (id: unknown): string => known[String(id)] ?? `${id}`.padStart(18, '9');
 
@@ -46,8 +50,11 @@ async function onStage(
     );
   const [discord, model] = await Promise.all([DiscordServer.start(), startAnthropicServer({ turns })]);
   const config = world.configFor({
-    ...{ DISCORD_BOT_TOKEN: botToken, TELOS_DISCORD_API: discord.url, TELOS_ROUTING_MODE: 'local' },
-    ...{ ANTHROPIC_API_KEY: 'sk-ant-test-0123456789', ANTHROPIC_BASE_URL: model.url },
+    DISCORD_BOT_TOKEN: botToken,
+    TELOS_DISCORD_API: discord.url,
+    TELOS_ROUTING_MODE: 'local',
+    ANTHROPIC_API_KEY: 'sk-ant-test-0123456789',
+    ANTHROPIC_BASE_URL: model.url,
   });
   const log: string[] = [];
   const bot = new Bot({ settings: readBotSettings(config), config, log: line => log.push(line) });

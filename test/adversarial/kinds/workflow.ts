@@ -85,7 +85,9 @@ function play(
     return answer(role, one) ?? (one.turn > 0 || !role ? end : usual[role]);
   });
   const played: Played = {
-    ...{ asked, results: [], cost: 0 },
+    asked,
+    results: [],
+    cost: 0,
     orchestrator: new Orchestrator(
       { projectDir: world.work, maxIterations, human: allowAll },
       async () => telos,
@@ -94,7 +96,9 @@ function play(
       if (event.type !== 'run_event') return;
       if (event.event.type === 'tool_end')
         played.results.push({
-          ...{ role: event.step, text: event.event.result.content, isError: event.event.result.isError },
+          role: event.step,
+          text: event.event.result.content,
+          isError: event.event.result.isError,
         });
       if (event.event.type === 'usage' && typeof event.event.usage.cost === 'number')
         played.cost += event.event.usage.cost;

@@ -234,7 +234,8 @@ for line in open('/proc/net/tcp').read().splitlines()[1:]:
             'dist-tags': { latest: '1.0.0' },
             versions: {
               '1.0.0': {
-                ...{ name: 'left-of', version: '1.0.0' },
+                name: 'left-of',
+                version: '1.0.0',
                 dist: { tarball: `http://localhost:${port}/left-of.tgz`, integrity },
               },
             },

@@ -69,7 +69,9 @@ export async function openBench(): Promise<Workbench> {
   const box =
     finding.works &&
     commandBox({
-      ...{ finding, folders: context, conversation: 'ordinary' },
+      finding,
+      folders: context,
+      conversation: 'ordinary',
       config: {
         home: run.home,
         env: {},

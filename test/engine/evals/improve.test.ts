@@ -150,7 +150,8 @@ describe('improving a skill', () => {
       write('out/new.md'),
     ] as const;
     const provider: Provider = {
-      ...{ name: 'scripted', model: 'script' },
+      name: 'scripted',
+      model: 'script',
       async *streamCompletion({ messages }) {
         const turn = turns[messages.filter(({ role }) => role === 'assistant').length];
         if (turn) yield calls(`c${turn[1].path}`, turn[0], turn[1]);
@@ -201,7 +202,8 @@ describe('improving a skill', () => {
       assert.match(asked, /tell me what I wrote/);
       assert.doesNotMatch(asked, /kept for validation/);
       const provider: Provider = {
-        ...{ name: 'scripted', model: 'script' },
+        name: 'scripted',
+        model: 'script',
         async *streamCompletion() {
           yield calls('a', 'propose', { description: 'Says what you wrote', why: 'It was\ntoo short.' });
           yield calls('b', 'propose', { description: 'Later', why: '' });
@@ -216,7 +218,8 @@ describe('improving a skill', () => {
     it('and says so if the model proposes none', async () => {
       const { skill } = skillNow();
       const provider: Provider = {
-        ...{ name: 'scripted', model: 'script' },
+        name: 'scripted',
+        model: 'script',
         async *streamCompletion() {
           yield says('I will not.');
           yield done();
@@ -338,13 +341,15 @@ describe('improving a skill', () => {
       `${dir}/evals/evals.json`,
       JSON.stringify({
         evals: ['plums', 'sum'].map((word, index) => ({
-          ...{ id: index + 1, prompt: `Go ${index}` },
+          id: index + 1,
+          prompt: `Go ${index}`,
           checks: [{ answer: { contains: word } }],
         })),
       }),
     );
     const provider: Provider = {
-      ...{ name: 'scripted', model: 'script' },
+      name: 'scripted',
+      model: 'script',
       async *streamCompletion({ messages }) {
         const asked = JSON.stringify(messages);
         yield says(/count the (\w+)/.exec(asked)?.[1] ?? 'the sum');

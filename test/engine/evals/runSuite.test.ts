@@ -38,7 +38,9 @@ const prompt = 'Copy notes.md to out.md, please';
 const evalsText = (count: number, words = prompt): string =>
   JSON.stringify({
     evals: Array.from({ length: count }, (_, index) => ({
-      ...{ id: index + 1, prompt: words, files: ['evals/files/notes.md'] },
+      id: index + 1,
+      prompt: words,
+      files: ['evals/files/notes.md'],
       checks: [{ file: 'out.md', contains: 'the same' }],
     })),
   });
@@ -70,7 +72,11 @@ describe('evals from recordings', function () {
     machine.put(`${skillDir}/evals/evals.json`, evalsText(count));
     const options = {
       models: [{ provider: model, priceOf: () => 'unknown' as const }],
-      ...{ judge: undefined, runs: 1, withBaseline: false, maxCost: undefined, keeps: true },
+      judge: undefined,
+      runs: 1,
+      withBaseline: false,
+      maxCost: undefined,
+      keeps: true,
     };
     return all(liveSuite(suite(), options, slots(), signal));
   }
@@ -122,7 +128,11 @@ describe('evals from recordings', function () {
     machine.put(`${skillDir}/evals/evals.json`, JSON.stringify({ evals }));
     const options = {
       models: [{ provider: model, priceOf: () => 0 }],
-      ...{ judge: undefined, runs: 1, withBaseline: false, maxCost: undefined, keeps: false },
+      judge: undefined,
+      runs: 1,
+      withBaseline: false,
+      maxCost: undefined,
+      keeps: false,
     };
     const [first, second] = await all(liveSuite(suite(), options, slots(), signal));
     assert.ok(first && hasPassed(first));
@@ -186,7 +196,11 @@ describe('evals from recordings', function () {
     );
     const options = {
       models: [{ provider: model, priceOf: () => 0 }],
-      ...{ judge: undefined, runs: 1, withBaseline: false, maxCost: undefined, keeps: false },
+      judge: undefined,
+      runs: 1,
+      withBaseline: false,
+      maxCost: undefined,
+      keeps: false,
     };
     const results = await all(liveSuite(suite(), options, slots(), signal));
     assert.deepEqual(results.map(hasPassed), [false, false, false]);
@@ -212,7 +226,8 @@ describe('evals from recordings', function () {
     ];
     const seen: string[] = [];
     const peeks: Provider = {
-      ...{ name: 'scripted', model: 'peeks' },
+      name: 'scripted',
+      model: 'peeks',
       async *streamCompletion({ messages }) {
         const turn = messages.filter(({ role }) => role === 'assistant').length;
         seen.push(JSON.stringify(messages.at(-1)));
@@ -224,7 +239,11 @@ describe('evals from recordings', function () {
     };
     const options = {
       models: [{ provider: peeks, priceOf: () => 0 }],
-      ...{ judge: undefined, runs: 1, withBaseline: false, maxCost: undefined, keeps: false },
+      judge: undefined,
+      runs: 1,
+      withBaseline: false,
+      maxCost: undefined,
+      keeps: false,
     };
     // In a box, where one works here, commands are not asked about.
     for (const TELOS_SANDBOX of ['off', 'auto']) {

@@ -53,7 +53,9 @@ describe('the folders of plugins in VS Code’s chat', () => {
     };
     const dir = join(packDir, 'skills', 'plan');
     const agent = {
-      ...{ name: 'team', source: 'user', packDir },
+      name: 'team',
+      source: 'user',
+      packDir,
       skills: [{ id: 'plan', dir, file: join(dir, 'SKILL.md') }],
     } as unknown as Agent;
     try {

@@ -14,11 +14,22 @@ import { type TemporaryRun, temporaryRun } from '../tools/temporaryRun.ts';
 
 const start: RunEvent = { type: 'run_start', runId: 'r1', text: 'go', startedAt: '2026-01-02T03:04:05.000Z' };
 const routed: RunEvent = {
-  ...{ type: 'routed', agent: 'kairos', skill: 'kickoff', description: 'Morning', reason: { rule: 'name' } },
-  ...{ provider: 'anthropic', model: 'm', workingDir: '/w', hasMcp: false },
+  type: 'routed',
+  agent: 'kairos',
+  skill: 'kickoff',
+  description: 'Morning',
+  reason: { rule: 'name' },
+  provider: 'anthropic',
+  model: 'm',
+  workingDir: '/w',
+  hasMcp: false,
 };
 const end: RunEvent = {
-  ...{ type: 'run_end', outcome: 'completed', rounds: 1, toolCalls: 0, durationMs: 5 },
+  type: 'run_end',
+  outcome: 'completed',
+  rounds: 1,
+  toolCalls: 0,
+  durationMs: 5,
   messages: [{ role: 'user', content: 'go' }],
 };
 

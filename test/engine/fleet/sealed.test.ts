@@ -10,7 +10,11 @@ const run = { configuration: 'with_skill', run: 1, model: 'm' } as EvalRun;
 const job = { place: 0, run, from: { recording: '' } };
 const result = (transcript: string, evidence = 'said'): EvalResult => ({
   ...nothing(run),
-  ...{ status: 'graded', outcome: 'completed', tokens: 12, cost: 0.5, transcript },
+  status: 'graded',
+  outcome: 'completed',
+  tokens: 12,
+  cost: 0.5,
+  transcript,
   graded: [{ text: 'it is short', passed: true, evidence }],
   calls: new Map([['read_file', 2]]),
   outputs: new Map([['notes/today.md', Buffer.from('Buy milk')]]),

@@ -67,7 +67,10 @@ describe('variables that a skill names without declaring them', () => {
 describe('the environment of a command', () => {
   it('has the places of the user and the proxy, and no proxy with a password', () => {
     const given = {
-      ...{ https_proxy: 'http://proxy:3128', NO_PROXY: 'localhost', VIRTUAL_ENV: '/v', JAVA_HOME: '/j' },
+      https_proxy: 'http://proxy:3128',
+      NO_PROXY: 'localhost',
+      VIRTUAL_ENV: '/v',
+      JAVA_HOME: '/j',
       ...{
         NVM_DIR: '/n',
         XDG_CONFIG_HOME: '/c',

@@ -21,7 +21,9 @@ describe('danger of a command', () => {
   const said = (command: string): string[] => {
     const work = join(folder.path, 'home/work');
     const { dangers, destroys } = dangerOf(command, {
-      ...{ folder: work, workingDir: work, home: join(folder.path, 'home') },
+      folder: work,
+      workingDir: work,
+      home: join(folder.path, 'home'),
     });
     return destroys === undefined ? dangers.map(danger => describeDanger(danger)) : ['refused'];
   };

@@ -31,7 +31,10 @@ describe('workerRole', () => {
     writeFileSync(join(slot, '.git'), `gitdir: ${repo}/.git/worktrees/slot-1\n`);
     changed = undefined;
     context = {
-      ...{ workingDir: slot, packDir: slot, skillDir: slot, commandDir: slot },
+      workingDir: slot,
+      packDir: slot,
+      skillDir: slot,
+      commandDir: slot,
       home: join(folder.path, 'home'),
       protectedDirs: [],
       memory: new RunMemory(),
@@ -121,7 +124,8 @@ describe('workerRole', () => {
   it('keeps the plan of a project without a slot', async () => {
     context = {
       ...context,
-      ...{ workingDir: repo, commandDir: repo },
+      workingDir: repo,
+      commandDir: repo,
       closed: [join(repo, 'prds'), join(repo, 'plan.md')],
     };
     const rule = async (path: string) => short(await about('write_file', { path }));

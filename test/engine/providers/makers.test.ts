@@ -47,7 +47,10 @@ function kept(events: readonly StreamEvent[]): Message {
 }
 
 const result = (id: string, content = 'data', is_error = false): ContentBlock => ({
-  ...{ type: 'tool_result', tool_use_id: id, content, is_error },
+  type: 'tool_result',
+  tool_use_id: id,
+  content,
+  is_error,
 });
 
 describe('the formats of the makers', () => {
@@ -380,7 +383,10 @@ describe('the formats of the makers', () => {
       await serve({ text: ['x'], usage });
       const end = (await collect()).at(-1);
       assert.deepEqual(end?.type === 'done' && end.usage, {
-        ...{ inputTokens: 20, outputTokens: 50, cacheReadTokens: 60, cacheWriteTokens: 10 },
+        inputTokens: 20,
+        outputTokens: 50,
+        cacheReadTokens: 60,
+        cacheWriteTokens: 10,
       });
     });
 
@@ -554,7 +560,10 @@ describe('the formats of the makers', () => {
       await serve({ text: ['x'], usage });
       const end = (await collect()).at(-1);
       assert.deepEqual(end?.type === 'done' && end.usage, {
-        ...{ inputTokens: 30, outputTokens: 50, cacheReadTokens: 60, cacheWriteTokens: 0 },
+        inputTokens: 30,
+        outputTokens: 50,
+        cacheReadTokens: 60,
+        cacheWriteTokens: 0,
       });
     });
 
@@ -670,7 +679,8 @@ describe('the formats of the makers', () => {
 
   describe('a model that takes no such files', () => {
     const pdf: ContentBlock = {
-      ...{ type: 'document', title: 'a.pdf' },
+      type: 'document',
+      title: 'a.pdf',
       source: { type: 'base64', media_type: 'application/pdf', data: 'UERG' },
     };
     const shown: ContentBlock = {

@@ -6,7 +6,12 @@ import { explainHttpFailure } from '../../../src/engine/providers/failures.ts';
 describe('a prompt that is too long', () => {
   const errorFor = (status: number, reason: string) =>
     explainHttpFailure({
-      ...{ label: 'Server', status, reason, address: 'http://localhost', addressVariable: 'X', secret: '' },
+      label: 'Server',
+      status,
+      reason,
+      address: 'http://localhost',
+      addressVariable: 'X',
+      secret: '',
     });
 
   for (const reason of [

@@ -270,7 +270,9 @@ describe('record', () => {
 
     it('adds up the choice of the skill and the rounds', async () => {
       const routing: RunEvent = {
-        ...{ type: 'usage', round: 0, routing: { provider: 'p', model: 'small' } },
+        type: 'usage',
+        round: 0,
+        routing: { provider: 'p', model: 'small' },
         usage: { inputTokens: 1, outputTokens: 1, cacheReadTokens: 0, cacheWriteTokens: 0, cost: 0.5 },
       };
       await collect(recorded(eventsOf(start, routing, routed, usage(0.25), usage(0.25), toolEnd, end)));

@@ -10,10 +10,17 @@ import type { RunEvent } from '../../../src/protocol/run.ts';
 import { type TempFolder, tempFolder } from '../../fakes/tempFolder.ts';
 
 const image = (name: string, data = 'AAAA'): Attachment => ({
-  ...{ kind: 'image', name, mediaType: 'image/png', data },
+  kind: 'image',
+  name,
+  mediaType: 'image/png',
+  data,
 });
 const text = (name: string, content: string, path?: string): Attachment => ({
-  ...{ kind: 'text', name, language: 'markdown', text: content, ...(path !== undefined && { path }) },
+  kind: 'text',
+  name,
+  language: 'markdown',
+  text: content,
+  ...(path !== undefined && { path }),
 });
 
 describe('what went along with a request', () => {

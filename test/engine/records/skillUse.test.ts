@@ -18,8 +18,18 @@ describe('readSkillUse', () => {
 
   const end = (run_id: string, more: object = {}): string =>
     JSON.stringify({
-      ...{ ts: now.toISOString(), event: 'skill_end', duration_s: 4, rounds: 1, tool_calls: 0, error: null },
-      ...{ messages: [], run_id, agent: 'me', skill: 'notes', outcome: 'completed', cost: 0.25 },
+      ts: now.toISOString(),
+      event: 'skill_end',
+      duration_s: 4,
+      rounds: 1,
+      tool_calls: 0,
+      error: null,
+      messages: [],
+      run_id,
+      agent: 'me',
+      skill: 'notes',
+      outcome: 'completed',
+      cost: 0.25,
       ...more,
     });
   const log = (...lines: string[]): void =>
@@ -49,8 +59,16 @@ describe('readSkillUse', () => {
     run('d', 3, 'chosen', 'mail', { conversation: 'other' });
     const [notes, mail] = await used();
     assert.deepEqual(notes, {
-      ...{ agent: 'me', skill: 'notes', runs: 3, byHand: 2, left: 1, failed: 1, stopped: 1 },
-      ...{ cost: 0.5, unknownCosts: 1, medianMs: 4000 },
+      agent: 'me',
+      skill: 'notes',
+      runs: 3,
+      byHand: 2,
+      left: 1,
+      failed: 1,
+      stopped: 1,
+      cost: 0.5,
+      unknownCosts: 1,
+      medianMs: 4000,
     });
     assert.deepEqual([mail?.runs, mail?.byHand, mail?.left, mail?.medianMs], [1, 1, 0, 4000]);
   });

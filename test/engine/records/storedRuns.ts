@@ -36,8 +36,15 @@ export function linesOf(run: SampleRun): RunLine[] {
   const { startedAt = '2026-01-02T03:04:05.000Z', agent = 'kairos', skill = 'kickoff' } = run;
   const { model = 'm1', cost = 0.01, earlier = 0, pid = nobody } = run;
   const header: RunHeader = {
-    ...{ type: 'run', version: 1, runId, conversation, ...(after !== undefined && { after }) },
-    ...{ door: 'cli', startedAt, request: request.slice(0, 500), pid },
+    type: 'run',
+    version: 1,
+    runId,
+    conversation,
+    ...(after !== undefined && { after }),
+    door: 'cli',
+    startedAt,
+    request: request.slice(0, 500),
+    pid,
   };
   const usage = { inputTokens: 100, outputTokens: 20, cacheReadTokens: 0, cacheWriteTokens: 0, cost };
   const messages: Message[] = [
@@ -48,8 +55,15 @@ export function linesOf(run: SampleRun): RunLine[] {
     header,
     { type: 'run_start', runId, text: request, startedAt },
     {
-      ...{ type: 'routed', agent, skill, description: '', reason: { rule: 'name' }, provider: 'anthropic' },
-      ...{ model, workingDir: '/work', hasMcp: false },
+      type: 'routed',
+      agent,
+      skill,
+      description: '',
+      reason: { rule: 'name' },
+      provider: 'anthropic',
+      model,
+      workingDir: '/work',
+      hasMcp: false,
     },
     ...(run.events ?? []),
     { type: 'text', text: answer },
@@ -61,8 +75,12 @@ export function linesOf(run: SampleRun): RunLine[] {
     { type: 'messages', earlier, messages },
     { type: 'totals', agent, skill, provider: 'anthropic', model, isRecording: false, usage },
     {
-      ...{ type: 'run_end', outcome: run.outcome ?? 'completed', rounds: 1, toolCalls: 0 },
-      ...{ durationMs: run.durationMs ?? 1500, messages: [] },
+      type: 'run_end',
+      outcome: run.outcome ?? 'completed',
+      rounds: 1,
+      toolCalls: 0,
+      durationMs: run.durationMs ?? 1500,
+      messages: [],
     },
   ];
 }

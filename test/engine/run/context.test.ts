@@ -79,8 +79,14 @@ describe('the context of a model', () => {
     run.redact.learn(secrets);
     run.messages.push(...before, { role: 'user', content: 'SKILL TEXT. Read all the pages.' });
     const spec = {
-      ...{ provider, human: denyAll, system: 'S', tools: [pages(size)], priceOf: () => 'unknown' as const },
-      ...{ window, redact: run.redact.text, maxRounds: 400 },
+      provider,
+      human: denyAll,
+      system: 'S',
+      tools: [pages(size)],
+      priceOf: () => 'unknown' as const,
+      window,
+      redact: run.redact.text,
+      maxRounds: 400,
       context: { ...folders, env: {} },
       policy: { ...folders, home: path, protectedDirs: [], memory: new RunMemory() },
     };

@@ -26,8 +26,10 @@ describe('A question that the editor puts to a model of ours', () => {
 
   const configOf = (more: Record<string, string> = {}) => {
     const env = {
-      ...{ TELOS_DATA_DIR: folder.path, ANTHROPIC_API_KEY: 'k-0123456789' },
-      ...{ ANTHROPIC_BASE_URL: server.url, ...more },
+      TELOS_DATA_DIR: folder.path,
+      ANTHROPIC_API_KEY: 'k-0123456789',
+      ANTHROPIC_BASE_URL: server.url,
+      ...more,
     };
     return loadConfig({ env, home: folder.path, cwd: folder.path });
   };
@@ -37,7 +39,9 @@ describe('A question that the editor puts to a model of ours', () => {
     const choice = { name: 'anthropic', model: 'claude-haiku-4-5', why: '', recording: false };
     const controller = new AbortController();
     const request = {
-      ...{ system: '', tools: [], maxTokens: 100 },
+      system: '',
+      tools: [],
+      maxTokens: 100,
       messages: [{ role: 'user', content: 'Is the secret garden wet?' }] as const,
     };
     let said = '';

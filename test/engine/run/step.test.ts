@@ -56,9 +56,15 @@ describe('a step of a plan', () => {
     const create = async () => provider;
     const telos = Telos.open(config, { providers: { scripted: { model: async () => 'script', create } } });
     const step: RunStep = {
-      ...{ key: 'US-001.a1.coder', name: 'coder', system: 'You do the work.', role: 'worker' },
-      ...{ tools: [...skillTools, learn], maxRounds: 5, commands: ['cat a.txt > b.txt; exit 0'] },
-      ...{ workingDir: join(folder.path, 'slot'), closed: [join(folder.path, 'repo')] },
+      key: 'US-001.a1.coder',
+      name: 'coder',
+      system: 'You do the work.',
+      role: 'worker',
+      tools: [...skillTools, learn],
+      maxRounds: 5,
+      commands: ['cat a.txt > b.txt; exit 0'],
+      workingDir: join(folder.path, 'slot'),
+      closed: [join(folder.path, 'repo')],
       ...more,
     };
     const events: RunEvent[] = [];

@@ -121,8 +121,10 @@ describe('the look before', () => {
     const ofFiles = (files: Record<string, string>): string[] =>
       scanFiles(
         Object.entries(files).map(([path, text]) => ({
-          ...{ path, executable: false },
-          ...{ size: text.length, bytes: Buffer.from(text) },
+          path,
+          executable: false,
+          size: text.length,
+          bytes: Buffer.from(text),
         })),
       ).findings.map(({ level, kind, file, line }) => `${level} ${kind} ${file}:${line}`);
     const steals =

@@ -113,8 +113,15 @@ describe('adopt', () => {
 
   it('reads the lists of task-master by their tag, with what each task needs', () => {
     const task = (id: number, status: string, dependencies: number[], subtasks: object[] = []) => ({
-      ...{ id, title: `Task ${id}`, description: `Do ${id}`, status, dependencies, priority: 'high' },
-      ...{ details: `How to do ${id}`, testStrategy: '', subtasks },
+      id,
+      title: `Task ${id}`,
+      description: `Do ${id}`,
+      status,
+      dependencies,
+      priority: 'high',
+      details: `How to do ${id}`,
+      testStrategy: '',
+      subtasks,
     });
     const part = (id: number, status: string) => ({ id, title: `Part ${id}`, status });
     const tags = {
@@ -219,7 +226,12 @@ describe('adopt', () => {
       const adopted = adopt(file);
       const lines = Object.entries(done).map(
         ([story, items], at): JournalLine => ({
-          ...{ type: 'story_accepted', story, by: 'cli', why: '', seq: at + 1, ts: '' },
+          type: 'story_accepted',
+          story,
+          by: 'cli',
+          why: '',
+          seq: at + 1,
+          ts: '',
           ...(items.length > 0 && { items }),
         }),
       );

@@ -38,7 +38,8 @@ describe('estimateLeft', () => {
         dependsOn: [],
         touches: [],
       },
-      ...{ checks: [], items: [{ number: 1, text: 'one', ticked: false }] },
+      checks: [],
+      items: [{ number: 1, text: 'one', ticked: false }],
     }),
   );
   const usage = { inputTokens: 1, outputTokens: 1, cacheReadTokens: 0, cacheWriteTokens: 0 };
@@ -67,7 +68,10 @@ describe('estimateLeft', () => {
     assert.equal(estimateLeft(paid([]), 4000, 'claude-haiku-4-5')?.stories, 5);
     assert.equal(estimateLeft(paid([1, 1]), 4000, 'claude-haiku-4-5')?.stories, 3);
     assert.deepEqual(estimateLeft(paid([1, 2, 3]), 4000, undefined), {
-      ...{ low: 2.37, typical: 4, high: 5.63, stories: 2 },
+      low: 2.37,
+      typical: 4,
+      high: 5.63,
+      stories: 2,
     });
   });
 

@@ -37,11 +37,24 @@ describe('putting a story on the branch of its plan', () => {
   ) {
     const tree = treeWith(parent, files);
     const commit = await commitStory(git, {
-      ...{ plan: 'bakery', story, title: `Story ${story}`, attempt: 1, items: [1, 2], checks: ['unit'] },
-      ...{ review: 'Fine.', tree, parent, ...more },
+      plan: 'bakery',
+      story,
+      title: `Story ${story}`,
+      attempt: 1,
+      items: [1, 2],
+      checks: ['unit'],
+      review: 'Fine.',
+      tree,
+      parent,
+      ...more,
     });
     const order: Integration = {
-      ...{ plan: 'bakery', story, base, branch: 'telos/bakery', commit, parent },
+      plan: 'bakery',
+      story,
+      base,
+      branch: 'telos/bakery',
+      commit,
+      parent,
       known: new Set(),
     };
     return order;

@@ -236,8 +236,12 @@ describe('orchestrator', () => {
     folder.add({ 'project/prds/01-a.md': '# A\n- [x] one\n' });
     const ticked = open(() => assert.fail('a model was asked'));
     assert.deepEqual(await ticked.orchestrator.execute(), {
-      ...{ success: true, iterations: 0, finalVerdict: null, error: null },
-      ...{ iterationResults: [], denialStreak: 0 },
+      success: true,
+      iterations: 0,
+      finalVerdict: null,
+      error: null,
+      iterationResults: [],
+      denialStreak: 0,
     });
     folder.add({ 'project/prds/01-a.md': '# A\nprose\n' });
     const marked = open(one =>

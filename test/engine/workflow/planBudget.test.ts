@@ -4,7 +4,10 @@ import type { Usage } from '../../../src/protocol/run.ts';
 import { spoken } from '../../../src/protocol/text.ts';
 
 const usage = (cost: Usage['cost'], tokens = 0): Usage => ({
-  ...{ inputTokens: tokens, outputTokens: 0, cacheReadTokens: 0, cacheWriteTokens: 0 },
+  inputTokens: tokens,
+  outputTokens: 0,
+  cacheReadTokens: 0,
+  cacheWriteTokens: 0,
   cost,
 });
 const spent = (more: Partial<Spent> = {}): Spent => ({ workedMs: 0, added: {}, ...more });

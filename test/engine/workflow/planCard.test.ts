@@ -29,7 +29,14 @@ describe('planCard', () => {
   afterEach(() => root.remove());
 
   const story = (id: string, checks: PlanCheck[], role = 'coder'): Story => ({
-    ...{ id, title: id, prd: `prds/${id}.md`, role, dependsOn: [], touches: [], checks, items: [] },
+    id,
+    title: id,
+    prd: `prds/${id}.md`,
+    role,
+    dependsOn: [],
+    touches: [],
+    checks,
+    items: [],
   });
   const card = (more: Partial<PlanSettings> = {}, parts: Partial<CardParts> = {}) =>
     planCard({

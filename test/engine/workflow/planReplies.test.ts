@@ -5,7 +5,10 @@ import type { StepEnd } from '../../../src/engine/workflow/steps.ts';
 describe('a plan that is written anew', () => {
   const comments = ['On line 1, "# Shop": call it a bakery', 'use mocha', 'no database'];
   const end: StepEnd = {
-    ...{ runId: 'r', outcome: 'completed', text: '', timedOut: false },
+    runId: 'r',
+    outcome: 'completed',
+    text: '',
+    timedOut: false,
     answers: [
       { tool: 'submit_plan', input: { text: '# Bakery' } },
       { tool: 'reply_comment', input: { comment: '1', reply: 'Renamed.' } },

@@ -4,7 +4,12 @@ import { foldPlan } from '../../../src/engine/workflow/planState.ts';
 import type { JournalLine, PlanEvent, Story } from '../../../src/protocol/plan.ts';
 
 const story: Story = {
-  ...{ id: 'US-001', title: 'Rolls', prd: 'prds/01.md', role: 'coder', dependsOn: [], touches: [] },
+  id: 'US-001',
+  title: 'Rolls',
+  prd: 'prds/01.md',
+  role: 'coder',
+  dependsOn: [],
+  touches: [],
   checks: [{ name: 'unit', command: 'npm test' }],
   items: [{ number: 1, text: 'A discount', ticked: false }],
 };
@@ -13,17 +18,34 @@ const inStory = { story: 'US-001' } as const;
 const usage = { inputTokens: 1, outputTokens: 1, cacheReadTokens: 0, cacheWriteTokens: 0 };
 const attempt = (number: number): PlanEvent[] => [
   {
-    ...{ type: 'attempt_started', ...inStory, item: 1, attempt: number },
-    ...{ slot: 1, parent: 'p', role: 'coder' },
+    type: 'attempt_started',
+    ...inStory,
+    item: 1,
+    attempt: number,
+    slot: 1,
+    parent: 'p',
+    role: 'coder',
   },
   { type: 'step_started', ...inStory, key: `${number}.coder`, step: 'coder', runId: `r${number}` },
   {
-    ...{ type: 'step_ended', ...inStory, key: `${number}.coder`, step: 'coder', runId: `r${number}` },
-    ...{ outcome: 'completed', usage: { ...usage, cost: 0.25 } },
+    type: 'step_ended',
+    ...inStory,
+    key: `${number}.coder`,
+    step: 'coder',
+    runId: `r${number}`,
+    outcome: 'completed',
+    usage: { ...usage, cost: 0.25 },
   },
 ];
 const checked = (number: number, tree: string, exitCode: number, output: string): PlanEvent => ({
-  ...{ type: 'check_ended', ...inStory, attempt: number, tree, name: 'unit', exitCode, ms: 7, output },
+  type: 'check_ended',
+  ...inStory,
+  attempt: number,
+  tree,
+  name: 'unit',
+  exitCode,
+  ms: 7,
+  output,
 });
 
 const events: PlanEvent[] = [
@@ -35,8 +57,13 @@ const events: PlanEvent[] = [
   checked(2, 't2', 0, 'green'),
   checked(2, 'merged', 0, 'green on the merged tree'),
   {
-    ...{ type: 'verdict', ...inStory, attempt: 2, tree: 't2' },
-    ...{ approved: true, text: 'fine', items: [1] },
+    type: 'verdict',
+    ...inStory,
+    attempt: 2,
+    tree: 't2',
+    approved: true,
+    text: 'fine',
+    items: [1],
   },
   { type: 'story_passed', ...inStory, items: [1], commit: 'c1', attempt: 2 },
   { type: 'attempt_ended', ...inStory, attempt: 2, status: 'approved', details: '' },
@@ -45,7 +72,8 @@ const events: PlanEvent[] = [
 
 const report = (detailed?: string, more: readonly PlanEvent[] = []) => {
   const lines: JournalLine[] = [...events, ...more].map((event, at) => ({
-    ...{ seq: at + 1, ts: new Date(at * 1000).toISOString() },
+    seq: at + 1,
+    ts: new Date(at * 1000).toISOString(),
     ...event,
   }));
   return reportOf(lines, foldPlan(lines, [story]), detailed);
@@ -89,8 +117,12 @@ describe('the report of a plan', () => {
   it('says how the plan was ended, until it is worked on again', () => {
     assert.deepEqual(report().finished, { how: 'merge', commit: 'c1' });
     const again: PlanEvent = {
-      ...{ type: 'runner_started', base: 'b', branch: 'telos/bakery' },
-      ...{ slots: 1, limits: {}, pid: 1 },
+      type: 'runner_started',
+      base: 'b',
+      branch: 'telos/bakery',
+      slots: 1,
+      limits: {},
+      pid: 1,
     };
     assert.equal(report(undefined, [again]).finished, undefined);
     assert.equal(report(undefined, [again, { type: 'finished', how: 'keep' }]).workedMs, 0);

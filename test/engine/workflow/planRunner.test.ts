@@ -29,8 +29,14 @@ describe('the runner of a plan', () => {
     let endAttempt = (): void => undefined;
     const runner = new PlanRunner(
       {
-        ...{ folder, journal, next: nextStories, inbox: async () => [], overBudget: async () => undefined },
-        ...{ finalChecks: async () => [], split: async () => undefined, lost: new AbortController().signal },
+        folder,
+        journal,
+        next: nextStories,
+        inbox: async () => [],
+        overBudget: async () => undefined,
+        finalChecks: async () => [],
+        split: async () => undefined,
+        lost: new AbortController().signal,
         project: async () => {
           const { state } = await projection.project();
           // The state is what it was before.
@@ -70,8 +76,14 @@ describe('the runner of a plan', () => {
     const projection = new Projection(folder, journal);
     const runner = new PlanRunner(
       {
-        ...{ folder, journal, next: nextStories, inbox: async () => [], overBudget: async () => undefined },
-        ...{ finalChecks: async () => [], split: async () => undefined, lost: new AbortController().signal },
+        folder,
+        journal,
+        next: nextStories,
+        inbox: async () => [],
+        overBudget: async () => undefined,
+        finalChecks: async () => [],
+        split: async () => undefined,
+        lost: new AbortController().signal,
         project: async () => (await projection.project()).state,
         slots: slotsOf(async ({ story: { story } }) => {
           begun.push(story.id);
@@ -87,7 +99,8 @@ describe('the runner of a plan', () => {
 });
 
 const slotsOf = (run: StorySlots['run']): StorySlots => ({
-  ...{ canHold: true, run },
+  canHold: true,
+  run,
   room: chosen => chosen,
   close: async () => undefined,
 });

@@ -18,32 +18,64 @@ const fold = (events: readonly PlanEvent[], stories: readonly Story[] = [story('
 
 const started = (attempt = 1, id = 'US-01'): PlanEvent => ({
   type: 'attempt_started',
-  ...{ story: id, item: 1, attempt, slot: 1, parent: 'p', role: 'coder' },
+  story: id,
+  item: 1,
+  attempt,
+  slot: 1,
+  parent: 'p',
+  role: 'coder',
 });
 const ended = (status: AttemptStatus, attempt = 1, details = ''): PlanEvent => ({
   type: 'attempt_ended',
-  ...{ story: 'US-01', attempt, status, details },
+  story: 'US-01',
+  attempt,
+  status,
+  details,
 });
 const worked: PlanEvent = {
   type: 'step_ended',
-  ...{ key: 'US-01.a1.coder', step: 'coder', story: 'US-01', runId: 'r', outcome: 'completed' },
+  key: 'US-01.a1.coder',
+  step: 'coder',
+  story: 'US-01',
+  runId: 'r',
+  outcome: 'completed',
   usage: { inputTokens: 5, outputTokens: 1, cacheReadTokens: 0, cacheWriteTokens: 0, cost: 0.5 },
 };
 const snapshot: PlanEvent = {
   type: 'snapshot',
-  ...{ story: 'US-01', attempt: 1, commit: 'w', tree: 't', files: 1, added: 1, removed: 0 },
+  story: 'US-01',
+  attempt: 1,
+  commit: 'w',
+  tree: 't',
+  files: 1,
+  added: 1,
+  removed: 0,
 };
 const checked = (exitCode: number, tree = 't'): PlanEvent => ({
   type: 'check_ended',
-  ...{ story: 'US-01', attempt: 1, tree, name: 'unit', exitCode, ms: 1, output: '' },
+  story: 'US-01',
+  attempt: 1,
+  tree,
+  name: 'unit',
+  exitCode,
+  ms: 1,
+  output: '',
 });
 const approved: PlanEvent = {
   type: 'verdict',
-  ...{ story: 'US-01', attempt: 1, tree: 't', approved: true, text: 'fine', items: [1, 2] },
+  story: 'US-01',
+  attempt: 1,
+  tree: 't',
+  approved: true,
+  text: 'fine',
+  items: [1, 2],
 };
 const passed = (items: number[], part?: true): PlanEvent => ({
   type: 'story_passed',
-  ...{ story: 'US-01', items, commit: 'c', attempt: 1 },
+  story: 'US-01',
+  items,
+  commit: 'c',
+  attempt: 1,
   ...(part && { part }),
 });
 
@@ -175,7 +207,11 @@ describe('the state of a plan', () => {
   it('adds up limits, time and the last choices over restarts, also when the clock goes back', () => {
     const start: PlanEvent = {
       type: 'runner_started',
-      ...{ base: 'b', branch: 'telos/x', slots: 1, limits: {}, pid: 1 },
+      base: 'b',
+      branch: 'telos/x',
+      slots: 1,
+      limits: {},
+      pid: 1,
     };
     const budget: PlanEvent = {
       type: 'steered',
@@ -191,7 +227,11 @@ describe('the state of a plan', () => {
   it('counts no time in which nothing worked: a pause, a wait, sleep of the machine, and what follows a kill', () => {
     const start: PlanEvent = {
       type: 'runner_started',
-      ...{ base: 'b', branch: 'telos/x', slots: 1, limits: {}, pid: 1 },
+      base: 'b',
+      branch: 'telos/x',
+      slots: 1,
+      limits: {},
+      pid: 1,
     };
     const [paused, running, waiting]: PlanEvent[] = [
       { type: 'phase', phase: 'paused' },

@@ -9,7 +9,10 @@ import { type GitRepo, gitRepo } from '../../fakes/gitRepo.ts';
 const prd = (id: string, more = '') => `---\nid: ${id}\n---\n# Story ${id}\n- [ ] 1. a\n- [ ] 2. b\n${more}`;
 const passed = (story: string, items = [1, 2], part?: true): PlanEvent => ({
   type: 'story_passed',
-  ...{ story, items, commit: `c-${story}`, attempt: 1 },
+  story,
+  items,
+  commit: `c-${story}`,
+  attempt: 1,
   ...(part && { part }),
 });
 
@@ -60,11 +63,22 @@ describe('the files of a plan that people read', () => {
     open.sort((one: { priority: number }, other: { priority: number }) => one.priority - other.priority);
     assert.deepEqual([open[0].id, state.next?.story.id], ['US-002', 'US-002']);
     assert.deepEqual(file.userStories[0], {
-      ...{ id: 'US-001', title: 'Story US-001', description: '', acceptanceCriteria: ['a', 'b'] },
-      ...{ priority: 1, passes: true, notes: '' },
+      id: 'US-001',
+      title: 'Story US-001',
+      description: '',
+      acceptanceCriteria: ['a', 'b'],
+      priority: 1,
+      passes: true,
+      notes: '',
       telos: {
-        ...{ prd: 'prds/01-a.md', role: 'coder', dependsOn: [], touches: [], checks: [] },
-        ...{ status: 'passed', attempts: 0, commit: 'c-US-001' },
+        prd: 'prds/01-a.md',
+        role: 'coder',
+        dependsOn: [],
+        touches: [],
+        checks: [],
+        status: 'passed',
+        attempts: 0,
+        commit: 'c-US-001',
       },
     });
     assert.deepEqual(
@@ -166,7 +180,10 @@ describe('the files of a plan that people read', () => {
   it('tell each attempt once in progress.txt, behind what a person wrote', async () => {
     const ended = (attempt: number, details: string): PlanEvent => ({
       type: 'attempt_ended',
-      ...{ story: 'US-001', attempt, status: 'denied', details },
+      story: 'US-001',
+      attempt,
+      status: 'denied',
+      details,
     });
     await journal.append(ended(1, 'tests fail'));
     await project();

@@ -49,11 +49,20 @@ describe('taking a plan over from a runner that was killed', () => {
     ).story(id);
   const started = (attempt = 1): PlanEvent => ({
     type: 'attempt_started',
-    ...{ story: 'US-001', item: 1, attempt, slot: 1, parent: base, role: 'coder' },
+    story: 'US-001',
+    item: 1,
+    attempt,
+    slot: 1,
+    parent: base,
+    role: 'coder',
   });
   const worked: PlanEvent = {
     type: 'step_ended',
-    ...{ key: 'US-001.a1.coder', step: 'coder', story: 'US-001', runId: 'r', outcome: 'completed' },
+    key: 'US-001.a1.coder',
+    step: 'coder',
+    story: 'US-001',
+    runId: 'r',
+    outcome: 'completed',
   };
 
   /** A story on the branch, whether the journal knows it or not. */

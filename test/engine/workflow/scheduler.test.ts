@@ -17,8 +17,15 @@ const story = (
     checks: [],
     items: [],
   },
-  ...{ status: 'ready', attempts: 0, charged: 0, streak: 0, unchanged: 0 },
-  ...{ passed: new Set(), accepted: new Set(), commits: [], isAlone: false },
+  status: 'ready',
+  attempts: 0,
+  charged: 0,
+  streak: 0,
+  unchanged: 0,
+  passed: new Set(),
+  accepted: new Set(),
+  commits: [],
+  isAlone: false,
   ...more,
 });
 

@@ -52,7 +52,10 @@ describe('steps', () => {
     const create = async () => provider;
     const runs = Telos.open(config, { providers: { scripted: { model: async () => 'script', create } } });
     const call: StepCall = {
-      ...{ key: 'US-001.a1.x', name: 'reviewer', words: 'Do it.', plan: 'bakery' },
+      key: 'US-001.a1.x',
+      name: 'reviewer',
+      words: 'Do it.',
+      plan: 'bakery',
       workingDir: join(folder.path, 'slot'),
       ...more,
     };

@@ -48,7 +48,12 @@ describe('the words of the engine in the editor', () => {
   it('translates the events that carry sentences, and leaves those of older runs as they are', () => {
     speak((text, ...values) => withValues(german[text] ?? `untranslated: ${text}`, values), 'de');
     const end: RunEvent = {
-      ...{ type: 'run_end', outcome: 'failed', rounds: 0, toolCalls: 0, durationMs: 1, messages: [] },
+      type: 'run_end',
+      outcome: 'failed',
+      rounds: 0,
+      toolCalls: 0,
+      durationMs: 1,
+      messages: [],
       error: noKey.runError,
     };
     const shown = localized(end);

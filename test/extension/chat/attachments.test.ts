@@ -25,7 +25,10 @@ describe('attachmentOf', () => {
     const pdf = Buffer.from('%PDF-1.7\n\x00\xff');
     const document = attachmentOf({ name: 'plan.txt', bytes: pdf });
     assert.deepEqual(document, {
-      ...{ kind: 'document', name: 'plan.txt', mediaType: 'application/pdf', data: pdf.toString('base64') },
+      kind: 'document',
+      name: 'plan.txt',
+      mediaType: 'application/pdf',
+      data: pdf.toString('base64'),
     });
     assert.throws(() => attachmentOf({ name: 'a.pdf', bytes: pdf, size: 9_000_000 }), {
       message: 'a.pdf was not attached: it has 9.0 MB, and documents can have at most 8.0 MB.',

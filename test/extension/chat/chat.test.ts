@@ -42,8 +42,14 @@ describe('Chat', () => {
     const work = desk.chat.work('/plan a bakery', async stage => {
       stage.say('asks');
       const decision = await stage.ask({
-        ...{ callId: 'w1', token: 'token of w1', tool: 'plan_interview', subject: 'Round 1' },
-        ...{ rule: 'r', reason: 'x', scopes: ['once'], form },
+        callId: 'w1',
+        token: 'token of w1',
+        tool: 'plan_interview',
+        subject: 'Round 1',
+        rule: 'r',
+        reason: 'x',
+        scopes: ['once'],
+        form,
       });
       return decision.allow ? `got ${decision.content?.['answer-0']}` : 'nothing';
     });

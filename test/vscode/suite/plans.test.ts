@@ -64,12 +64,21 @@ describe('the tree of plans', () => {
   const story = (id: string, title: string, more = ''): string =>
     `---\nid: ${id}\n${more}---\n# ${title}\n\n## Acceptance criteria\n\n- [ ] 1. It is so\n`;
   const started: PlanEvent = {
-    ...{ type: 'runner_started', base: 'a'.repeat(40), branch: 'telos/shop', slots: 1 },
-    ...{ limits: {}, pid: 1 },
+    type: 'runner_started',
+    base: 'a'.repeat(40),
+    branch: 'telos/shop',
+    slots: 1,
+    limits: {},
+    pid: 1,
   };
   const attempt = (id: string, number: number): PlanEvent => ({
-    ...{ type: 'attempt_started', story: id, item: 1, attempt: number, slot: 1 },
-    ...{ parent: 'a'.repeat(40), role: 'coder' },
+    type: 'attempt_started',
+    story: id,
+    item: 1,
+    attempt: number,
+    slot: 1,
+    parent: 'a'.repeat(40),
+    role: 'coder',
   });
 
   it('shows names of others literally: no link, no icon, nothing that turns the line around', async () => {

@@ -43,8 +43,11 @@ export async function pressing(buttons: readonly string[], act: () => Promise<un
     await Promise.all(pressed);
   } finally {
     Object.assign(vscode.window, {
-      ...{ showInformationMessage, showWarningMessage, showErrorMessage },
-      ...{ createStatusBarItem, setStatusBarMessage },
+      showInformationMessage,
+      showWarningMessage,
+      showErrorMessage,
+      createStatusBarItem,
+      setStatusBarMessage,
     });
   }
   return said;
