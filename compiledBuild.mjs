@@ -1,4 +1,5 @@
 /** Splits a built file of the command line in two, so that `src/cli/compiledCode.ts` loads it with compiled code. */
+import { createHash } from 'node:crypto';
 import { basename } from 'node:path';
 import { Script } from 'node:vm';
 
@@ -29,11 +30,13 @@ export function splitForCache(file, text) {
   // Throws for any other import, and for an export.
   new Script(code, { filename: file });
   const list = [...parts];
+  // The name of the file was chosen before its code was final, so two builds can share it.
+  const digest = createHash('sha256').update(code).digest('hex').slice(0, 16);
   const shim = [
     'import{loadCompiled}from"./compiledCode.js";',
     ...list.map((from, index) => `import*as p${index} from"${from}";`),
     `const{${exported.map(([, theirs], index) => `${theirs}:e${index}`)}}=`,
-    `loadCompiled(import.meta.url,{${list.map((from, index) => `"${from}":p${index}`)}},one=>import(one));`,
+    `loadCompiled(import.meta.url,{${list.map((from, index) => `"${from}":p${index}`)}},one=>import(one),"${digest}");`,
     `export{${exported.map(([, theirs], index) => `e${index} as ${theirs}`)}};`,
   ].join('');
   return { code, shim, codeFile: file.replace(basename(file), basename(file).replace(/\.js$/, '.code')) };

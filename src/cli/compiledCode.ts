@@ -39,16 +39,17 @@ let isWanted = false;
 
 /**
  * Returns the exports of the code beside `shim`, the address of a file of the same name. `parts` are the exports of the files that it
- * imports, by the names that it has for them.
+ * imports, by the names that it has for them. `digest` is the code's own: Node takes compiled code of any other code of that length.
  */
 export function loadCompiled(
   shim: string,
   parts: Readonly<Record<string, unknown>>,
   load: (name: string) => Promise<unknown>,
+  digest: string,
 ): unknown {
   const filename = fileURLToPath(shim).replace(/\.js$/, '.code');
   const source = readFileSync(filename, 'utf8');
-  const kept = folder && join(folder, `${basename(filename)}-${process.version}-${process.arch}`);
+  const kept = folder && join(folder, `${basename(filename)}-${digest}-${process.version}-${process.arch}`);
   const cachedData = kept === undefined ? undefined : readKept(kept);
   const script = new Script(source, { filename, ...(cachedData && { cachedData }) });
   if (kept !== undefined) keepAtExit({ script, kept }, !cachedData || script.cachedDataRejected === true);

@@ -1,6 +1,8 @@
 import assert from 'node:assert/strict';
+import { execFileSync } from 'node:child_process';
 import { existsSync, readdirSync, readFileSync, statSync, utimesSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
 import { startAnthropicServer } from '../fakes/anthropicServer.ts';
 import { type CliHome, cliHome } from './cliProcess.ts';
 
@@ -71,6 +73,34 @@ describe('compiled code of the command line', () => {
     writeFileSync(join(home.folder.path, 'closed'), '');
     const closed = { XDG_CACHE_HOME: join(home.folder.path, 'closed') };
     assert.deepEqual(await home.run(['--version'], { env: closed }), first);
+  });
+
+  it('is that of its own code, also when another version has a file of that name and length', async () => {
+    const root = fileURLToPath(new URL('../..', import.meta.url));
+    // Each version lies in a folder of its own, as the one that was installed before and the one that is installed now.
+    const made = (version: string): Record<string, string> => {
+      const build = `
+        import { splitForCache } from ${JSON.stringify(join(root, 'compiledBuild.mjs'))};
+        const text = 'function say(){return "${version}"}export{say as s};';
+        console.log(JSON.stringify(splitForCache('start-SAMENAME.js', text)));`;
+      const { code, shim } = JSON.parse(
+        execFileSync(process.execPath, ['--input-type=module', '--eval', build], { encoding: 'utf8' }),
+      );
+      return {
+        [`${version}/start-SAMENAME.js`]: shim,
+        [`${version}/start-SAMENAME.code`]: code,
+        [`${version}/package.json`]: '{"type":"module"}',
+        [`${version}/compiledCode.js`]: readFileSync(join(root, 'dist/chunks/cli/compiledCode.js'), 'utf8'),
+        [`${version}/main.js`]: 'import { s } from "./start-SAMENAME.js"; console.log(s());',
+      };
+    };
+    home.folder.add({ ...made('one'), ...made('two') });
+    const say = (version: string): string =>
+      execFileSync(process.execPath, [join(home.folder.path, version, 'main.js')], {
+        encoding: 'utf8',
+        env: { ...process.env, ...env() },
+      });
+    assert.deepEqual([say('one'), say('two'), say('two'), say('one')], ['one\n', 'two\n', 'two\n', 'one\n']);
   });
 
   it('is removed at an age of a month, when newer code is kept', async () => {
