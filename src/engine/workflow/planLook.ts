@@ -1,5 +1,6 @@
 /** Reads what a plan is now, for those who only look. Loads nothing that works on a plan, so that a window shows its plans at once. */
 import type { Story } from '../../protocol/plan.ts';
+import { findKey } from '../skills/frontmatter.ts';
 import { readJournal } from './journal.ts';
 import type { PlanFolder } from './planFolder.ts';
 import { foldPlan, type PlanState } from './planState.ts';
@@ -18,9 +19,14 @@ export interface PlanLook {
 
 /** Returns the state of the plan in a folder. Throws TelosError `config` if its files cannot be read. */
 export async function lookAt(folder: PlanFolder): Promise<PlanLook> {
-  const parsed = folder.readPrds().map(({ path, text }) => parsePrd(path, text));
+  const parsed = folder.readPrds().map(({ path, text }) => ({ text, ...parsePrd(path, text) }));
   const stories = parsed.map(({ story }) => story);
+  const placed = (problem: string): string => {
+    const one = parsed.find(({ story }) => problem.startsWith(`${story.id} `));
+    const line = one && findKey(one.text, 'depends_on');
+    return line === undefined ? problem : `${one?.story.prd}, line ${line}: ${problem}`;
+  };
   const lines = await readJournal(folder.journal);
-  const problems = [...parsed.flatMap(one => one.problems), ...storyProblems(stories)];
+  const problems = [...parsed.flatMap(one => one.problems), ...storyProblems(stories).map(placed)];
   return { state: foldPlan(lines, stories), stories, problems, lines: lines.at(-1)?.seq ?? 0 };
 }

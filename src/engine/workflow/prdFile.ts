@@ -1,13 +1,13 @@
 /** Reads and writes the file of a story: frontmatter, a title and numbered boxes. A person may edit any of it at any time. */
 import { basename } from 'node:path/posix';
 import type { PlanCheck, Story, StoryItem } from '../../protocol/plan.ts';
-import { parseSkillFile } from '../skills/frontmatter.ts';
+import { findKey, parseSkillFile } from '../skills/frontmatter.ts';
 
 export interface ParsedStory {
   story: Story;
   /** Everything behind the frontmatter, as it is written. */
   body: string;
-  /** What the file says in a way that cannot be used, in sentences that name the file. */
+  /** What the file says in a way that cannot be used, in sentences that name the file and the line, counted from 1: `prds/a.md, line 3: …`. */
   problems: string[];
 }
 
@@ -23,24 +23,50 @@ export function parsePrd(path: string, text: string): ParsedStory {
   const problems: string[] = diagnostics
     .filter(({ severity }) => severity !== 'info')
     .map(({ message, line }) => `${path}, line ${line}: ${message}`);
-  const tell = (what: string): void => void problems.push(`${path}: ${what}`);
+  const tell = (what: string, line = 1): void => void problems.push(`${path}, line ${line}: ${what}`);
+  const of =
+    (key: string): Tell =>
+    what =>
+      tell(what, findKey(text, key));
+  for (const key of Object.keys(fields)) {
+    const meant = mistaken.get(key.toLowerCase().replaceAll('-', '_'));
+    if (meant !== undefined && meant !== key) tell(`${key} is not read; write ${meant}.`, findKey(text, key));
+  }
   const lines = openLines(body);
+  const above = linesAbove(text, body);
   const title = lines.flatMap(({ line }) => headingLine.exec(line)?.[1] ?? [])[0];
   const description = firstParagraph(lines.map(({ line }) => line));
-  const items = itemsOf(lines, tell);
+  const items = itemsOf(lines, (what, index) => tell(what, above + index + 1));
   const story: Story = {
-    id: idOf(fields['id'], path, tell),
+    id: idOf(fields['id'], path, of('id')),
     title: title ?? basename(path).replace(/\.md$/i, ''),
     ...(description !== undefined && { description }),
     prd: path,
-    role: textField(fields['role'], 'role', tell) ?? 'coder',
-    dependsOn: textList(fields['depends_on'], 'depends_on', tell),
-    touches: textList(fields['touches'], 'touches', tell),
-    checks: checksOf(fields['check'], tell),
+    role: textField(fields['role'], 'role', of('role')) ?? 'coder',
+    dependsOn: textList(fields['depends_on'], 'depends_on', of('depends_on')),
+    touches: textList(fields['touches'], 'touches', of('touches')),
+    checks: checksOf(fields['check'], of('check')),
     items: items.map(({ number, text: words, ticked }) => ({ number, text: words, ticked })),
   };
   return { story, body, problems };
 }
+
+type Tell = (what: string) => void;
+
+const known = ['id', 'role', 'depends_on', 'touches', 'check'];
+/** Keys that people and models write in place of those that are read. */
+const mistaken = new Map([
+  ...known.map(key => [key, key] as const),
+  ['checks', 'check'],
+  ['depends', 'depends_on'],
+  ['dependson', 'depends_on'],
+  ['dependencies', 'depends_on'],
+  ['touch', 'touches'],
+]);
+
+/** Returns the number of lines before the text behind the frontmatter. */
+const linesAbove = (text: string, body: string): number =>
+  text.slice(0, text.length - body.length).split('\n').length - 1;
 
 interface BodyLine {
   line: string;
@@ -82,19 +108,21 @@ interface FoundItem extends StoryItem {
 }
 
 /** A box is known by the number that it is written with. One without a number gets the next that is free. */
-function itemsOf(lines: readonly BodyLine[], tell: (what: string) => void): FoundItem[] {
+function itemsOf(lines: readonly BodyLine[], tell: (what: string, index: number) => void): FoundItem[] {
   const boxes = lines.flatMap(({ line, index }) => {
     const [, , mark, , text = ''] = boxLine.exec(line) ?? [];
     if (mark === undefined && /^\s*\d+[.)] \[[ xX]\] \S/.test(line))
-      tell(`"${line.trim().slice(0, 60)}" is not read as a box; begin it with "- [ ] ".`);
+      tell(`"${line.trim().slice(0, 60)}" is not read as a box; begin it with "- [ ] ".`, index);
+    if (mark === undefined && /^\s*[-*+] \[[~/!?*\-✓✔✗]\] \S/.test(line))
+      tell(`"${line.trim().slice(0, 60)}" is not read as a box; write [ ] or [x].`, index);
     if (mark === undefined) return [];
     const [, number, words] = /^(\d{1,4})[.)]\s+(.+)$/.exec(text) ?? [];
     return [{ wanted: Number(number ?? 0), text: words ?? text, ticked: mark !== ' ', index }];
   });
   const taken = new Set<number>();
-  const numbers = boxes.map(({ wanted }) => {
+  const numbers = boxes.map(({ wanted, index }) => {
     const isFree = wanted > 0 && !taken.has(wanted);
-    if (wanted > 0 && !isFree) tell(`Two boxes have the number ${wanted}; give each its own.`);
+    if (wanted > 0 && !isFree) tell(`Two boxes have the number ${wanted}; give each its own.`, index);
     if (isFree) taken.add(wanted);
     return isFree ? wanted : 0;
   });
@@ -110,7 +138,7 @@ function itemsOf(lines: readonly BodyLine[], tell: (what: string) => void): Foun
   });
 }
 
-function idOf(value: unknown, path: string, tell: (what: string) => void): string {
+function idOf(value: unknown, path: string, tell: Tell): string {
   if (typeof value === 'string' && isStoryId(value)) return value;
   if (value !== undefined)
     tell('its id is not of letters, digits and hyphens, as US-003 is, so it is ignored.');
@@ -126,19 +154,19 @@ function idOf(value: unknown, path: string, tell: (what: string) => void): strin
   );
 }
 
-function textField(value: unknown, key: string, tell: (what: string) => void): string | undefined {
+function textField(value: unknown, key: string, tell: Tell): string | undefined {
   if (typeof value === 'string' && value.trim() !== '') return value.trim();
   if (value !== undefined && value !== null) tell(`${key} is not text, so it is ignored.`);
   return undefined;
 }
 
-function textList(value: unknown, key: string, tell: (what: string) => void): string[] {
+function textList(value: unknown, key: string, tell: Tell): string[] {
   if (value === undefined || value === null) return [];
   const list = Array.isArray(value) ? value : [value];
   return list.flatMap(one => textField(one, `An entry of ${key}`, tell) ?? []);
 }
 
-function checksOf(value: unknown, tell: (what: string) => void): PlanCheck[] {
+function checksOf(value: unknown, tell: Tell): PlanCheck[] {
   if (value === undefined || value === null) return [];
   const list = Array.isArray(value) ? value : [value];
   const names = new Set<string>();
@@ -152,7 +180,7 @@ function checksOf(value: unknown, tell: (what: string) => void): PlanCheck[] {
 }
 
 /** Returns the check that an entry means, or undefined if it names no command. Also reads those of `plan.json`. */
-export function checkOf(value: unknown, index: number, tell: (what: string) => void): PlanCheck | undefined {
+export function checkOf(value: unknown, index: number, tell: Tell): PlanCheck | undefined {
   const fields = typeof value === 'string' ? { command: value } : value;
   const { name, command, timeout_s, timeoutS = timeout_s, red } = { ...(fields as Record<string, unknown>) };
   if (typeof command !== 'string' || command.trim() === '' || command.includes('\0')) {
@@ -226,6 +254,6 @@ export function tick(text: string, itemNumber: number, ticked: boolean): string 
 /** Returns in which line of the text each box stands, by its number. Lines count from 0. */
 export function boxLines(text: string): Map<number, number> {
   const { body } = parseSkillFile(text, '');
-  const above = text.slice(0, text.length - body.length).split('\n').length - 1;
+  const above = linesAbove(text, body);
   return new Map(itemsOf(openLines(body), () => {}).map(({ number, index }) => [number, above + index]));
 }

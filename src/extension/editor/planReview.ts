@@ -88,23 +88,22 @@ export class PlanFiles implements vscode.Disposable, vscode.CodeLensProvider {
   #look(): void {
     this.#problems.clear();
     for (const { folder, look } of this.#tree.plans)
-      for (const { prd, id } of look?.stories ?? []) {
-        const said = (look?.problems ?? []).filter(
-          text => text.startsWith(`${prd}: `) || text.startsWith(`${id} `),
-        );
-        this.#problems.set(
-          vscode.Uri.file(folder.path(...prd.split('/'))),
-          said.map(text => toDiagnostic(text.startsWith(`${prd}: `) ? text.slice(prd.length + 2) : text)),
-        );
+      for (const { prd } of look?.stories ?? []) {
+        const found = (look?.problems ?? []).flatMap(text => problemIn(text, prd) ?? []);
+        this.#problems.set(vscode.Uri.file(folder.path(...prd.split('/'))), found);
       }
     this.#changed.fire();
     void this.#mark();
   }
 }
 
-function toDiagnostic(text: string): vscode.Diagnostic {
-  const range = new vscode.Range(0, 0, 0, Number.MAX_SAFE_INTEGER);
-  const found = new vscode.Diagnostic(range, plainLabel(text, 500), vscode.DiagnosticSeverity.Warning);
+/** Returns a problem of this file, at its line. `text` is one of `PlanLook.problems`. */
+function problemIn(text: string, prd: string): vscode.Diagnostic | undefined {
+  const [, file, line, what = ''] = /^(.+?), line (\d+): (.*)$/s.exec(text) ?? [];
+  if (file !== prd) return undefined;
+  const at = Number(line) - 1;
+  const range = new vscode.Range(at, 0, at, Number.MAX_SAFE_INTEGER);
+  const found = new vscode.Diagnostic(range, plainLabel(what, 500), vscode.DiagnosticSeverity.Warning);
   found.source = 'Telos';
   return found;
 }

@@ -90,6 +90,18 @@ describe('the file of a story', () => {
     assert.match(problems.join(), /Two boxes have the number 1/);
   });
 
+  it('names the line of what it cannot use, and the key that is meant', () => {
+    const text =
+      '---\nid: US-1\nchecks: npm test\ndepends-on: US-2\nrole: 7\n---\n# T\n\n- [~] half\n- [ ] 1. a\n- [ ] 1. b\n';
+    assert.deepEqual(parsePrd('prds/a.md', text).problems, [
+      'prds/a.md, line 3: checks is not read; write check.',
+      'prds/a.md, line 4: depends-on is not read; write depends_on.',
+      'prds/a.md, line 9: "- [~] half" is not read as a box; write [ ] or [x].',
+      'prds/a.md, line 11: Two boxes have the number 1; give each its own.',
+      'prds/a.md, line 5: role is not text, so it is ignored.',
+    ]);
+  });
+
   it('names what it cannot use, and never throws', () => {
     const text =
       '---\nrole: 7\ncheck: [{name: a}, {name: b, command: x, timeout_s: soon}, {name: b, command: y}]\n---\n';

@@ -153,4 +153,21 @@ describe('the tree of plans', () => {
     await rm(folder.dir, { recursive: true });
     await until(async () => (await rows()).length === 0);
   });
+
+  it('has what is wrong with the file of a story at its line in the Problems panel', async () => {
+    await vscode.commands.executeCommand('telos.plans.focus');
+    const text = story('US-001', 'Bread', 'checks: npm test\ndepends_on: [US-009]\n');
+    const { dir } = await made('shop', [], [`${text}- [~] 2. half\n`]);
+    const found = (): string[] =>
+      vscode.languages
+        .getDiagnostics(vscode.Uri.file(join(dir, 'prds', '01.md')))
+        .map(({ range, message }) => `${range.start.line + 1}: ${message}`)
+        .sort();
+    await until(() => found().length === 3);
+    assert.deepEqual(found(), [
+      '11: "- [~] 2. half" is not read as a box; write [ ] or [x].',
+      '3: checks is not read; write check.',
+      '4: US-001 depends on US-009, which is not there, so it cannot begin. Correct its depends_on.',
+    ]);
+  });
 });
