@@ -32,16 +32,26 @@ const neutral = [
 /** Longest time of one call, and the pause until another while the remote is away. In milliseconds. */
 const callLimit = 10 * 60_000;
 const againMs = 1_000;
+/** How often a call is repeated that failed for a reason that may pass, such as a connection that was cut in any place. */
+const unclearLimit = 3;
 
 const awayWords =
   /Could not resolve host|unable to (?:connect|access)|Connection (?:refused|timed out|reset)|timed out|hung up|early EOF|Network is unreachable|No route to host|unexpected disconnect|HTTP 5\d\d|returned error: 5\d\d/i;
 const deniedWords = /denied|not exported|not appear to be a git repository|not found|returned error: 4\d\d/i;
+const refusedWords =
+  /couldn't find remote ref|fsck error|missing necessary objects|\[(?:remote )?rejected\]/i;
 
 /** What git says of a branch that is not where it was expected. */
 const isElsewhere = /stale info|fetch first|non-fast-forward/;
 
-/** Returns true if the words of git say that the remote may come back by itself. */
-const isAway = (said: string): boolean => awayWords.test(said) && !deniedWords.test(said);
+/**
+ * Says what the words of git mean: the remote may come back by itself, it has refused, or neither is known.
+ * git has no exit codes for these, and many words for a connection that ends early.
+ */
+function meaningOf(said: string): 'away' | 'refused' | 'unclear' {
+  if (deniedWords.test(said) || refusedWords.test(said) || isElsewhere.test(said)) return 'refused';
+  return awayWords.test(said) ? 'away' : 'unclear';
+}
 
 type Environment = Readonly<Record<string, string | undefined>>;
 
@@ -113,7 +123,7 @@ export class PlanRemote {
 
   /** Calls again until the remote is back. */
   async #patient(args: readonly string[], signal: AbortSignal): Promise<string> {
-    for (;;) {
+    for (let unclear = 0; ; ) {
       signal.throwIfAborted();
       const { code, stdout, stderr } = await this.#call(args, signal);
       signal.throwIfAborted();
@@ -122,7 +132,10 @@ export class PlanRemote {
         this.#isLost = false;
         return stdout;
       }
-      if (code !== null && !isAway(stderr)) throw this.#problem(args[0] ?? '', stderr, code);
+      const meaning = code === null ? 'away' : meaningOf(stderr);
+      unclear = meaning === 'unclear' ? unclear + 1 : 0;
+      if (code !== null && (meaning === 'refused' || unclear > unclearLimit))
+        throw this.#problem(args[0] ?? '', stderr, code);
       if (!this.#isLost)
         this.#parts.log(`The remote ${this.shown} does not answer. What needs it waits until it does.`);
       this.#isLost = true;
