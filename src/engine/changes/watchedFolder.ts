@@ -6,6 +6,7 @@ import { createHash } from 'node:crypto';
 import { readFileSync, readlinkSync, unlinkSync } from 'node:fs';
 import { join, relative } from 'node:path';
 import { grouped } from '../../protocol/text.ts';
+import { abortWithAll, untilAborted } from '../cancellation.ts';
 import { repositoryAbove } from '../files/paths.ts';
 import { maxKeptFile } from './changeFile.ts';
 import {
@@ -97,6 +98,16 @@ interface Seen extends Taken {
   repositories: RepositoryView;
 }
 
+/** One look at the folder, which begins after all that share it have asked for it. */
+interface SharedLook {
+  /** One for each command. */
+  signals: (AbortSignal | undefined)[];
+  listeners: ((message: string) => void)[];
+  seen: Promise<Seen>;
+  /** The same, once it is taken in. */
+  taken: Promise<Seen>;
+}
+
 /** Minimum time between two writes of what the next process can go on from. In milliseconds. */
 const publishInterval = 60_000;
 /** In milliseconds. Git compares whole seconds, and a program can set all times but one. */
@@ -106,8 +117,9 @@ export class WatchedFolder {
   readonly #root: string;
   readonly #git: Shadow;
   readonly #waiting = new Set<Waiting>();
-  #queue: Promise<unknown> = Promise.resolve();
-  /** Takes in what the last look has found. */
+  /** The look that has not begun. */
+  #next: SharedLook | undefined;
+  /** Resolves when what the last look has found is taken in. */
   #taking: Promise<void> = Promise.resolve();
   #publishedAt = 0;
   #seen: Seen | undefined;
@@ -124,24 +136,21 @@ export class WatchedFolder {
    * Looks at the folder before a command starts. The first look takes in all files; `onProgress` then gets sentences. Throws
    * UnseenFolder if the folder cannot be looked at, and the abort reason.
    */
-  begin(signal?: AbortSignal, onProgress?: (message: string) => void): Promise<FolderWatch> {
-    return this.#inTurn(async () => {
-      const { view, repositories, news } = await this.#look(signal, onProgress);
-      await this.#take(news);
-      const leftOut = new Map<string, Entry>();
-      for (const path of view.leftOut.keys()) {
-        const entry = entryAt(join(this.#root, path));
-        if (entry && entry.kind !== 'folder') leftOut.set(path, entry);
-      }
-      const waiting: Waiting = { files: new Map(), folders: new Map(), leftOut, repositories };
-      this.#waiting.add(waiting);
-      return {
-        root: this.#root,
-        seesContent: this.#git !== noShadow,
-        end: goesOn => this.#inTurn(() => this.#end(waiting, goesOn)),
-        contents: (blobs, use) => this.#git.contents(blobs, use),
-      };
-    });
+  async begin(signal?: AbortSignal, onProgress?: (message: string) => void): Promise<FolderWatch> {
+    const { view, repositories } = await untilAborted(this.#nextLook(signal, onProgress).taken, signal);
+    const leftOut = new Map<string, Entry>();
+    for (const path of view.leftOut.keys()) {
+      const entry = entryAt(join(this.#root, path));
+      if (entry && entry.kind !== 'folder') leftOut.set(path, entry);
+    }
+    const waiting: Waiting = { files: new Map(), folders: new Map(), leftOut, repositories };
+    this.#waiting.add(waiting);
+    return {
+      root: this.#root,
+      seesContent: this.#git !== noShadow,
+      end: goesOn => this.#end(waiting, goesOn),
+      contents: (blobs, use) => this.#git.contents(blobs, use),
+    };
   }
 
   /** Resolves when what the last look has found is taken in. */
@@ -152,14 +161,13 @@ export class WatchedFolder {
   async #end(waiting: Waiting, goesOn = false): Promise<CommandChanges> {
     let seen: Seen;
     try {
+      // The old bytes are kept already, so no one has to wait for the new ones.
+      seen = await this.#nextLook().seen;
       if (waiting.problem !== undefined) throw waiting.problem;
-      seen = await this.#look();
     } finally {
       if (!goesOn) this.#waiting.delete(waiting);
     }
-    const { view, repositories, news } = seen;
-    // The old bytes are kept already, so no one has to wait for the new ones.
-    this.#taking = this.#take(news).catch(() => undefined);
+    const { view, repositories } = seen;
     for (const [path, was] of waiting.leftOut) {
       const now = entryAt(join(this.#root, path));
       if (now?.ino !== was.ino || now.changedAt !== was.changedAt)
@@ -169,7 +177,7 @@ export class WatchedFolder {
     const files: CommandChange[] = [];
     for (const [path, before] of waiting.files) {
       const found = entryAt(at(path)) ?? null;
-      if (!(await this.#isSame(path, before, found))) files.push({ path: at(path), before, after: found });
+      if (!this.#isSame(path, before, found)) files.push({ path: at(path), before, after: found });
     }
     const folders = new Map<string, { before: number | null; after: number | null }>();
     for (const [path, before] of waiting.folders) {
@@ -334,7 +342,7 @@ export class WatchedFolder {
   }
 
   /** Whether nothing has changed but times. */
-  async #isSame(path: string, before: OldEntry | null, now: Entry | null): Promise<boolean> {
+  #isSame(path: string, before: OldEntry | null, now: Entry | null): boolean {
     if (!before || !now) return before === null && (now === null || now.kind === 'folder');
     if (before.kind !== now.kind || before.mode !== now.mode || before.size !== now.size) return false;
     if (before.blob === undefined) return false;
@@ -348,13 +356,34 @@ export class WatchedFolder {
     }
   }
 
-  #inTurn<Result>(act: () => Promise<Result>): Promise<Result> {
-    const done = this.#queue.then(act);
-    this.#queue = done.then(
-      () => this.#taking,
-      () => this.#taking,
+  /** Returns the look that begins when the last one is taken in. Commands that begin or end until then share it. */
+  #nextLook(signal?: AbortSignal, onProgress?: (message: string) => void): SharedLook {
+    this.#next ??= this.#sharedLook();
+    this.#next.signals.push(signal);
+    if (onProgress) this.#next.listeners.push(onProgress);
+    return this.#next;
+  }
+
+  #sharedLook(): SharedLook {
+    const signals: SharedLook['signals'] = [];
+    const listeners: SharedLook['listeners'] = [];
+    const say = (message: string): void => {
+      for (const listener of listeners) listener(message);
+    };
+    const seen = this.#taking.then(async () => {
+      this.#next = undefined;
+      const over = new AbortController();
+      return this.#look(abortWithAll(signals, over.signal), say).finally(() => over.abort());
+    });
+    const taken = seen.then(async found => {
+      await this.#take(found.news);
+      return found;
+    });
+    this.#taking = taken.then(
+      () => undefined,
+      () => undefined,
     );
-    return done;
+    return { signals, listeners, seen, taken };
   }
 }
 

@@ -3,6 +3,7 @@ import { basename } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import type { JsonObject, ToolResult } from '../../protocol/run.ts';
 import { sentence, spoken } from '../../protocol/text.ts';
+import { untilAborted } from '../cancellation.ts';
 import { TelosError } from '../errors.ts';
 import { withinDepth } from '../jsonDepth.ts';
 import { mapStrings } from '../redact.ts';
@@ -116,8 +117,8 @@ async function connect(
       timeout: limits.connectMs,
     });
     link.started();
-    await orAborted(connecting, stop);
-    await orAborted(session.listTools(stop), stop);
+    await untilAborted(connecting, stop);
+    await untilAborted(session.listTools(stop), stop);
     return session;
   } catch (error) {
     await session.close();
@@ -468,21 +469,5 @@ class CallClock {
   #clear(): void {
     clearTimeout(this.#whole);
     clearTimeout(this.#silence);
-  }
-}
-
-async function orAborted<T>(work: Promise<T>, signal: AbortSignal): Promise<T> {
-  let onAbort: () => void = () => undefined;
-  const aborted = new Promise<never>((_, reject) => {
-    onAbort = () => reject(signal.reason);
-    if (signal.aborted) onAbort();
-    signal.addEventListener('abort', onAbort);
-  });
-  try {
-    return await Promise.race([work, aborted]);
-  } finally {
-    signal.removeEventListener('abort', onAbort);
-    // The abandoned work may still fail; that must not become an unhandled rejection.
-    work.catch(() => undefined);
   }
 }

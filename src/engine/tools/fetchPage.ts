@@ -10,6 +10,7 @@ import { createBrotliDecompress, createGunzip } from 'node:zlib';
 import type { ToolResult } from '../../protocol/run.ts';
 import { grouped } from '../../protocol/text.ts';
 import { addressKind, hostKind, isNeverReached, parseWebAddress } from '../addresses.ts';
+import { untilAborted } from '../cancellation.ts';
 import { describeBinary, looksBinary } from '../files/plainText.ts';
 
 /** Bytes of a page after decompression. Nothing beyond is read. */
@@ -89,6 +90,7 @@ export async function checkedAddresses(
       `${url.host} is on this machine or its network (${named}) and has not been approved.`,
     );
   const family = isIP(host);
+  // A name's resolution itself cannot be cancelled.
   const addresses = family === 0 ? await untilAborted(resolve(host), signal) : [{ address: host, family }];
   if (addresses.length === 0) throw new FetchProblem(`${host} has no address.`);
   for (const { address } of addresses) {
@@ -97,15 +99,6 @@ export async function checkedAddresses(
       throw new FetchProblem(`${host} leads to the ${kind} address ${address}, which is not fetched.`);
   }
   return addresses;
-}
-
-/** Rejects with the abort reason on abort, since a name's resolution itself cannot be cancelled. */
-function untilAborted<Value>(pending: Promise<Value>, signal: AbortSignal): Promise<Value> {
-  return new Promise((settle, fail) => {
-    const onAbort = (): void => fail(signal.reason);
-    signal.addEventListener('abort', onAbort, { once: true });
-    pending.then(settle, fail).finally(() => signal.removeEventListener('abort', onAbort));
-  });
 }
 
 /** Sends a request to these addresses and to no other. Rejects with the errors of the network, or the abort reason on abort. */

@@ -1,5 +1,6 @@
 /** Provides the language models that other extensions bring, without a key. The editor itself asks for consent. */
 import * as vscode from 'vscode';
+import { untilAborted } from '../../engine/cancellation.ts';
 import { TelosError } from '../../engine/errors.ts';
 import type { FrontendProvider } from '../../engine/providers/create.ts';
 import type {
@@ -129,7 +130,8 @@ async function* streamCompletion(
     const tools = toLmTools(request.tools);
     const justification = vscode.l10n.t('Telos runs your skill with this model.');
     const sent = model.sendRequest(messages, { justification, tools }, source.token);
-    const { stream } = await unlessAborted(sent, signal);
+    // A model's extension may react slowly to a cancellation.
+    const { stream } = await untilAborted(sent, signal);
     const answer: vscode.LanguageModelChatMessage = vscode.LanguageModelChatMessage.Assistant([]);
     let stopReason = 'end_turn';
     for await (const part of whileNotAborted(stream, signal)) {
@@ -178,7 +180,7 @@ async function countTokens(
     model.countTokens(message);
   try {
     const counted = Promise.all([...asked.map(count), answer.content.length > 0 ? count(answer) : 0]);
-    const counts = await unlessAborted(counted, patience);
+    const counts = await untilAborted(counted, patience);
     const outputTokens = counts.at(-1) ?? 0;
     const inputTokens = counts.slice(0, -1).reduce((sum, each) => sum + each, 0);
     return inputTokens > 0
@@ -190,28 +192,13 @@ async function countTokens(
   }
 }
 
-/** Rejects as soon as the signal aborts. A model's extension may react slowly to a cancellation. */
-async function unlessAborted<Value>(promise: PromiseLike<Value>, signal: AbortSignal): Promise<Value> {
-  signal.throwIfAborted();
-  let stop = (): void => {};
-  const aborted = new Promise<never>((_resolve, reject) => {
-    stop = () => reject(signal.reason);
-    signal.addEventListener('abort', stop);
-  });
-  try {
-    return await Promise.race([promise, aborted]);
-  } finally {
-    signal.removeEventListener('abort', stop);
-  }
-}
-
 async function* whileNotAborted<Value>(
   values: AsyncIterable<Value>,
   signal: AbortSignal,
 ): AsyncGenerator<Value> {
   const iterator = values[Symbol.asyncIterator]();
   for (;;) {
-    const { done, value } = await unlessAborted(iterator.next(), signal);
+    const { done, value } = await untilAborted(iterator.next(), signal);
     if (done) return;
     yield value;
   }

@@ -1,0 +1,39 @@
+/** Waiting that ends on abort, and work that several share. */
+
+/** Resolves or rejects as `work` does, but rejects with the abort reason on abort. The abandoned work may still fail, unheard. */
+export async function untilAborted<Value>(
+  work: PromiseLike<Value>,
+  signal: AbortSignal | undefined,
+): Promise<Value> {
+  if (!signal) return work;
+  let onAbort = (): void => undefined;
+  const aborted = new Promise<never>((_resolve, reject) => {
+    onAbort = () => reject(signal.reason);
+    if (signal.aborted) onAbort();
+    signal.addEventListener('abort', onAbort);
+  });
+  try {
+    return await Promise.race([aborted, work]);
+  } finally {
+    signal.removeEventListener('abort', onAbort);
+    work.then(undefined, () => undefined);
+  }
+}
+
+/**
+ * Returns a signal that aborts, with the last reason, when all of `signals` have. One that is undefined never does. They are listened
+ * to until `over` aborts.
+ */
+export function abortWithAll(signals: readonly (AbortSignal | undefined)[], over: AbortSignal): AbortSignal {
+  const all = new AbortController();
+  let running = signals.length;
+  for (const signal of signals) {
+    const onAbort = (): void => {
+      running--;
+      if (running === 0) all.abort(signal?.reason);
+    };
+    if (signal?.aborted) onAbort();
+    else signal?.addEventListener('abort', onAbort, { once: true, signal: over });
+  }
+  return all.signal;
+}
