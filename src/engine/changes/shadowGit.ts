@@ -3,10 +3,11 @@
  * that folder, of the person or of the machine has an effect, and nothing is written into the folder.
  */
 import { type ChildProcessWithoutNullStreams, spawn } from 'node:child_process';
-import { constants, existsSync, readFileSync } from 'node:fs';
+import { createHash } from 'node:crypto';
+import { constants, existsSync, mkdirSync, readFileSync, renameSync, writeFileSync } from 'node:fs';
 import { copyFile, readdir, rename, rm, stat, writeFile } from 'node:fs/promises';
-import { join } from 'node:path';
-import { inflateSync } from 'node:zlib';
+import { dirname, join } from 'node:path';
+import { deflateSync, inflateSync } from 'node:zlib';
 import { makeOwnFolders } from '../files/atomicWrite.ts';
 
 /** A file or link that is not as the index has it. */
@@ -71,6 +72,13 @@ export class ShadowGit {
   /** The index of this process: another one may look at the same folder. */
   readonly #index: string;
 
+  #isEmpty = true;
+
+  /** Whether there was nothing that an earlier process knew of the folder. */
+  get isEmpty(): boolean {
+    return this.#isEmpty;
+  }
+
   private constructor(program: string, folder: string, store: string) {
     this.#program = program;
     this.#folder = folder;
@@ -89,8 +97,30 @@ export class ShadowGit {
     await writeFile(join(store, 'info', 'attributes'), noAttributes, { mode: 0o600 });
     await writeFile(join(store, 'HEAD'), 'ref: refs/heads/none\n', { mode: 0o600 });
     const known = join(store, 'index');
-    if (existsSync(known)) await copyFile(known, git.#index, constants.COPYFILE_FICLONE);
+    git.#isEmpty = !existsSync(known);
+    if (!git.isEmpty) await copyFile(known, git.#index, constants.COPYFILE_FICLONE);
     return git;
+  }
+
+  /** Keeps these bytes without starting git. Returns the name that git gives them. Throws the error of the file system. */
+  keep(bytes: Buffer): string {
+    const blob = blobName(bytes);
+    const file = this.#looseFile(blob);
+    if (existsSync(file)) return blob;
+    mkdirSync(dirname(file), { recursive: true, mode: 0o700 });
+    const temporary = `${file}-${crypto.randomUUID()}.tmp`;
+    writeFileSync(temporary, deflateSync(Buffer.concat([headOf(bytes), bytes]), { level: 0 }), {
+      flag: 'wx',
+      mode: 0o400,
+    });
+    renameSync(temporary, file);
+    return blob;
+  }
+
+  /** Goes on from what is kept of files and links by now. All of them look different until they are taken in. Throws as `take` does. */
+  async adopt(kept: readonly { path: string; blob: string; isLink: boolean }[]): Promise<void> {
+    const lines = kept.map(({ path, blob, isLink }) => `${isLink ? '120000' : '100644'} ${blob}\t${path}\0`);
+    if (lines.length > 0) await this.#feed(['update-index', '-z', '--index-info'], lines);
   }
 
   /**
@@ -276,6 +306,12 @@ export class ShadowGit {
     return child;
   }
 }
+
+const headOf = (bytes: Buffer): Buffer => Buffer.from(`blob ${bytes.length}\0`);
+
+/** Returns the name that git gives these bytes. */
+export const blobName = (bytes: Buffer): string =>
+  createHash('sha1').update(headOf(bytes)).update(bytes).digest('hex');
 
 function looseBytes(file: string): Buffer | undefined {
   try {

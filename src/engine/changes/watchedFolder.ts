@@ -2,7 +2,6 @@
  * Knows what a working folder holds, and tells what has changed in it while a command ran. Several commands can run at once; what
  * changes meanwhile counts for each of them.
  */
-import { createHash } from 'node:crypto';
 import { readFileSync, readlinkSync, unlinkSync } from 'node:fs';
 import { join, relative } from 'node:path';
 import { grouped } from '../../protocol/text.ts';
@@ -20,7 +19,7 @@ import {
   UnseenFolder,
 } from './folderView.ts';
 import { type GitSetting, lookAtRepositories, type RepositoryView } from './repositoryView.ts';
-import { type Differing, noShadow, type Shadow } from './shadowGit.ts';
+import { blobName, type Differing, noShadow, type Shadow } from './shadowGit.ts';
 
 /** A file or link as it was before a command. */
 export interface OldEntry {
@@ -455,10 +454,6 @@ function isSameSetting(one: GitSetting | undefined, other: GitSetting | undefine
   if (one.bytes && other.bytes) return one.bytes.equals(other.bytes) && one.mode === other.mode;
   return one.link === undefined ? one.stamp === other.stamp : one.link === other.link;
 }
-
-/** Returns the name that git gives these bytes. */
-const blobName = (bytes: Buffer): string =>
-  createHash('sha1').update(`blob ${bytes.length}\0`).update(bytes).digest('hex');
 
 const asUnseen = (error: unknown): UnseenFolder =>
   error instanceof UnseenFolder

@@ -7,8 +7,9 @@ import { isLink, makeOwnFolders } from '../files/atomicWrite.ts';
 import { describeFileError, isInside } from '../files/paths.ts';
 import { findGit } from '../tools/programPath.ts';
 import type { CommandPlace } from './commandWatch.ts';
+import { FolderShadow } from './folderShadow.ts';
 import { UnseenFolder } from './folderView.ts';
-import { noShadow, ShadowGit } from './shadowGit.ts';
+import { noShadow } from './shadowGit.ts';
 import { type FolderWatch, WatchedFolder } from './watchedFolder.ts';
 
 /** Time after which what is known of a folder is removed, if no command has run there. In milliseconds. */
@@ -71,7 +72,7 @@ export class WatchedFolders {
     makeOwnFolders(this.#dataDir, folders);
     void this.#sweep(folders);
     const store = join(folders, createHash('sha256').update(root).digest('hex').slice(0, 32));
-    return new WatchedFolder(root, await ShadowGit.open(program, root, store));
+    return new WatchedFolder(root, await FolderShadow.open(program, root, store));
   }
 
   async #sweep(folders: string): Promise<void> {
@@ -79,12 +80,16 @@ export class WatchedFolders {
     this.#isSwept = true;
     for (const name of await readdir(folders).catch(() => [])) {
       const store = join(folders, name);
-      const usedAt = await stat(join(store, 'index')).then(
-        ({ mtimeMs }) => mtimeMs,
-        () => Date.now(),
-      );
-      if (Date.now() - usedAt > maxAge)
+      const usedAt = await Promise.all(['.', 'HEAD', 'index'].map(each => changedAt(join(store, each))));
+      if (Date.now() - Math.max(...usedAt) > maxAge)
         await rm(store, { recursive: true, force: true }).catch(() => undefined);
     }
   }
 }
+
+/** Returns the time of the last change. Returns 0 if there is no such file. */
+const changedAt = (path: string): Promise<number> =>
+  stat(path).then(
+    ({ mtimeMs }) => mtimeMs,
+    () => 0,
+  );
