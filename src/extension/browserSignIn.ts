@@ -74,9 +74,10 @@ export class BrowserSignIn implements SignInPort {
     }
   }
 
-  /** Handles the browser's return. The editor has already unescaped `query`. */
+  /** Handles the browser's return. On the desktop, the editor has already unescaped `query`; in a browser, it is as sent. */
   async answer(query: string): Promise<void> {
-    const answer = new URLSearchParams(query.replaceAll('%', '%25').replaceAll('+', '%2B'));
+    const sent = this.#editor.isDesktop ? query.replaceAll('%', '%25').replaceAll('+', '%2B') : query;
+    const answer = new URLSearchParams(sent);
     const state = answer.get('state') ?? '';
     const taken = this.#waiting.get(state);
     this.#waiting.delete(state);
@@ -109,7 +110,7 @@ export function openBrowser(url: string): Thenable<boolean> {
 
 /**
  * Handlers by path, such as `/run`. An address can come from anywhere, so a handler may show something but never runs
- * it. `written` is the query as the editor passes it, already unescaped.
+ * it. `written` is the query as the editor passes it, which on the desktop is already unescaped.
  */
 export type UriAnswers = Readonly<Record<string, (query: URLSearchParams, written: string) => Promise<void>>>;
 

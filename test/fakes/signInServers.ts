@@ -62,7 +62,11 @@ export interface SignInServers {
 
 type Answer = (path: string, body: string, request: IncomingMessage, response: ServerResponse) => void;
 
-export async function startSignInServers(faults: SignInFaults = {}): Promise<SignInServers> {
+/** `host` is an address of this machine. VS Code in a browser leads pages at 127.0.0.1 through itself, but not those at 127.0.0.2. */
+export async function startSignInServers(
+  faults: SignInFaults = {},
+  host = '127.0.0.1',
+): Promise<SignInServers> {
   const seen: SignInServers['seen'] = { mcp: [], authorization: [] };
   const given: string[] = [];
   /** Scope by access token. */
@@ -76,7 +80,7 @@ export async function startSignInServers(faults: SignInFaults = {}): Promise<Sig
     given.push(secret);
     return secret;
   };
-  const authorization = await open(seen.authorization, (path, body, request, response) => {
+  const authorization = await open(host, seen.authorization, (path, body, request, response) => {
     const url = new URL(path, authorization.address);
     const form = new URLSearchParams(body);
     switch (url.pathname) {
@@ -172,7 +176,7 @@ export async function startSignInServers(faults: SignInFaults = {}): Promise<Sig
     json(response, 200, { access_token, refresh_token, token_type: 'Bearer', expires_in: 3600 });
   }
 
-  const mcp = await open(seen.mcp, (path, body, { headers }, response) => {
+  const mcp = await open(host, seen.mcp, (path, body, { headers }, response) => {
     const [, described] = /^\/\.well-known\/oauth-protected-resource(\/\w+)$/.exec(path) ?? [];
     if (described) {
       const resource = `${mcp.address}${described}`;
@@ -238,6 +242,7 @@ function resultOf(
 }
 
 async function open(
+  host: string,
   seen: SeenRequest[],
   answer: Answer,
 ): Promise<{ address: string; close(): Promise<void> }> {
@@ -250,13 +255,13 @@ async function open(
     seen.push({ what, authorization: request.headers.authorization, body });
     answer(path, body, request, response);
   });
-  await new Promise<void>(resolve => server.listen(0, '127.0.0.1', resolve));
+  await new Promise<void>(resolve => server.listen(0, host, resolve));
   const close = (): Promise<void> =>
     new Promise(resolve => {
       server.close(() => resolve());
       server.closeAllConnections();
     });
-  return { address: `http://127.0.0.1:${(server.address() as AddressInfo).port}`, close };
+  return { address: `http://${host}:${(server.address() as AddressInfo).port}`, close };
 }
 
 function json(response: ServerResponse, status: number, body: object): void {

@@ -33,7 +33,7 @@ export async function addServers(
   await editShared(file, text => {
     let next = text.trim() === '' ? '{}\n' : text;
     for (const { name, entry } of added) {
-      const problem = nameProblem(name) ?? wordsOf(serverOf(entry));
+      const problem = nameProblem(name) ?? wordsOf(name, serverOf(entry));
       if (problem) throw new TelosError('config', [problem]);
       const content = jsonIn(next);
       if (typeof content !== 'object' || content === null || Array.isArray(content))
@@ -48,8 +48,8 @@ export async function addServers(
   });
 }
 
-const wordsOf = (server: ReturnType<typeof serverOf>) =>
-  typeof server === 'string' ? sentence('The server cannot be added: {0}.', server) : undefined;
+const wordsOf = (name: string, server: ReturnType<typeof serverOf>) =>
+  typeof server === 'string' ? sentence("The server '{0}' cannot be added: {1}.", name, server) : undefined;
 
 /** Returns why a server cannot have this name; undefined if it can. Requests name servers as `@name:resource`. */
 export const nameProblem = (name: string) =>

@@ -44,7 +44,7 @@ export function parsePrd(path: string, text: string): ParsedStory {
     prd: path,
     role: textField(fields['role'], 'role', of('role')) ?? 'coder',
     dependsOn: textList(fields['depends_on'], 'depends_on', of('depends_on')),
-    touches: textList(fields['touches'], 'touches', of('touches')),
+    touches: touchesOf(fields['touches'], of('touches')),
     checks: checksOf(fields['check'], of('check')),
     items: items.map(({ number, text: words, ticked }) => ({ number, text: words, ticked })),
   };
@@ -164,6 +164,26 @@ function textList(value: unknown, key: string, tell: Tell): string[] {
   if (value === undefined || value === null) return [];
   const list = Array.isArray(value) ? value : [value];
   return list.flatMap(one => textField(one, `An entry of ${key}`, tell) ?? []);
+}
+
+function touchesOf(value: unknown, tell: Tell): string[] {
+  return textList(value, 'touches', tell).filter(path => {
+    const isOutside = leadsOut(path);
+    if (isOutside) tell(`"${path.slice(0, 60)}" in touches leads out of the repository, so it is ignored.`);
+    return !isOutside;
+  });
+}
+
+/** Returns true for a path or glob that is absolute or climbs above the folder it starts in. Both slashes part it, as on Windows. */
+function leadsOut(path: string): boolean {
+  if (/^(?:[/\\]|~[/\\]|[A-Za-z]:[/\\])/.test(path)) return true;
+  let depth = 0;
+  return path.split(/[/\\]+/).some(part => {
+    if (part === '..') depth--;
+    // `**` may stand for no folder at all.
+    else if (part !== '.' && part !== '' && part !== '**') depth++;
+    return depth < 0;
+  });
 }
 
 function checksOf(value: unknown, tell: Tell): PlanCheck[] {

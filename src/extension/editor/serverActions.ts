@@ -1,6 +1,7 @@
 /** Implements the commands of the view *MCP Servers*: restart, log, sign in and out, add, import, and tools on or off. */
 
 import * as vscode from 'vscode';
+import { TelosError } from '../../engine/errors.ts';
 import type { ServerRef } from '../../engine/run/serverCheck.ts';
 import type { Agent } from '../../engine/skills/agent.ts';
 import { acknowledge, complain } from '../base/acknowledge.ts';
@@ -10,31 +11,47 @@ import { describeError, plainLabel, translated, visibleText } from '../base/labe
 import { untrustedMessage } from './editorRuns.ts';
 import type { ServerNode, ServersNode, ServersView } from './serverTree.ts';
 
+/** Says of a server what was not done to it, and why. */
+type NotDone = (server: string, why: string) => string;
+
+/** Shows why something failed. What the engine says of its files is whole by itself; any other reason goes into `notDone`. */
+function complainOf(error: unknown, server: string, notDone: NotDone): void {
+  const said = describeError(error);
+  const isWhole = error instanceof TelosError && error.code === 'config';
+  const why = said.trim().replace(/\.$/, '');
+  complain(plainLabel(isWhole ? said : notDone(plainLabel(server, 60), why), 600));
+}
+
 /** Does something to a server, and says why it failed. Other extensions can call the commands without one. */
 async function onServer(
   { id: viewId, tree }: ServersView,
   node: ServerNode | undefined,
   act: (ref: ServerRef, signal: AbortSignal) => Promise<unknown>,
+  notDone: NotDone,
 ): Promise<void> {
   if (node?.kind !== 'server') return;
   const { agent, server } = node.listed;
+  if (!vscode.workspace.isTrusted) return complain(untrustedMessage);
   const stop = new AbortController();
   try {
-    if (!vscode.workspace.isTrusted) throw new Error(untrustedMessage);
     const shown = await tree();
     const work = act({ agent, server }, stop.signal);
     await vscode.window.withProgress({ location: { viewId } }, () => shown.during(node, work));
   } catch (error) {
-    complain(plainLabel(describeError(error), 600));
+    complainOf(error, server, notDone);
   }
 }
 
 /** Starts the server, or starts it again, and lists its tools. The tree shows what came of it. */
-export const restartServer = (view: ServersView, node?: ServerNode): Promise<void> =>
-  onServer(view, node, async (ref, signal) => {
+export const restartServer = (view: ServersView, node?: ServerNode): Promise<void> => {
+  const restart = async (ref: ServerRef, signal: AbortSignal): Promise<void> => {
     const { checkServer } = await import('../../engine/run/serverCheck.ts');
     await checkServer(ref, await (await view.current.openTelos()).serverParts(), signal);
-  });
+  };
+  return onServer(view, node, restart, (server, why) =>
+    vscode.l10n.t("'{0}' was not restarted: {1}.", server, why),
+  );
+};
 
 /** Starts a server that was unfolded before anything was known of it. */
 export async function startUnfolded(view: ServersView, node: ServersNode): Promise<void> {
@@ -42,8 +59,8 @@ export async function startUnfolded(view: ServersView, node: ServersNode): Promi
     await restartServer(view, node);
 }
 
-export const signIn = (view: ServersView, node?: ServerNode): Promise<void> =>
-  onServer(view, node, async (ref, signal) => {
+export const signIn = (view: ServersView, node?: ServerNode): Promise<void> => {
+  const visit = async (ref: ServerRef, signal: AbortSignal): Promise<void> => {
     const { signInToServer } = await import('../../engine/run/serverCheck.ts');
     const telos = await (await view.current.openTelos()).serverParts();
     const agree = async ([page = '', ...others]: readonly string[]): Promise<boolean> => {
@@ -59,14 +76,22 @@ export const signIn = (view: ServersView, node?: ServerNode): Promise<void> =>
     };
     const isDone = await signInToServer(ref, telos, agree, signal);
     if (isDone) acknowledge(vscode.l10n.t("You are signed in at '{0}'.", plainLabel(ref.server, 60)));
-  });
+  };
+  return onServer(view, node, visit, (server, why) =>
+    vscode.l10n.t("You are not signed in at '{0}': {1}.", server, why),
+  );
+};
 
-export const signOut = (view: ServersView, node?: ServerNode): Promise<void> =>
-  onServer(view, node, async ref => {
+export const signOut = (view: ServersView, node?: ServerNode): Promise<void> => {
+  const forget = async (ref: ServerRef): Promise<void> => {
     const { signOutOfServer } = await import('../../engine/run/serverCheck.ts');
     await signOutOfServer(ref, await (await view.current.openTelos()).serverParts());
     acknowledge(vscode.l10n.t("The sign-in at '{0}' is deleted here.", plainLabel(ref.server, 60)));
-  });
+  };
+  return onServer(view, node, forget, (server, why) =>
+    vscode.l10n.t("You are still signed in at '{0}': {1}.", server, why),
+  );
+};
 
 const logScheme = 'telos-mcp-log';
 const logChanged = new vscode.EventEmitter<vscode.Uri>();
@@ -109,8 +134,8 @@ export async function openServerFile(node?: ServerNode): Promise<void> {
 }
 
 /** Has a started server run in the box from its next start on, or outside of it. Its agent's files change by that. */
-export const setBoxed = (view: ServersView, isBoxed: boolean, node?: ServerNode): Promise<void> =>
-  onServer(view, node, async ({ agent, server }) => {
+export const setBoxed = (view: ServersView, isBoxed: boolean, node?: ServerNode): Promise<void> => {
+  const change = async ({ agent, server }: ServerRef): Promise<void> => {
     const { setSandbox } = await import('../../engine/mcp/config.ts');
     if (!(await setSandbox(node?.listed.file ?? '', server, isBoxed))) return;
     await view.current.refresh();
@@ -124,13 +149,18 @@ export const setBoxed = (view: ServersView, isBoxed: boolean, node?: ServerNode)
       title: vscode.l10n.t('Review Agent'),
       act: () => vscode.commands.executeCommand('telos.reviewAgent', { agent: { name: agent } }),
     });
-  });
+  };
+  return onServer(view, node, change, (server, why) =>
+    vscode.l10n.t("'{0}' was not changed: {1}.", server, why),
+  );
+};
 
 /** Switches tools on or off whose checkboxes the person has clicked. */
 export async function switchTools(
   { current, tree }: ServersView,
   items: readonly (readonly [ServersNode, vscode.TreeItemCheckboxState])[],
 ): Promise<void> {
+  const named = items.flatMap(([node]) => (node.kind === 'tool' ? [node.parent.listed.server] : []));
   try {
     const { config } = await current.openTelos();
     const [{ switchTool }, { openPolicyFile }] = await Promise.all([
@@ -145,7 +175,9 @@ export async function switchTools(
       await switchTool({ file, home: config.home }, which, state === vscode.TreeItemCheckboxState.Checked);
     }
   } catch (error) {
-    complain(plainLabel(describeError(error), 600));
+    complainOf(error, [...new Set(named)].join(', '), (server, why) =>
+      vscode.l10n.t("The tools of '{0}' were not switched: {1}.", server, why),
+    );
   } finally {
     (await tree()).refresh();
   }
@@ -187,8 +219,7 @@ export async function addServer({ current }: ServersView): Promise<void> {
       ? vscode.l10n.t('Its address')
       : vscode.l10n.t('Its command line. Quotes keep words together.'),
     placeHolder: kind.isRemote ? 'https://example.com/mcp' : 'npx -y some-server',
-    validateInput: text =>
-      entryFor(kind.isRemote, text) ? undefined : vscode.l10n.t('This cannot be read.'),
+    validateInput: text => (entryFor(kind.isRemote, text) ? undefined : placeProblem(kind.isRemote)),
   });
   const entry = place === undefined ? undefined : entryFor(kind.isRemote, place);
   if (!entry) return;
@@ -202,6 +233,11 @@ export async function addServer({ current }: ServersView): Promise<void> {
   });
   if (name) await write(current, agent, [{ name, entry }]);
 }
+
+const placeProblem = (isRemote: boolean): string =>
+  isRemote
+    ? vscode.l10n.t('Enter an address that begins with https:// or http://.')
+    : vscode.l10n.t('Enter a command. Close each quote that you open.');
 
 /** Returns the entry for a typed command line or address; undefined if it is not one. */
 export function entryFor(isRemote: boolean, typed: string): Readonly<Record<string, unknown>> | undefined {
@@ -280,17 +316,17 @@ async function write(
   added: readonly { name: string; entry: Readonly<Record<string, unknown>>; asks?: readonly string[] }[],
 ): Promise<void> {
   const { addServers, serverFileOf } = await import('../../engine/mcp/addServer.ts');
+  const names = plainLabel(added.map(({ name }) => name).join(', '));
   try {
     await addServers(
       serverFileOf(agent),
       added.map(({ name, entry }) => ({ name, entry })),
     );
   } catch (error) {
-    return complain(plainLabel(describeError(error), 600));
+    return complainOf(error, names, (server, why) => vscode.l10n.t("'{0}' was not added: {1}.", server, why));
   }
   await current.refresh();
   const asks = [...new Set(added.flatMap(({ asks: each = [] }) => each))];
-  const names = plainLabel(added.map(({ name }) => name).join(', '));
   acknowledge(
     asks.length > 0
       ? vscode.l10n.t("Added: {0}. Set {1} in Telos's .env file.", names, asks.join(', '))

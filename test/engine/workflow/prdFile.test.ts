@@ -102,6 +102,27 @@ describe('the file of a story', () => {
     ]);
   });
 
+  it('names paths to touch that lead out of the repository, and keeps the others', () => {
+    const outside = [
+      '../x',
+      'src/../../x/**',
+      'src/**/../../x',
+      '..',
+      '/etc/hosts',
+      '~/notes.md',
+      'C:\\x',
+      '\\x',
+      '..\\x',
+    ];
+    const inside = ['src/**', 'src/../test/a.js', './a..b/..c', '...', '~x', '{a,b}/*.js'];
+    const text = `---\nid: US-1\ntouches: ${JSON.stringify([...outside, ...inside])}\n---\n# T\n`;
+    const { story, problems } = parsePrd('prds/a.md', text);
+    assert.deepEqual(story.touches, inside);
+    const says = (path: string): string =>
+      `prds/a.md, line 3: "${path}" in touches leads out of the repository, so it is ignored.`;
+    assert.deepEqual(problems, outside.map(says));
+  });
+
   it('names what it cannot use, and never throws', () => {
     const text =
       '---\nrole: 7\ncheck: [{name: a}, {name: b, command: x, timeout_s: soon}, {name: b, command: y}]\n---\n';

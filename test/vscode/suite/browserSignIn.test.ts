@@ -20,6 +20,7 @@ import { activated } from './editor.ts';
 
 const skillsDir = process.env['TELOS_SKILLS_DIR'] ?? '';
 const pack = join(skillsDir, 'sign-in-agent');
+const inDesktop = vscode.env.uiKind === vscode.UIKind.Desktop;
 
 describe('the sign-in in the browser', () => {
   let servers: SignInServers;
@@ -69,9 +70,13 @@ describe('the sign-in in the browser', () => {
     return signIn;
   }
 
-  /** As the editor gives an address to the extension: with its escapes undone. */
-  async function comeBack(query: URLSearchParams): Promise<void> {
-    await handler?.handleUri(vscode.Uri.parse(`vscode://telos.telos${signInPath}?${query}`));
+  /** As the editor gives an address to the extension: on the desktop with its escapes undone, in a browser as it was sent. */
+  async function comeBack(query: URLSearchParams, isDesktop = inDesktop): Promise<void> {
+    const parts = { scheme: 'vscode', authority: 'telos.telos', path: signInPath, query: `${query}` };
+    const sent = vscode.Uri.from(parts);
+    await handler?.handleUri(
+      isDesktop ? vscode.Uri.parse(`vscode://telos.telos${signInPath}?${query}`) : sent,
+    );
   }
 
   async function run(signIn: BrowserSignIn, signal = new AbortController().signal): Promise<RunEvent[]> {
@@ -89,10 +94,13 @@ describe('the sign-in in the browser', () => {
     return events;
   }
 
-  const browses = async (url: string): Promise<boolean> => {
-    await comeBack((await servers.browse(url)).searchParams);
-    return true;
-  };
+  const browsing =
+    (isDesktop = inDesktop) =>
+    async (url: string): Promise<boolean> => {
+      await comeBack((await servers.browse(url)).searchParams, isDesktop);
+      return true;
+    };
+  const browses = browsing();
   const textOf = (events: RunEvent[]): string => JSON.stringify(events);
 
   it('comes back by the address of the extension, and keeps what it was given', async () => {
@@ -108,12 +116,20 @@ describe('the sign-in in the browser', () => {
     assert.deepEqual(said, []);
   });
 
+  for (const isDesktop of [true, false])
+    it(`reads what comes back ${isDesktop ? 'on the desktop' : 'in a browser'}, whatever the code contains`, async () => {
+      const signIn = signingIn(browsing(isDesktop), { isDesktop });
+      assert.match(textOf(await run(signIn)), /Bearer \[redacted\]/);
+      assert.equal(kept.size, 1);
+      assert.deepEqual(said, []);
+    });
+
   it('names itself by a document that is set, with the address that such a document lists, but not in a browser', async () => {
     const document = 'https://garden.example/telos.json';
     const set = (value: string | undefined) =>
       vscode.workspace.getConfiguration('telos').update('mcp.clientDocument', value, true);
-    const inBrowser = signingIn(browses, { isDesktop: false });
-    const signIn = signingIn(browses, { isDesktop: true });
+    const inBrowser = signingIn(browsing(false), { isDesktop: false });
+    const signIn = signingIn(browsing(true), { isDesktop: true });
     assert.equal(await signIn.clientDocument(), undefined);
     await set(document);
     try {
