@@ -247,16 +247,17 @@ async function pick(page: Page, key: string, typed: string, shown: string, place
     await page.keyboard.press('Escape');
     await page.waitForTimeout(300);
   }
-  // An editor that is just opening takes the focus, and with it closes the palette: then it is opened again.
-  for (let tries = 6; tries > 0; tries--) {
+  // An editor that is just opening takes the focus, and with it closes the palette; a window that is just loading has none yet. Then it
+  // is opened again, for longer each time.
+  const deadline = performance.now() + windowLimitMs;
+  for (let timeout = 3_000; ; timeout = Math.min(20_000, timeout * 1.5)) {
     await page.keyboard.press(key);
-    const timeout = tries === 1 ? 20_000 : 3_000;
     try {
       await widget.locator('input[type="text"]').fill(typed, { timeout });
       await row.click({ timeout });
       return;
     } catch (error) {
-      if (tries === 1) throw error;
+      if (performance.now() > deadline) throw error;
       await page.keyboard.press('Escape');
     }
   }
