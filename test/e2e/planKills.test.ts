@@ -124,6 +124,7 @@ describe('a plan of an editor whose extension host is killed', function () {
   /** Kills the host, and has the next one: VS Code starts it twice in five minutes, and then when the person presses its button. */
   async function kill(): Promise<void> {
     const old = await hosts();
+    assert.ok(old.length > 0, 'there is no extension host to kill');
     for (const pid of old) killNow(pid);
     const button = desk.workbench.page
       .locator('.notifications-toasts .monaco-button', { hasText: 'Restart Remote Extension Host' })
@@ -167,13 +168,16 @@ describe('a plan of an editor whose extension host is killed', function () {
       await eventually(() => assert.ok(has(plan, 'runner_started') > 0), 60_000);
       const [runner] = desk.journal(plan).filter(({ type }) => type === 'runner_started');
       assert.equal((await hosts()).includes(Number(runner?.['pid'])), isHere);
-      for (let own = 0; left > 0; own++, left--) {
+      for (; left > 0; left--) {
         await wait(Math.random() * 1_500);
         if (isDone(plan)) break;
+        const begun = has(plan, 'runner_started');
         await kill();
+        // One in four also meets the next host while it still begins.
+        if (left > 1 && Math.random() < 0.25) continue;
         if (isHere)
           await eventually(
-            () => assert.ok(isDone(plan) || has(plan, 'runner_started') > own + 1, `${plan} does not go on`),
+            () => assert.ok(isDone(plan) || has(plan, 'runner_started') > begun, `${plan} does not go on`),
             2 * 60_000,
           );
         else await eventually(() => desk.row(`${plan}, `).waitFor({ timeout: 2_000 }), 2 * 60_000);
