@@ -37,7 +37,7 @@ export function kept(): Kept {
   return api().getState() ?? { id: null, draft: '' };
 }
 
-export function keep(state: Kept | PlanPagePlace): void {
+export function keep(state: Kept): void {
   api().setState(state);
 }
 
@@ -46,6 +46,12 @@ const page = typeof document === 'undefined' ? undefined : document;
 const table: Readonly<Record<string, string>> = JSON.parse(
   page?.getElementById('root')?.dataset['words'] ?? '{}',
 );
+
+/** Keeps what the page is about, as the host has written it into it. A window can be closed before the page is told anything. */
+export function keepPlace(): void {
+  const place = page?.getElementById('root')?.dataset['place'];
+  if (place !== undefined) api().setState(JSON.parse(place) as PlanPagePlace);
+}
 
 /** Language of dates and lists. Numbers keep the English form, which models and logs also use. */
 export const language = page?.documentElement.lang || 'en';

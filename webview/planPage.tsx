@@ -6,7 +6,7 @@ import type { FinishKind } from '../src/protocol/plan.ts';
 import type { PlanPage, PlanPageVerb, PlanReport, ToPlanPage } from '../src/protocol/planPage.ts';
 import { planWords } from '../src/protocol/planWords.ts';
 import { formatCost, formatDuration } from '../src/protocol/usage.ts';
-import { keep, post, t } from './host.ts';
+import { keepPlace, post, t } from './host.ts';
 import { CardPage } from './planCard.tsx';
 import { StoryDetails, StorySummary } from './planStory.tsx';
 import { visible, visibleLines } from './visibleText.ts';
@@ -15,7 +15,6 @@ const root = document.getElementById('root');
 
 window.addEventListener('message', ({ data }: MessageEvent<ToPlanPage>) => {
   if (data?.type !== 'page' || !root) return;
-  keep(data.place);
   const before = document.activeElement;
   render(<Page page={data.page} />, root);
   // What was pressed may be gone, and with it where the keyboard was.
@@ -24,6 +23,7 @@ window.addEventListener('message', ({ data }: MessageEvent<ToPlanPage>) => {
   heading.tabIndex = -1;
   heading.focus();
 });
+keepPlace();
 post({ type: 'ready' });
 
 function Page({ page }: { page: PlanPage }) {

@@ -93,7 +93,7 @@ export interface PlanPagePlace {
   isCard?: true;
 }
 
-export type ToPlanPage = { type: 'page'; page: PlanPage; place: PlanPagePlace };
+export type ToPlanPage = { type: 'page'; page: PlanPage };
 
 /** What the buttons of a page ask for. The host refuses anything else. */
 export const planPageVerbs = [

@@ -5,7 +5,7 @@ import { gate, never } from '../eventually.ts';
 import type { AnthropicTurn } from '../fakes/anthropicServer.ts';
 import type { FakeServer, ReceivedRequest } from '../fakes/loopback.ts';
 import { type EditorSession, firstStartLimit, openEditorSession } from '../vscode/editorSession.ts';
-import { chatFrame, chatFrames, runCommand, untilStored, type Workbench } from '../vscode/workbench.ts';
+import { chatFrame, chatFrames, runCommand, untilPageStored, type Workbench } from '../vscode/workbench.ts';
 import { keptRun } from '../vscode/world.ts';
 
 describe('chats in editors of a real VS Code', () => {
@@ -120,7 +120,8 @@ describe('chats in editors of a real VS Code', () => {
     await log(barrel).getByText('drop9').waitFor();
     await keptRun(session!.world, 'drop9');
     const asked = model.requests.length;
-    for (const title of ['look into the barrel', 'cut the hedge']) await untilStored(workbench.page, title);
+    for (const title of ['look into the barrel', 'cut the hedge'])
+      await untilPageStored(workbench.page, title, '"id":"');
     await workbench.page.reload();
     await workbench.page.waitForSelector('.monaco-workbench');
     await tab(/look into the barrel/)

@@ -9,7 +9,7 @@ import type { PlanCard } from '../../src/protocol/planCard.ts';
 import type { PlanPage, ToPlanPage } from '../../src/protocol/planPage.ts';
 import { launchChromium } from '../vscode/chromium.ts';
 import { firstStartLimit } from '../vscode/editorSession.ts';
-import { frameWith, untilStored } from '../vscode/workbench.ts';
+import { frameWith, untilPageStored } from '../vscode/workbench.ts';
 import { buildView, openView, type View, type ViewBundle } from '../webview/harness.ts';
 import { themeNames } from '../webview/themes.ts';
 import { PlanDesk } from './planDesk.ts';
@@ -104,10 +104,37 @@ const card: PlanCard = {
   estimate: { low: 1, typical: 2, high: 3.5, stories: 2 },
 };
 
+/** Runs in the window: takes from its stored layout what pages about plans have kept. */
+async function forgetPlaces(): Promise<void> {
+  for (const { name = '' } of await indexedDB.databases()) {
+    if (!name.startsWith('vscode-web-state-db-')) continue;
+    await new Promise<void>((resolve, reject) => {
+      const opened = indexedDB.open(name);
+      opened.onerror = () => reject(opened.error);
+      opened.onsuccess = () => {
+        const database = opened.result;
+        const changing = database.transaction('ItemTable', 'readwrite');
+        changing.oncomplete = () => {
+          database.close();
+          resolve();
+        };
+        const table = changing.objectStore('ItemTable');
+        const layout = table.get('memento/workbench.parts.editor');
+        layout.onsuccess = () => {
+          if (typeof layout.result !== 'string') return;
+          table.put(
+            layout.result.replaceAll(/(\\"state\\":\\"\{\\+")dir\\/g, '$1was\\'),
+            'memento/workbench.parts.editor',
+          );
+        };
+      };
+    });
+  }
+}
+
 const shown = (more: Partial<PlanPage> = {}): ToPlanPage => ({
   type: 'page',
   page: { ...page, ...more },
-  place: { dir: '/p', ...(more.story !== undefined && { story: more.story }) },
 });
 
 describe('a page about a plan, alone', () => {
@@ -143,7 +170,7 @@ describe('a page about a plan, alone', () => {
     ]);
   });
 
-  it('shows one story with every attempt and what its checks printed, and keeps its place', async () => {
+  it('shows one story with every attempt and what its checks printed', async () => {
     view = await openView(browser, bundle, { entry: 'planPage' });
     await view.say(shown({ story: 'US-001' }));
     assert.match((await view.page.locator('pre').last().textContent()) ?? '', /^1 <failing><U\+202E>\n$/);
@@ -154,8 +181,16 @@ describe('a page about a plan, alone', () => {
       { type: 'show_run', runId: 'r2' },
       { type: 'act', verb: 'redo', story: 'US-001' },
     ]);
-    const kept = await view.page.evaluate(() => (window as unknown as { keptState(): unknown }).keptState());
-    assert.deepEqual(kept, { dir: '/p', story: 'US-001' });
+  });
+
+  it('keeps what it is about before it is told anything, and then too', async () => {
+    const place = { dir: '/p "1"', story: 'US-001' };
+    view = await openView(browser, bundle, { entry: 'planPage', place });
+    const { page } = view;
+    const kept = () => page.evaluate(() => (window as unknown as { keptState(): unknown }).keptState());
+    assert.deepEqual(await kept(), place);
+    await view.say(shown({ story: 'US-001' }));
+    assert.deepEqual(await kept(), place);
   });
 
   it('shows the card with each command as it is, what is dangerous, and accepts what it shows', async () => {
@@ -233,11 +268,7 @@ describe('the end of a plan in a real VS Code', () => {
     frameWith(desk.workbench, frame => frame.getByRole('heading', { name, level: 1, exact: true }));
 
   const showReport = (name: string): Promise<void> =>
-    desk.press(
-      desk.row(`${name}, done`),
-      'Show Report',
-      desk.workbench.page.locator('.tab', { hasText: name }),
-    );
+    desk.press(desk.row(`${name}, `), 'Show Report', desk.workbench.page.locator('.tab', { hasText: name }));
 
   it('merges what passed, once no file of the person is in the way', async function () {
     this.timeout(180_000);
@@ -262,11 +293,34 @@ describe('the end of a plan in a real VS Code', () => {
     assert.equal(desk.git('status', '--porcelain', '--', ':!.telos'), '');
   });
 
-  it('shows a story with its attempts, its denied check and its run', async () => {
+  async function reload(): Promise<void> {
+    await desk.workbench.page.reload();
+    await desk.workbench.page.waitForSelector('.monaco-workbench');
+  }
+
+  const showTab = (title: string): Promise<void> =>
+    desk.workbench.page.getByRole('tab', { name: title }).click();
+
+  async function pagesAreStored(): Promise<void> {
+    const { page } = desk.workbench;
+    await untilPageStored(page, 'Plan first', '"dir":');
+    await untilPageStored(page, 'US-001 of first', '"story":"US-001"');
+  }
+
+  const storyPage = (): Promise<Frame> =>
+    frameWith(desk.workbench, frame => frame.getByRole('heading', { name: 'Attempt 2' }));
+
+  /** Opens the page of the story that was tried twice, from the report of its plan. */
+  async function showStory(): Promise<Frame> {
+    await showReport('first');
     const frame = await report('first');
     const denied = frame.locator('section.story', { hasText: '2 attempts' }).first();
     await denied.getByRole('button', { name: 'Show Attempts and Output' }).click();
-    const story = await frameWith(desk.workbench, one => one.getByRole('heading', { name: 'Attempt 2' }));
+    return storyPage();
+  }
+
+  it('shows a story with its attempts, its denied check and its run', async () => {
+    const story = await showStory();
     await story.getByText('The reviewer denied').waitFor();
     await story.locator('summary').last().focus();
     await desk.workbench.page.keyboard.press('Enter');
@@ -274,13 +328,29 @@ describe('the end of a plan in a real VS Code', () => {
     await desk.workbench.screenshot('plan-story');
   });
 
+  /** The one that was in front when the layout was stored may be either. */
+  async function showsBoth(): Promise<void> {
+    await showTab('US-001 of first');
+    await storyPage();
+    await showTab('Plan first');
+    await report('first');
+  }
+
   it('keeps its pages over a reload of the window', async function () {
     this.timeout(180_000);
-    const { page } = desk.workbench;
-    await untilStored(page, 'US-001 of first');
-    await page.reload();
-    await page.waitForSelector('.monaco-workbench');
-    await frameWith(desk.workbench, one => one.getByRole('heading', { name: 'Attempt 2' }));
+    await showStory();
+    await pagesAreStored();
+    await reload();
+    await showsBoth();
+  });
+
+  it('knows a page by its title that had kept nothing before the window was closed', async function () {
+    this.timeout(180_000);
+    await showStory();
+    await pagesAreStored();
+    await desk.workbench.page.evaluate(forgetPlaces);
+    await reload();
+    await showsBoth();
   });
 
   it('asks before it throws a plan away', async function () {

@@ -104,16 +104,51 @@ export async function chatFrames(workbench: Workbench): Promise<Frame[]> {
  * Resolves once the window has stored what it must know again after a reload: a value with these words. By itself it stores its layout
  * only when it is idle, and nothing at the reload; it also does when the person turns to another window, so that is what it is given.
  */
-export function untilStored(page: Page, words: string): Promise<void> {
+export const untilStored = (page: Page, words: string): Promise<void> =>
+  untilStores(page, stored => stored.some(([, value]) => value.includes(words)), `nothing with "${words}"`);
+
+/** The same for a page in an editor with this title: resolves once these words are in what the page has kept by itself. */
+export const untilPageStored = (page: Page, title: string, words: string): Promise<void> =>
+  untilStores(
+    page,
+    stored =>
+      stored
+        .flatMap(([key, value]) => (key === layoutKey ? pagesIn(value) : []))
+        .some(page => page.title === title && page.state.includes(words)),
+    `no page "${title}" with ${words}`,
+  );
+
+/** A key and a text. */
+type Stored = readonly [key: string, value: string];
+
+const layoutKey = 'memento/workbench.parts.editor';
+
+function untilStores(
+  page: Page,
+  isThere: (stored: readonly Stored[]) => boolean,
+  what: string,
+): Promise<void> {
   return until(
     async () => {
       await page.evaluate(turnAway);
       await page.waitForTimeout(300);
-      return page.evaluate(isStored, words);
+      return isThere(await page.evaluate(storedValues));
     },
-    `the window has stored nothing with "${words}"`,
+    `the window has stored ${what}`,
     windowLimitMs,
   );
+}
+
+/** Returns the pages in editors as a layout has them. */
+function pagesIn(layout: string): { title: string; state: string }[] {
+  const found: { title: string; state: string }[] = [];
+  JSON.parse(layout, (_key, value) => {
+    if (value?.id !== 'workbench.editors.webviewInput') return value;
+    const { title, state = null } = JSON.parse(value.value);
+    found.push({ title, state: typeof state === 'string' ? state : JSON.stringify(state) });
+    return value;
+  });
+  return found;
 }
 
 /** Runs in the window, which then loses the focus and has it again. */
@@ -126,8 +161,9 @@ function turnAway(): void {
   window.dispatchEvent(new Event('focus'));
 }
 
-/** Runs in the window. */
-async function isStored(words: string): Promise<boolean> {
+/** Runs in the window. Returns the texts that it has stored. */
+async function storedValues(): Promise<Stored[]> {
+  const found: Stored[] = [];
   const answer = <Value>(asked: IDBRequest<Value>): Promise<Value> =>
     new Promise((resolve, reject) => {
       asked.onsuccess = () => resolve(asked.result);
@@ -138,14 +174,17 @@ async function isStored(words: string): Promise<boolean> {
     const database = await answer(indexedDB.open(name));
     try {
       for (const table of database.objectStoreNames) {
-        const values = await answer(database.transaction(table).objectStore(table).getAll());
-        if (values.some(value => typeof value === 'string' && value.includes(words))) return true;
+        const store = database.transaction(table).objectStore(table);
+        const [keys, values] = await Promise.all([answer(store.getAllKeys()), answer(store.getAll())]);
+        values.forEach((value, at) => {
+          if (typeof value === 'string') found.push([String(keys[at]), value]);
+        });
       }
     } finally {
       database.close();
     }
   }
-  return false;
+  return found;
 }
 
 /** The page of a webview in which `find` finds something. */
@@ -208,16 +247,17 @@ async function pick(page: Page, key: string, typed: string, shown: string, place
     await page.keyboard.press('Escape');
     await page.waitForTimeout(300);
   }
-  // An editor that is just opening takes the focus, and with it closes the palette: then it is opened again.
-  for (let tries = 6; tries > 0; tries--) {
+  // An editor that is just opening takes the focus, and with it closes the palette; a window that is just loading has none yet. Then it
+  // is opened again, for longer each time.
+  const deadline = performance.now() + windowLimitMs;
+  for (let timeout = 3_000; ; timeout = Math.min(20_000, timeout * 1.5)) {
     await page.keyboard.press(key);
-    const timeout = tries === 1 ? 20_000 : 3_000;
     try {
       await widget.locator('input[type="text"]').fill(typed, { timeout });
       await row.click({ timeout });
       return;
     } catch (error) {
-      if (tries === 1) throw error;
+      if (performance.now() > deadline) throw error;
       await page.keyboard.press('Escape');
     }
   }

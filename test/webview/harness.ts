@@ -7,7 +7,7 @@ import { fileURLToPath } from 'node:url';
 import { build } from 'esbuild';
 import type { Browser, Page } from 'playwright-core';
 import { webviewPage } from '../../src/extension/base/webviewPage.ts';
-import type { FromPlanPage, ToPlanPage } from '../../src/protocol/planPage.ts';
+import type { FromPlanPage, PlanPagePlace, ToPlanPage } from '../../src/protocol/planPage.ts';
 import type { ToHost, ToWebview } from '../../src/protocol/webview.ts';
 import { webviewBuild } from '../../webviewBuild.mjs';
 import { launchChromium } from '../vscode/chromium.ts';
@@ -50,7 +50,7 @@ export const types: Readonly<Record<string, string>> = {
   woff2: 'font/woff2',
 };
 
-/** Opens the view in a page of its own. `entry` is the page's program. `kept` is what an earlier view left with `setState`. */
+/** Opens the view in a page of its own. `entry` is the page's program. `kept` is what an earlier view left with `setState`, `place` what a page about a plan is about. */
 export async function openView(
   browser: Browser,
   bundle: ViewBundle,
@@ -60,9 +60,10 @@ export async function openView(
     width?: number;
     height?: number;
     kept?: unknown;
+    place?: PlanPagePlace;
   } = {},
 ): Promise<View> {
-  const { entry = 'main', theme = 'dark', width = 420, height = 760, kept } = options;
+  const { entry = 'main', theme = 'dark', width = 420, height = 760, kept, place } = options;
   const textOf = (path: string): string => {
     const contents = bundle[path];
     if (!contents) throw new Error(`The bundle has no ${path}.`);
@@ -78,6 +79,7 @@ export async function openView(
     cspSource: address,
     scriptUri: `${address}${entry}.js`,
     styleUri: `${address}${entry}.css`,
+    ...(place && { place }),
   });
   const files: Record<string, [type: string, body: string]> = {
     '/': ['text/html', html.replace('<body>', `<body class="vscode-${theme}">`)],

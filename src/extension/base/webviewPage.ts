@@ -10,6 +10,8 @@ export interface WebviewPageParts {
   language?: string;
   /** The view's texts in that language, by their English texts. Undefined for English. */
   words?: Readonly<Record<string, string>> | undefined;
+  /** What the page is about, as JSON can hold it. The page keeps it for a reload before it is told anything. */
+  place?: object;
 }
 
 export function webviewPage({
@@ -18,6 +20,7 @@ export function webviewPage({
   styleUri,
   language = 'en',
   words = {},
+  place,
 }: WebviewPageParts): string {
   const nonce = randomBytes(24).toString('base64');
   const policy = [
@@ -30,6 +33,7 @@ export function webviewPage({
     `form-action 'none'`,
     `base-uri 'none'`,
   ].join('; ');
+  const about = place ? ` data-place="${attribute(JSON.stringify(place))}"` : '';
   return `<!DOCTYPE html>
 <html lang="${attribute(language)}">
 <head>
@@ -40,7 +44,7 @@ export function webviewPage({
 <title>Telos</title>
 </head>
 <body>
-<div id="root" data-words="${attribute(JSON.stringify(words))}"></div>
+<div id="root" data-words="${attribute(JSON.stringify(words))}"${about}></div>
 <script type="module" nonce="${nonce}" src="${scriptUri}"></script>
 </body>
 </html>

@@ -88,15 +88,15 @@ export class PlanPages implements vscode.Disposable {
       known.panel.reveal();
       return;
     }
-    const panel = vscode.window.createWebviewPanel(planPageType, '', vscode.ViewColumn.Active, {});
+    const title = this.#titleOf(place);
+    const panel = vscode.window.createWebviewPanel(planPageType, title, vscode.ViewColumn.Active, {});
     this.#fill(panel, place);
   }
 
-  /** Shows again what an earlier window has shown. */
+  /** Shows again what an earlier window has shown. A page that has kept nothing before that window was closed is known by its title. */
   restore(panel: vscode.WebviewPanel, kept: unknown): void {
-    const { dir, story, isCard } = (kept ?? {}) as Readonly<Record<string, unknown>>;
-    const about = typeof story === 'string' ? { story } : {};
-    if (typeof dir === 'string') this.#fill(panel, isCard === true ? { dir, isCard } : { dir, ...about });
+    const place = placeIn(kept) ?? this.#placeTitled(panel.title);
+    if (place) this.#fill(panel, place);
     else panel.dispose();
   }
 
@@ -125,6 +125,7 @@ export class PlanPages implements vscode.Disposable {
       styleUri: asset('planPage.css'),
       language: vscode.l10n.bundle ? vscode.env.language : 'en',
       words: vscode.l10n.bundle,
+      place,
     });
   }
 
@@ -134,6 +135,17 @@ export class PlanPages implements vscode.Disposable {
     return story === undefined
       ? vscode.l10n.t('Plan {0}', name)
       : vscode.l10n.t('{0} of {1}', plainLabel(story), name);
+  }
+
+  /** Returns what a page with this title is about, or undefined if that is no page of a plan here, or one of several. */
+  #placeTitled(title: string): PlanPagePlace | undefined {
+    const places = this.#parts.tree.plans.flatMap(({ folder: { dir }, look }): PlanPagePlace[] => [
+      { dir },
+      { dir, isCard: true },
+      ...(look?.state.stories ?? []).map(({ story }) => ({ dir, story: story.id })),
+    ]);
+    const found = places.filter(place => this.#titleOf(place) === title);
+    return found.length === 1 ? found[0] : undefined;
   }
 
   #nodeAt(dir: string): PlanNode | undefined {
@@ -194,7 +206,6 @@ export class PlanPages implements vscode.Disposable {
       const { problem } = open;
       const message: ToPlanPage = {
         type: 'page',
-        place,
         page: { ...page, ...(card && { card }), ...(problem !== undefined && { problem }) },
       };
       panel.title = this.#titleOf(place);
@@ -232,6 +243,14 @@ export class PlanPages implements vscode.Disposable {
       await git.close();
     }
   }
+}
+
+/** Returns what a page has kept that it is about, or undefined if it has kept nothing. */
+function placeIn(kept: unknown): PlanPagePlace | undefined {
+  const { dir, story, isCard } = (kept ?? {}) as Readonly<Record<string, unknown>>;
+  if (typeof dir !== 'string') return undefined;
+  if (isCard === true) return { dir, isCard };
+  return { dir, ...(typeof story === 'string' && { story }) };
 }
 
 /** Returns how the plan can be ended now: not while it is worked on, before it has a commit, or when its branch is gone. */

@@ -156,7 +156,7 @@ describe('the tree of plans', () => {
     await until(async () => (await rows()).length === 0);
   });
 
-  it('has what is wrong with the file of a story at its line in the Problems panel', async () => {
+  it('has what is wrong with the file of a story at its line in the Problems panel, and what can be done above its title', async () => {
     const nothing = { keys: () => [], get: () => undefined, update: async () => undefined };
     const comments = new PlanComments(tree, nothing as unknown as vscode.Memento);
     const files = new PlanFiles(tree, comments);
@@ -173,6 +173,15 @@ describe('the tree of plans', () => {
         '11: "- [~] 2. half" is not read as a box; write [ ] or [x].',
         '3: checks is not read; write check.',
         '4: US-001 depends on US-009, which is not there, so it cannot begin. Correct its depends_on.',
+      ]);
+      const document = await vscode.workspace.openTextDocument(join(dir, 'prds', '01.md'));
+      const lenses = files
+        .provideCodeLenses(document)
+        .map(({ range, command }) => [range.start.line + 1, command?.title]);
+      assert.deepEqual(lenses, [
+        [6, 'blocked'],
+        [6, 'Run to Here'],
+        [6, 'Skip...'],
       ]);
     } finally {
       files.dispose();
