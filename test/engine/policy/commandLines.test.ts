@@ -10,7 +10,9 @@ import { type TemporaryRun, temporaryRun } from '../tools/temporaryRun.ts';
 
 const onPosix = process.platform !== 'win32';
 
-(onPosix ? describe : describe.skip)('a line whose every part is known', () => {
+(onPosix ? describe : describe.skip)('a line whose every part is known', function () {
+  // Each line is decided on and some are started: a slow machine needs seconds.
+  this.timeout(30_000);
   let run: TemporaryRun;
   let context: PolicyContext;
   beforeEach(async () => {
