@@ -68,7 +68,7 @@ export async function scanCommand(
       );
       return 2;
     }
-    const report = await scanFolders(folder, agent ? await ownFolders(agent) : [folder], judge?.add);
+    const report = await scanFolders(folder, agent ? ownFolders(agent) : [folder], judge?.add);
     const judged = await judge?.judge(options.yes === true, asking(terminal, options), signal);
     return show({ ...report, ...(judged && { judged }) }, { folder }, options, terminal, version);
   } catch (error) {

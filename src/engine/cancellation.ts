@@ -1,4 +1,5 @@
-/** Waiting that ends on abort, and work that several share. */
+/** Waiting that ends on abort, work that several share, and long work that gives others their turn. */
+import { setImmediate as yieldToOthers } from 'node:timers/promises';
 
 /** Resolves or rejects as `work` does, but rejects with the abort reason on abort. The abandoned work may still fail, unheard. */
 export async function untilAborted<Value>(
@@ -36,4 +37,19 @@ export function abortWithAll(signals: readonly (AbortSignal | undefined)[], over
     else signal?.addEventListener('abort', onAbort, { once: true, signal: over });
   }
   return all.signal;
+}
+
+/** In milliseconds. */
+const longestTurn = 15;
+
+/** Returns a function for a loop: it lets others have their turn if it was not called for too long, and then throws the abort reason. */
+export function takingTurns(signal?: AbortSignal): () => Promise<void> | void {
+  let since = performance.now();
+  return () => {
+    if (performance.now() - since < longestTurn) return;
+    return yieldToOthers().then(() => {
+      signal?.throwIfAborted();
+      since = performance.now();
+    });
+  };
 }

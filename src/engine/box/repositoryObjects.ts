@@ -86,13 +86,13 @@ export class RepositoryObjects {
   async #prepare(alternates: string): Promise<void> {
     makeOwnFolders(dirname(dirname(this.#own)), dirname(this.#own), this.#own);
     for (const name of ['pack', 'info']) await makeIn(this.#own, name, true);
-    const { handle, anchor } = await openFolder(join(this.#own, 'info'));
+    const { anchor, close } = openFolder(join(this.#own, 'info'));
     try {
       const file = join(anchor, 'alternates');
       rmSync(file, { recursive: true, force: true });
       writeFileSync(file, alternates, { flag: 'wx' });
     } finally {
-      await handle.close();
+      close();
     }
   }
 
@@ -136,28 +136,28 @@ export class RepositoryObjects {
   }
 
   async #takeLoose(folder: string): Promise<void> {
-    const from = await openFolder(join(this.#own, folder));
+    const from = openFolder(join(this.#own, folder));
     try {
       const names = readdirSync(from.anchor).filter(name => looseName.test(name));
       if (names.length === 0) return;
       await makeIn(this.#objects, folder);
-      const to = await openFolder(join(this.#objects, folder));
+      const to = openFolder(join(this.#objects, folder));
       try {
         for (const name of names) {
           await takeObject(join(from.anchor, name), to.anchor, name, folder + name);
           await nextTurn();
         }
       } finally {
-        await to.handle.close();
+        to.close();
       }
     } finally {
-      await from.handle.close();
+      from.close();
     }
   }
 
   async #takePack(name: string): Promise<void> {
     const ending = (to: string): string => name.replace(/pack$/, to);
-    const from = await openFolder(join(this.#own, 'pack'));
+    const from = openFolder(join(this.#own, 'pack'));
     try {
       const at = (file: string): string => join(from.anchor, file);
       // Git writes the index last.
@@ -169,14 +169,14 @@ export class RepositoryObjects {
       for (const end of ['idx', 'rev', 'bitmap', 'promisor', 'keep', 'mtimes', 'pack'])
         rmSync(at(ending(end)), { force: true });
     } finally {
-      await from.handle.close();
+      from.close();
     }
   }
 
   /** Has Git read a pack as it reads one from a server: everything in it is checked, and nothing beside it is believed. */
   async #indexPack(path: string, isPromised: boolean, isLong: boolean): Promise<void> {
     const gitDir = makeRepository(dirname(dirname(this.#own)), isLong);
-    const { handle } = await openFolder(this.#objects);
+    const { fd, close } = openFolder(this.#objects);
     const pack = openPlain(path);
     try {
       const args = ['index-pack', '--stdin', ...(isPromised ? ['--promisor'] : [])];
@@ -192,7 +192,7 @@ export class RepositoryObjects {
           GIT_CONFIG_NOSYSTEM: '1',
           GIT_OBJECT_DIRECTORY: '/proc/self/fd/3',
         },
-        stdio: [pack, 'ignore', 'pipe', handle.fd],
+        stdio: [pack, 'ignore', 'pipe', fd],
       });
       let said = '';
       child.stderr?.on('data', chunk => {
@@ -206,21 +206,21 @@ export class RepositoryObjects {
       });
     } finally {
       closeSync(pack);
-      await handle.close();
+      close();
     }
   }
 }
 
 /** Makes a folder in another. With `isOwn`, in place of anything else of that name. Throws the error of the file system. */
 async function makeIn(folder: string, name: string, isOwn = false): Promise<void> {
-  const { handle, anchor } = await openFolder(folder);
+  const { anchor, close } = openFolder(folder);
   try {
     const place = join(anchor, name);
     const found = lstatSync(place, { throwIfNoEntry: false });
     if (found && isOwn && !found.isDirectory()) rmSync(place);
     if (!lstatSync(place, { throwIfNoEntry: false })) mkdirSync(place);
   } finally {
-    await handle.close();
+    close();
   }
 }
 

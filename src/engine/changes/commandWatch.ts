@@ -2,9 +2,9 @@
 import { createHash } from 'node:crypto';
 import { readlinkSync } from 'node:fs';
 import { sep } from 'node:path';
-import { setImmediate as yieldToOthers } from 'node:timers/promises';
 import { grouped } from '../../protocol/text.ts';
-import { openRegularFile } from '../files/openFile.ts';
+import { takingTurns } from '../cancellation.ts';
+import { openRegularFile, readRegularFile } from '../files/openFile.ts';
 import { describeFileError } from '../files/paths.ts';
 import type { ProgramPlaces } from '../tools/programPath.ts';
 import {
@@ -60,8 +60,6 @@ interface RunBytes {
 /** Maximum number of files of one command that are recorded. */
 const mostRecorded = 100_000;
 const tooMuch = `The command changed more than ${grouped(mostRecorded)} files. That cannot be undone.`;
-/** In milliseconds. The time after which others get their turn. */
-const turn = 15;
 
 export class CommandWatch {
   readonly #watch: FolderWatch;
@@ -193,12 +191,7 @@ export class CommandWatch {
       files.flatMap(({ before }) => (before?.kind === 'link' && before.blob ? [before.blob] : [])),
     );
     const blobs = [...new Set(files.flatMap(({ before }) => before?.blob ?? []))];
-    let since = performance.now();
-    const pause = async (): Promise<void> => {
-      if (performance.now() - since < turn) return;
-      await yieldToOthers();
-      since = performance.now();
-    };
+    const turn = takingTurns();
     await this.#watch.contents(blobs, async (blob, bytes) => {
       const target = bytes && links.has(blob) ? bytes.toString() : undefined;
       const link =
@@ -209,12 +202,12 @@ export class CommandWatch {
           sha256: this.#run.keepBytes(bytes),
           ...(link !== undefined && { link }),
         });
-      await pause();
+      await turn();
     });
     const changes: KeptChange[] = [];
     for (const { path, before, after } of files) {
       const left = await leftAt(path, after);
-      await pause();
+      await turn();
       if (left === 'special')
         this.#run.addProblem(`${path} is not a regular file; undoing the run leaves it.`);
       else
@@ -248,6 +241,8 @@ function oldFile({ kind, size, mode }: NonNullable<CommandChange['before']>, kep
 
 /** In bytes. A larger file, which may be nothing but holes, would take minutes; that it is as the command left it is not known then. */
 const mostHashed = 1024 ** 3;
+/** In bytes. To read a smaller file takes less time than a call to another thread. */
+const mostAtOnce = 256 * 1024;
 
 async function leftAt(path: string, entry: Entry | null): Promise<LeftFile | null | 'special'> {
   if (!entry) return null;
@@ -258,6 +253,8 @@ async function leftAt(path: string, entry: Entry | null): Promise<LeftFile | nul
   try {
     if (kind === 'link') return { size: 0, mode, link: readlinkSync(path) };
     const hash = createHash('sha256');
+    if (size <= mostAtOnce)
+      return { size, mode, sha256: hash.update(readRegularFile(path, size + 1).bytes).digest('hex') };
     const { handle } = await openRegularFile(path);
     // The stream closes the file.
     for await (const chunk of handle.createReadStream()) hash.update(chunk);

@@ -4,7 +4,7 @@
  */
 import { readlinkSync } from 'node:fs';
 import { join } from 'node:path';
-import { setImmediate as yieldToOthers } from 'node:timers/promises';
+import { takingTurns } from '../cancellation.ts';
 import { readRegularFile } from '../files/openFile.ts';
 import { maxKeptFile } from './changeFile.ts';
 import { type Entry, entryAt } from './folderView.ts';
@@ -20,10 +20,8 @@ interface Kept {
 /** Maximum number and size of the files of a small folder. To look at more takes longer than to start git. Size in bytes. */
 const mostFiles = 1000;
 const mostBytes = 16 * 1024 ** 2;
-/** In milliseconds. Some file systems have times of two seconds. */
-const freshFor = 2500;
-/** In milliseconds. The time after which others get their turn. */
-const turn = 15;
+/** In milliseconds: for times of whole seconds, or of two, and for finer ones. */
+const [coarselyFresh, finelyFresh] = [2500, 100];
 
 export class FolderShadow implements Shadow {
   readonly #root: string;
@@ -48,9 +46,9 @@ export class FolderShadow implements Shadow {
   async differing(stop?: AbortSignal): Promise<Differing[]> {
     if (!this.#kept) return this.#git.differing(stop);
     const found: Differing[] = [];
-    const pause = pauses();
+    const turn = takingTurns(stop);
     for (const [path, { entry, blob, isFresh }] of this.#kept) {
-      await pause(stop);
+      await turn();
       const now = entryAt(join(this.#root, path));
       const isGone = now?.kind !== 'file' && now?.kind !== 'link';
       if (isGone || isFresh || !isSame(entry, now)) found.push({ path, blob, isGone });
@@ -75,11 +73,10 @@ export class FolderShadow implements Shadow {
     gone: readonly string[],
     how: { signal?: AbortSignal; onProgress?: (done: number) => void } = {},
   ): Promise<void> {
-    const { signal } = how;
-    const pause = pauses();
+    const turn = takingTurns(how.signal);
     for (const path of gone) this.#forget(path);
     for (const path of this.#kept ? present : []) {
-      await pause(signal);
+      await turn();
       if (!this.#read(path)) break;
     }
     if (this.#kept && this.#kept.size <= mostFiles && this.#bytes <= mostBytes) return;
@@ -118,7 +115,7 @@ export class FolderShadow implements Shadow {
     const bytes = bytesAt(place, entry);
     if (!bytes) return true;
     const blob = this.#git.keep(bytes);
-    this.#kept?.set(path, { entry, blob, isFresh: entry.changedAt > readAt - freshFor });
+    this.#kept?.set(path, { entry, blob, isFresh: isFreshAt(readAt, entry) });
     this.#bytes = size;
     return (this.#kept?.size ?? 0) <= mostFiles;
   }
@@ -144,21 +141,12 @@ function bytesAt(place: string, entry: Entry): Buffer | undefined {
   }
 }
 
+const isFreshAt = (readAt: number, { changedAt }: Entry): boolean =>
+  changedAt > readAt - (changedAt % 1000 === 0 ? coarselyFresh : finelyFresh);
+
 const isSame = (one: Entry, other: Entry): boolean =>
   one.kind === other.kind &&
   one.mode === other.mode &&
   one.size === other.size &&
   one.ino === other.ino &&
   one.changedAt === other.changedAt;
-
-/** Returns what gives others their turn when it has been too long. It throws the abort reason. */
-function pauses(): (signal?: AbortSignal) => Promise<void> | void {
-  let since = performance.now();
-  return signal => {
-    if (performance.now() - since < turn) return;
-    return yieldToOthers().then(() => {
-      signal?.throwIfAborted();
-      since = performance.now();
-    });
-  };
-}

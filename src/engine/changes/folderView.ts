@@ -4,8 +4,8 @@
  */
 import { readdirSync, type Stats } from 'node:fs';
 import { basename, dirname, join } from 'node:path';
-import { setImmediate as yieldToOthers } from 'node:timers/promises';
 import { grouped } from '../../protocol/text.ts';
+import { takingTurns } from '../cancellation.ts';
 import { temporaryPrefix } from '../files/globPattern.ts';
 import { isReadable, statsAt } from '../files/paths.ts';
 import { maxKeptFile } from './changeFile.ts';
@@ -51,8 +51,6 @@ const mostNamesAgain = 5_000_000;
 const mostFilled = 20_000;
 /** In milliseconds. Some file systems have times of two seconds. */
 const freshFor = 2500;
-/** In milliseconds. The time after which others get their turn. */
-const turn = 15;
 
 const filledFolder =
   /^(?:node_modules|\.venv|venv|\.tox|\.nox|site-packages|target|\.gradle|\.next|\.nuxt|\.cache|\.turbo|__pycache__|\.pnpm-store|vendor|\.terraform|Pods|DerivedData)$/;
@@ -126,13 +124,9 @@ async function walk(top: string, look: Look, mostIn = Number.POSITIVE_INFINITY):
   const [gits, files] = [look.repositories.length, look.news.length];
   const seen: string[] = [];
   const open = [top];
-  let since = performance.now();
+  const turn = takingTurns(look.signal);
   for (let path = open.pop(); path !== undefined; path = open.pop()) {
-    if (performance.now() - since > turn) {
-      await yieldToOthers();
-      look.signal?.throwIfAborted();
-      since = performance.now();
-    }
+    await turn();
     const folder = namesIn(path, look);
     if (!folder) continue;
     look.folders.set(path, folder);

@@ -1,8 +1,18 @@
 /** Keeps what files held before a run writes them, or before its commands change them. */
 
 import { randomUUID } from 'node:crypto';
-import { constants, existsSync, renameSync, rmSync, type Stats, writeFileSync } from 'node:fs';
-import { open, rename, rm } from 'node:fs/promises';
+import {
+  closeSync,
+  constants,
+  existsSync,
+  openSync,
+  readFileSync,
+  renameSync,
+  rmSync,
+  type Stats,
+  writeFileSync,
+} from 'node:fs';
+import { open, rm } from 'node:fs/promises';
 import { basename, dirname, join } from 'node:path';
 import { grouped } from '../../protocol/text.ts';
 import {
@@ -31,6 +41,8 @@ import { countLines } from './lineDiff.ts';
 
 /** Maximum kept for one run. In bytes. */
 const maxKeptRun = 512 * 1024 * 1024;
+/** In bytes. To read a smaller file takes less time than a call to another thread. */
+const mostAtOnce = 256 * 1024;
 /** Maximum size of a text whose lines are counted. In bytes. */
 const maxCounted = 1024 * 1024;
 
@@ -176,7 +188,7 @@ export class KeptWrites implements WriteKeeper {
       this.#problems.push(tooLarge(path, before.size));
       return { file };
     }
-    const bytes = await readAnchored(place).catch(error => {
+    const bytes = await readAnchored(place, before.size).catch(error => {
       this.#fail(`${basename(path)} could not be read before it was replaced`, error);
       return undefined;
     });
@@ -196,7 +208,7 @@ export class KeptWrites implements WriteKeeper {
     try {
       makeOwnFolders(dirname(this.#folder), this.#folder);
       await writeNew(temporary, bytes);
-      await rename(temporary, bytesPath(this.#folder, sha256));
+      renameSync(temporary, bytesPath(this.#folder, sha256));
       this.#keptBytes += bytes.length;
     } catch (error) {
       await rm(temporary, { force: true }).catch(() => undefined);
@@ -238,9 +250,18 @@ const tooLarge = (path: string, size: number): string =>
   `${path} (${grouped(size)} bytes) is too large for its old content to be stored; undoing the run will not restore it.`;
 
 /** Reads the file at `place`, which is in the folder already open. The bytes read are then those that will be replaced. */
-async function readAnchored(place: string): Promise<Buffer> {
+async function readAnchored(place: string, size: number): Promise<Buffer> {
   const { O_RDONLY, O_NOFOLLOW = 0, O_NONBLOCK = 0 } = constants;
-  const handle = await open(place, O_RDONLY | O_NOFOLLOW | O_NONBLOCK);
+  const flags = O_RDONLY | O_NOFOLLOW | O_NONBLOCK;
+  if (size <= mostAtOnce) {
+    const fd = openSync(place, flags);
+    try {
+      return readFileSync(fd);
+    } finally {
+      closeSync(fd);
+    }
+  }
+  const handle = await open(place, flags);
   try {
     return await handle.readFile();
   } finally {

@@ -220,7 +220,7 @@ async function prepareAnew(file: FileHistory, isSynced: boolean): Promise<string
 
 async function writeBeside({ path, before, left, folder }: FileHistory, synced: boolean): Promise<string> {
   const temporary = `${temporaryPrefix}${randomUUID()}.tmp`;
-  const { handle, anchor } = await openFolder(dirname(path));
+  const { anchor, close } = openFolder(dirname(path));
   try {
     const place = join(anchor, temporary);
     if (before?.link !== undefined) symlinkSync(before.link, place);
@@ -234,7 +234,7 @@ async function writeBeside({ path, before, left, folder }: FileHistory, synced: 
     await rm(join(anchor, temporary), { force: true }).catch(() => undefined);
     throw error instanceof PathProblem ? error : new PathProblem('unusable', describeFileError(error, path));
   } finally {
-    await handle.close();
+    close();
   }
   return temporary;
 }
@@ -270,7 +270,7 @@ async function inPlace(
   file: FileHistory,
   act: (target: string, anchor: string, isThere: boolean) => void,
 ): Promise<void> {
-  const { handle, anchor } = await openFolder(dirname(file.path));
+  const { anchor, close } = openFolder(dirname(file.path));
   const target = join(anchor, basename(file.path));
   try {
     const found = await lookIn(target, file.left);
@@ -284,7 +284,7 @@ async function inPlace(
       throw changedMeanwhile(file.path);
     act(target, anchor, now !== undefined);
   } finally {
-    await handle.close();
+    close();
   }
 }
 
@@ -295,13 +295,13 @@ const changedMeanwhile = (path: string): PathProblem =>
 async function makeFolder(path: string): Promise<void> {
   if (statsAt(path)?.isDirectory()) return;
   await makeFolder(dirname(path));
-  const { handle, anchor } = await openFolder(dirname(path));
+  const { anchor, close } = openFolder(dirname(path));
   try {
     mkdirSync(join(anchor, basename(path)));
   } catch (error) {
     throw new PathProblem('unusable', describeFileError(error, path));
   } finally {
-    await handle.close();
+    close();
   }
 }
 
@@ -319,11 +319,11 @@ async function giveModes(folders: readonly FolderHistory[]): Promise<void> {
     if (before === null || !now?.isDirectory()) continue;
     const mode = now.mode & 0o7777;
     if (mode === before || (after !== null && mode !== after)) continue;
-    const { handle } = await openFolder(path);
+    const { fd, close } = openFolder(path);
     try {
-      fchmodSync(handle.fd, before);
+      fchmodSync(fd, before);
     } finally {
-      await handle.close();
+      close();
     }
   }
 }

@@ -1,10 +1,10 @@
 /** Finds what is known of each working folder. It stays in memory, and on disk for the next process. */
 import { createHash } from 'node:crypto';
-import { mkdirSync } from 'node:fs';
-import { readdir, realpath, rm, stat } from 'node:fs/promises';
+import { mkdirSync, realpathSync } from 'node:fs';
+import { readdir, rm, stat } from 'node:fs/promises';
 import { join } from 'node:path';
 import { isLink, makeOwnFolders } from '../files/atomicWrite.ts';
-import { describeFileError, isInside } from '../files/paths.ts';
+import { describeFileError, isInside, realPlace } from '../files/paths.ts';
 import { findGit } from '../tools/programPath.ts';
 import type { CommandPlace } from './commandWatch.ts';
 import { FolderShadow } from './folderShadow.ts';
@@ -29,7 +29,7 @@ export class WatchedFolders {
 
   /** Looks at the working folder before a command starts. Throws UnseenFolder if it cannot be looked at, and the abort reason. */
   async begin(place: CommandPlace): Promise<FolderWatch> {
-    const root = await this.#rootOf(place.workingDir);
+    const root = this.#rootOf(place.workingDir);
     const known = this.#folders.get(root) ?? this.#open(root, place);
     this.#folders.set(root, known);
     try {
@@ -49,12 +49,13 @@ export class WatchedFolders {
     await Promise.all(known.map(each => (each.status === 'fulfilled' ? each.value.settled() : undefined)));
   }
 
-  async #rootOf(workingDir: string): Promise<string> {
+  #rootOf(workingDir: string): string {
     try {
       // As the first write and the first command do.
       mkdirSync(workingDir, { recursive: true });
-      const root = await realpath(workingDir);
-      const dirs = await Promise.all(this.#protectedDirs.map(dir => realpath(dir).catch(() => dir)));
+      // As for each path: a call to another thread takes longer.
+      const root = realpathSync.native(workingDir);
+      const dirs = this.#protectedDirs.map(dir => realPlace(dir) ?? dir);
       if (dirs.some(dir => isInside(root, dir) || isInside(dir, root)))
         throw new UnseenFolder(`${root} contains the folders of Telos itself`);
       return root;

@@ -1,8 +1,8 @@
 /** Collects the files of an agent that other people may have, and says what stays behind and why. */
-import { lstatSync, readdirSync, readFileSync, realpathSync } from 'node:fs';
+import { lstatSync, readdirSync, readFileSync } from 'node:fs';
 import { basename, join } from 'node:path';
 import { type Finding, flagWords } from '../../protocol/agentCard.ts';
-import { isInside } from '../files/paths.ts';
+import { isInside, realIfThere } from '../files/paths.ts';
 import { isSensitive } from '../files/sensitiveNames.ts';
 import { readMcpConfig } from '../mcp/config.ts';
 import { literalSecrets } from '../mcp/secrets.ts';
@@ -198,13 +198,7 @@ function serversOf({ mcpConfig, packDir }: Agent, collected: Collected): Portabl
   return found;
 }
 
-const real = (path: string): string => {
-  try {
-    return realpathSync.native(path);
-  } catch {
-    return path;
-  }
-};
+const real = (path: string): string => realIfThere(path) ?? path;
 
 function homePaths(files: readonly FileToPack[]): string[] {
   return files.flatMap(({ path, bytes }) => {

@@ -8,14 +8,18 @@ import {
   appendFileSync,
   closeSync,
   constants,
+  fchmodSync,
+  fsync,
   lstatSync,
   mkdirSync,
   openSync,
   renameSync,
   type Stats,
+  writeFileSync,
 } from 'node:fs';
 import { link, lstat, mkdir, open, opendir, realpath, rm, stat, unlink } from 'node:fs/promises';
 import { basename, dirname, join } from 'node:path';
+import { promisify } from 'node:util';
 import type { ToolResult } from '../../protocol/run.ts';
 import { temporaryPrefix } from './globPattern.ts';
 import { openFolder } from './openFile.ts';
@@ -81,6 +85,10 @@ async function withTemporary<Result>(
   }
 }
 
+/** In bytes or characters. Less than that is written at once: only the disk takes longer than a call to another thread. */
+const mostAtOnce = 64 * 1024;
+const synchronized = promisify(fsync);
+
 /**
  * Writes a file that does not exist yet, and returns once the disk has it, unless `synced` is false. Only its owner can read it,
  * unless `mode` says otherwise, or `createdMode`, which the umask still narrows. Follows no link. Throws the error of the file system.
@@ -95,7 +103,19 @@ export async function writeNew(
   }: { mode?: number; createdMode?: number; synced?: boolean } = {},
 ): Promise<void> {
   const { O_WRONLY, O_CREAT, O_EXCL, O_NOFOLLOW = 0 } = constants;
-  const handle = await open(path, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW, createdMode);
+  const flags = O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW;
+  if (bytes.length <= mostAtOnce) {
+    const fd = openSync(path, flags, createdMode);
+    try {
+      writeFileSync(fd, bytes);
+      if (mode !== undefined) fchmodSync(fd, mode);
+      if (synced) await synchronized(fd);
+    } finally {
+      closeSync(fd);
+    }
+    return;
+  }
+  const handle = await open(path, flags, createdMode);
   try {
     await handle.writeFile(bytes);
     if (mode !== undefined) await handle.chmod(mode);
@@ -156,11 +176,11 @@ export async function replaceFile(path: string, bytes: Buffer, changes?: WriteKe
   const parent = dirname(path);
   let made: string | undefined;
   try {
-    made = await mkdir(parent, { recursive: true, mode: 0o755 });
+    made = mkdirSync(parent, { recursive: true, mode: 0o755 });
   } catch (error) {
     throw new PathProblem('unusable', describeFileError(error, parent));
   }
-  const { handle, anchor } = await openFolder(parent);
+  const { anchor, close } = openFolder(parent);
   const place = join(anchor, basename(path));
   const temporary = join(anchor, `${temporaryPrefix}${randomUUID()}.tmp`);
   try {
@@ -174,7 +194,7 @@ export async function replaceFile(path: string, bytes: Buffer, changes?: WriteKe
     await rm(temporary, { force: true });
     throw error instanceof PathProblem ? error : new PathProblem('unusable', describeFileError(error, path));
   } finally {
-    await handle.close();
+    close();
   }
 }
 

@@ -64,13 +64,31 @@ function regularSize(fd: number, path: string): number {
   throw notRegular(path);
 }
 
+/** A folder that is open until it is closed. */
+export interface OpenFolder {
+  fd: number;
+  /** Its path, whatever is at its old path by now. */
+  anchor: string;
+  close(): void;
+}
+
 /**
  * Opens the folder at the real path `path`. Names below `anchor` are looked up in this very folder, even if its path leads
- * elsewhere by then. Only Linux can do that. The caller closes the handle. Throws PathProblem.
+ * elsewhere by then. Only Linux can do that. The caller closes the folder. Throws PathProblem.
  */
-export async function openFolder(path: string): Promise<{ handle: FileHandle; anchor: string }> {
-  const handle = await openUnmoved(path, constants.O_RDONLY | (constants.O_DIRECTORY ?? 0));
-  return { handle, anchor: process.platform === 'linux' ? `/proc/self/fd/${handle.fd}` : path };
+export function openFolder(path: string): OpenFolder {
+  const flags = constants.O_RDONLY | (constants.O_DIRECTORY ?? 0) | (constants.O_NOFOLLOW ?? 0);
+  let fd: number | undefined;
+  try {
+    fd = openSync(path, flags);
+    if (!isStillAt(fd, path)) throw movedMeanwhile(path);
+  } catch (error) {
+    if (fd !== undefined) closeSync(fd);
+    throw asPathProblem(error, path);
+  }
+  const opened = fd;
+  const anchor = process.platform === 'linux' ? `/proc/self/fd/${opened}` : path;
+  return { fd: opened, anchor, close: () => closeSync(opened) };
 }
 
 async function openUnmoved(path: string, flags: number): Promise<FileHandle> {

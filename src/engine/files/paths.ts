@@ -60,6 +60,15 @@ export function realPlace(path: string): string | undefined {
   }
 }
 
+/** Returns the real path of what is there. Returns undefined for anything that is missing or cannot be reached. */
+export function realIfThere(path: string): string | undefined {
+  try {
+    return realpathSync.native(path);
+  } catch {
+    return undefined;
+  }
+}
+
 /** Synchronous: a path takes microseconds on a disk, and each hop through the thread pool takes many times that. */
 function followLinks(path: string, linksLeft: number): string {
   if (linksLeft === 0) throw new PathProblem('unusable', `${path} goes through too many links.`);

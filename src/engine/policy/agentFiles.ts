@@ -1,10 +1,9 @@
 /** Lists all files of an agent with their digests, which a review is bound to. */
 
 import { createHash } from 'node:crypto';
-import { realpath } from 'node:fs/promises';
 import { basename, dirname, join, relative, sep } from 'node:path';
 import type { AgentCard, CardFolder, RedFlag } from '../../protocol/agentCard.ts';
-import { isInside, realPlace, resolvePath } from '../files/paths.ts';
+import { isInside, realIfThere, realPlace, resolvePath } from '../files/paths.ts';
 import { folded, isSensitive } from '../files/sensitiveNames.ts';
 import { isRepositoryName } from '../scan/repositoryFiles.ts';
 import type { Agent, Skill } from '../skills/agent.ts';
@@ -59,9 +58,9 @@ export async function readAgentFiles(
   digests: FileDigests,
   accepted?: AcceptedFiles,
 ): Promise<AgentFiles> {
-  const base = await realpath(agent.packDir).catch(() => agent.packDir);
-  const folders = await foldersOf(agent, base);
-  const reader = new Reader(base, folders, await topsOf(agent, base, folders), digests);
+  const base = realIfThere(agent.packDir) ?? agent.packDir;
+  const folders = foldersOf(agent, base);
+  const reader = new Reader(base, folders, topsOf(agent, base, folders), digests);
   const inner = await innerWorkFolder(agent, base);
   const label = inner === undefined ? '' : reader.labelOf(inner);
   const isLeftOut = inner !== undefined && accepted?.workFolder === label;
@@ -69,7 +68,7 @@ export async function readAgentFiles(
   for (const folder of folders) await reader.addFolder(folder);
   // A file that is read over a link is a part of the agent, like a file in its folder.
   if (agent.mcpConfig !== undefined) await reader.addRead(agent.mcpConfig);
-  for (const { file } of agent.skills) if (await isReadAsSkill(file)) await reader.addRead(file);
+  for (const { file } of agent.skills) if (isReadAsSkill(file)) await reader.addRead(file);
   const { files, tooLarge, leftOut } = reader;
   const lines = [...files].map(([name, { sha256 }]) => `${escaped(name)}:${sha256}`).sort();
   const chosen = chosenFolders(agent);
@@ -82,8 +81,8 @@ export async function readAgentFiles(
 }
 
 /** Returns false for a link to a file that holds secrets by its name. Such a file is never read as a skill. */
-async function isReadAsSkill(file: string): Promise<boolean> {
-  const real = await realpath(file).catch(() => undefined);
+function isReadAsSkill(file: string): boolean {
+  const real = realIfThere(file);
   return real === undefined || !isSensitive(real);
 }
 
@@ -94,18 +93,18 @@ const isPack = ({ source }: Pick<ReviewedAgent, 'source'>): boolean =>
   source === 'user' || source === 'builtin';
 
 /** Returns the real folders whose files are the agent's own. */
-export async function ownFolders(agent: ReviewedAgent): Promise<string[]> {
-  return foldersOf(agent, await realpath(agent.packDir).catch(() => agent.packDir));
+export function ownFolders(agent: ReviewedAgent): string[] {
+  return foldersOf(agent, realIfThere(agent.packDir) ?? agent.packDir);
 }
 
 /**
  * Returns the folders of the agent. A pack is its folder. Skills of a workspace or a linked folder are only their own folders.
  * Everything around them is the user's work. Skills that are elsewhere, or behind a link, are added.
  */
-async function foldersOf(agent: ReviewedAgent, base: string): Promise<string[]> {
+function foldersOf(agent: ReviewedAgent, base: string): string[] {
   const folders = isPack(agent) ? [base] : [];
   for (const { dir } of agent.skills) {
-    const real = await realpath(dir).catch(() => undefined);
+    const real = realIfThere(dir);
     if (real !== undefined && !folders.some(folder => isInside(folder, real))) folders.push(real);
   }
   return folders;
@@ -115,10 +114,9 @@ async function foldersOf(agent: ReviewedAgent, base: string): Promise<string[]> 
  * Returns the folders in which a `.git` folder is the agent's own, because the folder was fetched as a repository. These are the
  * folders that are read, and each skill of a folder that only collects skills.
  */
-async function topsOf(agent: ReviewedAgent, base: string, folders: readonly string[]): Promise<string[]> {
+function topsOf(agent: ReviewedAgent, base: string, folders: readonly string[]): string[] {
   const collected = agent.skills.filter(({ dir }) => dirname(dir) === agent.packDir);
-  const own = await Promise.all(collected.map(({ dir }) => realpath(dir).catch(() => base)));
-  return [...folders, ...own];
+  return [...folders, ...collected.map(({ dir }) => realIfThere(dir) ?? base)];
 }
 
 /** Returns the working folder if it is inside the agent's own folder and can be left out; otherwise undefined. */
@@ -130,8 +128,8 @@ async function innerWorkFolder(agent: ReviewedAgent, base: string): Promise<stri
   // Programs look into these folders by themselves.
   const parts = relative(base, work).split(sep);
   if (parts.some(part => isRepositoryName(part) || folded(part) === 'node_modules')) return undefined;
-  const dirs = await Promise.all(skills.map(({ dir }) => realpath(dir).catch(() => dirname(work))));
-  return dirs.some(dir => isInside(work, dir)) ? undefined : work;
+  const holdsSkill = skills.some(({ dir }) => isInside(work, realIfThere(dir) ?? dirname(work)));
+  return holdsSkill ? undefined : work;
 }
 
 /** The parts of an agent that say where it works, and who chose that. */

@@ -1,30 +1,33 @@
-/** Walks the folders of an agent and records every file, everything left out, and every link that leads out. */
+/**
+ * Walks the folders of an agent and records every file, everything left out, and every link that leads out. Synchronous, but for the
+ * bytes of files: each decision on a command looks at all of them, and a call to another thread takes longer than such a look.
+ */
 
 import { createHash } from 'node:crypto';
-import { lstat, readdir, readFile, readlink, realpath, stat } from 'node:fs/promises';
+import { type BigIntStats, lstatSync, readdirSync, readlinkSync, statSync } from 'node:fs';
+import { readFile } from 'node:fs/promises';
 import { dirname, join, relative, resolve, sep } from 'node:path';
 import type { RedFlag } from '../../protocol/agentCard.ts';
-import { goesDownAndUp, isInside, resolvePath } from '../files/paths.ts';
+import { takingTurns } from '../cancellation.ts';
+import { goesDownAndUp, isInside, realIfThere, resolvePath, statsAt } from '../files/paths.ts';
 import { isRepository, isRepositoryName, rewrittenByGit } from '../scan/repositoryFiles.ts';
 
 /** Caches digests by a file's times, size and inode. One per run or window. */
 export class FileDigests {
   readonly #known = new Map<string, { stamp: string; sha256: string }>();
 
-  async digestOf(path: string): Promise<{ sha256: string; size: number; mode: number }> {
-    const stats = await lstat(path, { bigint: true });
-    const size = Number(stats.size);
-    const mode = Number(stats.mode);
+  /** Returns the SHA-256 of a file, hexadecimal. `stats` is what was at `path` just now. Throws the error of the file system. */
+  async digestOf(path: string, stats: BigIntStats): Promise<string> {
     const stamp = [stats.ino, stats.size, stats.mtimeNs, stats.ctimeNs].join(' ');
     const known = this.#known.get(path);
-    if (known?.stamp === stamp) return { sha256: known.sha256, size, mode };
+    if (known?.stamp === stamp) return known.sha256;
     const fresh = Date.now() - Number(stats.ctimeMs) < 100;
     const sha256 = createHash('sha256')
       .update(await readFile(path))
       .digest('hex');
     // A second write within one tick of the file system's clock would look the same as this one.
     if (!fresh) this.#known.set(path, { stamp, sha256 });
-    return { sha256, size, mode };
+    return sha256;
   }
 }
 
@@ -70,6 +73,7 @@ export class Reader {
   #work = '';
   #shippedInWork: readonly string[] = [];
   #bytes = 0;
+  readonly #turn = takingTurns();
 
   constructor(base: string, folders: readonly string[], tops: readonly string[], digests: FileDigests) {
     this.#base = base;
@@ -92,12 +96,13 @@ export class Reader {
   }
 
   async addFolder(folder: string): Promise<void> {
+    await this.#turn();
     if (this.tooLarge) return;
     if (folder === this.#work) {
       for (const label of this.#shippedInWork) await this.#addIfThere(join(this.#base, label));
       return;
     }
-    for (const entry of await readdir(folder, { withFileTypes: true })) {
+    for (const entry of readdirSync(folder, { withFileTypes: true })) {
       const path = join(folder, entry.name);
       if (isRepositoryName(entry.name)) {
         if (entry.name === '.git' && this.#tops.includes(folder) && (await isRepository(path))) {
@@ -108,15 +113,15 @@ export class Reader {
       }
       if (entry.isDirectory()) await this.addFolder(path);
       else if (entry.isFile()) await this.#addFile(path);
-      else await this.#addOther(path, entry.isSymbolicLink());
+      else this.#addOther(path, entry.isSymbolicLink());
     }
   }
 
   /** Adds a file that is read wherever it is. */
   async addRead(path: string): Promise<void> {
-    const real = await realpath(path).catch(() => undefined);
+    const real = realIfThere(path);
     // Anything that is not a file holds nothing to review, and reading it might never end.
-    const isFile = real !== undefined && (await stat(real).catch(() => undefined))?.isFile();
+    const isFile = real !== undefined && statSync(real, { throwIfNoEntry: false })?.isFile();
     if (isFile) await this.#addFile(real).catch(() => undefined);
   }
 
@@ -127,7 +132,7 @@ export class Reader {
       (this.#folders.some(folder => isInside(folder, path)) &&
         !this.#notRead.some(folder => isInside(folder, path)));
     for (const path of this.#links) {
-      const target = await readlink(path).catch(() => '');
+      const target = targetOf(path) ?? '';
       // Each link on the way is checked as well, so that no step of it leads out.
       const step = resolve(dirname(path), target);
       const end = await resolvePath(step, step, step).catch(() => undefined);
@@ -146,50 +151,59 @@ export class Reader {
   async #addRepository(folder: string): Promise<void> {
     this.#notRead.push(folder);
     this.leftOut.push({ path: this.labelOf(folder), why: 'repository' });
-    for (const entry of await readdir(folder, { withFileTypes: true })) {
+    for (const entry of readdirSync(folder, { withFileTypes: true })) {
       const path = join(folder, entry.name);
       if (rewrittenByGit.test(entry.name)) continue;
       if (entry.isDirectory()) await this.addFolder(path);
       else if (entry.isFile()) await this.#addFile(path);
-      else await this.#addOther(path, entry.isSymbolicLink());
+      else this.#addOther(path, entry.isSymbolicLink());
     }
   }
 
   async #addIfThere(path: string): Promise<void> {
-    const stats = await lstat(path).catch(() => undefined);
+    const stats = statsAt(path);
     if (stats?.isFile()) await this.#addFile(path);
-    else if (stats) await this.#addOther(path, stats.isSymbolicLink());
+    else if (stats) this.#addOther(path, stats.isSymbolicLink());
   }
 
   async #addFile(path: string): Promise<void> {
     const label = this.labelOf(path);
     if (this.files.has(label) || this.tooLarge) return;
-    const { size } = await lstat(path);
+    const stats = lstatSync(path, { bigint: true });
+    const size = Number(stats.size);
     this.#bytes += size;
     if (this.files.size >= mostFiles || this.#bytes > mostBytes) {
       this.tooLarge = true;
       return;
     }
-    const { sha256, mode } = await this.#digests.digestOf(path);
+    const sha256 = await this.#digests.digestOf(path, stats);
     const ofRepository = this.#notRead.some(folder => folder !== this.#work && isInside(folder, path));
     this.files.set(label, {
       path,
       sha256,
       size,
-      executable: (mode & 0o111) !== 0,
+      executable: (Number(stats.mode) & 0o111) !== 0,
       isLink: false,
       ofRepository,
     });
   }
 
-  async #addOther(path: string, isLink: boolean): Promise<void> {
+  #addOther(path: string, isLink: boolean): void {
     const label = this.labelOf(path);
     if (this.files.has(label) || this.tooLarge) return;
-    const content = isLink ? `link\0${await readlink(path)}` : 'special\0';
+    const content = isLink ? `link\0${readlinkSync(path)}` : 'special\0';
     const sha256 = createHash('sha256').update(content).digest('hex');
     this.files.set(label, { path, sha256, size: 0, executable: false, isLink: true, ofRepository: false });
     if (isLink) this.#links.push(path);
     else this.#flag('special-file', path);
     if (this.files.size >= mostFiles) this.tooLarge = true;
+  }
+}
+
+function targetOf(link: string): string | undefined {
+  try {
+    return readlinkSync(link);
+  } catch {
+    return undefined;
   }
 }

@@ -1,5 +1,6 @@
 /** Stores which agents the user has reviewed and accepted, each bound to the bytes that its files had then. */
 import { createHash } from 'node:crypto';
+import { readFileSync } from 'node:fs';
 import { readdir, readFile, rm } from 'node:fs/promises';
 import { basename, dirname, join } from 'node:path';
 import type { AgentCard } from '../../protocol/agentCard.ts';
@@ -47,7 +48,7 @@ export class AgentReviews {
 
   /** Returns the current state of the agent. Reads its files as far as they have changed. Throws errors of the file system. */
   async stateOf(agent: ReviewedAgent): Promise<ReviewState> {
-    const review = await readReview(this.#fileOf(agent));
+    const review = readReview(this.#fileOf(agent));
     const files = await readAgentFiles(agent, this.#digests, review);
     if (!review) return { state: 'new', files };
     if (review.digest === files.digest && !files.tooLarge) return { state: 'reviewed', files, review };
@@ -114,7 +115,7 @@ export class AgentReviews {
    * earlier. Returns the labels of these files. Returns none, and accepts nothing, if anything else has changed as well.
    */
   async acceptAdditions(agent: ReviewedAgent, before: ReviewState): Promise<readonly string[]> {
-    const review = await readReview(this.#fileOf(agent));
+    const review = readReview(this.#fileOf(agent));
     if (before.state !== 'reviewed' || !review || review.digest !== before.review?.digest) return [];
     const now = await readAgentFiles(agent, this.#digests, review);
     if (now.digest === review.digest || now.tooLarge || now.escapes.length > 0) return [];
@@ -137,7 +138,7 @@ export class AgentReviews {
    * files. Returns none, and accepts nothing, if anything else has changed as well or a run has changed the agent.
    */
   async acceptTyping(agent: ReviewedAgent): Promise<readonly string[]> {
-    if ((await readReview(this.#fileOf(agent))) === undefined) return [];
+    if (readReview(this.#fileOf(agent)) === undefined) return [];
     const { state, files, review } = await this.stateOf(agent);
     if (state !== 'changed' || !review || review.changedByRun || files.tooLarge) return [];
     const paths = changesBetween(review, files).map(({ path }) => path);
@@ -174,7 +175,7 @@ export class AgentReviews {
   /** Makes the agent new again. Returns false if it was not accepted. */
   async revoke(review: Pick<Review, 'agent' | 'folder'>): Promise<boolean> {
     const file = this.#fileOf({ name: review.agent, packDir: review.folder });
-    const was = (await readReview(file)) !== undefined;
+    const was = readReview(file) !== undefined;
     await rm(file, { force: true });
     return was;
   }
@@ -243,9 +244,9 @@ function withoutLines(
 }
 
 /** Returns undefined if the file is missing or is not a review. Then nothing was accepted. */
-async function readReview(file: string): Promise<Review | undefined> {
+function readReview(file: string): Review | undefined {
   try {
-    const value = JSON.parse(await readFile(file, 'utf8')) as Partial<Record<keyof Review, unknown>>;
+    const value = JSON.parse(readFileSync(file, 'utf8')) as Partial<Record<keyof Review, unknown>>;
     const texts = [value.agent, value.folder, value.digest, value.reviewedAt];
     const { hosts, scripts, commands = [], variables, writes = [], servers } = value;
     const lists = [hosts, scripts, commands, variables, writes, servers];

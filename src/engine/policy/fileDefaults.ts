@@ -1,9 +1,9 @@
 /** Decides on reads and writes by default: which ones need no question, and the question about all others. */
-import { lstatSync, realpathSync, statfsSync } from 'node:fs';
+import { lstatSync, statfsSync } from 'node:fs';
 import { delimiter, dirname, extname, isAbsolute, join, relative } from 'node:path';
 import type { CardFolder } from '../../protocol/agentCard.ts';
 import { type Sentence, sentence } from '../../protocol/text.ts';
-import { folderHolding, isInside, realPlace, resolvePath } from '../files/paths.ts';
+import { folderHolding, isInside, realIfThere, realPlace, resolvePath } from '../files/paths.ts';
 import { folded, isCode, isSensitive, obeyedAt } from '../files/sensitiveNames.ts';
 import { pathIn, programEndings } from '../tools/programPath.ts';
 import { readableFolders } from '../tools/tool.ts';
@@ -196,7 +196,7 @@ function obeyedReason(path: string, inWork: string, isOwn: boolean): Sentence | 
 async function isNoPartOf(path: string, context: PolicyContext): Promise<boolean> {
   const { agent } = context;
   if (!agent) return true;
-  if (!(await ownFolders(agent)).some(folder => isInside(folder, path))) return true;
+  if (!ownFolders(agent).some(folder => isInside(folder, path))) return true;
   const files = (await reviewOf(context))?.files;
   if (files?.work?.state !== 'left out' || !isInside(files.work.path, path)) return false;
   return [...files.files.values()].every(file => file.path !== path);
@@ -258,14 +258,7 @@ function isOnPath(folder: string, env: Readonly<Record<string, string>>): boolea
   const wanted = folded(folder);
   const folders = (pathIn(env) ?? '').split(delimiter).filter(isAbsolute);
   return folders.some(
-    each => folded(each.replace(/(?<=.)[\\/]$/, '')) === wanted || folded(realOf(each)) === wanted,
+    each =>
+      folded(each.replace(/(?<=.)[\\/]$/, '')) === wanted || folded(realIfThere(each) ?? each) === wanted,
   );
-}
-
-function realOf(path: string): string {
-  try {
-    return realpathSync.native(path);
-  } catch {
-    return path;
-  }
 }

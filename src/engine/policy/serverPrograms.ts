@@ -48,7 +48,7 @@ const codeFlag = /^-\w*[ce]$|^--(?:eval|print)$/;
 async function writtenServer(context: PolicyContext): Promise<WrittenServer | undefined> {
   const { agent, home, packDir, env = {} } = context;
   if (agent?.mcpConfig === undefined) return undefined;
-  const reviewed = await ownFolders(agent);
+  const reviewed = ownFolders(agent);
   for (const [server, written] of readMcpConfig(agent.mcpConfig).servers) {
     if (written.type !== 'stdio') continue;
     const entry = written.isOfPlugin ? startedOf(written, context) : written;

@@ -5,7 +5,7 @@ import { join, normalize, relative, sep } from 'node:path';
 import { setImmediate } from 'node:timers/promises';
 import { type Config, type SkillRootKind, skillRootKinds } from '../config.ts';
 import { isSkippedFolder } from '../files/globPattern.ts';
-import { isInside } from '../files/paths.ts';
+import { isInside, realIfThere } from '../files/paths.ts';
 import { isSensitive } from '../files/sensitiveNames.ts';
 import type { Diagnostic } from '../files/settingsFile.ts';
 import type { SkillSource } from './agent.ts';
@@ -93,7 +93,7 @@ function* skillFolders(root: string, limit: ProjectLimit | undefined): Steps<Ski
       if (++looks % looksInStep === 0) yield;
       // `join` takes apart and joins each path again, which is a tenth of the search.
       const path = dir.endsWith(sep) ? dir + entry.name : dir + sep + entry.name;
-      const realPath = entry.isLink ? realPathOf(path) : realDir + sep + entry.name;
+      const realPath = entry.isLink ? realIfThere(path) : realDir + sep + entry.name;
       if (entry.isLink && realPath !== undefined) {
         if (limit?.refuses(path)) continue;
         // Reading it as a skill file reports why nothing in it is read.
@@ -109,7 +109,7 @@ function* skillFolders(root: string, limit: ProjectLimit | undefined): Steps<Ski
         found.push({ dir: path, name: entry.name, file: join(path, 'SKILL.md') });
     }
   }
-  const realRoot = realPathOf(root);
+  const realRoot = realIfThere(root);
   if (realRoot !== undefined && limit?.refuses(root)) return found;
   const inRoot = realRoot === undefined ? undefined : look(normalize(root), '', realRoot, 0);
   if (realRoot !== undefined && inRoot) yield* visit(normalize(root), realRoot, 0, inRoot);
@@ -148,14 +148,6 @@ function isClosed(dir: string): boolean {
     return false;
   } catch (error) {
     return error instanceof Error && 'code' in error && (error.code === 'EACCES' || error.code === 'EPERM');
-  }
-}
-
-function realPathOf(path: string): string | undefined {
-  try {
-    return realpathSync.native(path);
-  } catch {
-    return undefined;
   }
 }
 

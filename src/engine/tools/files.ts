@@ -144,13 +144,13 @@ async function readMedia(
 }
 
 async function namesIn(path: string): Promise<string[]> {
-  const { handle, anchor } = await openFolder(path);
+  const { anchor, close } = openFolder(path);
   try {
     return await readdir(anchor);
   } catch (error) {
     throw new PathProblem('unusable', describeFileError(error, path));
   } finally {
-    await handle.close();
+    close();
   }
 }
 

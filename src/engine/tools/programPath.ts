@@ -7,6 +7,7 @@ import {
   chmodSync,
   constants,
   existsSync,
+  lstatSync,
   mkdirSync,
   mkdtempSync,
   readdirSync,
@@ -227,7 +228,8 @@ function wayTo(path: string): string[] {
 
 function linkTarget(path: string): string | undefined {
   try {
-    return readlinkSync(path);
+    // To read what is no link would throw an error, which takes far longer.
+    return lstatSync(path, { throwIfNoEntry: false })?.isSymbolicLink() ? readlinkSync(path) : undefined;
   } catch {
     return undefined;
   }

@@ -2,9 +2,10 @@
  * Decides which files are skills, which skills lists offer, and which changes on disk can affect them, so that the
  * tree does not follow every saved file.
  */
-import { realpathSync, statSync } from 'node:fs';
+import { statSync } from 'node:fs';
 import { basename, join, relative, sep } from 'node:path';
 import { isSkippedFolder } from '../../engine/files/globPattern.ts';
+import { realIfThere } from '../../engine/files/paths.ts';
 import type { Agent, Skill } from '../../engine/skills/agent.ts';
 
 export type PathChange = 'created' | 'changed' | 'deleted';
@@ -47,18 +48,18 @@ interface LinkTarget {
  */
 export function linkTargets(watched: readonly string[], skillDirs: readonly string[]): LinkTarget[] {
   const roots = watched.flatMap(root => {
-    const real = realPath(root);
+    const real = realIfThere(root);
     return real === undefined ? [] : [{ root, real }];
   });
   const targets = new Map<string, boolean>();
   for (const dir of skillDirs) {
     const root = roots.find(each => isWithin(each.root, dir));
-    if (!root || realPath(dir) === join(root.real, relative(root.root, dir))) continue;
+    if (!root || realIfThere(dir) === join(root.real, relative(root.root, dir))) continue;
     // The first folder on the way that is somewhere else is the link.
     let [path, expected] = [root.root, root.real];
     for (const name of relative(root.root, dir).split(sep)) {
       [path, expected] = [join(path, name), join(expected, name)];
-      const real = realPath(path);
+      const real = realIfThere(path);
       if (real === expected) continue;
       if (real !== undefined && !roots.some(each => isWithin(each.real, real)))
         targets.set(real, (targets.get(real) ?? true) && path === dir);
@@ -71,14 +72,6 @@ export function linkTargets(watched: readonly string[], skillDirs: readonly stri
 /** Returns true if the path is the folder or is below it. Both paths are absolute, and links are not resolved. */
 export const isWithin = (folder: string, path: string): boolean =>
   path === folder || path.startsWith(folder + sep);
-
-function realPath(path: string): string | undefined {
-  try {
-    return realpathSync.native(path);
-  } catch {
-    return undefined;
-  }
-}
 
 export interface PickableSkill {
   agent: Agent;
