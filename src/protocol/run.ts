@@ -445,3 +445,11 @@ export type RunEvent =
       /** Set for a cancelled run that was not stopped by a person: the program in which it ran ended. */
       interrupted?: boolean;
     };
+
+/** Returns the event itself, or the event that it brings of a skill that the run uses, at whatever depth. */
+export const innermost = (event: RunEvent): RunEvent =>
+  event.type === 'skill_event' ? innermost(event.event) : event;
+
+/** Returns the event with its innermost one changed. */
+export const withInnermost = (event: RunEvent, change: (event: RunEvent) => RunEvent): RunEvent =>
+  event.type === 'skill_event' ? { ...event, event: withInnermost(event.event, change) } : change(event);

@@ -2,8 +2,7 @@
 
 import { constants } from 'node:fs';
 import { type FileHandle, open } from 'node:fs/promises';
-import type { Message, RunEvent, Usage } from '../../protocol/run.ts';
-import { innermost } from '../../protocol/skillEvents.ts';
+import { innermost, type Message, type RunEvent, type Usage } from '../../protocol/run.ts';
 import { reasonOf } from '../errors.ts';
 import { makeOwnFolders } from '../files/atomicWrite.ts';
 import { describeFileError } from '../files/paths.ts';

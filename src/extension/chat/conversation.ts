@@ -8,8 +8,15 @@ import { joinedDeltas, messagesFrom } from '../../engine/records/transcript.ts';
 import type { EarlierConversation, RunRequest } from '../../engine/run/request.ts';
 import type { AttachedName } from '../../protocol/attachment.ts';
 import { withOutput } from '../../protocol/liveText.ts';
-import type { Message, RunEvent, RunMode, RunOutcome, SkillRef } from '../../protocol/run.ts';
-import { innermost, withInnermost } from '../../protocol/skillEvents.ts';
+import {
+  innermost,
+  type Message,
+  type RunEvent,
+  type RunMode,
+  type RunOutcome,
+  type SkillRef,
+  withInnermost,
+} from '../../protocol/run.ts';
 import type { ToWebview } from '../../protocol/webview.ts';
 import { localized, t } from '../base/labels.ts';
 
