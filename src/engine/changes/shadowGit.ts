@@ -4,11 +4,21 @@
  */
 import { type ChildProcessWithoutNullStreams, spawn } from 'node:child_process';
 import { createHash } from 'node:crypto';
-import { constants, existsSync, mkdirSync, readFileSync, renameSync, writeFileSync } from 'node:fs';
+import {
+  constants,
+  existsSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  renameSync,
+  writeFileSync,
+} from 'node:fs';
 import { copyFile, readdir, rename, rm, stat, writeFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { deflateSync, inflateSync } from 'node:zlib';
+import { takingTurns } from '../cancellation.ts';
 import { makeOwnFolders } from '../files/atomicWrite.ts';
+import { statsAt } from '../files/paths.ts';
 
 /** A file or link that is not as the index has it. */
 export interface Differing {
@@ -349,15 +359,13 @@ async function tidied(store: string): Promise<number> {
         .catch(() => Date.now()));
     if (age > leftAfter) await rm(path, { force: true });
   }
-  const packs = join(store, 'objects', 'pack');
-  const names = await readdir(packs).catch(() => []);
-  const sizes = await Promise.all(
-    names.map(name =>
-      stat(join(packs, name)).then(
-        ({ size }) => size,
-        () => 0,
-      ),
-    ),
-  );
-  return sizes.reduce((sum, size) => sum + size, 0);
+  const turn = takingTurns();
+  let size = 0;
+  for (const entry of readdirSync(join(store, 'objects'), { withFileTypes: true })) {
+    await turn();
+    const folder = join(store, 'objects', entry.name);
+    for (const name of entry.isDirectory() ? readdirSync(folder) : [])
+      size += statsAt(join(folder, name))?.size ?? 0;
+  }
+  return size;
 }

@@ -15,7 +15,7 @@ import {
   truncateSync,
   writeFileSync,
 } from 'node:fs';
-import { join } from 'node:path';
+import { dirname, join } from 'node:path';
 import { ChangeStore } from '../../../src/engine/changes/changeStore.ts';
 import type { KeptWrites } from '../../../src/engine/changes/keptWrites.ts';
 import { writeFileTool } from '../../../src/engine/tools/files.ts';
@@ -340,6 +340,24 @@ line'; chmod 600 tool.sh; chmod 4711 private; rm -r deep 'no files'; ln -sfn els
       assert.deepEqual(tree(), now);
       await undo('run-1');
       assert.deepEqual(tree(), { ...before, 'tool.sh': now['tool.sh'] });
+    });
+
+    it('begins its store again when that has become too large, and still undoes what came before', async () => {
+      fill();
+      const before = tree();
+      await command('echo 1 > deep/b');
+      await store.settled();
+      const [own = ''] = readdirSync(join(run.root, 'data/folders'));
+      const kept = join(run.root, 'data/folders', own, 'objects/00', '1'.repeat(38));
+      mkdirSync(dirname(kept), { recursive: true });
+      writeFileSync(kept, '');
+      truncateSync(kept, 4 * 1024 ** 3);
+      const later = new ChangeStore({ dataDir: join(run.root, 'data'), configDir: join(run.root, 'config') });
+      await command('echo 2 > deep/b; rm tool.sh', later.keeper('run-2')!);
+      assert.equal(existsSync(kept), false);
+      await undo('run-2');
+      await undo('run-1');
+      assert.deepEqual(tree(), before);
     });
 
     it('says that it knows nothing without git, in a folder of Telos, and of one that is gone', async () => {
