@@ -265,11 +265,11 @@ describe('a run with commands', () => {
     const commands = [{ command: 'touch a; true' }, { command: 'touch b; true' }];
     const words = async (conversationId: string): Promise<string[]> =>
       (await run(commands, { env, conversationId })).asked.map(request => describeWhy(request));
-    const [first = '', second = ''] = await words('first');
+    const [first = '', second = ''] = await words('asked');
     assert.match(first, /no box for commands works here: .+/);
     assert.doesNotMatch(second, /box/);
-    assert.doesNotMatch((await words('first')).join('\n'), /box/);
-    assert.match((await words('other'))[0] ?? '', /no box/);
+    assert.doesNotMatch((await words('asked')).join('\n'), /box/);
+    assert.match((await words('asked later'))[0] ?? '', /no box/);
   });
 
   it('runs nothing where a box is required and none works, and says what to do', async () => {
