@@ -82,8 +82,14 @@ function linkLibraries(): void {
   const list = join(home, 'native', 'pg-symlinks.json');
   if (!existsSync(list)) return;
   const links = JSON.parse(readFileSync(list, 'utf8')) as { source: string; target: string }[];
-  for (const { source, target } of links)
-    if (!existsSync(join(home, target))) symlinkSync(relative(dirname(target), source), join(home, target));
+  for (const { source, target } of links) {
+    try {
+      if (!existsSync(join(home, target))) symlinkSync(relative(dirname(target), source), join(home, target));
+    } catch (error) {
+      // Another process of the tests has just made it.
+      if (!existsSync(join(home, target))) throw error;
+    }
+  }
 }
 
 async function freePort(): Promise<number> {
