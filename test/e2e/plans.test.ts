@@ -170,8 +170,12 @@ describe('plans in a real VS Code', () => {
     }
     const cli = join(root, 'dist', 'cli.js');
     runner = spawn(process.execPath, [cli, 'plan', 'run', 'second'], { ...desk.terminal, stdio: 'ignore' });
+    await Promise.any(windows.map(window => window.row('second, running').waitFor()));
+    // A window can take longer to draw its row than the whole plan takes.
+    runner.kill('SIGSTOP');
     for (const window of windows) await window.row('second, running').waitFor();
     await other.press(other.row('second, running'), 'Pause Plan');
+    runner.kill('SIGCONT');
     await agree('second, paused', 'paused');
     await runCommand(desk.workbench.page, 'Telos: Show Report');
     await desk.picked('second').click();
