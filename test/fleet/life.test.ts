@@ -1,8 +1,9 @@
 import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { preparationLock } from '../../src/engine/fleet/preparation.ts';
 import { program } from '../cli/cliProcess.ts';
-import { eventually, gate } from '../eventually.ts';
+import { eventually, gate, until } from '../eventually.ts';
 import {
   type FleetHome,
   type FleetWorld,
@@ -50,6 +51,21 @@ describe('workers come and go', function () {
     const workers = await Promise.all([1, 2, 3].map(() => world.home({}).worker()));
     for (const worker of workers) worker.child.kill('SIGTERM');
     for (const worker of workers) assert.equal((await worker.result).code, 0);
+  });
+
+  it('wait for one that prepares the database', async () => {
+    await world.postgres.query('drop schema if exists dbos cascade');
+    const other = await world.postgres.hold(`select pg_advisory_lock(${preparationLock})`);
+    const waiting = world.home({}).worker();
+    const isWaiting = `select 1 from pg_stat_activity where query like '%pg_try_advisory_lock%' and pid <> pg_backend_pid()`;
+    await until(async () => (await world.postgres.query(isWaiting)).length > 0);
+    const prepared = `select 1 from information_schema.schemata where schema_name = 'dbos'`;
+    assert.deepEqual(await world.postgres.query(prepared), []);
+    await other.end();
+    const worker = await waiting;
+    assert.equal((await world.postgres.query(prepared)).length, 1);
+    worker.child.kill('SIGTERM');
+    assert.equal((await worker.result).code, 0);
   });
 
   it('ends with what it runs on SIGTERM, and hands back the rest', async () => {

@@ -20,6 +20,8 @@ export interface Postgres {
   pid(): number;
   /** Returns the rows of a statement. */
   query(text: string, values?: unknown[]): Promise<Record<string, unknown>[]>;
+  /** Runs a statement on a connection that stays open until it is ended. */
+  hold(text: string): Promise<{ end(): Promise<void> }>;
   remove(): Promise<void>;
 }
 
@@ -66,6 +68,14 @@ export async function startPostgres(flags: string[] = []): Promise<Postgres> {
       } finally {
         await client.end();
       }
+    },
+    async hold(text) {
+      const client = server.getPgClient('fleet', '127.0.0.1');
+      // The server may be stopped while it is open.
+      client.on('error', () => undefined);
+      await client.connect();
+      await client.query(text);
+      return { end: () => client.end() };
     },
     async remove() {
       await server.stop();

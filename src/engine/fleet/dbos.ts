@@ -6,11 +6,24 @@ import { TelosError } from '../errors.ts';
 
 export type Dbos = typeof import('@dbos-inc/dbos-sdk');
 
+/** A connection of the driver, which comes without types. */
+export interface PostgresClient {
+  connect(): Promise<void>;
+  query(text: string, values: readonly unknown[]): Promise<{ rows: Record<string, unknown>[] }>;
+  end(): Promise<void>;
+  on(event: 'error', heard: (error: Error) => void): void;
+}
+
+interface Postgres {
+  Client: new (options: { connectionString: string; connectionTimeoutMillis: number }) => PostgresClient;
+}
+
 const packageName = '@dbos-inc/dbos-sdk';
 /** The version that this Telos is tested with. The one in package.json must be the same. */
 const wanted = '@dbos-inc/dbos-sdk@5.3.0';
 
 let loaded: Dbos | undefined;
+let loadedFrom = import.meta.url;
 
 /**
  * Returns the engine, from beside Telos or from the data folder. Throws TelosError `config`, with what installs it, if it is in neither.
@@ -24,6 +37,12 @@ export async function loadDbos(dataDir?: string): Promise<Dbos> {
   if (loaded) return loaded;
   const install = dataDir === undefined ? `npm install ${wanted}` : dbosInstall(dataDir);
   throw new TelosError('config', `Workers need a package that is not installed. Install it with: ${install}`);
+}
+
+/** Returns the engine's own driver for PostgreSQL. The engine must be loaded. */
+export function loadPostgres(): Postgres {
+  const engine = createRequire(loadedFrom).resolve(packageName);
+  return createRequire(engine)('pg') as Postgres;
 }
 
 /** Returns the command that installs the engine for this user. */
@@ -56,6 +75,10 @@ async function besideTelos(): Promise<Dbos | undefined> {
 }
 
 async function inDataFolder(dataDir: string | undefined): Promise<Dbos | undefined> {
-  const place = dataDir === undefined ? undefined : placeFrom(join(packagesFolder(dataDir), 'package.json'));
-  return place === undefined ? undefined : import(pathToFileURL(place).href);
+  if (dataDir === undefined) return undefined;
+  const from = join(packagesFolder(dataDir), 'package.json');
+  const place = placeFrom(from);
+  if (place === undefined) return undefined;
+  loadedFrom = from;
+  return import(pathToFileURL(place).href);
 }

@@ -2,8 +2,7 @@
 import { randomBytes } from 'node:crypto';
 import { hostname } from 'node:os';
 import { setTimeout as delay } from 'node:timers/promises';
-import { reasonOf } from '../errors.ts';
-import { type DatabaseAddress, isAway, problemOf, reach, shortageOf } from './databaseAddress.ts';
+import { type DatabaseAddress, reach, shortageOf } from './databaseAddress.ts';
 import { type Dbos, loadDbos } from './dbos.ts';
 import {
   applicationName,
@@ -16,6 +15,7 @@ import {
   storyWorkflow,
   turnWorkflow,
 } from './fleetDatabase.ts';
+import { preparedAlone } from './preparation.ts';
 import { beatMs, suiteFacts, versionKey, type WorkerFacts } from './presence.ts';
 import type { Turns } from './turns.ts';
 
@@ -45,10 +45,6 @@ export type AnswerJob = (
 /** From the first signal on, running jobs have so long to end; the rest of the half minute is for handing back. In milliseconds. */
 const drainMs = 20_000;
 const lastMs = 6_000;
-
-/** How often a worker begins where others prepare the database too, and the pause in milliseconds. */
-const mostLaunches = 12;
-const againMs = 500;
 
 /** Works until the signal aborts, then finishes or hands back. Throws TelosError `config` if it cannot start. */
 export async function runWorker(
@@ -110,26 +106,12 @@ class Worker {
       serializer: plainJson,
       logger: this.#logger(),
     });
-    await this.#launch();
+    await preparedAlone(address, () => this.#dbos.launch());
     this.#database = await FleetDatabase.open(address, log, this.#ended.signal);
     await this.#database.openQueue(this.#id, slots);
     await turns.start(this.#database, this.#version);
     await this.#beat();
     log(`Worker ${this.#id} takes jobs for Telos ${this.#options.version} from ${address.shown}.`);
-  }
-
-  /** Workers that start together on an empty database all prepare it, so that each meets what another has half done: these try again. */
-  async #launch(): Promise<void> {
-    for (let tries = mostLaunches; ; tries--) {
-      try {
-        return await this.#dbos.launch();
-      } catch (error) {
-        const isOurs = isAway(error) || /permission denied/.test(reasonOf(error));
-        if (tries === 1 || isOurs) throw problemOf(error, this.#options.database);
-        await this.#dbos.shutdown().catch(() => undefined);
-        await delay(againMs * (1 + Math.random()));
-      }
-    }
   }
 
   /** Gives signs of life until the signal aborts, or a person wishes over the database that it ends. */
