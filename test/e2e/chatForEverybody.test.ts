@@ -181,6 +181,7 @@ describe('the chat of a real VS Code for everybody', () => {
   });
 
   it('moves nothing where the person wants no motion', async () => {
+    await workbench.page.emulateMedia({ reducedMotion: 'no-preference' });
     turns = [{ text: ['Let me', ' see', ' now'], hold: { behind: 'ping', until: never } }];
     await card().getByRole('button', { name: 'Deny' }).click();
     const moving = () => chat.evaluate(() => document.getAnimations().length);

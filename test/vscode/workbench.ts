@@ -24,7 +24,8 @@ export async function openWorkbench(
 ): Promise<Workbench> {
   const browser = await launchChromium();
   try {
-    const page = await browser.newPage({ viewport: { width: 1280, height: 860 } });
+    // Each frame of a spinner is drawn by the processor here.
+    const page = await browser.newPage({ viewport: { width: 1280, height: 860 }, reducedMotion: 'reduce' });
     return await showWindow(browser, page, url, prepare);
   } catch (error) {
     await browser.close();

@@ -4,7 +4,7 @@ import { readlinkSync } from 'node:fs';
 import { sep } from 'node:path';
 import { grouped } from '../../protocol/text.ts';
 import { takingTurns } from '../cancellation.ts';
-import { openRegularFile, readRegularFile } from '../files/openFile.ts';
+import { openRegularFile, readRegularFile, smallFile } from '../files/openFile.ts';
 import { describeFileError } from '../files/paths.ts';
 import type { ProgramPlaces } from '../tools/programPath.ts';
 import {
@@ -241,8 +241,6 @@ function oldFile({ kind, size, mode }: NonNullable<CommandChange['before']>, kep
 
 /** In bytes. A larger file, which may be nothing but holes, would take minutes; that it is as the command left it is not known then. */
 const mostHashed = 1024 ** 3;
-/** In bytes. To read a smaller file takes less time than a call to another thread. */
-const mostAtOnce = 256 * 1024;
 
 async function leftAt(path: string, entry: Entry | null): Promise<LeftFile | null | 'special'> {
   if (!entry) return null;
@@ -253,7 +251,7 @@ async function leftAt(path: string, entry: Entry | null): Promise<LeftFile | nul
   try {
     if (kind === 'link') return { size: 0, mode, link: readlinkSync(path) };
     const hash = createHash('sha256');
-    if (size <= mostAtOnce)
+    if (size <= smallFile)
       return { size, mode, sha256: hash.update(readRegularFile(path, size + 1).bytes).digest('hex') };
     const { handle } = await openRegularFile(path);
     // The stream closes the file.

@@ -23,6 +23,7 @@ import {
   type WriteKeeper,
   writeNew,
 } from '../files/atomicWrite.ts';
+import { smallFile } from '../files/openFile.ts';
 import { describeFileError } from '../files/paths.ts';
 import { looksBinary } from '../files/plainText.ts';
 import {
@@ -41,8 +42,6 @@ import { countLines } from './lineDiff.ts';
 
 /** Maximum kept for one run. In bytes. */
 const maxKeptRun = 512 * 1024 * 1024;
-/** In bytes. To read a smaller file takes less time than a call to another thread. */
-const mostAtOnce = 256 * 1024;
 /** Maximum size of a text whose lines are counted. In bytes. */
 const maxCounted = 1024 * 1024;
 
@@ -253,7 +252,7 @@ const tooLarge = (path: string, size: number): string =>
 async function readAnchored(place: string, size: number): Promise<Buffer> {
   const { O_RDONLY, O_NOFOLLOW = 0, O_NONBLOCK = 0 } = constants;
   const flags = O_RDONLY | O_NOFOLLOW | O_NONBLOCK;
-  if (size <= mostAtOnce) {
+  if (size <= smallFile) {
     const fd = openSync(place, flags);
     try {
       return readFileSync(fd);

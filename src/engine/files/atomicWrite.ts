@@ -15,14 +15,15 @@ import {
   openSync,
   renameSync,
   type Stats,
+  writeFile,
   writeFileSync,
 } from 'node:fs';
-import { link, lstat, mkdir, open, opendir, realpath, rm, stat, unlink } from 'node:fs/promises';
+import { link, lstat, mkdir, opendir, realpath, rm, stat, unlink } from 'node:fs/promises';
 import { basename, dirname, join } from 'node:path';
 import { promisify } from 'node:util';
 import type { ToolResult } from '../../protocol/run.ts';
 import { temporaryPrefix } from './globPattern.ts';
-import { openFolder } from './openFile.ts';
+import { openFolder, smallFile } from './openFile.ts';
 import { describeFileError, PathProblem } from './paths.ts';
 
 /**
@@ -85,9 +86,8 @@ async function withTemporary<Result>(
   }
 }
 
-/** In bytes or characters. Less than that is written at once: only the disk takes longer than a call to another thread. */
-const mostAtOnce = 64 * 1024;
 const synchronized = promisify(fsync);
+const written = promisify(writeFile);
 
 /**
  * Writes a file that does not exist yet, and returns once the disk has it, unless `synced` is false. Only its owner can read it,
@@ -104,24 +104,14 @@ export async function writeNew(
 ): Promise<void> {
   const { O_WRONLY, O_CREAT, O_EXCL, O_NOFOLLOW = 0 } = constants;
   const flags = O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW;
-  if (bytes.length <= mostAtOnce) {
-    const fd = openSync(path, flags, createdMode);
-    try {
-      writeFileSync(fd, bytes);
-      if (mode !== undefined) fchmodSync(fd, mode);
-      if (synced) await synchronized(fd);
-    } finally {
-      closeSync(fd);
-    }
-    return;
-  }
-  const handle = await open(path, flags, createdMode);
+  const fd = openSync(path, flags, createdMode);
   try {
-    await handle.writeFile(bytes);
-    if (mode !== undefined) await handle.chmod(mode);
-    if (synced) await handle.sync();
+    if (bytes.length <= smallFile) writeFileSync(fd, bytes);
+    else await written(fd, bytes);
+    if (mode !== undefined) fchmodSync(fd, mode);
+    if (synced) await synchronized(fd);
   } finally {
-    await handle.close();
+    closeSync(fd);
   }
 }
 

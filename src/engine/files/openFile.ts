@@ -16,6 +16,9 @@ import { describeFileError, errorCode, notRegular, PathProblem } from './paths.t
 // Without O_NONBLOCK, opening a pipe would wait for its writer forever.
 const readFlags = constants.O_RDONLY | (constants.O_NONBLOCK ?? 0);
 
+/** In bytes. A smaller file is read and written on this thread: a call to another one would take longer. */
+export const smallFile = 256 * 1024;
+
 /** Opens the regular file at the real path `path` for reading. The caller closes it. Throws PathProblem. */
 export async function openRegularFile(path: string): Promise<{ handle: FileHandle; size: number }> {
   const handle = await openUnmoved(path, readFlags);
