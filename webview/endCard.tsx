@@ -321,7 +321,7 @@ function WithoutSkill({ item }: { item: EndItem }) {
       type="button"
       class="secondary"
       disabled={busy.value}
-      title={t('Telos looks for a skill itself, and only reads files')}
+      title={t('Telos looks for a skill by itself, and only reads files')}
       onClick={() => askWithoutSkill(item.text)}
     >
       {t('Ask without a skill')}

@@ -59,7 +59,7 @@ export function CardPage({ name, card, isLive }: { name: string; card: PlanCard;
         lines={card.link}
       />
       <Lines title={t('Files that no story may change')} lines={card.protect} />
-      <Lines title={t('Folders that those who plan may ask about')} lines={card.context ?? []} />
+      <Lines title={t('Folders that planning may read')} lines={card.context ?? []} />
       <Lines title={t('Skills that do the work')} lines={card.skills} />
       {card.roles.map(({ file, text }) => (
         <section key={file} class="story">

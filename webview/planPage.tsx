@@ -99,7 +99,7 @@ function finishedWords({ finished, branch = '' }: PlanReport, into: string | und
     case 'keep':
       return t('Kept: branch {0}', visible(branch));
     default:
-      return t('Thrown away. The patches of the attempts are kept.');
+      return t('Discarded. The patches of the attempts are kept.');
   }
 }
 
@@ -108,11 +108,11 @@ function Finish({ page: { finish, into = 'HEAD', report } }: { page: PlanPage })
   if (finish.length === 0) return null;
   const branch = visible(report.branch ?? '');
   const ways: Readonly<Record<FinishKind, readonly [label: string, about: string]>> = {
-    merge: [t('Merge into {0}', visible(into)), t('Brings over each commit as it is.')],
-    squash: [t('Squash into {0}', visible(into)), t('Makes one commit of all.')],
+    merge: [t('Merge into {0}', visible(into)), t('Keeps each commit as it is.')],
+    squash: [t('Squash into {0}', visible(into)), t('Combines all commits into one.')],
     pr: [t('Open Pull Request...'), t('Pushes {0} to your remote. Asks first.', branch)],
-    keep: [t('Keep the Branch'), t('Removes the work trees alone; {0} stays.', branch)],
-    drop: [t('Throw Away...'), t('Deletes {0}. Asks first.', branch)],
+    keep: [t('Keep the Branch'), t('Removes only the worktrees; {0} is kept.', branch)],
+    drop: [t('Discard...'), t('Deletes {0}. Asks first.', branch)],
   };
   return (
     <section class="finish" aria-labelledby="finish">

@@ -61,7 +61,7 @@ export function StoryDetails({ page, story }: { page: PlanPage; story: StoryRepo
         )}
         {!isOver && (
           <StoryButton verb="tell" story={story}>
-            {t('Tell It...')}
+            {t('Send Message...')}
           </StoryButton>
         )}
         {story.attempts.length > 0 && (

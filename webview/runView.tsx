@@ -261,7 +261,7 @@ function Attached({ names, selection }: { names: readonly AttachedName[]; select
 function RequestText({ text }: { text: string }) {
   const [whole, setWhole] = useState(false);
   // A person who picks a skill from a list needs no words.
-  if (text === '') return <span class="quiet">{t('(without words)')}</span>;
+  if (text === '') return <span class="quiet">{t('(no text)')}</span>;
   const { head, hidden, tail } = excerpt(text, whole ? Number.POSITIVE_INFINITY : 1_000);
   return (
     <>

@@ -115,7 +115,7 @@ export function describeAnswer(
   { forConversation }: ApprovalItem['request'],
 ): string {
   if (answer === 'withdrawn') return t('Not answered');
-  if (!answer.allow) return answer.isAway ? t('No one was there to be asked') : t('You denied this');
+  if (!answer.allow) return answer.isAway ? t('No one was there to answer') : t('You denied this');
   if (answer.answer !== undefined || answer.content !== undefined) return t('You answered');
   if (answer.command !== undefined) return t('Changed and allowed once');
   return {

@@ -93,7 +93,7 @@ export class BotClock {
       `**${plainText(request, 300)}** needs you.`,
       ...needs.slice(0, mostShown).map(need => `- ${plainText(need, 300)}`),
       ...(needs.length > mostShown ? [`- and ${needs.length - mostShown} more`] : []),
-      ...(hasGivenUp ? [`It has paused itself: it did not end well ${failures} times in a row.`] : []),
+      ...(hasGivenUp ? [`It was paused automatically: it failed ${failures} times in a row.`] : []),
       settings.owners.map(owner => `<@${owner}>`).join(' '),
     ];
     for (const channel of gateway.channelsNamed(settings.textChannel, settings))

@@ -112,7 +112,7 @@ class Reader {
     if (unknown !== undefined)
       throw new TelosError(
         'config',
-        `${file}: ${unknown} is no setting of [discord]. Known: ${knownKeys.join(', ')}.`,
+        `${file}: ${unknown} is not a setting of [discord]. Known: ${knownKeys.join(', ')}.`,
       );
   }
 

@@ -341,10 +341,10 @@ export const groups: Readonly<Record<string, readonly CliCommand[]>> = {
           'well-known',
         ]),
         new Option('--marketplace <name>', 'with a catalogue of that name'),
-        new Option('--mend', 'mend copies of skills that other hosts would refuse'),
+        new Option('--fix', 'fix copies of skills that other hosts would refuse'),
         new Option('--allow <level>', 'also if something of high level was found').choices(['high']),
         new Option('--link <workspace>', 'link the skills into .agents and .claude of that folder'),
-        new Option('--unlink <workspace>', 'take these links back'),
+        new Option('--unlink <workspace>', 'remove these links'),
         yes('replace skills that are there already'),
         json('what was written, as JSON'),
       ],
@@ -612,7 +612,7 @@ export const groups: Readonly<Record<string, readonly CliCommand[]>> = {
           '--requests <provider=number...>',
           'how many requests a minute all workers with the same key send to a provider',
         ).argParser(requestLimits),
-        new Option('--try', 'start a PostgreSQL of this machine for a look, until the worker ends'),
+        new Option('--try', 'start a temporary PostgreSQL on this machine, until the worker ends'),
       ],
       inner: [
         {

@@ -129,7 +129,7 @@ function comparisonText({ models, broke, mended }: Compared, { outWidth }: Termi
   const lines = [
     table(['Model', 'Before', 'After', 'Differs', 'Tokens'], rows, outWidth),
     ...broke.map(name => terminalLine(`broke: ${name}`)),
-    ...mended.map(name => terminalLine(`mended: ${name}`)),
+    ...mended.map(name => terminalLine(`fixed: ${name}`)),
   ];
   return `${lines.join('\n')}\n`;
 }

@@ -19,7 +19,7 @@ export interface ExportCommandOptions extends ConfigOptions {
   to?: string;
   as?: ExportForm;
   marketplace?: string;
-  mend?: boolean;
+  fix?: boolean;
   allow?: string;
   link?: string;
   unlink?: string;
@@ -46,7 +46,7 @@ export async function exportCommand(
     );
     return 2;
   }
-  const { as = options.link === undefined ? 'plugin' : 'skills', mend = false, marketplace } = options;
+  const { as = options.link === undefined ? 'plugin' : 'skills', fix: mend = false, marketplace } = options;
   if ((options.link !== undefined && as !== 'skills') || (marketplace !== undefined && as !== 'plugin')) {
     terminal.say('--link goes with --as skills, and --marketplace with --as plugin.');
     return 2;
@@ -75,7 +75,7 @@ export async function exportCommand(
     const unless = error instanceof ExportRefused ? error.unless : undefined;
     if (unless?.has('mend'))
       terminal.say(
-        '`telos lint --fix` mends some of it in the skill; --mend mends the copy that is exported.',
+        '`telos lint --fix` fixes some of it in the skill; --fix fixes the copy that is exported.',
       );
     if (unless?.has('allowHigh'))
       terminal.say('To export it as it is, if you have looked at it: --allow high.');

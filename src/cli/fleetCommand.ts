@@ -68,7 +68,7 @@ export const fleetStatusCommand = (options: FleetCommandOptions, terminal: Termi
       ...failedRuns.map(({ id, job, worker, why }) => `failed ${id}: ${job}, on ${worker}: ${why}`),
     ];
     terminal.out(
-      lines.length > 0 ? `${lines.map(line => terminalLine(line)).join('\n')}\n` : 'No worker is there.\n',
+      lines.length > 0 ? `${lines.map(line => terminalLine(line)).join('\n')}\n` : 'No worker is running.\n',
     );
     return 0;
   });

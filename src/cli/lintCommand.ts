@@ -115,7 +115,7 @@ async function mend(skills: readonly FileSkill[], terminal: Terminal): Promise<S
     } catch (error) {
       // A file that cannot be written does not keep the others from being fixed.
       const reason = reasonOf(error);
-      terminal.say(terminal.style.red(terminalText(`${file} was not mended: ${reason}`)));
+      terminal.say(terminal.style.red(terminalText(`${file} was not fixed: ${reason}`)));
     }
   }
   return mended;
@@ -186,7 +186,7 @@ function report(
   const mendable = shown.filter(({ severity, edit }) => edit && severity !== 'info').length;
   const parts = [
     `${counted(skills, 'skill')}, ${ready} ready on this machine: ${counted(errors, 'error')}, ${counted(warnings, 'warning')}, ${counted(hints, 'hint')}.`,
-    fix ? `${counted(fixed, 'file')} mended.` : mendable > 0 ? `\`--fix\` mends ${mendable} of them.` : '',
+    fix ? `${counted(fixed, 'file')} fixed.` : mendable > 0 ? `\`--fix\` fixes ${mendable} of them.` : '',
     hints > 0 && !verbose ? '`--verbose` shows the hints.' : '',
   ];
   terminal.say(parts.filter(Boolean).join(' '));

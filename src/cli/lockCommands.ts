@@ -155,7 +155,7 @@ async function applyUpdate(update: PackUpdate, { options, terminal, signal }: Ca
   await sayDiffs(update, terminal);
   if (state === 'edited' && !options.force) {
     say(
-      `These files were edited here, so nothing was changed: ${files.map(file => file.path).join(', ')}. To replace them all the same, and keep the old folder: telos update ${name} --force`,
+      `These files were edited here, so nothing was changed: ${files.map(file => file.path).join(', ')}. To replace them anyway, and keep the old folder: telos update ${name} --force`,
     );
     return false;
   }
@@ -274,7 +274,7 @@ async function withCall(
     if (!(error instanceof TelosError)) throw error;
     terminal.say(terminal.style.red(errorText(error)));
     if (names.length > 1)
-      terminal.say('(A request that begins with this word goes behind --, as in: telos -- update my plan)');
+      terminal.say('(A request that begins with this word goes after --, as in: telos -- update my plan)');
     return error instanceof UnclearSource ? 2 : 1;
   } finally {
     release();

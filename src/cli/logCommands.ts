@@ -47,7 +47,7 @@ export async function costCommand(options: CostOptions, terminal: Terminal): Pro
 function daysOf(options: CostOptions, terminal: Terminal): number | undefined {
   const days = Number(options.days ?? 30);
   if (Number.isInteger(days) && days >= 1 && days <= 100_000) return days;
-  terminal.say('--days takes a whole number from 1 on.');
+  terminal.say('--days takes a whole number of at least 1.');
   return undefined;
 }
 

@@ -123,14 +123,14 @@ function subcommandTerm(command: Command): string {
 
 /** Parses options that take a number from 0 on. Throws an error of the parser for anything else. */
 export function amount(text: string): string {
-  if (Number.isNaN(amountIn(text))) throw new InvalidArgumentError('It takes a number from 0 on.');
+  if (Number.isNaN(amountIn(text))) throw new InvalidArgumentError('It takes 0 or a higher number.');
   return text;
 }
 
-/** Parses an option that takes a whole number from 1 on. Throws an error of the parser for anything else. */
+/** Parses an option that takes a whole number of at least 1. Throws an error of the parser for anything else. */
 export function wholeNumber(text: string): number {
   if (!/^\d{1,9}$/.test(text) || Number(text) < 1)
-    throw new InvalidArgumentError('It takes a whole number from 1 on.');
+    throw new InvalidArgumentError('It takes a whole number of at least 1.');
   return Number(text);
 }
 

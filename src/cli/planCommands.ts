@@ -331,7 +331,9 @@ export async function nextStoryCommand(
     const { next } = (await plan.look()).state;
     if (options.json) terminal.out(`${JSON.stringify(next?.story.id ?? null)}\n`);
     else
-      terminal.out(next ? `${next.story.id} ${terminalLine(next.story.title)}\n` : 'All stories are over.\n');
+      terminal.out(
+        next ? `${next.story.id} ${terminalLine(next.story.title)}\n` : 'All stories have ended.\n',
+      );
     return exitCodes.done;
   });
 }
@@ -378,7 +380,7 @@ export async function planDoctorCommand(options: PlanOptions, terminal: Terminal
   return withPlans(options, terminal, async ({ repo }) => {
     const problems = await problemsOf(repo);
     if (options.json) terminal.out(`${terminalJson(problems)}\n`);
-    else if (problems.length === 0) terminal.out('Nothing hinders a plan here.\n');
+    else if (problems.length === 0) terminal.out('Nothing prevents plans here.\n');
     else
       for (const { text, stops } of problems)
         terminal.out(`${stops ? 'Stops plans' : 'Note'}: ${terminalText(text)}\n`);

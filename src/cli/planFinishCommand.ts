@@ -77,7 +77,7 @@ export async function finishCommand(
 ): Promise<number> {
   const how = (['merge', 'squash', 'pr', 'keep', 'drop'] as const).filter(kind => options[kind]);
   if (how.length !== 1) {
-    terminal.say('Say one of --merge, --squash, --pr, --keep and --drop.');
+    terminal.say('Use one of --merge, --squash, --pr, --keep and --drop.');
     return exitCodes.usage;
   }
   const [kind] = how as [FinishKind];

@@ -170,7 +170,7 @@ function sayEarly(name: string, phase: PlanPhase, terminal: Terminal): number {
 async function goesOnRed(red: readonly CheckResult[], terminal: Terminal): Promise<boolean> {
   const names = red.map(({ name }) => name).join(', ');
   const about = `Before anything was changed, these checks fail: ${terminalLine(names)}`;
-  return agrees(about, 'Begin all the same? Stories that name them pass only once they do.', '', terminal);
+  return agrees(about, 'Start anyway? Stories that name them pass only once they do.', '', terminal);
 }
 
 async function ended(plan: Plan, end: PlanRunEnd, options: RunPlanOptions, call: PlanCall): Promise<number> {
@@ -196,7 +196,7 @@ async function ended(plan: Plan, end: PlanRunEnd, options: RunPlanOptions, call:
         terminal.say(
           terminalText(`${name} fails on the base, before anything was changed:\n${output.slice(-800)}`),
         );
-      terminal.say('Mend that first, or take the check out of the stories and plan.json.');
+      terminal.say('Fix that first, or take the check out of the stories and plan.json.');
       return exitCodes.person;
     case 'rest':
       return rested(plan, end, options, terminal, signal);

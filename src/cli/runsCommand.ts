@@ -40,7 +40,7 @@ export interface RunsOptions extends ConfigOptions {
 export async function runsCommand(options: RunsOptions, terminal: Terminal): Promise<number> {
   const limit = Number(options.limit ?? 20);
   if (!Number.isInteger(limit) || limit < 1) {
-    terminal.say('--limit takes a whole number from 1 on.');
+    terminal.say('--limit takes a whole number of at least 1.');
     return 2;
   }
   return withHistory(options, terminal, async history => {

@@ -181,7 +181,7 @@ function sayMore(schedule: Schedule, { say, style }: Terminal): void {
   const why = whyNot(schedule);
   if (why) say(style.yellow(terminalText(`${id}: ${why}`)));
   if (!hasGivenUp) return;
-  const paused = `${id} has paused itself: it did not end well ${failures} times in a row.`;
+  const paused = `${id} was paused automatically: it failed ${failures} times in a row.`;
   say(terminalText(`${paused} To continue: telos schedule resume ${id}`));
 }
 

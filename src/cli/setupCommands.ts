@@ -93,7 +93,7 @@ export async function uninstallCommand(
 ): Promise<number> {
   return withTelos(options, terminal, async telos => {
     const { path, origin, edited = 0, stored } = await telos.installed(name);
-    const stays = stored === undefined ? [] : [exactText(`What its servers have stored stays in ${stored}`)];
+    const stays = stored === undefined ? [] : [exactText(`Data that its servers stored stays in ${stored}`)];
     const about = [
       `This removes agent '${exactText(name)}', the folder ${exactText(path)}.`,
       exactText(describeOrigin(origin, timeText)),

@@ -37,7 +37,7 @@ function fieldText(field: FormField, { style }: Terminal): string {
   const hint = {
     switch: 'y or n',
     choice: 'a number',
-    choices: 'numbers with blanks between them',
+    choices: 'numbers with spaces between them',
     number: 'a number',
     text: '',
   }[field.kind];

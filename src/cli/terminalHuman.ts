@@ -289,7 +289,7 @@ export async function readLine(
     reader.on('line', line => {
       if (!isBegun) return finish(line);
       isBegun = false;
-      output.write(`  That line was begun before the question. Please answer again.\n${prompt}`);
+      output.write(`  That line was typed before the question. Please answer again.\n${prompt}`);
     });
     reader.once('close', stop);
   });

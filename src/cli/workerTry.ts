@@ -24,7 +24,7 @@ export async function tryDatabase(config: Config, terminal: Terminal): Promise<T
   const database = await startTryDatabase(native, config.dataDir);
   terminal.out(
     `${[
-      'A PostgreSQL for a look runs here, for this machine alone, until this worker ends.',
+      'A temporary PostgreSQL runs here, for this machine only, until this worker ends.',
       'In another terminal: telos eval --live --workers, with this in its environment:',
       `${databaseVariable}=${database.url}`,
     ].join('\n')}\n`,
@@ -38,7 +38,9 @@ async function offer({ dataDir, env }: Config, terminal: Terminal): Promise<stri
   const word = (text: string): string =>
     /^[\w./@:\\-]+$/.test(text) ? text : `'${text.replaceAll("'", "'\\''")}'`;
   const command = `npm ${args.map(word).join(' ')}`;
-  const about = terminalText(`PostgreSQL for a look is not installed. This installs it (60 MB):\n${command}`);
+  const about = terminalText(
+    `The temporary PostgreSQL is not installed. This installs it (60 MB):\n${command}`,
+  );
   if (!(await agrees(about, 'Run it now?', about, terminal)))
     throw new TelosError('config', 'There is no database to try workers with.');
   makeOwnFolders(dataDir, folder);

@@ -234,8 +234,8 @@ function boxFinding({ wanted, state }: DoctorBox): DoctorFinding | undefined {
     mend === undefined
       ? []
       : mend.includes('\n')
-        ? [sentence('The command that mends it is below, under Commands.')]
-        : [sentence('To mend it: {0}', mend)];
+        ? [sentence('The command that fixes it is below, under Commands.')]
+        : [sentence('To fix it: {0}', mend)];
   return { severity: wanted === 'required' ? 'error' : 'warning', ...asMessage(first, ...next) };
 }
 

@@ -121,7 +121,7 @@ export function registerUriHandler(answers: UriAnswers): vscode.Disposable {
       if (answer) return answer(new URLSearchParams(query), query);
       void vscode.window.showWarningMessage(
         vscode.l10n.t(
-          'Telos knows no address {0}. It knows {1}.',
+          'Telos does not know the address {0}. Known: {1}.',
           plainLabel(path, 80),
           Object.keys(answers).join(', '),
         ),

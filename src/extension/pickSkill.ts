@@ -102,9 +102,7 @@ export async function runSkillFile(parts: PickParts, uri: vscode.Uri): Promise<v
     return;
   }
   acknowledge(
-    vscode.l10n.t(
-      'This file lies in none of the folders from which Telos reads skills, so it cannot run from here.',
-    ),
+    vscode.l10n.t('This file is not in any folder that Telos reads skills from, so it cannot run from here.'),
     {
       title: vscode.l10n.t('Show Skills Folder'),
       act: () => vscode.commands.executeCommand('telos.showSkillsFolder'),
@@ -243,7 +241,7 @@ async function askWords(item: SkillItem, { selection, files = [] }: Along): Prom
           plainLabel(vscode.workspace.asRelativePath(selection.file)),
         )
       : files.length > 0
-        ? vscode.l10n.t('It is asked to look at {0}.', plainLabel(files.join(', ')))
+        ? vscode.l10n.t('It was asked about {0}.', plainLabel(files.join(', ')))
         : vscode.l10n.t('What should it do?'),
     placeHolder: item.ref ? vscode.l10n.t('Your words, or press Enter to skip') : vscode.l10n.t('Your words'),
     validateInput: text =>

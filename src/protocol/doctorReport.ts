@@ -287,9 +287,7 @@ function boxLines({ wanted, state }: DoctorBox, say: Say): string[] {
   return [
     `  ${wanted === 'required' ? say('do not run, since the setting wants a box and none works here') : say('are asked about, since no box works here')}`,
     `  ${why}`,
-    ...(mend === undefined
-      ? []
-      : [`  ${say('To mend it:')}`, ...mend.split('\n').map(line => `    ${line}`)]),
+    ...(mend === undefined ? [] : [`  ${say('To fix it:')}`, ...mend.split('\n').map(line => `    ${line}`)]),
   ];
 }
 

@@ -70,7 +70,7 @@ export function describeReplacement(
     ...listed(say('Removed:'), changesOf(replaces, 'removed'), say),
     ...listed(say('Changed:'), changesOf(replaces, 'changed'), say),
     ...listed(say('Added:'), changesOf(replaces, 'added'), say),
-    ...(isCut ? [say('There are more files in it than are listed here.')] : []),
+    ...(isCut ? [say('It has more files than are listed here.')] : []),
   ];
   // A name can contain a line break, and the text after it would look like a line of Telos.
   return lines.map(line => unseen.replacedIn(line, codePointOf));

@@ -28,7 +28,7 @@ export interface Figure {
   limit: number;
 }
 
-/** Runs a side once, its output thrown away. Throws when it does not end with exit code 0 within a minute. */
+/** Runs a side once, its output discarded. Throws when it does not end with exit code 0 within a minute. */
 export async function runOnce(side: Side): Promise<Run> {
   const startedAt = performance.now();
   const child = spawn(process.execPath, side.args, {

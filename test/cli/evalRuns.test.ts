@@ -408,7 +408,7 @@ describe('telos eval with recorded runs', function () {
       'delta',
     ]);
     const compared = await home.run(['eval', 'report', '--compare', at('results/notes.notes')]);
-    assert.deepEqual([compared.code, /mended: 1\n/.test(compared.stdout)], [0, true], compared.stderr);
+    assert.deepEqual([compared.code, /fixed: 1\n/.test(compared.stdout)], [0, true], compared.stderr);
     const page = ['eval', 'report', at('results'), '--html', at('page.html')];
     assert.equal((await home.run(page)).code, 0);
     assert.match(readFileSync(at('page.html'), 'utf8'), /earlier version: commit [\da-f]{8}/);

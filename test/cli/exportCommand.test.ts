@@ -146,10 +146,10 @@ describe('telos export', function () {
     const refused = await telos('export', 'bad', '--to', out);
     assert.equal(refused.code, 1);
     assert.match(refused.stderr, /'Weekly_Report' is in a folder whose name others refuse/);
-    assert.match(refused.stderr, /has no description[\s\S]*--mend mends the copy/);
+    assert.match(refused.stderr, /has no description[\s\S]*--fix fixes the copy/);
     assert.match(refused.stderr, /Nothing was written\./);
     assert.deepEqual(readdirSync(out), []);
-    const { code } = await telos('export', 'bad', '--to', out, '--mend');
+    const { code } = await telos('export', 'bad', '--to', out, '--fix');
     assert.equal(code, 0);
     assert.equal(
       readFileSync(join(out, 'bad/skills/weekly-report/SKILL.md'), 'utf8'),

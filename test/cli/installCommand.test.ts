@@ -188,7 +188,7 @@ describe('telos install', () => {
     const alone = `${servers.url}/alone/marketplace.json`;
     match(
       (await run('install', `${alone}#near`, '--yes')).stderr,
-      /lies beside marketplace\.json, which was fetched alone/,
+      /is next to marketplace\.json, which was fetched alone/,
     );
     match(
       (await run('install', `${alone}#wheel`, '--yes')).stderr,

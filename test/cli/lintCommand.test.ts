@@ -55,7 +55,7 @@ describe('telos lint', function () {
 
   it('mends with --fix what a program can mend', async () => {
     const { stderr } = await home.run(['lint', '--fix', join(home.workDir, 'pack')]);
-    assert.match(stderr, /1 files? mended/);
+    assert.match(stderr, /1 files? fixed/);
     const text = readFileSync(join(home.workDir, 'pack/plan/SKILL.md'), 'utf8');
     assert.equal(text, broken.replace('use: this', '"use: this"'));
   });
@@ -64,7 +64,7 @@ describe('telos lint', function () {
     const old = Buffer.from('---\ndescription: use: caf\xe9\nname: o\n---\ncaf\xe9\n', 'latin1');
     home.folder.add({ 'work/old/SKILL.md': old });
     const { stdout, stderr } = await home.run(['lint', '--fix', '--verbose', join(home.workDir, 'old')]);
-    assert.match(stderr, /0 files mended/);
+    assert.match(stderr, /0 files fixed/);
     assert.match(stdout, /SKILL\.md:2: warning: .*not UTF-8[\s\S]*hint: The skill is called 'o'/);
     assert.deepEqual(readFileSync(join(home.workDir, 'old/SKILL.md')), old);
   });

@@ -136,7 +136,7 @@ describe('telos init, skill add, install, uninstall', function () {
     mkdirSync(data, { recursive: true });
     writeFileSync(join(data, 'notes.db'), 'mine');
     const { stderr } = await home.run(['uninstall', 'gmail', '--yes']);
-    assert.ok(stderr.includes(`What its servers have stored stays in ${data}`), stderr);
+    assert.ok(stderr.includes(`Data that its servers stored stays in ${data}`), stderr);
     assert.ok(existsSync(join(data, 'notes.db')));
   });
 

@@ -616,7 +616,7 @@ describe('chat page', () => {
   it('says of a request for a skill alone that it has no words', async () => {
     const view = await open();
     await view.say(conversation([start(''), routed, text('Done.'), end]));
-    await log(view).locator('.request').getByText('(without words)').waitFor();
+    await log(view).locator('.request').getByText('(no text)').waitFor();
   });
 
   it('follows the end until the person scrolls up, and again after Jump to latest', async () => {

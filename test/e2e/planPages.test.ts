@@ -160,7 +160,7 @@ describe('a page about a plan, alone', () => {
     assert.equal(await view.page.locator('main b').count(), 0);
     await view.page.getByRole('region', { name: 'Question' }).getByText('Which <currency>?').waitFor();
     await view.page.getByRole('button', { name: 'Answer...' }).click();
-    await view.page.getByRole('button', { name: 'Throw Away...' }).click();
+    await view.page.getByRole('button', { name: 'Discard...' }).click();
     await story.getByRole('button', { name: 'Show Changes' }).click();
     assert.deepEqual(await view.asked(), [
       { type: 'ready' },
@@ -359,14 +359,14 @@ describe('the end of a plan in a real VS Code', () => {
     const frame = await report('second');
     await frame.getByRole('button', { name: 'Keep the Branch' }).click();
     await frame.getByText('Kept: branch telos/second').waitFor();
-    await frame.getByRole('button', { name: 'Throw Away...' }).click();
+    await frame.getByRole('button', { name: 'Discard...' }).click();
     const dialog = desk.workbench.page.locator('.monaco-dialog-box');
-    await dialog.getByText('Throw telos/second away?').waitFor();
+    await dialog.getByText('Discard telos/second?').waitFor();
     await dialog.getByRole('button', { name: 'Cancel' }).click();
     assert.notEqual(desk.git('branch', '--list', 'telos/second'), '');
-    await frame.getByRole('button', { name: 'Throw Away...' }).click();
-    await dialog.getByRole('button', { name: 'Throw Away', exact: true }).click();
-    await desk.row('second, thrown away').waitFor();
+    await frame.getByRole('button', { name: 'Discard...' }).click();
+    await dialog.getByRole('button', { name: 'Discard', exact: true }).click();
+    await desk.row('second, discarded').waitFor();
     assert.equal(desk.git('branch', '--list', 'telos/second'), '');
   });
 });

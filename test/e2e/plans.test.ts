@@ -189,7 +189,7 @@ describe('plans in a real VS Code', () => {
     const story = await frameWith(desk.workbench, frame =>
       frame.getByRole('heading', { name: /^US-004/, level: 1 }),
     );
-    await story.getByRole('button', { name: 'Tell It...' }).click();
+    await story.getByRole('button', { name: 'Send Message...' }).click();
     await desk.type('Open at seven');
     await desk.telos('tell', 'US-004', 'Close at six', '--plan', 'second');
     await eventually(() => assert.deepEqual(toldOf('second', 'US-004'), ['Open at seven', 'Close at six']));

@@ -106,7 +106,7 @@ describe('schedules in a real VS Code', () => {
     await waiting.click();
     const chat = await chatFrame(workbench);
     await chat.getByText('The barrel is half full.').waitFor();
-    await chat.getByText('No one was there to be asked').first().waitFor();
+    await chat.getByText('No one was there to answer').first().waitFor();
     await waiting.waitFor({ state: 'detached' });
     assert.equal(kept().last?.isSeen, true);
   });

@@ -84,7 +84,7 @@ describe('Telos.doctor', () => {
     const text = describeReport(required, messageText).join('\n');
     const { box } = required;
     const mend = box.state && !box.state.works ? box.state.mend : undefined;
-    if (mend !== undefined) assert.ok(text.includes(`To mend it:\n    ${mend.split('\n')[0]}`), text);
+    if (mend !== undefined) assert.ok(text.includes(`To fix it:\n    ${mend.split('\n')[0]}`), text);
     const unknown = await open({ TELOS_SANDBOX: 'on' }).doctor(signal);
     assert.match(
       unknown.findings.map(({ message }) => message).join(),

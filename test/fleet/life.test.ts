@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { preparationLock } from '../../src/engine/fleet/preparation.ts';
+import { preparationLock } from '../../src/engine/fleet/dbos.ts';
 import { program } from '../cli/cliProcess.ts';
 import { eventually, gate, until } from '../eventually.ts';
 import {
@@ -141,8 +141,8 @@ describe('workers come and go', function () {
     const { url, password } = world.postgres;
     const cases: [string | undefined, RegExp][] = [
       [undefined, /^No database is named\. Give it as postgres:\/\//],
-      ['mysql://telos:secret-word@127.0.0.1/x', /^What names the database is no address of PostgreSQL\./],
-      ['secret-word', /^What names the database is no address of PostgreSQL\./],
+      ['mysql://telos:secret-word@127.0.0.1/x', /^The database address is not a PostgreSQL URL\./],
+      ['secret-word', /^The database address is not a PostgreSQL URL\./],
       [url.replace(/:\d+\//, ':1/'), /^The database 127\.0\.0\.1:1\/fleet cannot be reached\./],
       [
         url.replace('127.0.0.1', 'no-such-host.invalid'),

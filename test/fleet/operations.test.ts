@@ -69,7 +69,7 @@ describe('a person who looks after workers', function () {
     assert.match(stdout, /has ended\./);
     assert.match(stdout, /was gone already, and its entry is removed\./);
     assert.equal((await two.result).code, 0);
-    assert.equal((await fleet('status')).stdout, 'No worker is there.\n');
+    assert.equal((await fleet('status')).stdout, 'No worker is running.\n');
   });
 
   it('hears what is missing where nothing is named, or what is not there', async () => {

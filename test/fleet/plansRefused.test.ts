@@ -79,7 +79,7 @@ describe('a worker believes no plan', function () {
       plan,
       /No worker takes US-001\. .*since no box for commands works there: bubblewrap is not/,
     );
-    await running.says('none works here: bubblewrap is not installed. To mend it: ');
+    await running.says('none works here: bubblewrap is not installed. To fix it: ');
     await here.world.fleet.clear();
   });
 

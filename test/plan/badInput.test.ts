@@ -69,7 +69,7 @@ describe('bad input of a plan', function () {
     const tip = world.git('rev-parse', 'HEAD').trim();
     execFileSync('git', ['update-index', '--add', '--cacheinfo', `160000,${tip},lib`], { cwd: modules });
     assert.match((await doctor(modules)).lines.join(), /^Note: The repository has submodules/);
-    assert.deepEqual((await doctor(world.repo)).lines, ['Nothing hinders a plan here.']);
+    assert.deepEqual((await doctor(world.repo)).lines, ['Nothing prevents plans here.']);
   });
 
   it('passes stories in a shallow clone with submodules, and leaves both as they are', async () => {

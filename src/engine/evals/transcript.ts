@@ -51,7 +51,7 @@ export async function writtenFiles(folder: string, changed: readonly string[]): 
     changed.slice(0, mostFiles).map(async path => {
       const stats = await lstat(join(folder, path)).catch(() => undefined);
       // A link could lead to anything of the person's.
-      if (stats && !stats.isFile()) return `\n\n${path} is no regular file.`;
+      if (stats && !stats.isFile()) return `\n\n${path} is not a regular file.`;
       const content = await readFile(join(folder, path)).catch(() => undefined);
       if (content === undefined) return `\n\nThe file ${path} was deleted.`;
       const text = content.includes(0) ? '(not text)' : content.toString('utf8').slice(0, longestPart);

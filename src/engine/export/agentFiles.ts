@@ -147,11 +147,11 @@ function addSkill(collected: Collected, { id, from }: { id: string; from: string
   if (file?.path !== path) return;
   if (mend && problemsElsewhere(file.bytes, id).length > 0) {
     file.bytes = mendedSkill(file.bytes, id);
-    collected.notes.push(`${path} was mended in the copy; the skill itself is as it was.`);
+    collected.notes.push(`${path} was fixed in the copy; the skill itself is unchanged.`);
   }
   for (const problem of problemsElsewhere(file.bytes, id))
-    if (mend) collected.refuse(`The skill '${id}' ${problem}. A program cannot mend that.`);
-    else collected.refuse(`The skill '${id}' ${problem}. Mend it, or export a mended copy.`, 'mend');
+    if (mend) collected.refuse(`The skill '${id}' ${problem}. A program cannot fix that.`);
+    else collected.refuse(`The skill '${id}' ${problem}. Fix it, or export a fixed copy.`, 'mend');
 }
 
 /** Adds what a pack of Telos has beside its skills: all of it, or only what tells about it if the person works in its folder. */
@@ -174,7 +174,7 @@ function addOwn(collected: Collected, agent: Agent): void {
     else if (tells && entry.isFile()) collected.add(from, name);
     else if (isForeign || worksInside || name.startsWith('.'))
       collected.notes.push(
-        `${name} is left out: ${worksInside ? 'the agent works in this folder, so it may be yours' : 'it is no part of a skill'}.`,
+        `${name} is left out: ${worksInside ? 'the agent works in this folder, so it may be yours' : 'it is not part of a skill'}.`,
       );
     else if (entry.isDirectory()) collected.addFolder(from, name, '');
     else collected.add(from, name);

@@ -214,7 +214,7 @@ function refuseOther(target: string): void {
   if (existsSync(target) && !isExport(target))
     throw new TelosError(
       'pack',
-      `${target} is there already and was not exported by Telos. Choose another folder. It was not changed.`,
+      `${target} already exists and was not exported by Telos. Choose another folder. It was not changed.`,
     );
 }
 

@@ -33,10 +33,7 @@ export async function linkSkills(exported: string, workspace: string): Promise<L
   const before = await readList(workspace);
   for (const { path } of wanted)
     if ((await isThere(path)) && !before.some(one => one.path === path))
-      throw new TelosError(
-        'pack',
-        `${path} is there already and was not linked by Telos. Nothing was linked.`,
-      );
+      throw new TelosError('pack', `${path} already exists and was not linked by Telos. Nothing was linked.`);
   const linked: Listed[] = [];
   for (const { path, target } of wanted) {
     await mkdir(join(path, '..'), { recursive: true });

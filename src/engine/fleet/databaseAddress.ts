@@ -21,7 +21,7 @@ export function databaseAddress(text: string | undefined): DatabaseAddress {
   const url = parsed(text.trim());
   const name = url ? decoded(url.pathname.slice(1)) : undefined;
   if (!url || !/^postgres(?:ql)?:$/.test(url.protocol) || !url.hostname || !name)
-    throw new TelosError('config', `What names the database is no address of PostgreSQL. ${how}`);
+    throw new TelosError('config', `The database address is not a PostgreSQL URL. ${how}`);
   const port = Number(url.port || 5432);
   const host = url.hostname.replace(/^\[|\]$/g, '');
   return { url: text.trim(), shown: `${url.hostname}:${port}/${name}`, host, port };

@@ -1,13 +1,15 @@
-/** Loads the durable engine, which is installed only where jobs go over a database. */
+/** Loads the durable engine, which is installed only where jobs go over a database, and has it prepare that database. */
 import { createRequire } from 'node:module';
 import { join } from 'node:path';
+import { setTimeout as delay } from 'node:timers/promises';
 import { pathToFileURL } from 'node:url';
 import { TelosError } from '../errors.ts';
+import { type DatabaseAddress, problemOf } from './databaseAddress.ts';
 
 export type Dbos = typeof import('@dbos-inc/dbos-sdk');
 
 /** A connection of the driver, which comes without types. */
-export interface PostgresClient {
+interface PostgresClient {
   connect(): Promise<void>;
   query(text: string, values: readonly unknown[]): Promise<{ rows: Record<string, unknown>[] }>;
   end(): Promise<void>;
@@ -40,7 +42,7 @@ export async function loadDbos(dataDir?: string): Promise<Dbos> {
 }
 
 /** Returns the engine's own driver for PostgreSQL. The engine must be loaded. */
-export function loadPostgres(): Postgres {
+function loadPostgres(): Postgres {
   const engine = createRequire(loadedFrom).resolve(packageName);
   return createRequire(engine)('pg') as Postgres;
 }
@@ -81,4 +83,46 @@ async function inDataFolder(dataDir: string | undefined): Promise<Dbos | undefin
   if (place === undefined) return undefined;
   loadedFrom = from;
   return import(pathToFileURL(place).href);
+}
+
+/** The number of the advisory lock in PostgreSQL. Every version of Telos must take the same. */
+export const preparationLock = 8_367_101_108;
+
+/** How long a worker waits for the one that prepares, and the pause between two looks. In milliseconds. */
+const patienceMs = 60_000;
+const lookMs = 100;
+
+/**
+ * Runs `prepare` while no other worker does, on whichever machine: the engine takes no lock, and two that make its tables at once break
+ * them for good. Throws TelosError `config` if another one does not end, or if the
+ * database refuses a connection.
+ */
+export async function preparedAlone(address: DatabaseAddress, prepare: () => Promise<void>): Promise<void> {
+  const { Client } = loadPostgres();
+  const client = new Client({ connectionString: address.url, connectionTimeoutMillis: 10_000 });
+  // A connection that is lost has let go of the lock. What the engine does on its own connections says so too.
+  client.on('error', () => undefined);
+  try {
+    await client.connect();
+    const deadline = performance.now() + patienceMs;
+    // Not pg_advisory_lock: a statement that waits would hold up CREATE INDEX CONCURRENTLY, which the other one may be at.
+    while (!(await locked(client))) {
+      if (performance.now() > deadline)
+        throw new TelosError(
+          'config',
+          `Another worker has been preparing the database ${address.shown} for over a minute. End it, and start this one again.`,
+        );
+      await delay(lookMs);
+    }
+    await prepare();
+  } catch (error) {
+    throw problemOf(error, address);
+  } finally {
+    await Promise.race([client.end().catch(() => undefined), delay(1_000, undefined, { ref: false })]);
+  }
+}
+
+async function locked(client: PostgresClient): Promise<boolean> {
+  const { rows } = await client.query('select pg_try_advisory_lock($1) as locked', [preparationLock]);
+  return rows[0]?.['locked'] === true;
 }

@@ -3,7 +3,7 @@ import { randomBytes } from 'node:crypto';
 import { hostname } from 'node:os';
 import { setTimeout as delay } from 'node:timers/promises';
 import { type DatabaseAddress, reach, shortageOf } from './databaseAddress.ts';
-import { type Dbos, loadDbos } from './dbos.ts';
+import { type Dbos, loadDbos, preparedAlone } from './dbos.ts';
 import {
   applicationName,
   evalWorkflow,
@@ -15,7 +15,6 @@ import {
   storyWorkflow,
   turnWorkflow,
 } from './fleetDatabase.ts';
-import { preparedAlone } from './preparation.ts';
 import { beatMs, suiteFacts, versionKey, type WorkerFacts } from './presence.ts';
 import type { Turns } from './turns.ts';
 

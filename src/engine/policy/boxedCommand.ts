@@ -112,10 +112,10 @@ function boxSentence({ leaving }: Command, { hasBox, noBox }: PolicyContext): Se
     // A question has room for a line.
     return mend.includes('\n')
       ? sentence(
-          'Telos asks because no box for commands works here: {0} Telos Doctor shows the command that mends it.',
+          'Telos asks because no box for commands works here: {0} Telos Doctor shows the command that fixes it.',
           why,
         )
-      : sentence('Telos asks because no box for commands works here: {0} To mend it: {1}', why, mend);
+      : sentence('Telos asks because no box for commands works here: {0} To fix it: {1}', why, mend);
   }
   if (!leaving) return sentence('It runs outside of the box, since it can only work there.');
   const said = shortened(leaving.why.replace(/[“”"\s]+/g, ' ').trim(), mostSaid);

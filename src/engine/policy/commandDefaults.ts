@@ -51,7 +51,7 @@ export async function beyondBox(wanted: PolicySubject, context: PolicyContext): 
     const { why = 'The reason is not known.', mend } = noBox ?? {};
     return deny(
       'run.box-required',
-      `Commands run in a box only (telos.sandbox is required), and none works here: ${why}${mend === undefined ? '' : ` To mend it: ${mend}`}`,
+      `Commands run in a box only (telos.sandbox is required), and none works here: ${why}${mend === undefined ? '' : ` To fix it: ${mend}`}`,
     );
   }
   return deny(

@@ -49,8 +49,8 @@ export function ownWords(wanted: PolicySubject): readonly Sentence[] {
   const cut = description.length - longestDescription;
   const said = escapeInvisible(JSON.stringify(description.slice(0, longestDescription)));
   return cut > 0
-    ? [sentence('It says of itself: {0} and {1} more characters', said, cut)]
-    : [sentence('It says of itself: {0}', said)];
+    ? [sentence('Its description: {0} and {1} more characters', said, cut)]
+    : [sentence('Its description: {0}', said)];
 }
 
 /** Returns the question about a call. */

@@ -321,7 +321,12 @@ const stopped = (why: Sentence): TelosError =>
   });
 
 function noSuchTurn(file: string, wanted: number, held: number): TelosError {
-  const why = sentence('The recording {0} has {1} turns, and turn {2} is wanted.', file, held, wanted);
+  const why = sentence(
+    'The recording {0} has only {1} turns, and the run needs turn {2}.',
+    file,
+    held,
+    wanted,
+  );
   return new TelosError('provider', [why, sentence('Start a new conversation.')], {
     remedy: { kind: 'set_up_model' },
   });

@@ -254,7 +254,7 @@ async function settingsOf(
   const usual = settings.isAuthorsModel ? await models.choice() : undefined;
   if (!usual || usual.recording || isModelOf(usual, model)) return { model, said };
   const other = sentence(
-    'The skill {0} asks for {1}, which is no model of {2}, so {3} runs it.',
+    'The skill {0} asks for {1}, which is not a model of {2}, so {3} runs it.',
     ...[skill.id, model, usual.name, usual.model],
   );
   return { said: [...said, { type: 'notice', level: 'info', ...asMessage(other) }] };

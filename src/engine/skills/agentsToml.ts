@@ -99,7 +99,7 @@ function projectProblem(file: string, { cwd, home, configDir }: Config): readonl
     ? undefined
     : [
         sentence('It leads out of the project, so it is not read.'),
-        sentence("A project's file must lie inside the project."),
+        sentence("A project's file must be inside the project."),
       ];
 }
 

@@ -229,8 +229,8 @@ const goesWithout = ({ id, file, why }: PackSkills['skipped'][number]): Diagnost
   severity: 'warning',
   code: 'plugin-skill',
   ...worded(
-    [sentence("The skill '{0}' {1}.", id, why), sentence('A plugin goes without such a skill.')],
-    sentence('Correct the file; then the plugin has the skill.'),
+    [sentence("The skill '{0}' {1}.", id, why), sentence('The plugin leaves out such a skill.')],
+    sentence('Correct the file to include the skill.'),
   ),
   file,
   line: 1,
@@ -392,7 +392,7 @@ function* applyEntry(
   } else if (!base && entry.mode === 'installed' && /^[\w][\w .-]*$/.test(name)) {
     const packDir = join(config.dataDir, 'agents', name);
     const message = [
-      sentence("Agent '{0}' is called installed, and there is no skill in {1}.", name, packDir),
+      sentence("Agent '{0}' is listed as installed, but there is no skill in {1}.", name, packDir),
       sentence('Install it again, or remove its entry.'),
     ];
     base = {
@@ -407,7 +407,7 @@ function* applyEntry(
     return report(
       'info',
       'agents-toml-unknown',
-      sentence("There is no agent '{0}', so its entry changes nothing.", name),
+      sentence("There is no agent '{0}', so its entry has no effect.", name),
     );
   const work = workOf(entry, base.packDir, ofProject, config);
   if ('problem' in work) problems.push(...report('warning', 'agent-working-dir', work.problem));

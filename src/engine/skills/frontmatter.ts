@@ -49,9 +49,9 @@ export function parseSkillFile(text: string, file: string): ParsedSkillFile {
   if (!split) return { fields: emptyFields(), body: plain, hasFrontmatter: false, diagnostics };
   if (!split.closed) {
     const message = sentence(
-      'The frontmatter has no closing `---`; its leading `key: value` lines were taken.',
+      'The frontmatter has no closing `---`; its leading `key: value` lines were used.',
     );
-    const fix = sentence('Add a line `---` behind the last key.');
+    const fix = sentence('Add a line `---` after the last key.');
     report('frontmatter-unclosed', split.firstLine - 1, message, fix, closingFence(split));
   }
   const fields = parseFields(split, report);
@@ -68,10 +68,7 @@ function reportCapitals(fields: ParsedSkillFile['fields'], split: Split, report:
     const index = lines.findIndex(line => line.startsWith(`${key}:`));
     if (index < 0) continue;
     const offset = split.start + lines.slice(0, index).reduce((sum, { length }) => sum + length + 1, 0);
-    const message = sentence(
-      'The key {0} counts as not said, since keys are written in small letters.',
-      `\`${key}\``,
-    );
+    const message = sentence('The key {0} is ignored, since keys are written in lowercase.', `\`${key}\``);
     const edit = { offset, length: key.length, text: usual };
     report('key-case', split.firstLine + index, message, sentence('Write {0}.', `\`${usual}\``), edit);
   }

@@ -169,7 +169,7 @@ export const quote = sentence('Put the value in quotes.');
 const noKey: FrontmatterDefect = {
   reason: sentence('a line is not `key: value`'),
   fix: sentence(
-    'Write it as `key: value`, indent it if it belongs to the value above, or move it behind the closing `---`.',
+    'Write it as `key: value`, indent it if it belongs to the value above, or move it after the closing `---`.',
   ),
 };
 
@@ -219,7 +219,7 @@ export const noMap: FrontmatterDefect = {
 
 /** Aliases that contain themselves, or that would grow without limit. */
 export const endlessAliases: FrontmatterDefect = {
-  reason: sentence('its `&` and `*` lead into themselves, or to too much'),
+  reason: sentence('its `&` and `*` refer to themselves, or expand to too much'),
   fix: sentence('Write the value out.'),
 };
 

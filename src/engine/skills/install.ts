@@ -320,10 +320,10 @@ function unlocked(name: string, config: Config): AlongFile[] {
 
 function notInstalled({ name, source, skillsDir, packDir }: FileAgent, agentsToml: string): TelosError {
   const what: Record<FileAgent['source'], string> = {
-    linked: `is linked: its skills lie in ${skillsDir} and stay there. To forget it, remove [agents.${name}] from ${agentsToml}.`,
-    project: `belongs to the project: its skills lie in ${skillsDir}. Delete them there.`,
+    linked: `is linked: its skills are in ${skillsDir} and stay there. To forget it, remove [agents.${name}] from ${agentsToml}.`,
+    project: `belongs to the project: its skills are in ${skillsDir}. Delete them there.`,
     builtin: 'comes with Telos and cannot be removed.',
-    user: `was not installed by Telos: its skills lie in ${packDir}. Delete them there.`,
+    user: `was not installed by Telos: its skills are in ${packDir}. Delete them there.`,
   };
   return new TelosError('pack', `Agent '${name}' ${what[source]}`);
 }

@@ -88,7 +88,7 @@ export async function checkApart(source: string, target: string): Promise<void> 
   if (isInside(place, source))
     throw new TelosError(
       'pack',
-      `${source} lies inside the agent that it would replace, ${place}. Copy it to another folder first. Nothing was changed.`,
+      `${source} is inside the agent that it would replace, ${place}. Copy it to another folder first. Nothing was changed.`,
       { remedy: { kind: 'choose_name' } },
     );
 }

@@ -100,7 +100,7 @@ function fieldDefects(fields: Fields, file: string, text: () => string): Diagnos
         severity: 'warning',
         code: 'metadata',
         ...worded(
-          [message, sentence('It counts as not said.')],
+          [message, sentence('It is ignored.')],
           sentence(
             'Write it as YAML or as JSON, such as {0}.',
             '{"openclaw": {"requires": {"bins": ["jq"]}}}',
@@ -190,8 +190,8 @@ function toolNameDefects(
       code: key,
       ...worded(
         [
-          sentence('{0} names {1}, which means nothing to Telos.', `\`${key}\``, names),
-          sentence('The other names hold.'),
+          sentence('{0} names {1}, which Telos does not know.', `\`${key}\``, names),
+          sentence('The other names are used.'),
         ],
         sentence(
           'Name tools such as Read, Write, Edit, Grep, Glob, LS, Bash(git *), WebFetch or mcp__server__tool.',

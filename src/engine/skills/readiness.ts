@@ -33,7 +33,7 @@ function unreadableFile({ diagnostics }: Skill): Missing[] {
   const error = diagnostics.find(({ severity }) => severity === 'error');
   if (!error) return [];
   const reason = { text: '{0}', values: error.sentences?.slice(0, 1) ?? [error.message] };
-  const nextStep = error.fixSentence ?? sentence('Mend the file.');
+  const nextStep = error.fixSentence ?? sentence('Fix the file.');
   return [{ kind: 'file', ...missingWords(sentence('a readable file'), reason, nextStep), commands: [] }];
 }
 
@@ -120,7 +120,7 @@ function missingTools({ body }: Skill): Missing[] {
     ...missingWords(
       what,
       sentence(
-        'Its text counts on {0} ("{1}"), which Telos does not have.',
+        'Its text relies on {0} ("{1}"), which Telos does not have.',
         what,
         words.replace(/\s+/g, ' ').trim(),
       ),
@@ -158,15 +158,13 @@ const kinds: readonly {
     what: sentence('a scheduler of the runner'),
     hints: ['cron'],
     pattern: new RegExp(`\\b${runner} cron\\b|${call('cron')}|\\bcron\\.(?:add|list|remove|update)\\b`, 'i'),
-    nextStep: sentence('Run the skill when it is due, or schedule it in Telos.'),
+    nextStep: sentence('Run the skill yourself, or schedule it in Telos.'),
   },
   {
     what: sentence('a runner that wakes up by itself'),
     hints: ['heartbeat'],
     pattern: /\bHEARTBEAT\.md\b|\bHEARTBEAT_OK\b/,
-    nextStep: sentence(
-      'A skill cannot start itself; what is to happen regularly has to be scheduled in Telos.',
-    ),
+    nextStep: sentence('A skill cannot start itself. Schedule it in Telos instead.'),
   },
   {
     what: sentence('a tool that sends messages'),

@@ -42,7 +42,7 @@ export async function uninstallSkill(agent: Agent, skill: Skill, config: Config)
   if (agent.source !== 'user' || !skill.dir.startsWith(join(agent.packDir, '/')))
     throw new TelosError(
       'pack',
-      `The skill '${skill.id}' lies in ${skill.dir}, which Telos did not install. Delete it there.`,
+      `The skill '${skill.id}' is in ${skill.dir}, which Telos did not install. Delete it there.`,
     );
   const { record } = await swapFolder(config.dataDir, {
     kind: 'uninstall',

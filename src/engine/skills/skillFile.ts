@@ -240,14 +240,14 @@ function unreadable(error: unknown): ReturnType<typeof worded> {
     case 'EACCES':
     case 'EPERM':
       return worded(
-        sentence('You have no right to read it.'),
-        sentence('Give yourself the right to read the file and the folders above it.'),
+        sentence('You do not have permission to read it.'),
+        sentence('Give yourself permission to read the file and the folders above it.'),
       );
     case 'ENOENT':
     case 'ELOOP':
       return worded(
-        sentence('The link to it leads nowhere.'),
-        sentence('Let the link lead to what it was made for, or delete it.'),
+        sentence('The link to it is broken.'),
+        sentence('Point the link at an existing file, or delete it.'),
       );
     default:
       return worded(
@@ -376,12 +376,12 @@ export function readSkillText(file: string, within = dirname(file)): SkillText {
   // If no other character is UTF-8 either, the whole file is from such a program.
   if (/[\u0080-\uFFFC]/.test(text)) {
     const message = sentence(
-      'The file has letters that are not UTF-8, as older programs on Windows write them; they are lost.',
+      'The file has characters that are not UTF-8, as older Windows programs write them; they are lost.',
     );
     return { text, oddity: { message, line } };
   }
   const message = sentence(
-    'The file has letters that are not UTF-8, as older programs on Windows write them; they were read as Windows-1252, which may be wrong.',
+    'The file has characters that are not UTF-8, as older Windows programs write them; they were read as Windows-1252, which may be wrong.',
   );
   return {
     text: new TextDecoder('windows-1252').decode(bytes),

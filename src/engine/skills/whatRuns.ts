@@ -77,8 +77,8 @@ function missingScripts(texts: SkillTexts): Missing[] {
     kind: 'script',
     ...missingWords(
       path,
-      sentence('Its text names {0}, which is not in its folder.', path),
-      sentence('Get it from where the skill comes from, and put it in {0}.', skill.dir),
+      sentence('Its text names {0}, which is missing from its folder.', path),
+      sentence('Get it from the source of the skill, and put it in {0}.', skill.dir),
     ),
     commands: [],
   }));
@@ -105,9 +105,9 @@ function brokenLines({ skill, named }: SkillTexts, machine: Machine): Missing[] 
       {
         kind: 'script' as const,
         ...missingWords(
-          sentence('line ends of {0}', path),
-          sentence('{0} has the line ends of Windows, at which a shell stops.', path),
-          sentence('Take them out: {0}', command),
+          sentence('line endings of {0}', path),
+          sentence('{0} has Windows line endings, which a shell cannot run.', path),
+          sentence('Remove them: {0}', command),
         ),
         commands: [command],
       },
@@ -172,7 +172,7 @@ function onlyPython3({ platform }: Machine): Missing {
     ...missingWords(
       'python',
       sentence('Its commands begin with `python`, and here the program is called `python3`.'),
-      sentence('Say in the request that it is python3, or make one of that name: {0}', command),
+      sentence('Say python3 in the request, or create a program of that name: {0}', command),
     ),
     commands: [command],
   };

@@ -265,7 +265,7 @@ export function projectLimit(folder: string, diagnostics: Diagnostic[]): Project
         real === undefined
           ? sentence('It leads out of the project {0}, so it is not used.', folder)
           : sentence('It leads out of the project {0}, to {1}, so it is not used.', folder, real);
-      const next = sentence("What a project's files name must lie inside the project.");
+      const next = sentence("What a project's files name must be inside the project.");
       diagnostics.push({
         severity: 'warning',
         code: 'project-outside',

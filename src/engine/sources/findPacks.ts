@@ -77,7 +77,7 @@ export function chosen(
   if (skill.length === 1)
     return { name: skill[0]!.id, description: skill[0]!.description, path: skill[0]!.path };
   const names = [...candidates.map(one => one.name), ...skills.map(one => one.id)];
-  throw new UnclearSource(`It holds nothing called '${name}' (${way}).`, [...new Set(names)].map(sourceOf));
+  throw new UnclearSource(`It has nothing called '${name}' (${way}).`, [...new Set(names)].map(sourceOf));
 }
 
 /** Returns the skills of a candidate, with their folders in the tree. */

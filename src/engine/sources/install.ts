@@ -223,7 +223,7 @@ function refuseInProject(plan: WholePlan, contents: FolderContents): void {
     return;
   throw new TelosError(
     'pack',
-    `'${plan.name}' is a pack, and a project takes single skills. Install it without --project, or name one skill behind #. Nothing was installed.`,
+    `'${plan.name}' is a pack, and a project takes single skills. Install it without --project, or name one skill after #. Nothing was installed.`,
   );
 }
 
@@ -238,7 +238,7 @@ function selected(
     const skill = all.find(one => one.id === id || one.name === id);
     if (skill) return skill;
     throw new UnclearSource(
-      `It holds no skill '${id}'.`,
+      `It has no skill '${id}'.`,
       all.map(one => sourceText({ ...source, name: one.id })),
     );
   });

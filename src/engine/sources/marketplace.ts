@@ -52,19 +52,19 @@ async function candidateOf(
   if (place.alone)
     return {
       ...base,
-      problem: `lies beside ${place.file}, which was fetched alone. Install it from the repository of the catalogue.`,
+      problem: `is next to ${place.file}, which was fetched alone. Install it from the repository of the catalogue.`,
     };
   const folder = inner(source, '') ?? '';
   const candidates = [top, ''].map(root => inner(`${root}/${folder}`, path));
   if (inner(source, path) === undefined)
-    return { ...base, problem: `lies at ${JSON.stringify(source)}, which leads out of the catalogue.` };
+    return { ...base, problem: `is at ${JSON.stringify(source)}, which leads out of the catalogue.` };
   for (const candidate of candidates) {
     const below = candidate?.slice(path === '' ? 0 : path.length + 1);
     if (candidate === undefined || below === undefined || (below !== '' && !(await place.isFolder(below))))
       continue;
     return { ...base, path: candidate, ...skillsIn(plugin) };
   }
-  return { ...base, problem: `lies at ${JSON.stringify(source)}, where there is no folder.` };
+  return { ...base, problem: `is at ${JSON.stringify(source)}, where there is no folder.` };
 }
 
 /** An entry can name its skills itself. Then they alone are the pack. */
@@ -91,7 +91,7 @@ function elsewhere(source: Readonly<Record<string, unknown>>): Pick<Candidate, '
     return { problem: `names the commit ${JSON.stringify(sha)}, which is not one.` };
   const folder = inner(path, '');
   if (folder === undefined)
-    return { problem: `lies at ${JSON.stringify(path)}, which leads out of its repository.` };
+    return { problem: `is at ${JSON.stringify(path)}, which leads out of its repository.` };
   try {
     const found = otherSource(kind, source, sha ?? ref, folder);
     return found

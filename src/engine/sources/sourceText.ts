@@ -65,7 +65,7 @@ export function parseSource(text: string, { cwd, home }: Pick<Config, 'cwd' | 'h
   const given = text.trim();
   if (given === '') throw unclear('Nothing was given to install.');
   if (/[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]/u.test(given))
-    throw unclear(`${JSON.stringify(given)} holds characters that cannot be seen. Type the source yourself.`);
+    throw unclear(`${JSON.stringify(given)} has invisible characters. Type the source yourself.`);
   const scheme = /^([A-Za-z][\w+.-]+):(?!\\)/.exec(given)?.[1]?.toLowerCase();
   const rest = given.slice((scheme?.length ?? -1) + 1);
   switch (scheme) {
@@ -112,9 +112,9 @@ function parts(
   const [before = '', name] = splitAtLast(rest, '#');
   const [body = '', ref] = splitAtLast(before, '@');
   if (name !== undefined && !isName(name))
-    throw unclear(`${given}: '${name}' behind # is not the name of a skill.`);
+    throw unclear(`${given}: '${name}' after # is not the name of a skill.`);
   if (ref !== undefined && !refPattern.test(ref))
-    throw unclear(`${given}: '${ref}' behind @ is not a tag, a branch, a commit or a version.`);
+    throw unclear(`${given}: '${ref}' after @ is not a tag, a branch, a commit or a version.`);
   return { body, ref, name };
 }
 
@@ -166,7 +166,7 @@ function npmSource(rest: string, given: string): Source {
 function gitSource(address: string, given: string): Source {
   const [before, name] = splitAtLast(address, '#');
   if (name !== undefined && !isName(name))
-    throw unclear(`${address}: '${name}' behind # is not the name of a skill.`);
+    throw unclear(`${address}: '${name}' after # is not the name of a skill.`);
   // The `@` of a user stands before the host, and never in what follows it.
   const start = given === '' ? before.indexOf(':') : before.indexOf('/', before.indexOf('//') + 2);
   const at = start < 0 ? -1 : before.indexOf('@', start);
@@ -200,7 +200,7 @@ function webSource(given: string): Source {
     throw unclear(`${url.origin}… contains a user name or password. Leave it out.`);
   const name = url.hash === '' ? undefined : decoded(url.hash.slice(1));
   if (name !== undefined && !isName(name))
-    throw unclear(`${given}: '${name}' behind # is not the name of a skill.`);
+    throw unclear(`${given}: '${name}' after # is not the name of a skill.`);
   url.hash = '';
   if (url.protocol === 'https:' && /^(?:www\.)?github\.com$/.test(url.hostname))
     return githubPage(url, given, name);
@@ -224,7 +224,7 @@ function githubPage({ pathname, href }: URL, given: string, name: string | undef
   if (word === 'releases' || word === 'archive' || word === 'raw')
     return { kind: 'web', url: href, ...withName(name) };
   if ((word !== 'tree' && word !== 'blob') || tail.length === 0 || !tail.every(isPathPart))
-    throw unclear(`${given} is a page of GitHub that holds no pack.`, sourceForms[2]);
+    throw unclear(`${given} is a GitHub page without a pack.`, sourceForms[2]);
   const file = word === 'blob' && /^skill\.md$/i.test(tail.at(-1) ?? '') ? tail.slice(0, -1) : tail;
   return { ...base, tail: file.join('/'), ...withName(name) };
 }

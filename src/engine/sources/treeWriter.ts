@@ -62,7 +62,7 @@ export class TreeWriter {
     const parts = this.#partsOf(entry);
     if (parts === undefined) return undefined;
     if (parts.length > treeLimits.depth)
-      throw this.refused(entry.path, `lies more than ${treeLimits.depth} folders deep`);
+      throw this.refused(entry.path, `is more than ${treeLimits.depth} folders deep`);
     for (let depth = 1; depth < parts.length; depth++)
       this.#note(parts.slice(0, depth).join('/'), 'folder', entry.path);
     const path = parts.join('/');

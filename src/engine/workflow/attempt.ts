@@ -50,7 +50,7 @@ async function begin(scene: AttemptScene): Promise<AttemptEnd | undefined> {
   if (open) {
     scene.slot = await slots.find(open.slot);
     if (isWorkDone(open.worked) && scene.slot) return keep(scene);
-    return { status: 'interrupted', details: 'It was cut off before its work was kept.' };
+    return { status: 'interrupted', details: 'It was interrupted before its work was saved.' };
   }
   scene.parent = (await git.tip(`refs/heads/${settings.branch}`)) ?? base;
   // First the slot: after a crash in between, the files of the story before would be taken for those of this one.

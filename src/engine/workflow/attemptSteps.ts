@@ -157,7 +157,7 @@ export async function build(
   const ended = endOf(scene, end, 'work');
   if (ended) return ended;
   const waits = parts.state().questions.some(({ story }) => story === scene.story.id);
-  return waits ? { status: 'interrupted', details: 'It waits for an answer of the person.' } : undefined;
+  return waits ? { status: 'interrupted', details: 'It waits for your answer.' } : undefined;
 }
 
 /** Has the kept work reviewed. Returns how the attempt ends unless it is approved. */

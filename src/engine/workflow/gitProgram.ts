@@ -159,7 +159,7 @@ export class GitProgram {
   protected notStarted(error: Error): TelosError {
     const message = existsSync(this.dir)
       ? `git could not be started (${error.message}). Install git ${oldestGit.join('.')} or later, and see that it is on the PATH.`
-      : `${this.dir} does not exist any more, so git cannot work there.`;
+      : `${this.dir} no longer exists, so git cannot work there.`;
     return new TelosError('config', message, { cause: error });
   }
 }

@@ -53,7 +53,7 @@ export class Interview {
     if (round.questions.length === 0)
       throw new TelosError(
         'provider',
-        'The interviewer neither asked anything nor said that it knows enough. Ask again, or go on without more questions.',
+        'The interviewer neither asked a question nor said that it is done. Ask again, or continue without more questions.',
       );
     this.#rounds++;
     return { ...round, questions: round.questions.slice(0, mostQuestions) };

@@ -69,8 +69,8 @@ export class Orchestrator {
     if (typeof projectDir !== 'string' || projectDir === '')
       throw new TelosError('config', 'There is no project folder. Give it as projectDir.');
     if (!(Number.isInteger(maxIterations) && maxIterations > 0))
-      throw new TelosError('config', `maxIterations is ${maxIterations}. Give a whole number from 1 on.`);
-    if (!(timeout > 0)) throw new TelosError('config', `timeout is ${timeout}. Give seconds from 1 on.`);
+      throw new TelosError('config', `maxIterations is ${maxIterations}. Give a whole number of at least 1.`);
+    if (!(timeout > 0)) throw new TelosError('config', `timeout is ${timeout}. Give at least 1 second.`);
     this.projectDir = resolve(projectDir);
     this.contextDir = contextDir ?? null;
     this.maxIterations = maxIterations;

@@ -371,7 +371,7 @@ export class PlanRunner {
     if (asks) return this.#rest('needs_you', needed(state));
     const failed = state.stories.filter(({ status }) => status === 'failed').map(({ story }) => story.id);
     const stuck = storyProblems(state.stories.map(one => one.story));
-    const why = failed.length > 0 ? [`${failed.join(', ')} failed.`] : ['No story can begin.', ...stuck];
+    const why = failed.length > 0 ? [`${failed.join(', ')} failed.`] : ['No story can start.', ...stuck];
     return this.#rest('failed', why.join(' '));
   }
 

@@ -155,7 +155,7 @@ export class StoryWorker {
     const { config, log } = this.#parts;
     const { wanted, state } = await boxState(config);
     if (wanted !== 'required' || !state || state.works) return;
-    const mend = state.mend === undefined ? '' : ` To mend it: ${state.mend}`;
+    const mend = state.mend === undefined ? '' : ` To fix it: ${state.mend}`;
     log(`Stories are built in a box, and none works here: ${state.why}${mend}`);
     throw new Refusal(`This worker does no stories, since no box for commands works there: ${state.why}`);
   }

@@ -19,10 +19,10 @@ export async function askEffort(
     low: t('Low'),
     medium: t('Medium'),
     high: t('High'),
-    max: t('As much as it can'),
+    max: t('Maximum'),
   };
   const items: EffortItem[] = [
-    { label: t('As it does by itself'), effort: '' },
+    { label: t('Model Default'), effort: '' },
     ...effortLevels.map(effort => ({ label: labels[effort], effort })),
     { label: t('Number of tokens…'), ...(typeof current === 'number' && { detail: String(current) }) },
   ];

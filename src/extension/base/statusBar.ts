@@ -102,7 +102,7 @@ export class StatusBar implements vscode.Disposable {
             : l10n.t('Commands are asked about, since no box works here: {0}', state.why);
         const { mend = '' } = state;
         const next =
-          mend === '' || mend.includes('\n') ? l10n.t('Doctor says more.') : l10n.t('To mend it: {0}', mend);
+          mend === '' || mend.includes('\n') ? l10n.t('Doctor says more.') : l10n.t('To fix it: {0}', mend);
         this.#commands = plainLabel(`${first} ${next}`, 500);
       }
     } catch {

@@ -248,7 +248,7 @@ async function mayAttach(path: string, asksOutside = false): Promise<boolean> {
   if (!isOutside && !isSecret) return true;
   const why = isSecret
     ? vscode.l10n.t('By its name it holds secrets.')
-    : vscode.l10n.t('It lies outside the workspace.');
+    : vscode.l10n.t('It is outside the workspace.');
   const attach = vscode.l10n.t('Attach');
   const answer = await vscode.window.showWarningMessage(
     vscode.l10n.t('Attach {0}?', plainLabel(basename(path))),

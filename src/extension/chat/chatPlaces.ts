@@ -32,7 +32,7 @@ export class ChatView implements vscode.WebviewViewProvider {
     const subscriptions = vscode.Disposable.from(
       this.#host.attach(view.webview),
       view.onDidChangeVisibility(() => {
-        // A hidden page is thrown away. The next one asks for everything.
+        // A hidden page is discarded. The next one asks for everything.
         if (!view.visible) this.#host.chat.hide();
       }),
       view.onDidDispose(() => {
@@ -158,7 +158,7 @@ class ChatPanel {
     const subscriptions = vscode.Disposable.from(
       this.host.attach(panel.webview),
       panel.onDidChangeViewState(() => {
-        // A hidden page is thrown away. The next one asks for everything.
+        // A hidden page is discarded. The next one asks for everything.
         if (!panel.visible) this.host.chat.hide();
         this.#panels.changed();
       }),

@@ -50,7 +50,7 @@ async function restore(runId: string, chat: Chat, current: CurrentTelos): Promis
   const count = result.restored.length + result.removed.length;
   if (result.problem !== undefined) {
     const [many, why] = [String(count), plainLabel(result.problem, 500)];
-    complain(vscode.l10n.t('Not all was restored, only files: {0}. {1}', many, why));
+    complain(vscode.l10n.t('Only some files were restored: {0}. {1}', many, why));
   } else
     acknowledge(
       count === 1
@@ -72,11 +72,11 @@ async function agrees(
   ];
   const commands = (all: readonly string[]): string => named(all.map(one => plainLabel(one, 100))).join(', ');
   const sentences = [
-    ...(blocked.length > 0 ? [t('Stays as it is: {0}', named(blocked).join(', '))] : []),
+    ...(blocked.length > 0 ? [t('Not changed: {0}', named(blocked).join(', '))] : []),
     ...(running.length > 0 ? [t('Ends: {0}', commands(running.map(({ command }) => command)))] : []),
     ...notUndone(plan),
     ...(plan.outside.length > 0
-      ? [t('Ran outside the box, and is not taken back: {0}', commands(plan.outside))]
+      ? [t('Ran outside the box, and is not undone: {0}', commands(plan.outside))]
       : []),
     ...(plan.tooLarge.length > 0
       ? [

@@ -132,7 +132,7 @@ export class RunChangesView implements vscode.Disposable {
     const count = result.restored.length + result.removed.length;
     if (result.problem !== undefined) {
       const [many, why] = [String(count), plainLabel(result.problem, 500)];
-      complain(vscode.l10n.t('Not all was undone, only files: {0}. {1}', many, why));
+      complain(vscode.l10n.t('Only some files were undone: {0}. {1}', many, why));
       return;
     }
     const done =

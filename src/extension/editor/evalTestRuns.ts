@@ -330,12 +330,12 @@ const staleTexts: Readonly<Record<StaleReason, () => string>> = {
   format: () => t('The recording has an older format.'),
   inputs: () => t('The request or the files of the eval have changed since it was recorded.'),
   skill: () => t('The files of the skill have changed since it was recorded.'),
-  turns: () => t('The run takes another number of turns than the recorded one.'),
+  turns: () => t('The run takes more or fewer turns than the recording.'),
   judge: () => t('What the judge is asked has changed since it was recorded.'),
   instructions: () => t('What Telos tells the model has changed since it was recorded.'),
   tools: () => t('The list of tools has changed since it was recorded.'),
   request: () => t('The text of the skill or the request has changed since it was recorded.'),
-  results: () => t('A tool returned something else than when it was recorded.'),
+  results: () => t('A tool returned something different from the recording.'),
   limits: () => t('The limit of an answer has changed since it was recorded.'),
 };
 

@@ -50,7 +50,7 @@ export async function agentFor(
   const name = known?.name ?? (await pickAgent(names, title));
   const found = agents.find(agent => agent.name === name);
   if (name !== undefined && !found)
-    acknowledge(vscode.l10n.t('Agent {0} is not there any more.', plainLabel(name)));
+    acknowledge(vscode.l10n.t('Agent {0} no longer exists.', plainLabel(name)));
   return found;
 }
 
@@ -105,14 +105,14 @@ async function agreesToReplace(agent: Agent, { to, as }: Pick<ExportOptions, 'to
   if (there.length === 0) return true;
   const what =
     as === 'well-known'
-      ? vscode.l10n.t('This is there already, and its content is lost:')
-      : vscode.l10n.t('This is there already. It is kept for 30 days, and can be brought back:');
+      ? vscode.l10n.t('This already exists, and its content will be lost:')
+      : vscode.l10n.t('This already exists. It is kept for 30 days, and can be restored:');
   return confirmsReplacing([what, ...there]);
 }
 
 const agreesToReplaceSkills = (folders: readonly string[]): Promise<boolean> =>
   confirmsReplacing([
-    vscode.l10n.t('These skills are there already. They are kept for 30 days, and can be brought back:'),
+    vscode.l10n.t('These skills already exist. They are kept for 30 days, and can be restored:'),
     ...folders,
   ]);
 
@@ -143,7 +143,7 @@ export async function written(
     const name = plainLabel(agent.name);
     const [button, question, choice] = error.unless.has('mend')
       ? [
-          l10n.t('Export a Mended Copy'),
+          l10n.t('Export a Fixed Copy'),
           l10n.t('Other hosts would refuse {0} as it is.', name),
           { mend: true },
         ]
@@ -186,7 +186,7 @@ export async function showExport(
     ...(as === 'skills' || as === 'well-known' ? [] : [l10n.t('MCP servers: {0}', list(servers))]),
     l10n.t('Looked into {0} of {1} files: {2} high, {3} medium, {4} low.', ...Object.values(counts(scan))),
     '',
-    notes.length > 0 ? l10n.t('What others do not get, or should know:') : l10n.t('Everything travels.'),
+    notes.length > 0 ? l10n.t('What others do not get, or should know:') : l10n.t('Everything is included.'),
     ...notes.map(note => `- ${note}`),
     '',
   ];

@@ -98,7 +98,7 @@ async function wrongRoute(
       : t('Request That Should Not Run {0}', plainLabel(one.skill.id, 60)),
     prompt: t('It is added to evals/trigger.json of the skill.'),
     value: request.replace(/\s+/g, ' ').trim(),
-    validateInput: text => (text.trim() ? undefined : t('Say a few words.')),
+    validateInput: text => (text.trim() ? undefined : t('Enter a few words.')),
   });
   if (query === undefined) return undefined;
   await addTrigger(one.skill.dir, { query, shouldTrigger });
@@ -115,14 +115,14 @@ async function wrongResult(found: RunCase, one: EvaluatedSkill): Promise<Shown |
   const said = await askText({
     title: t('What Was Wrong with the Result of {0}?', name),
     prompt: t('Say what it did, and what it should do instead.'),
-    validateInput: text => (text.trim() ? undefined : t('Say a few words.')),
+    validateInput: text => (text.trim() ? undefined : t('Enter a few words.')),
   });
   if (said === undefined) return undefined;
   const prompt = await askText({
     title: t('Request of the Eval'),
     prompt: t('It is added to evals/evals.json of the skill.'),
     value: found.request,
-    validateInput: text => (text.trim() ? undefined : t('Say a few words.')),
+    validateInput: text => (text.trim() ? undefined : t('Enter a few words.')),
   });
   if (prompt === undefined) return undefined;
   const parts: Part[] = [

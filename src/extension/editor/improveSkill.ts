@@ -103,7 +103,7 @@ async function improve(current: CurrentTelos, telos: Telos, model: EvalModel, sh
   const defect =
     shown.defect ?? (await routingDefect(one, discoverAgents(config), routing, AbortSignal.timeout(60_000)));
   if (!defect) {
-    acknowledge(t('All requests of {0} pass as it is.', plainLabel(one.skill.id, 60)));
+    acknowledge(t('All requests of {0} pass already.', plainLabel(one.skill.id, 60)));
     return;
   }
   const proposal = await ask(one, defect, model);

@@ -37,7 +37,7 @@ export async function managePermissions(current: CurrentTelos): Promise<void> {
     title: vscode.l10n.t('Permissions'),
     placeHolder:
       permissions.length > 0
-        ? vscode.l10n.t('Add a rule, or pick one to take it back')
+        ? vscode.l10n.t('Add a rule, or pick one to revoke it')
         : vscode.l10n.t('No permissions yet. What you always allow is listed here.'),
     matchOnDescription: true,
     matchOnDetail: true,
@@ -52,7 +52,7 @@ export async function managePermissions(current: CurrentTelos): Promise<void> {
     );
   }
   if (!picked?.permission) return;
-  const question = vscode.l10n.t('Take this back from {0}?', picked.label);
+  const question = vscode.l10n.t('Revoke this from {0}?', picked.label);
   const detail = plainLabel(engine.describePermission(picked.permission), 2000);
   const revoke = vscode.l10n.t('Revoke');
   const answer = await vscode.window.showWarningMessage(question, { modal: true, detail }, revoke);
@@ -60,8 +60,8 @@ export async function managePermissions(current: CurrentTelos): Promise<void> {
   const revoked = await engine.revokePermission(picked.permission, config);
   acknowledge(
     revoked
-      ? vscode.l10n.t('Taken back from {0}.', picked.label)
-      : vscode.l10n.t('It was not there any more; nothing was changed.'),
+      ? vscode.l10n.t('Revoked from {0}.', picked.label)
+      : vscode.l10n.t('It no longer exists, so nothing was changed.'),
   );
 }
 
@@ -281,9 +281,7 @@ export async function openLog(current: CurrentTelos): Promise<void> {
   try {
     await access(file);
   } catch {
-    acknowledge(
-      vscode.l10n.t('No run was written down today. The first one makes {0}', plainLabel(file, 1_000)),
-    );
+    acknowledge(vscode.l10n.t('No run was logged today. The first run creates {0}', plainLabel(file, 1_000)));
     return;
   }
   await vscode.window.showTextDocument(vscode.Uri.file(file));

@@ -148,7 +148,7 @@ export class PlanActions implements vscode.Disposable {
       if (!(await this.#runs.canGoOn(node))) return;
       const stop = { title: vscode.l10n.t('Stop'), act: () => this.act('stop', node) };
       const said = vscode.l10n.t(
-        '{0} goes on. Its window was closed or loaded again.',
+        '{0} continues. Its window was closed or reloaded.',
         plainLabel(node.folder.name),
       );
       acknowledge(said, stop);
@@ -375,7 +375,7 @@ export class PlanActions implements vscode.Disposable {
     if (phase === 'failed') complain(t('{0} failed. {1}', name, reason));
     else if (phase === 'done') acknowledge(t('{0} is done. All of its stories have passed.', name), report);
     else if (phase === 'needs_you') acknowledge(t('{0} needs you. {1}', name, reason));
-    else acknowledge(t('{0} rests. {1}', name, reason));
+    else acknowledge(t('{0} has stopped. {1}', name, reason));
   }
 
   /** Runs the checks of a story alone. */

@@ -14,7 +14,7 @@ export async function finishInEditor(plan: Plan, how: FinishKind): Promise<void>
   if (!(await agreesToFinish(how, name))) return;
   const { commit = '', into = '', remote, url, kept } = await plan.finish(how);
   for (const { dir, why } of kept) {
-    const said = t('The work tree {0} stays: {1}.', plainLabel(dir, 300), plainLabel(why, 300));
+    const said = t('The worktree {0} is kept: {1}.', plainLabel(dir, 300), plainLabel(why, 300));
     void vscode.window.showWarningMessage(said);
   }
   if (url)
@@ -30,7 +30,7 @@ export async function finishInEditor(plan: Plan, how: FinishKind): Promise<void>
         plainLabel(remote),
       ),
     );
-  else if (how === 'drop') acknowledge(t('{0} was thrown away.', name));
+  else if (how === 'drop') acknowledge(t('{0} was discarded.', name));
   else if (how === 'keep') acknowledge(t('Kept: branch {0}', name));
   else acknowledge(t('Merged into {0}: {1}', plainLabel(into), commit.slice(0, 8)));
 }

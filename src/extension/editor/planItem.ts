@@ -286,7 +286,7 @@ function phaseLabel(phase: Shown, isLive: boolean): string {
     case 'merged':
       return t('merged');
     case 'thrown_away':
-      return t('thrown away');
+      return t('discarded');
   }
 }
 

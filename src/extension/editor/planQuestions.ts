@@ -38,7 +38,7 @@ export async function askFor({ text, choices = [] }: ParkedQuestion): Promise<st
 /** Asks for words for the model that works on a story, or on all of a plan. */
 export async function askWords(name: string): Promise<string | undefined> {
   const text = await askText({
-    title: vscode.l10n.t('Tell {0}', plainLabel(name)),
+    title: vscode.l10n.t('Message to {0}', plainLabel(name)),
     prompt: vscode.l10n.t('Reaches the model before its next round'),
   });
   return text?.trim() || undefined;
@@ -89,9 +89,9 @@ export async function agreesToFinish(how: FinishKind, branch: string): Promise<b
       t('Open Pull Request'),
     ],
     drop: [
-      t('Throw {0} away?', branch),
+      t('Discard {0}?', branch),
       t('This deletes the branch with what has passed. The patches of the attempts are kept.'),
-      t('Throw Away'),
+      t('Discard'),
     ],
   };
   const asked = words[how];
@@ -114,7 +114,7 @@ export async function askAmount(plan: string): Promise<number | undefined> {
 
 /** Asks whether to begin although checks fail before anything was changed. */
 export async function goesOnRed(red: readonly CheckResult[]): Promise<boolean> {
-  const begin = vscode.l10n.t('Begin All the Same');
+  const begin = vscode.l10n.t('Start Anyway');
   const names = red.map(({ name }) => plainLabel(name, 60)).join(', ');
   const detail = vscode.l10n.t('Stories that name these checks pass only once they do.');
   const question = vscode.l10n.t('Before anything was changed, these checks fail: {0}', names);

@@ -97,7 +97,7 @@ export function offer(uri: vscode.Uri, tried: readonly Tried[]): void {
 /** Returns for example "3 of 5 → 5 of 5, 1 worse: ...". */
 export function summaryOf(tried: readonly Tried[]): string {
   const { n, before, after, worse } = compared(tried);
-  if (n === 0) return t('Nothing was tried with the proposal.');
+  if (n === 0) return t('The proposal was not tested.');
   const figures = t('{0} of {1} → {2} of {1}', before, n, after);
   if (worse.length === 0) return t('{0}, none worse.', figures);
   const names = worse.slice(0, 3).map(({ name }) => `“${plainLabel(name, 60)}”`);

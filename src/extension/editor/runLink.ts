@@ -170,7 +170,7 @@ async function byWords(telos: Telos, text: string, agentName: string): Promise<s
 
 const quoted = (text: string): string[] =>
   text === ''
-    ? [`  ${vscode.l10n.t('(without words)')}`]
+    ? [`  ${vscode.l10n.t('(no text)')}`]
     : visibleText(text)
         .split('\n')
         .map(line => `  | ${line}`);

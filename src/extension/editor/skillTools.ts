@@ -72,7 +72,7 @@ function prepared({ agent, skill }: PickableSkill, request: string): vscode.Prep
   const name = plainLabel(`${skill.id} of ${agent.name}`);
   const asked =
     request === ''
-      ? vscode.l10n.t('It gets no words along.')
+      ? vscode.l10n.t('It gets no further input.')
       : vscode.l10n.t('Request: {0}', plainLabel(request, 1_000));
   return {
     invocationMessage: vscode.l10n.t('Runs the skill {0}', name),

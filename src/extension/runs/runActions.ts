@@ -40,7 +40,7 @@ export class RunActions {
   async rename({ runId, title, runs }: Node): Promise<void> {
     const given = await askText({
       title: vscode.l10n.t('Rename'),
-      prompt: vscode.l10n.t('Empty gives it its first words back.'),
+      prompt: vscode.l10n.t('Leave empty to use its first words.'),
       value: title,
     });
     if (given === undefined || given.trim() === title) return;

@@ -157,7 +157,7 @@ export function registerRunsView(
 
 function foundMessage(words: string, count: number): string {
   const shown = plainLabel(words, 60);
-  if (count === 0) return vscode.l10n.t('Nothing has “{0}” in it.', shown);
+  if (count === 0) return vscode.l10n.t('Nothing contains “{0}”.', shown);
   return count === 1
     ? vscode.l10n.t('One conversation with “{0}”', shown)
     : vscode.l10n.t('{0} conversations with “{1}”', count, shown);

@@ -55,8 +55,8 @@ export async function scheduleSkill(parts: ScheduleParts, { agent, skill }: Skil
   const request = await askText({
     title,
     value: t('run {0}', skill.id),
-    prompt: t('What it is asked each time'),
-    validateInput: text => (text.trim() === '' ? t('Say what it is to do.') : undefined),
+    prompt: t('What to ask each time'),
+    validateInput: text => (text.trim() === '' ? t('Enter what it should do.') : undefined),
   });
   if (request === undefined) return;
   const at = await askTime(title);
@@ -128,7 +128,7 @@ async function askClock(title: string, places: ClockPlaces): Promise<ClockKind |
     {
       clock: 'none',
       label: t('While Telos is open in VS Code'),
-      detail: t('Uses the models and keys of VS Code. A time that was missed runs at the next start.'),
+      detail: t('Uses the models and keys of VS Code. A missed run starts when VS Code starts again.'),
     },
   ];
   if (here !== 'none')
@@ -180,7 +180,7 @@ export async function pauseSchedule(
 export async function removeSchedule(parts: ScheduleParts, { schedule }: ScheduleNode): Promise<void> {
   const remove = t('Remove');
   const question = t('Remove the schedule “{0}”?', plainLabel(schedule.request, 80));
-  const detail = t('Its entry in the clock of the system goes, too. Its runs are kept.');
+  const detail = t('Its entry in the system scheduler is removed, too. Its runs are kept.');
   if ((await vscode.window.showWarningMessage(question, { modal: true, detail }, remove)) !== remove) return;
   const { schedules, config } = await openSchedules(parts);
   const places = await placesFor(await parts.current.openTelos());

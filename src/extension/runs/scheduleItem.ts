@@ -76,7 +76,7 @@ function tooltipOf({ schedule, next }: ScheduleNode, when: string): string {
     last && `${lastLabel(last)}, ${timeLabel(last.startedAt)}`,
     whyNot(schedule),
     ...(last?.needs ?? []).map(need => `? ${plainLabel(need, 300)}`),
-    schedule.hasGivenUp && t('Paused itself: it did not end well {0} times in a row.', schedule.failures),
+    schedule.hasGivenUp && t('Paused automatically: it failed {0} times in a row.', schedule.failures),
   ];
   return lines.filter(Boolean).join('\n');
 }

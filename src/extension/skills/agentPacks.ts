@@ -161,7 +161,7 @@ async function uninstall(current: CurrentTelos, name: string): Promise<void> {
       ? [vscode.l10n.t('Files that were edited, added or deleted since: {0}', String(edited))]
       : []),
     ...(entryIn ? [vscode.l10n.t('And its entry in {0}', entryIn)] : []),
-    ...(stored === undefined ? [] : [vscode.l10n.t('What its servers have stored stays in {0}', stored)]),
+    ...(stored === undefined ? [] : [vscode.l10n.t('Data that its servers stored stays in {0}', stored)]),
     keptText(),
   ];
   const agree = vscode.l10n.t('Uninstall');

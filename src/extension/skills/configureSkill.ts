@@ -29,7 +29,7 @@ export async function configureSkill(current: CurrentTelos, { agent, skill }: Sk
     const settings = ownSkillSettings(config, agent.name, skill.id);
     const picked = await vscode.window.showQuickPick(items(settings), {
       title,
-      placeHolder: t('What is not set here is as its author says, or as in your settings'),
+      placeHolder: t('Anything not set here comes from its author, or from your settings'),
     });
     if (!picked) return;
     const answer = await ask(picked.key, title, settings, current);
@@ -54,9 +54,9 @@ function items({ model, effort, mode, budget }: SkillSettings): SettingItem[] {
     row('model', t('Model'), model),
     row('effort', t('Effort of its model'), effort),
     row('mode', t('Mode'), mode && modeLabel(mode)),
-    row('max_cost', t('Most that a run may cost, in dollars'), budget.maxCost),
-    row('max_tokens', t('Most tokens of a run'), budget.maxTokens),
-    row('max_minutes', t('Most minutes of a run'), budget.maxMinutes),
+    row('max_cost', t('Maximum cost of a run, in dollars'), budget.maxCost),
+    row('max_tokens', t('Maximum tokens of a run'), budget.maxTokens),
+    row('max_minutes', t('Maximum minutes of a run'), budget.maxMinutes),
   ];
 }
 
@@ -126,7 +126,7 @@ async function askNumber(
     prompt,
     value: before === undefined ? '' : String(before),
     validateInput: text =>
-      text.trim() === '' || isAmount(text) ? undefined : t('Enter a number from 0 on.'),
+      text.trim() === '' || isAmount(text) ? undefined : t('Enter 0 or a higher number.'),
   });
   if (typed === undefined) return undefined;
   return { value: typed.trim() === '' ? undefined : Number(typed) };

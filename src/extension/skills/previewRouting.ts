@@ -89,7 +89,7 @@ async function askRequest(): Promise<string | undefined> {
     title: vscode.l10n.t('Preview Routing'),
     prompt: vscode.l10n.t('A request, as you would say it in the chat. Nothing runs.'),
     placeHolder: vscode.l10n.t('sum up my week'),
-    validateInput: text => (text.trim() ? undefined : vscode.l10n.t('Say a few words.')),
+    validateInput: text => (text.trim() ? undefined : vscode.l10n.t('Enter a few words.')),
   });
 }
 
@@ -123,7 +123,7 @@ async function listItems(
   const shown = new Set(ranking.map(({ skill }) => skill.file));
   const rest = await restItems(agents, shown, file);
   const ranks =
-    ranked.length > 0 ? vscode.l10n.t('By its words') : vscode.l10n.t('No skill has a word of it');
+    ranked.length > 0 ? vscode.l10n.t('By its words') : vscode.l10n.t('No skill matches these words');
   return [
     ...(decided.item ? [separator(vscode.l10n.t('Would run')), decided.item] : []),
     separator([decided.notice, ranks].filter(Boolean).join(' · ')),
@@ -136,7 +136,7 @@ async function listItems(
 async function decide(telos: Telos, text: string): Promise<{ item?: RoutingItem; notice: string }> {
   const result = await telos.route({ text }, new AbortController().signal);
   const notice = plainLabel(result.notice ?? '');
-  if (!result.skill) return { notice: notice || vscode.l10n.t('None would run unasked') };
+  if (!result.skill) return { notice: notice || vscode.l10n.t('None would run without a question') };
   const { agent, skill, reason } = result;
   const { runnerUp } = reason;
   const second =

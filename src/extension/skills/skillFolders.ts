@@ -134,7 +134,7 @@ export async function reveal(uri: vscode.Uri): Promise<void> {
     await vscode.commands.executeCommand('revealInExplorer', uri);
   } else {
     acknowledge(
-      vscode.l10n.t('It lies in {0}', plainLabel(uri.fsPath, 1_000)),
+      vscode.l10n.t('It is in {0}', plainLabel(uri.fsPath, 1_000)),
       { title: vscode.l10n.t('Open in a New Window'), act: () => openWindow(uri) },
       { title: vscode.l10n.t('Copy Path'), act: () => vscode.env.clipboard.writeText(uri.fsPath) },
     );

@@ -184,7 +184,7 @@ async function askLine(skill: Skill, line: string | undefined): Promise<string |
     title: vscode.l10n.t('Requests That Mean {0}', plainLabel(skill.id, 60)),
     prompt: vscode.l10n.t('As someone would say it who does not know the skill.'),
     ...(line !== undefined && { value: line }),
-    validateInput: text => (text.trim() ? undefined : vscode.l10n.t('Say a few words.')),
+    validateInput: text => (text.trim() ? undefined : vscode.l10n.t('Enter a few words.')),
   });
 }
 

@@ -117,6 +117,6 @@ describe('results of workers', () => {
     );
     assert.equal(message, 'The database [::1]:5432/team failed: *** *** ***');
     for (const wrong of ['postgres://host', 'postgres:///x', 'http://a/b', 'postgres://a:b c@/x', '%'])
-      assert.throws(() => databaseAddress(wrong), /is no address of PostgreSQL/);
+      assert.throws(() => databaseAddress(wrong), /is not a PostgreSQL URL/);
   });
 });

@@ -220,12 +220,12 @@ describe('a command where a box works', () => {
     const decision = await about('npm test', { outside_box: true, why: 'x' });
     assert.match(
       wordsOf(decision),
-      /no box .*works here: bubblewrap is not installed\. To mend it: sudo apt-get install bubblewrap$/,
+      /no box .*works here: bubblewrap is not installed\. To fix it: sudo apt-get install bubblewrap$/,
     );
     context = { ...context, noBox: { ...noBox, mend: "sudo tee x <<'END'\ny\nEND" } };
     assert.match(
       wordsOf(await about('npm test')),
-      /is not installed\. Telos Doctor shows the command that mends it\.$/,
+      /is not installed\. Telos Doctor shows the command that fixes it\.$/,
     );
     context = { ...context, noBox: { ...noBox, isTold: true } };
     assert.doesNotMatch(wordsOf(await about('npm test')), /box/);
@@ -257,7 +257,7 @@ describe('a command where a box works', () => {
     assert.equal(short(decision), 'deny run.box-required');
     assert.match(
       decision.action === 'deny' ? decision.reason : '',
-      /user namespaces are closed\. To mend it: sudo sysctl x=1/,
+      /user namespaces are closed\. To fix it: sudo sysctl x=1/,
     );
     assert.equal(short(await about('git push')), 'deny run.box-required');
     assert.equal(short(await about('ls')), 'allow run.read-only');

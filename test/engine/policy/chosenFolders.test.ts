@@ -58,7 +58,7 @@ describe('a folder that an agent chose', () => {
       assert.ok(decision.action === 'ask' && decision.card?.folders[0]?.path === at('home/Documents'), tool);
       assert.match(
         decision.reason,
-        /own files chose the folder .*Documents, and you have not accepted/,
+        /own files name the folder .*Documents, which you have not accepted/,
         tool,
       );
       assert.deepEqual(decision.toAllow, { kind: 'review_agent', agent: 'p' });

@@ -269,13 +269,13 @@ describe('decide', () => {
     );
     assert.match(
       question.action === 'ask' ? question.reason : '',
-      /says of itself: "Finds\.\\nx{993}" and 4007 more characters$/,
+      /Its description: "Finds\.\\nx{993}" and 4007 more characters$/,
     );
     const sent = { ...context, mcpTool: () => talkative, holdsSecret: () => true };
     const holding = await decide({ id: '1', name: 'find', input: {} }, sent);
     assert.match(
       holding.action === 'ask' ? holding.reason : '',
-      /would get it\. It says of itself: "Finds\./,
+      /would get it\. Its description: "Finds\./,
     );
     facts.digest = 'd2';
     assert.notEqual(grantOf(await about('find', { q: 'x' })), grantOf(first));

@@ -441,9 +441,9 @@ describe('discover', () => {
           ]),
         ),
       );
-      const closed = 'You have no right to read it.';
+      const closed = 'You do not have permission to read it.';
       const noFile = 'It is a pipe, a socket or a device, not a file.';
-      const lost = 'The link to it leads nowhere.';
+      const lost = 'The link to it is broken.';
       assert.deepEqual(found, [
         ['a', 'closed', closed],
         ['a', 'endless', noFile],

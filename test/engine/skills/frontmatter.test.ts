@@ -136,7 +136,7 @@ describe('parseSkillFile', () => {
       ['description: d\ndescription: e', 3, /twice.*Remove one/],
       ['description: d\njust words\nx: y', 3, /is not `key: value`.*indent it/],
       ['description: d\n<<<<<<< HEAD\nx: y\n=======\n>>>>>>> z', 3, /unfinished merge.*Keep one/],
-      ['description: d\nloop: &l [*l]', 2, /lead into themselves.*out/],
+      ['description: d\nloop: &l [*l]', 2, /refer to themselves.*out/],
       ['- description: d', 2, /not a list of `key: value`.*its own line/],
       ['description: *nobody', 2, /begins with `\*`.*quotes/],
       ['description: d\nglobs:\n  - **/*.ts', 4, /begins with `\*`.*quotes/],

@@ -288,7 +288,7 @@ describe('installPack', () => {
 
     it('refuses a source inside the agent that it would replace', async () => {
       folder.add({ 'home/.skills/p/copies/p/skills/s/SKILL.md': skill });
-      await rejects(skills('p/copies/p'), /lies inside the agent/);
+      await rejects(skills('p/copies/p'), /is inside the agent/);
       assert.equal((await install(skills('p/copies/p'), 'other')).name, 'other');
     });
 

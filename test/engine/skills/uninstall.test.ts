@@ -59,7 +59,7 @@ describe('uninstallPack', () => {
       [toml]: '[agents.v]\nskills_dir = "~/victim/skills"\n[agents.".."]\nmode = "installed"\n',
     });
     await uninstall('p');
-    await rejects('v', /is linked: its skills lie in .*victim/);
+    await rejects('v', /is linked: its skills are in .*victim/);
     await rejects('..', /Nothing was changed/);
     assert.ok(existsSync(join(folder.path, 'home/victim/skills/s/SKILL.md')));
   });

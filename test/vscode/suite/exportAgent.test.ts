@@ -135,11 +135,11 @@ describe('an agent for other hosts', () => {
       const refused = await exported(await nodeOf('travels'), 'VS Code Extension');
       assert.deepEqual(refused, ['Other hosts would refuse travels as it is.']);
       assert.deepEqual(readdirSync(target), []);
-      await exported(await nodeOf('travels'), 'VS Code Extension', 'Export a Mended Copy');
+      await exported(await nodeOf('travels'), 'VS Code Extension', 'Export a Fixed Copy');
       const copy = await readFile(join(target, 'travels', 'skills', 'pack-bag', 'SKILL.md'), 'utf8');
       assert.match(copy, /^name: "?pack-bag"?$/m);
       assert.doesNotMatch(await readFile(file, 'utf8'), /^name:/m);
-      await until(() => shown().includes('skills/pack-bag/SKILL.md was mended in the copy'));
+      await until(() => shown().includes('skills/pack-bag/SKILL.md was fixed in the copy'));
     } finally {
       await writeFile(file, text);
     }
@@ -203,7 +203,7 @@ describe('an agent for other hosts', () => {
     const node = await nodeOf(name);
     for (const said of [
       await exported(node, 'For All Hosts', 'Replace'),
-      await pressing(['Use', 'Export a Mended Copy'], () => command('telos.useAgentInChat', node)),
+      await pressing(['Use', 'Export a Fixed Copy'], () => command('telos.useAgentInChat', node)),
     ]) {
       if (node?.agent.name === name)
         assert.match(said.at(-1) ?? '', /Other hosts take names of small letters/);

@@ -162,7 +162,7 @@ describe('skills from elsewhere', () => {
       /1 skill, \d+ bytes, 1 script · github:acme\/catalog#two \| Counts \$ \(bug\) things · Hosts: .*api\.acme-notes\.dev.* · Variables: NOTES_TOKEN · MCP servers: notes$/,
     );
     assert.match(of(/^far/), /^far \| github:acme\/moving/, 'nothing was fetched for it');
-    assert.match(of(/out/), /out lies at .* leads out of the catalogue/);
+    assert.match(of(/out/), /out is at .* leads out of the catalogue/);
     assert.ok(servers.seen.slice(before).every(({ path }) => !path.includes('moving')));
   });
 

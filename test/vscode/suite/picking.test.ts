@@ -48,7 +48,7 @@ describe('choosing a model', () => {
       assert.deepEqual(asked.titles, ['Choose Model', 'gpt-5.4']);
       assert.deepEqual(settings().get('effort'), { '*': 'low', 'gpt-5.4': 'high' });
       assert.deepEqual((await choose('gpt-4o')).titles, ['Choose Model']);
-      await choose('gpt-5.4', 'As it does by itself');
+      await choose('gpt-5.4', 'Model Default');
       assert.deepEqual(settings().get('effort'), { '*': 'low' });
     } finally {
       server.close();
@@ -77,7 +77,7 @@ describe('configuring a skill', () => {
       const text = await readFile(file, 'utf8');
       assert.match(text, /effort = "high"/);
       assert.match(text, /max_cost = 0\.5/);
-      await answering({ picked: ['Effort of its model', 'As it does by itself'] }, () =>
+      await answering({ picked: ['Effort of its model', 'Model Default'] }, () =>
         command('telos.configureSkill', node),
       );
       assert.doesNotMatch(await readFile(file, 'utf8'), /effort/);
