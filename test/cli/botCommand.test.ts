@@ -246,7 +246,7 @@ describe('telos bot, when it cannot start', function () {
     try {
       assert.match(await start(''), /owners = \["/);
       assert.match(await start('[discord]\nowners = ["ann"]\n'), /owners is not a list of ids/);
-      assert.match(await start('[discord]\nowner = ["1"]\n'), /owner is no setting/);
+      assert.match(await start('[discord]\nowner = ["1"]\n'), /owner is not a setting/);
       assert.match(await start(ownerOnly, { DISCORD_BOT_TOKEN: '' }), /DISCORD_BOT_TOKEN is not set/);
       const wrong = await start(ownerOnly, { DISCORD_BOT_TOKEN: 'MTAw.wrong.token' });
       assert.match(wrong, /does not know the token/);

@@ -168,7 +168,7 @@ describe('telos', function () {
     const foreign = await home.run(['kickoff'], { env: again });
     assert.match(
       foreign.stderr,
-      /kickoff asks for gpt-5\.4, which is no model of anthropic, so claude-haiku-4-5 runs it/,
+      /kickoff asks for gpt-5\.4, which is not a model of anthropic, so claude-haiku-4-5 runs it/,
     );
     assert.equal(server?.requests.at(-1)?.body.model, 'claude-haiku-4-5');
     writeFileSync(join(home.skillsDir, 'kairos/agent.toml'), 'model = "openai:gpt-5.4"\neffort = "much"\n');

@@ -73,11 +73,11 @@ describe('telos on a terminal', () => {
     });
   }
 
-  it('takes no end of a line for an answer that was begun before the question', async () => {
+  it('takes no end of a line for an answer that was typed before the question', async () => {
     const answers = ['y\n', 'n\n'];
     const shown = await typing(['run', 'one:go', 'go'], /Allow\?/, 'sorr', () => answers.shift() ?? 'n\n');
     assert.equal(hasRun(), false);
-    assert.match(shown, /begun before the question/);
+    assert.match(shown, /typed before the question/);
   });
 
   it('takes an answer that is typed behind the question', async () => {

@@ -213,7 +213,7 @@ describe('the first hour on a terminal', function () {
       '.skills/mine/skills/note/SKILL.md': '---\ndescription: Writes a note: short\n---\nWrite.\n',
     });
     assert.match((await telos('doctor', 'doctor')).text, /Agents: 2/);
-    assert.match((await telos('lint', 'lint')).text, /`--fix` mends 1/);
+    assert.match((await telos('lint', 'lint')).text, /`--fix` fixes 1/);
     assert.equal((await telos('lint-fix', 'lint --fix')).code, 0);
     assert.match((await telos('runs', 'runs')).text, /run daily kickoff/);
     assert.match((await telos('cost', 'cost')).text, /kickoff/);
