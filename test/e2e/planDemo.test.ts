@@ -83,7 +83,7 @@ describe('Try a Plan in a real VS Code', () => {
       await runCommand(page, 'Welcome: Open Walkthrough...');
       await first.picked('Get Started with Telos').click({ timeout: 5_000 });
     }, 60_000);
-    const step = page.locator('.getting-started-step', { hasText: 'Have something large done' });
+    const step = page.locator('.getting-started-step', { hasText: 'Get something large done' });
     await step.locator('.step-title').click();
     const picture = page.locator('.getting-started-media img');
     await picture.waitFor();

@@ -107,7 +107,7 @@ describe('workers in a real VS Code', () => {
       await runPlan();
       const input = desk.widget.locator('input');
       await input.fill('nowhere');
-      await desk.widget.getByText('is no address of PostgreSQL').waitFor();
+      await desk.widget.getByText('is not a PostgreSQL URL').waitFor();
       assert.equal(await input.getAttribute('type'), 'password');
       await input.fill(fleet.postgres.url);
       await page().keyboard.press('Enter');

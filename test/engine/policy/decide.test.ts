@@ -273,10 +273,7 @@ describe('decide', () => {
     );
     const sent = { ...context, mcpTool: () => talkative, holdsSecret: () => true };
     const holding = await decide({ id: '1', name: 'find', input: {} }, sent);
-    assert.match(
-      holding.action === 'ask' ? holding.reason : '',
-      /would get it\. Its description: "Finds\./,
-    );
+    assert.match(holding.action === 'ask' ? holding.reason : '', /would get it\. Its description: "Finds\./);
     facts.digest = 'd2';
     assert.notEqual(grantOf(await about('find', { q: 'x' })), grantOf(first));
     assert.equal(short(await about('delete', {})), 'deny tool.undecided');

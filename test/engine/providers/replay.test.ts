@@ -120,7 +120,7 @@ describe('recording and replay', () => {
     const replay = await openReplay(file, 0);
     await assert.rejects(collect(replay, request(2)), {
       code: 'provider',
-      message: /run\.jsonl has 2 turns, and turn 3 is wanted/,
+      message: /run\.jsonl has only 2 turns, and the run needs turn 3/,
     });
   });
 

@@ -115,7 +115,7 @@ describe('git for a plan', () => {
       git.run(['merge-base', 'HEAD', 'nonsense']),
       /git merge-base failed in .*bakery: .*nonsense/,
     );
-    await assert.rejects(new Git(join(repo.path, 'gone'), repo.env).version(), /does not exist any more/);
+    await assert.rejects(new Git(join(repo.path, 'gone'), repo.env).version(), /no longer exists/);
     await assert.rejects(new Git(repo.path, { PATH: '/nowhere' }).version(), /Install git 2\.38 or later/);
     assert.equal(await git.tip('--help'), undefined);
   });

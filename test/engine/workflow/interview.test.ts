@@ -40,7 +40,7 @@ describe('interview', () => {
 
   it('never says that it neither knows enough nor has a question', async () => {
     const interview = new Interview(async () => ({ text: 'Hm.' }));
-    await assert.rejects(interview.processRound('T'), /neither asked anything/);
+    await assert.rejects(interview.processRound('T'), /neither asked a question/);
     const failing = new Interview(async () => {
       throw new Error('offline');
     });
