@@ -28,6 +28,8 @@ const shapes = {
   box: 'M2.5 5 8 2.2 13.5 5v6L8 13.8 2.5 11zM2.5 5 8 7.8 13.5 5M8 7.8v6',
   thought: 'M5.5 11.5a4.3 4.3 0 1 1 5 0V13h-5zM6.5 14.8h3',
   file: 'M4 1.8h5l3 3v9.4H4zM9 1.8v3h3',
+  open: 'M3 3h10v10H3z',
+  ticked: 'M3 3h10v10H3zm2.4 5.2 2 2L10.8 6',
 } as const;
 
 export type IconName = keyof typeof shapes;

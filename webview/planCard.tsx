@@ -4,6 +4,7 @@ import { describeDanger } from '../src/protocol/describe.ts';
 import type { CardCommand, PlanCard } from '../src/protocol/planCard.ts';
 import { formatCost } from '../src/protocol/usage.ts';
 import { post, t } from './host.ts';
+import { Icon } from './icons.tsx';
 import { UntrustedText } from './untrustedText.tsx';
 import { visible } from './visibleText.ts';
 
@@ -38,7 +39,7 @@ export function CardPage({ name, card, isLive }: { name: string; card: PlanCard;
         </button>
       </div>
       <Lines title={t('What has changed since you accepted it')} lines={changes} />
-      <Commands title={t('Commands that make a work tree ready')} commands={setup} />
+      <Commands title={t('Commands that set up a worktree')} commands={setup} />
       <Commands title={t('Checks that decide, run by Telos')} commands={checks} />
       <Lines title={t('Hosts that the commands name')} lines={card.hosts} />
       <Facts card={card} />
@@ -53,9 +54,9 @@ export function CardPage({ name, card, isLive }: { name: string; card: PlanCard;
         }
         lines={dirtyFiles}
       />
-      <Lines title={t('Copied into each work tree')} lines={card.copy} />
+      <Lines title={t('Copied into each worktree')} lines={card.copy} />
       <Lines
-        title={t('Linked into each work tree, so that a change there changes the original')}
+        title={t('Linked into each worktree, so that a change there changes the original')}
         lines={card.link}
       />
       <Lines title={t('Files that no story may change')} lines={card.protect} />
@@ -94,7 +95,7 @@ function Facts({ card }: { card: PlanCard }) {
     'after three denials': t('after three denials'),
   };
   const facts: readonly (readonly [name: string, value: string])[] = [
-    [t('Begins with'), base.slice(0, 12)],
+    [t('Starts from'), base.slice(0, 12)],
     [t('Branch'), visible(branch)],
     [t('Stories at a time'), String(slots)],
     ...models.map(({ role, model }) => [t('Model: {0}', roleWords[role] ?? role), visible(model)] as const),
@@ -152,7 +153,7 @@ function Commands({ title, commands }: { title: string; commands: readonly CardC
             {[...dangers.map(one => describeDanger(one, t)), ...flags.map(one => describeFlag(one, t))].map(
               warning => (
                 <p key={warning} class="bad">
-                  ⚠ {visible(warning)}
+                  <Icon name="warning" /> {visible(warning)}
                 </p>
               ),
             )}

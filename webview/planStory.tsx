@@ -11,6 +11,7 @@ import type {
 import { planWords } from '../src/protocol/planWords.ts';
 import { formatCost, formatDuration } from '../src/protocol/usage.ts';
 import { post, t } from './host.ts';
+import { Icon } from './icons.tsx';
 import { visible, visibleLines } from './visibleText.ts';
 
 /** A story among those of its plan: how it ended, and what showed it. */
@@ -91,7 +92,7 @@ export function StoryDetails({ page, story }: { page: PlanPage; story: StoryRepo
       <ul class="boxes">
         {story.items.map(({ number, text, closed }) => (
           <li key={number}>
-            <span aria-hidden="true">{closed ? '☑' : '☐'}</span>
+            <Icon name={closed ? 'ticked' : 'open'} />
             <span>
               {visibleLines(text)}
               {closed === 'accepted' && ` (${t('accepted by you')})`}
@@ -204,15 +205,15 @@ function Verdict({ approved, text }: { approved: boolean; text: string }) {
 }
 
 const Mark = ({ isGood }: { isGood: boolean }) => (
-  <span class={isGood ? 'good' : 'bad'} aria-hidden="true">
-    {isGood ? '✓' : '✗'}
+  <span class={isGood ? 'good' : 'bad'}>
+    <Icon name={isGood ? 'done' : 'failed'} />
   </span>
 );
 
 function StatusMark({ status }: { status: StoryStatus }) {
   if (status === 'passed' || status === 'accepted') return <Mark isGood />;
   // It has not failed: it waits.
-  if (status === 'needs_you') return <span aria-hidden="true">!</span>;
+  if (status === 'needs_you') return <Icon name="waiting" />;
   return status === 'failed' ? <Mark isGood={false} /> : null;
 }
 

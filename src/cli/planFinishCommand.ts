@@ -109,7 +109,7 @@ export async function finishCommand(
     else if (into !== undefined) terminal.say(terminalText(`Merged into ${into}: ${commit?.slice(0, 8)}`));
     else terminal.say(kind === 'drop' ? 'Thrown away.' : terminalText(`Kept: branch ${state.branch}`));
     for (const { dir, why } of kept)
-      terminal.say(terminal.style.yellow(terminalText(`The work tree ${dir} stays: ${why}.`)));
+      terminal.say(terminal.style.yellow(terminalText(`The worktree ${dir} is kept: ${why}.`)));
     return exitCodes.done;
   });
 }

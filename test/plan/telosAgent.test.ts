@@ -112,6 +112,7 @@ describe('telos-agent', function () {
     assert.equal(server.requests.at(-1)?.body.model, 'claude-haiku-4-5');
     const runs = await home.run(['runs', '--json']);
     assert.ok(runs.stdout.includes('"door":"plan"'), 'the steps are runs like others');
+    assert.match(runs.stdout, /"title":"[\w-]+ · US-001 · coder"/);
   });
 
   it('ends with 1 when not all is done, and with 2 for wrong usage', async () => {

@@ -19,6 +19,8 @@ export interface RunHeader {
   /** The run before it in that conversation. Runs after the same one are siblings: the later one replaces the earlier one. */
   after?: string;
   door: RunOrigin;
+  /** Key of the step in its plan, such as `US-001.a2.coder`. */
+  step?: string;
   /** The folder of the call. Absolute path. Missing in runs that an older version has stored. */
   folder?: string;
   /** ISO 8601, UTC. */

@@ -20,6 +20,8 @@ export interface RunSummary {
   door: RunOrigin;
   /** See `RunHeader`. */
   folder?: string;
+  /** The place of a step in its plan, such as `US-001 · coder #2`. The conversation is then the name of the plan. */
+  step?: string;
   /** ISO 8601, UTC. */
   startedAt: string;
   /** Beginning of the request. */
@@ -47,9 +49,24 @@ export interface RunSummary {
   isAside?: true;
 }
 
-/** Returns the title of a run in a list: its name, else its request, else its skill. */
-export function titleOf({ title, request, skill }: Pick<RunSummary, 'title' | 'request' | 'skill'>): string {
-  return title || request.replace(/\s+/g, ' ').trim() || (skill ? `Run ${skill}` : 'Untitled run');
+/** Returns the title of a run in a list: its name, else its place in its plan, else its request, else its skill. */
+export function titleOf({
+  title,
+  step,
+  conversation,
+  request,
+  skill,
+}: Pick<RunSummary, 'title' | 'step' | 'conversation' | 'request' | 'skill'>): string {
+  if (title) return title;
+  if (step !== undefined) return `${conversation} · ${step}`;
+  return request.replace(/\s+/g, ' ').trim() || (skill ? `Run ${skill}` : 'Untitled run');
+}
+
+/** Returns story and step, and the number of an attempt that is not the first. */
+function placeOf(key: string): string {
+  const attempt = /\.a(\d+)\b/.exec(key)?.[1] ?? '1';
+  const place = key.replace(`.a${attempt}`, '').replaceAll('.', ' · ');
+  return attempt === '1' ? place : `${place} #${attempt}`;
 }
 
 /** Bytes read from each end. */
@@ -93,13 +110,14 @@ function lastLines(handle: number, size: number): RunLine[] {
 export function summaryOf(file: string, lines: readonly RunLine[]): RunSummary | undefined {
   const header = lines[0];
   if (header?.type !== 'run') return undefined;
-  const { runId, conversation = runId, after, door, folder, startedAt, request, pid } = header;
+  const { runId, conversation = runId, after, door, step, folder, startedAt, request, pid } = header;
   const summary: RunSummary = {
     runId,
     file,
     conversation,
     ...(after !== undefined && { after }),
     door,
+    ...(typeof step === 'string' && { step: placeOf(step) }),
     ...(folder !== undefined && { folder }),
     startedAt,
     request: String(request ?? ''),

@@ -38,6 +38,8 @@ export interface RecordedRequest extends Partial<RunAttachments> {
   /** Defaults to a conversation of its own. */
   conversationId?: string;
   parentRunId?: string;
+  /** What a plan has it for. */
+  step?: { readonly key: string };
 }
 
 /** Sums of the events of a run so far. */
@@ -116,7 +118,7 @@ export class RunRecorder {
   }
 
   #open({ runId, startedAt, text }: Extract<RunEvent, { type: 'run_start' }>): void {
-    const { origin = 'other', conversationId = runId, parentRunId } = this.#run.request;
+    const { origin = 'other', conversationId = runId, parentRunId, step } = this.#run.request;
     const path = runPath(this.#dataDir, runId);
     if (!path || this.#file) return;
     const header: RunHeader = {
@@ -126,6 +128,7 @@ export class RunRecorder {
       conversation: conversationId,
       ...(parentRunId !== undefined && { after: parentRunId }),
       door: origin,
+      ...(step && { step: step.key }),
       ...(this.#run.folder !== undefined && { folder: this.#run.folder }),
       startedAt,
       request: text.slice(0, maxHeaderRequest),

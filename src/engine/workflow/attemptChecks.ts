@@ -22,7 +22,7 @@ export async function setUp(scene: AttemptScene): Promise<AttemptEnd | undefined
     const place = setupPlace(scene.checkPlace, runs.config);
     const result = await runCheck(check, place, runs.config, scene.signal);
     if (result.exitCode === 0) continue;
-    const details = failureText(result, ' while the work tree was made ready');
+    const details = failureText(result, ' while the worktree was set up');
     if (scene.kept) return { status: 'denied', details };
     return { status: 'error', details, fatal: new TelosError('config', details) };
   }

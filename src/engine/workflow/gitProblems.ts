@@ -74,7 +74,7 @@ async function notesOf(git: Git, repo: string): Promise<GitProblem[]> {
   const texts: string[] = [];
   if (/^160000 /m.test(files))
     texts.push(
-      'The repository has submodules. Stories work on its own files; submodules stay empty in their work trees.',
+      'The repository has submodules. Stories work on its own files; submodules stay empty in their worktrees.',
     );
   if (isShallow === 'true')
     texts.push(
@@ -85,9 +85,7 @@ async function notesOf(git: Git, repo: string): Promise<GitProblem[]> {
       'No branch is checked out, so at the end there is none to merge into; the plan keeps its own branch.',
     );
   if (worktreeConfig === 'true')
-    texts.push(
-      'Settings of this work tree alone (config.worktree) do not hold in the work trees of stories.',
-    );
+    texts.push('Settings of this worktree alone (config.worktree) do not apply in the worktrees of stories.');
   if (
     usesLfs(top) &&
     (await git.run(['lfs', 'version'], { allow: [1, 128] }).catch(() => ({ code: 1 }))).code !== 0

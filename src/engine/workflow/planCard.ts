@@ -199,17 +199,17 @@ export function printCard(card: PlanCard): string[] {
   const lines = [
     `Plan ${card.plan} (${card.isAccepted ? 'accepted' : card.changes.length > 0 ? 'changed since it was accepted' : 'not accepted yet'})`,
     ...list(
-      'Commands that make a work tree ready',
+      'Commands that set up a worktree',
       card.setup.map(({ command }) => command),
     ),
     ...list('Checks that decide, run by Telos', card.checks.map(checkLine)),
     ...some('Look at these', warned),
     ...some('Hosts that the commands name', card.hosts),
-    `Begins with: ${card.base}`,
+    `Starts from: ${card.base}`,
     `Branch: ${card.branch}`,
     `Stories at a time: ${card.slots}`,
-    ...some('Copied into each work tree', card.copy),
-    ...some('Linked into each work tree, so that a change there changes the original', card.link),
+    ...some('Copied into each worktree', card.copy),
+    ...some('Linked into each worktree, so that a change there changes the original', card.link),
     ...some('Files that no story may change', card.protect),
     ...some('Folders besides the project that those who plan may ask about', card.context ?? []),
     ...some(

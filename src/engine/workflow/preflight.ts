@@ -122,7 +122,7 @@ export async function resultsAt(
       const check = { name: command, command, timeoutS: 15 * 60 };
       const result = await runCheck(check, setupPlace(place, config), config, signal);
       if (result.exitCode !== 0)
-        return { results, setup: [failureText(result, ' while the work tree was made ready')] };
+        return { results, setup: [failureText(result, ' while the worktree was set up')] };
     }
     await slots.noteSetup(slot);
   }

@@ -127,7 +127,7 @@ export class Slots {
       // Twice: the first is for an entry whose folder is gone, the second for one that was being made when a crash came.
       await this.#git.run(['worktree', 'add', '--no-checkout', '--detach', '--force', '--force', dir, tip]);
       const admin = this.#adminOf(dir);
-      if (admin === undefined) throw new TelosError('config', `git made no entry for the work tree ${dir}.`);
+      if (admin === undefined) throw new TelosError('config', `git made no entry for the worktree ${dir}.`);
       return this.#slot(number, dir, admin);
     });
   }
@@ -335,7 +335,7 @@ export class Slots {
       const dir = join(this.root, name);
       const [, number] = /^slot-(\d+)$/.exec(name) ?? [];
       const slot = number === undefined ? undefined : await this.find(Number(number));
-      const why = slot ? await this.#remove(slot) : 'git does not know it as a work tree';
+      const why = slot ? await this.#remove(slot) : 'git does not know it as a worktree';
       if (why === undefined) removed.push(dir);
       else kept.push({ dir, why });
     }
@@ -367,7 +367,7 @@ export class Slots {
     if (head === undefined) return undefined;
     const known = await this.#keptTrees();
     const ref = `refs/telos/${this.#folder.name}/left/slot-${slot.number}-${Date.now().toString(36)}`;
-    const left = await this.snapshot(slot, { ref, parent: head, message: 'Left in a work tree' });
+    const left = await this.snapshot(slot, { ref, parent: head, message: 'Left in a worktree' });
     if (left && !known.has(left.tree)) return ref;
     if (left) await this.#git.run(['update-ref', '-d', ref, left.commit]);
     return undefined;

@@ -153,9 +153,11 @@ function conversationsOf(runs: readonly RunSummary[], titleOf: TitleOf): Convers
   }
   return [...byConversation.values()].map(together => {
     const [latest] = together as [RunSummary];
-    // The title that the person gave it, or else its first request.
+    // The title that the person gave it, or else its plan or its first request.
     const named = together.find(({ title }) => title) ?? together.at(-1) ?? latest;
-    return { kind: 'conversation', runId: latest.runId, title: titleOf(named), runs: together };
+    const isPlan = named.step !== undefined && !named.title;
+    const title = isPlan ? vscode.l10n.t('Plan {0}', named.conversation) : titleOf(named);
+    return { kind: 'conversation', runId: latest.runId, title, runs: together };
   });
 }
 
@@ -172,7 +174,7 @@ function byDay(conversations: readonly ConversationNode[]): DayNode[] {
 }
 
 function runNode(run: RunSummary): RunNode {
-  const title = run.request.replace(/\s+/g, ' ').trim() || run.skill;
+  const title = run.step ?? (run.request.replace(/\s+/g, ' ').trim() || run.skill);
   return { kind: 'run', runId: run.runId, runs: [run], title };
 }
 

@@ -29,6 +29,21 @@ describe('RunHistory', () => {
     assert.deepEqual(await history.list(), []);
   });
 
+  it('titles a step of a plan by its place in the plan', async () => {
+    for (const [runId, step, title] of [
+      ['first', 'interview', 'bakery · interview'],
+      ['second', 'US-001.a1.coder', 'bakery · US-001 · coder'],
+      ['third', 'US-001.a12.reviewer', 'bakery · US-001 · reviewer #12'],
+      ['fourth', 'US-001.split', 'bakery · US-001 · split'],
+    ] as const) {
+      const startedAt = '2026-01-01T00:00:00.000Z';
+      const plan = { conversation: 'bakery', door: 'plan', step, request: 'Build the story.' };
+      const header = { type: 'run', version: 1, runId, ...plan, startedAt, pid: 1 };
+      folder.add({ [`runs/${runId}.jsonl`]: `${JSON.stringify(header)}\n` });
+      assert.equal(titleOf(await one(runId)), title);
+    }
+  });
+
   it('lists the newest first, with what each came to, and leaves out what is no run', async () => {
     add({ runId: 'old', startedAt: '2026-01-01T00:00:00.000Z', cost: 'unknown', outcome: 'failed' });
     add({ runId: 'new', startedAt: '2026-03-01T00:00:00.000Z', request: 'sort  the\nmail', skill: 'sorter' });

@@ -560,7 +560,7 @@ describe('attempt', () => {
     try {
       await assert.rejects(
         failing.attempt('US-001'),
-        /exit code 4 while the work tree was made ready[\s\S]*broken/,
+        /exit code 4 while the worktree was set up[\s\S]*broken/,
       );
     } finally {
       await failing.remove();

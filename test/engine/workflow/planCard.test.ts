@@ -66,10 +66,10 @@ describe('planCard', () => {
       /^ {2}! curl https.*: /m,
       /^ {2}! rm -rf build: /m,
       /^ {2}evil\.example$/m,
-      /^Begins with: abc123$/m,
+      /^Starts from: abc123$/m,
       /^Branch: telos\/bakery$/m,
       /^ {2}\.env\.test$/m,
-      /^Linked into each work tree/m,
+      /^Linked into each worktree/m,
       /^ {2}reviewer: anthropic:big$/m,
       /^Budget: \$5$/m,
     ])

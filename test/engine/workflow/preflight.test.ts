@@ -104,7 +104,7 @@ describe('preflight', () => {
 
   it('does not begin where the setup fails', async () => {
     const seen = await look([{}], { setup: ['echo no network; exit 5'] });
-    assert.match(seen.stops.join('\n'), /exit code 5 while the work tree was made ready[\s\S]*no network/);
+    assert.match(seen.stops.join('\n'), /exit code 5 while the worktree was set up[\s\S]*no network/);
     assert.deepEqual(seen.event.checks, []);
   });
 
