@@ -3,7 +3,7 @@ import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { preparationLock } from '../../src/engine/fleet/dbos.ts';
 import { program } from '../cli/cliProcess.ts';
-import { eventually, gate, until } from '../eventually.ts';
+import { eventually, gate } from '../eventually.ts';
 import {
   type FleetHome,
   type FleetWorld,
@@ -56,13 +56,13 @@ describe('workers come and go', function () {
   it('wait for one that prepares the database', async () => {
     await world.postgres.query('drop schema if exists dbos cascade');
     const other = await world.postgres.hold(`select pg_advisory_lock(${preparationLock})`);
-    const waiting = world.home({}).worker();
-    const isWaiting = `select 1 from pg_stat_activity where query like '%pg_try_advisory_lock%' and pid <> pg_backend_pid()`;
-    await until(async () => (await world.postgres.query(isWaiting)).length > 0);
+    const more = { env: { TELOS_DATABASE_URL: world.postgres.url }, program: world.program };
+    const worker = world.home({}).start(['worker'], more);
+    await worker.says('Another worker is preparing the database');
     const prepared = `select 1 from information_schema.schemata where schema_name = 'dbos'`;
     assert.deepEqual(await world.postgres.query(prepared), []);
     await other.end();
-    const worker = await waiting;
+    await worker.says('takes jobs');
     assert.equal((await world.postgres.query(prepared)).length, 1);
     worker.child.kill('SIGTERM');
     assert.equal((await worker.result).code, 0);

@@ -88,32 +88,27 @@ async function inDataFolder(dataDir: string | undefined): Promise<Dbos | undefin
 /** The number of the advisory lock in PostgreSQL. Every version of Telos must take the same. */
 export const preparationLock = 8_367_101_108;
 
-/** How long a worker waits for the one that prepares, and the pause between two looks. In milliseconds. */
+/** After how long a worker says that it waits for the one that prepares, and gives up; and the pause between two looks. In milliseconds. */
+const slowMs = 3_000;
 const patienceMs = 60_000;
 const lookMs = 100;
 
 /**
  * Runs `prepare` while no other worker does, on whichever machine: the engine takes no lock, and two that make its tables at once break
- * them for good. Throws TelosError `config` if another one does not end, or if the
- * database refuses a connection.
+ * them for good. Throws TelosError `config` if another one does not end, or if the database refuses a connection.
  */
-export async function preparedAlone(address: DatabaseAddress, prepare: () => Promise<void>): Promise<void> {
+export async function preparedAlone(
+  address: DatabaseAddress,
+  log: (line: string) => void,
+  prepare: () => Promise<void>,
+): Promise<void> {
   const { Client } = loadPostgres();
   const client = new Client({ connectionString: address.url, connectionTimeoutMillis: 10_000 });
   // A connection that is lost has let go of the lock. What the engine does on its own connections says so too.
   client.on('error', () => undefined);
   try {
     await client.connect();
-    const deadline = performance.now() + patienceMs;
-    // Not pg_advisory_lock: a statement that waits would hold up CREATE INDEX CONCURRENTLY, which the other one may be at.
-    while (!(await locked(client))) {
-      if (performance.now() > deadline)
-        throw new TelosError(
-          'config',
-          `Another worker has been preparing the database ${address.shown} for over a minute. End it, and start this one again.`,
-        );
-      await delay(lookMs);
-    }
+    await waitForLock(client, address, log);
     await prepare();
   } catch (error) {
     throw problemOf(error, address);
@@ -122,7 +117,25 @@ export async function preparedAlone(address: DatabaseAddress, prepare: () => Pro
   }
 }
 
-async function locked(client: PostgresClient): Promise<boolean> {
+async function waitForLock(
+  client: PostgresClient,
+  { shown }: DatabaseAddress,
+  log: (line: string) => void,
+): Promise<void> {
+  // Not pg_advisory_lock: a statement that waits would hold up CREATE INDEX CONCURRENTLY, which the other one may be at.
+  for (let waited = 0; !(await isLocked(client)); waited += lookMs) {
+    if (waited === slowMs)
+      log(`Another worker is preparing the database ${shown}. Waiting until it has ended.`);
+    if (waited >= patienceMs)
+      throw new TelosError(
+        'config',
+        `Another worker has been preparing the database ${shown} for over a minute. End it, and start this one again.`,
+      );
+    await delay(lookMs);
+  }
+}
+
+async function isLocked(client: PostgresClient): Promise<boolean> {
   const { rows } = await client.query('select pg_try_advisory_lock($1) as locked', [preparationLock]);
   return rows[0]?.['locked'] === true;
 }

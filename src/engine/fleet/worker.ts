@@ -105,7 +105,7 @@ class Worker {
       serializer: plainJson,
       logger: this.#logger(),
     });
-    await preparedAlone(address, () => this.#dbos.launch());
+    await preparedAlone(address, log, () => this.#dbos.launch());
     this.#database = await FleetDatabase.open(address, log, this.#ended.signal);
     await this.#database.openQueue(this.#id, slots);
     await turns.start(this.#database, this.#version);
