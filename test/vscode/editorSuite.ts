@@ -12,7 +12,11 @@ import { root } from './paths.ts';
 
 const named = process.argv.slice(2);
 const failed = await run(named.length > 0 ? named : allFiles());
-process.exitCode = failed.length === 0 || (named.length === 0 && (await passAgain(failed))) ? 0 : 1;
+const isGreen = failed.length === 0 || (named.length === 0 && (await passAgain(failed)));
+// As late as this: the package of PostgreSQL ends the process with 0 when nothing is left to do.
+process.once('exit', () => {
+  process.exitCode = isGreen ? 0 : 1;
+});
 
 function allFiles(): string[] {
   const folder = join(root, 'test', 'e2e');
