@@ -2,6 +2,7 @@
 
 import { closeSync, fstatSync, openSync, readSync } from 'node:fs';
 import { readFile } from 'node:fs/promises';
+import { basename } from 'node:path';
 import type { Message, RouteRule, RunEvent, RunOutcome, Usage } from '../../protocol/run.ts';
 import { completeLines, readLines } from '../files/jsonLines.ts';
 import { mayStillRun } from './logFile.ts';
@@ -20,7 +21,8 @@ export interface RunSummary {
   door: RunOrigin;
   /** See `RunHeader`. */
   folder?: string;
-  /** The place of a step in its plan, such as `US-001 · coder #2`. The conversation is then the name of the plan. */
+  /** The name of the plan, or of its project's folder, and the place of the run in it, such as `US-001 · coder #2`. */
+  plan?: string;
   step?: string;
   /** ISO 8601, UTC. */
   startedAt: string;
@@ -52,13 +54,13 @@ export interface RunSummary {
 /** Returns the title of a run in a list: its name, else its place in its plan, else its request, else its skill. */
 export function titleOf({
   title,
+  plan,
   step,
-  conversation,
   request,
   skill,
-}: Pick<RunSummary, 'title' | 'step' | 'conversation' | 'request' | 'skill'>): string {
+}: Pick<RunSummary, 'title' | 'plan' | 'step' | 'request' | 'skill'>): string {
   if (title) return title;
-  if (step !== undefined) return `${conversation} · ${step}`;
+  if (plan !== undefined) return [plan, step].join(' · ');
   return request.replace(/\s+/g, ' ').trim() || (skill ? `Run ${skill}` : 'Untitled run');
 }
 
@@ -117,7 +119,7 @@ export function summaryOf(file: string, lines: readonly RunLine[]): RunSummary |
     conversation,
     ...(after !== undefined && { after }),
     door,
-    ...(typeof step === 'string' && { step: placeOf(step) }),
+    ...(typeof step === 'string' && { plan: basename(conversation), step: placeOf(step) }),
     ...(folder !== undefined && { folder }),
     startedAt,
     request: String(request ?? ''),

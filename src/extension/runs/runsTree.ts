@@ -155,8 +155,9 @@ function conversationsOf(runs: readonly RunSummary[], titleOf: TitleOf): Convers
     const [latest] = together as [RunSummary];
     // The title that the person gave it, or else its plan or its first request.
     const named = together.find(({ title }) => title) ?? together.at(-1) ?? latest;
-    const isPlan = named.step !== undefined && !named.title;
-    const title = isPlan ? vscode.l10n.t('Plan {0}', named.conversation) : titleOf(named);
+    const { plan } = named;
+    const isPlan = plan !== undefined && !named.title;
+    const title = isPlan ? vscode.l10n.t('Plan {0}', plan) : titleOf(named);
     return { kind: 'conversation', runId: latest.runId, title, runs: together };
   });
 }
