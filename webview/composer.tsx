@@ -211,9 +211,9 @@ function ModelName() {
       aria-label={t('Model: {0}. Choose another', label)}
       title={
         known.isUnset
-          ? t('No model is set up. Choose One')
+          ? t('No model is set up. Choose one')
           : known.recording
-            ? t('A recorded run answers. Choose a Model')
+            ? t('A recorded run answers. Choose a model')
             : t('The next run uses {0}. Choose another', name)
       }
       onClick={() => post({ type: 'command', command: 'telos.chooseModel' })}

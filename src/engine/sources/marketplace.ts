@@ -64,7 +64,7 @@ async function candidateOf(
       continue;
     return { ...base, path: candidate, ...skillsIn(plugin) };
   }
-  return { ...base, problem: `is at ${JSON.stringify(source)}, where there is no folder.` };
+  return { ...base, problem: `names the folder ${JSON.stringify(source)}, which does not exist.` };
 }
 
 /** An entry can name its skills itself. Then they alone are the pack. */

@@ -117,7 +117,7 @@ describe('a catalogue', () => {
     });
     const [one, gone, none, twins, two] = await listed('github:acme/odd');
     deepEqual([one?.look?.skills.length, two?.look?.skills.length], [1, 2]);
-    match(gone?.problem ?? '', /where there is no folder/);
+    match(gone?.problem ?? '', /names the folder ".*", which does not exist/);
     match(none?.problem ?? '', /names the skill "none", which its source does not have/);
     match(twins?.problem ?? '', /Two of its skills are in folders called "one"/);
   });
