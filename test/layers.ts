@@ -1,4 +1,4 @@
-/** Runs every layer for `npm test`, even after one has failed, and ends with one line for each. */
+/** Runs every layer for `npm test`, even after one has failed, and ends with what failed and one line for each layer. */
 import { spawn } from 'node:child_process';
 import { findBox } from '../src/engine/box/findBox.ts';
 
@@ -7,6 +7,8 @@ interface LayerResult {
   ok: boolean;
   /** From mocha's own summary. Empty for the checks. */
   counts: string;
+  /** What mocha says of the tests that failed, or the end of the output where mocha says nothing. Empty for a layer that passed. */
+  failures: string;
   seconds: number;
 }
 
@@ -29,8 +31,13 @@ const layers = [
 /** Limit for one layer. No layer takes longer unless it hangs. In milliseconds. */
 const layerLimitMs = 50 * 60_000;
 
+const failureLimit = 6_000;
+
 const results: LayerResult[] = [];
 for (const name of layers) results.push(await runLayer(name));
+
+// Repeated here, because the output of a whole run is long.
+for (const { name, failures } of results) if (failures) console.log(`\n--- ${name} failed:\n${failures}`);
 
 console.log(`\n${'layer'.padEnd(18)}${'result'.padEnd(10)}${'seconds'.padStart(7)}   tests`);
 for (const { name, ok, seconds, counts } of results) {
@@ -69,5 +76,17 @@ async function runLayer(name: string): Promise<LayerResult> {
     child.on('close', resolve);
   });
   const counts = text.match(/\d+ (?:passing|failing|pending)/g) ?? [];
-  return { name, ok: code === 0, counts: counts.join(', '), seconds: (Date.now() - start) / 1000 };
+  return {
+    name,
+    ok: code === 0,
+    counts: counts.join(', '),
+    failures: code === 0 ? '' : failuresIn(text),
+    seconds: (Date.now() - start) / 1000,
+  };
+}
+
+/** Returns at most `failureLimit` characters. */
+function failuresIn(text: string): string {
+  const at = text.search(/^ *\d+ failing/m);
+  return at < 0 ? text.slice(-failureLimit) : text.slice(at, at + failureLimit);
 }
