@@ -76,7 +76,11 @@ export interface FleetWorld {
   /** Returns the same of another version. */
   otherVersion(version: string): string;
   /** Writes a job for a worker into the database by hand. `input` is the text of the row. Returns its key. */
-  forge(worker: string, input: string, more?: { workflow?: string; version?: string }): Promise<string>;
+  forge(
+    worker: string,
+    input: string | undefined,
+    more?: { workflow?: string; version?: string },
+  ): Promise<string>;
   home(files?: Record<string, string>): FleetHome;
   /** A model that answers, for workers and for runs on one machine. */
   serve(turns: (request: ReceivedRequest) => OpenaiTurn): Promise<Record<string, string>>;
@@ -145,15 +149,15 @@ export async function openFleet(): Promise<FleetWorld> {
     async forge(worker, input, { workflow = 'telos.eval', version = versionKey(packageVersion()) } = {}) {
       const key = `forged-${++forged}`;
       const row = [key, workflow, queueOf(worker), version, Date.now()];
-      await postgres.query(
-        `insert into dbos.workflow_status (workflow_uuid, status, name, class_name, config_name, queue_name, application_version, application_name, created_at, updated_at, priority, recovery_attempts, serialization)
-         values ($1, 'ENQUEUED', $2, '', '', $3, $4, 'telos', $5, $5, 0, 0, 'telos-json')`,
-        row,
-      );
-      await postgres.query('insert into dbos.workflow_input (workflow_uuid, inputs) values ($1, $2)', [
-        key,
-        input,
-      ]);
+      const status = `insert into dbos.workflow_status (workflow_uuid, status, name, class_name, config_name, queue_name, application_version, application_name, created_at, updated_at, priority, recovery_attempts, serialization)
+         values ($1, 'ENQUEUED', $2, '', '', $3, $4, 'telos', $5, $5, 0, 0, 'telos-json')`;
+      if (input === undefined) await postgres.query(status, row);
+      // In one statement, as the engine does it in one transaction: a worker may look in between.
+      else
+        await postgres.query(
+          `with status as (${status}) insert into dbos.workflow_input (workflow_uuid, inputs) values ($1, $6)`,
+          [...row, input],
+        );
       return key;
     },
     async serve(turns) {

@@ -235,6 +235,12 @@ export class FleetDatabase {
     return rows.map(({ workflowID }) => workflowID);
   }
 
+  /** Returns the keys of all that a worker has taken and that has not ended: jobs, and turns of any queue. */
+  async takenBy(worker: string): Promise<string[]> {
+    const rows = await this.#list({ executorId: worker, status: 'PENDING', ...withoutContent });
+    return rows.map(({ workflowID }) => workflowID);
+  }
+
   /** Returns those of the jobs of which the database knows nothing. */
   async unknown(keys: readonly string[]): Promise<string[]> {
     if (keys.length === 0) return [];

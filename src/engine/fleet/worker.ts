@@ -72,6 +72,10 @@ class Worker {
   readonly #said = new Set<string>();
   /** What stops a job, by its key. */
   readonly #running = new Map<string, AbortController>();
+  /** What has begun here, as long as the database has no end of it. */
+  readonly #begun = new Set<string>();
+  /** What the database says was taken here, and what had not begun at the last look. */
+  #unbegun: ReadonlySet<string> = new Set();
   readonly #counts = { running: 0, done: 0, refused: 0, handedBack: 0 };
   #database: FleetDatabase | undefined;
   #drains = false;
@@ -93,7 +97,7 @@ class Worker {
     await FleetDatabase.refuseMissing(address);
     for (const name of [evalWorkflow, storyWorkflow])
       this.#dbos.registerWorkflow((given: unknown) => this.#answer(given), { name });
-    this.#dbos.registerWorkflow(async () => null, { name: turnWorkflow });
+    this.#dbos.registerWorkflow(async () => void this.#begin(), { name: turnWorkflow });
     this.#dbos.setConfig({
       name: applicationName,
       systemDatabaseUrl: address.url,
@@ -139,7 +143,7 @@ class Worker {
     // A suite for which this worker was silent has closed it.
     await database.openQueue(this.#id, this.#options.slots);
     await this.#beat();
-    await this.#stopCancelled();
+    await this.#settleTaken();
     await this.#options.turns.look();
     const wishes = await database.present('drain');
     this.#isWishedAway = wishes.some(({ id }) => id === this.#id);
@@ -152,12 +156,21 @@ class Worker {
       this.#leave(`A job is for ${version}`);
   }
 
-  /** What was taken back is not worked on any more. */
-  async #stopCancelled(): Promise<void> {
-    const before = [...this.#running];
-    if (before.length === 0) return;
-    const there = new Set(await this.#opened().keysOf(this.#id, 'PENDING'));
-    for (const [key, stop] of before) if (!there.has(key)) stop.abort(new Error('The job was taken back.'));
+  /**
+   * Stops what was taken back, and hands back what was taken here and never begins: the database failed in between, or no worker can read
+   * it. Without that, whoever gave it would wait for as long as this worker lives.
+   */
+  async #settleTaken(): Promise<void> {
+    const database = this.#opened();
+    const [running, begun] = [[...this.#running], [...this.#begun]];
+    const taken = new Set(await database.takenBy(this.#id));
+    for (const [key, stop] of running) if (!taken.has(key)) stop.abort(new Error('The job was taken back.'));
+    for (const key of begun) if (!taken.has(key)) this.#begun.delete(key);
+    const unbegun = [...taken].filter(key => !this.#begun.has(key));
+    const lost = unbegun.filter(key => this.#unbegun.has(key));
+    this.#unbegun = new Set(unbegun);
+    await database.cancel(lost);
+    this.#counts.handedBack += lost.length;
   }
 
   #leave(what: string): void {
@@ -203,8 +216,15 @@ class Worker {
     this.#counts.handedBack += keys.length;
   }
 
-  async #answer(given: unknown): Promise<unknown> {
+  /** Returns the key of what the engine has just begun. */
+  #begin(): string {
     const key = this.#dbos.workflowID ?? '';
+    this.#begun.add(key);
+    return key;
+  }
+
+  async #answer(given: unknown): Promise<unknown> {
+    const key = this.#begin();
     const own = new AbortController();
     this.#counts.running++;
     this.#running.set(key, own);
@@ -239,14 +259,19 @@ class Worker {
     return this.#database;
   }
 
-  /** What the engine says is of use to a person in two cases only. It may name anything that is in a row. */
+  /** What the engine says is of use to a person in few cases only. It may name anything that is in a row. */
   #logger() {
     const heard = (entry: unknown): void => {
       const text = String(entry);
       if (/connection failed|Error (?:listing|getting)/.test(text))
         this.#database?.lost(shortageOf({ message: text }));
-      if (/Could not execute workflow/.test(text))
-        this.#once('A job in the database is of a kind that no worker does. Nothing was run.');
+      if (!/Could not execute workflow/.test(text)) return;
+      const isUnknown = /Cannot find workflow|not registered/.test(text);
+      this.#once(
+        isUnknown
+          ? 'A job in the database is of a kind that no worker does. Nothing was run.'
+          : 'A job could not be read from the database. Handing it back.',
+      );
     };
     return { info() {}, debug() {}, warn: heard, error: heard };
   }
