@@ -4,7 +4,7 @@ import { readlinkSync } from 'node:fs';
 import { sep } from 'node:path';
 import { grouped } from '../../protocol/text.ts';
 import { takingTurns } from '../cancellation.ts';
-import { openRegularFile, readRegularFile, smallFile } from '../files/openFile.ts';
+import { openRegularFile, readRegularFile, readWholeFile, smallFile } from '../files/openFile.ts';
 import { describeFileError } from '../files/paths.ts';
 import type { ProgramPlaces } from '../tools/programPath.ts';
 import {
@@ -131,10 +131,7 @@ export class CommandWatch {
   async keepNew(changes: readonly KeptChange[]): Promise<void> {
     for (const { path, after } of changes) {
       if (after?.sha256 === undefined) continue;
-      const bytes = await openRegularFile(path).then(
-        ({ handle }) => handle.readFile().finally(() => handle.close()),
-        () => undefined,
-      );
+      const bytes = await readWholeFile(path).catch(() => undefined);
       if (bytes) this.#run.keepBytes(bytes);
     }
   }

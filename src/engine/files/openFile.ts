@@ -58,6 +58,14 @@ export function readRegularFile(path: string, most: number): { bytes: Buffer; si
   }
 }
 
+/** Returns all bytes of the regular file at the real path `path`; those of a small one were read on this thread. Throws PathProblem. */
+export async function readWholeFile(path: string): Promise<Buffer> {
+  const { bytes } = readRegularFile(path, smallFile + 1);
+  if (bytes.length <= smallFile) return bytes;
+  const { handle } = await openRegularFile(path);
+  return handle.readFile().finally(() => handle.close());
+}
+
 /** Returns the size of the open file. Throws PathProblem if it is not a regular one. */
 function regularSize(fd: number, path: string): number {
   const stats = fstatSync(fd);

@@ -1,14 +1,14 @@
 /**
- * Walks the folders of an agent and records every file, everything left out, and every link that leads out. Synchronous, but for the
- * bytes of files: each decision on a command looks at all of them, and a call to another thread takes longer than such a look.
+ * Walks the folders of an agent and records every file, everything left out, and every link that leads out. Synchronous, but for
+ * large files: each decision on a command looks at all of them, and a call to another thread takes longer than such a look.
  */
 
 import { createHash } from 'node:crypto';
 import { type BigIntStats, lstatSync, readdirSync, readlinkSync, statSync } from 'node:fs';
-import { readFile } from 'node:fs/promises';
 import { dirname, join, relative, resolve, sep } from 'node:path';
 import type { RedFlag } from '../../protocol/agentCard.ts';
 import { takingTurns } from '../cancellation.ts';
+import { readWholeFile } from '../files/openFile.ts';
 import { goesDownAndUp, isInside, realIfThere, resolvePath, statsAt } from '../files/paths.ts';
 import { isRepository, isRepositoryName, rewrittenByGit } from '../scan/repositoryFiles.ts';
 
@@ -16,14 +16,14 @@ import { isRepository, isRepositoryName, rewrittenByGit } from '../scan/reposito
 export class FileDigests {
   readonly #known = new Map<string, { stamp: string; sha256: string }>();
 
-  /** Returns the SHA-256 of a file, hexadecimal. `stats` is what was at `path` just now. Throws the error of the file system. */
+  /** Returns the SHA-256 of a file, hexadecimal. `stats` is what was at the real path `path` just now. Throws PathProblem. */
   async digestOf(path: string, stats: BigIntStats): Promise<string> {
     const stamp = [stats.ino, stats.size, stats.mtimeNs, stats.ctimeNs].join(' ');
     const known = this.#known.get(path);
     if (known?.stamp === stamp) return known.sha256;
     const fresh = Date.now() - Number(stats.ctimeMs) < 100;
     const sha256 = createHash('sha256')
-      .update(await readFile(path))
+      .update(await readWholeFile(path))
       .digest('hex');
     // A second write within one tick of the file system's clock would look the same as this one.
     if (!fresh) this.#known.set(path, { stamp, sha256 });

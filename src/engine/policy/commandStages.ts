@@ -1,8 +1,8 @@
 /** Checks each command of a line: an own script of the agent, or a program that only computes inside the run's folders. */
-import { existsSync } from 'node:fs';
-import { readdir, readFile, realpath, stat } from 'node:fs/promises';
+import { existsSync, statSync } from 'node:fs';
+import { readdir, readFile, stat } from 'node:fs/promises';
 import { isAbsolute, join, relative, resolve, sep } from 'node:path';
-import { folderHolding, goesDownAndUp, isInside } from '../files/paths.ts';
+import { folderHolding, goesDownAndUp, isInside, realIfThere } from '../files/paths.ts';
 import { isSensitive } from '../files/sensitiveNames.ts';
 import type { AgentFiles } from './agentFiles.ts';
 import type { AgentFile } from './agentReader.ts';
@@ -193,8 +193,8 @@ class Checker {
     if (more.length > 0 || folder === '' || folder.startsWith('-') || hasUnknown(folder)) return undefined;
     if ((await this.#path({ path: folder, use: 'read' })) === undefined) return undefined;
     const place = isAbsolute(folder) ? folder : `${this.#folder}/${folder}`;
-    const real = await realpath(place).catch(() => undefined);
-    if (real === undefined || !(await stat(real)).isDirectory()) return undefined;
+    const real = realIfThere(place);
+    if (real === undefined || !statSync(real, { throwIfNoEntry: false })?.isDirectory()) return undefined;
     this.#folder = real;
     return { words: ['cd', real], assignments: [] };
   }
@@ -257,7 +257,7 @@ class Checker {
     if (fixed.some(hasUnknown) || (module !== undefined && rest.some(hasUnknown))) return undefined;
     if (!rest.every(word => this.#mayPass(word))) return undefined;
     if (module === 'py_compile') return this.#compile(program, rest, all);
-    const script = module === undefined ? await this.#ownFile(call.script) : await this.#ownModule(module);
+    const script = module === undefined ? this.#ownFile(call.script) : this.#ownModule(module);
     if (!script || !(await this.#mayAssign(all, script.file))) return undefined;
     this.scripts.push(script.label);
     if (module !== undefined)
@@ -293,24 +293,24 @@ class Checker {
   }
 
   /** Returns the agent's own file that the words name, with its label. */
-  async #ownFile(written: string) {
+  #ownFile(written: string) {
     // The path is not normalized as text, because the system goes up from the target of a link.
     const way = isAbsolute(written) ? written : this.#folder + sep + written;
-    const path = await realpath(way).catch(() => undefined);
+    const path = realIfThere(way);
     if (path === undefined || !this.#files) return undefined;
     const { packDir } = this.#context;
-    const pack = await realpath(packDir).catch(() => packDir);
+    const pack = realIfThere(packDir) ?? packDir;
     const below = relative(pack, path);
     const label = isInside(pack, path) && !isAbsolute(below) ? below.split(sep).join('/') : path;
     const file = this.#files.files.get(label);
     return file && !file.isLink ? { label, file, root: '' } : undefined;
   }
 
-  async #ownModule(module: string) {
+  #ownModule(module: string) {
     const path = module.replaceAll('.', '/');
     for (const root of [this.#context.skillDir, this.#context.packDir])
       for (const file of [`${root}/${path}.py`, `${root}/${path}/__main__.py`]) {
-        const found = await this.#ownFile(file);
+        const found = this.#ownFile(file);
         if (found) return { ...found, root };
       }
     return undefined;

@@ -198,8 +198,11 @@ function projectOf(way: readonly string[]): string | undefined {
 
 const mostLinks = 40;
 
-/** Returns every link and folder on the path. The last entry is the resolved path, as far as it exists. */
-function wayTo(path: string): string[] {
+/**
+ * Returns every link and folder on the path. The last entry is the resolved path, as far as it exists. `seen` is what was found before, for
+ * many paths that lead through the same folders.
+ */
+function wayTo(path: string, seen?: Map<string, string | undefined>): string[] {
   const { root } = parse(path);
   const way: string[] = [path];
   let rest = path.slice(root.length).split(sep).filter(Boolean);
@@ -213,7 +216,8 @@ function wayTo(path: string): string[] {
     }
     const next = join(at, part);
     way.push(next);
-    const target = linkTarget(next);
+    const target = seen?.has(next) ? seen.get(next) : linkTarget(next);
+    seen?.set(next, target);
     if (target === undefined || ++links > mostLinks) {
       at = next;
       continue;
@@ -250,7 +254,8 @@ function linksIn(folder: string): readonly ProgramLink[] {
     const known = knownLinks.get(folder);
     if (known?.stamp === stamp) return known.links;
     const entries = readdirSync(folder, { withFileTypes: true }).filter(entry => entry.isSymbolicLink());
-    const links = entries.map(({ name }) => ({ name, way: wayTo(join(folder, name)) }));
+    const seen = new Map<string, string | undefined>();
+    const links = entries.map(({ name }) => ({ name, way: wayTo(join(folder, name), seen) }));
     knownLinks.set(folder, { stamp, links });
     return links;
   } catch {
