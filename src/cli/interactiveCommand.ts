@@ -6,12 +6,13 @@ import type { RunRequest } from '../engine/run/request.ts';
 import type { Agent, Skill } from '../engine/skills/agent.ts';
 import { Telos } from '../engine/telos.ts';
 import type { SkillRef } from '../protocol/run.ts';
+import { columnsOf } from '../protocol/text.ts';
 import { configFor } from './cliConfig.ts';
 import { wantedAgents } from './listCommands.ts';
 import { carryOut, type RequestOptions } from './requestCommand.ts';
 import { abortOnInterrupt, cancelledExitCode, type Terminal } from './terminal.ts';
 import { pick, type ReadAnswer, readLine } from './terminalHuman.ts';
-import { columnsOf, terminalLine } from './terminalText.ts';
+import { terminalLine } from './terminalText.ts';
 
 interface Dialog {
   terminal: Terminal;

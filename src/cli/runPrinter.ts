@@ -3,6 +3,7 @@ import { homedir } from 'node:os';
 import { isAbsolute, relative } from 'node:path';
 import { describeRoute } from '../protocol/describe.ts';
 import { withOutput } from '../protocol/liveText.ts';
+import type { MarkdownStream } from '../protocol/markdownStream.ts';
 import {
   type ContextUse,
   contextParts,
@@ -16,7 +17,6 @@ import {
 import { counted, grouped } from '../protocol/text.ts';
 import { type Todo, todosIn } from '../protocol/todos.ts';
 import { addedUsage, formatCost, formatDuration } from '../protocol/usage.ts';
-import type { MarkdownStream } from './markdownStream.ts';
 import type { Terminal } from './terminal.ts';
 import { messageText, terminalJson, terminalLine, terminalText } from './terminalText.ts';
 
@@ -37,7 +37,7 @@ export interface PrinterLook {
 export async function openTextPrinter(terminal: Terminal, look: PrinterLook): Promise<RunPrinter> {
   const { markdown, outWidth } = terminal;
   if (!markdown || outWidth === undefined) return textPrinter(terminal, look);
-  const { markdownStream } = await import('./markdownStream.ts');
+  const { markdownStream } = await import('../protocol/markdownStream.ts');
   return textPrinter(terminal, look, markdownStream({ width: outWidth, styled: markdown === 'styled' }));
 }
 

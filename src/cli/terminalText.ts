@@ -1,7 +1,7 @@
 /** Escapes characters with which a model, a tool or a file could steer the terminal. */
 import { TelosError } from '../engine/errors.ts';
 import type { LocalizedMessage, Remedy } from '../protocol/run.ts';
-import { Characters, steering, unseen } from '../protocol/text.ts';
+import { Characters, columnsOf, steering, unseen } from '../protocol/text.ts';
 
 const steeringCharacters = new RegExp(steering.source, 'g');
 
@@ -70,23 +70,6 @@ export function terminalLine(text: string, columns = Number.POSITIVE_INFINITY): 
     cut += character;
   }
   return `${cut}…`;
-}
-
-/** East Asian letters and pictures, which take two columns. */
-const wideCharacter = new Characters(
-  String.raw`[\u1100-\u115f\u2e80-\u303e\u3041-\ua4cf\uac00-\ud7a3\uf900-\ufaff\ufe30-\ufe4f\uff00-\uff60\uffe0-\uffe6\u{20000}-\u{3fffd}]|\p{Emoji_Presentation}`,
-);
-
-/** Combining marks and joiners. */
-const columnlessCharacter = new Characters(String.raw`[\p{Mn}\p{Me}\p{Cf}]`);
-
-/** Returns the number of columns that a line takes on a terminal. */
-export function columnsOf(line: string): number {
-  if (/^[ -~]*$/.test(line)) return line.length;
-  let columns = 0;
-  for (const character of line)
-    columns += columnlessCharacter.test(character) ? 0 : wideCharacter.test(character) ? 2 : 1;
-  return columns;
 }
 
 /** Returns one line of JSON. Steering characters are written as JSON escapes, so that nothing is lost. */

@@ -107,3 +107,20 @@ export const grouped = (count: number): string => String(count).replace(/\B(?=(?
 
 /** Returns `1 skill`, `2 skills` and so on, for an English noun with a plural in s. */
 export const counted = (count: number, noun: string): string => `${count} ${noun}${count === 1 ? '' : 's'}`;
+
+/** East Asian letters and pictures, which take two columns. */
+const wideCharacter = new Characters(
+  String.raw`[\u1100-\u115f\u2e80-\u303e\u3041-\ua4cf\uac00-\ud7a3\uf900-\ufaff\ufe30-\ufe4f\uff00-\uff60\uffe0-\uffe6\u{20000}-\u{3fffd}]|\p{Emoji_Presentation}`,
+);
+
+/** Combining marks and joiners. */
+const columnlessCharacter = new Characters(String.raw`[\p{Mn}\p{Me}\p{Cf}]`);
+
+/** Returns the number of columns that a line takes on a terminal. */
+export function columnsOf(line: string): number {
+  if (/^[ -~]*$/.test(line)) return line.length;
+  let columns = 0;
+  for (const character of line)
+    columns += columnlessCharacter.test(character) ? 0 : wideCharacter.test(character) ? 2 : 1;
+  return columns;
+}

@@ -1,7 +1,7 @@
 /** Runs the built command line on a real terminal, which `script` opens, and keeps what a person would see on it. */
 import { type ChildProcess, spawn } from 'node:child_process';
 import { setTimeout as wait } from 'node:timers/promises';
-import { columnsOf } from '../../src/cli/terminalText.ts';
+import { columnsOf } from '../../src/protocol/text.ts';
 import { until } from '../eventually.ts';
 
 const [width, height] = [100, 40];

@@ -37,7 +37,12 @@ describe('Telos in the places of VS Code', () => {
       folder: world.workspace,
       port: 0,
       env: testVariables(world),
-      settings: { 'telos.provider': 'replay', 'chat.disableAIFeatures': false },
+      settings: {
+        'telos.provider': 'replay',
+        'chat.disableAIFeatures': false,
+        // Draws the text of a terminal as text.
+        'terminal.integrated.gpuAcceleration': 'off',
+      },
       trusted: true,
     });
     undo.push(() => server.stop());
@@ -103,13 +108,17 @@ describe('Telos in the places of VS Code', () => {
     assert.match(await readFile(join(world.workspace, 'today.md'), 'utf8'), /^# /);
   });
 
-  it('runs a skill as a task of tasks.json without asking anything about its output', async () => {
+  it('runs a skill as a task of tasks.json without asking anything about its output, and shows its Markdown', async () => {
     const { page } = workbench;
     const written = join(world.workspace, 'today.md');
     await rm(written, { force: true });
     await runCommand(page, 'Tasks: Run Task');
     await page.locator('.quick-input-list .monaco-list-row', { hasText: 'plan the day' }).first().click();
     while (!existsSync(written)) await page.waitForTimeout(100);
+    const shown = page.locator('.xterm-rows');
+    await shown.filter({ hasText: /Let\sgo\sof\stoday:/ }).waitFor();
+    await workbench.screenshot('task');
+    assert.doesNotMatch((await shown.textContent()) ?? '', /\*\*/);
   });
 
   it('lists with /list, shows the choice with /route without running it, and runs by name with /run', async () => {

@@ -1,6 +1,7 @@
 /** Offers skills where the editor itself runs things: as tools of its chat models, and as tasks. */
 import * as vscode from 'vscode';
 import { describeRoute } from '../../protocol/describe.ts';
+import type { MarkdownStream } from '../../protocol/markdownStream.ts';
 import type { RunEvent, SkillRef } from '../../protocol/run.ts';
 import type { CurrentTelos } from '../base/currentTelos.ts';
 import { describeError, describeMessage, escapeMarkdown, plainLabel } from '../base/labels.ts';
@@ -142,6 +143,7 @@ class SkillTerminal implements vscode.Pseudoterminal {
   readonly #wrote = new vscode.EventEmitter<string>();
   readonly #closed = new vscode.EventEmitter<number>();
   readonly #stop = new vscode.CancellationTokenSource();
+  #markdown: MarkdownStream | undefined;
   readonly onDidWrite = this.#wrote.event;
   readonly onDidClose = this.#closed.event;
 
@@ -150,8 +152,9 @@ class SkillTerminal implements vscode.Pseudoterminal {
     this.#request = request;
   }
 
-  open(): void {
-    void this.#run();
+  /** The dimensions are missing as long as the terminal is not shown. */
+  open(dimensions: vscode.TerminalDimensions | undefined): void {
+    void this.#run(dimensions?.columns ?? usualColumns);
   }
 
   /** Called when the person closes the terminal or ends the task. */
@@ -163,9 +166,11 @@ class SkillTerminal implements vscode.Pseudoterminal {
     if (data === '\u0003') this.#stop.cancel();
   }
 
-  async #run(): Promise<void> {
+  async #run(columns: number): Promise<void> {
     let code = 1;
     try {
+      const { markdownStream } = await import('../../protocol/markdownStream.ts');
+      this.#markdown = markdownStream({ width: columns, styled: true });
       if (this.#request === '') throw new Error(noRequest());
       const show = (event: RunEvent): void => this.#show(event);
       const end = await this.#runs.run({ text: this.#request }, pickHuman, this.#stop.token, show);
@@ -184,7 +189,7 @@ class SkillTerminal implements vscode.Pseudoterminal {
     if (event.type === 'routed') {
       this.#write(`${describeRoute(event.agent, event.skill, event.reason, vscode.l10n.t)}\n\n`);
     } else if (event.type === 'text') {
-      this.#write(event.text);
+      this.#fire(this.#markdown?.add(harmless(event.text)) ?? '');
     } else if (event.type === 'tool_start') {
       const { name, input } = event.call;
       this.#write(`\n> ${plainLabel(`${name} ${JSON.stringify(input)}`, 160)}\n`);
@@ -193,9 +198,17 @@ class SkillTerminal implements vscode.Pseudoterminal {
     }
   }
 
-  /** Writes text without control characters except line feeds and tabs. A model's text must not steer the terminal. */
+  /** Writes text that is not part of the answer. */
   #write(text: string): void {
-    const harmless = text.replace(/[\u0000-\u0008\u000b-\u001f\u007f-\u009f]/g, '');
-    this.#wrote.fire(harmless.replaceAll('\n', '\r\n'));
+    this.#fire((this.#markdown?.end() ?? '') + harmless(text));
+  }
+
+  #fire(text: string): void {
+    this.#wrote.fire(text.replaceAll('\n', '\r\n'));
   }
 }
+
+const usualColumns = 80;
+
+/** Returns text without control characters except line feeds and tabs. A model's text must not steer the terminal. */
+const harmless = (text: string): string => text.replace(/[\u0000-\u0008\u000b-\u001f\u007f-\u009f]/g, '');

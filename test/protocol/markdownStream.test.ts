@@ -1,8 +1,9 @@
 /** Markdown on a terminal: the same however it arrives, nothing lost that was meant as it is, and no control of the terminal. */
 import assert from 'node:assert/strict';
 import { stripVTControlCharacters } from 'node:util';
-import { type MarkdownLook, markdownStream } from '../../src/cli/markdownStream.ts';
-import { columnsOf, terminalText } from '../../src/cli/terminalText.ts';
+import { terminalText } from '../../src/cli/terminalText.ts';
+import { type MarkdownLook, markdownStream } from '../../src/protocol/markdownStream.ts';
+import { columnsOf } from '../../src/protocol/text.ts';
 
 const look: MarkdownLook = { width: 40, styled: true };
 

@@ -1,6 +1,6 @@
 /** Shows Markdown on a terminal while it arrives. What could still become a mark is held back until that is known. */
 import { inline, type Mark, type Piece } from './markdownMarks.ts';
-import { columnsOf } from './terminalText.ts';
+import { columnsOf } from './text.ts';
 
 /** Takes text without steering characters, and returns what can be shown. */
 export interface MarkdownStream {
