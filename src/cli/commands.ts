@@ -364,11 +364,11 @@ export const groups: Readonly<Record<string, readonly CliCommand[]>> = {
     planCommand,
     {
       name: 'schedule',
-      description: 'run requests by the clock',
+      description: 'run requests on a schedule',
       inner: [
         {
           name: 'add',
-          description: 'run a request at these times, after a yes to the entry in the system’s clock',
+          description: 'run a request at these times, after a yes to the entry in the system’s scheduler',
           arguments: [new Argument('<request...>')],
           options: () => [
             new Option('--at <when>', 'such as "weekdays 08:30", "every 2 hours", or five fields of cron'),
@@ -377,9 +377,10 @@ export const groups: Readonly<Record<string, readonly CliCommand[]>> = {
             new Option('--missed <what>', 'run a missed time once, which is the default, or skip it').choices(
               ['once', 'skip'],
             ),
-            new Option('--clock <name>', 'the clock that calls it; the system’s own by default').choices([
-              ...(['systemd', 'cron', 'launchd', 'task-scheduler', 'none'] as const),
-            ]),
+            new Option(
+              '--scheduler <name>',
+              'the scheduler that starts it; the system’s own by default',
+            ).choices([...(['systemd', 'cron', 'launchd', 'task-scheduler', 'none'] as const)]),
             yes(),
           ],
           run: async ({ words: [request], options, terminal }) =>
@@ -393,7 +394,7 @@ export const groups: Readonly<Record<string, readonly CliCommand[]>> = {
         },
         {
           name: 'run',
-          description: 'run one now, as the clock would: no one is asked',
+          description: 'run one now, as the scheduler would: no one is asked',
           arguments: [new Argument('<name>')],
           options: () => [new Option('--verbose', 'show each tool call')],
           run: async ({ words: [name], options, terminal }) =>
@@ -401,14 +402,14 @@ export const groups: Readonly<Record<string, readonly CliCommand[]>> = {
         },
         {
           name: 'due',
-          description: 'run what is due; the clock calls it',
+          description: 'run what is due; the scheduler calls this',
           arguments: [new Argument('[name]')],
           run: async ({ word, options, terminal }) =>
             (await schedule()).scheduleDueCommand(word, options, terminal),
         },
         {
           name: 'remove',
-          description: 'remove one and its entry in the clock; its runs stay',
+          description: 'remove one and its entry in the scheduler; its runs stay',
           arguments: [new Argument('<name>')],
           run: async ({ words: [name], options, terminal }) =>
             (await schedule()).scheduleRemoveCommand(name, options, terminal),

@@ -35,7 +35,7 @@ export interface ScheduleOptions extends ConfigOptions {
   agent?: string;
   budget?: string;
   missed?: Missed;
-  clock?: ClockKind;
+  scheduler?: ClockKind;
   yes?: boolean;
   json?: boolean;
   verbose?: boolean;
@@ -90,7 +90,7 @@ export async function scheduleAddCommand(
     cwd: config.cwd,
     digest: card.digest,
     missed: options.missed ?? 'once',
-    clock: options.clock ?? (await clockHere(places)),
+    clock: options.scheduler ?? (await clockHere(places)),
     ...(options.budget !== undefined && { maxCost: options.budget }),
     since: new Date().toISOString(),
   });
@@ -98,7 +98,7 @@ export async function scheduleAddCommand(
   const about = [
     `'${draft.id}' runs ${agent}:${match.skill.id} ${draft.at}, next ${nextText(draft)}.`,
     shownEntry(entry) ||
-      'No clock calls it: it runs while Telos is open in VS Code, or when you call: telos schedule due',
+      'No scheduler starts it: it runs while Telos is open in VS Code, or when you run: telos schedule due',
     ...(card.state === 'reviewed'
       ? []
       : [`'${agent}' is not reviewed, so it runs without what its card grants: telos trust ${agent}`]),
@@ -116,13 +116,14 @@ export async function scheduleAddCommand(
   return exitCodes.done;
 }
 
-/** Keys that are set in this terminal alone, which a clock does not see. */
+/** Keys that are set in this terminal alone, which the scheduler does not see. */
 function keysOfTerminal({ origins }: Config): string[] {
   const keys = Object.entries(origins).filter(
     ([name, { origin, value }]) => /_API_KEY$/.test(name) && origin === 'environment' && value !== '',
   );
   return keys.map(
-    ([name]) => `${name} is set in this terminal, where a clock does not see it. Save it with: telos key`,
+    ([name]) =>
+      `${name} is set in this terminal, where the scheduler does not see it. Save it with: telos key`,
   );
 }
 

@@ -49,7 +49,7 @@ describe('telos schedule', function () {
 
   const telos = (...words: string[]) => home.run(['schedule', ...words], { env });
   const add = (...more: string[]) =>
-    telos('add', 'run daily kickoff', '--at', 'weekdays 08:30', '--clock', 'cron', ...more);
+    telos('add', 'run daily kickoff', '--at', 'weekdays 08:30', '--scheduler', 'cron', ...more);
   const fileOf = (id: string) => join(home.dataDir, 'schedules', `${id}.json`);
   const kept = (id: string) => JSON.parse(readFileSync(fileOf(id), 'utf8')) as Schedule;
   const change = (id: string, part: Partial<Schedule>) =>
@@ -194,7 +194,7 @@ describe('telos schedule', function () {
       'run daily kickoff',
       '--at',
       'daily 8:00',
-      '--clock',
+      '--scheduler',
       'launchd',
       '--yes',
     );

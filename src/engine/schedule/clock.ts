@@ -36,7 +36,10 @@ export function callerFor(
 export async function clockEntry(schedule: Schedule, caller: Caller): Promise<ClockEntry> {
   for (const value of [...caller.program, ...Object.entries(caller.env).flat()])
     if (/[\0\r\n]/.test(value))
-      throw new TelosError('config', `${JSON.stringify(value)} has a line break, which no clock takes.`);
+      throw new TelosError(
+        'config',
+        `${JSON.stringify(value)} has a line break, which no scheduler accepts.`,
+      );
   switch (schedule.clock) {
     case 'systemd':
       return systemd(schedule, caller);
@@ -128,7 +131,10 @@ export async function removeEntry(id: string, entry: ClockEntry, places: ClockPl
 async function mustDo(words: readonly string[], places: ClockPlaces): Promise<void> {
   const { isDone, why } = await call(words, places);
   if (!isDone)
-    throw new TelosError('config', `The clock did not take the entry: ${words.join(' ')} ended with: ${why}`);
+    throw new TelosError(
+      'config',
+      `The scheduler did not take the entry: ${words.join(' ')} ended with: ${why}`,
+    );
 }
 
 /** Returns the person's crontab, empty if there is none. Undefined where no cron is. */
