@@ -1,10 +1,9 @@
 /** Compares texts line by line, for the figures on a card and for diffs on the command line. */
 
+import { readFile, stat } from 'node:fs/promises';
 import { diffLines, type StructuredPatchHunk, structuredPatch } from 'diff';
 import type { ToolCall } from '../../protocol/run.ts';
 import { grouped } from '../../protocol/text.ts';
-import { readWholeFile } from '../files/openFile.ts';
-import { factsOf } from '../files/paths.ts';
 import { looksBinary } from '../files/plainText.ts';
 
 /** Number of lines that a write added and removed. */
@@ -118,10 +117,10 @@ function beginningOf(text: string): [shown: string, cut: string] {
 }
 
 async function oldContent(path: string): Promise<string | { note: string }> {
-  const stats = factsOf(path);
+  const stats = await stat(path).catch(() => undefined);
   if (!stats) return { note: 'a new file' };
   if (stats.size > longestOld) return { note: `replaces ${stats.size} bytes` };
-  const bytes = await readWholeFile(path).catch(() => undefined);
+  const bytes = await readFile(path).catch(() => undefined);
   if (!bytes || looksBinary(bytes)) return { note: `replaces ${stats.size} bytes that are not text` };
   return bytes.toString('utf8');
 }
