@@ -16,14 +16,15 @@ import { isRepository, isRepositoryName, rewrittenByGit } from '../scan/reposito
 export class FileDigests {
   readonly #known = new Map<string, { stamp: string; sha256: string }>();
 
-  /** Returns the SHA-256 of a file, hexadecimal. `stats` is what was at the real path `path` just now. Throws PathProblem. */
+  /** Returns the SHA-256 of a file, hexadecimal. `stats` is what was at `path` just now. Throws PathProblem. */
   async digestOf(path: string, stats: BigIntStats): Promise<string> {
     const stamp = [stats.ino, stats.size, stats.mtimeNs, stats.ctimeNs].join(' ');
     const known = this.#known.get(path);
     if (known?.stamp === stamp) return known.sha256;
     const fresh = Date.now() - Number(stats.ctimeMs) < 100;
+    // A run can have put a link in place of a folder on the way. What is behind it differs then, and is no error.
     const sha256 = createHash('sha256')
-      .update(await readWholeFile(path))
+      .update(await readWholeFile(realIfThere(path) ?? path))
       .digest('hex');
     // A second write within one tick of the file system's clock would look the same as this one.
     if (!fresh) this.#known.set(path, { stamp, sha256 });

@@ -342,6 +342,18 @@ describe('what a card covers', () => {
       assert.match(await command('sh scripts/main.sh'), /^ask/);
     });
 
+  it('can still be shown and accepted when a folder of work that the pack brought has become a link', async () => {
+    run.put('pack/out/deep/.gitkeep');
+    context = policyOf(join(run.pack, 'out'));
+    await accept();
+    run.put('pack/out/other/.gitkeep', 'not empty');
+    rmSync(join(run.pack, 'out/deep'), { recursive: true });
+    symlinkSync('other', join(run.pack, 'out/deep'));
+    assert.equal(await stateNow(), 'changed');
+    await accept();
+    assert.equal(await stateNow(), 'reviewed');
+  });
+
   it('covers the working folder again when the agent was changed, for an update can have put something there', async () => {
     context = policyOf(join(run.pack, 'out'));
     await accept();
