@@ -1,4 +1,4 @@
-/** Implements `telos schedule`: adds, lists, runs and removes what runs by the clock. */
+/** Implements `telos schedule`: adds, lists, runs and removes what runs on a schedule. */
 import { realpathSync } from 'node:fs';
 import type { Config } from '../engine/config.ts';
 import { TelosError } from '../engine/errors.ts';

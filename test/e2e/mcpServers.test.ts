@@ -63,9 +63,7 @@ describe('MCP servers in a real VS Code', () => {
   const row = (name: string, state = ''): Locator =>
     tree().locator(`.monaco-list-row[aria-label*="${name}, garden, ${state}"]`);
   const policy = (): string => join(world.dir, 'config', 'policy.toml');
-  const rules = (): string => {
-    return existsSync(policy()) ? readFileSync(policy(), 'utf8') : '';
-  };
+  const rules = (): string => (existsSync(policy()) ? readFileSync(policy(), 'utf8') : '');
 
   it('starts a server by the keyboard, and switches one of its tools off and on', async () => {
     const { page } = workbench;
