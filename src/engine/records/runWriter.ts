@@ -1,7 +1,6 @@
-/** Writes the file of a run in the background: its events, its messages and what they add up to. */
+/** Writes the file of a run while it goes on: its events, its messages and what they add up to. */
 
-import { constants } from 'node:fs';
-import { type FileHandle, open } from 'node:fs/promises';
+import { closeSync, constants, openSync, writeSync } from 'node:fs';
 import { innermost, type Message, type RunEvent, type Usage } from '../../protocol/run.ts';
 import { reasonOf } from '../errors.ts';
 import { makeOwnFolders } from '../files/atomicWrite.ts';
@@ -106,7 +105,8 @@ export class RunRecorder {
   async close(): Promise<void> {
     clearTimeout(this.#timer);
     if (this.#file) this.#storeAttachments();
-    await Promise.all([this.#file?.close(), this.#storing]);
+    this.#file?.close();
+    await this.#storing;
     if (!this.#file?.problem) this.#file = undefined;
   }
 
@@ -190,15 +190,17 @@ export class RunRecorder {
 /** Most that may wait for a disk that accepts no writes. Anything beyond it is dropped. In bytes. */
 const maxWaiting = 16 * 1024 * 1024;
 
-/** Appends lines to a file. Keeps their order and joins many into few writes. Lines that cannot be written now are tried again with the next ones. */
+/**
+ * Appends lines to a file, many with one write. Lines that cannot be written now are tried again with the next ones. Synchronous: a
+ * write of a round's lines takes microseconds, and a hop through the thread pool many times that.
+ */
 class RunWriter {
   readonly #path: string;
   readonly #folder: string;
   #lines: string[] = [];
   /** Bytes that the last write did not write. */
   #rest: Buffer = Buffer.alloc(0);
-  #handle: FileHandle | undefined;
-  #writing: Promise<void> | undefined;
+  #handle: number | undefined;
   #said = false;
   problem: string | undefined;
   isClosed = false;
@@ -213,19 +215,34 @@ class RunWriter {
   }
 
   flush(): void {
-    // Lines added during a write are written with the next one.
-    this.#writing ??= this.#write().finally(() => {
-      this.#writing = undefined;
-    });
+    try {
+      this.#handle ??= this.#create();
+      for (;;) {
+        if (this.#rest.length === 0) this.#rest = this.#taken();
+        if (this.#rest.length === 0) break;
+        this.#rest = this.#rest.subarray(writeSync(this.#handle, this.#rest));
+      }
+    } catch (error) {
+      this.#keepProblem(error);
+      this.#giveUp();
+    }
   }
 
-  async close(): Promise<void> {
+  close(): void {
     if (this.isClosed) return;
     this.isClosed = true;
-    await this.#writing;
-    await this.#write();
-    await this.#handle?.close().catch(() => undefined);
+    this.flush();
+    try {
+      if (this.#handle !== undefined) closeSync(this.#handle);
+    } catch (error) {
+      this.#keepProblem(error);
+    }
     this.#handle = undefined;
+  }
+
+  #keepProblem(error: unknown): void {
+    const why = describeFileError(error, this.#path);
+    this.problem ??= `This run is not saved, or only in part. ${why} Check the folder and the free disk space.`;
   }
 
   takeProblem(): string | undefined {
@@ -234,26 +251,10 @@ class RunWriter {
     return this.problem;
   }
 
-  async #write(): Promise<void> {
-    try {
-      this.#handle ??= await this.#create();
-      for (;;) {
-        if (this.#rest.length === 0) this.#rest = this.#taken();
-        if (this.#rest.length === 0) break;
-        const { bytesWritten } = await this.#handle.write(this.#rest);
-        this.#rest = this.#rest.subarray(bytesWritten);
-      }
-    } catch (error) {
-      const why = describeFileError(error, this.#path);
-      this.problem ??= `This run is not saved, or only in part. ${why} Check the folder and the free disk space.`;
-      this.#giveUp();
-    }
-  }
-
-  async #create(): Promise<FileHandle> {
+  #create(): number {
     makeOwnFolders(this.#folder);
     const { O_WRONLY, O_APPEND, O_CREAT, O_EXCL } = constants;
-    return open(this.#path, O_WRONLY | O_APPEND | O_CREAT | O_EXCL, 0o600);
+    return openSync(this.#path, O_WRONLY | O_APPEND | O_CREAT | O_EXCL, 0o600);
   }
 
   #taken(): Buffer {
