@@ -144,6 +144,48 @@ const commandsOf = new Map(
   Object.entries(programs.open.commands).map(([program, lines]) => [program, wordsOf(lines)]),
 );
 
+/** Flags that no value follows, or whose value is what is run. */
+const bareFlag = /^(?:--|@.*|-[AiqtuyS]+|-jar|-m|--(?:yes|quiet|rm|(?:no|allow|prefer)-[\w-]+)|.*=.*)$/;
+
+/** Words of a launcher before what it runs: `/c` of Windows, a variable, a duration. */
+const aside = /^(?:\/\w|\w+=.*|[\d.]+[smhd]?)$/;
+
+/** A folder that a container sees is for its program to read. */
+const mountFlag = /^(?:-v|--volume|--mount)(?:=|$)/;
+
+/**
+ * Returns for each argument of a program whether it can say what is run or loaded: those of a launcher (an interpreter, a package
+ * runner, a build tool) up to what it runs, and none of what follows. `isProgram` says whether a word names a file of code.
+ */
+export function wordsThatLaunch(
+  command: string,
+  args: readonly string[],
+  isProgram: (word: string) => boolean,
+): boolean[] {
+  const known = (word: string): string => nameOf(word.replaceAll('\\', '/')).replace(/\.(?:exe|cmd)$/i, '');
+  const launches = (word: string): boolean =>
+    always.has(known(word)) || unlessFixed.has(known(word)) || takesCode(known(word));
+  let launcher = launches(command) ? known(command) : undefined;
+  let flag = '';
+  return args.map(word => {
+    const before = flag;
+    flag = '';
+    if (/^-|^@(?![\w.-]+\/\w)/.test(word)) {
+      if (!bareFlag.test(word)) flag = word;
+      return launcher !== undefined && !mountFlag.test(word);
+    }
+    if (launcher === undefined) {
+      if (takesCode(known(word))) launcher = known(word);
+      return false;
+    }
+    if (mountFlag.test(before)) return false;
+    if (launches(word)) launcher = known(word);
+    else if (!(aside.test(word) || commandsOf.get(launcher)?.has(word) || (before !== '' && !isProgram(word))))
+      launcher = undefined;
+    return true;
+  });
+}
+
 /** Returns a sentence about an allow rule that ends in `*` after such a program; undefined for any other rule. */
 export function openRuleWarning(
   { argv, line }: { argv?: readonly string[]; line: number },

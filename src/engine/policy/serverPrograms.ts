@@ -14,7 +14,7 @@ import { workFoldersOf } from '../skills/workFolders.ts';
 import { commandEnvironment } from '../tools/command.ts';
 import { ownFolders } from './agentFiles.ts';
 import { type Allow, type Ask, allow, type PolicyContext, reviewOf, runPolicy } from './decision.ts';
-import { takesCode } from './programHabits.ts';
+import { wordsThatLaunch } from './programHabits.ts';
 import { withCard } from './question.ts';
 
 /** A server that starts or loads a file that a run can change without a question. */
@@ -80,14 +80,11 @@ function programsOf(
   env: Readonly<Record<string, string>>,
 ): string[] {
   const found = /[\\/]/.test(command) ? [command] : [];
-  let takes = takesCode(basename(command));
+  const launching = wordsThatLaunch(command, args, isCode);
   for (const [at, word] of args.entries()) {
     const before = args[at - 1] ?? '';
     const loads = [folderFlag, loadingFlag, codeFlag].some(flag => flag.test(before) || flag.test(word));
-    const isOperand = !word.startsWith('-');
-    const counts = loads || (takes && isOperand);
-    // The words after a program are its arguments.
-    takes = isOperand ? takesCode(basename(word)) : takes;
+    const counts = loads || launching[at];
     for (const path of pathsIn(word, env))
       if (counts || isCode(path) || isPlainFile(inCwd(path))) found.push(path);
   }
@@ -100,7 +97,8 @@ function programsOf(
 /** Returns the word, and the pieces of it that can be paths. */
 function pathsIn(word: string, env: Readonly<Record<string, string>>): string[] {
   const plain = word.replace(/\$(\w+)/g, (sign, name: string) => env[name] ?? sign);
-  return [plain, ...interpolate(plain, env).split(/[\s=:;,'"`()&|<>]+/)].filter(Boolean);
+  const attached = /^-\w(.+)$/.exec(plain)?.[1] ?? '';
+  return [plain, attached, ...interpolate(plain, env).split(/[\s=:;,@'"`()&|<>]+/)].filter(Boolean);
 }
 
 /** Returns true for a file whose name does not say that it is data. */

@@ -243,6 +243,34 @@ describe('what a card covers', () => {
       { command: 'python3', args: ['-m', 'x'], env: { PYTHONPATH: `/x:${run.work}` } },
       { command: 'node', args: ['mine.mjs'], env: { NODE_OPTIONS: `--require ${run.work}/a.js` } },
       { command: 'sh', args: ['-c', '. ../work/setup && exec node mine.mjs'] },
+      ...[
+        'go run ../work',
+        'npx -y ../work',
+        'npx --package=../work x',
+        'npx -p ../work x',
+        'uvx --from ../work x',
+        'pipx run --spec ../work x',
+        'java -cp ../work Main',
+        'java -cp lib:../work Main',
+        'java @../work/args.txt',
+        'cargo run --manifest-path ../work/Cargo.toml',
+        'gradle -p ../work run',
+        'mvn -f ../work/pom.xml exec:java',
+        'docker compose -f ../work/compose.yml up',
+        'docker run -v data:/data --env-file ../work/env image',
+        'make -C../work serve',
+        'pnpm --dir ../work start',
+        'just -d ../work serve',
+        'terraform -chdir=../work apply',
+        'env A=1 nice -n 5 go run ../work',
+        'timeout 60 node --title x ../work/dist',
+        'cmd /c npx -y ../work',
+        'npx.cmd -y ../work',
+        'C:\\tools\\npx.cmd -y ../work',
+      ].map(line => {
+        const [command, ...args] = line.split(' ');
+        return { command, args };
+      }),
     ];
     for (const server of written)
       assert.match(await withServer(server), /^ask .*(work|other)/, JSON.stringify(server));
@@ -251,6 +279,23 @@ describe('what a card covers', () => {
       { command: 'npx', args: ['-y', 'server-filesystem', run.work, '--db', `${run.work}/data.sqlite`] },
       { command: 'python3', args: ['servers/mine.py', '--root', '../work'], env: { NOTES_DIR: run.work } },
       { type: 'http', url: 'https://mcp.test/work/server.js' },
+      ...[
+        'npx -y @scope/server@1.2.3 ../work',
+        'npx -y -p @scope/server serve --root=../work',
+        'uvx mcp-server-git --repository ../work',
+        'uv run --directory servers serve ../work',
+        'uv run servers/mine.py ../work',
+        'python3 -m mine ../work',
+        'python3 -u servers/mine.py ../work',
+        'java -Xmx1g -jar servers/mine.jar ../work',
+        'deno run --allow-read=../pack -A jsr:@scope/server ../work',
+        'node --max-old-space-size 4096 mine.mjs ../work',
+        'docker run -i --rm -v ../work:/data -e TOKEN mcp/server /data',
+        'servers/mine --root ../work',
+      ].map(line => {
+        const [command, ...args] = line.split(' ');
+        return { command, args };
+      }),
     ];
     for (const server of own) assert.match(await withServer(server), /^allow/, JSON.stringify(server));
   });
