@@ -180,7 +180,9 @@ export function wordsThatLaunch(
     }
     if (mountFlag.test(before)) return false;
     if (launches(word)) launcher = known(word);
-    else if (!(aside.test(word) || commandsOf.get(launcher)?.has(word) || (before !== '' && !isProgram(word))))
+    else if (
+      !(aside.test(word) || commandsOf.get(launcher)?.has(word) || (before !== '' && !isProgram(word)))
+    )
       launcher = undefined;
     return true;
   });
