@@ -112,6 +112,9 @@ async function approve(
   return { allow: false, reason: answer ? 'The owner said no.' : 'The owner did not answer in time.' };
 }
 
+/** In characters. A longer reason is a block of its own, or in the file. */
+const mostWhy = 400;
+
 /** Everything that the owner decides about, exactly. */
 export function questionPost(request: ApprovalRequest): Post {
   const { subject, diff, folder, rule, danger = [], card, timeLimit, inBackground } = request;
@@ -119,8 +122,9 @@ export function questionPost(request: ApprovalRequest): Post {
     `**${plainText(describeQuestion(request))}**`,
     ...danger.map(one => `⚠ ${plainText(describeDanger(one))}`),
   ];
+  const why = describeWhy(request);
   const details = [
-    plainText(describeWhy(request), 400),
+    ...(why.length > mostWhy ? [] : [plainText(why, mostWhy)]),
     ...(inBackground ? ['It goes on in the background.'] : []),
     ...(timeLimit === undefined ? [] : [`It may take ${timeLimit} seconds.`]),
     ...(card
@@ -131,6 +135,7 @@ export function questionPost(request: ApprovalRequest): Post {
     `-# Rule ${plainText(rule, 80)}. Only an owner can answer, for five minutes.`,
   ];
   const blocks = [
+    ...(why.length > mostWhy ? [['reason', exactText(why)] as const] : []),
     ['subject', exactText(subject)],
     ...(folder === undefined ? [] : [['folder', exactText(folder)] as const]),
     ...(diff === undefined ? [] : [['changes', exactText(diff)] as const]),

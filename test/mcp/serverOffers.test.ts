@@ -78,7 +78,7 @@ describe('what a request names of a server', () => {
       ask: async () => [],
     };
     const events: RunEvent[] = [];
-    const request = { text, ...more };
+    const request = { text, origin: 'cli' as const, ...more };
     for await (const event of telos.run(request, human, new AbortController().signal)) events.push(event);
     const end = events.at(-1);
     ok(end?.type === 'run_end');
@@ -213,7 +213,8 @@ describe('what a request names of a server', () => {
   });
 
   it('is read for the words of a person alone', async () => {
-    for (const origin of ['editor', 'plan'] as const) {
+    // An eval and a program that uses the library have none, or another.
+    for (const origin of ['editor', 'plan', 'other'] as const) {
       const more = { origin, skill: { agent: 'garden', skill: 'sow' } };
       const { end, read } = await run('/beds:hello @beds:beds://south', { more });
       equal(end.outcome, 'completed');

@@ -394,7 +394,8 @@ export function serversOf(agent: ServingAgent, config: Pick<Config, 'home' | 'da
   if (!agent.mcpConfig) return [];
   const { servers } = readMcpConfig(agent.mcpConfig);
   return [...servers].flatMap(([name, written]) => {
-    if (written.type === 'sse') return [];
+    // An editor starts a server with all rights of the person, so it gets none that runs only in the box.
+    if (written.type === 'sse' || (written.type === 'stdio' && written.sandbox)) return [];
     return [{ agent: agent.name, name, written, cwd: folderOf(written, agent, config) }];
   });
 }
@@ -418,5 +419,5 @@ export function resolveOffered(
   const found = serversOf(agent, config).find(offered => offered.name === name);
   return found
     ? readyServer(found.written, config, agent.packDir)
-    : { refusal: 'it was removed from its mcp.json' };
+    : { refusal: 'it was removed from its mcp.json, or runs only in the box now' };
 }

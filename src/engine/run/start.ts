@@ -202,8 +202,10 @@ async function skillSoFar({ conversation }: RunRequest, { catalog }: Engine): Pr
   return { agent, skill, reason: { rule: 'continued' } };
 }
 
-/** Returns true for a person's own words. Those of a plan, a task or another model call no prompt of a server and attach nothing. */
-const isTyped = ({ origin, step }: RunRequest): boolean => !step && origin !== 'editor' && origin !== 'plan';
+const typedIn: ReadonlySet<RunRequest['origin']> = new Set(['chat', 'cli', 'discord', 'schedule']);
+
+/** Returns true for a person's own words. Those of a plan, an eval, a task or a program call no prompt of a server and attach nothing. */
+const isTyped = ({ origin, step }: RunRequest): boolean => !step && typedIn.has(origin);
 
 function noMatch(text: string, { suggestions, choices, didYouMean }: NoMatch): TelosError {
   const available = suggestions.map(({ agent, skill }) => `  ${skill} (${agent})`).join('\n');

@@ -9,6 +9,7 @@ import { acknowledge, complain } from '../base/acknowledge.ts';
 import type { CurrentTelos } from '../base/currentTelos.ts';
 import { describeError, describeMessage, plainLabel } from '../base/labels.ts';
 import { offerFirstSkill } from '../skills/skillFolders.ts';
+import { untrustedMessage } from './editorRuns.ts';
 
 interface PermissionItem extends vscode.QuickPickItem {
   permission?: Permission;
@@ -154,8 +155,9 @@ export async function chooseWorkFolder(current: CurrentTelos, known: string | un
   }
 }
 
-/** Shows as a document what is set up and which parts work. */
+/** Shows as a document what is set up and which parts work. Tries the MCP servers and the box, so it needs a trusted workspace. */
 export async function showDoctor(current: CurrentTelos): Promise<void> {
+  if (!vscode.workspace.isTrusted) return complain(untrustedMessage);
   const telos = await current.openTelos();
   // In the status bar: a notification would lie over the chat's textbox.
   const place = {

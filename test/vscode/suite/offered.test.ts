@@ -121,6 +121,7 @@ describe('what is offered to the editor', () => {
         url: 'https://mcp.example.com/',
         headers: { authorization: `Bearer ${variable('OFFER_TOKEN')}` },
       },
+      boxed: { command: 'node', args: ['server.js'], sandbox: true },
       greedy: { command: 'node', env: { KEY: variable('ANTHROPIC_API_KEY') } },
     };
     before(async () => {
