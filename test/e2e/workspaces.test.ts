@@ -83,6 +83,10 @@ describe('kinds of workspaces in a real VS Code', () => {
     assert.doesNotMatch((await page.locator('.monaco-workbench').textContent()) ?? '', /intruding-model/);
     assert.equal(await tree.getByRole('treeitem', { name: /intruder/ }).count(), 0);
     await assert.rejects(readFile(join(world.workspace, 'today.md')));
+    await runCommand(page, 'Telos: Doctor');
+    await page
+      .locator('.notification-toast', { hasText: 'This workspace is in Restricted Mode, so nothing runs here.' })
+      .waitFor();
 
     await chat.getByRole('button', { name: 'Manage Workspace Trust' }).click();
     await page
