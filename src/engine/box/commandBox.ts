@@ -28,7 +28,15 @@ import { FolderNames, type MarkedName, mostNames } from './folderNames.ts';
 import { RepositoryObjects } from './repositoryObjects.ts';
 import { inSeatbelt } from './seatbelt.ts';
 import { enterNetwork, type SharedNetwork } from './sharedNetwork.ts';
-import { type BoxPlaces, lastingPlaces, objectFolders, type Place, realFoldersOf, viewOf } from './view.ts';
+import {
+  type BoxPlaces,
+  lastingPlaces,
+  objectFolders,
+  type Place,
+  realFoldersOf,
+  treeRepository,
+  viewOf,
+} from './view.ts';
 
 /** Leads a command to the network, as far as it may go there. */
 export interface BoxNetwork {
@@ -202,7 +210,8 @@ async function enclose(
   const places: BoxPlaces = isAround ? known : own;
   const repositories = marked.filter(({ kind }) => kind === 'repository').map(({ path }) => path);
   const guarded = [places.workingDir, ...(isAround ? [join(around, '.git')] : [])];
-  const ours = repositories.filter(path => guarded.some(each => isInside(each, path)));
+  const inside = repositories.filter(path => guarded.some(each => isInside(each, path)));
+  const ours = [...inside, ...treeRepository(places)];
   ours.forEach(makeHooks);
   const enclosed = { ...start, env: environmentIn(start.env, ownFolders(finding, places)) };
   const objects = objectsIn ? objectFolders(places, marked).map(objectsIn) : [];

@@ -242,7 +242,9 @@ function worktreePlaces(workingDir: string, keepsRepository = false): Place[] {
   const { repository, own } = worktreeOf(workingDir) ?? {};
   if (repository === undefined || own === undefined) return [];
   if (keepsRepository) return [fixed(repository)];
-  const ofMain = ['HEAD', 'index', 'worktrees'].map(name => join(repository, name)).filter(isOrdinary);
+  const ofMain = ['HEAD', 'index', 'info', 'modules', 'worktrees']
+    .map(name => join(repository, name))
+    .filter(isOrdinary);
   return [...repositoryPlaces(repository), ...ofMain.map(fixed), ...repositoryPlaces(own)];
 }
 
@@ -265,13 +267,17 @@ function worktreeOf(workingDir: string): { repository: string; own: string } | u
   return isWorktree ? { repository, own: real } : undefined;
 }
 
+/** Returns the repository elsewhere that a command can change, as the working folder is a work tree of it; none otherwise. */
+export function treeRepository({ workingDir, keepsRepository }: BoxPlaces): string[] {
+  const repository = keepsRepository ? undefined : worktreeOf(workingDir)?.repository;
+  return repository === undefined ? [] : [repository];
+}
+
 /** Returns the folders of objects of the repositories that a command can change. */
-export function objectFolders(
-  { workingDir, keepsRepository, around }: BoxPlaces,
-  names: readonly MarkedName[],
-): string[] {
-  const above = around === undefined ? undefined : join(around, '.git');
-  const tree = keepsRepository ? undefined : (worktreeOf(workingDir)?.repository ?? above);
+export function objectFolders(places: BoxPlaces, names: readonly MarkedName[]): string[] {
+  const { workingDir, keepsRepository, around } = places;
+  const above = around === undefined || keepsRepository ? undefined : join(around, '.git');
+  const tree = treeRepository(places)[0] ?? above;
   const inWork = names.flatMap(({ path, kind }) =>
     kind === 'repository' && isInside(workingDir, path) ? [path] : [],
   );

@@ -35,7 +35,11 @@ const noState = /^(?:config|config\.worktree|commondir|gitdir|description|.*\.lo
 /** Maximum number of names that are looked at in all repositories of a folder. */
 const mostNames = 5000;
 
-const ownSettings = ['config', 'config.worktree', 'commondir', 'info/attributes', 'objects/info/alternates'];
+const ownSettings = [
+  ...['config', 'config.worktree', 'commondir', 'info/attributes', 'objects/info/alternates'],
+  // Its lines can start programs.
+  'rebase-merge/git-rebase-todo',
+];
 
 interface Look {
   root: string;

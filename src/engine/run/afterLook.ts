@@ -96,7 +96,8 @@ export async function* lookAfter(
   return { changedFiles, notes: [note, ...left] };
 }
 
-const unchecked =
+/** What the model must know of a command in the box that was not looked at. */
+export const unchecked =
   'What the command changed could not be looked at, so it is not known whether it changed files that other programs run.';
 
 /** Returns what the model must know of files that could not be put back. */
@@ -155,9 +156,13 @@ function isPlainPackage({ path, before, after }: KeptChange, inWork: string): bo
   return hashOf(bytes) === after.sha256 && describesOnly(bytes.toString());
 }
 
+const isRebaseList = /^(?:worktrees\/[^/]+\/)?rebase-merge\/git-rebase-todo$/;
+
 /** Whether a change to a repository's settings starts no program and leads nowhere else, as `git init` makes them. */
 function isPlainSetting({ path, after, bytes, oldBytes }: KeptChange): boolean {
   const inner = path.split(sep).join('/').toLowerCase().split('/.git/').at(-1) ?? '';
+  // What a rebase has still to do is the work of each: only lines that start a program are not.
+  if (isRebaseList.test(inner)) return !/^[ \t]*(?:x|exec)\b/m.test(bytes?.toString('latin1') ?? '');
   if (path.toLowerCase().endsWith(`${sep}.git`)) return after === null;
   // Nothing obeys what is left of a repository that is gone.
   const gitDir = path.slice(0, path.toLowerCase().lastIndexOf(`${sep}.git${sep}`) + 5);

@@ -14,7 +14,7 @@ import { isBuiltin } from '../policy/subject.ts';
 import { asksClock, type RunTape, type TapedCall } from '../providers/recordingFile.ts';
 import type { BackgroundCommand, BackgroundCommands } from '../tools/background.ts';
 import { type ToolContext, toolError } from '../tools/tool.ts';
-import { keptName, type LookedAfter, lookAfter } from './afterLook.ts';
+import { keptName, type LookedAfter, lookAfter, unchecked } from './afterLook.ts';
 import {
   type ApprovalContext,
   approveCall,
@@ -331,7 +331,7 @@ async function executeWatched(
   const watch = await changes.watchCommand({ ...context, outside: !boxed });
   const kept = run.background?.kept;
   const look = async (): Promise<LookedAfter> => {
-    if (!watch) return { changedFiles: [], notes: [] };
+    if (!watch) return { changedFiles: [], notes: boxed ? [unchecked] : [] };
     return progress.through(lookAfter(call, watch, boxed === true, run, context.signal, { kept }));
   };
   let result: ToolResult;

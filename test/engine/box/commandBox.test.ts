@@ -4,6 +4,7 @@ import { execFileSync } from 'node:child_process';
 import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, symlinkSync } from 'node:fs';
 import { createServer } from 'node:net';
 import { join } from 'node:path';
+import { eventually } from '../../eventually.ts';
 import { type Boxed, boxedRun, itBoxed } from './boxed.ts';
 
 const git = (folder: string, ...args: string[]): string =>
@@ -139,6 +140,12 @@ describe('a command in the box', () => {
       assert.equal(text(join(main, '.git/HEAD')), 'ref: refs/heads/trunk\n');
       assert.doesNotMatch(text(join(main, '.git/config')), /\[a\]/);
       assert.ok(!existsSync(join(main, '.git/hooks/pre-commit')));
+      const { note } = await slot.sh(
+        'D=$(git rev-parse --git-common-dir); echo x > $D/info/attributes; echo /tmp > $D/commondir; sleep 0.3; echo /tmp > $D/commondir',
+      );
+      assert.match(note ?? '', /main\/\.git\/commondir was removed/);
+      for (const name of ['commondir', 'info/attributes'])
+        assert.ok(!existsSync(join(main, '.git', name)), name);
     },
   );
 
@@ -248,8 +255,9 @@ describe('a command in the box', () => {
     const folder = join(run.root, 'short');
     mkdirSync(folder);
     const short = boxedIn(run, folder);
-    const running = short.sh('echo begun; sleep 0.5; ls; echo 1 > a; echo over');
-    setTimeout(() => rmSync(folder, { recursive: true }), 150);
+    const running = short.sh('echo begun; touch begun; sleep 0.5; ls; echo 1 > a; echo over');
+    await eventually(() => assert.ok(existsSync(join(folder, 'begun'))));
+    rmSync(folder, { recursive: true });
     assert.match((await running).out, /^begun/);
     assert.ok(!existsSync(folder));
     const { err } = await short.sh('echo hi', { commandDir: run.pack });

@@ -232,6 +232,23 @@ describe('after a command', function () {
     }
   });
 
+  it('takes back a line that starts a program from what a rebase has still to do, and leaves its other lines', async () => {
+    await boxed(`
+      git init -q .; git config user.name n; git config user.email e@example.org
+      for i in 1 2 3; do echo $i > a; git add a; git commit -qm $i; done`);
+    const begins = await boxed(`
+      GIT_SEQUENCE_EDITOR="sed -i '1s/^pick/break\\npick/'" git rebase -qi HEAD~2; cat .git/rebase-merge/git-rebase-todo`);
+    assert.deepEqual(begins.notes, []);
+    const list = text('.git/rebase-merge/git-rebase-todo');
+    assert.match(list, /^pick/m);
+    const { notes } = await boxed('sed -i "1i exec touch ran" .git/rebase-merge/git-rebase-todo');
+    assert.match(notes.join(), /git-rebase-todo was taken back: Git/);
+    assert.equal(text('.git/rebase-merge/git-rebase-todo'), list);
+    assert.deepEqual((await boxed('git rebase --continue')).notes, []);
+    assert.equal(asked.length, 0);
+    assert.ok(!existsSync(inWork('.git/rebase-merge')));
+  });
+
   it('takes back what was planted also where there is no git to keep old bytes', async () => {
     run.put('work/.git/config', '[core]\n');
     run.put('work/sub/Makefile', 'old');
