@@ -16,7 +16,7 @@ import {
   offerAgain,
   placeOffer,
 } from '../engine/sources/install.ts';
-import { restorePacks } from '../engine/sources/locked.ts';
+import { type RestoredPack, restorePacks } from '../engine/sources/locked.ts';
 import { readSkillsLock } from '../engine/sources/skillsLock.ts';
 import { parseSource, sourceForms, UnclearSource } from '../engine/sources/sourceText.ts';
 import { Telos } from '../engine/telos.ts';
@@ -361,39 +361,65 @@ function sayInstalled(
 
 export const keptText = `The old folder is kept for ${keptDays} days. To bring it back:`;
 
-/** Shows what would be replaced. `--yes` counts only if it is known what it refers to. */
+/**
+ * Shows what would be replaced, and asks. `--yes` counts only if it is known what it refers to. `folder` is what the person named;
+ * without one, the lock file says what is installed.
+ */
 async function mayReplace(
   plan: InstallPlan,
-  folder: string,
-  { as, yes = false }: InstallCommandOptions,
+  folder: string | undefined,
+  options: InstallCommandOptions,
   terminal: Terminal,
 ): Promise<boolean> {
+  const { as, yes = false } = options;
   const { name, replaces } = plan;
   for (const line of describeReplacement(plan, timeText)) terminal.say(exactText(line));
   // A pack chooses its own name. A person who has typed the name knows which agent is replaced.
-  const isTyped = replaces?.origin.kind === 'by hand' && basename(resolve(folder)) === name;
+  const isTyped =
+    folder !== undefined && replaces?.origin.kind === 'by hand' && basename(resolve(folder)) === name;
   if (yes && (replaces?.isSameSource || isTyped || as === name)) return true;
-  const command = `telos install ${exactText(folder)} --yes`;
-  const isOtherSource = !replaces?.isSameSource;
-  const unattended = isOtherSource
-    ? `It did not come from this folder, so it is replaced only by name: ${command} --as "${exactText(name)}". To install beside it: --as <other name>. Nothing was changed.`
-    : `Nothing was changed. To replace it without being asked: ${command}`;
+  const command = folder === undefined ? restoreCommand(options) : `telos install ${exactText(folder)} --yes`;
+  const byName = `so it is replaced only by name: ${command} --as "${exactText(name)}".`;
+  const ofOther =
+    folder === undefined
+      ? `It did not come from where the lock file says, ${byName}`
+      : `It did not come from this folder, ${byName} To install beside it: --as <other name>.`;
+  const unattended = replaces?.isSameSource
+    ? `Nothing was changed. To replace it without being asked: ${command}`
+    : `${ofOther} Nothing was changed.`;
   return agrees(`${keptText} telos undo`, `Replace agent '${exactText(name)}'?`, unattended, terminal);
 }
 
-/** Restores the project's lock file if there is one in the folder of the call, else the one of the skills folder. */
+const restoreCommand = ({ frozen, project }: InstallCommandOptions): string =>
+  ['telos install', frozen && '--frozen', project && '--project', '--yes'].filter(Boolean).join(' ');
+
+/**
+ * Restores the project's lock file if there is one in the folder of the call, else the one of the skills folder. Returns 1 if an agent
+ * was left that is not as the lock file says.
+ */
 async function restore({ config, options, terminal, signal, printed }: Call): Promise<number> {
   const isProject = options.project || existsSync(join(config.cwd, lockName));
   const place = { config, ...(isProject && { project: config.cwd }) };
-  const restored = await restorePacks(place, { signal, progress: event => sayProgress(event, terminal) });
+  const asked = options.json ? { ...terminal, canAsk: false } : terminal;
+  const restored = await restorePacks(place, {
+    signal,
+    progress: event => sayProgress(event, terminal),
+    mayReplace: plan => mayReplace(plan, undefined, options, asked),
+  });
   for (const { name, state, installed } of restored) {
     if (options.json) printed.push({ name, state, path: installed?.path, undoId: installed?.undoId });
-    else terminal.out(terminalText(`${name}: ${state === 'same' ? 'as the lock file says' : 'restored'}\n`));
+    else terminal.out(terminalText(`${name}: ${stateWords[state]}\n`));
     if (installed?.replaced)
       terminal.say(terminal.style.dim(`${keptText} telos undo ${installed.undoId?.slice(0, 8)}`));
   }
-  return 0;
+  return restored.some(({ state }) => state === 'left') ? 1 : 0;
 }
+
+const stateWords: Readonly<Record<RestoredPack['state'], string>> = {
+  same: 'as the lock file says',
+  restored: 'restored',
+  left: 'not as the lock file says, and left as it is',
+};
 
 async function fromSkillsLock(call: Call): Promise<number> {
   let code = 0;

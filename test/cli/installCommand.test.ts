@@ -6,7 +6,8 @@ import { join } from 'node:path';
 import { type GitDaemon, gitDaemon } from '../fakes/gitDaemon.ts';
 import { commitFiles, type SourceServers, sourceServers, zipOf } from '../fakes/sourceServers.ts';
 import { type TempFolder, tempFolder } from '../fakes/tempFolder.ts';
-import { type CliHome, cliHome } from './cliProcess.ts';
+import { type CliHome, cliHome, program } from './cliProcess.ts';
+import { openTerminalSession } from './screen.ts';
 
 const skill = (name: string, more = ''): string =>
   `---\nname: ${name}\ndescription: The skill ${name}\n---\nDo ${name}.\n${more}`;
@@ -378,6 +379,98 @@ describe('telos install', () => {
     equal((await run('verify')).code, 1);
     equal((await run('install')).code, 0);
     equal((await run('verify')).code, 0);
+  });
+
+  describe('without a source', () => {
+    const own = (path: string): string => join(home.skillsDir, 'tools', path);
+    const edited = `${skill('beta')}mine\n`;
+    const { 'skills/beta/SKILL.md': beta } = files;
+
+    beforeEach(async () => {
+      equal((await run('install', 'github:acme/tools@v1', '--yes')).code, 0);
+      equal((await run('install', 'npm:@acme/tools', '--as', 'other', '--yes')).code, 0);
+      execFileSync('rm', ['-r', join(home.skillsDir, 'other')]);
+    });
+    function edit(): void {
+      writeFileSync(own('skills/beta/SKILL.md'), edited);
+      mkdirSync(own('skills/gamma'));
+      writeFileSync(own('skills/gamma/SKILL.md'), skill('gamma'));
+    }
+    const isEdited = (): boolean =>
+      readFileSync(own('skills/beta/SKILL.md'), 'utf8') === edited &&
+      existsSync(own('skills/gamma/SKILL.md'));
+
+    it('brings back what is missing, and leaves what was edited by hand unless it is told otherwise', async () => {
+      edit();
+      for (const args of [['install'], ['install', '--frozen'], ['install', '--json']]) {
+        execFileSync('rm', ['-rf', join(home.skillsDir, 'other')]);
+        const { code, stdout, stderr } = await run(...args);
+        equal(code, 1, stderr);
+        ok(isEdited(), args.join(' '));
+        ok(existsSync(join(home.skillsDir, 'other/skills/beta/SKILL.md')), 'the others go on');
+        match(stderr, /Agent tools already exists: .*\nIt was installed from github:acme\/tools@v1 on /);
+        match(stderr, /Removed:\n {2}skills\/gamma\/ \(files: 1\) \(not from the install\)/);
+        match(stderr, /Changed:\n {2}skills\/beta\/SKILL\.md \(edited since the install\)/);
+        const command = `${args.filter(one => one !== '--json').join(' ')} --yes`;
+        match(
+          stderr,
+          new RegExp(`Nothing was changed\\. To replace it without being asked: telos ${command}`),
+        );
+        if (args.includes('--json'))
+          deepEqual(
+            JSON.parse(stdout).packs.map(({ name, state }: Record<string, string>) => [name, state]),
+            [
+              ['other', 'restored'],
+              ['tools', 'left'],
+            ],
+          );
+        else match(stdout, /^other: restored\ntools: not as the lock file says, and left as it is\n$/);
+      }
+      const { code, stdout, stderr } = await run('install', '--yes');
+      equal(code, 0, stderr);
+      equal(stdout, 'other: as the lock file says\ntools: restored\n');
+      equal(readFileSync(own('skills/beta/SKILL.md'), 'utf8'), beta);
+      ok(!existsSync(own('skills/gamma')));
+      const [, id = ''] = /To bring it back: telos undo ([\da-f]{8})/.exec(stderr) ?? [];
+      equal((await run('undo', id, '--yes')).code, 0);
+      ok(isEdited());
+    });
+
+    it('brings back single files that are missing, since nothing of the person goes', async () => {
+      execFileSync('rm', ['-r', own('skills/beta')]);
+      const { code, stderr } = await run('install');
+      equal(code, 0, stderr);
+      equal(readFileSync(own('skills/beta/SKILL.md'), 'utf8'), beta);
+    });
+
+    it('replaces what came from elsewhere, or was made by hand, only by its name', async () => {
+      execFileSync('rm', ['-r', join(home.skillsDir, 'tools')]);
+      mkdirSync(own('skills/beta'), { recursive: true });
+      writeFileSync(own('skills/beta/SKILL.md'), edited);
+      const refused = await run('install', '--yes');
+      equal(refused.code, 1);
+      match(refused.stderr, /It was made by hand/);
+      match(
+        refused.stderr,
+        /did not come from where the lock file says, so it is replaced only by name: telos install --yes --as "tools"\. Nothing/,
+      );
+      equal(readFileSync(own('skills/beta/SKILL.md'), 'utf8'), edited);
+      equal((await run('install', '--yes', '--as', 'tools')).code, 0);
+      equal(readFileSync(own('skills/beta/SKILL.md'), 'utf8'), beta);
+    });
+
+    for (const answer of ['y', 'n'])
+      it(`asks on a terminal, and does as it is told: ${answer}`, async () => {
+        edit();
+        const session = openTerminalSession(`exec '${process.execPath}' '${program()}' install`, {
+          cwd: home.workDir,
+          env: { ...home.env, ...env },
+        });
+        await session.shows(/edited since the install[\s\S]*Replace agent 'tools'\? \[y\/N\]/);
+        await session.answers(`${answer}\n`, answer === 'y' ? /tools: restored/ : /left as it is/);
+        equal(await session.ended(), answer === 'y' ? 0 : 1);
+        equal(isEdited(), answer === 'n');
+      });
   });
 
   it('turns skills-lock.json into a lock file', async () => {

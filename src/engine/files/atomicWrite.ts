@@ -18,7 +18,7 @@ import {
   writeFile,
   writeFileSync,
 } from 'node:fs';
-import { link, lstat, mkdir, opendir, realpath, rm, stat, unlink } from 'node:fs/promises';
+import { link, lstat, mkdir, opendir, realpath, rm, unlink } from 'node:fs/promises';
 import { basename, dirname, join } from 'node:path';
 import { promisify } from 'node:util';
 import type { ToolResult } from '../../protocol/run.ts';
@@ -40,8 +40,33 @@ export async function writeWhole(
   await mkdir(dirname(path), { recursive: true, mode: 0o700 });
   // Follows links, which dotfile managers create.
   const file = await realpath(path).catch(() => path);
-  const before = await stat(file).catch(() => undefined);
-  const how = { synced, ...(before && { mode: before.mode & 0o777 }) };
+  return replaceWhole(file, text, mayPlace, synced);
+}
+
+/**
+ * Creates or replaces a file in a folder of Telos's own as `writeWhole` does, but follows no link. Makes the folder if it is missing.
+ * Throws the errors of `makeOwnFolders`, and an Error with a sentence if the file is a link.
+ */
+export async function writeOwn(
+  path: string,
+  text: string,
+  mayPlace: () => boolean = () => true,
+  synced = true,
+): Promise<boolean> {
+  makeOwnFolders(dirname(path));
+  refuseLinks(path);
+  return replaceWhole(path, text, mayPlace, synced);
+}
+
+/** Puts a new file in the place of `file`, which keeps its mode. A link there is replaced, not followed. */
+async function replaceWhole(
+  file: string,
+  text: string,
+  mayPlace: () => boolean,
+  synced: boolean,
+): Promise<boolean> {
+  const before = await lstat(file).catch(() => undefined);
+  const how = { synced, ...(before?.isFile() && { mode: before.mode & 0o777 }) };
   return withTemporary(file, text, how, async temporary => {
     if (!mayPlace()) return false;
     // Synchronous: nothing may happen between the answer and the rename.
@@ -269,6 +294,11 @@ export interface WriteKeeper {
 /** Whether `path` is a link. The data folder itself may be one. */
 export function isLink(path: string): boolean {
   return lstatSync(path, { throwIfNoEntry: false })?.isSymbolicLink() === true;
+}
+
+/** Throws an Error with a sentence if one of the paths is a link. Nothing need be there. */
+export function refuseLinks(...paths: readonly string[]): void {
+  for (const path of paths) if (isLink(path)) throw linked(path);
 }
 
 /**

@@ -7,7 +7,7 @@ import { createHash } from 'node:crypto';
 import { constants, readFileSync, type Stats } from 'node:fs';
 import { lstat, open, readdir, readlink } from 'node:fs/promises';
 import { isAbsolute, join, resolve } from 'node:path';
-import { writeWhole } from './atomicWrite.ts';
+import { isLink, makeOwnFolders, writeOwn } from './atomicWrite.ts';
 
 /**
  * Contents by path below the folder, with `/`. A value is `sha256:<hex>` for a file, `sha256:<hex>+x` for an executable one,
@@ -183,13 +183,16 @@ export const isFolderId = (name: string): boolean => idPattern.test(name);
 export const recordFolder = (dataDir: string, id: string): string => join(replacedFolder(dataDir), id);
 const recordPath = (dataDir: string, id: string): string => join(recordFolder(dataDir, id), 'record.json');
 
+/** Throws the errors of `writeOwn`. */
 export async function writeRecord(dataDir: string, record: FolderRecord): Promise<void> {
-  await writeWhole(recordPath(dataDir, record.id), `${JSON.stringify(record)}\n`);
+  makeOwnFolders(replacedFolder(dataDir));
+  await writeOwn(recordPath(dataDir, record.id), `${JSON.stringify(record)}\n`);
 }
 
-/** Returns undefined if the record is missing or not valid. */
+/** Returns undefined if the record is missing or not valid, or if it lies behind a link. */
 export function readRecord(dataDir: string, id: string): FolderRecord | undefined {
-  const value = isFolderId(id) ? readJson(recordPath(dataDir, id)) : undefined;
+  const isOwn = isFolderId(id) && ![replacedFolder(dataDir), recordFolder(dataDir, id)].some(isLink);
+  const value = isOwn ? readJson(recordPath(dataDir, id)) : undefined;
   const { format, version, kind, agent, at, target, kept, along } = value ?? {};
   const isRecord =
     format === 'telos-replaced-folder' &&
@@ -205,8 +208,9 @@ export function readRecord(dataDir: string, id: string): FolderRecord | undefine
   return isRecord ? (value as unknown as FolderRecord) : undefined;
 }
 
+/** Throws the errors of `writeOwn`. */
 export async function writeJournal(dataDir: string, journal: FolderJournal): Promise<void> {
-  await writeWhole(journalPath(dataDir, journal.id), `${JSON.stringify(journal)}\n`);
+  await writeOwn(journalPath(dataDir, journal.id), `${JSON.stringify(journal)}\n`);
 }
 
 export function readJournal(dataDir: string, id: string): FolderJournal | undefined {
@@ -226,6 +230,7 @@ export const journalPath = (dataDir: string, id: string): string =>
 type Fields = Readonly<Record<string, unknown>>;
 
 function readJson(path: string): Fields | undefined {
+  if (isLink(path)) return undefined;
   try {
     const value: unknown = JSON.parse(readFileSync(path, 'utf8'));
     return typeof value === 'object' && value !== null && !Array.isArray(value)

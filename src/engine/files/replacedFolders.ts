@@ -3,6 +3,7 @@
 import { readdir, rm, stat } from 'node:fs/promises';
 import { basename } from 'node:path';
 import { TelosError } from '../errors.ts';
+import { isLink } from './atomicWrite.ts';
 import {
   contentsOf,
   differencesTo,
@@ -52,7 +53,7 @@ export class ReplacedFolders {
   /** Returns all records, the newest first, including those that are undone. */
   async list(): Promise<FolderRecord[]> {
     await recoverFolders(this.#dataDir);
-    const ids = (await readdir(replacedFolder(this.#dataDir)).catch(() => [])).filter(isFolderId);
+    const ids = await this.#ids();
     const records = ids.flatMap(id => readRecord(this.#dataDir, id) ?? []);
     return records.sort((one, other) => (one.at < other.at ? 1 : -1));
   }
@@ -105,12 +106,18 @@ export class ReplacedFolders {
   /** Deletes folders that are older than `keptDays`. Never throws. */
   async sweep(now = Date.now()): Promise<void> {
     const oldest = now - keptDays * 24 * 60 * 60 * 1000;
-    for (const id of (await readdir(replacedFolder(this.#dataDir)).catch(() => [])).filter(isFolderId)) {
+    for (const id of await this.#ids()) {
       const record = readRecord(this.#dataDir, id);
       const changed = await stat(recordFolder(this.#dataDir, id)).catch(() => undefined);
       const at = record ? Date.parse(record.at) : (changed?.mtimeMs ?? now);
       if (at < oldest) await this.#forget(record ?? { id, kept: null });
     }
+  }
+
+  /** Returns the ids of all records. Behind a link there are none of ours, and nothing there is deleted. */
+  async #ids(): Promise<string[]> {
+    const folder = replacedFolder(this.#dataDir);
+    return isLink(folder) ? [] : (await readdir(folder).catch(() => [])).filter(isFolderId);
   }
 
   /** Whether the folder that was moved aside is unchanged, so that it contains nothing of the user's. */

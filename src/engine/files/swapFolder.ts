@@ -8,7 +8,7 @@ import { existsSync, lstatSync, renameSync } from 'node:fs';
 import { mkdir, readdir, readFile, rm } from 'node:fs/promises';
 import { hostname } from 'node:os';
 import { dirname, join } from 'node:path';
-import { writeWhole } from './atomicWrite.ts';
+import { isLink, refuseLinks, writeOwn, writeWhole } from './atomicWrite.ts';
 import {
   type AlongFile,
   type FolderContents,
@@ -24,7 +24,7 @@ import {
 } from './folderRecord.ts';
 import { temporaryPrefix } from './globPattern.ts';
 import { entryIn, packsIn, withEntry } from './lockText.ts';
-import { errorCode } from './paths.ts';
+import { errorCode, isInside } from './paths.ts';
 
 /** A folder to put in place, or to remove. */
 export interface FolderChange extends Pick<FolderRecord, 'kind' | 'agent' | 'target' | 'source'> {
@@ -68,8 +68,10 @@ export async function swapFolder(dataDir: string, change: FolderChange): Promise
   try {
     if (isOwn && staged !== null) await mkdir(staged);
     const prepared = await change.prepare(staged ?? target);
+    // Afterwards, the folder would be in place already.
+    for (const { file } of prepared.along) if (isInside(dataDir, file)) refuseLinks(dirname(file), file);
     const record = await moveNoted(dataDir, change, id, staged, prepared);
-    const leftAlone = await putAlong(record.along);
+    const leftAlone = await putAlong(record.along, dataDir);
     await markUndone(dataDir, undoes);
     const along = await change.after?.();
     if (!along?.length) return { record, leftAlone };
@@ -147,17 +149,22 @@ function renameIfThere(from: string, to: string): boolean {
 export const isOccupied = (error: unknown): boolean =>
   ['ENOTEMPTY', 'EEXIST', 'ENOTDIR', 'EPERM'].includes(errorCode(error) ?? '');
 
-/** Replaces the files, or entries of lock files, that are as they were. Returns the others. */
-export async function putAlong(files: readonly AlongFile[]): Promise<string[]> {
+/**
+ * Replaces the files, or entries of lock files, that are as they were. Returns the others. Follows no link below `dataDir`. Throws an
+ * Error with a sentence if one is in the way there, and the errors of the file system.
+ */
+export async function putAlong(files: readonly AlongFile[], dataDir?: string): Promise<string[]> {
   const leftAlone: string[] = [];
   for (const { file, before, after, entry } of files) {
+    const isOwn = dataDir !== undefined && isInside(dataDir, file);
+    if (isOwn) refuseLinks(dirname(file), file);
     const now = await readFile(file, 'utf8').catch(() => null);
     if (entry !== undefined) {
       if (!(await putEntry(file, now, { before, after, entry }))) leftAlone.push(file);
     } else if (now === after) continue;
     else if (now !== before) leftAlone.push(file);
     else if (after === null) await rm(file, { force: true });
-    else await writeWhole(file, after);
+    else await (isOwn ? writeOwn : writeWhole)(file, after);
   }
   return leftAlone;
 }
@@ -209,8 +216,8 @@ const longestFilling = 60 * 60 * 1000;
  */
 export async function recoverFolders(dataDir: string): Promise<void> {
   const folder = journalFolder(dataDir);
-  // Nearly always there is none, and each start looks.
-  if (!existsSync(folder)) return;
+  // Nearly always there is none, and each start looks. What lies behind a link is not ours.
+  if (!existsSync(folder) || isLink(folder)) return;
   for (const name of await readdir(folder).catch(() => [])) {
     const journal = readJournal(dataDir, name.replace(/\.json$/, ''));
     if (journal) await recover(dataDir, journal).catch(() => undefined);
@@ -228,7 +235,7 @@ async function recover(dataDir: string, journal: FolderJournal): Promise<void> {
       ? !!record?.kept && exists(record.kept)
       : !!record?.identity && identityOf(target) === record.identity;
   if (record && isDone) {
-    await putAlong(record.along);
+    await putAlong(record.along, dataDir);
     if (record.kept && !exists(record.kept)) await writeRecord(dataDir, { ...record, kept: null });
     await markUndone(dataDir, journal.undoes);
   } else if (record) {

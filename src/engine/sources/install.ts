@@ -273,7 +273,8 @@ function nearNames(name: string, source: Source, lockFile: string): SourceFindin
   });
 }
 
-function isFrom(text: string, wanted: string): boolean {
+/** Whether a source as text is `wanted`, which is one without its version. */
+export function isFrom(text: string, wanted: string): boolean {
   try {
     return withoutVersion(parseSource(text, { cwd: '/', home: '/' })) === wanted;
   } catch {

@@ -1,5 +1,6 @@
 /** Compares what is installed with the lock file, brings it back from there, and looks for newer versions. */
 import { join } from 'node:path';
+import type { InstallPlan } from '../../protocol/installPlan.ts';
 import { sentence } from '../../protocol/text.ts';
 import type { Config } from '../config.ts';
 import { TelosError } from '../errors.ts';
@@ -29,9 +30,9 @@ import {
   resolveSource,
   temporaryFolder,
 } from './fetchSource.ts';
-import { type Looked, type LookOptions, lookAtSource, type Offer } from './install.ts';
+import { isFrom, type Looked, type LookOptions, lookAtSource, type Offer } from './install.ts';
 import { lookAtPack } from './look.ts';
-import { atVersion, parseSource, sourceText } from './sourceText.ts';
+import { atVersion, parseSource, sourceText, withoutVersion } from './sourceText.ts';
 
 /** Where packs are installed: in the skills folder, or with `project` in that project. */
 export interface LockedPlace {
@@ -130,15 +131,25 @@ export function versionOf({ resolved, digest }: Pick<LockedPack, 'resolved' | 'd
 
 export interface RestoredPack {
   name: string;
-  state: 'same' | 'restored';
+  /** `left`: something else is there, which the person keeps. */
+  state: 'same' | 'restored' | 'left';
   installed?: InstalledPack;
+}
+
+export interface RestoreOptions extends FetchOptions {
+  /** Asks whether an agent that is not as the lock file says is replaced. Without it, none is. */
+  mayReplace?(plan: InstallPlan): Promise<boolean>;
 }
 
 /**
  * Makes the installed folders equal to the lock file. Fetches what differs by its commit, version or digest, and compares every
- * file. Throws TelosError `pack` at the first difference, before anything is placed.
+ * file. Puts back what is missing, and replaces an agent only after a yes. Throws TelosError `pack` at the first difference of what
+ * was fetched, before anything is placed.
  */
-export async function restorePacks(place: LockedPlace, options: FetchOptions = {}): Promise<RestoredPack[]> {
+export async function restorePacks(
+  place: LockedPlace,
+  { mayReplace, ...options }: RestoreOptions = {},
+): Promise<RestoredPack[]> {
   const lockFile = lockFileOf(place);
   const lock = readLock(lockFile);
   if (lock.size === 0)
@@ -169,12 +180,22 @@ export async function restorePacks(place: LockedPlace, options: FetchOptions = {
         );
       }
     }
-    for (const { plan, place: put } of ready)
-      done.push({ name: plan.name, state: 'restored', installed: await put() });
+    for (const { plan, place: put } of ready) {
+      if (takesNothing(plan) || (await mayReplace?.(plan)))
+        done.push({ name: plan.name, state: 'restored', installed: await put() });
+      else done.push({ name: plan.name, state: 'left' });
+    }
     return done.sort((one, other) => (one.name < other.name ? -1 : 1));
   } finally {
     for (const folder of temporary) await folder.remove();
   }
+}
+
+/** Whether everything that is there stays as it is, so that no one has to be asked. */
+function takesNothing({ replaces }: InstallPlan): boolean {
+  if (!replaces || replaces.isSame) return true;
+  const { kind, changes, isCut } = replaces;
+  return kind === 'folder' && !isCut && changes.every(({ change }) => change === 'added');
 }
 
 /** Whether the entry is still the one with which the folder was placed, so that its files and where they came from are known. */
@@ -193,6 +214,7 @@ async function prepareLocked(
 ): Promise<{ plan: WholePlan; place: () => Promise<InstalledPack> }> {
   const { resolved, skills } = entry;
   const source = parseSource(entry.source, place.config);
+  const own = withoutVersion(source);
   const root = resolved.kind === 'folder' ? resolved.path : join(temporary, 'tree');
   if (resolved.kind !== 'folder') {
     const isForeign = place.project !== undefined;
@@ -213,7 +235,7 @@ async function prepareLocked(
   const as = readAgentToml(folder).name === name ? undefined : name;
   const fetched: FetchedFrom = {
     text: entry.source,
-    isSame: () => true,
+    isSame: from => isFrom(from, own),
     isOfProject: place.project !== undefined,
     along: () => [
       lockChange(lockFileOf(place), name, entry),
