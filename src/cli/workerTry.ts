@@ -43,7 +43,7 @@ async function offer({ dataDir, env }: Config, terminal: Terminal): Promise<stri
   );
   if (!(await agrees(about, 'Run it now?', about, terminal)))
     throw new TelosError('config', 'There is no database to try workers with.');
-  makeOwnFolders(dataDir, folder);
+  makeOwnFolders(folder);
   // Another user runs it then. There are only programs in it.
   if (process.getuid?.() === 0) chmodSync(folder, 0o755);
   const code = await new Promise<number | null>(resolve => {

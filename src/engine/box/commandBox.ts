@@ -140,7 +140,7 @@ function prepare(
   const root = join(config.dataDir, 'box');
   const own = join(root, safeName(conversation));
   const [ownHome, temporary] = [join(own, 'home'), join(own, 'tmp')];
-  makeOwnFolders(config.dataDir, root, own, ownHome, temporary);
+  makeOwnFolders(root, own, ownHome, temporary);
   utimesSync(own, new Date(), new Date());
   void removeOld(root, own).catch(() => undefined);
   const home = realPlace(config.home) ?? config.home;

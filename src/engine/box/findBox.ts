@@ -4,7 +4,7 @@ import { accessSync, constants, existsSync, readFileSync, readlinkSync, statSync
 import { rm } from 'node:fs/promises';
 import { hostname, release } from 'node:os';
 import { join } from 'node:path';
-import { makeOwnFolders, writeWhole } from '../files/atomicWrite.ts';
+import { writeOwn } from '../files/atomicWrite.ts';
 import { findProgram, isOfRuns, type ProgramPlaces, pathIn } from '../tools/programPath.ts';
 import { canShare } from './sharedNetwork.ts';
 import { filterFor } from './systemCalls.ts';
@@ -102,8 +102,7 @@ async function keepFound(dataDir: string, { env }: ProgramPlaces, finding: BoxFi
   if (!finding.works || finding.kind !== 'bubblewrap') return;
   const { program, features } = finding;
   const found: Found = { path: pathIn(env) ?? '', program, state: machineState(program), features };
-  makeOwnFolders(dataDir, join(dataDir, 'box'));
-  await writeWhole(foundFile(dataDir), `${JSON.stringify(found)}\n`);
+  await writeOwn(foundFile(dataDir), `${JSON.stringify(found)}\n`);
 }
 
 /** Returns what decides if bubblewrap works: the program, the machine, who calls, and the rules of the kernel. */

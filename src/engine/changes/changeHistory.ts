@@ -217,6 +217,20 @@ export async function lookedAt(
   return { ...facts, files: looked, repositories, movedBranch: facts.movedBranch && !isAll };
 }
 
+/** Returns true if undoing the run would change something, or is prevented. */
+export const hasUndo = ({ undoneAt, restores, files, folders, repositories }: RunChanges): boolean =>
+  undoneAt === undefined &&
+  (restores !== undefined ||
+    repositories.length > 0 ||
+    files.some(({ isUndone, state }) => !isUndone && state !== 'as_before') ||
+    folders.some(isAsLeft));
+
+/** Returns true if the folder is still as the run left it. */
+function isAsLeft({ path, after }: FolderHistory): boolean {
+  const stats = statsAt(path);
+  return after === null ? !stats : stats?.isDirectory() === true && (stats.mode & 0o7777) === after;
+}
+
 /** Adds a line to an index. The files themselves show what a line that cannot be written would say. */
 export function noteLine(folder: string, line: ChangeLine): void {
   try {

@@ -10,6 +10,7 @@ import { changesFolder, runChangesFolder } from './changeFile.ts';
 import {
   type ChangedFile,
   changesIn,
+  hasUndo,
   indexOf,
   isBlocked,
   lookedAt,
@@ -81,10 +82,15 @@ export class ChangeStore {
     return this.#watched;
   }
 
-  /** Returns the last run that changed a file, or undefined if no changes are kept. */
+  /**
+   * Returns the last run that has something to undo. If none has, returns the last that wrote a file, or undefined if no changes are
+   * kept.
+   */
   async latest(): Promise<string | undefined> {
     const found = (await this.#runIds()).flatMap(runId => this.#read(runId) ?? []);
-    return found.sort((one, other) => (one.at < other.at ? 1 : -1))[0]?.runId;
+    found.sort((one, other) => (one.at < other.at ? 1 : -1));
+    for (const { runId } of found) if (hasUndo(await this.of(runId))) return runId;
+    return found[0]?.runId;
   }
 
   /** Returns the runs that changed a file and whose id begins with the prefix. */

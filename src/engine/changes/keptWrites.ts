@@ -52,6 +52,7 @@ export class KeptWrites implements WriteKeeper {
   readonly #folder: string;
   readonly #began: () => void;
   readonly #watch: WatchFolder | undefined;
+  readonly #mostKept: number;
   /** Hash of the content that the run last wrote, by path. */
   readonly #left = new Map<string, string>();
   readonly #problems: string[] = [];
@@ -62,12 +63,17 @@ export class KeptWrites implements WriteKeeper {
   #isOpen = false;
   #isCut = false;
   #hasFailed = false;
+  #isFull = false;
 
-  /** `began` is called at the first write. `watch` looks at the folder in which a command is about to run. */
-  constructor(folder: string, began: () => void, watch?: WatchFolder) {
+  /**
+   * `began` is called at the first write. `watch` looks at the folder in which a command is about to run. `mostKept` is the maximum
+   * kept, in bytes.
+   */
+  constructor(folder: string, began: () => void, watch?: WatchFolder, mostKept = maxKeptRun) {
     this.#folder = folder;
     this.#began = began;
     this.#watch = watch;
+    this.#mostKept = mostKept;
   }
 
   async keep({ path, place, before, bytes, made }: PlannedWrite): Promise<KeptWrite> {
@@ -149,11 +155,16 @@ export class KeptWrites implements WriteKeeper {
     else this.#held.push(line);
   }
 
-  /** Keeps old bytes, unless the run has kept too many. Returns their hash. A failure is reported and nothing is kept. */
+  /** Keeps old bytes, unless the run has kept too many. Returns their hash. What is not kept is reported once. */
   #keepBytes(bytes: Buffer): string {
     const sha256 = hashOf(bytes);
     const path = bytesPath(this.#folder, sha256);
-    if (existsSync(path) || this.#keptBytes + bytes.length > maxKeptRun) return sha256;
+    if (existsSync(path)) return sha256;
+    if (this.#keptBytes + bytes.length > this.#mostKept) {
+      if (!this.#isFull) this.#problems.push(tooMuch(this.#mostKept));
+      this.#isFull = true;
+      return sha256;
+    }
     const temporary = join(this.#folder, `${sha256}.${randomUUID()}.tmp`);
     try {
       makeOwnFolders(dirname(this.#folder), this.#folder);
@@ -199,7 +210,7 @@ export class KeptWrites implements WriteKeeper {
 
   async #store(path: string, bytes: Buffer, sha256: string): Promise<void> {
     if (this.#left.get(path) === sha256 || existsSync(bytesPath(this.#folder, sha256))) return;
-    if (this.#keptBytes + bytes.length > maxKeptRun) {
+    if (this.#keptBytes + bytes.length > this.#mostKept) {
       this.#problems.push(tooLarge(path, bytes.length));
       return;
     }
@@ -247,6 +258,9 @@ export class KeptWrites implements WriteKeeper {
 
 const tooLarge = (path: string, size: number): string =>
   `${path} (${grouped(size)} bytes) is too large for its old content to be stored; undoing the run will not restore it.`;
+
+const tooMuch = (most: number): string =>
+  `What the commands of this run changed is too much for all of its old content to be stored (${grouped(most)} bytes); undoing the run will not restore the rest.`;
 
 /** Reads the file at `place`, which is in the folder already open. The bytes read are then those that will be replaced. */
 async function readAnchored(place: string, size: number): Promise<Buffer> {

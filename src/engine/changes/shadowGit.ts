@@ -13,11 +13,11 @@ import {
   renameSync,
   writeFileSync,
 } from 'node:fs';
-import { copyFile, readdir, rename, rm, stat, writeFile } from 'node:fs/promises';
+import { copyFile, readdir, rename, rm, stat } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { deflateSync, inflateSync } from 'node:zlib';
 import { takingTurns } from '../cancellation.ts';
-import { makeOwnFolders } from '../files/atomicWrite.ts';
+import { makeOwnFolders, refuseLinks, writeOwn } from '../files/atomicWrite.ts';
 import { statsAt } from '../files/paths.ts';
 
 /** A file or link that is not as the index has it. */
@@ -99,13 +99,18 @@ export class ShadowGit {
   /** Makes or opens the repository in `store`, with what an earlier process knew. Throws the error of the file system. */
   static async open(program: string, folder: string, store: string): Promise<ShadowGit> {
     const git = new ShadowGit(program, folder, store);
+    makeOwnFolders(store);
     if (existsSync(join(store, 'objects')) && (await tidied(store)) > maxStore)
       await rm(store, { recursive: true, force: true });
     makeOwnFolders(store, ...['objects', 'refs', 'info'].map(name => join(store, name)));
+    refuseLinks(...readdirSync(join(store, 'objects')).map(name => join(store, 'objects', name)));
     const config = '[core]\n\trepositoryformatversion = 0\n\tbare = false\n';
-    await writeFile(join(store, 'config'), config, { mode: 0o600 });
-    await writeFile(join(store, 'info', 'attributes'), noAttributes, { mode: 0o600 });
-    await writeFile(join(store, 'HEAD'), 'ref: refs/heads/none\n', { mode: 0o600 });
+    const files = [
+      ['config', config],
+      [join('info', 'attributes'), noAttributes],
+      ['HEAD', 'ref: refs/heads/none\n'],
+    ] as const;
+    for (const [name, text] of files) await writeOwn(join(store, name), text, undefined, false);
     const known = join(store, 'index');
     git.#isEmpty = !existsSync(known);
     if (!git.isEmpty) await copyFile(known, git.#index, constants.COPYFILE_FICLONE);

@@ -29,7 +29,7 @@ import {
 } from './changeFile.ts';
 
 /**
- * State of a file that is to be undone. `ready`: as the run left it. `as_before`: nothing to do. The others prevent undoing:
+ * State of a file that is to be undone. `ready`: as the run left it. `as_before`: nothing to do, as it is or was as before. The others prevent undoing:
  * `edited` or `deleted` since, or `replaced` by a link, a folder or another non-file. `not_kept` means that the old content is
  * missing, `unreachable` that the file cannot be read.
  */
@@ -67,6 +67,7 @@ function isBelowOne(path: string, links: ReadonlySet<string>): boolean {
 
 async function stateOf(file: FileHistory, isBelowLink: boolean): Promise<FileState> {
   const { before, folder, left, isMixed } = file;
+  if (left.every(one => isUnchanged(one, before))) return 'as_before';
   let seen: Seen;
   try {
     seen = isBelowLink ? { kind: 'none' } : await look(file.path, [...left, before]);
@@ -78,6 +79,14 @@ async function stateOf(file: FileHistory, isBelowLink: boolean): Promise<FileSta
     return (await isRestorable(before, folder)) ? 'ready' : 'not_kept';
   if (seen.kind === 'none') return 'deleted';
   return seen.kind === 'file' ? 'edited' : 'replaced';
+}
+
+/** Whether a write left what was there, so that it has nothing to undo, whatever is there now. */
+function isUnchanged(left: LeftFile | null, before: OldFile | null): boolean {
+  if (left === null || before === null) return left === before;
+  if (left.link !== undefined || before.link !== undefined) return left.link === before.link;
+  const isSameMode = left.mode === undefined || left.mode === before.mode;
+  return left.sha256 !== undefined && left.sha256 === before.sha256 && isSameMode;
 }
 
 type Seen =

@@ -70,7 +70,8 @@ export class WatchedFolders {
     if (program === undefined) return new WatchedFolder(root, noShadow);
     const folders = join(this.#dataDir, 'folders');
     if (isLink(folders)) throw new UnseenFolder(`${folders} is a link`);
-    makeOwnFolders(this.#dataDir, folders);
+    // Makes the data folder as well, which itself may be a link.
+    makeOwnFolders(folders);
     void this.#sweep(folders);
     const store = join(folders, createHash('sha256').update(root).digest('hex').slice(0, 32));
     return new WatchedFolder(root, await FolderShadow.open(program, root, store));

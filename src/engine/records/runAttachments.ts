@@ -9,7 +9,7 @@ import {
   maxImageBytes,
   type Selection,
 } from '../../protocol/attachment.ts';
-import { makeOwnFolders, writeWhole } from '../files/atomicWrite.ts';
+import { writeOwn } from '../files/atomicWrite.ts';
 import { jsonLine } from '../files/jsonLines.ts';
 import { mapStrings } from '../redact.ts';
 import { isRunId, runsFolder } from './runFile.ts';
@@ -67,8 +67,7 @@ export async function storeAttachments(
     const line = { type: 'selection', selection: clean, ...hiddenIf(clean.text !== selection.text) } as const;
     if (fits(line)) lines.push(line);
   }
-  makeOwnFolders(runsFolder(dataDir));
-  await writeWhole(path, lines.map(line => `${JSON.stringify(line)}\n`).join(''));
+  await writeOwn(path, lines.map(line => `${JSON.stringify(line)}\n`).join(''));
 }
 
 function lineOf(attachment: Attachment, redact: (text: string) => string): Line {

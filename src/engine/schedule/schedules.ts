@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import type { AgentCard } from '../../protocol/agentCard.ts';
 import type { RunOutcome, SkillRef } from '../../protocol/run.ts';
 import { reasonOf, TelosError } from '../errors.ts';
-import { createWhole, makeOwnFolders, writeWhole } from '../files/atomicWrite.ts';
+import { createWhole, makeOwnFolders, writeOwn } from '../files/atomicWrite.ts';
 import { errorCode } from '../files/paths.ts';
 import { lockFile, readSettings } from '../files/settingsFile.ts';
 import { parseRule } from './rule.ts';
@@ -90,10 +90,8 @@ const isId = (text: string): boolean =>
 
 export class Schedules {
   readonly #folder: string;
-  readonly #dataDir: string;
 
   constructor(dataDir: string) {
-    this.#dataDir = dataDir;
     this.#folder = schedulesFolder(dataDir);
   }
 
@@ -133,7 +131,7 @@ export class Schedules {
 
   /** Keeps a draft. Throws TelosError `config` if its name was taken meanwhile. */
   async keep(draft: Schedule): Promise<void> {
-    makeOwnFolders(this.#dataDir, this.#folder);
+    makeOwnFolders(this.#folder);
     if (!(await createWhole(this.#file(draft.id), text(draft))))
       throw new TelosError('config', `There is a schedule '${draft.id}' already. Add it again.`);
   }
@@ -148,7 +146,7 @@ export class Schedules {
     try {
       const before = this.get(id);
       const after = change(before);
-      if (after) await writeWhole(this.#file(id), text(after), lock.isOurs);
+      if (after) await writeOwn(this.#file(id), text(after), lock.isOurs);
       return after ?? before;
     } finally {
       await lock.release();
@@ -209,9 +207,12 @@ function problemOf(found: unknown, id: string): string | undefined {
   for (const name of ['request', 'at', 'cwd', 'digest', 'since'])
     if (typeof fields[name] !== 'string') return `'${name}' is not text`;
   const skill = fields['skill'] as Partial<SkillRef> | null | undefined;
-  if (typeof skill?.agent !== 'string' || typeof skill.skill !== 'string') return "'skill' names none";
-  if (!clockKinds.includes(fields['clock'] as ClockKind)) return "'clock' is not known";
-  if (!missedChoices.includes(fields['missed'] as Missed)) return "'missed' is not known";
+  if (typeof skill?.agent !== 'string' || typeof skill.skill !== 'string')
+    return "'skill' does not name an agent and a skill";
+  if (!clockKinds.includes(fields['clock'] as ClockKind))
+    return `'clock' must be one of ${clockKinds.join(', ')}`;
+  if (!missedChoices.includes(fields['missed'] as Missed))
+    return `'missed' must be ${missedChoices.join(' or ')}`;
   if (!Number.isSafeInteger(fields['failures'])) return "'failures' is not a number";
   try {
     parseRule(fields['at'] as string);

@@ -119,7 +119,7 @@ async function noteUnchanged(plan: WholePlan, config: Config): Promise<void> {
   const { name, target, fetched } = plan;
   if (!fetched && lockedPack(lockPath(config), name)) return;
   const files = await contentsOf(target);
-  if (files) await putAlong(alongOf(target, plan, files, config));
+  if (files) await putAlong(alongOf(target, plan, files, config), config.dataDir);
 }
 
 async function fill(staged: string, { folder, agentToml }: WholePlan): Promise<FolderContents> {

@@ -4,10 +4,11 @@
  */
 
 import { createHash } from 'node:crypto';
-import { appendFileSync, existsSync, mkdirSync, readdirSync, statSync } from 'node:fs';
+import { constants, existsSync, mkdirSync, readdirSync, statSync } from 'node:fs';
 import { dirname, join, normalize, resolve } from 'node:path';
 import { sentence } from '../../protocol/text.ts';
 import { type Config, expandPath } from '../config.ts';
+import { appendToOwn } from '../files/atomicWrite.ts';
 import { jsonLine, readLines } from '../files/jsonLines.ts';
 import { isInside, realPlace } from '../files/paths.ts';
 import { folded } from '../files/sensitiveNames.ts';
@@ -212,9 +213,10 @@ export function rememberWorkFolder({ dataDir, home }: CallPlaces, folder: string
   if (isInside(folder, home) || !isFirst) return isFirst;
   const file = fileIn(dataDir);
   try {
-    mkdirSync(dirname(file), { recursive: true });
+    // The data folder itself may be a link.
+    mkdirSync(dataDir, { recursive: true, mode: 0o700 });
     // The leading line break ends a line that was cut by a crash.
-    appendFileSync(file, `\n${JSON.stringify({ folder, agent })}\n`);
+    appendToOwn(file, `\n${JSON.stringify({ folder, agent })}\n`, constants.O_CREAT);
   } catch {
     // Without it, the folders of the current agents are still known.
   }

@@ -3,7 +3,7 @@ import { statSync } from 'node:fs';
 import { join } from 'node:path';
 import type { Config } from '../config.ts';
 import { TelosError } from '../errors.ts';
-import { makeOwnFolders, writeWhole } from '../files/atomicWrite.ts';
+import { writeOwn } from '../files/atomicWrite.ts';
 import { readSettings } from '../files/settingsFile.ts';
 import { ProjectContext } from './contextAnswer.ts';
 import { contextModel } from './contextModel.ts';
@@ -30,8 +30,7 @@ export async function keepContextFolders(
   folders: readonly string[],
 ): Promise<void> {
   refuseMissing(folders);
-  makeOwnFolders(config.dataDir, join(config.dataDir, 'plans'));
-  await writeWhole(fileOf(config, folder), `${JSON.stringify(folders)}\n`);
+  await writeOwn(fileOf(config, folder), `${JSON.stringify(folders)}\n`);
 }
 
 /** Throws TelosError `config` for a folder that does not exist. */

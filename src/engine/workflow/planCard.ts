@@ -11,7 +11,7 @@ import type { CardCommand, CardFacts, CostEstimate, PlanCard } from '../../proto
 import { codePointOf, unseen } from '../../protocol/text.ts';
 import { formatCost } from '../../protocol/usage.ts';
 import type { Config } from '../config.ts';
-import { makeOwnFolders, writeWhole } from '../files/atomicWrite.ts';
+import { writeOwn } from '../files/atomicWrite.ts';
 import { realPlace } from '../files/paths.ts';
 import { readSettings } from '../files/settingsFile.ts';
 import { dangerOf } from '../policy/danger.ts';
@@ -162,13 +162,12 @@ export async function acceptPlanCard(
   folder: PlanFolder,
   { bound, digest }: Pick<PlanCard, 'bound' | 'digest'>,
 ): Promise<void> {
-  makeOwnFolders(config.dataDir, join(config.dataDir, 'plans'));
   const text = JSON.stringify(
     { plan: folder.dir, digest, at: new Date().toISOString(), bound },
     undefined,
     2,
   );
-  await writeWhole(acceptanceFile(config, folder), `${text}\n`);
+  await writeOwn(acceptanceFile(config, folder), `${text}\n`);
 }
 
 /** Returns true if a person has accepted exactly this card of this plan on this machine. */

@@ -3,7 +3,7 @@ import { readdirSync } from 'node:fs';
 import { rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { Config } from '../config.ts';
-import { createWhole, makeOwnFolders, writeWhole } from '../files/atomicWrite.ts';
+import { createWhole, makeOwnFolders, writeOwn } from '../files/atomicWrite.ts';
 import { readSettings } from '../files/settingsFile.ts';
 import { digestOf } from './planCard.ts';
 
@@ -43,7 +43,7 @@ function readCard(place: Place, name: string): { accepted?: boolean } | undefine
 /** Keeps a card for its owner to look at. Throws errors of the file system. */
 export async function noteWaitingCard(place: Place, card: WaitingCard): Promise<void> {
   if (waitingCards(place).length >= mostWaiting) return;
-  makeOwnFolders(place.dataDir, folderOf(place));
+  makeOwnFolders(folderOf(place));
   await createWhole(fileOf(place, `${card.digest}.waiting`), `${JSON.stringify(card, undefined, 2)}\n`);
 }
 
@@ -65,8 +65,8 @@ export function waitingCards(place: Place): WaitingCard[] {
 
 /** Accepts the card of that digest. Throws errors of the file system. */
 export async function acceptWorkerCard(place: Place, digest: string): Promise<void> {
-  makeOwnFolders(place.dataDir, folderOf(place));
+  makeOwnFolders(folderOf(place));
   const text = JSON.stringify({ accepted: true, at: new Date().toISOString() });
-  await writeWhole(fileOf(place, digest), `${text}\n`);
+  await writeOwn(fileOf(place, digest), `${text}\n`);
   await rm(fileOf(place, `${digest}.waiting`), { force: true });
 }

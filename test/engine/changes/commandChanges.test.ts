@@ -15,9 +15,10 @@ import {
   truncateSync,
   writeFileSync,
 } from 'node:fs';
-import { dirname, join } from 'node:path';
+import { basename, dirname, join } from 'node:path';
 import { ChangeStore } from '../../../src/engine/changes/changeStore.ts';
-import type { KeptWrites } from '../../../src/engine/changes/keptWrites.ts';
+import { KeptWrites } from '../../../src/engine/changes/keptWrites.ts';
+import { WatchedFolders } from '../../../src/engine/changes/watchedFolders.ts';
 import { writeFileTool } from '../../../src/engine/tools/files.ts';
 import { type TemporaryRun, temporaryRun } from '../tools/temporaryRun.ts';
 
@@ -301,6 +302,32 @@ line'; chmod 600 tool.sh; chmod 4711 private; rm -r deep 'no files'; ln -sfn els
       assert.equal((await store.undo('run-1')).outcome, 'refused');
       await store.undo('run-1', { others: true });
       assert.equal(readFileSync(inWork('small'), 'utf8'), 'old');
+    });
+
+    it('says once that the run has kept as much as it may, when that happens', async () => {
+      for (const name of ['a', 'b', 'c', 'd']) run.put(`work/${name}`, `old ${name}`);
+      const data = join(run.root, 'data');
+      const watched = new WatchedFolders(data, []);
+      const folder = join(data, 'changes', 'run-1');
+      const full = new KeptWrites(
+        folder,
+        () => undefined,
+        where => watched.begin(where),
+        2 * 'old a'.length,
+      );
+      await command('echo 1 > a; echo 2 > b', full);
+      assert.equal(full.takeProblem(), undefined);
+      await command('echo 3 > c', full);
+      assert.match(
+        full.takeProblem() ?? '',
+        /too much for all of .*\(10 bytes\); undoing .* not restore the rest/,
+      );
+      await command('echo 4 > d', full);
+      assert.equal(full.takeProblem(), undefined, 'once a run');
+      await watched.settled();
+      const { files } = await store.of('run-1');
+      const states = Object.fromEntries(files.map(({ path, state }) => [basename(path), state]));
+      assert.deepEqual(states, { a: 'ready', b: 'ready', c: 'not_kept', d: 'not_kept' });
     });
 
     it('tells two runs in one folder apart where one of them waits, and undoes each', async () => {

@@ -1,15 +1,31 @@
-/** Links in the data folder: nothing is written, read or deleted behind them, and the run goes on. */
+/** Links in the data folder: nothing is written, read or deleted behind them, and a run goes on. */
 
 import assert from 'node:assert/strict';
-import { mkdirSync, readdirSync, readFileSync, symlinkSync, utimesSync } from 'node:fs';
+import {
+  existsSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  renameSync,
+  rmSync,
+  symlinkSync,
+  utimesSync,
+} from 'node:fs';
 import { join } from 'node:path';
 import { ChangeStore } from '../../../src/engine/changes/changeStore.ts';
+import { loadConfig } from '../../../src/engine/config.ts';
+import { ReplacedFolders } from '../../../src/engine/files/replacedFolders.ts';
 import { logPath, recordCall } from '../../../src/engine/records/logFile.ts';
 import { record } from '../../../src/engine/records/record.ts';
 import { RunHistory } from '../../../src/engine/records/runHistory.ts';
 import { redactor } from '../../../src/engine/redact.ts';
+import { Schedules } from '../../../src/engine/schedule/schedules.ts';
+import { installPack, uninstallPack } from '../../../src/engine/skills/install.ts';
+import { planInstall } from '../../../src/engine/skills/planInstall.ts';
+import { rememberWorkFolder } from '../../../src/engine/skills/workFolders.ts';
 import { writeFileTool } from '../../../src/engine/tools/files.ts';
 import type { RunEvent } from '../../../src/protocol/run.ts';
+import { treeOf } from '../skills/treeOf.ts';
 import { type TemporaryRun, temporaryRun } from '../tools/temporaryRun.ts';
 
 const start: RunEvent = { type: 'run_start', runId: 'r1', text: 'go', startedAt: '2026-01-02T03:04:05.000Z' };
@@ -108,11 +124,122 @@ describe('a link in the data folder', () => {
     assert.equal(await store.latest(), undefined);
   });
 
+  it('in place of the store of a working folder is not followed', async () => {
+    const git = { env: { PATH: process.env['PATH'] ?? '' }, workingDir: run.work, outside: false };
+    const watched = async () => {
+      const store = new ChangeStore({ dataDir: data, configDir: join(run.root, 'config') });
+      const changes = store.keeper('run-1')!;
+      const watch = await changes.watchCommand({ ...git, signal: new AbortController().signal });
+      await watch?.end();
+      await store.settled();
+      return changes.takeProblem();
+    };
+    assert.equal(await watched(), undefined);
+    const [name = ''] = readdirSync(join(data, 'folders'));
+    const store = join(data, 'folders', name);
+    const target = run.put('elsewhere/profile', 'mine\n');
+    for (const inner of ['HEAD', 'config', 'info/attributes']) {
+      rmSync(join(store, inner));
+      symlinkSync(target, join(store, inner));
+      assert.match(String(await watched()), /is a link/, inner);
+      assert.equal(readFileSync(target, 'utf8'), 'mine\n');
+      rmSync(join(store, inner));
+    }
+    rmSync(join(store, 'objects'), { recursive: true });
+    mkdirSync(join(store, 'objects'));
+    symlinkSync(elsewhere, join(store, 'objects', 'ab'));
+    assert.match(String(await watched()), /is a link/);
+  });
+
+  it('in place of the list of working folders is not followed', () => {
+    const target = run.put('elsewhere/profile', 'mine\n');
+    symlinkSync(target, join(data, 'work-folders.jsonl'));
+    rememberWorkFolder(config(), '/work/of/the/agent', 'p');
+    assert.equal(readFileSync(target, 'utf8'), 'mine\n');
+  });
+
+  const config = () =>
+    loadConfig({ env: { TELOS_DATA_DIR: data }, home: join(run.root, 'home'), cwd: run.root });
+  const agent = (path = '') => join(run.root, 'home/.skills/p', path);
+  const install = async (): Promise<string> => {
+    const { token } = await planInstall('p', config());
+    return (await installPack('p', config(), { agreed: token })).undoId ?? '';
+  };
+  function putAgents(): void {
+    run.put('p/skills/s/SKILL.md', '---\ndescription: D\n---\nNew');
+    run.put('home/.skills/p/skills/s/SKILL.md', '---\ndescription: D\n---\nOld');
+  }
+
+  for (const name of ['replaced', 'replacing', 'installs'])
+    it(`in place of '${name}' is not followed by an install, which then changes nothing`, async () => {
+      putAgents();
+      const before = treeOf(agent());
+      symlinkSync(elsewhere, join(data, name));
+      await assert.rejects(
+        install(),
+        new RegExp(`${name} is a link, and Telos follows no links in its data`),
+      );
+      assert.equal(treeOf(agent()), before);
+      assert.deepEqual(readdirSync(elsewhere), []);
+      await assert.rejects(uninstallPack('p', config()), /is a link/);
+      assert.equal(treeOf(agent()), before);
+    });
+
+  it('in place of the replaced folders is neither read nor swept', async () => {
+    putAgents();
+    const id = await install();
+    renameSync(join(data, 'replaced'), join(elsewhere, 'replaced'));
+    symlinkSync(join(elsewhere, 'replaced'), join(data, 'replaced'));
+    const folders = new ReplacedFolders(config());
+    assert.deepEqual(await folders.list(), []);
+    await assert.rejects(folders.undo(id), /was found/);
+    await folders.sweep(Date.now() + 40 * 24 * 60 * 60 * 1000);
+    assert.ok(existsSync(join(elsewhere, 'replaced', id, 'record.json')));
+  });
+
+  it('in place of the record of an install is not followed', async () => {
+    putAgents();
+    await install();
+    const [name = ''] = readdirSync(join(data, 'installs'));
+    const target = run.put('elsewhere/profile', readFileSync(join(data, 'installs', name), 'utf8'));
+    const text = readFileSync(target, 'utf8');
+    rmSync(join(data, 'installs', name));
+    symlinkSync(target, join(data, 'installs', name));
+    run.put('p/skills/s/SKILL.md', '---\ndescription: D\n---\nNewer');
+    await assert.rejects(install(), /\.json is a link/);
+    assert.equal(readFileSync(target, 'utf8'), text);
+    assert.match(readFileSync(agent('skills/s/SKILL.md'), 'utf8'), /New$/);
+  });
+
   it('in place of the data folder itself is what the person wants', async () => {
     const real = data;
     data = join(run.root, 'linked');
     symlinkSync(real, data);
     assert.equal(await recorded(), '');
     assert.deepEqual(readdirSync(real).sort(), ['logs', 'runs']);
+    putAgents();
+    const before = treeOf(agent());
+    const id = await install();
+    rememberWorkFolder(config(), '/work/of/the/agent', 'p');
+    assert.match(readFileSync(join(real, 'work-folders.jsonl'), 'utf8'), /of\/the\/agent/);
+    await new ReplacedFolders(config()).undo(id);
+    assert.equal(treeOf(agent()), before);
+    const changes = new ChangeStore({ dataDir: data, configDir: join(run.root, 'config') }).keeper('run-1')!;
+    const place = { env: { PATH: process.env['PATH'] ?? '' }, workingDir: run.work, outside: false };
+    const watch = await changes.watchCommand({ ...place, signal: new AbortController().signal });
+    await watch?.end();
+    assert.equal(changes.takeProblem(), undefined, 'commands are watched');
+    const schedules = new Schedules(data);
+    const draft = schedules.draft({
+      request: 'water the beds',
+      skill: { agent: 'p', skill: 's' },
+      when: 'daily 09:00',
+      folder: run.work,
+      missed: 'skip',
+      clock: 'systemd',
+      createdAt: start.startedAt,
+    } as never);
+    await schedules.keep(draft);
+    assert.ok(existsSync(join(real, 'schedules', `${draft.id}.json`)));
   });
 });
