@@ -1,8 +1,10 @@
 /** Says which commands run in the box, which of them need no question there, and what a person reads about the others. */
-import type { DangerKind } from '../../protocol/run.ts';
+import type { Danger, DangerKind } from '../../protocol/run.ts';
 import { type Sentence, sentence, shortened, spoken } from '../../protocol/text.ts';
 import { isInside, realPlace } from '../files/paths.ts';
 import { secretsIn } from '../redact.ts';
+import { findGit } from '../tools/programPath.ts';
+import { shownDangers } from './danger.ts';
 import { type Ask, type Decision, type PolicyContext, reviewOf } from './decision.ts';
 import { unacceptedFolders } from './fileDefaults.ts';
 import { stashRef } from './gitCommands.ts';
@@ -21,20 +23,25 @@ const outsideOnly: ReadonlySet<DangerKind> = new Set([
   ...(['device', 'force-push', 'deletes-remote', 'publishes', 'privilege'] as const),
 ]);
 
+/** Dangers of losing files. */
+const removing: ReadonlySet<DangerKind> = new Set([
+  ...(['deletes-folder', 'deletes-found', 'deletes-unknown', 'deletes-untracked'] as const),
+  ...(['deletes-outside', 'discards'] as const),
+]);
+
 /**
  * Dangers that do no harm in the box. What is deleted or reset there is kept for undo, nothing outside of it can be changed or ended, and text
  * that no one has read gets no more rights than the command itself.
  */
 const harmlessInside: ReadonlySet<DangerKind> = new Set([
-  ...([
-    'deletes-folder',
-    'deletes-found',
-    'deletes-unknown',
-    'deletes-untracked',
-    'deletes-outside',
-  ] as const),
-  ...(['discards', 'formats', 'runs-download', 'runs-unread', 'kills', 'kills-chosen', 'unread'] as const),
+  ...removing,
+  ...(['formats', 'runs-download', 'runs-unread', 'kills', 'kills-chosen', 'unread'] as const),
 ]);
+
+/** Returns true for a danger that is asked about where a box works. Undo brings back files, and what Git keeps only where the repository is not elsewhere. */
+const isAskedInside = ({ kind, values }: Danger): boolean =>
+  !harmlessInside.has(kind) ||
+  values.some(value => value === stashRef || /(?:^|\/)\.git(?:\/|$)/.test(value));
 
 /** Returns true if the command runs in the box, no matter what allows it: nothing in its words can only work outside. */
 export function staysInBox(wanted: Command, { hasBox, home }: PolicyContext): boolean {
@@ -47,17 +54,18 @@ export function staysInBox(wanted: Command, { hasBox, home }: PolicyContext): bo
 /** Returns true for a command that the box keeps from doing more than the file tools do without a question. */
 export async function needsOnlyBox(wanted: Command, context: PolicyContext): Promise<boolean> {
   if (context.mode === 'review' || !staysInBox(wanted, context)) return false;
-  // Undo brings back files, and what Git keeps only where the repository is not elsewhere.
-  const isKept = wanted.dangers.every(
-    ({ kind, values }) =>
-      harmlessInside.has(kind) &&
-      !values.some(value => value === stashRef || /(?:^|\/)\.git(?:\/|$)/.test(value)),
-  );
+  const isKept = !wanted.dangers.some(isAskedInside);
   if (!isKept || (await unacceptedFolders(context)).length > 0 || (await namesSecret(wanted, context)))
     return false;
-  const { agent, packDir, workingDir } = context;
+  const { agent, packDir, workingDir, protectedDirs, env = {} } = context;
+  const work = realPlace(workingDir) ?? workingDir;
+  // What a command changes beside Telos's own files is neither looked at nor undone.
+  if (protectedDirs.some(folder => isInside(work, realPlace(folder) ?? folder))) return false;
+  // Without git, undo brings back nothing of what a command removes.
+  if (wanted.dangers.some(({ kind }) => removing.has(kind)) && findGit({ ...context, env }) === undefined)
+    return false;
   // Scripts of an accepted card could load what is written below their own folder.
-  return agent === undefined || !isInside(realPlace(packDir) ?? packDir, realPlace(workingDir) ?? workingDir);
+  return agent === undefined || !isInside(realPlace(packDir) ?? packDir, work);
 }
 
 /** Returns true for a command of a plan's card that runs outside of the box. That the model wants it to is no reason. */
@@ -97,11 +105,15 @@ async function namesSecret({ subject }: Command, context: PolicyContext): Promis
   );
 }
 
-/** Returns the question with what a person reads about the box: that the command leaves it and why, or why there is none. */
+/** Returns the question with what a person reads: few of its dangers, and about the box that the command leaves it and why, or why there is none. */
 export function withBox(question: Ask, wanted: PolicySubject, context: PolicyContext): Ask {
+  const { danger } = question;
+  const shown = danger
+    ? { ...question, danger: shownDangers(danger, one => context.hasBox === true && isAskedInside(one)) }
+    : question;
   const said = wanted.kind === 'command' && !question.boxed ? boxSentence(wanted, context) : undefined;
-  if (said === undefined) return question;
-  return { ...question, reason: `${question.reason} ${spoken([said])}`, box: [said] };
+  if (said === undefined) return shown;
+  return { ...shown, reason: `${question.reason} ${spoken([said])}`, box: [said] };
 }
 
 function boxSentence({ leaving }: Command, { hasBox, noBox }: PolicyContext): Sentence | undefined {

@@ -1,21 +1,56 @@
 /** Reads from the words of a command what a person should know before it runs, and what no answer allows. */
 import { basename } from 'node:path';
 import { type Danger, type DangerKind, dangerKinds } from '../../protocol/run.ts';
+import {
+  behindCarriers,
+  firstValues,
+  isCarrier,
+  isCut,
+  isOpen,
+  linesGiven,
+  mostBehind,
+  programName,
+  readingsOf,
+  wordsPrinted,
+} from './carriedCommands.ts';
 import { linesThatRun, type ReadCommand, type ReadLine, type ReadWord } from './commandReach.ts';
+import {
+  acts,
+  deleters,
+  deletesFound,
+  endedBy,
+  isFormatting,
+  isNarrowFind,
+  mirroredPlace,
+  publishedBy,
+  raisesRights,
+  runsFetched,
+  shells,
+  takesRights,
+} from './dangerWords.ts';
 import { gitDangers } from './gitCommands.ts';
-import programs from './programs.json' with { type: 'json' };
-import { isPrecious, type PlaceKind, placeOf, type Surroundings } from './reach.ts';
+import {
+  foldedPath,
+  isPrecious,
+  type PlaceKind,
+  placeOf,
+  plainSegments,
+  type Surroundings,
+  writtenSegments,
+} from './reach.ts';
 import { signs } from './shellSigns.ts';
 
+export { behindCarriers, programName };
+
 export interface CommandDanger {
-  /** Worst first. Empty for a command that says nothing dangerous. */
+  /** All of them, worst first: decisions read this list. Empty for a command that says nothing dangerous. */
   dangers: readonly Danger[];
   /** The part of the system or of the home folder that it would destroy. Such a command is refused. */
   destroys?: string;
 }
 
-/** A sentence names no more than this many dangers. */
-const mostNamed = 3;
+/** A person is shown no more than this many dangers. */
+export const mostShown = 3;
 /** In characters. The whole command is shown beside the sentence. */
 const longestName = 60;
 /** Texts within texts that are read. */
@@ -27,28 +62,50 @@ const mostPlaces = 2000;
 export function dangerOf(line: string, around: Surroundings): CommandDanger {
   const reader = new DangerReader(around);
   reader.read(line, 0);
-  const dangers = [...reader.found.values()].sort((a, b) => rank(a) - rank(b)).slice(0, mostNamed);
+  const dangers = [...reader.found.values()].sort((a, b) => rank(a) - rank(b));
   return { dangers, ...(reader.destroys !== undefined && { destroys: reader.destroys }) };
 }
 
+/**
+ * Returns the dangers that a person is shown: first those that made the decision ask, and one of each kind before a second one of any.
+ * No decision reads this list.
+ */
+export function shownDangers(
+  dangers: readonly Danger[],
+  isDecisive: (danger: Danger) => boolean,
+): readonly Danger[] {
+  const seen = new Set<DangerKind>();
+  const places = dangers.map(danger => {
+    const isSecond = seen.has(danger.kind);
+    seen.add(danger.kind);
+    return { danger, order: (isDecisive(danger) ? 0 : 2) + (isSecond ? 1 : 0) };
+  });
+  const first = places.sort((a, b) => a.order - b.order).slice(0, mostShown);
+  return first.map(({ danger: { kind, values } }) => ({ kind, values: values.map(shortName) }));
+}
+
+const shortName = (name: string): string =>
+  name.length > longestName ? `${name.slice(0, longestName)}…` : name;
+
 const rank = ({ kind }: Danger): number => dangerKinds.indexOf(kind);
 
-const shells = /^(?:ba|z|da|k|mk|a|fi|c|tc)?sh$/;
 const interpreters =
   /^(?:python[\d.]*|node|deno|bun|perl|ruby|php|lua|osascript|pwsh|powershell|iex|invoke-expression)$/;
 const downloaders =
   /^(?:curl|wget|aria2c|https?|xh|fetch|iwr|irm|invoke-webrequest|invoke-restmethod|gh|scp|lynx)$/;
-/** Programs that run the program named among their words. */
-const carriers =
-  /^(?:sudo|doas|pkexec|gsudo|runas|env|exec|command|builtin|nohup|nice|ionice|time|timeout|setsid|stdbuf|xargs|parallel|watch|flock|busybox|toybox|chroot|unshare|nsenter|strace|start|cmd|find|fd|fdfind|if|then|else|do|while|until|!|npx|bunx|script|ssh)$/;
-const raising = /^(?:sudo|doas|su|pkexec|gsudo|runas)$/;
-/** Programs to which a line is passed as one word. */
-const lineTakers = /^(?:su|ssh|watch|script|env|parallel|flock|cmd|pwsh|powershell|runas)$/;
+/** Programs that can destroy what they are given. */
+const worst =
+  /^(?:rm|srm|shred|rd|remove-item|rimraf|find|mv|chmod|chown|rsync|dd|tee|mkfs\S*|wipefs|blkdiscard)$/;
+/** Programs that pass words of their input on. */
+const feeders = /^(?:xargs|parallel)$/;
+/** Programs that show or search what follows them, or run it on another system than this one. */
+const runsNothingHere =
+  /^(?:echo|printf|say|man|which|type|test|\[|\[\[|:|true|[efz]?grep|rg|ag|sed|docker|docker-compose|podman|nerdctl|kubectl|oc|lxc|incus|multipass|adb|vagrant)$/;
 /** Raw disks and their partitions. */
 const disk =
   /^\/dev\/(?:r?disk\d|[shv]d[a-z]|xvd[a-z]|nvme\d|mmcblk\d|dm-\d|md\d|mapper\/|loop\d|mem$|kmem$|sd$|disk\/)|^\\\\\.\\physicaldrive/i;
-const formatters =
-  /^(?:mkfs(?:\..+)?|mke2fs|mkswap|newfs\w*|wipefs|blkdiscard|fdisk|sfdisk|parted|sgdisk|diskpart|format|cryptsetup)$/;
+/** A home folder of anyone. */
+const homeFolder = /^\/(?:(?:var\/|export\/)?home|users)\/[^/]+\/$/;
 
 class DangerReader {
   readonly found = new Map<string, Danger>();
@@ -74,25 +131,78 @@ class DangerReader {
   }
 
   #add(kind: DangerKind, ...values: string[]): void {
-    const named = values.map(value =>
-      value.length > longestName ? `${value.slice(0, longestName)}…` : value,
-    );
-    this.found.set([kind, ...named].join('\0'), { kind, values: named });
+    this.found.set([kind, ...values].join('\0'), { kind, values });
   }
 
   #line({ commands, inner, heredocs }: ReadLine, depth: number): void {
     const downloads = inner.some(text => this.#downloads(text));
-    let piped: string[][] = [];
+    const printed = inner.map(text => this.#printedBy(text)).filter(words => words.length > 0);
+    let piped: ReadCommand[] = [];
     for (const command of commands) {
       if (!command.isPiped) piped = [];
-      for (const words of behindCarriers(command.words)) {
-        this.#command(words, command, depth);
-        this.#runner(words, command, piped, heredocs, downloads, depth);
+      for (const reading of readingsOf(command.words, printed)) {
+        if (isCut(reading)) this.#add('unread');
+        this.#behindUnknown(reading, command);
+        for (const words of behindCarriers(reading)) {
+          const isFed = reading
+            .slice(0, -words.length)
+            .some(({ values }) => /^(?:xargs|parallel|find|fd|fdfind)$/.test(programName(values[0])));
+          this.#command(words, command, depth, isFed);
+          this.#runner(
+            words,
+            command,
+            piped.map(one => firstValues(one.words)),
+            heredocs,
+            downloads,
+            depth,
+          );
+          if (isFed) this.#fed(words, command, piped);
+        }
       }
       for (const { values, isWritten } of command.redirections)
         if (isWritten && values.some(value => disk.test(value))) this.#device(values[0] ?? '');
-      piped.push(command.words.map(({ values: [first = ''] }) => first));
+      piped.push(command);
       this.#save(command);
+    }
+  }
+
+  /** Returns what a substitution prints, if that is in its words. */
+  #printedBy(text: string): readonly ReadWord[] {
+    const { folder, home } = this.#around;
+    const lines = linesThatRun(text, folder, home) ?? [];
+    return lines[0]?.commands.flatMap(({ words }) => wordsPrinted(words)) ?? [];
+  }
+
+  /** Reads what `xargs` and its like pass to a program that deletes: the words of `echo`, or what `find` finds. */
+  #fed(words: readonly ReadWord[], command: ReadCommand, piped: readonly ReadCommand[]): void {
+    const isFedByPipe = command.words.some(({ values }) => feeders.test(programName(values[0])));
+    const name = programName(words[0]?.values[0]);
+    if (!isFedByPipe || !deleters.test(name)) return;
+    const [source, ...between] = piped;
+    const [program, ...operands] = source?.words ?? [];
+    const from = programName(program?.values[0]);
+    if (source && /^(?:find|fd|fdfind)$/.test(from)) {
+      const isFiltered = between.some(
+        one => !/^(?:sort|tac|tr|cat|uniq|shuf)$/.test(programName(one.words[0]?.values[0])),
+      );
+      this.#foundIn(operands, from, isFiltered, source);
+    } else if (/^(?:echo|printf)$/.test(from))
+      this.#delete([...words.slice(1), ...operands], name, command, true);
+    else this.#add('deletes-unknown');
+  }
+
+  /** Not every program that runs others is known. What would be destroyed behind any word is refused, and nothing else is said. */
+  #behindUnknown(words: readonly ReadWord[], command: ReadCommand): void {
+    if ((isCarrier(words) && !isCut(words)) || runsNothingHere.test(programName(words[0]?.values[0]))) return;
+    const places = words.flatMap(({ values: [first = ''] }, at) =>
+      at > 0 && worst.test(programName(first)) ? [at] : [],
+    );
+    for (const at of places.slice(0, mostBehind(words))) {
+      const probe = new DangerReader(this.#around);
+      probe.#places = this.#places;
+      probe.#command(words.slice(at), command, deepestText, false);
+      this.#places = probe.#places;
+      this.destroys ??= probe.destroys;
     }
   }
 
@@ -105,7 +215,7 @@ class DangerReader {
     downloads: boolean,
     depth: number,
   ): void {
-    const [program = '', ...operands] = words.map(({ values: [first = ''] }) => first);
+    const [program = '', ...operands] = firstValues(words);
     const name = programName(program);
     const isRunner = shells.test(name) || interpreters.test(name) || /^(?:eval|source|\.)$/.test(name);
     if (this.#saved.has(basename(program)) && /^[./]/.test(program)) this.#add('runs-download');
@@ -143,7 +253,7 @@ class DangerReader {
 
   /** Notes the names under which a downloader saves files. */
   #save({ words, redirections }: ReadCommand): void {
-    const texts = words.map(({ values: [first = ''] }) => first);
+    const texts = firstValues(words);
     const at = texts.findIndex(word => downloaders.test(programName(word)));
     if (at < 0) return;
     const written = redirections.flatMap(({ values, isWritten }) => (isWritten ? values : []));
@@ -156,53 +266,69 @@ class DangerReader {
     this.destroys ??= path;
   }
 
-  #command(words: readonly ReadWord[], command: ReadCommand, depth: number): void {
+  #command(words: readonly ReadWord[], command: ReadCommand, depth: number, isFed: boolean): void {
     const [first, ...operands] = words;
     const name = programName(first?.values[0]);
-    const texts = operands.map(({ values: [one = ''] }) => one);
-    if (raising.test(name)) this.#add('privilege', name);
-    if (lineTakers.test(name))
-      for (const { written } of operands.filter(({ written: one }) => /\s/.test(one)))
-        this.read(written, depth + 1);
-    if (isOpen(name) || /^(?:rm|srm|shred|unlink|rmdir|rd|del|erase|ri|remove-item|trash|rimraf)$/.test(name))
-      this.#delete(operands, name, command);
+    const texts = firstValues(operands);
+    if (raisesRights(name, texts)) this.#add('privilege', name);
+    for (const line of linesGiven(name, operands)) this.read(line, depth + 1);
+    if (isOpen(name) || deleters.test(name)) this.#delete(operands, name, command, isFed);
     if (/^(?:mv|chmod|chown|chgrp)$/.test(name)) this.#change(operands, name, command);
-    if (/^(?:find|fd|fdfind)$/.test(name)) this.#find(operands, command);
-    if (formatters.test(name) && !texts.some(word => /^(?:-l|--list|-V|--version|--help)$/.test(word)))
-      this.#format(texts, name);
+    if (/^(?:find|fd|fdfind)$/.test(name) && deletesFound(texts))
+      this.#foundIn(operands, name, false, command);
+    const mirrored = mirroredPlace(name, texts, operands);
+    if (mirrored) this.#mirrored(mirrored, command);
+    if (isFormatting(name, texts)) this.#format(texts, name);
+    this.#devices(name, texts);
+    const [, verb] = /^git(?:-(.+))?$/.exec(name) ?? [];
+    if (/^git(?:-|$)/.test(name))
+      for (const { kind, values } of gitDangers(verb === undefined ? texts : [verb, ...texts]))
+        this.#add(kind, ...values);
+    if (name === 'bfg') this.#add('rewrites-history');
+    const ended = endedBy(name, operands);
+    if (ended) this.#add(ended.kind, ...ended.values);
+    const publishing = publishedBy(name, texts);
+    if (publishing) this.#add('publishes', publishing);
+    if (runsFetched(name, texts, command.folders)) this.#add('runs-download');
+  }
+
+  #devices(name: string, texts: readonly string[]): void {
     if (/^(?:dd|tee|cp|shred|truncate|diskutil)$/.test(name))
       for (const word of texts)
         if (disk.test(word.replace(/^of=/, '')) && !/^if=/.test(word)) this.#device(word.replace(/^of=/, ''));
     if (name === 'dd')
       for (const word of texts)
         if (disk.test(word.replace(/^if=/, ''))) this.#add('device', word.replace(/^if=/, ''));
-    if (name === 'git') for (const { kind, values } of gitDangers(texts)) this.#add(kind, ...values);
-    this.#kill(name, operands);
-    const publishing = publishedBy(name, texts);
-    if (publishing) this.#add('publishes', publishing);
   }
 
   #format(texts: readonly string[], name: string): void {
     const target = texts.findLast(word => !word.startsWith('-'));
     this.#add('formats', target ?? name);
-    const lost = texts.find(word => disk.test(word) || /^[a-z]:$/i.test(word));
+    const lost = texts.find(
+      word => disk.test(word) || /^[a-z]:$/i.test(word) || (name === 'diskutil' && /^r?disk\d/.test(word)),
+    );
     if (lost !== undefined) this.destroys ??= lost;
   }
 
-  #delete(operands: readonly ReadWord[], name: string, { folders }: ReadCommand): void {
+  #delete(operands: readonly ReadWord[], name: string, { folders }: ReadCommand, isFed: boolean): void {
     const flags = operands
       .filter(({ values }) => /^-|^\/[a-z]$/i.test(values[0] ?? ''))
       .flatMap(({ values }) => values);
-    const isRecursive =
-      name === 'rimraf' ||
-      flags.some(flag => /^-[a-z]*r|^--recursive|^\/s$/i.test(flag)) ||
-      flags.includes('--no-preserve-root');
     const isOfSystem = flags.includes('--no-preserve-root');
+    const isRecursive =
+      name === 'rimraf' || isOfSystem || flags.some(flag => /^-[a-z]*r|^--recursive|^\/s$/i.test(flag));
+    // No usual program but rm has both as one flag.
+    const isGuess = isOpen(name) && !flags.some(flag => /^-\w*(?:r\w*f|f\w*r)\w*$/i.test(flag));
     if (isOpen(name) && !isRecursive) return;
-    const targets = operands.filter(word => !flags.includes(word.values[0] ?? ''));
-    if (targets.length === 0 && isRecursive && !isOpen(name)) this.#add('deletes-unknown');
+    const isPlaceholder = ({ written }: ReadWord): boolean => isFed && /^(?:\{.{0,2}\}|[%@_])$/.test(written);
+    const targets = operands.filter(word => !flags.includes(word.values[0] ?? '') && !isPlaceholder(word));
+    if (targets.length === 0 && isRecursive && !isOpen(name) && !isFed) this.#add('deletes-unknown');
     if (isOfSystem) this.destroys ??= '/';
-    for (const target of targets) this.#target(target, isRecursive, folders, isOpen(name));
+    for (const target of targets) {
+      this.#target(target, isRecursive, folders, isGuess);
+      if (/^trash/.test(name) && this.#placesOf(target, folders).some(isPrecious))
+        this.destroys ??= target.written;
+    }
   }
 
   #target(target: ReadWord, isRecursive: boolean, folders: readonly string[], isGuess: boolean): void {
@@ -215,14 +341,16 @@ class DangerReader {
     else if (isRecursive) this.#add('deletes-folder', target.written);
   }
 
-  /** Finds a move of the whole system or home folder, and a change of rights in all of the system. */
+  /** Finds a move of the whole system or home folder, and a change of rights after which they cannot be used. */
   #change(operands: readonly ReadWord[], name: string, { folders }: ReadCommand): void {
+    const texts = firstValues(operands);
     const isMove = name === 'mv';
-    const isRecursive = operands.some(({ values: [flag = ''] }) => /^-\w*R|^--recursive/.test(flag));
-    if (!isMove && !isRecursive) return;
-    for (const word of isMove ? operands.slice(0, -1) : operands) {
+    if (!isMove && !texts.some(flag => /^-\w*R|^--recursive/.test(flag))) return;
+    const isTargetFirst = texts.some(flag => /^-\w*t$|^--target-directory/.test(flag));
+    const isLost = isMove || takesRights(name, texts);
+    for (const word of isMove && !isTargetFirst ? operands.slice(0, -1) : operands) {
       const kinds = this.#placesOf(word, folders);
-      if (kinds.includes('system') || (isMove && kinds.includes('home'))) this.destroys ??= word.written;
+      if (kinds.includes('system') || (isLost && kinds.includes('home'))) this.destroys ??= word.written;
     }
   }
 
@@ -234,27 +362,28 @@ class DangerReader {
       this.#add('unread');
       return ['unknown'];
     }
-    return values.flatMap(value => folders.map(folder => placeOf(value, folder, this.#around)));
+    return values.flatMap(value => folders.map(folder => this.#placeOf(value, folder)));
   }
 
-  #find(operands: readonly ReadWord[], { folders }: ReadCommand): void {
-    const texts = operands.map(({ values: [one = ''] }) => one);
-    const runs = texts.some(
-      (word, at) =>
-        /^(?:-exec|-execdir|-ok|-okdir|-x|-X|--exec)/.test(word) &&
-        /^(?:rm|shred|unlink)$/.test(programName(texts[at + 1])),
+  #placeOf(value: string, folder: string): PlaceKind {
+    const kind = placeOf(value, folder, this.#around);
+    if (kind !== 'outside' || value.includes(signs.any)) return kind;
+    const path = foldedPath(plainSegments(writtenSegments(value, writtenSegments(folder))));
+    return homeFolder.test(path.replace(/\/[.\ue001\ue002]*[\ue001\ue002][.\ue001\ue002]*\/$/, '/'))
+      ? 'home'
+      : kind;
+  }
+
+  /** Names what is deleted of what `find` finds. */
+  #foundIn(operands: readonly ReadWord[], name: string, isFiltered: boolean, { folders }: ReadCommand): void {
+    const texts = firstValues(operands);
+    const end = texts.findIndex(word =>
+      name === 'find' ? /^[-(!]/.test(word) && !/^-[HLP]$/.test(word) : acts.test(word),
     );
-    if (!texts.includes('-delete') && !runs) return;
-    const first = texts.findIndex(word => /^[-(!]/.test(word) && !/^-[HLP]$/.test(word));
     const places = operands
-      .slice(0, first < 0 ? undefined : first)
+      .slice(0, end < 0 ? undefined : end)
       .filter(({ values }) => !/^-/.test(values[0] ?? ''));
-    const isNarrow = texts.some(
-      (word, at) =>
-        /^-(?:i?name|i?path|i?regex|size|[amc]time|[amc]min|newer\w*|empty|user|group|perm|inum|links)$/.test(
-          word,
-        ) && !/^[*\ue001]*$/.test(texts[at + 1] ?? ''),
-    );
+    const isNarrow = isFiltered || isNarrowFind(texts, this.#around.home);
     for (const place of places.length > 0 ? places : [{ written: '.', values: ['.'] }]) {
       const kinds = this.#placesOf(place, folders);
       if (kinds.some(isPrecious) && !isNarrow) this.destroys ??= place.written;
@@ -263,59 +392,15 @@ class DangerReader {
     }
   }
 
-  #kill(name: string, operands: readonly ReadWord[]): void {
-    const texts = operands.map(({ written }) => written);
-    const named = texts.filter(word => !/^[-/]/.test(word));
-    if (/^(?:killall5?|pkill|skill|stop-process)$/.test(name)) this.#add('kills', named.at(-1) ?? name);
-    else if (name === 'taskkill' && texts.some(word => /^[-/]im$/i.test(word)))
-      this.#add('kills', named.at(-1) ?? name);
-    else if (name === 'fuser' && texts.some(word => /^-\w*k/.test(word)))
-      this.#add('kills', named.at(-1) ?? name);
-    else if (name === 'kill' && !texts.some(word => /^-[lL]$/.test(word))) {
-      const isChosen = operands.some(({ values }) => values.some(isOpen));
-      // To xargs, the numbers come from another program. -1 is every process.
-      if (isChosen || texts.slice(1).includes('-1') || named.length === 0) this.#add('kills-chosen');
-    }
+  /** Names what a copy deletes that is not in its source, which can be all there is. */
+  #mirrored(place: ReadWord, { folders }: ReadCommand): void {
+    const isRemote = /^[^/]+:/.test(place.written);
+    const kinds = isRemote ? ['outside' as const] : this.#placesOf(place, folders);
+    if (kinds.some(isPrecious)) this.destroys ??= place.written;
+    this.#add(kinds.every(kind => kind === 'inside') ? 'deletes-found' : 'deletes-outside', place.written);
   }
 }
 
-const isOpen = (word: string): boolean => word.includes(signs.any);
-
-/** Returns a program's name without its folder and ending, in small letters. */
-export const programName = (word = ''): string =>
-  word
-    .slice(Math.max(word.lastIndexOf('/'), word.lastIndexOf('\\')) + 1)
-    .replace(/\.exe$/i, '')
-    .toLowerCase();
-
 const raisedDownload = (words: readonly string[]): boolean =>
-  carriers.test(programName(words[0])) && words.some(word => downloaders.test(programName(word)));
-
-/** Returns the command, and behind a program that runs another one everything that could be the other. */
-export function behindCarriers(words: readonly ReadWord[]): (readonly ReadWord[])[] {
-  if (words.length === 0) return [];
-  if (!carriers.test(programName(words[0]?.values[0]))) return [words];
-  return [
-    words,
-    ...words.slice(1, 40).flatMap((word, at) => (/^[-+]/.test(word.written) ? [] : [words.slice(at + 1)])),
-  ];
-}
-
-/** By program: the words after it that publish. The list is empty if the program does nothing else; an empty word is the program alone. */
-const publishing: Readonly<Record<string, readonly string[]>> = programs.publish;
-
-/** Returns the words that publish, such as `npm publish`; undefined for a command that does not, or only tries. */
-function publishedBy(name: string, texts: readonly string[]): string | undefined {
-  const words = Object.hasOwn(publishing, name) ? publishing[name] : undefined;
-  const wanted = words && new RegExp(`^(?:${words.map(one => (one ? `${one}\\b` : '$')).join('|')})`);
-  if (
-    !wanted ||
-    texts.some(word => /^(?:--dry-run|--help|-h|--snapshot|--skip-publish)(?:=true)?$/.test(word))
-  )
-    return undefined;
-  const own = texts.filter(word => !word.startsWith('-'));
-  const found = wanted.exec(own.slice(0, 2).join(' '));
-  // A flag with a value may be before the command.
-  const later = own.slice(1).find(word => words.length > 0 && wanted.test(word) && texts[0]?.startsWith('-'));
-  return found ? [name, found[0]].filter(Boolean).join(' ') : later && `${name} ${later}`;
-}
+  isCarrier(words.map(word => ({ written: word, values: [word] }))) &&
+  words.some(word => downloaders.test(programName(word)));

@@ -63,58 +63,148 @@ function isLook(verb: string, rest: readonly string[]): boolean {
   return first?.test(rest[0] ?? '') === true;
 }
 
-/** Returns what the words of a Git command would lose for good, here or on a server. */
+/** The words behind a command of Git. */
+interface GitWords {
+  flags: readonly string[];
+  others: readonly string[];
+  /** Takes an option that is cut short as well, as Git does. */
+  has(...wanted: string[]): boolean;
+  hasLetter(letter: string): boolean;
+}
+
+/**
+ * Returns what the words of a Git command would lose for good, here or on a server. Calm stays what is typed all day and keeps every
+ * commit: `commit --amend` puts one commit in the place of the last, which the reflog keeps, and `pull --rebase` puts one's own commits
+ * on those of the server. So does what only moves the index, such as `reset FILE`.
+ */
 export function gitDangers(texts: readonly string[]): Danger[] {
-  const found: Danger[] = [];
-  const add = (kind: Danger['kind'], ...values: string[]): void => void found.push({ kind, values });
-  const at = commandAt(texts);
-  const [verb = '', ...rest] = texts.slice(at);
+  const [verb = '', ...rest] = texts.slice(commandAt(texts));
   const flags = rest.filter(word => word.startsWith('-'));
-  const others = rest.filter(word => !word.startsWith('-'));
-  const has = (...wanted: string[]): boolean => flags.some(flag => wanted.includes(flag.replace(/=.*/, '')));
-  const hasLetter = (letter: string): boolean =>
-    flags.some(flag => /^-[a-zA-Z]+$/.test(flag) && flag.includes(letter));
-  if (verb === 'push' && !has('--dry-run') && !hasLetter('n')) {
-    const refs = others.slice(1);
-    const forced = refs.find(ref => ref.startsWith('+'));
-    const isForced =
-      has('--force', '--force-with-lease', '--force-if-includes', '--mirror') || hasLetter('f');
-    const branch = forced ?? refs.find(ref => !ref.startsWith(':'));
-    if (isForced || forced)
-      add(
-        'force-push',
-        ...(branch === undefined ? [] : [branch.replace(/^\+/, '').replace(/^.*:(?=.)/, '')]),
-      );
-    const gone = refs.filter(ref => /^:./.test(ref) || has('--delete') || hasLetter('d'));
-    for (const ref of has('--mirror', '--prune') ? [...gone, '*'] : gone)
-      add('deletes-remote', ref.replace(/^:/, ''));
-  } else if (
-    (verb === 'rebase' && !has('--abort', '--quit', '--show-current-patch', '--edit-todo')) ||
-    /^(?:filter-branch|filter-repo|replace)$/.test(verb) ||
-    (verb === 'reflog' && /^(?:expire|delete)$/.test(others[0] ?? '')) ||
-    (verb === 'gc' && has('--prune') && !flags.includes('--prune=auto')) ||
-    (verb === 'update-ref' && flags.length > 0)
-  )
-    add('rewrites-history', ...(verb === 'rebase' && others[1] ? [others[1]] : []));
-  else if (verb === 'clean' && !has('--dry-run') && !hasLetter('n')) add('deletes-untracked');
-  else if (verb === 'reset' && has('--hard', '--merge', '--keep')) {
-    add('discards');
-    if (/[~^@]|^[\da-f]{7,40}$/.test(others[0] ?? '')) add('rewrites-history');
-  } else if (
-    (verb === 'checkout' && (has('--', '--force') || hasLetter('f') || others.includes('.'))) ||
-    (verb === 'restore' && (!has('--staged', '-S') || has('--worktree', '-W')))
-  )
-    add('discards');
-  else if (verb === 'stash' && /^(?:drop|clear)$/.test(others[0] ?? '')) add('discards', stashRef);
-  else if (verb === 'branch' && (hasLetter('D') || (has('--delete') && has('--force'))))
-    add('deletes-branch', others[0] ?? '');
-  return found;
+  const read = Object.hasOwn(losing, verb) ? losing[verb] : undefined;
+  const found = read?.({
+    flags,
+    others: rest.filter(word => !word.startsWith('-')),
+    has: (...wanted) => flags.some(flag => wanted.some(one => isOption(flag.replace(/=.*/s, ''), one))),
+    hasLetter: letter => flags.some(flag => /^-[a-zA-Z]+$/.test(flag) && flag.includes(letter)),
+  });
+  return found ?? [];
+}
+
+const isOption = (flag: string, wanted: string): boolean =>
+  flag === wanted || (flag.length > 3 && flag !== '--force' && wanted.startsWith(flag));
+
+const danger = (kind: Danger['kind'], ...values: string[]): Danger => ({ kind, values });
+const rewrites = (...values: string[]): Danger[] => [danger('rewrites-history', ...values)];
+const discards = (...values: string[]): Danger[] => [danger('discards', ...values)];
+const isForced = ({ has, hasLetter }: GitWords): boolean => has('--force') || hasLetter('f');
+const onlyTries = ({ flags, hasLetter }: GitWords): boolean => flags.includes('--dry-run') || hasLetter('n');
+
+/** By command of Git: what it would lose. */
+const losing: Readonly<Record<string, (words: GitWords) => Danger[]>> = {
+  push: lostByPush,
+  'send-pack': lostByPush,
+  fetch: lostByFetch,
+  pull: lostByFetch,
+  reset: lostByReset,
+  checkout: lostByCheckout,
+  switch: lostByCheckout,
+  branch: lostByBranch,
+  rebase: ({ flags, others }) =>
+    flags.some(flag => /^--(?:abort|quit|show-current-patch|edit-todo)$/.test(flag))
+      ? []
+      : rewrites(...others.slice(1, 2)),
+  'filter-branch': () => rewrites(),
+  'filter-repo': () => rewrites(),
+  replace: () => rewrites(),
+  'fast-import': words => (isForced(words) ? rewrites() : []),
+  'update-ref': () => rewrites(),
+  reflog: words =>
+    !onlyTries(words) && /^(?:expire|delete|drop)$/.test(words.others[0] ?? '') ? rewrites() : [],
+  gc: ({ flags, has }) => (has('--prune') && !flags.includes('--prune=auto') ? rewrites() : []),
+  prune: words => (onlyTries(words) ? [] : rewrites()),
+  repack: ({ hasLetter }) => (hasLetter('a') && hasLetter('d') ? rewrites() : []),
+  lfs: ({ others }) => (others[0] === 'migrate' && others[1] !== 'info' ? rewrites() : []),
+  tag: words =>
+    words.has('--delete') || words.hasLetter('d') || isForced(words)
+      ? rewrites(...words.others.slice(0, 1))
+      : [],
+  clean: words => (onlyTries(words) ? [] : [danger('deletes-untracked')]),
+  restore: ({ flags, has, hasLetter }) =>
+    !flags.some(flag => /^(?:--staged|-S)$/.test(flag)) || has('--worktree') || hasLetter('W')
+      ? discards()
+      : [],
+  'checkout-index': words => (isForced(words) ? discards() : []),
+  'read-tree': ({ has }) => (has('--reset') ? discards() : []),
+  rm: words => (isForced(words) && !words.flags.includes('--cached') ? discards() : []),
+  worktree: words => (words.others[0] === 'remove' && isForced(words) ? discards() : []),
+  submodule: words =>
+    /^(?:deinit|update)$/.test(words.others[0] ?? '') && isForced(words) ? discards() : [],
+  stash: ({ others }) => (/^(?:drop|clear)$/.test(others[0] ?? '') ? discards(stashRef) : []),
+};
+
+function lostByPush(words: GitWords): Danger[] {
+  if (onlyTries(words)) return [];
+  const { has, hasLetter } = words;
+  const refs = words.others.slice(1);
+  const forced = refs.find(ref => ref.startsWith('+'));
+  const branch = forced ?? refs.find(ref => !ref.startsWith(':'));
+  const name = branch?.replace(/^\+/, '').replace(/^.*:(?=.)/, '');
+  const isOverwriting =
+    forced ?? (isForced(words) || has('--force-with-lease', '--force-if-includes', '--mirror'));
+  const gone = refs.filter(ref => /^\+?:./.test(ref) || has('--delete') || hasLetter('d'));
+  const all = has('--mirror', '--prune') ? [...gone, '*'] : gone;
+  return [
+    ...(isOverwriting ? [danger('force-push', ...(name === undefined ? [] : [name]))] : []),
+    ...all.map(ref => danger('deletes-remote', ref.replace(/^\+?:/, ''))),
+  ];
+}
+
+/** A branch of this repository that is fetched into can lose commits. What is known of the server's cannot. */
+function lostByFetch(words: GitWords): Danger[] {
+  const refs = words.others.slice(1).filter(ref => /^\+?[^:]+:(?!refs\/remotes\/)./.test(ref));
+  const forced = refs.find(ref => ref.startsWith('+') || isForced(words));
+  return forced === undefined ? [] : rewrites(forced.replace(/^.*:/, ''));
+}
+
+/** A commit: `HEAD~3`, `@{1}`, `origin/main` or its number. The newest one of the branch moves nothing. */
+const otherCommit = /^[\w./-]*@\{|[~^]\d*$|^[\da-f]{7,40}$|^(?:origin|upstream|refs)\//;
+
+function lostByReset({ flags, others, has }: GitWords): Danger[] {
+  const [target = 'HEAD'] = others;
+  const isHard = has('--hard', '--merge', '--keep');
+  const isWhole = isHard || has('--soft', '--mixed');
+  const isMoved = isWhole
+    ? !/^(?:HEAD|@)$/.test(target)
+    : others.length === 1 && !flags.includes('--') && otherCommit.test(target);
+  return [...(isMoved ? rewrites() : []), ...(isHard ? discards() : [])];
+}
+
+function lostByCheckout(words: GitWords): Danger[] {
+  const { flags, others, has, hasLetter } = words;
+  // An existing branch would lose its commits.
+  if (hasLetter('B') || hasLetter('C') || flags.includes('--force-create'))
+    return rewrites(...others.slice(0, 1));
+  const isNew =
+    hasLetter('b') || hasLetter('c') || hasLetter('t') || has('--orphan', '--track', '--create', '--detach');
+  const namesFile =
+    others.some(word => /^\.{1,2}(?:\/|$)|^:|[*\ue001]/.test(word)) || (!isNew && others.length > 1);
+  const isOverwriting =
+    isForced(words) || has('--discard-changes', '--pathspec-from-file') || flags.includes('--');
+  return isOverwriting || namesFile ? discards() : [];
+}
+
+function lostByBranch(words: GitWords): Danger[] {
+  const { others, has, hasLetter } = words;
+  const isDeleted = hasLetter('D') || ((has('--delete') || hasLetter('d')) && isForced(words));
+  if (isDeleted) return (others.length > 0 ? others : ['']).map(name => danger('deletes-branch', name));
+  if (hasLetter('M') || hasLetter('C')) return rewrites(...others.slice(-1));
+  return isForced(words) ? rewrites(...others.slice(0, 1)) : [];
 }
 
 /** Where Git keeps a stash. */
 export const stashRef = 'refs/stash';
 
-const withValue = /^(?:-C|-c|--git-dir|--work-tree|--namespace|--exec-path|--config-env)$/;
+const withValue = /^(?:-C|-c|--git-dir|--work-tree|--namespace|--exec-path|--config-env|--attr-source)$/;
 
 /** Returns where Git's own command is, behind its flags and their values. */
 function commandAt(texts: readonly string[]): number {

@@ -5,6 +5,7 @@ import { sentence, spoken } from '../../protocol/text.ts';
 import { writeDiff } from '../changes/lineDiff.ts';
 import { escapeInvisible } from '../files/plainText.ts';
 import { type Human, newToken } from '../human.ts';
+import { mostShown } from '../policy/danger.ts';
 import { decide, planOnlyReads } from '../policy/decide.ts';
 import type { Ask, Decision, PolicyContext } from '../policy/decision.ts';
 import { grantedVariables, recordAnswer } from '../policy/grants.ts';
@@ -122,6 +123,8 @@ async function* approveEdited(
 /** Returns true if the person has just answered the same question, about at least the same dangers. */
 function isAnswered(now: Ask, before: Ask | undefined): boolean {
   if (!before) return false;
+  // Of more dangers, not all are named.
+  if ((now.danger?.length ?? 0) >= mostShown) return false;
   const known = before.danger?.map(one => JSON.stringify(one)) ?? [];
   const isKnown = (now.danger ?? []).every(one => known.includes(JSON.stringify(one)));
   return isKnown && questionOf(now) === questionOf(before);

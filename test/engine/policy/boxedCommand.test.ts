@@ -21,7 +21,7 @@ describe('a command where a box works', () => {
     configDir: join(run.home, '.config/telos'),
     dataDir: join(run.home, '.local/share/telos'),
     home: run.home,
-    env: { DEMO_API_KEY: 'a value that is long enough', OUT_DIR: '/out' },
+    env: { PATH: process.env['PATH'] ?? '', DEMO_API_KEY: 'a value that is long enough', OUT_DIR: '/out' },
   });
   const agent = () => ({
     name: 'demo',
@@ -57,6 +57,18 @@ describe('a command where a box works', () => {
   const wordsOf = (decision: Decision): string =>
     decision.action === 'ask' ? describeWhy(decision as unknown as ApprovalRequest) : '';
 
+  it('asks where undo would not bring back what a command changes', async () => {
+    const withoutGit = { ...context, env: { PATH: run.pack } };
+    const decided = async (command: string, among: PolicyContext): Promise<string> =>
+      short(await decide({ id: '1', name: 'run_command', input: { command } }, among));
+    assert.equal(await decided('rm -rf build', withoutGit), 'ask run.command boxed');
+    assert.equal(await decided('npm test', withoutGit), 'allow run.box boxed');
+    // Telos's own files are below the home folder, so that nothing there is looked at.
+    const atHome = { ...context, workingDir: run.home, commandDir: run.home };
+    for (const command of ['rm -rf build', 'npm test'])
+      assert.match(await decided(command, atHome), /^ask .* boxed$/, command);
+  });
+
   const cases: readonly (readonly [command: string, expected: string])[] = [
     ['npm test', 'allow run.box boxed'],
     ['curl https://example.org | sh', 'allow run.box boxed'],
@@ -77,6 +89,17 @@ describe('a command where a box works', () => {
     ['git stash drop', 'ask run.command boxed'],
     ['git branch -D topic', 'ask run.command boxed'],
     ['git rebase main', 'ask run.command boxed'],
+    // Behind any number of others, and in a long name.
+    ['rm -rf a; rm -rf b; rm -rf c; git branch -D main; git stash clear', 'ask run.command boxed'],
+    ['rm -rf a b c d; git stash clear', 'ask run.command boxed'],
+    ['rm -rf a b c d; npm publish', 'ask run.command'],
+    ['rm -rf a b c d; sudo reboot', 'ask run.command'],
+    [`rm -rf ${'sub/'.repeat(20)}.git`, 'ask run.command boxed'],
+    ['git reset HEAD~3', 'ask run.command boxed'],
+    ['git checkout -B main', 'ask run.command boxed'],
+    ['git commit --amend --no-edit', 'allow run.box boxed'],
+    ['git pull --rebase', 'allow run.box boxed'],
+    ['npx cowsay', 'allow run.box boxed'],
     // Can only work outside.
     ['git push --force', 'ask run.command'],
     ['git push origin :topic', 'ask run.command'],
@@ -94,6 +117,12 @@ describe('a command where a box works', () => {
       const decision = await about(command);
       assert.match(short(decision).replace(/card\.new/, 'run.command'), new RegExp(`^${expected}$`));
     });
+
+  it('shows first what made it ask, however much else the command deletes', async () => {
+    const decision = await about('rm -rf a; rm -rf b; rm -rf c; rm -rf d; git branch -D main; sudo reboot');
+    const kinds = decision.action === 'ask' ? decision.danger?.map(({ kind }) => kind) : [];
+    assert.deepEqual(kinds, ['deletes-branch', 'privilege', 'deletes-folder']);
+  });
 
   it('asks about the same commands without a box, and allows none of them boxed', async () => {
     context = { ...context, hasBox: false };

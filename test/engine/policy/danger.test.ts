@@ -1,8 +1,8 @@
 /** What the words of a command say about its dangers, and what is refused whatever anyone answers. */
 import assert from 'node:assert/strict';
-import { readFileSync, symlinkSync } from 'node:fs';
+import { mkdirSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { dangerOf } from '../../../src/engine/policy/danger.ts';
+import { dangerOf, shownDangers } from '../../../src/engine/policy/danger.ts';
 import { describeDanger } from '../../../src/protocol/describe.ts';
 import { type TempFolder, tempFolder } from '../../fakes/tempFolder.ts';
 
@@ -50,5 +50,41 @@ describe('danger of a command', () => {
 
   it('takes a line that is too long to be read for dangerous', () => {
     assert.deepEqual(said(`${'true;'.repeat(3000)}rm -rf /`), ['Is too long to be checked']);
+  });
+
+  it('leaves calm what npx finds installed, in the folder or above it, and names what it would fetch', () => {
+    mkdirSync(join(folder.path, 'home/work/node_modules/.bin'), { recursive: true });
+    mkdirSync(join(folder.path, 'home/work/node_modules/@a/b'), { recursive: true });
+    writeFileSync(join(folder.path, 'home/work/node_modules/.bin/tsc'), '');
+    for (const command of ['npx tsc', 'npx -y tsc -p .', 'cd build && npx tsc', 'npm exec tsc', 'bunx @a/b'])
+      assert.deepEqual(said(command), [], command);
+    for (const command of ['npx tsc@5', 'npx -p cowsay tsc', 'npx cowsay', 'npx a/b', 'npx', 'npx "$TOOL"'])
+      assert.deepEqual(said(command), ['Runs what it downloads'], command);
+  });
+
+  it('finds what is destroyed behind any number of words', () => {
+    const many = (word: string): string => Array.from({ length: 300 }, (_, at) => `${word}${at}`).join(' ');
+    assert.deepEqual(said(`env ${many('A=')} rm -rf ~`), ['refused']);
+    assert.deepEqual(said(`env ${many('-u A')} rm -rf ~`), ['refused']);
+    assert.deepEqual(said(`nice ${many('x')} rm -rf ~`), ['refused']);
+    const cut = dangerOf(`nice ${'x '.repeat(5000)} rm -rf ~/other`, {
+      folder: '/w',
+      workingDir: '/w',
+      home: '/h',
+    });
+    assert.ok(cut.dangers.some(({ kind }) => kind === 'unread'));
+    assert.deepEqual(said(`nice ${'x '.repeat(5000)} rm -rf ~`), ['refused']);
+  });
+
+  it('names each danger for a decision, and shows a person few: those that decided first, and each kind before another of one', () => {
+    const around = { folder: '/w', workingDir: '/w', home: '/h' };
+    const { dangers } = dangerOf(`rm -rf a b c ${'d'.repeat(80)}; npm publish; git stash clear`, around);
+    assert.equal(dangers.length, 6);
+    const shown = (...decisive: string[]): string[] =>
+      shownDangers(dangers, ({ kind }) => decisive.includes(kind)).map(({ kind }) => kind);
+    assert.deepEqual(shown(), ['deletes-folder', 'discards', 'publishes']);
+    assert.deepEqual(shown('publishes'), ['publishes', 'deletes-folder', 'discards']);
+    const long = dangers.filter(({ values }) => values.some(value => value.startsWith('dd')));
+    assert.deepEqual(shownDangers(long, () => true)[0]?.values, [`${'d'.repeat(60)}…`]);
   });
 });
