@@ -286,16 +286,16 @@ function Answers({ request, without, first, answered, answer }: AnswersProps) {
           ))}
           {canEdit && (
             <button type="button" disabled={answered} onClick={() => setEditing(true)}>
-              {t('Edit command…')}
+              {t('Edit Command…')}
             </button>
           )}
           {request.mayLeave && (
             <button type="button" disabled={answered} onClick={() => answer(leaveBox)}>
-              {t('Run outside of the box…')}
+              {t('Run Outside of the Box…')}
             </button>
           )}
           <button type="button" disabled={answered} onClick={() => setSayingWhy(true)}>
-            {t('Deny and say why…')}
+            {t('Deny and Say Why…')}
           </button>
         </div>
       )}

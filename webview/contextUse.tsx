@@ -33,7 +33,7 @@ export function ContextMeter() {
     known.window === undefined
       ? t('{0} tokens', formatNumber(total))
       : t('{0} of {1} tokens', formatNumber(total), formatNumber(known.window));
-  const shown = share === undefined ? `${Math.round(total / 1000)}k` : `${share} %`;
+  const shown = share === undefined ? `${Math.round(total / 1000)}k` : t('{0}%', share);
   return (
     <>
       <button

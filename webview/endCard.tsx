@@ -87,7 +87,7 @@ function Changes({ item: { runId, changedFiles } }: { item: EndItem }) {
       <span class="quiet">{describeChanges(changedFiles.length)}</span>
       <button type="button" class="small" onClick={() => post({ type: 'show_changes', runId })}>
         <Icon name="diff" />
-        {t('Show changes')}
+        {t('Show Changes')}
       </button>
       <button
         type="button"
@@ -99,7 +99,7 @@ function Changes({ item: { runId, changedFiles } }: { item: EndItem }) {
         onClick={() => post({ type: 'undo_run', runId })}
       >
         <Icon name={isUndone ? 'done' : 'undo'} />
-        {isUndone ? t('Undone') : t('Undo this run')}
+        {isUndone ? t('Undone') : t('Undo This Run')}
       </button>
     </div>
   );
@@ -306,7 +306,7 @@ function OtherSkills({ item }: { item: EndItem }) {
             title={t('Runs the same request with a skill of your choice')}
             onClick={() => post({ type: 'pick_skill', text: item.text })}
           >
-            {t('Other skill…')}
+            {t('Other Skill…')}
           </button>
         )}
         <WithoutSkill item={item} />
@@ -324,7 +324,7 @@ function WithoutSkill({ item }: { item: EndItem }) {
       title={t('Telos looks for a skill by itself, and only reads files')}
       onClick={() => askWithoutSkill(item.text)}
     >
-      {t('Ask without a skill')}
+      {t('Ask Without a Skill')}
     </button>
   );
 }

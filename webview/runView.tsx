@@ -367,7 +367,7 @@ function OtherSkill({ item: { text, reason } }: { item: RouteItem }) {
         title={t('Runs the same request with a skill of your choice')}
         onClick={() => post({ type: 'pick_skill', text })}
       >
-        {t('Other skill…')}
+        {t('Other Skill…')}
       </button>
     </span>
   );

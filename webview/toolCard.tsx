@@ -144,7 +144,7 @@ function BoxMark() {
     <span
       class="tool-box"
       title={t(
-        'Ran in the box: it changed files of the working folder only, and reached no host without a yes',
+        'Ran in the box: it changed files of the working folder only, and could reach a host only with your permission',
       )}
     >
       <Icon name="box" />
@@ -198,7 +198,7 @@ function ChangedFile({ path, item: { result, runId, workingDir } }: { path: stri
         onClick={() => post({ type: 'show_changes', runId, path })}
       >
         <Icon name="diff" />
-        {t('Show diff')}
+        {t('Show Diff')}
       </button>
     </div>
   );

@@ -1,4 +1,4 @@
-/** The bot: hears what people want at Discord, lets in who may, and has their requests run one after the other for each person. */
+/** The bot: hears what people want on Discord, lets in who may, and has their requests run one after the other for each person. */
 import { setTimeout as wait } from 'node:timers/promises';
 import type { Config } from '../engine/config.ts';
 import { Interruption } from '../engine/errors.ts';

@@ -98,7 +98,7 @@ const route: Command = async (call, { telos, isOffered }) => {
 const stop: Command = async (call, desk) => {
   const stopped = desk.stop(call.user, call.channel);
   await call.whisper({
-    content: stopped > 0 ? `Stopped: ${counted(stopped, 'request')}.` : 'Nothing of yours runs.',
+    content: stopped > 0 ? `Stopped: ${counted(stopped, 'request')}.` : 'You have no running requests.',
   });
 };
 
@@ -130,7 +130,7 @@ const undo: Command = async (call, { telos, gateway, questions, isOwner, log }) 
   const [runId] = found;
   if (runId === undefined) return call.whisper({ content: 'There is nothing to undo.' });
   if (found.length > 1)
-    return call.whisper({ content: 'Several runs begin like this; give more of the id.' });
+    return call.whisper({ content: 'Several runs begin with this ID. Enter more characters.' });
   const { files, undoneAt } = await changes.of(runId);
   if (undoneAt !== undefined) return call.whisper({ content: undoWords.already_undone });
   await call.whisper({ content: `What run ${runId.slice(0, 8)} has changed is listed below.` });

@@ -84,7 +84,7 @@ export class BotState {
   #write(): void {
     this.#writing = this.#writing
       .then(() => writeWhole(this.#file, `${JSON.stringify(this.#kept)}\n`))
-      .catch((error: Error) => this.#failed(`The state of the bot could not be kept: ${error.message}`));
+      .catch((error: Error) => this.#failed(`The state of the bot could not be saved: ${error.message}`));
   }
 }
 

@@ -158,7 +158,7 @@ export class Gateway {
   /** Returns the bytes of a file. Throws if it is too large, or lies elsewhere than Discord keeps files. */
   async download({ name, url, size }: SentFile): Promise<Buffer> {
     const { hostname } = new URL(url);
-    if (!this.#fileHosts.includes(hostname)) throw new Error(`${name} does not lie on Discord.`);
+    if (!this.#fileHosts.includes(hostname)) throw new Error(`${name} is not hosted on Discord.`);
     if (size > maxTextBytes)
       throw new Error(`${name} is too large: only ${grouped(maxTextBytes)} bytes are read.`);
     const response = await fetch(url, { redirect: 'error', signal: AbortSignal.timeout(downloadTime) });
@@ -215,7 +215,7 @@ function refusalOf(error: unknown): TelosError | undefined {
   if (code === 'TokenInvalid' || (error instanceof DiscordAPIError && error.status === 401))
     return new TelosError(
       'auth',
-      'Discord does not know the token in DISCORD_BOT_TOKEN. Set the one that the page of the bot shows after Reset Token.',
+      'Discord rejected the token in DISCORD_BOT_TOKEN. Set the one that the page of the bot shows after Reset Token.',
     );
   if (/disallowed intent/i.test(message ?? ''))
     return new TelosError(

@@ -1,4 +1,4 @@
-/** What people do at Discord, and what the bot sends there, in words that are not discord.js's. */
+/** What people do on Discord, and what the bot sends there, in words that are not discord.js's. */
 import type { Doing } from './settings.ts';
 
 export interface Button {

@@ -97,9 +97,10 @@ async function putQuestion(
 async function steer(plan: Plan, command: SteerCommand): Promise<string> {
   const isRunning = await plan.steer(command);
   const name = plainText(plan.name);
+  const sent = command.kind === 'answer' ? `Plan ${name} uses your answer.` : `Sent to plan ${name}.`;
   return isRunning
-    ? `Plan ${name} goes by it.`
-    : `Plan ${name} is not running; this counts when it does: telos plan run ${name}`;
+    ? sent
+    : `Plan ${name} is not running. This takes effect when it runs: telos plan run ${name}`;
 }
 
 async function offerControls(

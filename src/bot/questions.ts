@@ -1,4 +1,4 @@
-/** Asks people at Discord with buttons that work once, for the people, the message and the time that they are meant for. */
+/** Asks people on Discord with buttons that work once, for the people, the message and the time that they are meant for. */
 import { newToken } from '../engine/human.ts';
 import type { BotState } from './botState.ts';
 import type { Gateway } from './gateway.ts';

@@ -1,4 +1,4 @@
-/** Implements `telos bot`: answers at Discord until it is stopped. `--setup` says what that needs. */
+/** Implements `telos bot`: answers on Discord until it is stopped. `--setup` says what that needs. */
 import { mkdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { botApi, botFile, botToken, readBotSettings } from '../bot/settings.ts';
@@ -98,7 +98,7 @@ function readOwned(config: Config): string | undefined {
   }
 }
 
-/** Throws TelosError `auth` if Discord does not know the token. */
+/** Throws TelosError `auth` if Discord rejects the token. */
 async function inviteOf(config: Config): Promise<string> {
   const { Gateway } = await import('../bot/gateway.ts');
   const ignore = async (): Promise<void> => undefined;

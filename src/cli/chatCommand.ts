@@ -1,5 +1,7 @@
 /** Implements `telos chat`: requests one after the other in one conversation, and commands that begin with a slash. */
+import { resolve } from 'node:path';
 import { setTimeout as wait } from 'node:timers/promises';
+import { hasUndo } from '../engine/changes/changeHistory.ts';
 import { TelosError } from '../engine/errors.ts';
 import { isOneEditAway } from '../engine/routing/language.ts';
 import { Conversation } from '../engine/run/conversation.ts';
@@ -8,7 +10,7 @@ import { Telos } from '../engine/telos.ts';
 import { type RunEvent, type RunMode, runModes } from '../protocol/run.ts';
 import { counted } from '../protocol/text.ts';
 import { formatDuration } from '../protocol/usage.ts';
-import { configFor } from './cliConfig.ts';
+import { configFor, mayWrite } from './cliConfig.ts';
 import { earlierRequests } from './conversation.ts';
 import { carryOut, continued, type RequestOptions } from './requestCommand.ts';
 import { openPrompt, type Prompt } from './requestPrompt.ts';
@@ -30,6 +32,8 @@ export async function chatCommand(first: string, given: RequestOptions, terminal
   const { continue: goesOn, ...options } = given;
   const config = configFor(options, terminal);
   if (!config) return 2;
+  const { record, yes } = options;
+  if (record !== undefined && !mayWrite(resolve(record), yes, terminal)) return 1;
   const telos = Telos.open(config);
   telos.book.wantsOffers = terminal.canAsk;
   const conversation = goesOn ? await continued(telos, terminal) : new Conversation();
@@ -309,14 +313,24 @@ async function showCommands(words: string, { telos, conversation, terminal }: Ch
 
 async function undoLast(state: ChatState): Promise<void> {
   const { conversation, options, terminal, restored } = state;
-  const id = restored?.id ?? conversation.changedBy.at(-1);
+  const id = restored?.id ?? (await lastToUndo(state));
   if (id === undefined) return terminal.say('This conversation has changed no files.');
   const { undoCommand } = await import('./undoCommand.ts');
   const { yes: _yes, ...rest } = options;
   const code = await undoCommand(id, rest, terminal);
   if (code !== 0) return;
-  if (!restored) conversation.changedBy.pop();
+  if (!restored) conversation.changedBy.splice(conversation.changedBy.indexOf(id));
   else Object.assign(state, { conversation: restored.before, restored: undefined });
+}
+
+/** Returns the last run of the conversation that has something to undo; its last one if none has, undefined if it has none. */
+async function lastToUndo({ conversation: { changedBy }, telos }: ChatState): Promise<string | undefined> {
+  for (const id of [...changedBy].reverse()) {
+    // Changes that are too old are no longer stored.
+    const changes = await telos.changes.of(id).catch(() => undefined);
+    if (changes && hasUndo(changes)) return id;
+  }
+  return changedBy.at(-1);
 }
 
 async function restoreTo(words: string, state: ChatState): Promise<void> {

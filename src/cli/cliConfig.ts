@@ -1,8 +1,9 @@
 /** Builds the engine's configuration from the options of the command line. */
 
-import { closeSync, openSync, readFileSync, statSync, writeSync } from 'node:fs';
+import { closeSync, lstatSync, openSync, readFileSync, type Stats, statSync, writeSync } from 'node:fs';
 import { resolve } from 'node:path';
 import { type Config, loadConfig } from '../engine/config.ts';
+import { writeWhole } from '../engine/files/atomicWrite.ts';
 import { describeFileError, isInside } from '../engine/files/paths.ts';
 import { isSecretName } from '../engine/redact.ts';
 import { projectFoldersAt } from '../engine/skills/workFolders.ts';
@@ -83,6 +84,49 @@ export function unexpectedText(error: unknown): string {
   const [folder, what, variable] = own.find(([place]) => isInside(place, path)) ?? [];
   const next = folder && ` Telos keeps ${what} in ${folder}; ${variable} sets another folder.`;
   return terminalText(describeFileError(error, path) + (next ?? ''));
+}
+
+/**
+ * Returns true if a command may write the file that a person named. Says why not: it is there and `yes` was not given, or it can be no
+ * file.
+ */
+export function mayWrite(file: string, yes: boolean | undefined, terminal: Terminal): boolean {
+  const [entry, stats] = [lookAt(lstatSync, file), lookAt(statSync, file)];
+  const why = stats?.isDirectory()
+    ? 'is a folder. Name a file.'
+    : stats && !stats.isFile()
+      ? 'is not a regular file. Name another file.'
+      : entry && !yes
+        ? 'already exists; --yes replaces it. Nothing was written.'
+        : undefined;
+  if (why !== undefined) terminal.say(terminalText(`${file} ${why}`));
+  return why === undefined;
+}
+
+/** Returns undefined also for what cannot be looked at. Writing it says why. */
+function lookAt(look: typeof lstatSync | typeof statSync, file: string): Stats | undefined {
+  try {
+    return look(file, { throwIfNoEntry: false });
+  } catch {
+    return undefined;
+  }
+}
+
+/** Writes the file that a person named, in one step. Returns false, and says why, if it was not written. */
+export async function writeNamed(
+  file: string,
+  text: string,
+  yes: boolean | undefined,
+  terminal: Terminal,
+): Promise<boolean> {
+  const isFree = (): boolean => mayWrite(file, yes, terminal);
+  if (!isFree()) return false;
+  try {
+    return await writeWhole(file, text, isFree);
+  } catch (error) {
+    terminal.say(terminal.style.red(terminalText(`${describeFileError(error, file)} Nothing was written.`)));
+    return false;
+  }
 }
 
 /** Index in /proc/self/stat, counted after the program's name in parentheses. */

@@ -19,10 +19,10 @@ import {
 import { planCommand } from './planTable.ts';
 import { requestCommand } from './requestCommand.ts';
 
-const json = (says = 'as JSON'): Option => new Option('--json', says);
+const json = (says = 'print as JSON'): Option => new Option('--json', says);
 const databaseOption = (): Option =>
   new Option('--database <url>', 'the database; TELOS_DATABASE_URL by default');
-const yes = (says = 'without asking'): Option => new Option('--yes', says);
+const yes = (says = 'do not ask for confirmation'): Option => new Option('--yes', says);
 const agentArgument = new Argument('<agent>');
 const runArgument = new Argument('[run]', 'the beginning of its id; the latest run if none is named');
 const toolArgument = new Argument('<tool...>', 'agent, server and tool');
@@ -106,7 +106,7 @@ export const groups: Readonly<Record<string, readonly CliCommand[]>> = {
         new Option('--workers [url]', 'run on the workers of this database; TELOS_DATABASE_URL by default'),
         new Option('--label <label>', 'with --workers: only those with this label'),
         new Option('--wait', 'with --workers: runs that fail wait for `telos fleet retry`'),
-        new Option('--ci', 'one line a skill'),
+        new Option('--ci', 'one line per skill'),
         yes('run with models without asking'),
         new Option('--among <what>', 'what competes: installed (the default), agent, or a folder of skills'),
         new Option('--split', 'first divide the requests into train and validation'),
@@ -151,6 +151,7 @@ export const groups: Readonly<Record<string, readonly CliCommand[]>> = {
               '--compare <folders...>',
               'two folders of results, the earlier one first; one that has an earlier version',
             ),
+            yes('replace existing files'),
             json(),
           ],
           run: async ({ word, options, terminal }) =>
@@ -169,7 +170,7 @@ export const groups: Readonly<Record<string, readonly CliCommand[]>> = {
         new Option('--forget', 'delete the requests of a skill'),
         new Option('--forget-choices', 'forget which skills you chose for which requests'),
         yes(),
-        json('with --list, as JSON'),
+        json('with --list: print as JSON'),
       ],
       run: async ({ word, options, terminal }) =>
         (await import('./teachCommand.ts')).teachCommand(word, options, terminal),
@@ -179,7 +180,7 @@ export const groups: Readonly<Record<string, readonly CliCommand[]>> = {
       description: 'check skill files, in a folder or all of them',
       arguments: [new Argument('[folder]')],
       options: () => [
-        json('as one JSON object: every skill, and totals'),
+        json('print one JSON object: every skill, and totals'),
         new Option('--fix', 'fix what can be fixed automatically: quotes, fences'),
         new Option('--verbose', 'also show the hints'),
       ],
@@ -194,15 +195,15 @@ export const groups: Readonly<Record<string, readonly CliCommand[]>> = {
         new Argument('<what>', 'the name of an agent, a folder, or a source as telos install takes it'),
       ],
       options: () => [
-        new Option('--fail-on <level>', 'exit with 1 from this level on')
+        new Option('--fail-on <level>', 'exit with 1 if a finding has at least this severity')
           .choices(['high', 'medium', 'low'])
           .default('high'),
-        new Option('--sarif', 'as SARIF 2.1.0, for code hosts').conflicts('json'),
-        new Option('--judge', 'your model also says what it thinks, after its price and a yes').conflicts(
+        new Option('--sarif', 'print as SARIF 2.1.0, for code hosts').conflicts('json'),
+        new Option('--judge', 'your model also gives its opinion; shows the price and asks first').conflicts(
           'sarif',
         ),
-        yes('with --judge: without asking'),
-        json('as one JSON object'),
+        yes('with --judge: do not ask for confirmation'),
+        json('print one JSON object'),
       ],
       run: async ({ words: [what], options, terminal, samples }) =>
         (await import('./scanCommand.ts')).scanCommand(
@@ -264,9 +265,9 @@ export const groups: Readonly<Record<string, readonly CliCommand[]>> = {
           'skills go to .agents/skills of this folder, and its lock file to be committed',
         ),
         yes(
-          'without asking; an agent is replaced if it came from the same source, was made by hand and is called as the folder is, or is named by --as',
+          'do not ask for confirmation; an agent is replaced if it came from the same source, was made by hand and is called as the folder is, or is named by --as',
         ),
-        new Option('--allow <level>', 'with --yes: also if something of high level was found').choices([
+        new Option('--allow <level>', 'with --yes: also if there are high-severity findings').choices([
           'high',
         ]),
         new Option('--frozen', 'make the folders equal to the lock file, or change nothing'),
@@ -278,7 +279,7 @@ export const groups: Readonly<Record<string, readonly CliCommand[]>> = {
     },
     {
       name: 'update',
-      description: 'show what is new in installed packs, and install it after a yes',
+      description: 'show what is new in installed packs, and install it after you confirm',
       arguments: [new Argument('[name...]')],
       options: () => [
         new Option('--to <version>', 'to this version, tag or commit'),
@@ -286,7 +287,7 @@ export const groups: Readonly<Record<string, readonly CliCommand[]>> = {
         new Option('--force', 'also replace files that were edited here; the old folder is kept'),
         new Option('--project', 'what this folder’s lock file names'),
         yes(),
-        new Option('--allow <level>', 'with --yes: also if something of high level was found').choices([
+        new Option('--allow <level>', 'with --yes: also if there are high-severity findings').choices([
           'high',
         ]),
         json(),
@@ -333,20 +334,20 @@ export const groups: Readonly<Record<string, readonly CliCommand[]>> = {
       description: 'write agents for Claude Code, VS Code, Copilot and others',
       arguments: [new Argument('[agents...]')],
       options: () => [
-        new Option('--to <folder>', 'where'),
-        new Option('--as <form>', 'what for; plugin is for all hosts').choices([
+        new Option('--to <folder>', 'folder to export to'),
+        new Option('--as <form>', 'export format; plugin works in all apps').choices([
           'plugin',
           'vscode',
           'skills',
           'well-known',
         ]),
-        new Option('--marketplace <name>', 'with a catalogue of that name'),
+        new Option('--marketplace <name>', 'with a catalog of that name'),
         new Option('--fix', 'fix copies of skills that other hosts would refuse'),
-        new Option('--allow <level>', 'also if something of high level was found').choices(['high']),
+        new Option('--allow <level>', 'also if there are high-severity findings').choices(['high']),
         new Option('--link <workspace>', 'link the skills into .agents and .claude of that folder'),
         new Option('--unlink <workspace>', 'remove these links'),
         yes('replace skills that are there already'),
-        json('what was written, as JSON'),
+        json('print what was written as JSON'),
       ],
       run: async ({ list, options, terminal }) =>
         (await import('./exportCommand.ts')).exportCommand(list, options, terminal),
@@ -368,7 +369,7 @@ export const groups: Readonly<Record<string, readonly CliCommand[]>> = {
       inner: [
         {
           name: 'add',
-          description: 'run a request at these times, after a yes to the entry in the system’s scheduler',
+          description: 'run a request at these times, after you confirm the entry in the system’s scheduler',
           arguments: [new Argument('<request...>')],
           options: () => [
             new Option('--at <when>', 'such as "weekdays 08:30", "every 2 hours", or five fields of cron'),
@@ -435,7 +436,7 @@ export const groups: Readonly<Record<string, readonly CliCommand[]>> = {
           '--without <names>',
           'leave these lines out: hosts, scripts, commands, variables or files',
         ),
-        json('the card as JSON'),
+        json('print the card as JSON'),
       ],
       run: async ({ words: [agent], options, terminal }) =>
         (await trust()).trustCommand(agent, options, terminal),
@@ -479,7 +480,7 @@ export const groups: Readonly<Record<string, readonly CliCommand[]>> = {
         new Option('--limit <number>', 'at most this many runs').default('20'),
         new Option('--search <words>', 'only runs with these words in title, request, skill or answer'),
         new Option('--follow', 'show what runs do as it happens, until Ctrl-C'),
-        json('as JSON, one run a line'),
+        json('print as JSON, one run per line'),
       ],
       run: async ({ options, terminal }) =>
         options['follow']
@@ -490,7 +491,7 @@ export const groups: Readonly<Record<string, readonly CliCommand[]>> = {
           name: 'show',
           description: 'show what was asked, done and answered',
           arguments: [runArgument],
-          options: () => [json('its events and messages as JSON')],
+          options: () => [json('print its events and messages as JSON')],
           run: async ({ word, options, terminal }) => (await runs()).runsShowCommand(word, options, terminal),
         },
         {
@@ -538,10 +539,10 @@ export const groups: Readonly<Record<string, readonly CliCommand[]>> = {
       options: () => [
         new Option('--list', 'list what can be undone, and stop'),
         new Option('--show', 'show what it changed, and stop'),
-        new Option('--others', 'of a run: if some files were edited since, undo the others'),
+        new Option('--others', 'of a run: if some files have been edited since then, undo the others'),
         new Option(
           '--force',
-          'of an install: even if the agent was edited since; the edited one is kept too',
+          'of an install: even if the agent has been edited since then; the edited one is kept too',
         ),
         yes(),
       ],

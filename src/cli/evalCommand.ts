@@ -330,7 +330,7 @@ function report(figures: TriggerFigures, { style }: Terminal): string {
   const failed = results
     .filter(({ passed }) => !passed)
     .map(result => `  ${style.red('✗')} ${failure(result)}`);
-  const title = `${terminalLine(`${skill} (${agent})`)} ${style.dim(`${msPerRequest.toFixed(1)} ms a request`)}`;
+  const title = `${terminalLine(`${skill} (${agent})`)} ${style.dim(`${msPerRequest.toFixed(1)} ms per request`)}`;
   return `${[title, ...lines, ...failed].join('\n')}\n\n`;
 }
 

@@ -1,11 +1,10 @@
 /** Implements `telos eval report`: the newest results of skills as a page, as JUnit, or beside earlier ones. */
 import { existsSync, readdirSync } from 'node:fs';
-import { join, resolve } from 'node:path';
+import { basename, join, resolve } from 'node:path';
 import { reasonOf, TelosError } from '../engine/errors.ts';
 import { type Compared, compareResults, htmlReport, junitReport } from '../engine/evals/reports.ts';
 import { readResults, type StoredResults } from '../engine/evals/resultFiles.ts';
-import { writeWhole } from '../engine/files/atomicWrite.ts';
-import { type ConfigOptions, configFor } from './cliConfig.ts';
+import { type ConfigOptions, configFor, mayWrite, writeNamed } from './cliConfig.ts';
 import { exitCodes, shareCell, shareText } from './evalTable.ts';
 import type { Terminal } from './terminal.ts';
 import { errorText, table, terminalJson, terminalLine, terminalText } from './terminalText.ts';
@@ -15,6 +14,7 @@ export interface EvalReportOptions extends ConfigOptions {
   junit?: string;
   /** Two folders of results, the earlier one first; or one in which an earlier version has run too. */
   compare?: string[];
+  yes?: boolean;
   json?: boolean;
 }
 
@@ -31,16 +31,18 @@ export async function evalReportCommand(
     if (compare) return comparison(compare, options, terminal);
     const all = foldersOf(what, config.dataDir).map(readResults);
     if (all.length === 0) {
-      terminal.say('There are no results of evals. `telos eval` makes some.');
+      terminal.say(noResultsOf(what, config.dataDir));
       return exitCodes.usage;
     }
     if (html === undefined && junit === undefined) {
       terminal.out(options.json ? `${terminalJson(all)}\n` : summary(all, terminal));
       return exitCodes.passed;
     }
-    if (html !== undefined) await write(html, htmlReport(all), terminal);
-    if (junit !== undefined) await write(junit, junitReport(all), terminal);
-    return exitCodes.passed;
+    const files = [
+      ...(html === undefined ? [] : [{ file: resolve(html), text: htmlReport(all) }]),
+      ...(junit === undefined ? [] : [{ file: resolve(junit), text: junitReport(all) }]),
+    ];
+    return (await writeAll(files, options.yes, terminal)) ? exitCodes.passed : exitCodes.failed;
   } catch (error) {
     const isOurs = error instanceof TelosError;
     terminal.say(terminal.style.red(isOurs ? errorText(error) : terminalText(reasonOf(error))));
@@ -48,17 +50,35 @@ export async function evalReportCommand(
   }
 }
 
-async function write(path: string, text: string, terminal: Terminal): Promise<void> {
-  const file = resolve(path);
-  await writeWhole(file, text);
-  terminal.say(terminalText(`Wrote ${file}`));
+/** Writes the files, all or none of which may be written. Returns false if one was not, which was then said. */
+async function writeAll(
+  files: readonly { file: string; text: string }[],
+  yes: boolean | undefined,
+  terminal: Terminal,
+): Promise<boolean> {
+  if (!files.every(({ file }) => mayWrite(file, yes, terminal))) return false;
+  for (const { file, text } of files) {
+    if (!(await writeNamed(file, text, yes, terminal))) return false;
+    terminal.say(terminalText(`Wrote ${file}`));
+  }
+  return true;
 }
+
+function noResultsOf(what: string | undefined, dataDir: string): string {
+  if (what === undefined || foldersOf(undefined, dataDir).length === 0)
+    return 'There are no results of evals. `telos eval` makes some.';
+  return `There are no results of evals of '${terminalLine(what)}'. \`telos eval report\` lists those that there are.`;
+}
+
+const hasResults = (folder: string): boolean => existsSync(join(folder, 'telos.json'));
+
+/** Returns the folder, or those below it, that have results. */
+const resultsBelow = (folder: string): string[] =>
+  hasResults(folder) ? [folder] : foldersIn(folder).filter(hasResults);
 
 /** Returns the folders of the results that are meant: a folder, those below one, or the newest of a skill or of each. */
 function foldersOf(what: string | undefined, dataDir: string): string[] {
-  const hasResults = (folder: string): boolean => existsSync(join(folder, 'telos.json'));
-  if (what !== undefined && hasResults(resolve(what))) return [resolve(what)];
-  const inside = what === undefined ? [] : foldersIn(resolve(what)).filter(hasResults);
+  const inside = what === undefined ? [] : resultsBelow(resolve(what));
   if (inside.length > 0) return inside;
   return foldersIn(join(dataDir, 'evals')).flatMap(folder => {
     const newest = foldersIn(folder).filter(hasResults).at(-1);
@@ -113,9 +133,25 @@ function comparison(
 
 /** Returns undefined if there is nothing to compare with. */
 function comparedIn(before: string, after: string | undefined): Compared | undefined {
-  const one = readResults(resolve(before));
-  if (after !== undefined) return compareResults(one, readResults(resolve(after)));
+  const one = resultsIn(before);
+  if (after !== undefined) return compareResults(one, resultsIn(after));
   return one.earlier === undefined ? undefined : compareResults(one, one, 'old_skill');
+}
+
+/** Returns the results in a folder, as `eval --output` writes it or of one skill. Throws TelosError `config` if they are not of one skill. */
+function resultsIn(path: string): StoredResults {
+  const [folder, ...more] = resultsBelow(resolve(path));
+  if (folder === undefined)
+    throw new TelosError(
+      'config',
+      `There are no results of evals in ${resolve(path)}. Name a folder of results.`,
+    );
+  if (more.length === 0) return readResults(folder);
+  const names = [folder, ...more].map(each => basename(each)).join(', ');
+  throw new TelosError(
+    'config',
+    `${resolve(path)} has results of several skills. Name the folder of one in it: ${names}.`,
+  );
 }
 
 function comparisonText({ models, broke, mended }: Compared, { outWidth }: Terminal): string {

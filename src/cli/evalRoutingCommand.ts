@@ -102,7 +102,7 @@ async function measureConversations(
     return 0;
   }
   const { n, switched, byChip, stayed, wrongSwitch, msPerRoute } = result.overall;
-  const shares = [switched, byChip, stayed, wrongSwitch].map(share => `${(share * 100).toFixed(1)} %`);
+  const shares = [switched, byChip, stayed, wrongSwitch].map(share => `${(share * 100).toFixed(1)}%`);
   const headings = ['Conversations', 'Switched', 'By chip', 'Stayed', 'Wrong', 'Time'];
   terminal.out(
     `${table(headings, [[String(n), ...shares, `${msPerRoute.toFixed(2)} ms`]], terminal.outWidth)}\n`,
@@ -113,7 +113,7 @@ async function measureConversations(
 function cells(name: string, figures: RouteFigures): string[] {
   const { n, top1, top3, right, wrong, abstained, negativesFired, msPerRoute } = figures;
   const shares = [top1, top3, right, wrong, abstained, negativesFired].map(
-    share => `${(share * 100).toFixed(1)} %`,
+    share => `${(share * 100).toFixed(1)}%`,
   );
   return [name, String(n), ...shares, `${msPerRoute.toFixed(2)} ms`];
 }

@@ -8,10 +8,10 @@ import { table, terminalLine, terminalText } from './terminalText.ts';
 
 export const exitCodes = { passed: 0, failed: 1, usage: 2, stale: 3, budget: 4 } as const;
 
-/** Returns a share as "9/10   90 %  (60 to 98 %)", with its 95 % interval. */
+/** Returns a share as "9/10   90%  (60 to 98%)", with its 95% interval. */
 export function shareText({ passed, n, low, high }: Share): string {
   const percent = (share: number): string => (share * 100).toFixed(0);
-  return `${`${passed}/${n}`.padStart(7)} ${percent(passed / n).padStart(4)} %  (${percent(low)} to ${percent(high)} %)`;
+  return `${`${passed}/${n}`.padStart(7)} ${percent(passed / n).padStart(4)}%  (${percent(low)} to ${percent(high)}%)`;
 }
 
 /** Returns the lines of one skill's runs. */
@@ -43,7 +43,7 @@ export function evalLines(
     ...more,
     'All runs',
     'Tokens',
-    '$ a run',
+    '$ per run',
     'Time',
   ];
   const title = terminalLine(`${one.skill.id} (${one.agent.name})`);

@@ -10,10 +10,10 @@ import { linkSkills, unlinkSkills } from '../engine/export/linkSkills.ts';
 import { keptDays } from '../engine/files/replacedFolders.ts';
 import { discoverAgents } from '../engine/skills/discover.ts';
 import { counted } from '../protocol/text.ts';
-import { type ConfigOptions, configFor } from './cliConfig.ts';
+import { type ConfigOptions, configFor, unexpectedText } from './cliConfig.ts';
 import type { Terminal } from './terminal.ts';
 import { agrees } from './terminalHuman.ts';
-import { errorText, exactText, terminalJson } from './terminalText.ts';
+import { exactText, terminalJson } from './terminalText.ts';
 
 export interface ExportCommandOptions extends ConfigOptions {
   to?: string;
@@ -71,14 +71,14 @@ export async function exportCommand(
       terminal.out(`${way === 'link' ? 'Linked' : 'Copied'} ${exactText(path)}\n`);
     return 0;
   } catch (error) {
-    terminal.say(errorText(error));
+    terminal.say(unexpectedText(error));
     const unless = error instanceof ExportRefused ? error.unless : undefined;
     if (unless?.has('mend'))
       terminal.say(
         '`telos lint --fix` fixes some of it in the skill; --fix fixes the copy that is exported.',
       );
     if (unless?.has('allowHigh'))
-      terminal.say('To export it as it is, if you have looked at it: --allow high.');
+      terminal.say('To export it as it is, review the findings, then add: --allow high');
     return 1;
   }
 }
@@ -130,7 +130,7 @@ function print(
         `  What was there is kept for ${keptDays} days. To bring it back: telos undo ${id.slice(0, 8)}\n`,
       );
     terminal.out(
-      `  Looked into ${scan.read} of ${counted(scan.of, 'file')}: ${scan.high} high, ${scan.medium} medium, ${scan.low} low.\n`,
+      `  Checked ${scan.read} of ${counted(scan.of, 'file')}: ${scan.high} high, ${scan.medium} medium, ${scan.low} low.\n`,
     );
   }
   const first = exported[0];

@@ -43,7 +43,9 @@ export async function keyCommand(
     terminal.say(terminal.style.dim(`Checking it with ${name} …`));
     const checked = await checkKey(config, name, key, signal);
     if (!checked.ok) {
-      const why = checked.isRefused ? `This key was refused: ${name} does not know it.` : checked.problem;
+      const why = checked.isRefused
+        ? `${name} rejected this key. Check it, or enter another one.`
+        : checked.problem;
       terminal.say(terminal.style.red(terminalText(`${why} Nothing was saved.`)));
       return 1;
     }

@@ -1,4 +1,4 @@
-/** Says what a defect of Telos was, without the values of keys. Loaded when there is one. */
+/** Says what a bug in Telos was, without the values of keys. Loaded when there is one. */
 
 /** Returns message and stack, without the values of keys. Never throws. */
 export async function lastWords(error: unknown): Promise<string> {
@@ -10,8 +10,10 @@ export async function lastWords(error: unknown): Promise<string> {
       import('./terminalText.ts'),
     ]);
     const { text } = redactor(secretsIn(loadConfig().env));
-    return terminalText(`telos: This is a defect of Telos.\n${text(said)}`);
+    return terminalText(
+      `telos: This is a bug in Telos. Please report it with the text below.\n${text(said)}`,
+    );
   } catch {
-    return 'telos: This is a defect of Telos, and its message could not be shown safely.';
+    return 'telos: This is a bug in Telos, and its message could not be shown safely.';
   }
 }

@@ -198,11 +198,11 @@ function sayDefects(diagnostics: readonly Diagnostic[], terminal: Terminal): voi
   );
   const more = defects.length - shownDefects;
   for (const { severity, message, file, line, fix } of more > 1 ? defects.slice(0, shownDefects) : defects) {
-    const colour = severity === 'error' ? terminal.style.red : terminal.style.yellow;
-    terminal.say(colour(terminalText(`${file}:${line}: ${message}${fix ? ` ${fix}` : ''}`)));
+    const color = severity === 'error' ? terminal.style.red : terminal.style.yellow;
+    terminal.say(color(terminalText(`${file}:${line}: ${message}${fix ? ` ${fix}` : ''}`)));
   }
   if (more > 1)
-    terminal.say(terminal.style.yellow(`... and ${more} more defects; telos lint shows them all.`));
+    terminal.say(terminal.style.yellow(`... and ${more} more problems; telos lint shows them all.`));
 }
 
 const compare = (one: string, other: string): number => (one < other ? -1 : one > other ? 1 : 0);

@@ -171,7 +171,7 @@ async function confirmed(
   terminal.say(colouredCard(offer, terminal.style).join('\n'));
   if (offer.isRisky && options.allow !== 'high' && (options.yes || !terminal.canAsk)) {
     terminal.say(
-      'Something of high level was found, so --yes does not install it. If you have looked at it: --allow high. Nothing was changed.',
+      'There are high-severity findings, so --yes does not install it. Review them, then add: --allow high. Nothing was changed.',
     );
     return false;
   }

@@ -72,17 +72,18 @@ export async function mcpAddCommand(
   const agent = agents.find(each => each.name === agentName);
   const [command = '', ...args] = words;
   if (!agent || !name || command === '') {
-    const known = agents.map(each => each.name).join(', ');
     terminal.say(
-      terminalText(
-        agent
-          ? 'Name the server, then its command or its address.'
-          : `There is no agent '${agentName}'. There are: ${known}`,
-      ),
+      agent ? 'Name the server, then its command or its address.' : noAgent(agentName ?? '', agents),
     );
     return 2;
   }
-  const entry = /^https?:\/\//.test(command)
+  if (/^[a-z][a-z\d+.-]*:\/\//i.test(command) && !/^https?:\/\//i.test(command)) {
+    terminal.say(
+      terminalText(`${command} is not an address of a server: one begins with http:// or https://.`),
+    );
+    return 2;
+  }
+  const entry = /^https?:\/\//i.test(command)
     ? { url: command }
     : { command, ...(args.length > 0 && { args }) };
   const file = serverFileOf(agent);
@@ -90,6 +91,13 @@ export async function mcpAddCommand(
   terminal.out(terminalText(`Added '${name}' to ${file}\n`));
   terminal.say(terminalText(`Review its agent before it starts: telos trust ${agent.name}`));
   return 0;
+}
+
+function noAgent(agent: string, agents: readonly { name: string }[]): string {
+  const known = agents.map(({ name }) => name).join(', ');
+  return terminalText(
+    `There is no agent '${agent}'. ${known === '' ? 'There are none.' : `There are: ${known}`}`,
+  );
 }
 
 /** Switches a server's tool off for an agent, or on again. Returns the exit code. */
@@ -103,6 +111,14 @@ export async function mcpSwitchCommand(
   if (!config) return 2;
   if (tool === '' || more.length > 0) {
     terminal.say('Name an agent, a server and a tool.');
+    return 2;
+  }
+  const parts = await Telos.open(config).serverParts();
+  const { servers } = await listServers(parts);
+  if (!servers.some(each => each.agent === agent && each.server === server)) {
+    const isAgent = parts.agents.some(({ name }) => name === agent);
+    const none = `Agent '${agent}' has no MCP server '${server}'. \`telos mcp list\` lists those of all agents.`;
+    terminal.say(isAgent ? terminalText(none) : noAgent(agent, parts.agents));
     return 2;
   }
   const { file } = openPolicyFile(config).read();

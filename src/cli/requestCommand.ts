@@ -1,6 +1,7 @@
 /** Implements `telos "<request>"`: one run from words to exit code. */
 
-import { resolve } from 'node:path';
+import { realpath } from 'node:fs/promises';
+import { basename, resolve } from 'node:path';
 import { TelosError } from '../engine/errors.ts';
 import { allowAll, type Human } from '../engine/human.ts';
 import type { Conversation } from '../engine/run/conversation.ts';
@@ -9,12 +10,12 @@ import { Telos } from '../engine/telos.ts';
 import type { Attachment } from '../protocol/attachment.ts';
 import { describeRoute } from '../protocol/describe.ts';
 import type { RouteChoice, RouteReason, RunEvent, RunMode, RunOutcome, SkillRef } from '../protocol/run.ts';
-import { type ConfigOptions, configFor } from './cliConfig.ts';
+import { type ConfigOptions, configFor, mayWrite } from './cliConfig.ts';
 import type { MoveKey } from './moveKey.ts';
 import { jsonPrinter, noMatchText, openTextPrinter } from './runPrinter.ts';
 import { abortOnInterrupt, cancelledExitCode, readKey, type Terminal } from './terminal.ts';
-import { terminalHuman, unattended } from './terminalHuman.ts';
-import { errorText, terminalJson, terminalLine, terminalText } from './terminalText.ts';
+import { agrees, terminalHuman, unattended } from './terminalHuman.ts';
+import { errorText, exactText, terminalJson, terminalLine, terminalText } from './terminalText.ts';
 
 /** Options of the command line, as they were given. Paths may be relative to the folder of the call. */
 export interface RequestOptions extends ConfigOptions {
@@ -35,13 +36,13 @@ export interface RequestOptions extends ConfigOptions {
 
 /**
  * Runs the request and returns the exit code. `meant` are commands that the request may be instead: then it runs only if a
- * skill or an agent has its name.
+ * skill or an agent has its name. Without `meant` a slash at its beginning means nothing.
  */
 export async function requestCommand(
   text: string,
   options: RequestOptions,
   terminal: Terminal,
-  { meant = [], ...more }: Pick<RunRequest, 'withoutSkill'> & { meant?: readonly string[] } = {},
+  { meant, ...more }: Pick<RunRequest, 'withoutSkill'> & { meant?: readonly string[] } = {},
 ): Promise<number> {
   if (text === '' && !options.continue) {
     terminal.say(
@@ -53,14 +54,56 @@ export async function requestCommand(
   if (!config) return 2;
   const request = { text, ...more, ...(options.agent === undefined ? {} : { agent: options.agent }) };
   const telos = Telos.open(config);
+  if (meant && (await isSlip(text, telos, terminal))) return 1;
   if (options.continue) return continueLatest(telos, request, options, terminal);
-  if (meant.length > 0 && !(await isName(text, telos))) {
+  if (meant && meant.length > 0 && !(await isName(text, telos))) {
     terminal.say(
       `'${terminalLine(text.split(/\s+/)[0] ?? '')}' is not a command. Did you mean: telos ${meant.join(' or telos ')}? (To send it as a request, type: telos -- ${terminalLine(text)})`,
     );
     return 2;
   }
   return carryOut(telos, request, options, terminal);
+}
+
+/** Returns true, and says so, if the words begin with `/` and a name that no skill and no agent has: no model is asked about a slip. */
+async function isSlip(text: string, telos: Telos, terminal: Terminal): Promise<boolean> {
+  const [, name] = /^\/([a-z][\w-]*)(?:\s|$)/i.exec(text) ?? [];
+  if (name === undefined || (await isName(name, telos))) return false;
+  const near = await nearName(name, telos);
+  const hint = near === undefined ? '`telos list-skills` lists the skills.' : `Did you mean /${near}?`;
+  const literal = `(To send it as a request, type: telos -- "${text}")`;
+  terminal.say(terminalLine(`There is no skill and no agent '${name}'. ${hint} ${literal}`));
+  return true;
+}
+
+/** Returns the name of a skill or an agent for which this may be a slip. */
+async function nearName(name: string, telos: Telos): Promise<string | undefined> {
+  const { isOneEditAway } = await import('../engine/routing/language.ts');
+  return (await namesOf(telos)).find(each => isOneEditAway(name, each));
+}
+
+/**
+ * Asks before a file leaves the machine that holds secrets by its name. Returns false, and says so, if it may not. `--yes` is a yes to
+ * all of them.
+ */
+async function mayAttach(
+  { file: files = [], cwd = '.', yes }: RequestOptions,
+  terminal: Terminal,
+): Promise<boolean> {
+  if (files.length === 0 || yes) return true;
+  const { isSensitive } = await import('../engine/files/sensitiveNames.ts');
+  for (const file of files) {
+    const path = resolve(cwd, file);
+    const real = await realpath(path).catch(() => undefined);
+    // Reading it says that it is missing.
+    if (real === undefined || ![path, real].some(isSensitive)) continue;
+    const why = 'By its name it holds secrets. The provider of the model can read all of it.';
+    const alone = `${exactText(file)} was not attached, and nothing was sent. ${why} Use --yes to attach it without being asked.`;
+    const question = `Attach ${exactText(basename(path))}?`;
+    const about = `${exactText(path)}\n${why}`;
+    if (!(await agrees(about, question, alone, terminal, 'Nothing was sent.'))) return false;
+  }
+  return true;
 }
 
 /** Returns the files of `--file`. Returns undefined if one cannot be read, and says why. */
@@ -108,9 +151,12 @@ export async function continued({ config }: Telos, terminal: Terminal): Promise<
 
 async function isName(text: string, telos: Telos): Promise<boolean> {
   const word = text.toLowerCase();
-  const names = (await telos.agents()).flatMap(({ name, skills }) => [name, ...skills.map(({ id }) => id)]);
-  return names.some(name => name.toLowerCase() === word);
+  return (await namesOf(telos)).some(name => name.toLowerCase() === word);
 }
+
+/** Returns the names of all agents and skills. */
+const namesOf = async (telos: Telos): Promise<string[]> =>
+  (await telos.agents()).flatMap(({ name, skills }) => [name, ...skills.map(({ id }) => id)]);
 
 /** Who runs a request, if it is not the command line itself. */
 interface Caller {
@@ -129,6 +175,10 @@ export async function carryOut(
 ): Promise<number> {
   const recordTo = options.record === undefined ? undefined : resolve(options.record);
   const { mode } = options;
+  // A chat has looked before its first request, and records each one there.
+  const records = recordTo !== undefined && !options.dryRun && !caller;
+  if (records && !mayWrite(recordTo, options.yes, terminal)) return 1;
+  if (!(await mayAttach(options, terminal))) return 1;
   const attachments = await attachedBy(options, terminal);
   if (!attachments) return 2;
   const request: RunRequest = {

@@ -280,6 +280,8 @@ function toolLine(call: ToolCall, width: number): string {
 
 /** In characters. The reason of a failed call may take more than one line of the screen, but not all of it. */
 const failureLength = 400;
+/** The same of a denial, whose last words are the rule that would allow the call. */
+const denialLength = 8000;
 
 /** Shows a failed call always, in one line. Shows a result only with `verbose`. */
 function sayResult(
@@ -291,7 +293,8 @@ function sayResult(
   if (result.isError && !verbose) {
     const denied = /^Denied: The user denied this(.*)$/s.exec(result.content)?.[1];
     const what = denied === undefined ? `${name}: ${result.content}` : `You denied this${denied}`;
-    terminal.say(style.red(`✗ ${terminalLine(what, failureLength)}`));
+    const most = result.content.startsWith('Denied: ') ? denialLength : failureLength;
+    terminal.say(style.red(`✗ ${terminalLine(what, most)}`));
   }
   if (!verbose) return;
   if (result.content === '') return;
@@ -325,7 +328,7 @@ function compactedText({ tokensBefore, tokensAfter }: EventOf<'compacted'>, inCh
 function contextText({ window, tokens }: ContextUse): string {
   const parts = contextParts.filter(part => tokens[part] > 0).sort((a, b) => tokens[b] - tokens[a]);
   const total = contextParts.reduce((sum, part) => sum + tokens[part], 0);
-  const share = window === undefined ? '' : ` of ${grouped(window)}, ${Math.round((100 * total) / window)} %`;
+  const share = window === undefined ? '' : ` of ${grouped(window)}, ${Math.round((100 * total) / window)}%`;
   return `context ${grouped(total)}${share} (${parts.map(part => `${part} ${grouped(tokens[part])}`).join(', ')})`;
 }
 

@@ -149,9 +149,9 @@ function print(report: Report, terminal: Terminal): void {
   }
   const unread = of - read;
   const parts = [
-    `Looked into ${read} of ${counted(of, 'file')}: ${high} high, ${medium} medium, ${low} low.`,
-    unread > 0 ? `${counted(unread, 'file')} could not be looked into, which is never a pass.` : '',
-    'A look finds only what it knows; Telos asks before anything runs.',
+    `Checked ${read} of ${counted(of, 'file')}: ${high} high, ${medium} medium, ${low} low.`,
+    unread > 0 ? `${counted(unread, 'file')} could not be checked, so the scan does not pass.` : '',
+    'The scan finds only known patterns; Telos asks before anything runs.',
   ];
   terminal.say(parts.filter(Boolean).join(' '));
 }

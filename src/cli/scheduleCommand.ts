@@ -200,7 +200,7 @@ function whyNot({ last, cwd, skill }: Schedule): string | undefined {
   }
 }
 
-/** Runs a schedule now, as the clock would: no one is asked. */
+/** Runs a schedule now, as the scheduler would: no one is asked. */
 export async function scheduleRunCommand(
   id: string,
   options: ScheduleOptions,
@@ -219,7 +219,7 @@ export async function scheduleRunCommand(
   return exitOf(ended);
 }
 
-/** Runs what is due, of one schedule or of all. The clock calls it. */
+/** Runs what is due, of one schedule or of all. The scheduler calls it. */
 export async function scheduleDueCommand(
   id: string | undefined,
   options: ScheduleOptions,
@@ -269,7 +269,7 @@ function exitOf({ last }: Schedule): number {
   return last.needs ? exitCodes.needsYou : exitCodes.done;
 }
 
-/** Removes a schedule and its entry in the clock. Its runs stay. */
+/** Removes a schedule and its entry in the scheduler. Its runs stay. */
 export async function scheduleRemoveCommand(
   id: string,
   options: ScheduleOptions,

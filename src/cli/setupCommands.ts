@@ -97,7 +97,7 @@ export async function uninstallCommand(
     const about = [
       `This removes agent '${exactText(name)}', the folder ${exactText(path)}.`,
       exactText(describeOrigin(origin, timeText)),
-      ...(edited > 0 ? [`Files that were edited, added or deleted since: ${edited}`] : []),
+      ...(edited > 0 ? [`Files that have been edited, added or deleted since then: ${edited}`] : []),
       ...stays,
       `${keptText} telos undo`,
     ];

@@ -1,10 +1,11 @@
 /**
- * Wraps the three standard streams. Answers go to stdout, everything else to stderr; colours are used only where they can
+ * Wraps the three standard streams. Answers go to stdout, everything else to stderr; colors are used only where they can
  * be seen.
  */
 import { fstatSync } from 'node:fs';
 import { setTimeout as delay } from 'node:timers/promises';
 import { stripVTControlCharacters } from 'node:util';
+import { reasonOf } from '../engine/errors.ts';
 
 export interface Terminal {
   /** Writes requested output to stdout. */
@@ -38,7 +39,7 @@ export interface Style {
 
 const plain: Style = { dim: same, bold: same, red: same, yellow: same };
 
-const coloured: Style = {
+const colored: Style = {
   dim: text => `\x1b[2m${text}\x1b[22m`,
   bold: text => `\x1b[1m${text}\x1b[22m`,
   red: text => `\x1b[31m${text}\x1b[39m`,
@@ -59,7 +60,9 @@ function droppingBrokenPipe(stream: NodeJS.WriteStream): (text: string) => void 
     if (!broken && error.code !== 'EPIPE' && error.code !== 'EIO') {
       process.exitCode = 1;
       if (stream !== process.stderr)
-        process.stderr.write(`telos: the output is not whole, it cannot be written: ${error.message}\n`);
+        process.stderr.write(
+          `telos: the output is incomplete because it cannot be written: ${reasonOf(error)}.\n`,
+        );
     }
     broken = true;
   });
@@ -129,7 +132,7 @@ export function openTerminal(): Terminal {
   const isOneScreen = stdout.isTTY && stderr.isTTY;
   const isOnePlace = isOneScreen || isSameFile();
   const isDumb = env['TERM'] === 'dumb';
-  const isColoured = !env['NO_COLOR'] && !isDumb;
+  const isColored = !env['NO_COLOR'] && !isDumb;
   const collected = collecting(writeOut);
   let open = false;
   return {
@@ -154,8 +157,8 @@ export function openTerminal(): Terminal {
     canAsk: stderr.isTTY && process.stdin.isTTY,
     outWidth: stdout.isTTY ? stdout.columns || usualWidth : undefined,
     sayWidth: stderr.isTTY ? stderr.columns || usualWidth : 120,
-    markdown: stdout.isTTY && !isDumb ? (isColoured ? 'styled' : 'plain') : undefined,
-    style: stderr.isTTY && isColoured ? coloured : plain,
+    markdown: stdout.isTTY && !isDumb ? (isColored ? 'styled' : 'plain') : undefined,
+    style: stderr.isTTY && isColored ? colored : plain,
     ...(stderr.isTTY && { ring: () => writeSide('\x07') }),
   };
 }

@@ -46,14 +46,15 @@ export function terminalHuman(terminal: Terminal, readAnswer: ReadAnswer = readL
   return {
     async approve(request, signal) {
       if (request.choices) return answered(request.subject, request.choices, terminal, readAnswer, signal);
-      for (let [whole, isHelp] = [request.showsWhole === true, false]; ; ) {
+      for (let [whole, isHelp, strange] = [request.showsWhole === true, false, '']; ; ) {
         const { text, isCut } = approvalText(request, terminal, whole);
-        terminal.say(isHelp ? approvalHelp(request) : text);
+        terminal.say(strange ? notUnderstood(strange) : isHelp ? approvalHelp(request) : text);
         terminal.ring?.();
         const answer = await readAnswer(approvalPrompt(request, isCut), signal);
         if (signal.aborted) return { allow: false, reason: 'The run was cancelled.' };
         const word = answer?.trim().toLowerCase() ?? '';
         isHelp = word === '?';
+        strange = '';
         whole ||= isCut && word === 's';
         if (isHelp || (isCut && word === 's')) continue;
         if (request.form && decisionOf(word, request)?.allow) {
@@ -63,13 +64,9 @@ export function terminalHuman(terminal: Terminal, readAnswer: ReadAnswer = readL
         if (word === 'a' && request.scopes.includes('always'))
           terminal.say("Taken as a no: 'always' has to be written out.");
         if (word === 'o' && request.mayLeave) return leaveBox;
-        return (
-          decisionOf(word, request) ??
-          withoutLines(answer ?? '', request) ??
-          changed(answer ?? '', request) ??
-          saidWhy(answer ?? '') ??
-          saidNo
-        );
+        const decision = decided(answer ?? '', request);
+        if (decision) return decision;
+        strange = word;
       }
     },
     async ask(questions, signal) {
@@ -210,6 +207,21 @@ function approvalHelp(request: ApprovalRequest): string {
 
 const saidNo: ApprovalDecision = { allow: false, reason: 'The user denied this.' };
 
+const notUnderstood = (word: string): string =>
+  `  '${exactText(word)}' is not one of the answers; nothing was allowed. Please answer again.`;
+
+/** Returns what an answer decides. The end of the input and no words are a no. Undefined for an answer that is not understood. */
+function decided(answer: string, request: ApprovalRequest): ApprovalDecision | undefined {
+  const word = answer.trim().toLowerCase();
+  const isNo = ['', 'n', 'no'].includes(word) || (word === 'a' && request.scopes.includes('always'));
+  return isNo
+    ? saidNo
+    : (decisionOf(word, request) ??
+        withoutLines(answer, request) ??
+        changed(answer, request) ??
+        saidWhy(answer));
+}
+
 /** Returns the yes to another command, such as `e npm ci`. Undefined for another answer, and if the command cannot be changed. */
 function changed(answer: string, { isEditable }: ApprovalRequest): ApprovalDecision | undefined {
   const command = isEditable ? /^\s*e\s+(\S.*?)\s*$/i.exec(answer)?.[1] : undefined;
@@ -300,13 +312,14 @@ const hasEnded = (input: NodeJS.ReadableStream): boolean =>
 
 /**
  * Asks a yes-or-no question. `about` says what would happen, `question` asks. `unattended` is shown if there is no person
- * to ask. Any answer but yes is a no, and is confirmed as one.
+ * to ask. Any answer but yes is a no, and is confirmed as one with `declined`.
  */
 export async function agrees(
   about: string,
   question: string,
   unattended: string,
   terminal: Terminal,
+  declined = 'Nothing was changed.',
 ): Promise<boolean> {
   if (!terminal.canAsk) {
     terminal.say(unattended);
@@ -319,7 +332,7 @@ export async function agrees(
     // The end of the input and Ctrl-C leave the cursor after the question.
     if (answer === undefined) terminal.say('');
     if (['y', 'yes'].includes(answer?.trim().toLowerCase() ?? '')) return true;
-    terminal.say('Nothing was changed.');
+    terminal.say(declined);
     return false;
   } finally {
     release();

@@ -121,7 +121,7 @@ const longestYes = { once: 'this call', run: 'this run', always: 'always' } as c
 const actionOf = ({ action, yes }: DefaultRule): string =>
   yes === undefined
     ? action
-    : `${action}; a yes is for ${longestYes[yes]}${yes === 'once' ? '' : ' at most'}`;
+    : `${action}; approval applies to ${longestYes[yes]}${yes === 'once' ? '' : ' at most'}`;
 
 /** Lists the granted permissions. Returns the exit code. */
 export async function policyListCommand(options: PolicyOptions, terminal: Terminal): Promise<number> {

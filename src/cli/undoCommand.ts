@@ -1,7 +1,7 @@
 /** Implements `telos undo [change]`: shows what a run, an install or an uninstall has changed, and reverts it. */
 
 import { readFile, readlink } from 'node:fs/promises';
-import type { ChangedFile, RunChanges } from '../engine/changes/changeHistory.ts';
+import { type ChangedFile, hasUndo, type RunChanges } from '../engine/changes/changeHistory.ts';
 import type { ChangeStore } from '../engine/changes/changeStore.ts';
 import { unifiedDiff } from '../engine/changes/lineDiff.ts';
 import { TelosError } from '../engine/errors.ts';
@@ -9,6 +9,8 @@ import type { FolderDifference, FolderRecord } from '../engine/files/folderRecor
 import { statsAt } from '../engine/files/paths.ts';
 import { looksBinary } from '../engine/files/plainText.ts';
 import type { FolderState } from '../engine/files/replacedFolders.ts';
+import { runPath } from '../engine/records/runFile.ts';
+import { readSummary, titleOf } from '../engine/records/runSummary.ts';
 import { timeText } from '../engine/records/runText.ts';
 import { Telos } from '../engine/telos.ts';
 import { counted } from '../protocol/text.ts';
@@ -43,8 +45,7 @@ export async function undoCommand(
     return 1;
   }
   const changes = await store.of(runId);
-  const isAsBefore = !changes.restores && changes.files.every(({ state }) => state === 'as_before');
-  if (changes.undoneAt === undefined && isAsBefore && changes.repositories.length === 0) {
+  if (changes.undoneAt === undefined && !hasUndo(changes)) {
     terminal.say(
       `The files of run ${runId.slice(0, 8)} are as they were before it; there is nothing to undo.`,
     );
@@ -135,7 +136,10 @@ async function changeNamed(
     const runId = await changes.latest();
     const [folder] = folders;
     if (runId === undefined) return folder ? { folderId: folder.id } : {};
-    return folder && folder.at > (await changes.of(runId)).at ? { folderId: folder.id } : { runId };
+    const run = await changes.of(runId);
+    // A change that is undone already comes second.
+    const isFirst = folder && folder.at > run.at && (folder.undoneAt === undefined || !hasUndo(run));
+    return isFirst ? { folderId: folder.id } : { runId };
   }
   const found = await changes.find(id);
   const meant = folders.filter(folder => folder.id.startsWith(id));
@@ -161,9 +165,9 @@ function wordsFor({ state, isUndone }: ChangedFile): string | undefined {
     case 'as_before':
       return undefined;
     case 'edited':
-      return 'edited since';
+      return 'edited since then';
     case 'deleted':
-      return 'deleted since';
+      return 'deleted since then';
     case 'replaced':
       return 'a link or something else is in its place now';
     case 'not_kept':
@@ -242,13 +246,14 @@ export async function undoFolderCommand(
   if (editedKept) terminal.say('The other folder was stored; telos undo restores it.');
   for (const file of leftAlone)
     terminal.say(
-      terminal.style.yellow(exactText(`${file} was edited since, so its entry was not put back.`)),
+      terminal.style.yellow(exactText(`${file} has been edited since then, so its entry was not put back.`)),
     );
   return 0;
 }
 
 function blockedBy(state: FolderState['state'], edits: readonly FolderDifference[]): string[] {
-  const what = state === 'edited' ? 'It was edited since' : 'There is another folder in its place now';
+  const what =
+    state === 'edited' ? 'It has been edited since then' : 'There is another folder in its place now';
   const lines = capped(edits.map(changeText), shownLines).map(line => `  ${line}`);
   return [`${what}${lines.length > 0 ? ':' : '.'}`, ...lines];
 }
@@ -281,15 +286,26 @@ function capped(lines: readonly string[], limit: number): string[] {
     : [...lines.slice(0, limit), `and ${lines.length - limit} more; --show lists them`];
 }
 
+/** Returns what the run was asked for, or its title. Empty for a run that is not stored. */
+function requestOf(runId: string, dataDir: string): string {
+  const file = runPath(dataDir, runId);
+  try {
+    const summary = file === undefined ? undefined : readSummary(file);
+    return summary ? `, “${titleOf(summary)}”` : '';
+  } catch {
+    return '';
+  }
+}
+
 /** Lists runs, installs and uninstalls, the newest first. Returns the exit code. */
-export async function listChanges({ changes, replaced }: Telos, terminal: Terminal): Promise<number> {
+export async function listChanges({ changes, replaced, config }: Telos, terminal: Terminal): Promise<number> {
   const runIds = await changes.find('');
   const runs = await Promise.all(runIds.map(id => changes.of(id)));
   const rows = [
     ...runs.map(run => ({
       at: run.at,
       id: run.runId,
-      what: `A ${kindOf(run)}: ${counted(run.files.length, 'file')}`,
+      what: `A ${kindOf(run)}: ${counted(run.files.length, 'file')}${requestOf(run.runId, config.dataDir)}`,
       isUndone: run.undoneAt !== undefined,
     })),
     ...(await replaced.list()).map(record => ({

@@ -4,7 +4,7 @@
  */
 
 import { accessSync, constants, type Stats, statSync } from 'node:fs';
-import { dirname } from 'node:path';
+import { dirname, join } from 'node:path';
 import {
   type DoctorAgent,
   type DoctorBox,
@@ -20,11 +20,11 @@ import type { Remedy } from '../protocol/run.ts';
 import { asMessage, type Sentence, sentence, spoken } from '../protocol/text.ts';
 import { budgetProblems, type Config, withoutPassword } from './config.ts';
 import { TelosError } from './errors.ts';
-import type { Diagnostic } from './files/settingsFile.ts';
+import { type Diagnostic, readToml } from './files/settingsFile.ts';
 import type { SignInPort } from './human.ts';
 import { hiddenIn, missingVariables, readMcpConfig } from './mcp/config.ts';
 import { describeServers, type McpReach, type McpServerReport, usualLimits } from './mcp/servers.ts';
-import { openReviews } from './policy/decision.ts';
+import { openPolicyFile, openReviews } from './policy/decision.ts';
 import { boxesOf, decideOnAgent, serverEnvironment } from './policy/serverPrograms.ts';
 import { keyedProviders, type ProviderChoice } from './providers/create.ts';
 import { pingProvider } from './providers/models.ts';
@@ -64,6 +64,7 @@ export async function examine(
     const stops = stopping.some(({ message }) => message === problem.message);
     findings.push({ severity: stops ? 'error' : 'warning', ...problem });
   }
+  findings.push(...ruleDefects(config), ...defectsIn(botFileDefects(config)));
   for (const defect of defectsIn([...diagnostics, ...agents.flatMap(diagnosticsOf)])) findings.push(defect);
   const closed = boxFinding(box);
   if (closed) findings.push(closed);
@@ -179,6 +180,19 @@ function describeAgent(agent: FileAgent): DoctorAgent {
   return { name, source, skills: skills.length, errors: count('error'), warnings: count('warning') };
 }
 
+/** Returns what is wrong with the user's rules, each with file and line. While a rule cannot be read, nothing runs. */
+function ruleDefects(config: Config): DoctorFinding[] {
+  const { problems, warnings } = openPolicyFile(config).read();
+  const findingsOf = (texts: readonly string[], severity: DoctorFinding['severity']): DoctorFinding[] =>
+    texts.map(text => ({ severity, ...asMessage(sentenceOf(text)) }));
+  return [...findingsOf(problems, 'error'), ...findingsOf(warnings, 'warning')];
+}
+
+/** Returns why the settings of the bot cannot be read. What they mean is said when it starts. */
+const botFileDefects = ({ configDir }: Config): readonly Diagnostic[] =>
+  readToml(join(configDir, 'config.toml'), 'config', [sentence('The bot does not start with it.')])
+    .diagnostics;
+
 /** Returns errors only. A file with a warning still works. */
 function defectsIn(diagnostics: readonly Diagnostic[]): DoctorFinding[] {
   const errors = diagnostics.filter(({ severity }) => severity === 'error');
@@ -228,7 +242,7 @@ function boxFinding({ wanted, state }: DoctorBox): DoctorFinding | undefined {
   const { why, mend } = state;
   const first =
     wanted === 'required'
-      ? sentence('No command runs: telos.sandbox is required, and no box works here. {0}', why)
+      ? sentence('Commands cannot run: a sandbox is required (telos.sandbox), and none works here. {0}', why)
       : sentence('Every command is asked about, since no box for commands works here. {0}', why);
   const next =
     mend === undefined

@@ -63,7 +63,7 @@ export class BrowserSignIn implements SignInPort {
       return await vscode.window.withProgress(shown, async (_progress, cancelled) => {
         cancelled.onCancellationRequested(() => given.abort());
         const opening = Promise.resolve(this.#editor.open(url)).then(opened => {
-          if (!opened) throw new Error('no browser was opened for its sign-in');
+          if (!opened) throw new Error(vscode.l10n.t('the browser could not be opened'));
           return coming;
         });
         return Promise.race([coming, opening]);
@@ -99,7 +99,9 @@ export class BrowserSignIn implements SignInPort {
 function whyNot(signal: AbortSignal, late: AbortSignal): unknown {
   if (signal.aborted) return signal.reason;
   return new Error(
-    late.aborted ? 'no one has signed in within five minutes' : 'you have cancelled its sign-in',
+    late.aborted
+      ? vscode.l10n.t('no one has signed in within five minutes')
+      : vscode.l10n.t('you canceled the sign-in'),
   );
 }
 

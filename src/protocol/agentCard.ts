@@ -139,7 +139,7 @@ export function flagWords(kind: RedFlag['kind'], say: Say = english): string {
     case 'short-link':
       return say('has a short link that hides where it leads');
     case 'bare-address':
-      return say('names a server by its number instead of its name');
+      return say('uses an IP address instead of a host name');
     case 'lookalike-letters':
       return say('has letters of another script that look like Latin ones');
     case 'repository-program':

@@ -246,7 +246,7 @@ function numberFault({ isWhole, minimum, maximum }: NumberField, value: FormValu
 }
 
 function textFault({ format, minLength, maxLength }: TextField, value: FormValue): Sentence | undefined {
-  if (typeof value !== 'string') return say('Enter a text.');
+  if (typeof value !== 'string') return say('Enter text.');
   const length = [...value].length;
   if (minLength !== undefined && length < minLength) return say('Enter at least {0} characters.', minLength);
   if (length > Math.min(maxLength ?? longestFilled, longestFilled))
@@ -288,7 +288,7 @@ export function readTyped(
   const isEmpty = typed === undefined || typed === '' || (Array.isArray(typed) && typed.length === 0);
   const canBeNone = field.kind === 'choices' && (field.minItems ?? 0) === 0;
   if (isEmpty && !field.isRequired) return {};
-  if (isEmpty && !canBeNone) return { problem: say('This is needed.') };
+  if (isEmpty && !canBeNone) return { problem: say('This field is required.') };
   const number = field.kind === 'number' && typeof typed === 'string' ? Number(typed.trim()) : undefined;
   const value = number ?? typed ?? [];
   const problem = fault(field, value);

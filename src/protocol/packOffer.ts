@@ -147,7 +147,7 @@ export function cardLines(offer: PackOffer, say: Say = english): CardLine[] {
     })),
     ...(more > 0 ? [say('and {0} more', String(more))] : []),
     say(
-      'Looked at {0} of {1} files. A look finds only what it knows; Telos asks before anything runs.',
+      'Checked {0} of {1} files. The check finds only known patterns; Telos asks before anything runs.',
       String(counts.read),
       String(counts.of),
     ),

@@ -254,11 +254,12 @@ export type PlanEvent =
   | { type: 'advised'; story: string; attempt: number; role: string; instructions: string }
   | { type: 'question_parked'; question: ParkedQuestion }
   | { type: 'question_answered'; id: string; text: string; by: Actor }
-  /** `id` is that of the file in the inbox, so that each is carried out once. */
-  | { type: 'steered'; command: SteerCommand; by: Actor; id?: string }
+  /** `id` is that of the file in the inbox, so that each is carried out once. `ignored` says why it has changed nothing. */
+  | { type: 'steered'; command: SteerCommand; by: Actor; id?: string; ignored?: string }
   | { type: 'waiting'; until: string; why: string }
   | { type: 'phase'; phase: PlanPhase; why?: string }
-  | { type: 'finished'; how: FinishKind; commit?: string };
+  /** `into` is the branch that it was merged into. */
+  | { type: 'finished'; how: FinishKind; commit?: string; into?: string };
 
 /** A line of the journal. `seq` counts from 1; `ts` is ISO 8601. */
 export type JournalLine = PlanEvent & { seq: number; ts: string };

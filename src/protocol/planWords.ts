@@ -34,9 +34,9 @@ const sentences = (say: Say): string[] => [
   say('The reviewer neither approved nor denied the work.', ...places),
   say('The reviewer approved no criterion that is open.', ...places),
   say('its commit {0} is not on {1} any more', ...places),
-  say('ticked in {0}', ...places),
-  say('unticked in {0}', ...places),
-  say('{0} has new boxes', ...places),
+  say('checked off in {0}', ...places),
+  say('unchecked in {0}', ...places),
+  say('{0} has new check boxes', ...places),
 ];
 
 /** Values that are places themselves, so that a text keeps its own. */

@@ -137,11 +137,56 @@ describe('telos ask', function () {
         env,
       });
       assert.equal(code, 1);
-      assert.match(stderr, /o3-mini takes no PDF files, so nothing was sent: plan\.pdf is attached\./);
+      assert.match(
+        stderr,
+        /o3-mini does not accept PDF files\. Nothing was sent\. Remove plan\.pdf, or choose another model\./,
+      );
       const missing = await home.run(['ask', '--file', 'no.pdf', 'x'], { env });
       assert.equal(missing.code, 2);
       assert.match(missing.stderr, /no\.pdf does not exist/);
       assert.equal(server.requests.length, 0);
+    });
+  });
+
+  describe('with a file of secrets', () => {
+    let server: FakeServer;
+    beforeEach(async () => {
+      server = await startAnthropicServer({ turns: [{ text: ['Seen.'] }] });
+      Object.assign(home.env, { ANTHROPIC_BASE_URL: server.url, ANTHROPIC_API_KEY: 'test-key-0123456789' });
+      writeFileSync(join(home.workDir, '.env'), 'TOKEN_OF_MINE=abc');
+    });
+    afterEach(() => server.close());
+
+    it('sends nothing in a pipe without --yes, and names the file', async () => {
+      const { code, stderr } = await home.run(['ask', '--file', '.env', 'write a haiku']);
+      assert.equal(code, 1);
+      assert.match(
+        stderr,
+        /^\.env was not attached, and nothing was sent\. By its name it holds secrets\..*Use --yes/,
+      );
+      assert.equal(server.requests.length, 0);
+      assert.equal((await home.run(['ask', '--yes', '--file', '.env', 'write a haiku'])).code, 0);
+      assert.match(JSON.stringify(server.requests[0]?.body), /TOKEN_OF_MINE/);
+    });
+
+    it('asks on a terminal, and sends it after a yes alone', async () => {
+      const line = `exec '${process.execPath}' '${program()}' ask --file .env write a haiku`;
+      for (const [answer, sent] of [
+        ['n\n', 0],
+        ['y\n', 1],
+      ] as const) {
+        const session = openTerminalSession(line, { cwd: home.workDir, env: home.env });
+        try {
+          await session.shows(
+            /\.env\nBy its name it holds secrets\. The provider[^\n]*\nAttach \.env\? \[y\/N\]/,
+          );
+          await session.answers(answer, sent ? /Seen\./ : /Nothing was sent\./);
+          assert.equal(await session.ended(), sent ? 0 : 1);
+        } finally {
+          session.child.kill('SIGKILL');
+        }
+        assert.equal(server.requests.length, sent);
+      }
     });
   });
 

@@ -249,7 +249,7 @@ describe('telos bot, when it cannot start', function () {
       assert.match(await start('[discord]\nowner = ["1"]\n'), /owner is not a setting/);
       assert.match(await start(ownerOnly, { DISCORD_BOT_TOKEN: '' }), /DISCORD_BOT_TOKEN is not set/);
       const wrong = await start(ownerOnly, { DISCORD_BOT_TOKEN: 'MTAw.wrong.token' });
-      assert.match(wrong, /does not know the token/);
+      assert.match(wrong, /Discord rejected the token/);
       assert.doesNotMatch(wrong, /MTAw/);
       assert.match(await start(`${ownerOnly}message_content = true\n`), /Message Content Intent/);
       assert.match(

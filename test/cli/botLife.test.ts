@@ -128,7 +128,7 @@ describe('telos bot, disturbed', function () {
     await saying(discord, thread, /First/);
     const other = discord.slash('stop', {}, { by: ids.user, channel: thread });
     await until(() => other.answer !== undefined);
-    assert.match(other.answer?.['data'].content, /Nothing of yours/);
+    assert.match(other.answer?.['data'].content, /You have no running requests\./);
     const own = discord.slash('stop', {}, { channel: thread });
     await saying(discord, thread, /First half, \n-# .*cancelled/);
     assert.match(own.answer?.['data'].content, /Stopped: 1 request/);

@@ -57,7 +57,7 @@ describe('telos bot, plans', function () {
     await until(() => stranger.answer !== undefined);
     assert.match(stranger.answer?.['data'].content, /not yours/);
     discord.click(question, '2. green');
-    await saying(discord, ids.telos, /counts when it does/);
+    await saying(discord, ids.telos, /takes effect when it runs/);
     await plans.plan('run', 'site', '--unattended');
     assert.deepEqual(
       answered().map(({ text, by }) => [text, by]),
@@ -72,7 +72,7 @@ describe('telos bot, plans', function () {
     const labels = command.components.flatMap(({ components }) => components.map(({ label }) => label));
     assert.deepEqual(labels, ['1. yes', '2. no']);
     discord.click(command, '2. no');
-    await saying(discord, ids.telos, /counts when it does/);
+    await saying(discord, ids.telos, /takes effect when it runs/);
     await plans.plan('run', 'site', '--unattended');
     assert.deepEqual(
       answered().map(({ text }) => text),
@@ -97,7 +97,9 @@ describe('telos bot, plans', function () {
         return labels?.includes(label) ? posted! : assert.fail(`no button ${label}`);
       });
       discord.click(controls, label);
-      await eventually(() => assert.match(discord.said(ids.telos).at(-1)?.content ?? '', /site goes by it/));
+      await eventually(() =>
+        assert.match(discord.said(ids.telos).at(-1)?.content ?? '', /Sent to plan site\./),
+      );
     };
     await press('Pause');
     await until(() => plans.journal().some(({ phase }) => phase === 'paused'));

@@ -1,6 +1,8 @@
 import assert from 'node:assert/strict';
+import { spawnSync } from 'node:child_process';
+import { closeSync, existsSync, openSync } from 'node:fs';
 import type { DoctorReport } from '../../src/protocol/doctorReport.ts';
-import { type CliHome, cliHome } from './cliProcess.ts';
+import { type CliHome, cliHome, program } from './cliProcess.ts';
 
 describe('telos doctor', function () {
   this.timeout(30_000);
@@ -25,6 +27,20 @@ describe('telos doctor', function () {
     assert.match(stdout, /sandbox +off +flag\n/);
     assert.match(stdout, /Commands:\n {2}run without a box, as the setting says/);
     assert.equal((await home.run(['--sandbox', 'maybe', 'doctor'])).code, 2);
+  });
+
+  it('says in words that the disk is full', function () {
+    if (!existsSync('/dev/full')) this.skip();
+    const full = openSync('/dev/full', 'w');
+    const stdio: ['ignore', number, 'pipe'] = ['ignore', full, 'pipe'];
+    const done = spawnSync(process.execPath, [program(), 'doctor'], {
+      env: home.env,
+      stdio,
+      encoding: 'utf8',
+    });
+    closeSync(full);
+    assert.equal(done.status, 1);
+    assert.match(done.stderr, /because it cannot be written: no space left on device\.\n$/);
   });
 
   it('ends with exit 1 when something is broken, as JSON too', async () => {

@@ -34,7 +34,7 @@ describe('telos eval', function () {
     );
     const passing = await home.run(['eval', 'water']);
     assert.equal(passing.code, 0, passing.stdout);
-    assert.match(passing.stdout, /water \(home\)[\s\S]*or offer it first +2\/2 +100 % +\(34 to 100 %\)/);
+    assert.match(passing.stdout, /water \(home\)[\s\S]*or offer it first +2\/2 +100% +\(34 to 100%\)/);
     home.folder.add({
       [file]:
         '[\n  {"query": "mow the lawn, please", "should_trigger": true},\n  {"query": "soak the flower beds", "should_trigger": true}\n]\n',

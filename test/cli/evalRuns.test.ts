@@ -7,6 +7,7 @@ import {
   readdirSync,
   readFileSync,
   renameSync,
+  rmSync,
   symlinkSync,
   writeFileSync,
 } from 'node:fs';
@@ -112,12 +113,12 @@ describe('telos eval with recorded runs', function () {
   it('shows what the skill is worth, and plays it again without a model or a network', async () => {
     const made = await record(model, '--runs', '2', '--output', at('made'));
     assert.equal(made.code, 0, made.stdout + made.stderr);
-    assert.match(made.stdout, /maker\/model +2\/2 +100 % +\(34 to 100 %\) +0\/2 +0 % .* \+100 +1\/1/);
+    assert.match(made.stdout, /maker\/model +2\/2 +100% +\(34 to 100%\) +0\/2 +0% .* \+100 +1\/1/);
     assert.match(made.stdout, /says nothing \(passes in both\): "check .*files_changed/);
     assert.equal(server?.requests.length, 12);
     const again = await replay();
     assert.equal(again.code, 0, again.stdout + again.stderr);
-    assert.match(again.stdout, /maker\/model +2\/2 +100 %/);
+    assert.match(again.stdout, /maker\/model +2\/2 +100%/);
     assert.deepEqual(benchmark(), benchmark(at('made/notes.notes')));
     assert.deepEqual(benchmark().run_summary.delta.pass_rate, '+0.33');
     assert.equal((await replay('--ci')).stdout, 'ok notes (notes): 0/0 requests, 2/2 runs\n');
@@ -346,7 +347,24 @@ describe('telos eval with recorded runs', function () {
     assert.match(compared.stdout, /broke: 1\n/);
     await home.run(['eval', 'notes']);
     assert.match((await home.run(['eval', 'report', 'notes'])).stdout, /notes \(notes\) +maker\/model +0\/1/);
-    assert.equal((await home.run(['eval', 'report', 'nothing'])).code, 2);
+    const nothing = await home.run(['eval', 'report', 'nothing']);
+    assert.equal(nothing.code, 2);
+    assert.match(nothing.stderr, /There are no results of evals of 'nothing'\./);
+    const whole = await home.run(['eval', 'report', '--compare', at('before'), at('after')]);
+    assert.deepEqual([whole.code, whole.stdout], [compared.code, compared.stdout], whole.stderr);
+    assert.match(
+      (await home.run(['eval', 'report', '--compare', at('none'), at('after')])).stderr,
+      /There are no results of evals in .*none\. Name a folder of results\./,
+    );
+    rmSync(at('junit.xml'));
+    const again = await home.run(['eval', 'report', at('before'), ...files]);
+    assert.equal(again.code, 1);
+    assert.ok(
+      again.stderr.includes(`${at('page.html')} already exists; --yes replaces it. Nothing was written.`),
+    );
+    assert.deepEqual([readFileSync(at('page.html'), 'utf8'), existsSync(at('junit.xml'))], [page, false]);
+    assert.equal((await home.run(['eval', 'report', at('before'), ...files, '--yes'])).code, 0);
+    assert.notEqual(readFileSync(at('page.html'), 'utf8'), page);
   });
 
   it('reads and writes nothing where a link of the pack leads out of the skill', async () => {
@@ -365,7 +383,7 @@ describe('telos eval with recorded runs', function () {
     const made = await record(model, '--models', 'maker/a,maker/b,maker/c');
     assert.equal(made.code, 0);
     const { stdout } = await replay();
-    for (const name of ['a', 'b', 'c']) assert.match(stdout, new RegExp(`maker/${name} +1/1 +100 %`));
+    for (const name of ['a', 'b', 'c']) assert.match(stdout, new RegExp(`maker/${name} +1/1 +100%`));
   });
 
   const git = (...args: string[]): void => {

@@ -82,7 +82,7 @@ describe('telos export', function () {
     assert.match(stdout, /kairos: 1 skill, 2 MCP servers/);
     assert.match(stdout, /skills\/plan\/\.env is left out: it can hold secrets\./);
     assert.match(stdout, /'clickup' sends Authorization from your variables/);
-    assert.match(stdout, /Looked into \d+ of \d+ files: 0 high/);
+    assert.match(stdout, /Checked \d+ of \d+ files: 0 high/);
     assert.match(stderr, /claude plugin install kairos@my-agents/);
     const { $schema, name, author, extensions } = json('kairos/plugin.json');
     assert.equal($schema, 'https://agent-plugins.org/schemas/1.0.0/plugin.schema.json');
@@ -313,13 +313,16 @@ describe('telos export', function () {
   });
 
   it('says what it needs', async () => {
+    writeFileSync(join(home.workDir, 'afile'), 'x');
+    const onFile = await telos('export', 'kairos', '--to', join(home.workDir, 'afile'));
+    assert.deepEqual([onFile.code, /afile is not a folder\./.test(onFile.stderr)], [1, true], onFile.stderr);
     assert.match((await telos('export')).stderr, /telos export <agent\.\.\.> --to <folder>/);
     const { code, stderr } = await telos('export', 'nobody', '--to', out);
     assert.equal(code, 2);
     assert.match(stderr, /There is no agent called 'nobody'/);
     assert.match(
       (await telos('export', 'kairos', '--to', out, '--marketplace', 'claude-plugins-official')).stderr,
-      /A catalogue cannot be called/,
+      /A catalog cannot be called/,
     );
   });
 });

@@ -44,7 +44,7 @@ describe('telos key', () => {
 
   it('keeps nothing of a key that is refused, and never shows it', async () => {
     const { said } = await piped('sk-ant-bad-0123456789', ['anthropic']);
-    assert.match(said, /This key was refused: anthropic does not know it\. Nothing was saved\./);
+    assert.match(said, /anthropic rejected this key\. Check it, or enter another one\. Nothing was saved\./);
     assert.equal(existsSync(envFile()), false);
     assert.doesNotMatch(said, /sk-ant/);
     assert.match(

@@ -160,7 +160,10 @@ describe('a long conversation on a terminal', () => {
     await chat.ended();
     const env = { ANTHROPIC_API_KEY: 'sk-ant-test-0123456789', ANTHROPIC_BASE_URL: server.url };
     const next = await home.run(['--yes', 'run', 'go'], { env });
-    assert.match(next.stderr, /Ended with the program in which it ran in the background: .*sleep 300/);
-    assert.doesNotMatch((await home.run(['--yes', 'run', 'go'], { env })).stderr, /Ended with the program/);
+    assert.match(next.stderr, /Stopped when Telos closed: .*sleep 300/);
+    assert.doesNotMatch(
+      (await home.run(['--yes', 'run', 'go'], { env })).stderr,
+      /Stopped when Telos closed/,
+    );
   });
 });

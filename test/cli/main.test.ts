@@ -368,6 +368,35 @@ describe('telos', function () {
     assert.ok(!existsSync(join(home.folder.path, 'elsewhere/today.md')));
   });
 
+  it('replaces no file with a recording without --yes, and asks no model then', async () => {
+    const env = await serving([{ text: ['Done.'] }]);
+    const file = join(home.workDir, 'notes.md');
+    writeFileSync(file, 'mine');
+    const before = server?.requests.length;
+    for (const more of [['kickoff'], ['ask', 'what'], ['chat', 'kickoff']]) {
+      const { code, stderr } = await home.run(['--record', 'notes.md', ...more], { env });
+      assert.equal(code, 1, more.join(' '));
+      assert.ok(stderr.includes(`${file} already exists; --yes replaces it. Nothing was written.`), stderr);
+    }
+    assert.match(
+      (await home.run(['--record', '.', '--yes', 'kickoff'], { env })).stderr,
+      /is a folder\. Name a file\./,
+    );
+    assert.deepEqual([server?.requests.length, readFileSync(file, 'utf8')], [before, 'mine']);
+    assert.equal((await home.run(['--record', 'notes.md', '--yes', 'kickoff'], { env })).code, 0);
+    assert.match(readFileSync(file, 'utf8'), /^\{"format":"telos-recording"/);
+  });
+
+  it('asks no model where a slash names neither a skill nor an agent', async () => {
+    const env = await serving([{ text: ['Done.'] }]);
+    const { code, stderr } = await home.run(['/nope x'], { env });
+    assert.equal(code, 1);
+    assert.match(stderr, /^There is no skill and no agent 'nope'\. .*telos list-skills.*telos -- "\/nope x"/);
+    assert.match((await home.run(['/kickof', 'x'], { env })).stderr, /Did you mean \/kickoff\?/);
+    assert.equal(server?.requests.length, 0);
+    assert.equal((await home.run(['/KICKOFF x'], { env })).code, 0);
+  });
+
   it('is quiet when the reader of stdout goes away, and ends what it began', async () => {
     const env = await serving([{ text: ['one ', 'two '], toolCalls: [writePlan] }, { text: ['three'] }], {
       chunkDelayMs: 30,
@@ -425,7 +454,7 @@ describe('telos', function () {
     const lines = (await home.run(['list-skills'])).stderr.trimEnd().split('\n');
     assert.equal(lines.length, 6);
     assert.match(lines[0] ?? '', /zz\/SKILL\.md:1: The file is not UTF-8/);
-    assert.match(lines[5] ?? '', /5 more defects; telos lint/);
+    assert.match(lines[5] ?? '', /5 more problems; telos lint/);
   });
 
   it('lists the skills sorted by name, all or those of one agent, a broken one with its defect', async () => {

@@ -36,6 +36,29 @@ describe('telos policy', () => {
     assert.equal(readFileSync(file(), 'utf8').trimEnd(), rule('make zero').trimEnd());
   });
 
+  it('switches off no tool of an agent or a server that does not exist, and adds no other address', async () => {
+    home.folder.add({
+      'skills/kairos/skills/go/SKILL.md': '---\ndescription: M\n---\nB',
+      'skills/kairos/mcp.json': '{ "mcpServers": { "beds": { "command": "true" } } }',
+    });
+    const before = readFileSync(file(), 'utf8');
+    const refused: [args: string[], why: RegExp][] = [
+      [['off', 'nope', 'beds', 'dig'], /^There is no agent 'nope'\. There are: .*kairos/],
+      [['off', 'kairos', 'nope', 'dig'], /^Agent 'kairos' has no MCP server 'nope'\./],
+      [['add', 'kairos', 'bad', 'ftp://x'], /^ftp:\/\/x is not an address of a server/],
+    ];
+    for (const [args, why] of refused) {
+      const { code, stderr } = await home.run(['mcp', ...args]);
+      assert.equal(code, 2, args.join(' '));
+      assert.match(stderr, why);
+    }
+    assert.equal(readFileSync(file(), 'utf8'), before);
+    assert.doesNotMatch(readFileSync(join(home.skillsDir, 'kairos/mcp.json'), 'utf8'), /ftp/);
+    assert.equal((await home.run(['mcp', 'off', 'kairos', 'beds', 'dig'])).code, 0);
+    assert.match(readFileSync(file(), 'utf8'), /dig/);
+    assert.equal((await home.run(['mcp', 'on', 'kairos', 'beds', 'dig'])).code, 0);
+  });
+
   it('warns of a rule that is wider than it looks', async () => {
     const wide = '[[allow]]\nagent = "*"\ntool = "run_command"\nargv = ["find", "*"]\n';
     writeFileSync(file(), `${rule('make one')}${wide}`);
@@ -57,7 +80,7 @@ describe('telos policy', () => {
     const { code, stdout } = await home.run(['policy', 'explain', 'read_file', '{"path": "/srv/.env"}']);
     assert.equal(code, 0);
     assert.match(stdout, /^ask \(rule read\.sensitive\)\n/);
-    assert.match(stdout, /\nDefault rule: .*passwords.* \(ask; a yes is for this run at most\)/);
+    assert.match(stdout, /\nDefault rule: .*passwords.* \(ask; approval applies to this run at most\)/);
     const all = await home.run(['policy', 'explain']);
     assert.equal(all.code, 0);
     assert.match(all.stdout, /^floor\.telos-files: deny\n {2}A call reads/);

@@ -110,6 +110,24 @@ describe('textPrinter', () => {
     assert.equal(said.at(-1), 'Done in 12 s · 1,234 tokens · $0.0123 · 2 files: /elsewhere/a.md, b.md');
   });
 
+  it('shows the rule that would allow a denied call to its end', () => {
+    const said: string[] = [];
+    const rule = `To always allow it, add an [[allow]] rule to policy.toml: command = "${'x'.repeat(700)}".`;
+    const side: Terminal = {
+      out: () => {},
+      say: line => said.push(line),
+      endLine: () => {},
+      flush: () => {},
+      canAsk: false,
+      outWidth: undefined,
+      sayWidth: 80,
+      style: { dim: same, bold: same, red: same, yellow: same },
+    };
+    const result = { content: `Denied: No one is there to ask. ${rule}`, isError: true };
+    textPrinter(side)({ type: 'tool_end', callId: '1', name: 'run_command', result });
+    assert.ok(said[0]?.endsWith(rule), said[0]);
+  });
+
   it('says with --verbose which commands ran in the box, and what the model thought', () => {
     const said: string[] = [];
     const terminal: Terminal = {

@@ -70,6 +70,8 @@ describe('telos runs', function () {
     const again = await home.run(['runs', 'export', id, '--output', 'plan.jsonl']);
     assert.equal(again.code, 1);
     assert.match(again.stderr, /already exists/);
+    const folder = await home.run(['runs', 'export', id, '--output', '.', '--yes']);
+    assert.deepEqual([folder.code, folder.stderr], [1, `${home.workDir} is a folder. Name a file.\n`]);
     assert.match((await home.run(['runs', 'export'])).stdout, /^# My plan\n\n## run daily kickoff\n/);
 
     const changes = join(home.dataDir, 'changes', name.replace('.jsonl', ''));
@@ -127,5 +129,25 @@ describe('telos runs', function () {
       (await home.run(['--help'])).stdout,
       /runs show\|export\|replay\|rename\|delete +list, read, export/,
     );
+  });
+
+  it('escapes what steers a terminal in an export to one, and writes a file as it is', async () => {
+    const answer = 'A \u009b2J \u0090q \u202e \u001b[2J needle “é”.';
+    writeRun(home.dataDir, { runId: 'abc1', answer });
+    const terminal = `--import data:text/javascript,${encodeURIComponent('process.stdout.isTTY=true')}`;
+    const shown = await home.run(['runs', 'export', '--format', 'jsonl'], {
+      env: { NODE_OPTIONS: terminal },
+    });
+    assert.doesNotMatch(shown.stdout, /[\u0000-\u0009\u000b-\u001f\u007f-\u009f\u202e]/);
+    assert.match(shown.stdout, /A \\u009b2J \\u0090q \\u202e \\u001b\[2J needle “é”\./);
+    const piped = (await home.run(['runs', 'export', '--format', 'jsonl'])).stdout;
+    assert.ok(piped.includes('A \u009b2J \u0090q \u202e \\u001b[2J needle “é”.'), 'a pipe gets it as it is');
+    const parsed = [shown.stdout, piped].map(text =>
+      text
+        .trimEnd()
+        .split('\n')
+        .map(line => JSON.parse(line)),
+    );
+    assert.deepEqual(parsed[0], parsed[1]);
   });
 });

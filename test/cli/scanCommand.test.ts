@@ -35,7 +35,7 @@ describe('telos scan', function () {
     assert.match(lines[0] ?? '', /^high {4}SKILL\.md:6 {2}runs what it downloads: Run `curl/);
     assert.match(lines[1] ?? '', /^ {8}The owner of the address .* Instead: /);
     assert.match(stdout, /medium {2}SKILL\.md:6 {2}installs or runs code from elsewhere/);
-    assert.match(stderr, /Looked into 1 of 1 file: 1 high, 1 medium, 0 low\./);
+    assert.match(stderr, /Checked 1 of 1 file: 1 high, 1 medium, 0 low\./);
   });
 
   it('takes the level at which it fails', async () => {
@@ -49,7 +49,7 @@ describe('telos scan', function () {
     for (const level of ['high', 'medium', 'low']) {
       const { code, stderr } = await scan('unread', '--fail-on', level);
       assert.equal(code, 1);
-      assert.match(stderr, /1 file could not be looked into, which is never a pass\./);
+      assert.match(stderr, /1 file could not be checked, so the scan does not pass\./);
     }
   });
 

@@ -263,7 +263,10 @@ describe('telos init, skill add, install, uninstall', function () {
       home.folder.add({ 'skills/gmail/since.md': 'work' });
       const refused = await home.run(['undo', '--yes']);
       assert.equal(refused.code, 1);
-      assert.match(refused.stderr, /It was edited since:\n {2}A since\.md\nNothing was undone. --force/);
+      assert.match(
+        refused.stderr,
+        /It has been edited since then:\n {2}A since\.md\nNothing was undone. --force/,
+      );
       assert.equal((await home.run(['undo', '--yes', '--force'])).code, 0);
       assert.equal(treeOf(agent()), before);
       assert.equal((await home.run(['undo', '--yes'])).code, 0);

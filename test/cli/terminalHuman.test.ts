@@ -89,7 +89,7 @@ describe('terminalHuman', () => {
     for (const part of [
       'server .beds. asks',
       'Place.*202e',
-      'This is needed',
+      'This field is required',
       'Answer yes or no',
       '2 Clay',
       'Choose among',
@@ -99,18 +99,27 @@ describe('terminalHuman', () => {
     assert.equal((await answering(undefined, 'y', 'South').human.approve(form, signal)).allow, false);
   });
 
-  it('takes y, r and the word always in either case; everything else, and the end of the input, is a no', async () => {
+  it('says that an answer was not understood, and asks again', async () => {
+    const once = { ...request, scopes: ['once'] as const, isEditable: true };
+    for (const answer of ['xyz', 'yo', 'e ', 'alway', 'always', 's', 'o', 'nope'])
+      for (const then of ['y', 'n', undefined]) {
+        const { human, said, prompts } = answering(then, answer);
+        assert.equal((await human.approve(once, signal)).allow, then === 'y', answer);
+        assert.equal(prompts.length, 2, answer);
+        assert.match(said[1] ?? '', new RegExp(`'${answer.trim()}' is not one of the answers.*answer again`));
+      }
+  });
+
+  it('takes y, r and the word always in either case; no, no words and the end of the input are a no', async () => {
     const answers: [string | undefined, string][] = [
       ['y', 'once'],
       ['YES', 'once'],
       [' r ', 'run'],
       ['Always', 'always'],
       ['a', 'no'],
-      ['s', 'no'],
       ['n', 'no'],
+      ['no', 'no'],
       ['', 'no'],
-      ['yo', 'no'],
-      ['alway', 'no'],
       [undefined, 'no'],
     ];
     for (const [answer, expected] of answers) {
@@ -127,8 +136,9 @@ describe('terminalHuman', () => {
       command: 'git status --short',
     });
     assert.match(prompts[0] ?? '', /always, e COMMAND, N = no, \? = help\]/);
-    assert.equal((await human.approve(request, signal)).allow, false);
-    assert.equal((await answering('e').human.approve({ ...request, isEditable: true }, signal)).allow, false);
+    const other = answering('n', 'e git status --short ');
+    assert.equal((await other.human.approve(request, signal)).allow, false);
+    assert.match(other.said[1] ?? '', /is not one of the answers/);
   });
 
   it('offers to run outside of the box in place of a host', async () => {
@@ -136,7 +146,7 @@ describe('terminalHuman', () => {
     assert.deepEqual(await human.approve({ ...request, mayLeave: true }, signal), leaveBox);
     assert.match(prompts[0] ?? '', /o = outside of the box, N = no/);
     assert.match(said[1] ?? '', /\n {2}o +deny the host; you are asked/);
-    assert.notDeepEqual(await answering('o').human.approve(request, signal), leaveBox);
+    assert.notDeepEqual(await answering('n', 'o').human.approve(request, signal), leaveBox);
   });
 
   it('says with ? what each answer means, and asks again', async () => {
@@ -163,7 +173,7 @@ describe('terminalHuman', () => {
   });
 
   it('offers and takes only the answers that the request allows', async () => {
-    const { human, prompts } = answering('always');
+    const { human, prompts } = answering(undefined, 'always');
     const decision = await human.approve({ ...request, scopes: ['once'] }, signal);
     assert.equal(decision.allow, false);
     assert.doesNotMatch(prompts[0] ?? '', /always|for this run/);
@@ -239,7 +249,7 @@ describe('terminalHuman', () => {
     );
     assert.deepEqual(more.allow && more.without, ['~/.purse_watch', 'git *', 'AGENTS.md']);
     for (const answer of ['always without WORK_ROT', 'always without', 'always WORK_ROOT'])
-      assert.equal((await answering(answer).human.approve(asked, signal)).allow, false, answer);
+      assert.equal((await answering(undefined, answer).human.approve(asked, signal)).allow, false, answer);
   });
 
   it('asks each question and returns the answers in their order', async () => {

@@ -66,10 +66,35 @@ describe('telos undo', function () {
     writeFileSync(plan(), 'mine');
     const refused = await home.run(['undo', '--yes']);
     assert.deepEqual([refused.code, existsSync(made())], [1, true]);
-    assert.match(refused.stderr, /plan\.md {2}\(edited since\)[\s\S]*Nothing was undone: files/);
+    assert.match(refused.stderr, /plan\.md {2}\(edited since then\)[\s\S]*Nothing was undone: files/);
     assert.equal((await home.run(['undo', '--yes', '--others'])).code, 1);
     assert.deepEqual([readFileSync(plan(), 'utf8'), existsSync(made())], ['mine', false]);
     assert.match((await home.run(['undo', 'none'])).stderr, /No changes are stored for the run 'none'/);
+  });
+
+  it('passes over a run that changed nothing in the end, and lists runs with what was asked', async () => {
+    const again = await startAnthropicServer({
+      turns: [
+        { toolCalls: [{ name: 'write_file', input: { path: 'plan.md', content: 'one\nTWO\nthree' } }] },
+        { text: ['Done.'] },
+      ],
+    });
+    try {
+      const { code } = await home.run(['--yes', 'run kickoff again'], {
+        env: { ANTHROPIC_BASE_URL: again.url },
+      });
+      assert.equal(code, 0);
+    } finally {
+      await again.close();
+    }
+    assert.match(
+      (await home.run(['undo', '--list'])).stdout,
+      /A run: 1 file, “run kickoff again”\n.*A run: 2 files, “run kickoff”\n/,
+    );
+    const undone = await home.run(['undo', '--yes']);
+    assert.equal(undone.code, 0, undone.stderr);
+    assert.match(undone.stderr, /Undone: 2 files restored/);
+    assert.equal(readFileSync(plan(), 'utf8'), 'one\ntwo\nthree\n');
   });
 
   it('says so where nothing is left to be undone', async () => {

@@ -125,7 +125,7 @@ describe('the first hour on a terminal', function () {
       await shown.shows(/API key for anthropic/);
       shown.type('sk-ant-bad-0123456789\r');
     });
-    assert.match(wrong.text, /This key was refused/);
+    assert.match(wrong.text, /rejected this key/);
     const right = await telos('right-key', 'key', async shown => {
       await reply(shown, '1\n', /API key for anthropic/);
       shown.type(`${key}\r`);

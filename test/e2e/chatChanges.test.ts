@@ -52,7 +52,7 @@ describe('changes of a run in a real VS Code', () => {
     await chat.getByRole('textbox', { name: 'Message Telos' }).fill('run plan');
     await chat.locator('button.run-button.primary:enabled').waitFor();
     await chat.getByRole('textbox', { name: 'Message Telos' }).press('Enter');
-    await chat.getByRole('button', { name: 'Undo this run' }).waitFor();
+    await chat.getByRole('button', { name: 'Undo This Run' }).waitFor();
     assert.equal(await readFile(plan(), 'utf8'), newPlan);
   });
 
@@ -76,7 +76,7 @@ describe('changes of a run in a real VS Code', () => {
 
   it('shows a file, then all files of the run with old and new, and undoes them to the byte', async () => {
     const cards = chat.locator('.changed-file');
-    assert.match((await cards.first().innerText()).replace(/\s+/g, ' '), /plan\.md \+3 −2 .*Show diff/);
+    assert.match((await cards.first().innerText()).replace(/\s+/g, ' '), /plan\.md \+3 −2 .*Show Diff/);
     await chat
       .getByRole('group', { name: 'Files that this run changed' })
       .getByText('2 files changed')
@@ -86,12 +86,12 @@ describe('changes of a run in a real VS Code', () => {
     await line('New line of the plan').waitFor();
     await workbench.screenshot('changes-one-file');
     await runCommand(workbench.page, 'View: Close All Editors');
-    await button('Show changes').click();
+    await button('Show Changes').click();
     await line('Old line of the plan').waitFor();
     await line('New line of the plan').waitFor();
     await line('Leeks').waitFor();
     await workbench.screenshot('changes-all-files');
-    await button('Undo this run').click();
+    await button('Undo This Run').click();
     await dialog().getByText('Undo this run?').waitFor();
     await dialog().getByText('north.md (will be deleted)').waitFor();
     await workbench.screenshot('changes-undo-asked');
@@ -103,7 +103,7 @@ describe('changes of a run in a real VS Code', () => {
     assert.equal(existsSync(made()), false);
     await workbench.screenshot('changes-undone');
     await runCommand(workbench.page, 'View: Close All Editors');
-    await button('Show changes').click();
+    await button('Show Changes').click();
     await line('Old line of the plan').waitFor();
     await workbench.page.locator('.tab', { hasText: 'Changes of a Run (1 file)' }).waitFor();
     // A view that is drawn again still knows.
@@ -114,8 +114,10 @@ describe('changes of a run in a real VS Code', () => {
 
   it('undoes nothing where a file was edited since, and says which', async () => {
     await writeFile(plan(), 'My own words');
-    await button('Undo this run').click();
-    const told = workbench.page.locator('.monaco-dialog-box', { hasText: 'plan.md was edited since' });
+    await button('Undo This Run').click();
+    const told = workbench.page.locator('.monaco-dialog-box', {
+      hasText: 'plan.md has been edited since then',
+    });
     await told.waitFor();
     await workbench.screenshot('changes-refused');
     assert.equal(await readFile(plan(), 'utf8'), 'My own words');
@@ -123,7 +125,7 @@ describe('changes of a run in a real VS Code', () => {
     await told.getByRole('button', { name: 'Show Changes' }).click();
     await line('My own words').waitFor();
     await line('Old line of the plan').waitFor();
-    assert.ok(await button('Undo this run').isEnabled());
+    assert.ok(await button('Undo This Run').isEnabled());
   });
 
   it('undoes nothing where an editor holds changes that are not saved', async () => {
@@ -131,7 +133,7 @@ describe('changes of a run in a real VS Code', () => {
     await line('New line of the plan').click();
     await workbench.page.keyboard.type('half a thought ');
     await unsaved().waitFor();
-    await button('Undo this run').click();
+    await button('Undo This Run').click();
     const told = workbench.page.locator('.monaco-dialog-box', { hasText: 'plan.md has changes' });
     await told.waitFor();
     assert.equal(await readFile(plan(), 'utf8'), newPlan);

@@ -128,7 +128,7 @@ describe('conversation in a real VS Code', () => {
         : { text: [`It is long: ${'rain and more rain. '.repeat(300)}`] };
     await say('look into the barrel');
     await completed(1);
-    await chat.getByRole('button', { name: /^Context 0 %: \d+ of 200,000 tokens$/ }).click();
+    await chat.getByRole('button', { name: /^Context 0%: \d+ of 200,000 tokens$/ }).click();
     await workbench.screenshot('context-parts');
     await button('Compact').click();
     const row = log().getByText(/Compacted: the model is sent about [\d,]+ tokens in place of [\d,]+/);

@@ -247,7 +247,7 @@ describe('chat page', () => {
     await button(view, 'More answers').click();
     assert.deepEqual(await card.locator('.menu button').allTextContents(), [
       'Allow for this run',
-      'Deny and say why…',
+      'Deny and Say Why…',
     ]);
     assert.equal(await button(view, 'Allow once').getAttribute('aria-keyshortcuts'), null);
     await afterTheEarlyKeys(view);
@@ -263,7 +263,7 @@ describe('chat page', () => {
       conversation([start('go'), routed, call('t', 'run_command', { command: 'ls' }), ask('t', 'ls')]),
     );
     await button(view, 'More answers').click();
-    await button(view, 'Deny and say why…').click();
+    await button(view, 'Deny and Say Why…').click();
     await view.page.keyboard.type('Use rg instead');
     await view.page.keyboard.press('Enter');
     assert.deepEqual(await sent(view, 'approve'), [
@@ -284,7 +284,7 @@ describe('chat page', () => {
     };
     await view.say(conversation([start('go'), routed, { type: 'approval_request', request }]));
     await button(view, 'More answers').click();
-    await button(view, 'Run outside of the box…').click();
+    await button(view, 'Run Outside of the Box…').click();
     assert.deepEqual(await sent(view, 'approve'), [
       { type: 'approve', token: 'token of t', decision: leaveBox },
     ]);
@@ -295,7 +295,7 @@ describe('chat page', () => {
     const request = { ...ask('t', 'npm test').request, isEditable: true };
     await view.say(conversation([start('go'), routed, { type: 'approval_request', request }]));
     await button(view, 'More answers').click();
-    await button(view, 'Edit command…').click();
+    await button(view, 'Edit Command…').click();
     const box = view.page.getByRole('textbox', { name: 'The command to run instead' });
     assert.equal(await box.inputValue(), 'npm test');
     await box.fill(' ');
@@ -318,13 +318,13 @@ describe('chat page', () => {
     const danger = [{ kind: 'deletes-folder', values: ['old'] }] as const;
     await view.say(conversation([start('go'), routed, asked('rm -r old', { danger })]));
     await button(view, 'More answers').click();
-    await button(view, 'Edit command…').click();
+    await button(view, 'Edit Command…').click();
     await view.page.keyboard.press('Enter');
     assert.deepEqual(await sent(view, 'approve'), []);
     const other = await open();
     await other.say(conversation([start('go'), routed, asked('echo \u202Egone')]));
     await button(other, 'More answers').click();
-    assert.equal(await button(other, 'Edit command…').count(), 0);
+    assert.equal(await button(other, 'Edit Command…').count(), 0);
   });
 
   it('keeps the command and the answers in sight at 250 pixels', async () => {
@@ -370,7 +370,7 @@ describe('chat page', () => {
     await log(view).getByRole('button', { name: 'Show diff of days/2026-01-05.md' }).click();
     const changes = view.page.getByRole('group', { name: 'Files that this run changed' });
     await changes.getByText('1 file changed').waitFor();
-    await changes.getByRole('button', { name: 'Show changes' }).focus();
+    await changes.getByRole('button', { name: 'Show Changes' }).focus();
     await view.page.keyboard.press('Enter');
     await view.page.keyboard.press('Tab');
     await view.page.keyboard.press('Enter');
@@ -384,7 +384,7 @@ describe('chat page', () => {
     await undone.waitFor();
     assert.ok(await undone.isDisabled());
     await view.say({ type: 'undone', runIds: [] });
-    await changes.getByRole('button', { name: 'Undo this run' }).waitFor();
+    await changes.getByRole('button', { name: 'Undo This Run' }).waitFor();
   });
 
   it('sends links and code to the host', async () => {
@@ -453,7 +453,7 @@ describe('chat page', () => {
   it('asks without a skill where none fits', async () => {
     const view = await open();
     await view.say(scenes['trouble']!);
-    await button(view, 'Ask without a skill').click();
+    await button(view, 'Ask Without a Skill').click();
     const message = { type: 'submit', text: 'order me a pizza', withoutSkill: true } as const;
     assert.deepEqual(await sent(view, 'submit'), [message]);
   });
@@ -468,7 +468,7 @@ describe('chat page', () => {
       (await offered.allTextContents()).map(words => words.split(' ')[0]),
       ['s0', 's1', 's2', 's3', 's4', 's5'],
     );
-    await button(view, 'Other skill…').click();
+    await button(view, 'Other Skill…').click();
     assert.deepEqual(await sent(view, 'pick_skill'), [{ type: 'pick_skill', text: 'fly' }]);
   });
 
@@ -746,7 +746,7 @@ describe('chat page', () => {
   it('shows how full the context is with its parts, and compacts, and undoes that', async () => {
     const view = await open();
     await view.say(scenes['compacted']!);
-    await button(view, 'Context 10 %: 20,000 of 200,000 tokens').click();
+    await button(view, 'Context 10%: 20,000 of 200,000 tokens').click();
     const parts = view.page.getByRole('region', { name: 'Context' });
     assert.deepEqual(await parts.locator('dt, dd').allTextContents(), [
       'System',

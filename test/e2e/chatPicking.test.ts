@@ -113,7 +113,7 @@ describe('picking in the chat page', () => {
     await view.say(conversation([start('sum up the week'), { ...routed, reason } as RunEvent, end]));
     await view.page.getByText('score 0.41, then weekly-summary with 0.30').waitFor();
     await view.page.getByRole('button', { name: 'Run weekly-summary instead' }).click();
-    await view.page.getByRole('button', { name: 'Other skill…' }).click();
+    await view.page.getByRole('button', { name: 'Other Skill…' }).click();
     const skill = { agent: 'kairos', skill: 'weekly-summary' };
     assert.deepEqual(await sent('submit'), [
       { type: 'submit', text: 'sum up the week', skill, instead: true },

@@ -145,7 +145,7 @@ describe('restoring a conversation in a real VS Code', () => {
     await writeFile(plan(), 'My own words');
     await restore(0);
     await dialog()
-      .getByText(/Not changed: plan\.md was edited since/)
+      .getByText(/Not changed: plan\.md has been edited since then/)
       .waitFor();
     await dialog().getByRole('button', { name: 'Restore', exact: true }).click();
     await log().getByText('What do you want to do?').waitFor();

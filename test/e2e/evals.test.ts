@@ -215,7 +215,7 @@ describe('evals in a real VS Code', () => {
     await workbench.screenshot('evals-hidden');
     await press('Cancel');
     assert.equal(text(), skill);
-    await workbench.page.getByRole('button', { name: 'Drop Proposal' }).first().click();
+    await workbench.page.getByRole('button', { name: 'Discard Proposal' }).first().click();
     await diff().waitFor({ state: 'detached' });
     assert.equal(text(), skill);
   });
@@ -236,7 +236,7 @@ describe('evals in a real VS Code', () => {
       await press('Ask');
       await toast().getByText('2 of 3 → 3 of 3').waitFor();
       await workbench.screenshot(`evals-${css}`);
-      await toast().getByRole('button', { name: 'Drop', exact: true }).click();
+      await toast().getByRole('button', { name: 'Discard', exact: true }).click();
       await diff().waitFor({ state: 'detached' });
     }
   });

@@ -86,7 +86,7 @@ describe('an MCP server with a sign-in in a real VS Code', () => {
     try {
       await signIn();
       // One full stop, also behind a reason that ends with its own.
-      const said = /You are not signed in at 'post': the sign-in was refused: You have said no\.(?!\.)/;
+      const said = /You are not signed in to 'post': the sign-in was refused: You have said no\. Try again/;
       await dialog(said).getByRole('button', { name: 'OK' }).click();
       await row('wants you to sign in').waitFor();
     } finally {
@@ -103,7 +103,7 @@ describe('an MCP server with a sign-in in a real VS Code', () => {
     await view().locator('.monaco-list-row', { hasText: 'Says them.' }).waitFor();
     await workbench.screenshot('mcp-server-access');
     await chooseInMenu(page, row(), 'Sign Out');
-    await page.getByText("The sign-in at 'post' is deleted here.").first().waitFor();
+    await page.getByText("You signed out of 'post'.").first().waitFor();
     await row().hover();
     await row().getByRole('button', { name: 'Restart' }).click();
     await row('wants you to sign in').waitFor();
@@ -117,7 +117,7 @@ describe('an MCP server with a sign-in in a real VS Code', () => {
     const { page } = workbench;
     await row('wants you to sign in').hover();
     await row().getByRole('button', { name: 'Sign In...' }).click();
-    const question = dialog("Sign in at the MCP server 'post'?");
+    const question = dialog("Sign in to the MCP server 'post'?");
     await question.filter({ hasText: `${servers?.page} opens in your browser.` }).waitFor();
     const opening = page.context().waitForEvent('page');
     await question.getByRole('button', { name: 'Sign In' }).click();

@@ -216,7 +216,7 @@ describe('the form of a server', () => {
     await card.getByText(reason).first().waitFor();
     await card.getByText(hostile).first().waitFor();
     await card.getByRole('button', { name: 'Send' }).click();
-    await card.getByText('This is needed.').first().waitFor();
+    await card.getByText('This field is required.').first().waitFor();
     await page.waitForFunction(() => document.activeElement?.id === 'field-0');
     await page.keyboard.type('So');
     await card.getByLabel('How many').fill('12');

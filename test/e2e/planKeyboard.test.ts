@@ -53,7 +53,7 @@ describe('a plan by the keyboard alone', () => {
     // A view that loads just then takes the focus.
     await eventually(async () => {
       await command('Telos: New Plan...');
-      await desk.widget.getByText('What do you want to have in the end?').waitFor({ timeout: 5_000 });
+      await desk.widget.getByText('What do you want to build?').waitFor({ timeout: 5_000 });
       await page.keyboard.type('Bakery');
       assert.equal(await desk.widget.locator('input[type="text"]').inputValue(), 'Bakery');
     }, 60_000);

@@ -20,8 +20,8 @@ const page: PlanPage = {
   questions: [{ id: 'q1', story: 'US-002', text: 'Which <currency>?' }],
   finish: ['merge', 'squash', 'pr', 'keep', 'drop'],
   into: 'main',
-  words: { plan: 'done', stories: { 'US-001': 'passed', 'US-002': 'needs you' } },
-  problem: 'These files are not committed: notes.txt. Commit them or put them aside first.',
+  words: { plan: 'done', stories: { 'US-001': 'passed', 'US-002': 'needs input' } },
+  problem: 'These files are not committed: notes.txt. Commit or stash them first.',
   report: {
     goal: 'Give the bakery a discount',
     phase: 'done',

@@ -196,7 +196,7 @@ describe('what a person decides on a plan', function () {
     await desk.type('no');
     await desk.widget.getByText('Enter an amount such as 5 or 0.50.').waitFor();
     await desk.type('1');
-    await desk.workbench.page.getByText('is not running. This counts when it runs.').first().waitFor();
+    await desk.workbench.page.getByText('is not running. This takes effect when it runs.').first().waitFor();
     await run(name);
     await desk.row(`${name}, done · 2/2`).waitFor();
   });
@@ -212,7 +212,7 @@ describe('what a person decides on a plan', function () {
     const page = await storyPage(name);
     await page.getByRole('button', { name: 'Redo...' }).click();
     await agree('Redo US-001 Hours?', 'Redo');
-    await desk.workbench.page.getByText('is not running. This counts when it runs.').first().waitFor();
+    await desk.workbench.page.getByText('is not running. This takes effect when it runs.').first().waitFor();
     // Also once the notice is gone.
     await chooseInMenu(desk.workbench.page, desk.row(`${name}, done`), 'Run Plan');
     await page.getByRole('heading', { name: 'Attempt 2' }).waitFor();
@@ -224,8 +224,8 @@ describe('what a person decides on a plan', function () {
   it('accepts a story that changes nothing, and is then done', async () => {
     const name = await plan([hours], { ...agreeable, coder: () => ({ text: ['It is all there.'] }) });
     await run(name);
-    await desk.row(`${name}, needs you`).waitFor();
-    await desk.row('US-001 Hours, needs you').waitFor();
+    await desk.row(`${name}, needs input`).waitFor();
+    await desk.row('US-001 Hours, needs input').waitFor();
     const page = await storyPage(name);
     await desk.workbench.screenshot('plan-stuck');
     await page.getByRole('button', { name: 'Accept...' }).click();
@@ -267,10 +267,10 @@ describe('what a person decides on a plan', function () {
     assert.equal(await badge().filter({ hasText: '1' }).count(), 0);
     await desk.workbench.screenshot('plan-status-denied');
     open();
-    await desk.row(`${name}, needs you · 1/2`).waitFor();
+    await desk.row(`${name}, needs input · 1/2`).waitFor();
     await desk.status('1/2').waitFor();
     const shown = (await desk.status('1/2').textContent()) ?? '';
-    assert.match(shown, /^\s*1\/2 · \$0\.\d+ · 1 needs you\s*$/);
+    assert.match(shown, /^\s*1\/2 · \$0\.\d+ · 1 needs input\s*$/);
     await page.locator('.activitybar .badge-content', { hasText: '1' }).waitFor();
     await desk.workbench.screenshot('plan-status-question');
     await page.reload();
@@ -284,7 +284,7 @@ describe('what a person decides on a plan', function () {
     await run(name);
     await desk.row(`${name}, done · 2/2`).waitFor();
     assert.equal(desk.git('show', `telos/${name}:src/price.js`), 'chf');
-    await desk.status('needs you').waitFor({ state: 'detached' });
+    await desk.status('needs input').waitFor({ state: 'detached' });
     await page.locator('.activitybar .badge-content', { hasText: '1' }).waitFor({ state: 'detached' });
   });
 });

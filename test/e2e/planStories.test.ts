@@ -184,7 +184,7 @@ describe('the file of a story in a real VS Code', () => {
     await note({ type: 'question_parked', question });
     await show('third', '02');
     await eventually(async () => assert.ok((await marks()) > 0), 60_000);
-    await saidOf(boxOf('third', '02', 1), 'needs you');
+    await saidOf(boxOf('third', '02', 1), 'needs input');
     await desk.workbench.screenshot('plan-marks-needs-you');
   });
 });

@@ -58,7 +58,7 @@ describe('plans in a real VS Code', () => {
     await desk.workbench.screenshot('plan-interview');
     await desk.workbench.page.keyboard.press('Enter');
     await desk.row('bakery, approve plan.md').waitFor();
-    await desk.status('1 needs you').waitFor();
+    await desk.status('1 needs input').waitFor();
     const interview = readFileSync(desk.file('bakery', 'interview.md'), 'utf8');
     assert.match(interview, /\nA: 10 % from ten rolls on\n/);
     assert.match(interview, /\nA: German\n/);
@@ -74,7 +74,7 @@ describe('plans in a real VS Code', () => {
     await chat.getByRole('button', { name: 'Later' }).click();
     await chat.getByRole('log').getByText('The interview waits.').waitFor();
     await desk.press(desk.row('sell-cakes, interview'), 'Run Plan');
-    await chat.getByRole('button', { name: 'Enough, plan it' }).click();
+    await chat.getByRole('button', { name: 'Start Planning' }).click();
     await desk.row('sell-cakes, approve plan.md').waitFor();
     // It opens by itself, and would come over what is opened before.
     await desk.lens('Approve', 'sell-cakes/plan.md').waitFor();

@@ -98,9 +98,9 @@ describe('schedules in a real VS Code', () => {
     const fiveMinutesAgo = new Date(Date.now() - 300_000).toTimeString().slice(0, 'hh:mm'.length);
     const since = new Date(Date.now() - 3_600_000).toISOString();
     writeFileSync(file(), JSON.stringify({ ...kept(), at: `daily ${fiveMinutesAgo}`, since }));
-    const waiting = schedule().filter({ hasText: 'needs you' });
+    const waiting = schedule().filter({ hasText: 'needs input' });
     await waiting.waitFor({ timeout: 90_000 });
-    await row('Runs', '1 needs you').waitFor();
+    await row('Runs', '1 needs input').waitFor();
     await workbench.screenshot('schedule-needs-you');
     assert.deepEqual(kept().last?.needs, ['run_command: curl https://example.org/x']);
     await waiting.click();

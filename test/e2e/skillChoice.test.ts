@@ -114,7 +114,7 @@ describe('choosing a skill in a real VS Code', () => {
   it('shows the requests that were written, and lets them be changed', async () => {
     const { page } = session.workbench;
     await runCommand(page, 'Telos: Preview Routing...');
-    await picker().getByText('A request, as you would say it').waitFor();
+    await picker().getByText('Enter a request as you would in the chat.').waitFor();
     await picker().locator('input[type="text"]').fill('the flowers are thirsty');
     await page.keyboard.press('Enter');
     await row('2 written requests').waitFor();
@@ -125,7 +125,7 @@ describe('choosing a skill in a real VS Code', () => {
     await session.workbench.screenshot('skill-requests');
     await row('gieß die Rosen').click();
     // The list has a box of its own, which goes away with it.
-    await picker().getByText('As someone would say it').waitFor();
+    await picker().getByText('Enter it as someone who does not know the skill').waitFor();
     await picker().locator('input[type="text"]').fill('gieß die Tulpen');
     await page.keyboard.press('Enter');
     await row('gieß die Tulpen').waitFor();

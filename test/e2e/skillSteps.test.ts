@@ -98,7 +98,7 @@ describe('a skill as a step in a real VS Code', () => {
     await log().getByText('The letter has its plan.').waitFor();
     await summary().click();
     await inner().getByText('Leeks go north.').waitFor();
-    await chat.getByRole('button', { name: 'Undo this run' }).click();
+    await chat.getByRole('button', { name: 'Undo This Run' }).click();
     const dialog = workbench.page.locator('.monaco-dialog-box');
     await dialog.getByText('plan.md (will be deleted)').waitFor();
     await dialog.getByRole('button', { name: 'Undo', exact: true }).click();

@@ -255,7 +255,10 @@ for (const language of process.env['TELOS_WALK'] ? (['en', 'de'] as const) : [])
       await input().fill('sk-ant-wrong');
       await seen('enter-key');
       await page.keyboard.press('Enter');
-      await page.getByText(t('This key was refused: {0} does not know it.', 'Anthropic')).first().waitFor();
+      await page
+        .getByText(t('{0} rejected this key. Check it, or enter another one.', 'Anthropic'))
+        .first()
+        .waitFor();
       await seen('key-refused');
       await input().fill(rightKey);
       await page.keyboard.press('Enter');
@@ -376,7 +379,7 @@ for (const language of process.env['TELOS_WALK'] ? (['en', 'de'] as const) : [])
     it('takes back what a run has written', async () => {
       await chat.locator('.run-changes').last().scrollIntoViewIfNeeded();
       await seen('changes');
-      await button(t('Undo this run')).last().click();
+      await button(t('Undo This Run')).last().click();
       await page
         .locator('.monaco-dialog-box')
         .waitFor({ timeout: 5_000 })

@@ -62,6 +62,18 @@ describe('Telos.doctor', () => {
     assert.match(text, /Everything works\.$/);
   });
 
+  it('names file and line of rules that cannot be read, for which nothing runs, and of broken settings of the bot', async () => {
+    folder.add({
+      '.config/telos/policy.toml': '[[allow]]\nagent = "me"\ntool = "run_command"\n[[deny]]\ntool = read\n',
+      '.config/telos/config.toml': '[discord]\nowners = [\n',
+    });
+    const report = await open().doctor(signal);
+    const said = report.findings.map(({ severity, message }) => `${severity} ${message}`).join('\n');
+    assert.match(said, /error .*policy\.toml, line 5: .*Until it is corrected, nothing runs\./);
+    assert.match(said, /error .*config\.toml:\d+: .*could not be read.*The bot does not start with it\./);
+    assert.equal(isBroken(report), true);
+  });
+
   it('says where commands run, and what mends a box that does not work', async () => {
     const off = await open().doctor(signal);
     assert.match(
@@ -80,7 +92,10 @@ describe('Telos.doctor', () => {
     assert.match(without.findings[0]?.message ?? '', /no box for commands works here\. .+/);
     const required = await open({ TELOS_SANDBOX: 'required', PATH }).doctor(signal);
     assert.equal(isBroken(required), true);
-    assert.match(required.findings[0]?.message ?? '', /No command runs: telos\.sandbox is required/);
+    assert.match(
+      required.findings[0]?.message ?? '',
+      /Commands cannot run: a sandbox is required \(telos\.sandbox\)/,
+    );
     const text = describeReport(required, messageText).join('\n');
     const { box } = required;
     const mend = box.state && !box.state.works ? box.state.mend : undefined;
@@ -197,7 +212,7 @@ describe('Telos.doctor', () => {
     assert.equal(existsSync(file), false);
     assert.match(
       describeReport(report, messageText).join('\n'),
-      /not tried: .*server\.mjs, which lies where runs can write/,
+      /not tried: .*server\.mjs, which is in a location that runs can write to/,
     );
   });
 });

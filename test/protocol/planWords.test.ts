@@ -34,7 +34,7 @@ describe('what the journal of a plan says, in the language of the reader', () =>
     assert.equal(inGerman(`5 attempts did not pass. ${words}`), `5 Versuche haben nicht bestanden. ${words}`);
     for (const text of ['The test failed.', 'It failed. Look again.', 'All tests and 3 lints failed.'])
       assert.equal(inGerman(text), text);
-    assert.equal(inGerman('ticked in {1} {0} $&'), 'abgehakt in {1} {0} $&');
+    assert.equal(inGerman('checked off in {1} {0} $&'), 'abgehakt in {1} {0} $&');
     assert.equal(inGerman(''), '');
     assert.equal(planWords('You stopped it.', english), 'You stopped it.');
   });

@@ -360,7 +360,7 @@ export const scenes: Record<string, ToWebview> = {
         tool: 'plan_interview',
         subject: 'Round 1 of at most 4',
         rule: 'plan.interview',
-        reason: 'What you leave empty, Telos decides.',
+        reason: 'Telos decides anything you leave empty.',
         scopes: ['once'],
         form: [
           {
@@ -374,7 +374,7 @@ export const scenes: Record<string, ToWebview> = {
               { value: '', label: 'Decide for me' },
             ],
           },
-          { kind: 'switch', name: 'enough', title: 'Enough, plan it', isRequired: false, isButton: true },
+          { kind: 'switch', name: 'enough', title: 'Start Planning', isRequired: false, isButton: true },
         ],
       },
     },

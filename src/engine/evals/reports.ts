@@ -23,7 +23,7 @@ const escaped = (text: unknown): string =>
     .replace(unwritable, '\u{FFFD}')
     .replace(/[&<>"'\n]/g, sign => signs[sign] ?? sign);
 
-const percent = (share: number): string => `${(share * 100).toFixed(0)} %`;
+const percent = (share: number): string => `${(share * 100).toFixed(0)}%`;
 
 const shareText = (share: Share | undefined): string =>
   share ? `${share.passed}/${share.n} (${percent(share.low)} to ${percent(share.high)})` : '';
@@ -85,7 +85,7 @@ function sectionOf(results: StoredResults): string {
   return [
     `<h2>${escaped(skill)} (${escaped(agent)})</h2>`,
     `<p>${escaped(recordedAt)} · digest ${escaped(skillDigest.slice(0, 12))}${earlier === undefined ? '' : ` · earlier version: ${escaped(earlier)}`}</p>`,
-    `<table><tr><th>Model</th><th>With skill</th><th>Without</th><th>Gain</th>${more}<th>All runs pass</th><th>Tokens</th><th>$ a run</th><th>Time</th></tr>`,
+    `<table><tr><th>Model</th><th>With skill</th><th>Without</th><th>Gain</th>${more}<th>All runs pass</th><th>Tokens</th><th>$ per run</th><th>Time</th></tr>`,
     ...models.map(model => rowOf(model, earlier !== undefined)),
     '</table>',
     ...saysNothing.map(text => `<p>Says nothing, as it passes in both: ${escaped(text)}</p>`),

@@ -22,7 +22,7 @@ export interface ExportOptions {
   as: ExportForm;
   /** Mends copies of skills that other hosts would refuse. */
   mend?: boolean;
-  /** Name of a catalogue that is written beside the agents. Only for plugins. */
+  /** Name of a catalog that is written beside the agents. Only for plugins. */
   marketplace?: string | undefined;
   /** Exports also what the look before finds of level high, but never a secret. */
   allowHigh?: boolean;
@@ -73,7 +73,7 @@ export async function exportAgents(
     ...[pluginNameProblem(agent.name)].filter(problem => problem !== undefined).map(text => ({ text })),
     ...content.refused.map(reason => ({ ...reason, text: `${agent.name}: ${reason.text}` })),
   ]);
-  const catalogue = marketplace === undefined ? undefined : marketplaceText(marketplace, agents);
+  const catalog = marketplace === undefined ? undefined : marketplaceText(marketplace, agents);
   const together = as === 'skills' || as === 'well-known' ? sameSkills(parts) : [];
   for (const text of [...together, ...parts.flatMap(part => overSource(part, to, as))])
     refused.push({ text });
@@ -98,9 +98,9 @@ export async function exportAgents(
     written.push({ ...reportOf(agent, content, folder), undoIds });
   }
   if (indexed.length > 0) await putFile(join(to, wellKnown, 'index.json'), indexText(indexed));
-  if (catalogue !== undefined) {
+  if (catalog !== undefined) {
     await mkdir(join(to, '.claude-plugin'), { recursive: true });
-    await putFile(join(to, '.claude-plugin', 'marketplace.json'), catalogue);
+    await putFile(join(to, '.claude-plugin', 'marketplace.json'), catalog);
   }
   return written;
 }

@@ -1,4 +1,4 @@
-/** Writes the manifests of an export: Agent Plugins 1.0, Claude Code, VS Code, and a catalogue of several. */
+/** Writes the manifests of an export: Agent Plugins 1.0, Claude Code, VS Code, and a catalog of several. */
 import { readFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { TelosError } from '../errors.ts';
@@ -11,7 +11,7 @@ import { portableName } from './portableSkill.ts';
 
 const schemas = 'https://agent-plugins.org/schemas/1.0.0';
 const version = '1.0.0';
-/** Names of catalogues that Claude Code keeps for its maker. */
+/** Names of catalogs that Claude Code keeps for its maker. */
 const reserved =
   /^(?:agent-skills|anthropic-(?:marketplace|plugins)|claude-code-(?:marketplace|plugins)|claude-plugins-official|life-sciences|knowledge-work-plugins)$|anthropic|official|^claude/;
 
@@ -67,12 +67,12 @@ export function packageOf(agent: Agent, content: AgentFiles): FileToPack[] {
   return [...files.filter(({ path }) => path !== 'package.json'), file('package.json', json(manifest))];
 }
 
-/** Returns the catalogue of the agents that lie beside it. Throws TelosError `pack` for a name that others refuse. */
+/** Returns the catalog of the agents that lie beside it. Throws TelosError `pack` for a name that others refuse. */
 export function marketplaceText(name: string, agents: readonly Agent[]): string {
   if (portableName(name) !== name || reserved.test(name))
     throw new TelosError(
       'pack',
-      `A catalogue cannot be called '${name}': small letters, digits and single hyphens, and no name that Claude Code keeps for its maker. Nothing was written.`,
+      `A catalog cannot be called '${name}': small letters, digits and single hyphens, and no name that Claude Code keeps for its maker. Nothing was written.`,
     );
   const plugins = agents.map(({ name: agent, description }) => ({
     name: agent,

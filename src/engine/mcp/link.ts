@@ -196,7 +196,7 @@ export function firstErrorIn(text: string): string | undefined {
   return found === undefined ? undefined : shortened(found.trim(), longestError);
 }
 
-/** Colours of a terminal. */
+/** Colors of a terminal. */
 const ansi = /\u001b\[[\d;]*[A-Za-z]/g;
 
 /** Returns a text of a program or a library as a phrase; it is the same in every language. */

@@ -174,7 +174,7 @@ async function beyondSurface(
 async function alwaysAsked(wanted: PolicySubject, context: PolicyContext): Promise<Ask | undefined> {
   if (wanted.kind === 'mcp' && (wanted.aboveTelos || wanted.reach.unread.length > 0)) {
     const why = wanted.aboveTelos
-      ? sentence('It names a folder below which the files of Telos itself lie.')
+      ? sentence("It names a folder that contains Telos's own files.")
       : sentence('Not everything in its input can be checked: {0}.', wanted.reach.unread.join(', '));
     return askEachTime(wanted, 'mcp.unclear', [why], context);
   }
@@ -309,7 +309,7 @@ async function defaultDecision(wanted: PolicySubject, context: PolicyContext): P
       const sentences = [
         sentence('{0} of the MCP server {1} can do whatever that server can.', name, of),
         sentence(
-          'A yes for the run, or for always, is for this tool with any input, as long as its description stays.',
+          'If you allow it for the run or always, that applies to this tool with any input, until its description changes.',
         ),
         ...ownWords(wanted),
       ];

@@ -114,7 +114,7 @@ export async function withCard(
           )
         : sentence("The files of agent '{0}' have changed since you reviewed it ({1}).", agent.name, few);
   const rule = isCovered ? undefined : question.lasting?.rule;
-  const always = sentence('An answer of always accepts its card, and allows just this from then on.');
+  const always = sentence('Choosing Always accepts its card and allows only this from now on.');
   const added = rule ? [why, always] : [why];
   // About a command the card itself says as much.
   const isCommand = question.rule === 'run.command';

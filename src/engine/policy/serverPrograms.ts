@@ -144,7 +144,7 @@ export async function decideOnServers(context: PolicyContext): Promise<Allow | A
       ? []
       : [
           sentence(
-            'The MCP server {0} runs or loads {1}, which lies where runs can write, so its card does not cover it.',
+            'The MCP server {0} runs or loads {1}, which is in a location that runs can write to, so its card does not cover it.',
             JSON.stringify(written.server),
             written.path,
           ),

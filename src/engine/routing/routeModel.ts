@@ -113,7 +113,7 @@ function nameEach(candidates: readonly Candidate[]): Map<string, Candidate> {
   return byName;
 }
 
-/** Normalises an answer. Case, quotes around it, a full stop after it and a dash before it do not matter. */
+/** Normalizes an answer. Case, quotes around it, a full stop after it and a dash before it do not matter. */
 function forgiven(reply: string): string {
   return reply
     .trim()

@@ -30,11 +30,11 @@ export function matchExplicit(text: string, agents: readonly FileAgent[]): Match
     const name = isMarked ? bare.slice(1) : bare;
     const colon = name.indexOf(':');
     if (!isMarked && colon < 1) continue;
-    const wanted = normalise(colon < 1 ? name : name.slice(colon + 1));
+    const wanted = normalize(colon < 1 ? name : name.slice(colon + 1));
     if (!wanted) continue;
     const named = (colon < 1 ? agents : agentsCalled(name.slice(0, colon), agents)).flatMap(agent =>
       agent.skills
-        .filter(skill => skill.names.some(alias => normalise(alias) === wanted))
+        .filter(skill => skill.names.some(alias => normalize(alias) === wanted))
         .map(skill => ({ agent, skill })),
     );
     // An agent's name before it addresses one that is disabled too.
@@ -47,7 +47,7 @@ export function matchExplicit(text: string, agents: readonly FileAgent[]): Match
 /** Returns the agents of a name in any case, or only those with the exact spelling if any. */
 function agentsCalled(name: string, agents: readonly FileAgent[]): readonly FileAgent[] {
   const exact = agents.filter(agent => agent.name === name);
-  return exact.length > 0 ? exact : agents.filter(agent => normalise(agent.name) === normalise(name));
+  return exact.length > 0 ? exact : agents.filter(agent => normalize(agent.name) === normalize(name));
 }
 
 /**
@@ -69,7 +69,7 @@ export interface NameMatches {
  * else, reads like "run X", or orders it with an object.
  */
 export function matchName(text: string, agents: readonly FileAgent[]): NameMatches {
-  const request = normalise(text);
+  const request = normalize(text);
   const named = namedIn(request, agents).map(found => ({
     ...found,
     meaning: meaningOf(found.name, request),
@@ -94,14 +94,14 @@ export function matchName(text: string, agents: readonly FileAgent[]): NameMatch
 
 /** Returns the skill of whose name a word of the request is a misspelling of one letter. */
 export function matchMisspelt(text: string, agents: readonly FileAgent[]): Match | undefined {
-  const words = normalise(text)
+  const words = normalize(text)
     .split(' ')
     .filter(word => word.length >= 4 && wordClass(word) === 'rare');
   for (const agent of agents)
     for (const skill of enabled(agent))
       for (const alias of skill.names)
         for (const word of words)
-          if (isOneEditAway(word, normalise(alias).replaceAll(' ', '')))
+          if (isOneEditAway(word, normalize(alias).replaceAll(' ', '')))
             return { agent, skill, reason: { rule: 'misspelt', matched: word } };
   return undefined;
 }
@@ -132,7 +132,7 @@ function firstActive<T extends { agent: FileAgent; skill: FileSkill }>(
 ): T | undefined {
   const active = found.filter(({ skill }) => !skill.shadowedBy);
   const said = ` ${request} `;
-  return active.find(({ agent }) => said.includes(` ${normalise(agent.name)} `)) ?? active[0] ?? found[0];
+  return active.find(({ agent }) => said.includes(` ${normalize(agent.name)} `)) ?? active[0] ?? found[0];
 }
 
 /** Returns the skills named in the request, longest names first, else in the order of the agents. */
@@ -142,7 +142,7 @@ function namedIn(request: string, agents: readonly FileAgent[]): Named[] {
   for (const agent of agents) {
     for (const skill of enabled(agent)) {
       for (const alias of skill.names) {
-        const name = normalise(alias);
+        const name = normalize(alias);
         if (name && sentence.includes(` ${name} `)) found.push({ agent, skill, name });
       }
     }
@@ -152,7 +152,7 @@ function namedIn(request: string, agents: readonly FileAgent[]): Named[] {
 
 /**
  * What a name in the request means: the skill beyond doubt, an order by its place in the sentence, or only the word. Both are
- * normalised.
+ * normalized.
  */
 function meaningOf(name: string, request: string): 'skill' | 'order' | 'word' {
   const words = name.split(' ');
@@ -247,7 +247,7 @@ function isImperative(name: string, request: string): boolean {
 }
 
 /** Returns the text as lower-case words with one space between them. Everything that is not a letter or digit separates. */
-function normalise(text: string): string {
+function normalize(text: string): string {
   // Fast path: nearly every skill name has this form, and there may be thousands.
   if (/^[a-z0-9]+(?:-[a-z0-9]+)*$/.test(text)) return text.replaceAll('-', ' ');
   return text

@@ -95,7 +95,7 @@ export async function* changeContext(
   if (change.kind === 'compact')
     return yield* compact(room, { focus: change.focus, keep: tokensNow(room) * keptOnDemand }, signal);
   if (compactionIn(messages) === -1)
-    return yield notice('info', [sentence('No compaction of this conversation counts any more.')]);
+    return yield notice('info', [sentence('This conversation has no compaction to undo.')]);
   messages.push({ role: 'user', content: '', context: { kind: 'restored' } });
   yield { type: 'compaction_undone' };
 }
@@ -135,7 +135,7 @@ export async function* compact(
   const step: Message = { role: 'user', content: summary, context: { kind: 'compacted', kept, words } };
   const after = meter.tokensOf(request(sentMessages([...spec.messages, step])));
   if (after >= before)
-    return yield* failed(meter, sentence('The summary is longer than what it stands for.'));
+    return yield* failed(meter, sentence('The summary is longer than the text it replaces.'));
   spec.messages.push(step);
   yield { type: 'compacted', summary, tokensBefore: before, tokensAfter: after };
 }

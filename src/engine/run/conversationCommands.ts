@@ -32,9 +32,6 @@ export function endedBefore(
 ): RunEvent[] {
   const commands = endedWithProgram(dataDir).map(redact);
   if (commands.length === 0) return [];
-  const said = sentence(
-    'Ended with the program in which it ran in the background: {0}.',
-    commands.join(', '),
-  );
+  const said = sentence('Stopped when Telos closed: {0}.', commands.join(', '));
   return [{ type: 'notice', level: 'info', ...asMessage(said) }];
 }

@@ -276,7 +276,13 @@ async function checkMedia(
   if (refused)
     throw new TelosError(
       'config',
-      [sentence('{0} does not take such a file, so nothing was sent: {1}.', provider.model, refused.name)],
+      [
+        sentence(
+          '{0} does not accept this kind of file, so nothing was sent: {1}.',
+          provider.model,
+          refused.name,
+        ),
+      ],
       { remedy: { kind: 'choose_model' } },
     );
 }

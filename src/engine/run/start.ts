@@ -272,8 +272,16 @@ async function checkAttached({ request }: Run, provider: Provider, signal: Abort
   const { model } = provider;
   const why =
     refused.kind === 'image'
-      ? sentence('{0} takes no images, so nothing was sent: {1} is attached.', model, refused.name)
-      : sentence('{0} takes no PDF files, so nothing was sent: {1} is attached.', model, refused.name);
+      ? sentence(
+          '{0} does not accept images. Nothing was sent. Remove {1}, or choose another model.',
+          model,
+          refused.name,
+        )
+      : sentence(
+          '{0} does not accept PDF files. Nothing was sent. Remove {1}, or choose another model.',
+          model,
+          refused.name,
+        );
   throw new TelosError('config', [why], { remedy: { kind: 'choose_model' } });
 }
 

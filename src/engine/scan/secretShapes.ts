@@ -1,4 +1,4 @@
-/** Recognises secrets in a text by their shapes, which services publish so that they can be found. */
+/** Recognizes secrets in a text by their shapes, which services publish so that they can be found. */
 
 /** A key of a service, with as much behind its mark as the service puts there. */
 const keys =

@@ -1,4 +1,4 @@
-/** Makes the entry of a schedule for a clock of the operating system, hands it over, and takes it back. */
+/** Makes the entry of a schedule for the system's scheduler, hands it over, and takes it back. */
 import { execFile } from 'node:child_process';
 import { existsSync, rmSync } from 'node:fs';
 import { userInfo } from 'node:os';
@@ -11,13 +11,13 @@ import { findProgram, type ProgramPlaces, trustedPath } from '../tools/programPa
 import { type Caller, type ClockEntry, cron, crontabWith, systemd } from './clockEntry.ts';
 import { type ClockKind, type Schedule, type Schedules, schedulesFolder } from './schedules.ts';
 
-/** Where the clock's programs are looked up, so that none is one that a run has written. */
+/** Where the scheduler's programs are looked up, so that none is one that a run has written. */
 export type ClockPlaces = ProgramPlaces & { dataDir: string };
 
-/** Variables of this process that its runs need, and that a clock does not know. Keys belong in the `.env` of the settings. */
+/** Variables of this process that its runs need, and that a scheduler does not know. Keys belong in the `.env` of the settings. */
 const passedOn = /^(?:TELOS_\w+|\w+_BASE_URL|OLLAMA_HOST|LANG|XDG_CONFIG_HOME)$/;
 
-/** Returns how a clock calls this Telos. `program` are the absolute paths of Node and of the command line. */
+/** Returns how a scheduler calls this Telos. `program` are the absolute paths of Node and of the command line. */
 export function callerFor(
   { home, dataDir }: { home: string; dataDir: string },
   program: readonly string[],
@@ -79,7 +79,7 @@ function call([name = '', ...words]: readonly string[], places: ClockPlaces, inp
   });
 }
 
-/** Returns the clock that this machine has, the best first, or `none`. */
+/** Returns the scheduler that this machine has, the best first, or `none`. */
 export async function clockHere(places: ClockPlaces): Promise<ClockKind> {
   if (process.platform === 'darwin') return 'launchd';
   if (process.platform === 'win32') return 'task-scheduler';
@@ -103,7 +103,7 @@ export async function keepWithEntry(
   }
 }
 
-/** Writes the entry. Throws TelosError `config` if another one has its name, or if the clock refuses; then nothing is left of it. */
+/** Writes the entry. Throws TelosError `config` if another one has its name, or if the scheduler refuses; then nothing is left of it. */
 async function putEntry(id: string, entry: ClockEntry, places: ClockPlaces): Promise<void> {
   const taken = Object.keys(entry.files).find(path => existsSync(path));
   if (taken)

@@ -1,13 +1,13 @@
-/** Writes the entries that make a clock of the operating system call Telos, as text: nothing here touches the machine. */
+/** Writes the entries that make the system's scheduler call Telos, as text: nothing here touches the machine. */
 import { join } from 'node:path';
 import { cronText, isEvery, parseRule, type Times } from './rule.ts';
 import type { ClockKind, Schedule } from './schedules.ts';
 
-/** How the clock starts Telos. */
+/** How the scheduler starts Telos. */
 export interface Caller {
   /** Absolute paths of Node and of the command line. */
   program: readonly string[];
-  /** Variables that the clock does not know, such as PATH. */
+  /** Variables that the scheduler does not know, such as PATH. */
   env: Readonly<Record<string, string>>;
   home: string;
   dataDir: string;
@@ -21,7 +21,7 @@ export interface ClockEntry {
   files: Readonly<Record<string, string>>;
   /** Lines of the crontab, with a comment before and after. */
   lines?: readonly string[];
-  /** Commands that make the clock read the entry, in order, and those that make it forget it, before the files are deleted. */
+  /** Commands that make the scheduler read the entry, in order, and those that make it forget it, before the files are deleted. */
   start: readonly (readonly string[])[];
   stop: readonly (readonly string[])[];
   /** What else the person should know, as a sentence. */

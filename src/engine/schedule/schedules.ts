@@ -1,4 +1,4 @@
-/** Keeps the schedules of a person, one file for each, so that two windows and the clock never overwrite each other's. */
+/** Keeps the schedules of a person, one file for each, so that two windows and the scheduler never overwrite each other's. */
 import { readdirSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import type { AgentCard } from '../../protocol/agentCard.ts';
@@ -9,7 +9,7 @@ import { errorCode } from '../files/paths.ts';
 import { lockFile, readSettings } from '../files/settingsFile.ts';
 import { parseRule } from './rule.ts';
 
-/** What carries a schedule: a clock of the operating system, or with `none` Telos itself while the editor or the bot is open. */
+/** What carries a schedule: the system's scheduler, or with `none` Telos itself while the editor or the bot is open. */
 export const clockKinds = ['systemd', 'cron', 'launchd', 'task-scheduler', 'none'] as const;
 export type ClockKind = (typeof clockKinds)[number];
 
@@ -41,7 +41,7 @@ export interface LastTime {
 
 export interface Schedule {
   version: 1;
-  /** Letters, digits and hyphens. Also the name of its file and of its entry in a clock. */
+  /** Letters, digits and hyphens. Also the name of its file and of its entry in the scheduler. */
   id: string;
   request: string;
   /** The skill that the request meant when it was scheduled. */
@@ -153,7 +153,7 @@ export class Schedules {
     }
   }
 
-  /** Deletes the schedule. Its entry in a clock must be removed before. Throws the errors of `get`. */
+  /** Deletes the schedule. Its entry in the scheduler must be removed before. Throws the errors of `get`. */
   async remove(id: string): Promise<void> {
     this.get(id);
     rmSync(this.#file(id), { force: true });

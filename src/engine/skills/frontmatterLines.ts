@@ -175,16 +175,19 @@ const noKey: FrontmatterDefect = {
 
 const byCode: Readonly<Record<string, FrontmatterDefect>> = {
   BLOCK_AS_IMPLICIT_KEY: { reason: sentence('a value holds `: `, which begins another value'), fix: quote },
-  BAD_SCALAR_START: { reason: sentence('a value begins with a sign that YAML keeps for itself'), fix: quote },
+  BAD_SCALAR_START: {
+    reason: sentence('a value begins with a character that is reserved in YAML'),
+    fix: quote,
+  },
   UNEXPECTED_TOKEN: { reason: sentence('text follows the end of a value'), fix: quote },
   MULTILINE_IMPLICIT_KEY: noKey,
   DUPLICATE_KEY: {
     reason: sentence('a key occurs twice; the first one is used'),
     fix: sentence('Remove one of them.'),
   },
-  BAD_ALIAS: { reason: sentence('a value begins with `*` or `&`, which YAML keeps for itself'), fix: quote },
+  BAD_ALIAS: { reason: sentence('a value begins with `*` or `&`, which is reserved in YAML'), fix: quote },
   TAG_RESOLVE_FAILED: {
-    reason: sentence('a value begins with `!`, which YAML keeps for itself'),
+    reason: sentence('a value begins with `!`, which is reserved in YAML'),
     fix: quote,
   },
   BAD_DQ_ESCAPE: {

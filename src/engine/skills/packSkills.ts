@@ -78,7 +78,7 @@ export function problemsElsewhere(bytes: Buffer, id: string): string[] {
     ...(splitFrontmatter(text) === undefined ? ['has no frontmatter'] : []),
     ...(name === id ? [] : [`is called ${JSON.stringify(name ?? '')}, not like its folder`]),
     ...descriptionProblems(description),
-    ...broken.map(({ line, message }) => `has a defect in line ${line}: ${message}`),
+    ...broken.map(({ line, message }) => `has an error in line ${line}: ${message}`),
   ];
 }
 

@@ -361,7 +361,7 @@ export function readSkillText(file: string, within = dirname(file)): SkillText {
   if (!/^skills?\.md$/i.test(basename(real)) && !isInside(realPlace(within) ?? within, real))
     throw new SecretFile(
       sentence(
-        'It leads to {0}, which is not a skill file and lies outside of {1}, so it is not read.',
+        'It leads to {0}, which is not a skill file and is outside {1}, so it is not read.',
         real,
         within,
       ),

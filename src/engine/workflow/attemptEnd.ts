@@ -61,6 +61,6 @@ async function askIfStuck(scene: AttemptScene, details: string): Promise<void> {
   );
   const last = reasons.slice(-mostRepeats).map(reason => reason.replace(/[\d\s.]+/g, ' '));
   if (last.length < mostRepeats || new Set(last).size > 1) return;
-  const text = `${id} was denied ${mostRepeats} times for the same reason. What should be done differently? Answer, or have it split into smaller stories with: telos plan split --story ${id}\nThe reason: ${details.slice(0, 600)}`;
+  const text = `${id} was denied ${mostRepeats} times for the same reason. Say what to change, or split the story.\nThe reason: ${details.slice(0, 600)}`;
   await scene.note({ type: 'question_parked', question: { id: `${scene.key}-stuck`, story: id, text } });
 }

@@ -84,7 +84,7 @@ async function askIfTooDear(scene: AttemptScene): Promise<AttemptEnd | undefined
   const over = storyOver(scene, undefined);
   if (!over) return undefined;
   const { id } = scene.story;
-  const text = `${spoken(over)} May it cost as much again? Answer yes, or leave the story out with: telos plan skip ${id}`;
+  const text = `${spoken(over)} Allow ${id} the same amount again? Answer yes, or skip the story.`;
   const question = { id: `${id}-cost-${raisesOf(scene) + 1}`, story: id, text, choices: ['yes'] };
   await scene.note({ type: 'question_parked', question });
   return { status: 'interrupted', details: spoken(over) };

@@ -13,7 +13,7 @@ import { contextTools } from './contextServer.ts';
 import { type Git, Git as RepositoryGit, runnerMark } from './git.ts';
 import { dirtyFiles } from './gitCheckouts.ts';
 import { type GitProblem, problemsOf } from './gitProblems.ts';
-import { take } from './inbox.ts';
+import { take, waitingIds } from './inbox.ts';
 import { Journal } from './journal.ts';
 import { PlanBudget } from './planBudget.ts';
 import { planCard } from './planCard.ts';
@@ -77,9 +77,12 @@ export async function runPlan(
   options: PlanRunOptions,
   signal: AbortSignal,
 ): Promise<PlanRunEnd> {
+  const waiting = waitingIds(folder);
   const taken = await takeRunner(folder, caller.by);
   if (taken.kind === 'busy') return { kind: 'busy', pid: taken.runner.pid };
   const { lock } = taken;
+  // What a runner had not taken when it was killed still stands.
+  const earlier = new Set(lock.previous ? [] : waiting);
   try {
     const settings = await folder.settings();
     const problems = await problemsOf(folder.repo, { branch: settings.branch, env: caller.runs.config.env });
@@ -95,7 +98,7 @@ export async function runPlan(
         const keepsJobs = options.workers !== undefined;
         await recover({ folder, journal, git, slots, lock, branch: settings.branch, keepsJobs });
         return await begin(
-          { folder, caller, options, journal, projection, git, slots, settings, lock, problems },
+          { folder, caller, options, journal, projection, git, slots, settings, lock, problems, earlier },
           signal,
         );
       } finally {
@@ -122,6 +125,8 @@ interface Open {
   settings: PlanSettings;
   lock: RunnerLock;
   problems: readonly GitProblem[];
+  /** Ids of the commands that were sent while nothing worked on the plan. */
+  earlier: ReadonlySet<string>;
 }
 
 async function begin(open: Open, signal: AbortSignal): Promise<PlanRunEnd> {
@@ -233,7 +238,11 @@ async function work(
       },
       slots: storySlots,
       split: async (story, stop) => (await import('./storySplit.ts')).splitInPlan(parts, story, stop),
-      inbox: () => take(folder, id => state.steered.has(id)),
+      inbox: async () =>
+        (await take(folder, id => state.steered.has(id))).map(sent => ({
+          ...sent,
+          isEarlier: open.earlier.has(sent.id),
+        })),
       overBudget: async () => budget.overText,
       finalChecks: (now, stop) => brokenAtEnd(open, now, base, flight.atBase, stop),
     },

@@ -210,9 +210,9 @@ function editsOf(file: PrdFile, state: StoryState | undefined, left: Left | unde
       ? []
       : [{ type, story: id, items: numbers.map(({ number }) => number), why, by: 'file' as const }];
   return [
-    ...event('story_accepted', ticked, `ticked in ${file.path}`),
-    ...event('story_reopened', unticked, `unticked in ${file.path}`),
-    ...event('story_reopened', added, `${file.path} has new boxes`),
+    ...event('story_accepted', ticked, `checked off in ${file.path}`),
+    ...event('story_reopened', unticked, `unchecked in ${file.path}`),
+    ...event('story_reopened', added, `${file.path} has new check boxes`),
   ];
 }
 

@@ -134,9 +134,9 @@ async function askKey({ provider, variable, page }: ApiKey, isAgain: boolean): P
   const value = await askText({
     title: vscode.l10n.t('API key for {0}', provider),
     prompt: isAgain
-      ? vscode.l10n.t('This key was refused: {0} does not know it.', provider)
+      ? vscode.l10n.t('{0} rejected this key. Check it, or enter another one.', provider)
       : vscode.l10n.t(
-          "Kept in the editor's secret storage and used in place of {0}. Keys are made at {1}",
+          "Kept in the editor's secret storage and used in place of {0}. Create a key at {1}.",
           variable,
           page,
         ),

@@ -141,7 +141,10 @@ export async function insertAtCursor(
   const done = await editor.edit(edit => {
     for (const selection of editor.selections) edit.replace(selection, code);
   });
-  if (!done) return vscode.l10n.t('The code was not inserted: the editor does not let its text be changed.');
+  if (!done)
+    return vscode.l10n.t(
+      'The code was not inserted because the editor is read-only. Open another file, then try again.',
+    );
   await vscode.window.showTextDocument(editor.document, editor.viewColumn);
   return undefined;
 }

@@ -65,12 +65,12 @@ export class RunChangesView implements vscode.Disposable {
       return;
     }
     if (!only) {
-      acknowledge(vscode.l10n.t('Nothing is kept of this file.'));
+      acknowledge(vscode.l10n.t('The earlier content of this file is not stored.'));
       return;
     }
     const shown = files.filter(file => file.before || isThere(file));
     if (shown.length === 0) {
-      acknowledge(vscode.l10n.t('The files that this run created are gone again.'));
+      acknowledge(vscode.l10n.t('The files that this run created have been deleted.'));
       return;
     }
     await vscode.commands.executeCommand(
@@ -242,9 +242,9 @@ export function reasonAgainst({ path, state, isUndone }: ChangedFile): string | 
     case 'as_before':
       return undefined;
     case 'edited':
-      return vscode.l10n.t('{0} was edited since', name);
+      return vscode.l10n.t('{0} has been edited since then', name);
     case 'deleted':
-      return vscode.l10n.t('{0} was deleted since', name);
+      return vscode.l10n.t('{0} has been deleted since then', name);
     case 'replaced':
       return vscode.l10n.t('{0} is no longer a file of its own', name);
     case 'not_kept':

@@ -92,7 +92,7 @@ async function list(current: CurrentTelos, stream: vscode.ChatResponseStream): P
   if (skills.length === 0) {
     stream.markdown(vscode.l10n.t('There are no skills yet.'));
     stream.button({ command: 'telos.newSkill', title: vscode.l10n.t('New Skill...') });
-    stream.button({ command: 'telos.addSamplePack', title: vscode.l10n.t('Add the Sample Pack') });
+    stream.button({ command: 'telos.addSamplePack', title: vscode.l10n.t('Add Sample Pack') });
     return {};
   }
   const lines = skills.slice(0, mostListed).map(({ agent, skill }) => {

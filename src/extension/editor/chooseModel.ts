@@ -141,7 +141,7 @@ const separator = (label: string): ModelItem => ({ label, kind: vscode.QuickPick
 async function askName(provider: string): Promise<string | undefined> {
   const name = await askText({
     title: vscode.l10n.t('Model of {0}', providerLabel(provider)),
-    prompt: vscode.l10n.t('The name as the provider writes it. Empty means its usual one.'),
+    prompt: vscode.l10n.t('The name as the provider writes it. Leave empty to use the default model.'),
     validateInput: text => (/\s/.test(text.trim()) ? vscode.l10n.t('A name has no spaces.') : undefined),
   });
   return name?.trim();

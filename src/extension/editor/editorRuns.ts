@@ -101,9 +101,7 @@ export class NativeRuns implements vscode.Disposable {
       if (event.type === 'run_end') end = event;
     }
     if (!end)
-      throw new Error(
-        vscode.l10n.t('The run stopped without saying how it ended. "Telos: Open Log" shows what it did.'),
-      );
+      throw new Error(vscode.l10n.t('The run ended unexpectedly. "Telos: Open Log" shows what it did.'));
     return end;
   }
 

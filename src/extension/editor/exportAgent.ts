@@ -57,7 +57,7 @@ export async function agentFor(
 async function pickForm({ name }: Agent): Promise<ExportForm | undefined> {
   const items: (vscode.QuickPickItem & { as: ExportForm })[] = [
     {
-      label: vscode.l10n.t('For All Hosts'),
+      label: vscode.l10n.t('For All Apps'),
       detail: vscode.l10n.t('A plugin that Claude Code, VS Code, Copilot and Telos install'),
       as: 'plugin',
     },
@@ -72,21 +72,21 @@ async function pickForm({ name }: Agent): Promise<ExportForm | undefined> {
       as: 'skills',
     },
     {
-      label: vscode.l10n.t('Web Site'),
+      label: vscode.l10n.t('Website'),
       detail: vscode.l10n.t('Archives and their index, to be put at the root of a site'),
       as: 'well-known',
     },
   ];
   const picked = await vscode.window.showQuickPick(items, {
     title: vscode.l10n.t('Export {0}', plainLabel(name)),
-    placeHolder: vscode.l10n.t('For whom?'),
+    placeHolder: vscode.l10n.t('Select an export format'),
   });
   return picked?.as;
 }
 
 async function pickFolder(): Promise<string | undefined> {
   const picked = await vscode.window.showOpenDialog({
-    title: vscode.l10n.t('The folder into which to export'),
+    title: vscode.l10n.t('Select Export Folder'),
     openLabel: vscode.l10n.t('Export'),
     canSelectFiles: false,
     canSelectFolders: true,
@@ -142,11 +142,7 @@ export async function written(
     const { l10n } = vscode;
     const name = plainLabel(agent.name);
     const [button, question, choice] = error.unless.has('mend')
-      ? [
-          l10n.t('Export a Fixed Copy'),
-          l10n.t('Other hosts would refuse {0} as it is.', name),
-          { mend: true },
-        ]
+      ? [l10n.t('Export a Fixed Copy'), l10n.t('Other apps would reject {0} as it is.', name), { mend: true }]
       : [
           l10n.t('Export Anyway'),
           l10n.t('Something in {0} should be read before others get it.', name),

@@ -61,7 +61,7 @@ export const lmProvider: FrontendProvider = {
       'config',
       known
         ? vscode.l10n.t(
-            "The editor has no language model '{0}'. There are {1}; pick one with “Telos: Choose Model…”.",
+            "The editor has no language model '{0}'. There are {1}; pick one with “Telos: Choose Model...”.",
             wanted ?? '',
             known,
           )
@@ -224,7 +224,7 @@ function explain(error: unknown, model: string): TelosError {
       return new TelosError(
         'rate_limit',
         vscode.l10n.t(
-          '{0} does not answer at the moment: {1} Wait a while, or pick another model with “Telos: Choose Model…”.',
+          '{0} does not answer at the moment: {1} Wait a while, or pick another model with “Telos: Choose Model...”.',
           model,
           reason,
         ),
@@ -234,7 +234,7 @@ function explain(error: unknown, model: string): TelosError {
       return new TelosError(
         'config',
         vscode.l10n.t(
-          'The editor has no model {0} any more. Pick another with “Telos: Choose Model…”. ({1})',
+          'The editor has no model {0} any more. Pick another with “Telos: Choose Model...”. ({1})',
           model,
           reason,
         ),

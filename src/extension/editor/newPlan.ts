@@ -20,7 +20,7 @@ export type AskModel = <Result>(
 export async function askGoal(): Promise<string | undefined> {
   const goal = await askText({
     title: vscode.l10n.t('New Plan'),
-    prompt: vscode.l10n.t('What do you want to have in the end? A sentence is enough; questions follow.'),
+    prompt: vscode.l10n.t('What do you want to build? One sentence is enough; Telos asks for details.'),
   });
   return goal?.trim() || undefined;
 }
@@ -119,10 +119,10 @@ async function askRound(
     scopes: ['once'],
     subject: t('Round {0} of at most {1}', round, mostRounds),
     rule: 'plan.interview',
-    reason: t('What you leave empty, Telos decides.'),
+    reason: t('Telos decides anything you leave empty.'),
     form: [
       ...questions.map(fieldOf),
-      { kind: 'switch', name: enough, title: t('Enough, plan it'), isRequired: false, isButton: true },
+      { kind: 'switch', name: enough, title: t('Start Planning'), isRequired: false, isButton: true },
     ],
   });
   stage.signal.throwIfAborted();

@@ -115,7 +115,9 @@ async function answerWithProgress(runs: NativeRuns, request: RunRequest): Promis
     const problem = describeEnd(end);
     if (problem !== undefined) throw new Error(problem);
     if (answer.trim() === '')
-      throw new Error(vscode.l10n.t('The run is done, and its model said nothing at the end.'));
+      throw new Error(
+        vscode.l10n.t('The run finished without an answer. Run it again, or choose another model.'),
+      );
     return answer.trim();
   });
 }

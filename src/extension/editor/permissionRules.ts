@@ -79,8 +79,8 @@ export async function switchTools(places: Places, book: ServerBook): Promise<voi
   );
   const items = [...own, ...theirs];
   const picked = await vscode.window.showQuickPick(items, {
-    title: vscode.l10n.t('What may agents use at all?'),
-    placeHolder: vscode.l10n.t('What is not checked is refused without a question'),
+    title: vscode.l10n.t('Tools That Agents Can Use'),
+    placeHolder: vscode.l10n.t('Tools that are not selected are denied without asking'),
     canPickMany: true,
   });
   if (!picked) return;

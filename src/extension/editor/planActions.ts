@@ -374,7 +374,7 @@ export class PlanActions implements vscode.Disposable {
     const report = { title: t('Show Report'), act: () => this.act('report', node) };
     if (phase === 'failed') complain(t('{0} failed. {1}', name, reason));
     else if (phase === 'done') acknowledge(t('{0} is done. All of its stories have passed.', name), report);
-    else if (phase === 'needs_you') acknowledge(t('{0} needs you. {1}', name, reason));
+    else if (phase === 'needs_you') acknowledge(t('{0} needs your input. {1}', name, reason));
     else acknowledge(t('{0} has stopped. {1}', name, reason));
   }
 
@@ -391,7 +391,7 @@ export class PlanActions implements vscode.Disposable {
     await this.#tree.refresh(node.folder.dir);
     const name = plainLabel(node.folder.name);
     if (isRunning) return acknowledge(vscode.l10n.t('Sent to {0}.', name));
-    acknowledge(vscode.l10n.t('{0} is not running. This counts when it runs.', name), {
+    acknowledge(vscode.l10n.t('{0} is not running. This takes effect when it runs.', name), {
       title: vscode.l10n.t('Run'),
       act: () => this.act('run', node),
     });

@@ -18,7 +18,7 @@ export const playingTelos = ({ config }: Telos, extensionUri: vscode.Uri): Telos
 export async function tryPlan(telos: Telos, extensionUri: vscode.Uri): Promise<void> {
   const bar = {
     location: vscode.ProgressLocation.Notification,
-    title: vscode.l10n.t('Making a small project and its plan'),
+    title: vscode.l10n.t('Creating a sample project and its plan'),
   };
   const repo = await vscode.window.withProgress(bar, async () => {
     const made = await makeDemoProject(filesOf(extensionUri), telos.config.env);

@@ -68,10 +68,10 @@ export function waitingIn({ look, isLive }: PlanNode): number {
   return questions.length + stuck.length + Number(isReview);
 }
 
-/** Returns how many wait, such as "1 needs you". Empty if none does. */
+/** Returns how many wait, such as "1 needs input". Empty if none does. */
 export function waitingLabel(count: number): string {
   if (count === 0) return '';
-  return count === 1 ? vscode.l10n.t('1 needs you') : vscode.l10n.t('{0} need you', count);
+  return count === 1 ? vscode.l10n.t('1 needs input') : vscode.l10n.t('{0} need input', count);
 }
 
 /** Returns an amount such as `$1.84`. Empty if nothing is known of it. */
@@ -272,7 +272,7 @@ function phaseLabel(phase: Shown, isLive: boolean): string {
     case 'waiting':
       return t('waiting');
     case 'needs_you':
-      return t('needs you');
+      return t('needs input');
     case 'finishing':
       return t('finishing');
     case 'done':
@@ -311,7 +311,7 @@ function statusLabel(status: StoryStatus): string {
     case 'passed':
       return t('passed');
     case 'needs_you':
-      return t('needs you');
+      return t('needs input');
     case 'skipped':
       return t('skipped');
     case 'accepted':

@@ -81,7 +81,7 @@ function hoverOf({ state: { why, lastDenial } }: StoryNode, mark: Mark): vscode.
     passed: t('passed'),
     accepted: t('accepted by you'),
     running: t('Telos works on this.'),
-    needs_you: t('needs you'),
+    needs_you: t('needs input'),
     failed: t('failed'),
   };
   const reason =

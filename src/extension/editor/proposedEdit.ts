@@ -78,7 +78,7 @@ export function offer(uri: vscode.Uri, tried: readonly Tried[]): void {
   known.tried = tried;
   changed.fire(known.results);
   void (async () => {
-    const [keep, drop, show] = [t('Keep'), t('Drop'), t('Show Results')];
+    const [keep, drop, show] = [t('Keep'), t('Discard'), t('Show Results')];
     const { why } = known.proposal;
     const said = [summaryOf(tried), why && t('The model says: {0}', plainLabel(why, 300))];
     const choices = tried.length > 0 ? [keep, drop, show] : [keep, drop];
@@ -114,7 +114,7 @@ export async function decide(keeps: boolean, uri?: vscode.Uri): Promise<void> {
   if (!pending.delete(known.uri.query)) return;
   try {
     if (keeps) await keep(known);
-    else acknowledge(t('The proposal was dropped. {0} is as it was.', plainLabel(known.one.skill.id, 60)));
+    else acknowledge(t('The proposal was discarded. {0} is unchanged.', plainLabel(known.one.skill.id, 60)));
   } catch (error) {
     complain(plainLabel(describeError(error), 500));
   } finally {

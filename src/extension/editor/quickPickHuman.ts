@@ -144,7 +144,7 @@ function answersTo(request: ApprovalRequest): Answer[] {
     detail: vscode.l10n.t('Opens it as a document, then asks again'),
   };
   const leave: Answer = {
-    label: `$(link-external) ${vscode.l10n.t('Run outside of the box…')}`,
+    label: `$(link-external) ${vscode.l10n.t('Run Outside of the Box…')}`,
     detail: vscode.l10n.t('Refuses the host. You are asked before the command runs there.'),
     decision: leaveBox,
   };

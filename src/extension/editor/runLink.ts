@@ -77,7 +77,7 @@ async function linkPreview(telos: Telos, query: URLSearchParams): Promise<LinkPr
     string,
   ];
   const heading = [
-    vscode.l10n.t('A link from outside of the editor asks Telos to run something. Nothing has run.'),
+    vscode.l10n.t('A link from outside the editor asks Telos to run something. Nothing has run.'),
     '',
   ];
   const words = ['', vscode.l10n.t('Request:'), '', ...quoted(text)];
@@ -158,14 +158,14 @@ async function byWords(telos: Telos, text: string, agentName: string): Promise<s
     );
   const first =
     agentName === ''
-      ? vscode.l10n.t('The link names no skill: Telos picks one by its words.')
+      ? vscode.l10n.t('The link names no skill, so Telos chooses one based on its text.')
       : vscode.l10n.t(
-          'The link names no skill: Telos picks one of agent {0} by its words.',
+          'The link names no skill, so Telos chooses one of agent {0} based on its text.',
           visibleText(agentName),
         );
   return fits.length > 0
-    ? [first, vscode.l10n.t('By its words these fit, the best first:'), ...fits]
-    : [first, vscode.l10n.t('No skill fits by its words.')];
+    ? [first, vscode.l10n.t('Matching skills, best match first:'), ...fits]
+    : [first, vscode.l10n.t('No matching skills.')];
 }
 
 const quoted = (text: string): string[] =>

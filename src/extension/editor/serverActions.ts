@@ -71,14 +71,14 @@ export const signIn = (view: ServersView, node?: ServerNode): Promise<void> => {
           ? [vscode.l10n.t('Telos also speaks with {0} for it.', others.join(', '))]
           : []),
       ].join('\n');
-      const question = vscode.l10n.t("Sign in at the MCP server '{0}'?", plainLabel(ref.server, 60));
+      const question = vscode.l10n.t("Sign in to the MCP server '{0}'?", plainLabel(ref.server, 60));
       return (await vscode.window.showInformationMessage(question, { modal: true, detail }, yes)) === yes;
     };
     const isDone = await signInToServer(ref, telos, agree, signal);
-    if (isDone) acknowledge(vscode.l10n.t("You are signed in at '{0}'.", plainLabel(ref.server, 60)));
+    if (isDone) acknowledge(vscode.l10n.t("You are signed in to '{0}'.", plainLabel(ref.server, 60)));
   };
   return onServer(view, node, visit, (server, why) =>
-    vscode.l10n.t("You are not signed in at '{0}': {1}.", server, why),
+    vscode.l10n.t("You are not signed in to '{0}': {1}. Try again with Sign In...", server, why),
   );
 };
 
@@ -86,10 +86,10 @@ export const signOut = (view: ServersView, node?: ServerNode): Promise<void> => 
   const forget = async (ref: ServerRef): Promise<void> => {
     const { signOutOfServer } = await import('../../engine/run/serverCheck.ts');
     await signOutOfServer(ref, await (await view.current.openTelos()).serverParts());
-    acknowledge(vscode.l10n.t("The sign-in at '{0}' is deleted here.", plainLabel(ref.server, 60)));
+    acknowledge(vscode.l10n.t("You signed out of '{0}'.", plainLabel(ref.server, 60)));
   };
   return onServer(view, node, forget, (server, why) =>
-    vscode.l10n.t("You are still signed in at '{0}': {1}.", server, why),
+    vscode.l10n.t("You are still signed in to '{0}': {1}.", server, why),
   );
 };
 
@@ -281,7 +281,7 @@ export async function importServers({ current }: ServersView): Promise<void> {
     if (items.length === 0) throw new Error(problems.join('\n') || vscode.l10n.t('It names no server.'));
     const picked = await vscode.window.showQuickPick(items, {
       title: vscode.l10n.t('Import from .vscode/mcp.json'),
-      placeHolder: problems.join(' ') || vscode.l10n.t('Servers to take over'),
+      placeHolder: problems.join(' ') || vscode.l10n.t('Select servers to import'),
       canPickMany: true,
     });
     if (!picked || picked.length === 0) return;

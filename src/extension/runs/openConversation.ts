@@ -69,7 +69,7 @@ async function openPlace(
   }
   const conversation = await desk.kept.conversation(place);
   if (!conversation) {
-    acknowledge(vscode.l10n.t('Nothing is kept of this conversation any more.'));
+    acknowledge(vscode.l10n.t('This conversation is no longer stored.'));
     return;
   }
   if (replay) await panels.open().host.chat.replay(conversation.restoredRuns, conversation.title);

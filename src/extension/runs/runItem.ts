@@ -80,9 +80,9 @@ export function outcomeLabel(outcome: StoredOutcome): string {
     case 'no_match':
       return vscode.l10n.t('No matching skill');
     case 'round_limit':
-      return vscode.l10n.t('Stopped at its rounds');
+      return vscode.l10n.t('Stopped at the round limit');
     case 'budget':
-      return vscode.l10n.t('Stopped at its budget');
+      return vscode.l10n.t('Stopped at the budget limit');
     case 'cancelled':
       return vscode.l10n.t('Stopped');
     case 'running':

@@ -115,7 +115,7 @@ export function registerRunsView(
     const tooltip =
       waiting.questions > 0
         ? vscode.l10n.t('Telos waits for your answer')
-        : vscode.l10n.t('A scheduled run needs you');
+        : vscode.l10n.t('A scheduled run needs your input');
     view.badge = value > 0 ? { value, tooltip } : undefined;
   };
   const sayWaiting = (questions: number): void => {

@@ -25,7 +25,7 @@ export function scheduledItem({ schedules }: ScheduledNode): vscode.TreeItem {
   item.id = 'scheduled';
   item.contextValue = 'scheduled';
   const waiting = schedules.filter(({ needsPerson }) => needsPerson).length;
-  if (waiting > 0) item.description = waiting === 1 ? t('1 needs you') : t('{0} need you', waiting);
+  if (waiting > 0) item.description = waiting === 1 ? t('1 needs input') : t('{0} need input', waiting);
   return item;
 }
 
@@ -36,7 +36,7 @@ export function scheduleItem(node: ScheduleNode): vscode.TreeItem {
   item.contextValue = `schedule.${schedule.isPaused ? 'paused' : 'active'}${schedule.last?.runId ? '.run' : ''}`;
   item.iconPath = iconOf(node);
   const when = isRunning ? t('Running') : next ? nextLabel(next) : t('Paused');
-  item.description = needsPerson ? t('needs you') : when;
+  item.description = needsPerson ? t('needs input') : when;
   item.tooltip = tooltipOf(node, when);
   item.accessibilityInformation = { label: [item.label, item.description, when].join(', ') };
   item.command = { command: 'telos.openSchedule', title: t('Open'), arguments: [node] };

@@ -105,7 +105,7 @@ async function agreesToCopy(
 ): Promise<'yes' | 'no'> {
   const agree = vscode.l10n.t('Install');
   const question = vscode.l10n.t(
-    'Copy {0} to {1}? Nothing of it runs by that.',
+    'Copy {0} to {1}? Nothing is run.',
     plainLabel(visibleText(source), 500),
     plainLabel(visibleText(skillsDir), 500),
   );
@@ -115,7 +115,7 @@ async function agreesToCopy(
   return answer === agree ? 'yes' : 'no';
 }
 
-export const linkText = (): string => vscode.l10n.t('A link from outside of the editor asks for this.');
+export const linkText = (): string => vscode.l10n.t('A link from outside the editor asks for this.');
 
 async function agreesToReplace(plan: InstallPlan, isLink: boolean): Promise<'yes' | 'rename' | 'no'> {
   const replace = vscode.l10n.t('Replace');
@@ -158,7 +158,7 @@ async function uninstall(current: CurrentTelos, name: string): Promise<void> {
     vscode.l10n.t('This folder is removed: {0}', path),
     describeOrigin(origin, timeOf, t),
     ...(edited > 0
-      ? [vscode.l10n.t('Files that were edited, added or deleted since: {0}', String(edited))]
+      ? [vscode.l10n.t('Files that have been edited, added or deleted since then: {0}', String(edited))]
       : []),
     ...(entryIn ? [vscode.l10n.t('And its entry in {0}', entryIn)] : []),
     ...(stored === undefined ? [] : [vscode.l10n.t('Data that its servers stored stays in {0}', stored)]),
@@ -213,7 +213,7 @@ async function undoPack(current: CurrentTelos, id?: string): Promise<void> {
   await current.refresh();
   const done = vscode.l10n.t('Undone. Agent {0} is as it was before.', plainLabel(record.agent));
   const left = leftAlone.map(file =>
-    vscode.l10n.t('{0} was edited since and was not changed.', plainLabel(file, 500)),
+    vscode.l10n.t('{0} has been edited since then and was not changed.', plainLabel(file, 500)),
   );
   acknowledge([done, ...left].join(' '));
 }
@@ -237,7 +237,9 @@ function detailOf({ record, state, edits, brings }: FolderState): string[] {
       ? vscode.l10n.t('This folder is removed: {0}', place)
       : vscode.l10n.t('This folder becomes what it was before: {0}', place),
     ...named(brings ?? []),
-    ...(state === 'edited' ? ['', vscode.l10n.t('It was edited since. The edited one is kept, too.')] : []),
+    ...(state === 'edited'
+      ? ['', vscode.l10n.t('It has been edited since then. The edited one is kept, too.')]
+      : []),
     ...(state === 'occupied'
       ? ['', vscode.l10n.t('Another folder is in its place now. That one is kept, too.')]
       : []),

@@ -87,7 +87,7 @@ const editing = (): vscode.QuickInputButton => ({
 async function askRequest(): Promise<string | undefined> {
   return askText({
     title: vscode.l10n.t('Preview Routing'),
-    prompt: vscode.l10n.t('A request, as you would say it in the chat. Nothing runs.'),
+    prompt: vscode.l10n.t('Enter a request as you would in the chat. Nothing runs.'),
     placeHolder: vscode.l10n.t('sum up my week'),
     validateInput: text => (text.trim() ? undefined : vscode.l10n.t('Enter a few words.')),
   });
@@ -106,7 +106,7 @@ async function listItems(
     telos.agents(),
   ]);
   const ranked = ranking.map(({ agent, skill, score, words }, index): RoutingItem => {
-    const facts = [agent.name, vscode.l10n.t('{0}. with score {1}', index + 1, score.toFixed(2))];
+    const facts = [agent.name, vscode.l10n.t('#{0}, score {1}', index + 1, score.toFixed(2))];
     if (skill.file === file) facts.push(vscode.l10n.t('this skill'));
     const taught = telos.teaching.linesOf(skill).length;
     if (taught === 1) facts.push(vscode.l10n.t('one written request'));
@@ -123,7 +123,9 @@ async function listItems(
   const shown = new Set(ranking.map(({ skill }) => skill.file));
   const rest = await restItems(agents, shown, file);
   const ranks =
-    ranked.length > 0 ? vscode.l10n.t('By its words') : vscode.l10n.t('No skill matches these words');
+    ranked.length > 0
+      ? vscode.l10n.t('Matching skills, best match first')
+      : vscode.l10n.t('No skill matches these words');
   return [
     ...(decided.item ? [separator(vscode.l10n.t('Would run')), decided.item] : []),
     separator([decided.notice, ranks].filter(Boolean).join(' · ')),

@@ -25,7 +25,7 @@ export async function newSkill(current: CurrentTelos): Promise<void> {
   if (packDir === undefined) return;
   const name = await askText({
     title: vscode.l10n.t('New Skill'),
-    prompt: vscode.l10n.t('The name of its folder. People call the skill by it.'),
+    prompt: vscode.l10n.t('The folder name, which is also the name of the skill.'),
     placeHolder: 'weekly-report',
     validateInput: skillNameProblem,
   });
@@ -35,7 +35,7 @@ export async function newSkill(current: CurrentTelos): Promise<void> {
     await current.refresh();
     await openFile(file);
   } else {
-    acknowledge(vscode.l10n.t('There is a skill {0} already; it stays as it is.', name));
+    acknowledge(vscode.l10n.t('A skill {0} already exists.', name));
   }
 }
 
@@ -151,7 +151,7 @@ async function openWindow(uri: vscode.Uri): Promise<void> {
 export async function offerFirstSkill(): Promise<void> {
   const ways = [
     { label: vscode.l10n.t('New Skill...'), command: 'telos.newSkill' },
-    { label: vscode.l10n.t('Add the Sample Pack'), command: 'telos.addSamplePack' },
+    { label: vscode.l10n.t('Add Sample Pack'), command: 'telos.addSamplePack' },
   ];
   const picked = await vscode.window.showQuickPick(ways, {
     title: vscode.l10n.t('There are no skills yet.'),

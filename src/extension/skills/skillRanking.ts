@@ -113,7 +113,7 @@ export function describeTrouble({ diagnostics }: Skill, missing: readonly Missin
     const name = plainLabel(nameOfMissing(first), 40);
     return more.length > 0 ? t('needs {0} and {1} more', name, more.length) : t('needs {0}', name);
   }
-  return diagnostics.some(({ severity }) => severity === 'warning') ? t('has a defect') : '';
+  return diagnostics.some(({ severity }) => severity === 'warning') ? t('has a problem') : '';
 }
 
 /** Looking through the files of thousands of skills takes long. The likeliest are enough. */

@@ -373,7 +373,7 @@ function lookOf(
 
 function shadowSentence(agent: Agent, { id }: Skill, other: SkillRef): string {
   return vscode.l10n.t(
-    'When you say {0}, {1} of {2} runs. Say {3} to run this one.',
+    '{0} runs {1} of {2}. Use {3} to run this skill.',
     id,
     other.skill,
     other.agent,
@@ -421,7 +421,7 @@ function tooltip(name: string, description: string, path: string, notes: readonl
 export async function filterSkills(tree: SkillTree): Promise<void> {
   const words = await askText({
     title: vscode.l10n.t('Filter Skills'),
-    prompt: vscode.l10n.t('Words of a name or a description. Nothing shows all skills.'),
+    prompt: vscode.l10n.t('Filter by name or description. Leave empty to show all skills.'),
     value: tree.filter,
   });
   if (words !== undefined) tree.filter = words;

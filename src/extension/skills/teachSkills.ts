@@ -42,7 +42,7 @@ export async function answerOffer(
   if (plan) await teach(current, plan);
 }
 
-/** Implements `Telos: Teach How You Ask for Skills...`. */
+/** Implements `Telos: Teach Telos How You Ask for Skills...`. */
 export async function teachSkills(current: CurrentTelos): Promise<void> {
   let plan: TeachingPlan | undefined;
   try {
@@ -182,7 +182,7 @@ async function pickLine(
 async function askLine(skill: Skill, line: string | undefined): Promise<string | undefined> {
   return askText({
     title: vscode.l10n.t('Requests That Mean {0}', plainLabel(skill.id, 60)),
-    prompt: vscode.l10n.t('As someone would say it who does not know the skill.'),
+    prompt: vscode.l10n.t('Enter it as someone who does not know the skill would say it.'),
     ...(line !== undefined && { value: line }),
     validateInput: text => (text.trim() ? undefined : vscode.l10n.t('Enter a few words.')),
   });

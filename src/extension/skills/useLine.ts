@@ -46,7 +46,7 @@ function lineOf(use: SkillUse | undefined): string {
     ...(failed > 0 ? [t('{0} failed', failed)] : []),
     ...(stopped > 0 ? [t('{0} stopped', stopped)] : []),
     ...(cost > 0 ? [`${unknownCosts > 0 ? '≥ ' : ''}$${cost.toFixed(2)}`] : []),
-    t('half took {0} s or less', (medianMs / 1000).toFixed(1)),
+    t('median {0} s', (medianMs / 1000).toFixed(1)),
   ];
   return t('Last {0} days: {1}', days, parts.join(' · '));
 }

@@ -350,7 +350,7 @@ export async function uri(world: World): Promise<Seen> {
     await input.press('Enter');
     const dialog = page.locator('.monaco-dialog-box');
     await dialog.getByRole('button', { name: 'Open', exact: true }).click();
-    const question = dialog.filter({ hasText: 'A link from outside of the editor asks for this.' });
+    const question = dialog.filter({ hasText: 'A link from outside the editor asks for this.' });
     await question.waitFor();
     const shown = await question.innerText();
     await delay(1000);

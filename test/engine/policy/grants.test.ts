@@ -334,7 +334,7 @@ describe('decide, with what the user has granted', () => {
 
   it('keeps a yes for always to a card also for the command that the card does not cover, and for that alone', async () => {
     const { reason } = await answer('run_command', 'make plan', 'always');
-    assert.match(reason, /accepts its card, and allows just this from then on/);
+    assert.match(reason, /accepts its card and allows only this from now on/);
     context = freshRun();
     assert.match(await short('run_command', 'make plan'), /^allow policy\.allow/);
     assert.equal(await short('run_command', 'make plans'), 'ask run.command');

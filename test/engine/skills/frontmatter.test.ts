@@ -130,7 +130,7 @@ describe('parseSkillFile', () => {
   it('says in plain words what is wrong, and what to do about it', () => {
     const rows: readonly (readonly [frontmatter: string, line: number, words: RegExp])[] = [
       ['description: when: rain', 2, /holds `: `.*Put the value in quotes/],
-      ['description: @all', 2, /sign that YAML keeps.*quotes/],
+      ['description: @all', 2, /character that is reserved in YAML.*quotes/],
       ['description: *bold* x', 2, /follows the end of a value.*quotes/],
       ['description: d\nmetadata:\n\tos: x', 4, /tab.*spaces/],
       ['description: d\ndescription: e', 3, /twice.*Remove one/],

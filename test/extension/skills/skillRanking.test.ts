@@ -55,7 +55,7 @@ describe('the order of skills', () => {
       'd-used',
       'c-plain',
       'a-lacking (needs a-program-that-nobody-has)',
-      'b-broken (has a defect)',
+      'b-broken (has a problem)',
     ]);
   });
 

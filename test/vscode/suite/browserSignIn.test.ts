@@ -171,7 +171,7 @@ describe('the sign-in in the browser', () => {
     const events = await run(left, control.signal);
     assert.match(textOf(events.slice(-1)), /"outcome":"cancelled"/);
     assert.match(textOf(await run(signingIn(async () => true, { patienceMs: 50 }))), /no one has signed in/);
-    assert.match(textOf(await run(signingIn(async () => false))), /no browser was opened/);
+    assert.match(textOf(await run(signingIn(async () => false))), /the browser could not be opened/);
     for (const secret of servers.given) assert.ok(![...kept.values()].join().includes(secret), secret);
   });
 });

@@ -184,7 +184,7 @@ describe('Telos: Set API Key...', () => {
         return keys.shift();
       };
       await vscode.commands.executeCommand('telos.setApiKey');
-      const refused = 'This key was refused: Anthropic does not know it.';
+      const refused = 'Anthropic rejected this key. Check it, or enter another one.';
       assert.deepEqual(refusals, [undefined, refused, refused]);
       const asked = Array.from({ length: 3 }, () => 'API key for Anthropic');
       assert.deepEqual(titles, ['Which provider?', ...asked, 'Choose Model']);

@@ -224,7 +224,7 @@ describe('what is offered to the editor', () => {
 
     it('say which skills fit where the link names none, without asking a model', async () => {
       const { shown, ran } = await followed({ text: 'daily kickoff' });
-      assert.match(shown, /By its words these fit, the best first:\n {2}kickoff of kairos/);
+      assert.match(shown, /Matching skills, best match first:\n {2}kickoff of kairos/);
       assert.deepEqual(ran, []);
     });
 

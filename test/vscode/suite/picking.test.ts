@@ -127,7 +127,7 @@ describe('previewing the routing', () => {
     assert.deepEqual(labels.slice(0, 4), [
       'Would run',
       '$(arrow-right) tide-table',
-      'By its words',
+      'Matching skills, best match first',
       'tide-table',
     ]);
     assert.ok(labels.indexOf('bird-calls') > labels.indexOf('All others'), labels.join());

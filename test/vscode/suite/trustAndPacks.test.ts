@@ -132,7 +132,7 @@ describe('packs and trust', () => {
     const installed = join(skillsDir, 'humming');
     const from = join(source, '..', 'pack-to-install');
     const asked = await followLink({ from, yes: '1', as: 'other', agreed: 'true' });
-    assert.deepEqual(asked, [`Copy ${source} to ${skillsDir}? Nothing of it runs by that.`]);
+    assert.deepEqual(asked, [`Copy ${source} to ${skillsDir}? Nothing is run.`]);
     assert.deepEqual([existsSync(installed), existsSync(join(skillsDir, 'other'))], [false, false]);
     await followLink({ source: from }, 'Install');
     assert.ok(existsSync(join(installed, 'skills', 'hum', 'SKILL.md')));
@@ -191,7 +191,7 @@ describe('packs and trust', () => {
       const { lists } = await answering({}, async () => {
         said = await pressing([], () => command('telos.reviewAgent'));
       });
-      assert.deepEqual([lists, said], [[['New Skill...', 'Add the Sample Pack']], []]);
+      assert.deepEqual([lists, said], [[['New Skill...', 'Add Sample Pack']], []]);
     } finally {
       await rm(skillsDir, { recursive: true, force: true });
       await rename(away, skillsDir);
