@@ -76,7 +76,7 @@ export class Plan {
     return (await this.#opened(denyAll)).look();
   }
 
-  /** Tells the plan's runner something, in whatever process that is. Returns false if none works on it now. */
+  /** Tells the plan's runner something, in whatever process that is. Returns false if none works on it now. Throws TelosError `config` for what cannot be done then. */
   async steer(command: SteerCommand): Promise<boolean> {
     return (await this.#opened(denyAll)).steer(command);
   }

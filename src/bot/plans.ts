@@ -1,5 +1,6 @@
 /** `/telos plan`: how the plans of the folder stand, and the questions that wait for their owner, with buttons. */
 
+import { TelosError } from '../engine/errors.ts';
 import { repositoryAbove } from '../engine/files/paths.ts';
 import { denyAll } from '../engine/human.ts';
 import { openPlan, type Plan } from '../engine/workflow/plan.ts';
@@ -95,8 +96,14 @@ async function putQuestion(
 
 /** Returns what became of the command, in words. */
 async function steer(plan: Plan, command: SteerCommand): Promise<string> {
-  const isRunning = await plan.steer(command);
   const name = plainText(plan.name);
+  let isRunning: boolean;
+  try {
+    isRunning = await plan.steer(command);
+  } catch (error) {
+    if (!(error instanceof TelosError)) throw error;
+    return plainText(error.message);
+  }
   const sent = command.kind === 'answer' ? `Plan ${name} uses your answer.` : `Sent to plan ${name}.`;
   return isRunning
     ? sent

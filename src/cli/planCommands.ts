@@ -10,12 +10,13 @@ import { type Adopted, adopt, adoptedName, makeAdopted } from '../engine/workflo
 import { refuseMissing } from '../engine/workflow/contextFolders.ts';
 import { Git } from '../engine/workflow/git.ts';
 import { problemsOf } from '../engine/workflow/gitProblems.ts';
+import { notRunning } from '../engine/workflow/inbox.ts';
 import { Plan } from '../engine/workflow/plan.ts';
 import { PlanFolder } from '../engine/workflow/planFolder.ts';
 import { wantedMarks, writeMarks } from '../engine/workflow/writeBack.ts';
 import type { SteerCommand } from '../protocol/plan.ts';
 import { type ConfigOptions, configFor } from './cliConfig.ts';
-import { headline, nextCommand, statusText, waves } from './planView.ts';
+import { headline, nextCommand, nextStep, statusText, waves } from './planView.ts';
 import { abortOnInterrupt, cancelledExitCode, type Terminal } from './terminal.ts';
 import { agrees, readLine, terminalHuman, unattended } from './terminalHuman.ts';
 import { errorText, terminalJson, terminalLine, terminalText } from './terminalText.ts';
@@ -46,6 +47,10 @@ export interface PlanCall {
   human: Human;
   signal: AbortSignal;
   terminal: Terminal;
+  /** Where the person must go for the commands that are named, if they are elsewhere. */
+  place?: string;
+  /** The call only looks on: an interrupt ends nothing else. */
+  isWatching?: boolean;
 }
 
 /** Calls `use` with the set-up. Returns its exit code, or that of the error that it throws, which is said. */
@@ -56,14 +61,19 @@ export async function withPlans(
 ): Promise<number> {
   const config = configFor(options, terminal);
   if (!config) return exitCodes.usage;
+  let call: PlanCall | undefined;
   const interrupts = abortOnInterrupt(() => {
-    terminal.say(terminal.style.dim('Stopping; what was done is kept. Ctrl-C again ends at once.'));
+    const words = call?.isWatching
+      ? 'This view ends; the plan is as it was.'
+      : 'Stopping; what was done is kept. Ctrl-C again ends at once.';
+    terminal.say(terminal.style.dim(words));
   });
   const { signal } = interrupts;
   try {
     const repo = await topOf(config.cwd);
     const human = terminal.canAsk ? terminalHuman(terminal) : unattended;
-    return await use({ config, telos: Telos.open(config), repo, human, signal, terminal });
+    call = { config, telos: Telos.open(config), repo, human, signal, terminal };
+    return await use(call);
   } catch (error) {
     if (signal.aborted) return cancelledExitCode;
     if (!(error instanceof TelosError)) throw error;
@@ -116,6 +126,7 @@ export async function newPlanCommand(
     const plan = await Plan.create(repo, goal, caller, ...(options.name === undefined ? [] : [options.name]));
     if (context.length > 0) await plan.useContext(context);
     if (!options.json) terminal.say(terminalText(`Plan '${plan.name}', in ${plan.folder.dir}`));
+    await sayWhatStops(call);
     return interviewed(plan, options, call);
   });
 }
@@ -131,6 +142,7 @@ export async function adoptCommand(path: string, options: PlanOptions, terminal:
     const found = read();
     const folder = await makeAdopted(found, call.repo, ...(options.name === undefined ? [] : [options.name]));
     const stories = found.stories.map(({ story }) => story);
+    await sayWhatStops(call);
     if (options.json) terminal.out(`${terminalJson({ plan: folder.name, format: found.format, stories })}\n`);
     else {
       terminal.say(terminalText(`Plan '${folder.name}', in ${folder.dir}, from ${found.format}:`));
@@ -140,6 +152,12 @@ export async function adoptCommand(path: string, options: PlanOptions, terminal:
     }
     return exitCodes.done;
   });
+}
+
+/** Says at once what keeps a plan from running here, which its run would say in the end. */
+async function sayWhatStops({ repo, terminal }: PlanCall): Promise<void> {
+  const stop = (await problemsOf(repo)).find(({ stops }) => stops);
+  if (stop) terminal.say(terminal.style.yellow(terminalText(`The plan cannot run here yet: ${stop.text}`)));
 }
 
 async function writeBack(read: () => Adopted, options: PlanOptions, call: PlanCall): Promise<number> {
@@ -297,7 +315,7 @@ type State = Awaited<ReturnType<Plan['look']>>['state'];
 
 /** Returns what a program reads of a plan. */
 function stateJson(state: State): object {
-  const { goal, phase, phaseWhy, branch, base, usage, stories, questions, recovered } = state;
+  const { goal, phase, phaseWhy, branch, base, usage, stories, questions, recovered, finished } = state;
   return {
     goal,
     phase,
@@ -307,6 +325,7 @@ function stateJson(state: State): object {
     usage,
     questions,
     recovered,
+    finished,
     stories: stories.map(({ story, status, attempts, commit, passed, accepted, lastDenial }) => ({
       id: story.id,
       title: story.title,
@@ -368,11 +387,23 @@ export async function steerCommand(
   terminal: Terminal,
 ): Promise<number> {
   return withPlan(name, options, terminal, async plan => {
-    const isRunning = await plan.steer(command);
-    const later = `The plan is not running; this counts when it does: telos plan run ${plan.name}`;
+    const isRunning = await plan.steer(command).catch(error => {
+      if (!(error instanceof TelosError) || error.message !== notRunning) throw error;
+      return undefined;
+    });
+    if (isRunning === undefined) return sayIdle(plan, command, terminal);
+    const later = `The plan is not running. This takes effect when it runs: telos plan run ${plan.name}`;
     terminal.say(isRunning ? 'Sent.' : later);
     return exitCodes.done;
   });
+}
+
+/** Refuses a command for a run where there is none. Whoever wants to go on reads how. */
+async function sayIdle(plan: Plan, { kind }: SteerCommand, terminal: Terminal): Promise<number> {
+  terminal.say(terminal.style.red(notRunning));
+  const next = kind === 'resume' ? nextStep(plan.name, (await plan.look()).state) : undefined;
+  if (next !== undefined) terminal.say(`Next: ${next}`);
+  return exitCodes.failed;
 }
 
 /** `telos plan doctor`: what of this folder hinders a plan. */

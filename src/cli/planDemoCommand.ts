@@ -4,6 +4,7 @@ import { dirname } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { loadConfig } from '../engine/config.ts';
 import { allowAll } from '../engine/human.ts';
+import { quoted } from '../engine/skills/pythonImports.ts';
 import { Telos } from '../engine/telos.ts';
 import {
   type DemoFact,
@@ -32,20 +33,20 @@ export async function planDemoCommand(
   const telos = Telos.open(config);
   const interrupts = abortOnInterrupt(() => {});
   const { signal } = interrupts;
-  const call: PlanCall = { config, telos, repo, human: allowAll, signal, terminal };
+  const call: PlanCall = { config, telos, repo, human: allowAll, signal, terminal, place: repo };
   const say = (text: string): void => void (options.json || terminal.say(terminalText(text)));
   try {
     say(`A small project, in ${repo}\n\nYou: ${demoGoal}`);
     const caller = { runs: telos, human: allowAll, by: 'cli' as const };
     const plan = await makeDemoPlan(repo, caller, fact => say(textOf(fact)), signal);
     await plan.acceptCard(await plan.card());
-    say('\nThe card is accepted. Two stories at a time:');
+    say('\nThe card is accepted, for this run alone. Two stories at a time:');
     const code = await runNamed(plan, { ...options, unattended: true }, call);
     if (code !== exitCodes.done) return code;
     const { state } = await plan.look();
-    say(`\nThe project and its branch are in ${repo}; nothing of yours was changed.`);
-    say(`Look at it: git -C ${repo} log --stat ${state.branch}`);
-    if (!options.json) terminal.out(`${state.branch}\n`);
+    say(`\nThe project is in ${repo}; nothing of yours was changed.`);
+    say(`Look at it: git -C ${quoted(repo)} log --stat ${state.branch}`);
+    if (!options.json) terminal.out(`The stories are on the branch ${state.branch}\n`);
     return code;
   } finally {
     interrupts.release();

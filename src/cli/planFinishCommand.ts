@@ -27,6 +27,11 @@ export async function checkCommand(
   terminal: Terminal,
 ): Promise<number> {
   return withPlan(planOf(options), options as RunPlanOptions, terminal, async (plan, call) => {
+    if (!(await plan.card()).isAccepted) {
+      terminal.say('The checks are commands, and the card that lists them is not accepted.');
+      terminal.say(`Look at it, and accept it, with: telos plan approve ${plan.name} --card`);
+      return exitCodes.person;
+    }
     const results = await plan.check(story, call.signal);
     for (const { name, exitCode, ms, output } of results) {
       if (options.json) terminal.out(`${terminalJson({ name, exitCode, ms, output })}\n`);
@@ -82,15 +87,11 @@ export async function finishCommand(
   }
   const [kind] = how as [FinishKind];
   return withPlan(name, options as RunPlanOptions, terminal, async plan => {
-    const { state } = await plan.look();
-    const dropped = `This deletes the branch ${state.branch ?? ''} with what passed. Patches of the attempts stay in ${plan.folder.path('attempts')}.`;
-    const published = `This pushes ${state.branch ?? 'the branch'} to your remote and opens a pull request with gh, where others can see them.`;
+    const { branch = (await plan.folder.settings()).branch } = (await plan.look()).state;
+    const dropped = `This deletes the branch ${branch} with what passed. Patches of the attempts stay in ${plan.folder.path('attempts')}.`;
+    const published = `This pushes ${branch} to your remote and opens a pull request with gh, where others can see them.`;
     const asked = {
-      drop: [
-        dropped,
-        'Throw it away?',
-        'No one can be asked here; --yes throws it away. Nothing was changed.',
-      ],
+      drop: [dropped, 'Discard it?', 'No one can be asked here; --yes discards it. Nothing was changed.'],
       pr: [published, 'Publish it?', 'No one can be asked here; --yes publishes it. Nothing was changed.'],
     } as const;
     const question = kind === 'drop' || kind === 'pr' ? asked[kind] : undefined;
@@ -103,11 +104,11 @@ export async function finishCommand(
     else if (remote !== undefined)
       terminal.say(
         terminalText(
-          `Pushed ${state.branch} to ${remote}. gh is not installed, so open the pull request where the repository is.`,
+          `Pushed ${branch} to ${remote}. gh is not installed, so open the pull request where the repository is.`,
         ),
       );
     else if (into !== undefined) terminal.say(terminalText(`Merged into ${into}: ${commit?.slice(0, 8)}`));
-    else terminal.say(kind === 'drop' ? 'Thrown away.' : terminalText(`Kept: branch ${state.branch}`));
+    else terminal.say(kind === 'drop' ? 'Discarded.' : terminalText(`Kept: branch ${branch}`));
     for (const { dir, why } of kept)
       terminal.say(terminal.style.yellow(terminalText(`The worktree ${dir} is kept: ${why}.`)));
     return exitCodes.done;

@@ -1,13 +1,15 @@
 /** Implements `telos plan approve`, `run` and `watch`. */
 import { resolve } from 'node:path';
+import { quoted } from '../engine/skills/pythonImports.ts';
 import { followJournal } from '../engine/workflow/journal.ts';
 import { Plan } from '../engine/workflow/plan.ts';
 import { printCard } from '../engine/workflow/planCard.ts';
 import type { PlanRunEnd, PlanWorkers } from '../engine/workflow/planRun.ts';
+import { readRunner } from '../engine/workflow/runnerLock.ts';
 import type { CheckResult, PlanLimits, PlanPhase } from '../protocol/plan.ts';
 import type { PlanCard } from '../protocol/planCard.ts';
 import { exitCodes, type PlanCall, type PlanOptions, withPlan, withPlans } from './planCommands.ts';
-import { factText, headline, nextCommand } from './planView.ts';
+import { factText, headline, nextCommand, nextStep, stuckLines } from './planView.ts';
 import type { Terminal } from './terminal.ts';
 import { cancelledExitCode } from './terminal.ts';
 import { agrees } from './terminalHuman.ts';
@@ -141,6 +143,8 @@ export async function runNamed(plan: Plan, options: RunPlanOptions, call: PlanCa
   return ended(plan, end, options, call);
 }
 
+const rests = (phase: PlanPhase): boolean => phase !== 'running' && phase !== 'waiting';
+
 /** More stories at a time than one runner can bring together. */
 const mostOnWorkers = 64;
 
@@ -178,7 +182,8 @@ async function ended(plan: Plan, end: PlanRunEnd, options: RunPlanOptions, call:
   switch (end.kind) {
     case 'busy':
       terminal.say(`${plan.name} is already running (pid ${end.pid}); watching. Ctrl-C ends only this view.`);
-      await showFacts(plan, options, terminal, signal, false);
+      call.isWatching = true;
+      await showFacts(plan, options, terminal, signal, false, rests);
       return signal.aborted ? cancelledExitCode : exitCodes.done;
     case 'unapproved':
       return sayEarly(plan.name, end.phase, terminal);
@@ -189,7 +194,7 @@ async function ended(plan: Plan, end: PlanRunEnd, options: RunPlanOptions, call:
         await plan.acceptCard(end.card);
         return runNamed(plan, options, call);
       }
-      terminal.say(`The card waits for a yes: telos plan approve ${plan.name} --card`);
+      terminal.say(`The card needs your approval: telos plan approve ${plan.name} --card`);
       return exitCodes.person;
     case 'red':
       for (const { name, output } of end.checks)
@@ -199,7 +204,7 @@ async function ended(plan: Plan, end: PlanRunEnd, options: RunPlanOptions, call:
       terminal.say('Fix that first, or take the check out of the stories and plan.json.');
       return exitCodes.person;
     case 'rest':
-      return rested(plan, end, options, terminal, signal);
+      return rested(plan, end, options, call);
   }
 }
 
@@ -207,8 +212,7 @@ async function rested(
   plan: Plan,
   { phase, why }: Extract<PlanRunEnd, { kind: 'rest' }>,
   options: RunPlanOptions,
-  terminal: Terminal,
-  signal: AbortSignal,
+  { terminal, signal, place }: PlanCall,
 ): Promise<number> {
   const { state } = await plan.look();
   if (options.json) terminal.out(`${terminalJson({ plan: plan.name, phase, why })}\n`);
@@ -216,8 +220,11 @@ async function rested(
   if (!options.json)
     for (const { id, text } of state.questions)
       terminal.say(terminalText(`Waits for you: ${text}\n  telos plan answer ${id} "…"`));
-  if (phase === 'done' && !options.json)
-    terminal.say(`Branch ${state.branch} has it all. Next: ${nextCommand(phase, plan.name)}`);
+  if (!options.json) for (const line of stuckLines(state)) terminal.say(line);
+  const next = nextStep(plan.name, state);
+  if (phase === 'done' && next !== undefined && !options.json)
+    terminal.say(`Branch ${state.branch} has it all. Next: ${from(place)}${next}`);
+  if (phase === 'needs_you' && !options.json) terminal.say(`Then: ${from(place)}${next}`);
   if (signal.aborted) return cancelledExitCode;
   if (phase === 'paused' && why !== undefined && /budget/i.test(why)) {
     terminal.say(`To go on: telos plan budget ${plan.name} --add 5, then telos plan run ${plan.name}`);
@@ -229,29 +236,38 @@ async function rested(
   );
 }
 
-/** `telos plan watch`: follows a plan from now on. */
+/** Returns what takes a person's shell to the folder, if they are elsewhere. */
+const from = (place: string | undefined): string => (place === undefined ? '' : `cd ${quoted(place)} && `);
+
+/** `telos plan watch`: follows a plan from now on, until it is done. */
 export async function watchPlanCommand(
   name: string | undefined,
   options: RunPlanOptions,
   terminal: Terminal,
 ): Promise<number> {
   return withPlan(name, options, terminal, async (plan, call) => {
-    terminal.say(terminal.style.bold(headline(plan.name, (await plan.look()).state)));
-    await showFacts(plan, options, terminal, call.signal, true);
+    call.isWatching = true;
+    const { state } = await plan.look();
+    terminal.say(terminal.style.bold(headline(plan.name, state)));
+    const isOver = state.phase === 'done' || state.finished !== undefined;
+    if (!isOver || readRunner(plan.folder))
+      await showFacts(plan, options, terminal, call.signal, true, phase => phase === 'done');
+    else if (!options.json) terminal.say('Nothing runs, so there is nothing to watch.');
     return exitCodes.done;
   });
 }
 
-/** Prints the facts of a plan as its journal gets them, until the signal aborts or, for a watcher, the plan rests. */
+/** Prints the facts of a plan as its journal gets them, until the signal aborts or, for a watcher, the plan rests in such a phase. */
 async function showFacts(
   plan: Plan,
   options: RunPlanOptions,
   terminal: Terminal,
   signal: AbortSignal,
-  isOwn: boolean,
+  isNew: boolean,
+  isEnd: (phase: PlanPhase) => boolean = () => false,
 ): Promise<void> {
   const before = (await plan.look()).lines;
-  const shown = isOwn ? before : 0;
+  const shown = isNew ? before : 0;
   for await (const line of followJournal(plan.folder.journal, signal)) {
     if (line.seq <= shown) continue;
     if (options.json) terminal.out(`${terminalJson(line)}\n`);
@@ -259,7 +275,6 @@ async function showFacts(
       const text = factText(line);
       if (text !== undefined) terminal.say(`  ${text}`);
     }
-    const rests = line.type === 'phase' && !['running', 'waiting'].includes(line.phase);
-    if (!isOwn && rests) return;
+    if (line.type === 'phase' && isEnd(line.phase)) return;
   }
 }

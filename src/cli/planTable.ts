@@ -10,7 +10,7 @@ const finishing = () => import('./planFinishCommand.ts');
 
 const plan = new Argument('[plan]', 'its name; the only plan if none is named');
 const story = new Argument('<story>', 'such as US-003');
-const json = () => new Option('--json', 'as JSON');
+const json = () => new Option('--json', 'print as JSON');
 const ofPlan = () => new Option('--plan <name>', 'the plan; the only one if none is named');
 const limits = () => [
   new Option('--max-cost <dollars>', 'pause when the plan has cost this much').argParser(amount),
@@ -144,7 +144,7 @@ const commandsBelow = (): CliCommand[] => [
     options: () => [
       new Option('--plan', 'plan.md'),
       new Option('--card', 'the card'),
-      new Option('--yes', 'without asking'),
+      new Option('--yes', 'do not ask for confirmation'),
       json(),
     ],
     run: async call => (await running()).approveCommand(call.word, optionsOf(call), call.terminal),
@@ -264,7 +264,7 @@ const commandsBelow = (): CliCommand[] => [
       new Option('--pr', 'push the branch and open a pull request with gh; asks first'),
       new Option('--keep', 'keep the plan’s branch as it is'),
       new Option('--drop', 'delete the branch, after asking'),
-      new Option('--yes', 'without asking'),
+      new Option('--yes', 'do not ask for confirmation'),
     ],
     run: async call => (await finishing()).finishCommand(call.word, optionsOf(call), call.terminal),
   },

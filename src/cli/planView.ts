@@ -1,7 +1,7 @@
 /** Words a plan for the terminal: its state, its stories, its facts as they happen, and what a person can do next. */
 import type { PlanState } from '../engine/workflow/planState.ts';
 import type { StoryState } from '../engine/workflow/storyState.ts';
-import type { JournalLine, PlanPhase, StoryStatus } from '../protocol/plan.ts';
+import type { FinishKind, JournalLine, PlanPhase, StoryStatus } from '../protocol/plan.ts';
 import { formatCost } from '../protocol/usage.ts';
 import type { Style } from './terminal.ts';
 import { table, terminalLine } from './terminalText.ts';
@@ -16,7 +16,7 @@ const nextCommands: Partial<Record<PlanPhase, (name: string) => string>> = {
   ready: name => `telos plan run ${name}`,
   paused: name => `telos plan run ${name}`,
   waiting: name => `telos plan run ${name}`,
-  needs_you: name => `telos plan show ${name}`,
+  needs_you: name => `telos plan run ${name}`,
   failed: name => `telos plan run ${name} --retry`,
   stopped: name => `telos plan run ${name}`,
   done: name => `telos plan finish ${name} --merge`,
@@ -25,6 +25,43 @@ const nextCommands: Partial<Record<PlanPhase, (name: string) => string>> = {
 /** Returns the command that goes on with the plan, or undefined while it runs. */
 export const nextCommand = (phase: PlanPhase, name: string): string | undefined =>
   nextCommands[phase]?.(name);
+
+/** Returns the command that goes on with the plan as it is; undefined while it runs, or once it was brought to its end. */
+export function nextStep(name: string, state: PlanState): string | undefined {
+  const { phase, finished, stories } = state;
+  if (finished?.how === 'drop' || (finished !== undefined && phase === 'done')) return undefined;
+  const isFailed = phase === 'needs_you' && !stories.some(({ status }) => status === 'needs_you');
+  return nextCommand(isFailed && state.questions.length === 0 ? 'failed' : phase, name);
+}
+
+/** What became of a plan that a person has brought to its end. */
+const endWords: Readonly<Record<FinishKind, (into: string) => string>> = {
+  merge: into => `merged${into}`,
+  squash: into => `merged${into} as one commit`,
+  pr: () => 'pushed for a pull request',
+  keep: () => 'branch kept',
+  drop: () => 'discarded',
+};
+
+function endOf({ finished }: PlanState): string[] {
+  if (!finished) return [];
+  const { how, into } = finished;
+  return [endWords[how](into === undefined ? '' : ` into ${terminalLine(into, 100)}`)];
+}
+
+/** Returns how the person can say what becomes of stories that changed nothing twice, as commands. Empty if there are none. */
+export function stuckLines({ stories, questions, finished }: PlanState): string[] {
+  if (finished?.how === 'drop') return [];
+  const asks = new Set(questions.map(({ story }) => story));
+  return stories
+    .filter(({ status, story }) => status === 'needs_you' && !asks.has(story.id))
+    .flatMap(({ story: { id } }) => [
+      `  ${id} changed nothing twice. One of:`,
+      `    telos plan tell ${id} "what it should do"`,
+      `    telos plan skip ${id}`,
+      `    telos plan redo ${id}`,
+    ]);
+}
 
 export const phaseWords: Readonly<Record<PlanPhase, string>> = {
   interviewing: 'interview',
@@ -59,19 +96,21 @@ const statusWords: Readonly<Record<StoryStatus, string>> = {
   failed: 'failed',
 };
 
-/** Returns one line about the plan, such as `bakery: running, 2 of 4 stories passed, $0.12`. */
+/** Returns one line about the plan and its end, such as `bakery: running, 2 of 4 stories passed, $0.12`. */
 export function headline(name: string, state: PlanState): string {
   const { stories, usage, phase, phaseWhy, waitingUntil } = state;
   const passed = stories.filter(({ status }) => status === 'passed' || status === 'accepted').length;
   const cost = usage && typeof usage.cost === 'number' && usage.cost > 0 ? [formatCost(usage.cost)] : [];
   const count = stories.length > 0 ? [`${passed} of ${stories.length} stories passed`] : [];
+  // Of what was thrown away nothing waits.
+  if (state.finished?.how === 'drop') return `${name}: ${[...endOf(state), ...count, ...cost].join(', ')}`;
   const waits = state.questions.length > 0 ? [`${state.questions.length} waiting for you`] : [];
   const why = phaseWhy === undefined || phaseWhy === '' ? [] : [terminalLine(phaseWhy)];
   const now =
     phase === 'waiting' && waitingUntil !== undefined
       ? `${phaseWords.waiting} until ${new Date(waitingUntil).toLocaleTimeString()}`
       : phaseWords[phase];
-  return `${name}: ${[now, ...count, ...cost, ...waits, ...why].join(', ')}`;
+  return `${name}: ${[now, ...endOf(state), ...count, ...cost, ...waits, ...why].join(', ')}`;
 }
 
 /** Returns the state of a plan with its stories, its open questions and the command that goes on. */
@@ -88,16 +127,19 @@ export function statusText(
     terminalLine(one.story.title, 60),
     noteOf(one),
   ]);
-  const questions = state.questions.map(
+  const open = state.finished?.how === 'drop' ? [] : state.questions;
+  const questions = open.map(
     ({ id, story, text }) =>
       `  ${id}${story === undefined ? '' : ` (${story})`}: ${terminalLine(text)}\n    telos plan answer ${id} "…"`,
   );
-  const next = nextCommand(state.phase, name);
+  const next = nextStep(name, state);
+  const stuck = stuckLines(state);
   return [
     style.bold(headline(name, state)),
     ...(state.goal ? [terminalLine(state.goal, 200)] : []),
     ...(rows.length > 0 ? ['', table(['Story', 'State', 'Title', ''], rows, width)] : []),
     ...(questions.length > 0 ? ['', 'Questions that wait for you:', ...questions] : []),
+    ...(stuck.length > 0 ? ['', ...stuck] : []),
     ...(state.recovered.length > 0
       ? ['', 'Recovered when it last began:', ...state.recovered.map(what => `  ${terminalLine(what, 300)}`)]
       : []),
@@ -168,7 +210,11 @@ export function factText(line: JournalLine): string | undefined {
     case 'waiting':
       return `Waiting until ${new Date(line.until).toLocaleTimeString()}: ${terminalLine(line.why, 200)}`;
     case 'steered':
-      return `Steered: ${line.command.kind}`;
+      return line.ignored === undefined
+        ? `Steered: ${line.command.kind}`
+        : `Ignored: ${line.command.kind}. ${terminalLine(line.ignored, 200)}`;
+    case 'finished':
+      return `Ended: ${endWords[line.how](line.into === undefined ? '' : ` into ${terminalLine(line.into, 100)}`)}`;
     case 'phase':
       return line.why ? `${phaseWords[line.phase]}: ${terminalLine(line.why, 300)}` : undefined;
     default:

@@ -1,7 +1,7 @@
 /** The way of a plan from its first word, as somebody without an account or with any provider takes it. */
 import assert from 'node:assert/strict';
 import { execFileSync } from 'node:child_process';
-import { cpSync, existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { cpSync, existsSync, readdirSync, readFileSync, realpathSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { type CliHome, type CliResult, cliHome } from '../cli/cliProcess.ts';
@@ -41,14 +41,20 @@ describe('the way of a plan', function () {
     const env = { TMPDIR: home.folder.path, XDG_CACHE_HOME: join(home.folder.path, 'cache') };
     const { code, stdout, stderr } = await home.run(['plan', 'demo'], { env });
     assert.equal(code, 0, stderr);
-    const branch = stdout.trim().split('\n').at(-1) ?? '';
-    assert.equal(branch, 'telos/bakery');
+    const branch = 'telos/bakery';
+    assert.equal(stdout.trim().split('\n').at(-1), `The stories are on the branch ${branch}`);
     const made = readdirSync(home.folder.path).find(name => name.startsWith('telos-plan-')) ?? '';
     const repo = join(home.folder.path, made, 'bakery');
     assert.deepEqual(storyIds(git(repo, 'log', trailers, `main..${branch}`)), four);
     assert.match(stderr, /denied: /);
     assert.match(stderr, /done, 4 of 4 stories passed/);
-    git(repo, 'merge', '--quiet', '--ff-only', branch);
+    const next = /Next: cd (\S+) && telos (plan finish bakery --merge)$/m.exec(stderr);
+    assert.equal(realpathSync(next?.[1] ?? ''), realpathSync(repo));
+    const checked = await home.run(['plan', 'check', '--cwd', repo], { env });
+    assert.equal(checked.code, 3);
+    assert.match(checked.stderr, /not accepted\.\n.*telos plan approve bakery --card/);
+    const merged = await home.run([...(next?.[2] ?? '').split(' '), '--cwd', next?.[1] ?? ''], { env });
+    assert.equal(merged.code, 0, merged.stderr);
     execFileSync(process.execPath, ['--test'], { cwd: repo, stdio: 'ignore' });
   });
 

@@ -45,7 +45,10 @@ describe('telos plan finish --pr', function () {
     for (const name of ['git', 'sh', 'cat'])
       if (!existsSync(join(path, name))) symlinkSync(where(name), join(path, name));
     return world.home.run(['plan', 'finish', 'site', '--pr', ...more, '--cwd', world.repo], {
-      env: { PATH: path, XDG_CACHE_HOME: join(world.home.folder.path, 'cache') },
+      env: {
+        PATH: `${join(world.repo, 'bin')}:${path}`,
+        XDG_CACHE_HOME: join(world.home.folder.path, 'cache'),
+      },
     });
   };
 
@@ -78,6 +81,21 @@ describe('telos plan finish --pr', function () {
     assert.match(said, /\n {4}[0-9a-f]{7,} .*Hours @everybody/);
     assert.equal(world.git('status', '--porcelain', '--branch'), before);
     assert.equal(world.git('worktree', 'list').trim().split('\n').length, 1);
+  });
+
+  it('starts no git or gh that lies in the project', async () => {
+    withRemote();
+    const bin = join(world.repo, 'bin');
+    const proof = join(world.home.folder.path, 'proof');
+    mkdirSync(bin);
+    for (const name of ['git', 'gh']) {
+      writeFileSync(join(bin, name), `#!/bin/sh\necho "$0" >> '${proof}'\nexit 1\n`);
+      chmodSync(join(bin, name), 0o755);
+    }
+    const { code, stderr } = await finish('--yes');
+    assert.equal(code, 0, stderr);
+    assert.match(stderr, /Pushed telos\/site to origin\. gh is not installed/);
+    assert.equal(existsSync(proof), false);
   });
 
   it('says what is left to do where gh is missing or refuses', async () => {

@@ -5,6 +5,7 @@ import { once } from 'node:events';
 import { cpSync, existsSync, readFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
+import { findBox } from '../../src/engine/box/findBox.ts';
 import { type CliHome, type CliResult, cliHome, program } from '../cli/cliProcess.ts';
 import { type AnthropicTurn, type FakeServer, startAnthropicServer } from '../fakes/anthropicServer.ts';
 import type { ReceivedRequest } from '../fakes/loopback.ts';
@@ -142,6 +143,26 @@ describe('telos-agent', function () {
     assert.match(help.stdout, /--max-iterations[^\n]*default: 10/);
     assert.match(help.stdout, /--model[^\n]*default: "?opus/);
     assert.match(help.stdout, /--timeout[^\n]*default: 900/);
+  });
+
+  it('runs a check on what the model wrote in the box where one is required, or not at all', async () => {
+    const prd = '---\ncheck:\n  - {name: unit, command: "sh unit.sh"}\n---\n# Home\n- [ ] 1. It is there\n';
+    home.folder.add({ '.ssh/id_rsa': 'hunter2', 'work/app/prds/01-home.md': prd });
+    answer = request => {
+      const turn = everyRole(request);
+      if (turn.toolCalls?.[0]?.name !== 'write_file') return turn;
+      const content = 'cat "$HOME/.ssh/id_rsa" > seen.txt; echo made > made.txt\n';
+      return { toolCalls: [{ name: 'write_file', input: { path: 'unit.sh', content } }] };
+    };
+    env = { ...env, TELOS_SANDBOX: 'required' };
+    const { code, stdout } = await telosAgent('execute', '--project-dir', 'app', '--yes');
+    const isMade = existsSync(join(home.workDir, 'app/made.txt'));
+    if ((await findBox({ env: home.env })).works) {
+      assert.deepEqual([code, isMade, read('app/seen.txt')], [0, true, '']);
+      return;
+    }
+    assert.deepEqual([code, isMade], [1, false]);
+    assert.match(stdout, /Commands run in a box only \(telos\.sandbox is required\)/);
   });
 
   it('serves other programs in lines, and asks them before a command', async () => {

@@ -3,8 +3,10 @@ import { execFile } from 'node:child_process';
 import type { FinishKind } from '../../protocol/plan.ts';
 import { sentence } from '../../protocol/text.ts';
 import { TelosError } from '../errors.ts';
+import { commandPrograms, findProgram, programEndings } from '../tools/programPath.ts';
 import type { Git } from './git.ts';
 import { dirtyFiles } from './gitCheckouts.ts';
+import { personPlaces } from './gitProgram.ts';
 import { mergeOnto } from './integrate.ts';
 import type { Slots } from './slots.ts';
 
@@ -17,6 +19,8 @@ export interface Finish {
   base: string;
   branch: string;
   goal: string;
+  /** How it was ended before, if nothing was worked on since. */
+  before?: { how: FinishKind; commit?: string };
   /** For the person's own git and `gh`. */
   env: Environment;
 }
@@ -34,10 +38,17 @@ export interface Finished {
 
 const mostNamed = 10;
 
-/** Throws TelosError `config` if the checkout is not clean, no branch is checked out, or the two cannot be merged without a conflict. */
+/**
+ * Throws TelosError `config` if that was done already, the checkout is not clean, no branch is checked out, or the two cannot be merged
+ * without a conflict.
+ */
 export async function finishPlan(how: FinishKind, parts: Finish): Promise<Finished> {
   const { git, slots, branch } = parts;
   const tip = await git.tip(`refs/heads/${branch}`);
+  if (tip === undefined && parts.before?.how === 'drop')
+    throw new TelosError('config', `The plan '${parts.plan}' was discarded already.`);
+  if (how === 'keep' && tip === undefined)
+    throw new TelosError('config', `The plan '${parts.plan}' has no branch yet, so there is none to keep.`);
   if (how === 'merge' || how === 'squash') {
     if (tip === undefined) throw noCommits(branch);
     const done = await merge(how, tip, parts);
@@ -79,12 +90,16 @@ async function checkedOut(git: Git, branch: string): Promise<string> {
 async function merge(
   how: 'merge' | 'squash',
   tip: string,
-  { git, branch, plan, goal, base }: Finish,
+  { git, branch, plan, goal, base, before }: Finish,
 ): Promise<{ commit: string; into: string }> {
-  const dirty = await dirtyFiles(git);
-  if (dirty.length > 0) throw notClean(dirty);
+  if (tip === base) throw noCommits(branch);
   const into = await checkedOut(git, branch);
   const head = (await git.tip('HEAD')) ?? base;
+  for (const commit of [tip, ...(before?.how === 'squash' ? [before.commit ?? tip] : [])])
+    if (await isWithin(git, commit, head))
+      throw new TelosError('config', `The plan '${plan}' was merged into ${into} already.`);
+  const dirty = await dirtyFiles(git);
+  if (dirty.length > 0) throw notClean(dirty);
   const { stdout } = await git.run(['merge-base', head, tip], { allow: [1] });
   const parent = stdout.trim() || base;
   const merged = await mergeOnto(git, { tip: head, parent, commit: tip });
@@ -107,6 +122,11 @@ async function merge(
   return { commit, into };
 }
 
+/** Whether the commit is `tip` or comes before it. */
+async function isWithin(git: Git, commit: string, tip: string): Promise<boolean> {
+  return (await git.run(['merge-base', '--is-ancestor', commit, tip], { allow: [1, 128] })).code === 0;
+}
+
 function notClean(files: readonly string[]): TelosError {
   const shown = files.slice(0, mostNamed).join(', ');
   const left = files.length - mostNamed;
@@ -114,7 +134,7 @@ function notClean(files: readonly string[]): TelosError {
     left > 0
       ? sentence('These files are not committed: {0} and {1} more.', shown, left)
       : sentence('These files are not committed: {0}.', shown),
-    sentence('Commit them or put them aside first.'),
+    sentence('Commit or stash them first.'),
     sentence('Nothing was changed.'),
   ]);
 }
@@ -176,9 +196,18 @@ async function remoteOf(git: Git, into: string): Promise<string> {
   ]);
 }
 
-/** Returns what the program printed. Rejects if it cannot be started or fails; the error has its `stderr`. */
-function run(program: string, args: readonly string[], cwd: string, env: Environment): Promise<string> {
-  const { GIT_DIR: _dir, GIT_WORK_TREE: _tree, GIT_INDEX_FILE: _index, ...rest } = env;
+/** Returns what the person's program printed. Rejects if it is missing or fails; the error has its `code` or its `stderr`. */
+function run(name: string, args: readonly string[], cwd: string, env: Environment): Promise<string> {
+  const places = personPlaces(env, cwd);
+  const program = findProgram(name, places, programEndings(places.env));
+  if (program === undefined)
+    return Promise.reject(Object.assign(new Error(`${name} was not found`), { code: 'ENOENT' }));
+  const {
+    GIT_DIR: _dir,
+    GIT_WORK_TREE: _tree,
+    GIT_INDEX_FILE: _index,
+    ...rest
+  } = commandPrograms(places).env;
   // No one sees a prompt of theirs.
   const quiet = { ...rest, GIT_TERMINAL_PROMPT: '0', GH_PROMPT_DISABLED: '1' } as NodeJS.ProcessEnv;
   const options = { cwd, timeout: patience, env: quiet, windowsHide: true };

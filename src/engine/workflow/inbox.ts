@@ -6,11 +6,14 @@ import type { Actor, PlanLimits, SteerCommand } from '../../protocol/plan.ts';
 import { createWhole, isLink } from '../files/atomicWrite.ts';
 import { jsonLine } from '../files/jsonLines.ts';
 import type { PlanFolder } from './planFolder.ts';
+import type { PlanState } from './planState.ts';
 
 export interface SentCommand {
   id: string;
   command: SteerCommand;
   by: Actor;
+  /** It lay there before the run began. */
+  isEarlier?: boolean;
   /** Call it once the journal has the command with its id: until then it is handed out again after a crash. */
   done(): Promise<void>;
 }
@@ -40,7 +43,7 @@ export async function take(
 ): Promise<SentCommand[]> {
   const found: SentCommand[] = [];
   for (const name of waiting(folder)) {
-    const [path, id] = [folder.path('inbox', name), name.replace(/\.json$/, '')];
+    const [path, id] = [folder.path('inbox', name), idOf(name)];
     const done = (): Promise<void> => rm(path, { force: true });
     const read = isKnown(id) ? undefined : readCommand(folder, name);
     if (isKnown(id)) await done();
@@ -52,6 +55,11 @@ export async function take(
   }
   return found;
 }
+
+/** Returns the ids of the commands that wait, the oldest first. */
+export const waitingIds = (folder: PlanFolder): string[] => waiting(folder).map(idOf);
+
+const idOf = (name: string): string => name.replace(/\.json$/, '');
 
 function waiting(folder: PlanFolder): string[] {
   if (isLink(folder.path('inbox'))) return [];
@@ -121,4 +129,32 @@ function isLimits(add: Fields): boolean {
     const value = add[name];
     return value === undefined || (typeof value === 'number' && Number.isFinite(value) && value >= 0);
   });
+}
+
+/** Why a command for a runner changes nothing while there is none. */
+export const notRunning = 'The plan is not running.';
+
+/** Whether the command means the run that is there, and no later one. */
+export const isForThisRun = ({ kind }: SteerCommand): boolean =>
+  kind === 'pause' || kind === 'resume' || kind === 'stop';
+
+/** Returns why a command would change nothing, or take from a story what it has passed; undefined for one that makes sense. */
+export function vainCommand(
+  command: SteerCommand,
+  state: Pick<PlanState, 'story' | 'questions'>,
+): string | undefined {
+  switch (command.kind) {
+    case 'answer':
+      return state.questions.some(({ id }) => id === command.id)
+        ? undefined
+        : `There is no open question ${command.id}.`;
+    case 'skip':
+    case 'accept':
+    case 'split':
+      return state.story(command.story)?.status === 'passed'
+        ? `${command.story} has passed already.`
+        : undefined;
+    default:
+      return undefined;
+  }
 }

@@ -12,14 +12,16 @@ import type {
   Story,
 } from '../../protocol/plan.ts';
 import type { PlanCard } from '../../protocol/planCard.ts';
+import type { Config } from '../config.ts';
 import { TelosError } from '../errors.ts';
-import { CheckBox, runCheck } from './checks.ts';
+import type { CommandBox } from '../tools/tool.ts';
+import { runCheck } from './checks.ts';
 import { contextFolders, keepContextFolders, projectContext } from './contextFolders.ts';
 import { contextTools } from './contextServer.ts';
 import { type Finished, finishPlan } from './finishPlan.ts';
 import { Git } from './git.ts';
 import { dirtyFiles } from './gitCheckouts.ts';
-import { send } from './inbox.ts';
+import { isForThisRun, notRunning, send, vainCommand } from './inbox.ts';
 import { Interview, type InterviewRound, openTranscript, withAnswers } from './interview.ts';
 import { Journal, readJournal } from './journal.ts';
 import { acceptPlanCard, planCard } from './planCard.ts';
@@ -238,11 +240,9 @@ export class Plan {
     const wanted = card.checks.filter(({ stories = [] }) => id === undefined || stories.includes(id));
     const results: CheckResult[] = [];
     const dir = this.folder.repo;
-    // The person's own files: nothing of a model has changed them unseen.
-    const place = {
-      dir,
-      ...(runs.config.sandbox === 'required' && { box: new CheckBox(runs.config, dir) }),
-    };
+    // The person's own files, checked by hand. So the box is theirs to want.
+    const box = runs.config.sandbox === 'required' ? await boxFor(runs.config, dir) : undefined;
+    const place = { dir, ...(box && { box }) };
     for (const { name = '', command, timeoutS } of wanted) {
       const check = { name, command, ...(timeoutS !== undefined && { timeoutS }) };
       results.push(await runCheck(check, place, runs.config, signal));
@@ -267,15 +267,22 @@ export class Plan {
         branch,
         goal,
         env: runs.config.env,
+        ...(state.finished && { before: state.finished }),
       });
-      await note({ type: 'finished', how, ...(done.commit !== undefined && { commit: done.commit }) });
+      const { commit, into } = done;
+      await note({
+        type: 'finished',
+        how,
+        ...(commit !== undefined && { commit }),
+        ...(into !== undefined && { into }),
+      });
       return done;
     });
   }
 
   /**
-   * Tells the plan's runner something, or the next runner if there is none now; returns false then. Throws TelosError `config` for a
-   * story that the plan does not have.
+   * Tells the plan's runner something, or the next runner if there is none now; returns false then. Throws TelosError `config` for what
+   * makes no sense for the plan as it is, such as a story that it does not have.
    */
   async steer(command: SteerCommand): Promise<boolean> {
     const { state } = await this.look();
@@ -288,8 +295,11 @@ export class Plan {
         'config',
         known?.into
           ? `${story} is split already, into ${known.into.join(', ')}.`
-          : `${story} is done. Open it again first, with: telos plan reopen ${story}`,
+          : `${story} is done. Reopen it first.`,
       );
+    const isIdle = readRunner(this.folder) === undefined;
+    const vain = isIdle && isForThisRun(command) ? notRunning : vainCommand(command, state);
+    if (vain !== undefined) throw new TelosError('config', vain);
     await send(this.folder, command, this.#caller.by);
     return readRunner(this.folder) !== undefined;
   }
@@ -356,6 +366,9 @@ export const openPlan = (repo: string, name: string, caller: PlanCaller): Plan =
   new Plan(PlanFolder.open(repo, name), caller);
 
 const digestOf = (text: string): string => createHash('sha256').update(text).digest('hex');
+
+const boxFor = async (config: Config, dir: string): Promise<CommandBox> =>
+  new (await import('./checkLook.ts')).LookedCheckBox(config, dir);
 
 /** Returns a name for the plan of a goal that no other plan of the repository has. */
 function planNameOf(goal: string, repo: string): string {

@@ -10,8 +10,9 @@ import { join } from 'node:path';
 import { sentence } from '../../protocol/text.ts';
 import type { Config } from '../config.ts';
 import { TelosError } from '../errors.ts';
+import { findProgram } from '../tools/programPath.ts';
 import { Git } from './git.ts';
-import { oldestGit } from './gitProgram.ts';
+import { oldestGit, type PersonPlaces, personPlaces } from './gitProgram.ts';
 import { Plan } from './plan.ts';
 import type { PlanCaller } from './planRun.ts';
 
@@ -35,14 +36,15 @@ export type DemoFact =
  * Makes the project in a new temporary folder, as a git repository with one commit. `files` is the folder of the demo. Returns its
  * path. Throws TelosError `config` if git or Node is missing, which the project's checks need.
  */
-export async function makeDemoProject(files: string, { PATH }: Environment): Promise<string> {
+export async function makeDemoProject(files: string, whole: Environment): Promise<string> {
   const home = await realpath(await mkdtemp(join(tmpdir(), 'telos-plan-')));
   const repo = join(home, 'bakery');
-  const env = { PATH, HOME: home };
-  const git = new Git(repo, env);
+  const known = personPlaces(whole, home);
+  const places = { ...known, env: { PATH: known.env['PATH'] ?? '', HOME: home } };
+  const git = new Git(repo, places.env);
   try {
-    await needProgram('git', oldestGit, home, env);
-    await needProgram('node', oldestNode, home, env);
+    await needProgram('git', oldestGit, home, places);
+    await needProgram('node', oldestNode, home, places);
     await cp(join(files, 'project'), repo, { recursive: true });
     await git.run(['init', '--quiet', '--initial-branch=main']);
     await git.run(['add', '--all']);
@@ -62,11 +64,13 @@ async function needProgram(
   name: string,
   [major, minor]: readonly [number, number],
   cwd: string,
-  env: Environment,
+  places: PersonPlaces,
 ): Promise<void> {
-  const options = { cwd, env, windowsHide: true, timeout: 10_000 };
+  const program = findProgram(name, places);
+  const options = { cwd, env: places.env, windowsHide: true, timeout: 10_000 };
   const said = await new Promise<string>(done => {
-    execFile(name, ['--version'], options, (error, stdout) => done(error ? '' : stdout));
+    if (program === undefined) done('');
+    else execFile(program, ['--version'], options, (error, stdout) => done(error ? '' : stdout));
   });
   const [, found = 0, part = 0] = (/(\d+)\.(\d+)/.exec(said) ?? []).map(Number);
   if (found > major || (found === major && part >= minor)) return;
@@ -83,6 +87,8 @@ export const isDemoProject = (repo: string): boolean => existsSync(join(repo, ma
 /** Returns the configuration with the demo's recordings as its model. */
 export const playingDemo = (config: Config, files: string): Config => ({
   ...config,
+  // The checks of the plan are the demo's own, and so no one is asked about the programs that they name.
+  env: personPlaces(config.env, config.cwd).env,
   provider: 'replay',
   model: undefined,
   replayFile: join(files, 'model'),

@@ -305,7 +305,7 @@ async function brokenAtEnd(
 ): Promise<{ story: string; why: string }[]> {
   const tip = await git.tip(`refs/heads/${settings.branch}`);
   if (tip === undefined) return [];
-  const parts = { slots, settings, env: { [runnerMark]: lock.mark }, config: caller.runs.config };
+  const parts = { slots, settings, base, env: { [runnerMark]: lock.mark }, config: caller.runs.config };
   const checks = checksOf(
     settings,
     stories.map(({ story }) => story),

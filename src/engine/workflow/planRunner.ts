@@ -6,7 +6,7 @@ import { setTimeout as delay } from 'node:timers/promises';
 import type { Actor, JournalLine, PlanEvent, PlanPhase, SteerCommand } from '../../protocol/plan.ts';
 import { Interruption, TelosError } from '../errors.ts';
 import type { AttemptCall } from './attemptScene.ts';
-import type { SentCommand } from './inbox.ts';
+import { isForThisRun, notRunning, type SentCommand, vainCommand } from './inbox.ts';
 import type { Journal } from './journal.ts';
 import type { PlanFolder } from './planFolder.ts';
 import { isPartOf } from './planning.ts';
@@ -56,6 +56,15 @@ const firstWait = 30_000;
 const longestWait = 15 * 60_000;
 /** How often commands are looked for. In milliseconds. */
 const lookInterval = 250;
+
+/** Why the attempt at a story ends, by the command that ends it. */
+const endWords: Partial<Record<SteerCommand['kind'], string>> = {
+  skip: 'The story needs no more work.',
+  accept: 'The story needs no more work.',
+  reopen: 'The story needs no more work.',
+  redo: 'The story starts over.',
+  split: 'The story is split.',
+};
 
 interface Working {
   done: Promise<void>;
@@ -276,15 +285,22 @@ export class PlanRunner {
   }
 
   async #takeCommands(): Promise<void> {
-    for (const { id, command, by, done } of await this.#parts.inbox()) {
+    for (const { id, command, by, isEarlier, done } of await this.#parts.inbox()) {
+      const isLate = isEarlier && isForThisRun(command);
       // First the effect: a crash before the note has it carried out once more, and one after it not at all.
-      await this.#carryOut(command, by);
-      await this.#note({ type: 'steered', command, by, id });
+      const ignored = isLate ? notRunning : await this.#carryOut(command, by);
+      await this.#note({ type: 'steered', command, by, id, ...(ignored !== undefined && { ignored }) });
       await done();
     }
   }
 
-  async #carryOut(command: SteerCommand, by: Actor): Promise<void> {
+  /** Returns why the command has changed nothing, or undefined. Whoever sent it may not have known what the plan is now. */
+  async #carryOut(command: SteerCommand, by: Actor): Promise<string | undefined> {
+    const ends = endWords[command.kind];
+    // An attempt that is stopped may just have passed.
+    if (ends !== undefined && 'story' in command) await this.#stopWork(command.story ?? '', ends);
+    const vain = vainCommand(command, await this.#parts.project());
+    if (vain !== undefined) return vain;
     switch (command.kind) {
       case 'pause':
         this.#paused ??= pause();
@@ -312,10 +328,8 @@ export class PlanRunner {
       case 'reopen':
         await this.#settle(command.kind, command.story, command.why ?? '', by);
         break;
-      case 'split':
-        await this.#stopWork(command.story, 'The story is split.');
-        break;
     }
+    return undefined;
   }
 
   async #resume(): Promise<void> {
@@ -325,14 +339,13 @@ export class PlanRunner {
     if (wasNoted) await this.#note({ type: 'phase', phase: 'running' });
   }
 
-  /** Ends the attempt that runs, if any, and notes what the person decided on the story. */
+  /** Notes what the person decided on the story. */
   async #settle(
     kind: 'skip' | 'accept' | 'redo' | 'reopen',
     story: string,
     why: string,
     by: Actor,
   ): Promise<void> {
-    await this.#stopWork(story, kind === 'redo' ? 'The story starts over.' : 'The story needs no more work.');
     const type = {
       skip: 'story_skipped',
       accept: 'story_accepted',

@@ -55,7 +55,7 @@ export interface PlanState {
   models: ReadonlyMap<string, string>;
   slots?: number;
   /** How a person has ended the plan. Missing if its stories were worked on since. */
-  finished?: { how: FinishKind; commit?: string };
+  finished?: { how: FinishKind; commit?: string; into?: string };
 }
 
 interface Folding extends Omit<PlanState, 'stories' | 'story' | 'next'> {
@@ -149,9 +149,15 @@ function foldLine(plan: Folding, line: JournalLine): void {
       foldCommand(plan, line);
       break;
     case 'finished':
-      plan.finished = { how: line.how, ...(line.commit !== undefined && { commit: line.commit }) };
+      plan.finished = finishOf(line);
       break;
   }
+}
+
+type Ended = Extract<JournalLine, { type: 'finished' }>;
+
+function finishOf({ how, commit, into }: Ended): NonNullable<PlanState['finished']> {
+  return { how, ...(commit !== undefined && { commit }), ...(into !== undefined && { into }) };
 }
 
 function setPhase(plan: Folding, phase: PlanPhase, why?: string): void {
@@ -179,7 +185,13 @@ function countTime(plan: Folding, line: JournalLine): void {
 function foldCommand(plan: Folding, line: Extract<JournalLine, { type: 'steered' }>): void {
   const { command, id } = line;
   if (id !== undefined) plan.steered.add(id);
+  if (line.ignored !== undefined) return;
   switch (command.kind) {
+    case 'tell':
+      // Whoever changed nothing knows more now.
+      for (const [story, one] of plan.progress)
+        if (command.story === undefined || command.story === story) one.unchanged = 0;
+      break;
     case 'reorder': {
       const rest = plan.order.filter(one => one !== command.story);
       const at = rest.indexOf(command.before);

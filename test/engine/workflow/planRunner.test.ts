@@ -1,10 +1,12 @@
 import assert from 'node:assert/strict';
+import { send, take, waitingIds } from '../../../src/engine/workflow/inbox.ts';
 import { Journal } from '../../../src/engine/workflow/journal.ts';
 import { PlanFolder } from '../../../src/engine/workflow/planFolder.ts';
 import { PlanRunner } from '../../../src/engine/workflow/planRunner.ts';
 import { Projection } from '../../../src/engine/workflow/projection.ts';
 import { nextStories } from '../../../src/engine/workflow/scheduler.ts';
 import type { StorySlots } from '../../../src/engine/workflow/storySlots.ts';
+import type { SteerCommand } from '../../../src/protocol/plan.ts';
 import { type TempFolder, tempFolder } from '../../fakes/tempFolder.ts';
 
 describe('the runner of a plan', () => {
@@ -95,6 +97,58 @@ describe('the runner of a plan', () => {
     const why = 'Everything up to US-002 is done, as you wanted.';
     assert.deepEqual(await runner.run(new AbortController().signal), { phase: 'paused', why });
     assert.deepEqual(begun, ['US-001', 'US-002', 'US-002a']);
+  });
+
+  it('takes nothing from a story that has passed, and leaves out what was meant for an earlier run', async () => {
+    for (const story of ['US-001', 'US-002'])
+      await journal.append({ type: 'story_passed', story, items: [1], commit: `c-${story}` });
+    const orders: readonly SteerCommand[] = [
+      { kind: 'pause' },
+      { kind: 'stop', when: 'now' },
+      { kind: 'skip', story: 'US-001' },
+      { kind: 'accept', story: 'US-001' },
+      { kind: 'split', story: 'US-002' },
+      { kind: 'answer', id: '1', text: 'yes' },
+      { kind: 'budget', add: { maxCost: 1 } },
+    ];
+    for (const order of orders) await send(folder, order, 'other');
+    const earlier = new Set(waitingIds(folder));
+    const projection = new Projection(folder, journal);
+    const runner = new PlanRunner(
+      {
+        folder,
+        journal,
+        next: nextStories,
+        inbox: async () =>
+          (await take(folder, () => false)).map(sent => ({ ...sent, isEarlier: earlier.has(sent.id) })),
+        overBudget: async () => undefined,
+        finalChecks: async () => [],
+        split: async () => assert.fail('It is not split.'),
+        lost: new AbortController().signal,
+        project: async () => (await projection.project()).state,
+        slots: slotsOf(async () => assert.fail('Nothing is to be done.')),
+      },
+      { slots: 1 },
+    );
+    assert.deepEqual(await runner.run(new AbortController().signal), { phase: 'done' });
+    const { state } = await projection.project();
+    assert.deepEqual(
+      state.stories.map(({ status, commit, isToSplit }) => [status, commit, isToSplit]),
+      [
+        ['passed', 'c-US-001', undefined],
+        ['passed', 'c-US-002', undefined],
+      ],
+    );
+    assert.deepEqual([state.isHeld, state.answers.size, state.added.maxCost], [false, 0, 1]);
+    assert.deepEqual(
+      journal.lines.flatMap(line => (line.type === 'steered' ? [line.ignored] : [])),
+      [
+        ...['The plan is not running.', 'The plan is not running.'],
+        ...['US-001 has passed already.', 'US-001 has passed already.', 'US-002 has passed already.'],
+        ...['There is no open question 1.', undefined],
+      ],
+    );
+    assert.deepEqual(waitingIds(folder), []);
   });
 });
 

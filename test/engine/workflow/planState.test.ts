@@ -136,6 +136,15 @@ describe('the state of a plan', () => {
     assert.deepEqual([state?.streak, state?.lastDenial], [2, 'why 3']);
     assert.equal(outcome('no-change', 'no-change').story('US-01')?.status, 'needs_you');
     assert.equal(outcome('no-change', 'interrupted', 'no-change').story('US-01')?.status, 'needs_you');
+    const twice = [started(1), ended('no-change', 1), started(2), ended('no-change', 2)];
+    const told = (story?: string): PlanEvent => ({
+      type: 'steered',
+      command: { kind: 'tell', text: 'Use sqlite.', ...(story !== undefined && { story }) },
+      by: 'cli',
+    });
+    assert.equal(fold([...twice, told('US-02')]).story('US-01')?.status, 'needs_you');
+    assert.equal(fold([...twice, told('US-01')]).story('US-01')?.status, 'ready');
+    assert.equal(fold([...twice, told()]).story('US-01')?.status, 'ready');
     assert.equal(outcome('no-change', 'denied', 'no-change').story('US-01')?.status, 'ready');
   });
 
