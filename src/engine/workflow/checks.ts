@@ -126,12 +126,21 @@ export class CheckBox implements CommandBox {
     this.#files = files;
   }
 
+  /** Returns whether commands are enclosed. Throws TelosError `config` if none can be although the person wants that for each. */
+  async works(): Promise<boolean> {
+    return (await this.#opened()) !== undefined;
+  }
+
   async enclose(start: CommandStart): Promise<EnclosedCommand> {
-    this.#opening ??= this.#open();
-    const box = await this.#opening;
+    const box = await this.#opened();
     if (!box) return { ...start, end: async () => ({ notes: [] }) };
     this.isUsed = true;
     return box.enclose(start);
+  }
+
+  #opened(): Promise<CommandBox | undefined> {
+    this.#opening ??= this.#open();
+    return this.#opening;
   }
 
   async #open(): Promise<CommandBox | undefined> {
@@ -173,7 +182,7 @@ class Tail {
   }
 
   text(): string {
-    // Without the colours of a terminal.
+    // Without the colors of a terminal.
     const plain = this.#bytes.toString('utf8').replace(/\u001b\[[\d;]*m/g, '');
     const isCut = this.#total > this.#bytes.length;
     return `${isCut ? '[…]\n' : ''}${isCut ? plain.replace(/^\uFFFD+/, '') : plain}`.trimEnd();

@@ -104,10 +104,7 @@ export class Orchestrator {
     const folder = await this.#folder();
     const plan = folder.read('plan.md');
     if (plan === undefined)
-      throw new TelosError(
-        'config',
-        `There is no plan.md in ${folder.dir}. Write it first, with generatePlan.`,
-      );
+      throw new TelosError('config', `There is no plan.md in ${folder.dir}. Generate the plan first.`);
     const { splitPlan } = await import('./planning.ts');
     const stories = await splitPlan(plan, this.#ask(options), this.#signalOf(options));
     await putAside(folder);
@@ -117,15 +114,19 @@ export class Orchestrator {
 
   /** Works through the stories of prds/. Never throws for what a model does: that is in the result. Throws the abort reason on abort. */
   async execute(options: CallOptions = {}): Promise<RalphResult> {
-    const [{ ralphLoop, storiesIn }, { stepOfRole }, { runCheck, runChecks }] = await Promise.all([
-      import('./ralphLoop.ts'),
-      import('./steps.ts'),
-      import('./checks.ts'),
-    ]);
+    const [{ ralphLoop, storiesIn }, { stepOfRole }, { runCheck, runChecks }, { LookedCheckBox }] =
+      await Promise.all([
+        import('./ralphLoop.ts'),
+        import('./steps.ts'),
+        import('./checks.ts'),
+        import('./checkLook.ts'),
+      ]);
     const folder = await this.#folder();
     const signal = this.#signalOf(options);
     const { config } = await this.#opened();
-    const place = { dir: this.projectDir };
+    // They run what models have written, and nothing was tried here before the work: none of them leaves the box.
+    const box = new LookedCheckBox(config, this.projectDir);
+    const place = { dir: this.projectDir, box };
     const accepted = await this.#accept(storiesIn(folder), signal);
     const closed = ['plan.md', 'prds', 'progress.txt', 'verdict.json', 'prd.json', 'AGENTS.md', '.telos'];
     const common = {
@@ -145,6 +146,8 @@ export class Orchestrator {
         work: async ({ role, checks, ...step }, ofStep) => {
           const changed = new Set<string>();
           const commands = commandsOf(checks).map(({ command }) => command);
+          const refusal = commands.length > 0 ? await refusalOf(box) : undefined;
+          if (refusal) return { ...notBegun(refusal), changedFiles: [] };
           const see = (event: RunEvent): void => {
             if (event.type === 'tool_end')
               for (const file of event.result.changedFiles ?? []) changed.add(file);
@@ -329,6 +332,27 @@ export class InterviewRunner {
     return this.#transcript;
   }
 }
+
+/** Returns why no check can run; undefined if they can. */
+async function refusalOf(box: { works(): Promise<boolean> }): Promise<TelosError | undefined> {
+  try {
+    await box.works();
+    return undefined;
+  } catch (error) {
+    if (error instanceof TelosError) return error;
+    throw error;
+  }
+}
+
+/** Returns the end of a step that asked no model, since its work could not be checked. */
+const notBegun = ({ runError }: TelosError): StepEnd => ({
+  outcome: 'failed',
+  runId: '',
+  text: '',
+  answers: [],
+  error: runError,
+  timedOut: false,
+});
 
 /** Moves the stories of an earlier split out of the way, so that nothing of them is built or lost. */
 async function putAside(folder: PlanFolder): Promise<void> {

@@ -1,8 +1,11 @@
 import assert from 'node:assert/strict';
-import { existsSync, readFileSync, symlinkSync } from 'node:fs';
+import { existsSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { findBox } from '../../../src/engine/box/findBox.ts';
+import { denyAll } from '../../../src/engine/human.ts';
+import { Telos } from '../../../src/engine/telos.ts';
+import { findProgram } from '../../../src/engine/tools/programPath.ts';
 import {
   CheckBox,
   type CheckPlace,
@@ -10,7 +13,9 @@ import {
   runChecks,
   suspicionOf,
 } from '../../../src/engine/workflow/checks.ts';
+import { Plan } from '../../../src/engine/workflow/plan.ts';
 import type { CheckResult, PlanCheck } from '../../../src/protocol/plan.ts';
+import { PlanRepo } from '../../fakes/planRepo.ts';
 import { type TempFolder, tempFolder } from '../../fakes/tempFolder.ts';
 
 describe('checks', () => {
@@ -66,6 +71,39 @@ describe('checks', () => {
     assert.equal(box.isUsed, (await findBox({ env: own.env })).works);
     const outside = { ...place, box, outside: new Set([line]) };
     assert.match((await runCheck(check, outside, own, new AbortController().signal)).output, /OTHER/);
+  });
+
+  it('runs the checks of a plan by hand in a box, or not at all, where the person wants one for each', async () => {
+    const line = 'cat "$HOME/key.txt"; echo {} > .envrc; echo made > made.txt';
+    const repo = await PlanRepo.make([{ checks: [{ name: 'one', command: line }] }]);
+    writeFileSync(join(repo.config.home, 'key.txt'), 'hunter2');
+    const has = (name: string): boolean => existsSync(join(repo.repo, name));
+    const check = async (env: Record<string, string>, sandbox: 'auto' | 'required') => {
+      const own = { ...repo.config, env: { ...repo.config.env, ...env }, sandbox };
+      const plan = new Plan(repo.folder, { runs: Telos.open(own), human: denyAll, by: 'cli' });
+      await plan.acceptCard(await plan.card());
+      return (await plan.check('US-001', new AbortController().signal))[0];
+    };
+    try {
+      const bin = tempFolder({ '.keep': '' });
+      for (const name of ['sh', 'cat', 'git'])
+        symlinkSync(findProgram(name, { env: config.env })!, join(bin.path, name));
+      const refused = await check({ PATH: bin.path }, 'required');
+      bin.remove();
+      assert.equal(refused?.exitCode, null);
+      const why = /Commands run in a box only \(telos\.sandbox is required\), and none works here: /;
+      assert.match(refused?.output ?? '', why);
+      assert.equal(has('made.txt'), false);
+      if ((await findBox({ env: config.env })).works) {
+        const boxed = await check({}, 'required');
+        assert.doesNotMatch(boxed?.output ?? '', /hunter2/);
+        assert.match(boxed?.output ?? '', /\.envrc was taken back/);
+        assert.deepEqual([boxed?.exitCode, has('made.txt'), has('.envrc')], [0, true, false]);
+      }
+      assert.match((await check({}, 'auto'))?.output ?? '', /hunter2/, 'by hand, as the person');
+    } finally {
+      await repo.remove();
+    }
   });
 
   it('says how it failed', async () => {

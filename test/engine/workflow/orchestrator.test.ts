@@ -1,10 +1,12 @@
 /** The long work in a folder without Git, with whole runs of the engine and a model that is written here. */
 import assert from 'node:assert/strict';
-import { existsSync, readdirSync, readFileSync } from 'node:fs';
+import { existsSync, readdirSync, readFileSync, symlinkSync } from 'node:fs';
 import { join } from 'node:path';
+import { findBox } from '../../../src/engine/box/findBox.ts';
 import { loadConfig } from '../../../src/engine/config.ts';
 import { TelosError } from '../../../src/engine/errors.ts';
 import { allowAll, type Human } from '../../../src/engine/human.ts';
+import { findProgram } from '../../../src/engine/tools/programPath.ts';
 import { Orchestrator, type OrchestratorOptions } from '../../../src/engine/workflow/orchestrator.ts';
 import { calls, done, type ScriptedTurn, says } from '../../fakes/scriptedProvider.ts';
 import { type AskedModel, scriptedTelos } from '../../fakes/scriptedTelos.ts';
@@ -25,8 +27,12 @@ describe('orchestrator', () => {
   afterEach(() => folder.remove());
 
   const read = (name: string): string => readFileSync(join(project, name), 'utf8');
-  const open = (answer: Answer, options: Partial<OrchestratorOptions> = {}) => {
-    const env = { PATH: process.env['PATH'] ?? '', OLLAMA_BASE_URL: 'http://127.0.0.1:9/v1' };
+  const open = (
+    answer: Answer,
+    options: Partial<OrchestratorOptions> = {},
+    more: Record<string, string> = {},
+  ) => {
+    const env = { PATH: process.env['PATH'] ?? '', OLLAMA_BASE_URL: 'http://127.0.0.1:9/v1', ...more };
     const config = loadConfig({ env, home: folder.path, cwd: project });
     const { telos, asked } = scriptedTelos(config, answer);
     return { asked, orchestrator: new Orchestrator({ projectDir: project, ...options }, async () => telos) };
@@ -172,6 +178,66 @@ describe('orchestrator', () => {
     assert.deepEqual(questions, ['echo broken-by-test; exit 3']);
     const second = open(answer, { maxIterations: 1 });
     assert.equal((await second.orchestrator.execute()).success, true, 'without a yes nothing is run');
+  });
+
+  describe('where its checks run', () => {
+    const script =
+      'cat "$HOME/.ssh/id_rsa"; mkdir -p .vscode; echo {} > .vscode/tasks.json; echo made > made.txt\n';
+    const checked = '---\ncheck:\n  - {name: unit, command: "sh unit.sh"}\n---\n# A\n- [ ] one\n';
+    const answer: Answer = one => {
+      if (isReviewer(one))
+        return one.turn === 0 ? [calls('r', 'run_check', { name: 'unit' }), done('tool_use')] : approve();
+      return isCoder(one) && one.turn === 0 ? write('unit.sh', script) : end;
+    };
+    const execute = async (env: Record<string, string>) => {
+      folder.add({ '.ssh/id_rsa': 'hunter2', 'project/prds/01-a.md': checked });
+      const opened = open(answer, { maxIterations: 1, human: allowAll }, env);
+      const outputs: string[] = [];
+      const result = await opened.orchestrator.execute({
+        onEvent: event => {
+          if (event.type === 'check_ended') outputs.push(event.check.output);
+        },
+      });
+      const { last = '' } = opened.asked.find(one => isReviewer(one) && one.turn === 1) ?? {};
+      return { ...opened, result, output: [...outputs, last].join('\n') };
+    };
+    const has = (name: string) => existsSync(join(project, name));
+
+    for (const sandbox of ['auto', 'required'])
+      it(`runs what a model has written in the box (${sandbox}), and takes back what others obey`, async function () {
+        const { works } = await findBox({ env: { PATH: process.env['PATH'] ?? '' } });
+        if (!works) return this.skip();
+        const { result, output } = await execute({ TELOS_SANDBOX: sandbox });
+        assert.doesNotMatch(output, /hunter2/);
+        assert.equal(
+          output.match(/\.vscode\/tasks\.json was taken back: /g)?.length,
+          2,
+          'of the loop and of the reviewer',
+        );
+        assert.deepEqual([has('made.txt'), has('.vscode')], [true, false]);
+        assert.equal(result.success, true, result.iterationResults[0]?.details);
+      });
+
+    it('runs them as the person where none works or none is wanted, and nothing where one is required', async () => {
+      const without = { PATH: join(folder.path, 'bin') };
+      folder.add({ 'bin/.keep': '' });
+      for (const name of ['sh', 'cat', 'mkdir'])
+        symlinkSync(
+          findProgram(name, { env: { PATH: process.env['PATH'] ?? '' } })!,
+          join(without.PATH, name),
+        );
+      const refused = await execute({ ...without, TELOS_SANDBOX: 'required' });
+      assert.match(
+        refused.result.error ?? '',
+        /^Commands run in a box only \(telos\.sandbox is required\), and none works here: /,
+      );
+      assert.deepEqual([refused.result.iterations, refused.asked, has('unit.sh')], [1, [], false]);
+      for (const env of [without, { TELOS_SANDBOX: 'off' }]) {
+        const { result, output } = await execute(env);
+        assert.match(output, /hunter2/);
+        assert.deepEqual([result.success, has('.vscode/tasks.json')], [true, true]);
+      }
+    });
   });
 
   it('tells the coder why it was denied, and after three times to try another way', async () => {
