@@ -2,7 +2,7 @@
 import type { CheckResult, PlanCheck, TamperFinding, TamperKind } from '../../protocol/plan.ts';
 import { TelosError } from '../errors.ts';
 import { newToken } from '../human.ts';
-import { readChanges } from './attemptChanges.ts';
+import { otherPackages, readChanges, removePackages, setupRun, withoutScripts } from './attemptChanges.ts';
 import type { AttemptEnd, AttemptScene } from './attemptScene.ts';
 import { failureText } from './attemptWords.ts';
 import { type CheckPlace, runCheck, runChecks, setupPlace } from './checks.ts';
@@ -13,22 +13,40 @@ const setupTimeoutS = 15 * 60;
 /** Findings that are decided on before anything runs: the checks would be others than the person accepted. */
 const beforeChecks: ReadonlySet<TamperKind> = new Set(['check-script', 'runner-config', 'protected']);
 
-/** Runs the setup of the slot where it is due. Returns how the attempt ends if it fails. */
+/**
+ * Runs the setup of the slot where it is due. Where the work of a model has other packages installed, their scripts do not run: they
+ * would run outside of the box. Returns how the attempt ends if it fails.
+ */
 export async function setUp(scene: AttemptScene): Promise<AttemptEnd | undefined> {
   const { slots, settings, runs } = scene.parts;
   if (!(await slots.needsSetup(scene.place))) return undefined;
+  await removePackages(scene.place, settings);
+  const others = await othersInstalled(scene);
+  const { env, ...around } = setupPlace(scene.checkPlace, runs.config);
+  const place = { ...around, env: { ...env, ...(others !== undefined && withoutScripts) } };
   for (const command of settings.setup) {
     const check = { name: command, command, timeoutS: setupTimeoutS };
-    const place = setupPlace(scene.checkPlace, runs.config);
     const result = await runCheck(check, place, runs.config, scene.signal);
     if (result.exitCode === 0) continue;
-    const details = failureText(result, ' while the worktree was set up');
+    const details = failureText(result, ' while the worktree was set up') + noteOn(others);
     if (scene.kept) return { status: 'denied', details };
     return { status: 'error', details, fatal: new TelosError('config', details) };
   }
   await slots.noteSetup(scene.place);
   return undefined;
 }
+
+/** Returns the file with which what the slot has now installs other packages than at the plan's begin; undefined if none does. */
+async function othersInstalled({ parts, place }: AttemptScene): Promise<string | undefined> {
+  if (parts.settings.setup.length === 0) return undefined;
+  const commit = await place.git.tip('HEAD');
+  return commit === undefined ? 'HEAD' : otherPackages(parts.git, parts.base, commit);
+}
+
+const noteOn = (file: string | undefined): string =>
+  file === undefined
+    ? ''
+    : `\nThe setup ran without the scripts of packages, because ${file} is not as it was when the plan began.`;
 
 /** Runs the checks on the kept tree and nothing else, between the two halves of the guard. Returns how the attempt ends, if it does. */
 export async function checkWork(scene: AttemptScene): Promise<AttemptEnd | undefined> {
@@ -37,7 +55,8 @@ export async function checkWork(scene: AttemptScene): Promise<AttemptEnd | undef
   const { checks } = scene;
   await slots.reset(scene.place, commit);
   const changes = await readChanges(git, scene.parent, commit, checks);
-  const found = tamperings(changes, { checks, protect: settings.protect, hadTests });
+  const setup = await setupRun(git, scene.parent, settings.setup);
+  const found = tamperings(changes, { checks, protect: settings.protect, hadTests, ...(setup && { setup }) });
   const isFirst = ({ kind }: TamperFinding): boolean => beforeChecks.has(kind);
   return (
     (await guard(scene, found.filter(isFirst))) ??
@@ -64,7 +83,8 @@ export async function checkTree(
   };
   scene.results = await runChecks(scene.checks, withFile(scene, ''), runs.config, scene.signal, note, atBase);
   const failed = scene.results.find(({ exitCode }) => exitCode !== 0);
-  return failed && { status: 'denied', details: failureText(failed, where) };
+  if (!failed) return undefined;
+  return { status: 'denied', details: failureText(failed, where) + noteOn(await othersInstalled(scene)) };
 }
 
 /** The whole output of each check lies in the plan's folder. */

@@ -1,6 +1,6 @@
 /** Looks at a plan's repository before the first story: what hinders it, and what its checks are like before anything is done. */
 import type { CheckResult, PlanCheck, PlanEvent, Story } from '../../protocol/plan.ts';
-import { hasTests } from './attemptChanges.ts';
+import { hasTests, otherPackages, removePackages, withoutScripts } from './attemptChanges.ts';
 import { failureText } from './attemptWords.ts';
 import { type BoxConfig, type CheckPlace, namesTests, outsideOnly, runCheck, setupPlace } from './checks.ts';
 import type { Git } from './git.ts';
@@ -95,12 +95,16 @@ export interface CommitResults {
   setup: string[];
 }
 
+export type ResultParts = Pick<PreflightParts, 'slots' | 'settings' | 'env' | 'config'> &
+  Partial<Pick<PreflightParts, 'base'>>;
+
 /**
  * Runs all of the checks on a commit, also behind one that fails. At the base nothing was written by a model: there, one that fails in
- * the box is tried outside. Later, those run outside that `atBase` names. Throws TelosError `config` if the slot cannot be made.
+ * the box is tried outside. Later, those run outside that `atBase` names, and packages that
+ * are others than at the base are installed without their scripts. Throws TelosError `config` if the slot cannot be made.
  */
 export async function resultsAt(
-  { slots, settings, env, config }: Pick<PreflightParts, 'slots' | 'settings' | 'env' | 'config'>,
+  { slots, settings, env, config, base }: ResultParts,
   commit: string,
   checks: readonly PlanCheck[],
   signal: AbortSignal,
@@ -118,9 +122,15 @@ export async function resultsAt(
   const outside = atBase === 'base' || config.sandbox === 'required' ? {} : { outside: outsideOnly(atBase) };
   const place: CheckPlace = { dir: slot.dir, env: { ...slots.environmentOf(slot), ...env }, box, ...outside };
   if (await slots.needsSetup(slot)) {
+    await removePackages(slot, settings);
+    const isOther =
+      atBase !== 'base' &&
+      (base === undefined || (await otherPackages(slot.git, base, commit)) !== undefined);
+    const { env: given, ...around } = setupPlace(place, config);
+    const outer = { ...around, env: { ...given, ...(isOther && withoutScripts) } };
     for (const command of settings.setup) {
       const check = { name: command, command, timeoutS: 15 * 60 };
-      const result = await runCheck(check, setupPlace(place, config), config, signal);
+      const result = await runCheck(check, outer, config, signal);
       if (result.exitCode !== 0)
         return { results, setup: [failureText(result, ' while the worktree was set up')] };
     }

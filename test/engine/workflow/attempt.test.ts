@@ -6,6 +6,7 @@ import { findBox } from '../../../src/engine/box/findBox.ts';
 import { allowAll } from '../../../src/engine/human.ts';
 import type { Story } from '../../../src/protocol/plan.ts';
 import { approves, denies, PlanRepo, type RecordedCall, writes } from '../../fakes/planRepo.ts';
+import { tempFolder } from '../../fakes/tempFolder.ts';
 
 const sub = 'export const sub = (a, b) => a - b;\n';
 const subTest = (expected = 1): string =>
@@ -565,6 +566,79 @@ describe('attempt', () => {
     } finally {
       await failing.remove();
     }
+  });
+
+  it('runs no setup that a coder has changed, and no scripts of packages that its work brings', async () => {
+    const marks = tempFolder();
+    const shows =
+      'echo "set up, ignoring: $npm_config_ignore_scripts $YARN_IGNORE_SCRIPTS $YARN_ENABLE_SCRIPTS"';
+    await make(
+      Array(6).fill({ checks: [{ name: 'ok', command: 'cat out/setup.txt' }] }),
+      {
+        setup: [
+          `sh setup.sh; mkdir -p out; ${shows} > out/setup.txt`,
+          'cd tools && sh more.sh',
+          'npm ci --offline',
+        ],
+        slot: { copy: [], link: [], keep: ['out'], ports: 10 },
+      },
+      {
+        'package-lock.json': '{"name":"shop","lockfileVersion":3,"packages":{}}',
+        'setup.sh': '. ./tools/part.sh\n',
+        'tools/part.sh': ':\n',
+        'tools/more.sh': ':\n',
+        'package.json': '{"name":"shop","type":"module"}',
+      },
+    );
+    plan.human({ ...allowAll, isAway: true });
+    const lock = writes('package-lock.json', '{"name":"shop","lockfileVersion":3,"packages":{}} ');
+    const mark = `touch ${marks.path}/ran`;
+    const scripts = { postinstall: mark };
+    let count = 0;
+    for (const [path, content, why] of [
+      ['setup.sh', mark, /setup\.sh: The setup runs or obeys it, and it was changed/],
+      ['tools/part.sh', mark, /tools\/part\.sh: The setup runs or obeys it/],
+      ['tools/more.sh', mark, /tools\/more\.sh: The setup runs or obeys it/],
+      ['.npmrc', 'ignore-scripts=false\n', /\.npmrc: The setup runs or obeys it, and it was added/],
+      [
+        'package.json',
+        JSON.stringify({ name: 'shop', type: 'module', scripts }),
+        /package\.json: .*"postinstall".*; there was none/,
+      ],
+    ] as const) {
+      const story = `US-00${++count}`;
+      plan.record(`${story}.a1.coder`, [[writes(path, content), lock]]);
+      assert.equal(await plan.attempt(story), 'denied', path);
+      assert.match(details(), why);
+      assert.equal(plan.last('tamper')?.decision, 'denied');
+      assert.deepEqual(readdirSync(marks.path), [], path);
+    }
+    assert.equal(plan.events('check_ended').length, 0);
+    plan.record('US-006.a1.coder', [lock]);
+    plan.record('US-006.a1.reviewer', [denies('no')]);
+    assert.equal(await plan.attempt('US-006'), 'denied');
+    assert.equal(plan.last('check_ended')?.output, 'set up, ignoring: true true false');
+    marks.remove();
+  });
+
+  it('installs anew in place of packages that a check has run among, and keeps what else a slot keeps', async () => {
+    const plants = 'mkdir -p app/node_modules; echo planted > app/node_modules/tool; echo x >> ready/log.txt';
+    await make(
+      [{ checks: [{ name: 'ok', command: `cat ready/log.txt; ${plants}` }] }],
+      {
+        setup: ['mkdir -p ready; cat app/node_modules/tool >> ready/log.txt; echo set up >> ready/log.txt'],
+        slot: { copy: [], link: [], keep: ['ready', 'node_modules'], ports: 10 },
+      },
+      { '.gitignore': 'ready/\nnode_modules/\n', 'package-lock.json': '{}' },
+    );
+    plan.human({ ...allowAll, isAway: false });
+    plan.record('US-001.a1.coder', [writes('src/x.js', 'export const x = 1;\n')]);
+    plan.record('US-001.a1.reviewer', [denies('no')]);
+    await plan.attempt('US-001');
+    plan.record('US-001.a2.coder', [writes('package-lock.json', '{"a":1}')]);
+    plan.record('US-001.a2.reviewer', [denies('no')]);
+    await plan.attempt('US-001');
+    assert.equal(plan.last('check_ended')?.output, 'set up\nx\nset up');
   });
 
   it('leaves a person’s files alone when their branch of the plan is checked out', async () => {

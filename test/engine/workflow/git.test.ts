@@ -5,6 +5,7 @@ import { Git } from '../../../src/engine/workflow/git.ts';
 import { dirtyFiles } from '../../../src/engine/workflow/gitCheckouts.ts';
 import { problemsOf } from '../../../src/engine/workflow/gitProblems.ts';
 import { planCommits } from '../../../src/engine/workflow/planCommits.ts';
+import { PlanRemote } from '../../../src/engine/workflow/planRemote.ts';
 import { type GitRepo, gitRepo } from '../../fakes/gitRepo.ts';
 
 describe('git for a plan', () => {
@@ -174,5 +175,41 @@ describe('git for a plan', () => {
       await said(repo.path, { ...repo.env, PATH: join(path, 'bin') }),
       /^true This is git 2\.20\.1/,
     );
+  });
+
+  it('is the git of the person, not one that lies where agents work', async () => {
+    const proof = join(repo.folder.path, 'proof');
+    const work = join(repo.folder.path, 'obsidian/telos/garden/bin');
+    const before = join(repo.folder.path, 'earlier/bin');
+    const lines = `${JSON.stringify({ folder: join(repo.folder.path, 'earlier'), agent: 'garden' })}\n`;
+    repo.folder.add({ '.local/share/telos/work-folders.jsonl': lines });
+    for (const bin of [join(repo.path, 'bin'), work, before]) {
+      mkdirSync(bin, { recursive: true });
+      writeFileSync(join(bin, 'git'), `#!/bin/sh\necho "$0" >> '${proof}'\nexec /usr/bin/git "$@"\n`);
+      chmodSync(join(bin, 'git'), 0o755);
+    }
+    const PATH = [join(repo.path, 'bin'), work, before, repo.env['PATH']].join(':');
+    const planted = new Git(repo.path, { ...repo.env, PATH });
+    await planted.run(['rev-parse', 'HEAD']);
+    await planted.run(['hash-object', '--stdin'], { input: 'x' });
+    assert.ok(await planted.tip('HEAD'));
+    await planted.close();
+    const remote = new PlanRemote({
+      url: repo.path,
+      dir: repo.path,
+      env: { ...repo.env, PATH },
+      log: () => {},
+    });
+    assert.ok(await remote.tip('refs/heads/main', new AbortController().signal));
+    assert.equal(existsSync(proof), false);
+  });
+
+  it('says so where there is no git but one that agents could have put there', async () => {
+    const bin = join(repo.path, 'bin');
+    mkdirSync(bin);
+    writeFileSync(join(bin, 'git'), '#!/bin/sh\necho git version 9.9.9\n');
+    chmodSync(join(bin, 'git'), 0o755);
+    const [problem] = await problemsOf(repo.path, { env: { ...repo.env, PATH: bin } });
+    assert.match(problem?.text ?? '', /git could not be started \(it was not found\)/);
   });
 });

@@ -1,7 +1,7 @@
 /** The demo's project without git or Node. How its plan is played is shown in `test/plan/journey.test.ts` and in a real VS Code. */
 import assert from 'node:assert/strict';
 import { execFileSync } from 'node:child_process';
-import { chmodSync, readdirSync, symlinkSync } from 'node:fs';
+import { chmodSync, existsSync, readdirSync, symlinkSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { isDemoProject, makeDemoProject } from '../../../src/engine/workflow/planDemo.ts';
@@ -12,12 +12,16 @@ const files = fileURLToPath(new URL('../../../media/plan-demo', import.meta.url)
 describe('the project of the sample plan', () => {
   let folder: TempFolder;
   let before: string | undefined;
+  const here = process.cwd();
   beforeEach(() => {
     folder = tempFolder({ 'bin/.keep': '', 'tmp/.keep': '' });
     before = process.env['TMPDIR'];
     process.env['TMPDIR'] = join(folder.path, 'tmp');
+    // The Node that runs this test lies in the project, where programs are not found by name.
+    process.chdir(join(folder.path, 'tmp'));
   });
   afterEach(() => {
+    process.chdir(here);
     if (before === undefined) delete process.env['TMPDIR'];
     else process.env['TMPDIR'] = before;
     folder.remove();
@@ -46,6 +50,16 @@ describe('the project of the sample plan', () => {
     chmodSync(join(folder.path, 'bin/node'), 0o755);
     await assert.rejects(make(), /needs node 20\.0 or later/);
     assert.deepEqual(left(), []);
+  });
+
+  it('starts no git or Node of the project of the call', async () => {
+    for (const name of ['git', 'node']) {
+      folder.add({ [`bin/${name}`]: `#!/bin/sh\necho planted >> ${folder.path}/proof\necho v99.0.0\n` });
+      chmodSync(join(folder.path, 'bin', name), 0o755);
+    }
+    process.chdir(folder.path);
+    await assert.rejects(make(), /needs git 2\.38 or later, which was not found/);
+    assert.equal(existsSync(join(folder.path, 'proof')), false);
   });
 
   it('is a repository with one commit, in a folder of its own', async () => {

@@ -3,7 +3,7 @@ import { existsSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { findBox } from '../../../src/engine/box/findBox.ts';
 import { dirtyFiles } from '../../../src/engine/workflow/gitCheckouts.ts';
-import { preflight } from '../../../src/engine/workflow/preflight.ts';
+import { preflight, resultsAt } from '../../../src/engine/workflow/preflight.ts';
 import type { CheckResult, Story } from '../../../src/protocol/plan.ts';
 import { PlanRepo } from '../../fakes/planRepo.ts';
 import { tempFolder } from '../../fakes/tempFolder.ts';
@@ -120,5 +120,27 @@ describe('preflight', () => {
       new Set(seen.event.checks.map(({ command }) => command)),
       new Set([old.command, fresh.command]),
     );
+  });
+
+  it('installs packages that a commit of the plan brings without their scripts', async () => {
+    const show = 'echo "ignoring: $npm_config_ignore_scripts" > out/setup.txt';
+    await look(
+      [{}],
+      { setup: [`mkdir -p out; ${show}`], slot: { copy: [], link: [], keep: ['out'], ports: 10 } },
+      { 'package-lock.json': '{}' },
+    );
+    const { slots, settings, base, git } = plan.parts;
+    const parts = { slots, settings, base, env: {}, config: plan.config };
+    const text = check('text', 'cat out/setup.txt');
+    const at = async (commit: string): Promise<string | undefined> => {
+      const { results } = await resultsAt(parts, commit, [text], new AbortController().signal, new Map());
+      return results.get(text.command)?.result.output;
+    };
+    assert.equal(await at(base), 'ignoring:');
+    writeFileSync(join(plan.repo, 'package-lock.json'), '{"a":1}');
+    plan.shell('git', 'commit', '-qam', 'more');
+    const more = (await git.tip('HEAD'))!;
+    assert.equal(await at(more), 'ignoring: true');
+    assert.equal(await at(base), 'ignoring:');
   });
 });

@@ -3,6 +3,7 @@ import {
   type FileChange,
   isGuarded,
   isTest,
+  namedPaths,
   scriptsOf,
   tamperings,
   unjustified,
@@ -202,6 +203,77 @@ describe('tamper', () => {
     for (const line of ['/* eslint-disable */', '// @ts-nocheck', '# pylint: skip-file'])
       assert.deepEqual(kinds(changed('src/a.ts', 'a', `${line}\na`)), ['lower-limit src/a.ts'], line);
     assert.deepEqual(kinds(changed('src/a.ts', 'a', '// eslint-disable-next-line no-eval\na')), []);
+  });
+
+  it('finds what a setup runs or obeys, and nothing of what it only installs', () => {
+    const found = (line: string, change: FileChange): string[] =>
+      kinds(change, { checks: [], setup: { lines: [line], names: new Set(namedPaths(line)) } });
+    const added = (path: string): FileChange => ({ path, status: 'added', after: 'x' });
+    for (const [line, path] of [
+      ['sh setup.sh', 'setup.sh'],
+      ['node ./setup.js && npm ci', 'setup.js'],
+      ['node ./setup && npm ci', 'setup.js'],
+      ['cd tools && ./prepare', 'tools/prepare'],
+      ['npm --prefix app run x; (cd app; sh a.sh)', 'app/a.sh'],
+      ['"$PWD/bin/up.sh" --fast', 'bin/up.sh'],
+      ['python -m build.all', 'build/all.py'],
+      ['npm ci', '.npmrc'],
+      ['corepack pnpm install', 'app/.pnpmfile.cjs'],
+      ['yarn', '.yarn/releases/yarn-4.cjs'],
+      ['npm i', 'binding.gyp'],
+      ['pip install -e .', 'setup.py'],
+      ['bundle install', 'Gemfile'],
+      ['cargo build', 'build.rs'],
+      ['cargo fetch', '.cargo/config.toml'],
+      ['CI=1 make deps', 'Makefile'],
+      ['docker compose up -d', 'docker-compose.yml'],
+      ['./gradlew deps', 'gradle/wrapper/gradle-wrapper.jar'],
+    ] as const)
+      assert.deepEqual(found(line, added(path)), [`check-script ${path}`], `${line}: ${path}`);
+    const text = (fields: object): string => JSON.stringify({ name: 'a', ...fields });
+    const json = (fields: object, before: object = {}): FileChange =>
+      changed('package.json', text(before), text(fields));
+    for (const fields of [
+      ...['preinstall', 'install', 'postinstall', 'prepare', 'prepublish'].map(name => ({
+        scripts: { [name]: 'x' },
+      })),
+      ...[{ packageManager: 'yarn@4' }, { trustedDependencies: ['a'] }],
+    ])
+      assert.deepEqual(found('npm ci', json(fields)), ['check-script package.json'], JSON.stringify(fields));
+    const built = (line: string) => ({ scripts: { prepare: 'npm run build', build: line } });
+    assert.deepEqual(found('npm ci', json(built('y'), built('x'))), ['check-script package.json']);
+    for (const after of ['\uFEFF{"scripts":{"install":"x"}}', '{"name":', undefined])
+      assert.deepEqual(
+        found('npm ci', { path: 'app/package.json', status: 'added', ...(after !== undefined && { after }) }),
+        ['check-script app/package.json'],
+      );
+    const build = '[build-system]\nbuild-backend = "x"\n';
+    const project = '[project]\ndependencies = ["a"]\n';
+    for (const toml of [
+      build,
+      ` ${build}`,
+      `build-system.build-backend = "x"\n${project}`,
+      '[tool.poetry]\nbuild = "b.py"\n',
+    ])
+      assert.deepEqual(found('pip install .', changed('pyproject.toml', project, `${toml}${project}`)), [
+        'check-script pyproject.toml',
+      ]);
+    assert.deepEqual(
+      found('composer install', changed('composer.json', '{}', '{"scripts":{"post-install-cmd":"x"}}')),
+      ['check-script composer.json'],
+    );
+    for (const [line, change] of [
+      ['npm ci', json({ scripts: { test: 'x' }, dependencies: { b: '1' } })],
+      ['npm ci', changed('package-lock.json', '{}', '{"a":1}')],
+      ['npm ci', added('setup.py')],
+      ['echo make sure; npm ci', added('Makefile')],
+      ['pip install -r requirements.txt', changed('requirements.txt', 'a', 'b')],
+      ['pip install .', changed('pyproject.toml', project, project.replace('"a"', '"b"'))],
+      ['cargo fetch', added('build.rs')],
+      ['cp .env.example .env', changed('.env.example', 'a', 'b')],
+      ['sh setup.sh', added('src/setup.sh.md')],
+    ] as const)
+      assert.deepEqual(found(line, change), [], `${line}: ${change.path}`);
   });
 
   it('keeps protected files to the person, whatever a criterion says', () => {
