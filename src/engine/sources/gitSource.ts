@@ -7,8 +7,11 @@ import { mkdtemp, readdir, realpath, rm, stat } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { addressKind, hostKind, isNeverReached } from '../addresses.ts';
+import { loadConfig } from '../config.ts';
 import { TelosError } from '../errors.ts';
+import { projectFoldersAt, workFoldersOf } from '../skills/workFolders.ts';
 import { resolveName } from '../tools/fetchPage.ts';
+import { commandPrograms, findGit, type ProgramPlaces } from '../tools/programPath.ts';
 import type { Resolver } from './fetched.ts';
 import { isCommit } from './github.ts';
 import { parseSource, type Reach } from './sourceText.ts';
@@ -192,16 +195,32 @@ async function reachable(url: string, { origins }: Reach): Promise<string[]> {
   return [url];
 }
 
+/**
+ * Returns where the person's git and npm are found: in no folder in which agents work or have worked, and not in the project of the call.
+ * A program there may be what a boxed command has written.
+ */
+export function programPlaces({ env, home }: Pick<Reach, 'env' | 'home'>): ProgramPlaces {
+  const config = loadConfig({ env, home });
+  const workFolders = [...workFoldersOf(config, []), ...projectFoldersAt(config)];
+  return { env: commandPrograms({ env, workFolders }).env, workFolders };
+}
+
+const noGit = (cause?: unknown): TelosError =>
+  new TelosError(
+    'pack',
+    'git is not installed or not on the PATH. Install git, or use a github: source, which needs none.',
+    { cause },
+  );
+
 /** Returns the standard output. Throws TelosError `pack` with git's own words if it fails, and the abort reason on abort. */
-async function run(
-  args: readonly string[],
-  folder: string,
-  { env, signal }: Reach,
-  input = '',
-): Promise<Buffer> {
-  const child = spawn('git', [...neutral, ...args], {
+async function run(args: readonly string[], folder: string, reach: Reach, input = ''): Promise<Buffer> {
+  const { signal } = reach;
+  const places = programPlaces(reach);
+  const program = findGit(places);
+  if (program === undefined) throw noGit();
+  const child = spawn(program, [...neutral, ...args], {
     cwd: folder,
-    env: environment(env),
+    env: environment(places.env),
     stdio: ['pipe', 'pipe', 'pipe'],
     windowsHide: true,
     detached: process.platform !== 'win32',
@@ -230,11 +249,7 @@ async function run(
     throw failure(args, code, Buffer.concat(stderr).toString('utf8'));
   } catch (error) {
     if ((error as NodeJS.ErrnoException).code !== 'ENOENT') throw error;
-    throw new TelosError(
-      'pack',
-      'git is not installed or not on the PATH. Install git, or use a github: source, which needs none.',
-      { cause: error },
-    );
+    throw noGit(error);
   } finally {
     clearTimeout(timer);
     clearInterval(watch);

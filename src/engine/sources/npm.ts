@@ -4,9 +4,10 @@ import { createHash } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { TelosError } from '../errors.ts';
-import { findProgram, programEndings, trustedPath, withPath } from '../tools/programPath.ts';
+import { findProgram, programEndings } from '../tools/programPath.ts';
 import { download, jsonOf, textLimit } from './download.ts';
 import { checkSame, fields, type Resolver, text, unpack } from './fetched.ts';
+import { programPlaces } from './gitSource.ts';
 import type { Reach } from './sourceText.ts';
 
 export const npm: Resolver<'npm', 'npm'> = {
@@ -112,7 +113,7 @@ const askLimit = 20_000;
 async function askNpm({ env, home, signal, kept }: Reach): Promise<string> {
   const known = kept.get('npm');
   if (typeof known === 'string') return known;
-  const places = { env, workFolders: [] };
+  const places = programPlaces({ env, home });
   const program = findProgram('npm', places, programEndings(env));
   if (program === undefined) throw noRegistry('npm is not installed');
   const isScript = /\.(?:cmd|bat)$/i.test(program);
@@ -127,7 +128,7 @@ async function askNpm({ env, home, signal, kept }: Reach): Promise<string> {
         timeout: askLimit,
         shell: isScript,
         windowsHide: true,
-        env: { ...withPath(env, trustedPath(places).folders), ...own },
+        env: { ...places.env, ...own },
       },
       (error, stdout) =>
         error

@@ -5,7 +5,10 @@
 import { type ChildProcessWithoutNullStreams, spawn } from 'node:child_process';
 import { randomUUID } from 'node:crypto';
 import { existsSync } from 'node:fs';
+import { loadConfig } from '../config.ts';
 import { TelosError } from '../errors.ts';
+import { projectFoldersAt, workFoldersOf } from '../skills/workFolders.ts';
+import { findGit, type ProgramPlaces, pathIn, trustedPath, withPath } from '../tools/programPath.ts';
 import { endsWith, GitTalk, gitShell, saidUntil, shellAnswer, shellLine } from './gitTalk.ts';
 
 export interface GitAnswer {
@@ -56,11 +59,43 @@ export interface Place {
   index: string;
 }
 
+/** Where the person's own programs are found. `env` has no folder on its PATH in which runs write. */
+export type PersonPlaces = Pick<ProgramPlaces, 'env'> & { readonly workFolders: readonly string[] };
+
+/**
+ * Returns where a plan finds the person's programs: in no folder in which agents work or have worked, and in no project, neither that of
+ * `dir` nor that of the call. A file named git there may be what a boxed command has written.
+ */
+export function personPlaces(env: Environment, dir: string): PersonPlaces {
+  const given = Object.entries(env).filter((each): each is [string, string] => each[1] !== undefined);
+  const own = {
+    ...(pathIn(Object.fromEntries(given)) === undefined && { PATH: '/usr/bin:/bin' }),
+    ...Object.fromEntries(given),
+  };
+  const here = hereOr(dir);
+  // What plays a sample has a home folder of its own, in which nothing of the person's is remembered.
+  const configs = [loadConfig({ env: own, cwd: here }), loadConfig({ cwd: here })];
+  const projects = configs.flatMap(({ home }) => [here, dir].flatMap(cwd => projectFoldersAt({ cwd, home })));
+  const workFolders = [...new Set([...configs.flatMap(config => workFoldersOf(config, [])), ...projects])];
+  return { env: withPath(own, trustedPath({ env: own, workFolders }).folders), workFolders };
+}
+
+/** Returns the folder of the call. It may be gone by now. */
+function hereOr(dir: string): string {
+  try {
+    return process.cwd();
+  } catch {
+    return dir;
+  }
+}
+
 export class GitProgram {
   readonly dir: string;
   protected readonly env: Environment;
   protected readonly place: Place | undefined;
   readonly #shell?: GitTalk;
+  #places: PersonPlaces | undefined;
+  #git: string | undefined;
 
   /** `dir` lies in the repository. With a `place`, every call works on that work tree, whatever a `.git` file there says. */
   constructor(dir: string, env: Environment, place: Place | undefined) {
@@ -100,7 +135,7 @@ export class GitProgram {
     const mark = randomUUID();
     const timer = setTimeout(() => shell.kill(), callLimit);
     try {
-      const line = shellLine(this.dir, [...neutral, ...args], mark);
+      const line = shellLine(this.#program(), this.dir, [...neutral, ...args], mark);
       const { stdout, stderr } = await shell.askBoth(line, endsWith(mark), saidUntil(mark));
       const answer = shellAnswer(stdout.toString(), stderr, mark);
       if (answer.code === 127) throw this.notStarted(new Error('it was not found'));
@@ -139,13 +174,25 @@ export class GitProgram {
   }
 
   protected spawn(args: readonly string[]): ChildProcessWithoutNullStreams {
-    return this.#start('git', [...neutral, ...args]);
+    return this.#start(this.#program(), [...neutral, ...args]);
+  }
+
+  /** Looked up once, as it takes longer than a call. Throws TelosError `config` if there is no git. */
+  #program(): string {
+    this.#git ??= findGit(this.#own());
+    if (this.#git === undefined) throw this.notStarted(new Error('it was not found'));
+    return this.#git;
+  }
+
+  #own(): PersonPlaces {
+    this.#places ??= personPlaces(this.env, this.dir);
+    return this.#places;
   }
 
   #start(program: string, args: readonly string[]): ChildProcessWithoutNullStreams {
     return spawn(program, args, {
       cwd: this.dir,
-      env: neutralEnvironment(this.env, this.place),
+      env: neutralEnvironment(this.#own().env, this.place),
       stdio: ['pipe', 'pipe', 'pipe'],
       windowsHide: true,
     });

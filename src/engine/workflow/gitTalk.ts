@@ -145,11 +145,12 @@ export const gitShell: string | undefined = process.platform === 'win32' ? undef
 const quoted = (word: string): string => `'${word.replaceAll("'", "'\\''")}'`;
 
 /**
- * Returns what a shell reads to run git in a folder, without input. `command` means the program, whatever function has its name. The
- * answer is what git prints, then the mark, the exit code and the mark again; and what git says besides, then the mark.
+ * Returns what a shell reads to run git in a folder, without input. `program` is its absolute path, and `command` means the file, whatever
+ * function has its name. The answer is what git prints, then the mark, the exit code and the mark again; and what git says besides, then
+ * the mark.
  */
-export function shellLine(dir: string, args: readonly string[], mark: string): string {
-  const git = `cd ${quoted(dir)} && command git ${args.map(quoted).join(' ')} </dev/null`;
+export function shellLine(program: string, dir: string, args: readonly string[], mark: string): string {
+  const git = `cd ${quoted(dir)} && command ${[program, ...args].map(quoted).join(' ')} </dev/null`;
   return `${git}; printf '%s %s %s\\n' ${mark} $? ${mark}; printf '%s\\n' ${mark} >&2\n`;
 }
 

@@ -6,7 +6,9 @@ import { spawn } from 'node:child_process';
 import { setTimeout as delay } from 'node:timers/promises';
 import { withoutPassword } from '../config.ts';
 import { TelosError } from '../errors.ts';
+import { commandPrograms, findGit } from '../tools/programPath.ts';
 import type { Git } from './git.ts';
+import { personPlaces } from './gitProgram.ts';
 
 const neutral = [
   ...['core.hooksPath=/dev/null', 'core.fsmonitor=false', 'core.askPass=', 'credential.interactive=false'],
@@ -158,9 +160,13 @@ export class PlanRemote {
     args: readonly string[],
     signal: AbortSignal,
   ): Promise<{ code: number | null; stdout: string; stderr: string }> {
-    const child = spawn('git', [...neutral, ...args], {
+    const places = personPlaces(this.#parts.env, this.#parts.dir);
+    const git = findGit(places);
+    if (git === undefined) throw new TelosError('config', 'git could not be started (it was not found).');
+    const child = spawn(git, [...neutral, ...args], {
       cwd: this.#parts.dir,
-      env: environment(this.#parts.env),
+      // git itself starts others, such as ssh.
+      env: environment(commandPrograms(places).env),
       stdio: ['ignore', 'pipe', 'pipe'],
       windowsHide: true,
       detached: process.platform !== 'win32',

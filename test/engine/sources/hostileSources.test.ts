@@ -126,6 +126,27 @@ describe('a source', () => {
     await rejects(offered(`git+${daemon.base}evil.git@none`), /no branch or tag 'none'/);
   });
 
+  it('is not read with a git or npm that lies where agents work', async () => {
+    const home = join(folder.path, 'planted');
+    const bin = join(home, 'obsidian/telos/garden/bin');
+    for (const name of ['git', 'npm']) {
+      folder.add({
+        [`planted/obsidian/telos/garden/bin/${name}`]: `#!/bin/sh\necho "$0" >> ${folder.path}/proof\nexit 1\n`,
+      });
+      chmodSync(join(bin, name), 0o755);
+    }
+    const { npm_config_registry: _registry, ...env } = servers.env;
+    const at = (PATH: string) =>
+      loadConfig({ env: { ...env, HOME: home, PATH }, home, cwd: join(home, 'project') });
+    await rejects(lookAtSource(`git+${daemon.base}none.git`, at(bin)), /git is not installed/);
+    await rejects(lookAtSource('npm:good', at(bin)), /npm is not installed/);
+    await rejects(
+      lookAtSource(`git+${daemon.base}none.git`, at(`${bin}:${process.env['PATH']}`)),
+      /git cannot read/,
+    );
+    equal(existsSync(join(folder.path, 'proof')), false);
+  });
+
   it('of npm is refused if its bytes are not those of its integrity', async () => {
     servers.npm.publish('good', '1.0.0', files);
     servers.npm.publish('bad', '1.0.0', files, { integrity: `sha512-${'A'.repeat(86)}==` });

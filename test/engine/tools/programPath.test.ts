@@ -6,6 +6,7 @@ import { serverProgram } from '../../../src/engine/mcp/link.ts';
 import { createCommandTool } from '../../../src/engine/tools/command.ts';
 import { findProgram, trustedPath } from '../../../src/engine/tools/programPath.ts';
 import type { ToolContext } from '../../../src/engine/tools/tool.ts';
+import { projectSources } from '../../map.ts';
 import { type TemporaryRun, temporaryRun } from './temporaryRun.ts';
 
 describe('the PATH of a run', () => {
@@ -140,5 +141,69 @@ describe('the PATH of a run', () => {
       /the program 'server' was not found; server in .*work\/bin was not used/,
     );
     assert.equal(serverProgram(stdio('./server'), { PATH }, [run.work]).command, './server');
+  });
+});
+
+/**
+ * All files of the product that start programs, and how they know that it is the person's. A name alone would mean whatever a run has put
+ * on the PATH.
+ */
+const starters: Readonly<Record<string, string>> = {
+  'src/cli/workerTry.ts': 'npm by its name, after a yes of the person to this very line',
+  'src/engine/box/findBox.ts': 'findProgram',
+  'src/engine/box/repositoryObjects.ts': 'findProgram in commandBox.ts',
+  'src/engine/box/sharedNetwork.ts': 'findProgram in findBox.ts',
+  'src/engine/changes/shadowGit.ts': 'findGit in watchedFolders.ts',
+  'src/engine/evals/earlierVersion.ts': 'findGit',
+  'src/engine/fleet/tryDatabase.ts':
+    'id by its name, for a root without a user of its own; PostgreSQL below the data folder',
+  'src/engine/mcp/boxedServer.ts': 'findProgram in link.ts, or the box',
+  'src/engine/schedule/clock.ts': 'findProgram',
+  'src/engine/sources/gitSource.ts': 'findGit',
+  'src/engine/sources/npm.ts': 'findProgram',
+  'src/engine/tools/command.ts': 'what was decided on, in a shell with the PATH of commandPrograms',
+  'src/engine/tools/orphanGuard.ts': '/bin/sh',
+  'src/engine/tools/processTable.ts': 'ps by its name, where there is no /proc',
+  'src/engine/tools/processTree.ts': 'taskkill by its name, on Windows',
+  'src/engine/tools/readOnlyShell.ts': 'findProgram',
+  'src/engine/tools/search.ts': 'findProgram',
+  'src/engine/workflow/detachedRun.ts': 'this Node',
+  'src/engine/workflow/finishPlan.ts': 'findProgram',
+  'src/engine/workflow/gitProgram.ts': 'findGit',
+  'src/engine/workflow/planDemo.ts': 'findProgram',
+  'src/engine/workflow/planRemote.ts': 'findGit',
+};
+
+/** A call that starts a program by a bare name. */
+const byName = /\b(?:spawn|spawnSync|execFile|execFileSync|exec|execSync|fork)\)?\(\s*['"`](?!\/)([^'"`]*)/g;
+
+describe('the product', () => {
+  const sources = projectSources();
+  const starting = [...sources].filter(
+    ([, text]) =>
+      /from 'node:child_process'/.test(text) && !/import type [^;]*'node:child_process'/.test(text),
+  );
+
+  it('starts programs in these files only', () => {
+    assert.deepEqual(starting.map(([path]) => path).sort(), Object.keys(starters).sort());
+    for (const [path, text] of starting)
+      if (/^find(?:Program|Git)$/.test(starters[path] ?? ''))
+        assert.match(text, /\bfind(?:Program|Git)\(/, path);
+  });
+
+  it('starts none by a bare name, but for those with a reason', () => {
+    const named = starting.flatMap(([path, text]) =>
+      [...text.matchAll(byName)].map(([, name]) => `${path}: ${name}`),
+    );
+    assert.deepEqual(named.sort(), [
+      'src/cli/workerTry.ts: npm',
+      'src/engine/fleet/tryDatabase.ts: id',
+      'src/engine/tools/processTable.ts: ps',
+      'src/engine/tools/processTree.ts: taskkill',
+    ]);
+    for (const line of ["spawn('git', [])", "promisify(execFile)(\n  'gh', [])", 'this.spawn("git")'])
+      assert.equal([...line.matchAll(byName)].length, 1, line);
+    for (const line of ["spawn('/bin/sh', [])", 'spawn(program, args)', 'pattern.exec(text)'])
+      assert.equal([...line.matchAll(byName)].length, 0, line);
   });
 });
