@@ -1,13 +1,17 @@
 /** The box of one conversation: encloses its commands, and keeps what they share. */
-import { createHash } from 'node:crypto';
+import { createHash, randomUUID } from 'node:crypto';
 import {
   chmodSync,
+  closeSync,
+  constants,
   existsSync,
   type FSWatcher,
   lstatSync,
   mkdirSync,
+  openSync,
   readdirSync,
-  rmSync,
+  renameSync,
+  statSync,
   utimesSync,
   watch,
   writeFileSync,
@@ -18,7 +22,9 @@ import { grouped } from '../../protocol/text.ts';
 import { type Config, telosFolders } from '../config.ts';
 import { TelosError } from '../errors.ts';
 import { makeOwnFolders } from '../files/atomicWrite.ts';
-import { isInside, realPlace, repositoryAbove } from '../files/paths.ts';
+import { isOpenFolder, removeAll } from '../files/closedFolder.ts';
+import { describeFileError, errorCode, isInside, realPlace, repositoryAbove } from '../files/paths.ts';
+import { secretsIn } from '../redact.ts';
 import { findProgram } from '../tools/programPath.ts';
 import type { AskHost, CommandBox, CommandStart, EnclosedCommand, RunFolders } from '../tools/tool.ts';
 import { readableFolders } from '../tools/tool.ts';
@@ -85,10 +91,14 @@ const gatherAll = (objects: readonly RepositoryObjects[]): Promise<unknown> =>
 
 /** Returns the box. Nothing is made before its first command. */
 export function commandBox(options: BoxOptions): CommandBox {
-  let prepared: Prepared | undefined;
+  let shared: Prepared | undefined;
+  let apart: Prepared | undefined;
   return {
     async enclose(start, ask) {
-      prepared ??= prepare(options, start);
+      shared ??= prepare(options, start);
+      const holdsSecrets = secretsIn(start.env).length > 0;
+      if (holdsSecrets) apart ??= withOwnHome(options, shared);
+      const prepared = holdsSecrets && apart ? apart : shared;
       const entering = enter(options);
       const leave = (): void => void entering.then(shared => shared?.leave()).catch(() => undefined);
       try {
@@ -96,10 +106,17 @@ export function commandBox(options: BoxOptions): CommandBox {
         return { ...enclosed, end: () => end().finally(leave) };
       } catch (error) {
         leave();
-        throw error;
+        throw asConfigError(error, options.folders.workingDir);
       }
     },
   };
+}
+
+/** What the disk refuses while the box is made is for the person to mend. */
+function asConfigError(error: unknown, folder: string): unknown {
+  if (error instanceof TelosError || errorCode(error) === undefined) return error;
+  const { path = folder } = error as NodeJS.ErrnoException;
+  return new TelosError('config', `${describeFileError(error, path)} Nothing was run.`);
 }
 
 /** Returns the network that a command shares with others, if it does. Made while its folders are looked through. */
@@ -171,6 +188,18 @@ function prepare(
 }
 
 /**
+ * Returns the same with a home folder, temporary files and caches of their own, for the commands that get secret variables of a card. What
+ * other commands leave in theirs is on no card, and programs load it by themselves.
+ */
+function withOwnHome({ config, conversation }: BoxOptions, shared: Prepared): Prepared {
+  const own = join(config.dataDir, 'box', safeName(conversation));
+  const [ownHome, temporary] = [join(own, 'home-with-secrets'), join(own, 'tmp-with-secrets')];
+  makeOwnFolders(own, ownHome, temporary);
+  const places = { ...shared.places, ownHome: realPlace(ownHome)!, temporary: realPlace(temporary)! };
+  return { ...shared, places, lasting: lastingPlaces(places) };
+}
+
+/**
  * Returns the repository that contains the working folder, if the person's current folder is in it too. Without the rest of it,
  * Git would take every other file for deleted.
  */
@@ -206,7 +235,7 @@ async function enclose(
     throw new TelosError('config', `The working folder ${known.workingDir} was removed. Nothing was run.`);
   makeOwnFolders(dirname(known.ownHome), known.ownHome, known.temporary);
   const { marked, left } = await namesIn(names);
-  const isAround = around !== undefined && !left.has(around) && isFolder(join(around, '.git'));
+  const isAround = around !== undefined && !left.has(around) && isOpenRepository(join(around, '.git'));
   const places: BoxPlaces = isAround ? known : own;
   const repositories = marked.filter(({ kind }) => kind === 'repository').map(({ path }) => path);
   const guarded = [places.workingDir, ...(isAround ? [join(around, '.git')] : [])];
@@ -227,7 +256,10 @@ async function enclose(
         : inSeatbelt(finding.program, view, opened?.start ?? enclosed, opened?.port);
     const { close, ...process } = made;
     const guards = ours.map(guardRepository);
-    const gathering = setInterval(() => gatherAll(objects), gatherInterval).unref();
+    const gathering = setInterval(
+      () => void gatherAll(objects).catch(() => undefined),
+      gatherInterval,
+    ).unref();
     const end = async () => {
       close();
       clearInterval(gathering);
@@ -243,8 +275,8 @@ async function enclose(
 }
 
 /**
- * Returns the marked names of all folders, and the folders that are too large to be looked through. Throws TelosError `config` if the
- * working folder is one of them, or if more is marked than can be closed.
+ * Returns the marked names of all folders, and the folders that are too large to be looked through, or closed. Throws TelosError
+ * `config` if the working folder is one of them, or if more is marked than can be hidden.
  */
 async function namesIn([work, ...others]: readonly FolderNames[]): Promise<{
   marked: readonly MarkedName[];
@@ -253,11 +285,11 @@ async function namesIn([work, ...others]: readonly FolderNames[]): Promise<{
   const marked = [...((await work?.look()) ?? tooLarge(work?.root ?? ''))];
   const left = new Set<string>();
   for (const each of others) {
-    const found = await each.look();
+    const found = await each.look().catch(unknownIfClosed);
     if (found) marked.push(...found);
     else left.add(each.root);
   }
-  const secrets = marked.filter(({ kind }) => kind === 'secret').length;
+  const secrets = marked.filter(({ kind }) => kind === 'secret' || kind === 'closed').length;
   if (secrets <= mostSecrets) return { marked, left };
   throw new TelosError(
     'config',
@@ -265,8 +297,13 @@ async function namesIn([work, ...others]: readonly FolderNames[]): Promise<{
   );
 }
 
-const isFolder = (path: string): boolean =>
-  lstatSync(path, { throwIfNoEntry: false })?.isDirectory() === true;
+/** What is in another folder that cannot be listed is not shown to the command. */
+function unknownIfClosed(error: unknown): undefined {
+  if (!(error instanceof TelosError)) throw error;
+}
+
+const isOpenRepository = (path: string): boolean =>
+  lstatSync(path, { throwIfNoEntry: false })?.isDirectory() === true && isOpenFolder(path);
 
 function tooLarge(folder: string): never {
   throw new TelosError(
@@ -291,20 +328,63 @@ function makeHooks(repository: string): void {
  */
 function guardRepository(repository: string): () => string[] {
   const file = join(repository, 'commondir');
-  if (lstatSync(file, { throwIfNoEntry: false })) return () => [];
-  let count = 0;
+  if (isThereNow(file)) return () => [];
+  // The command can close each folder that leads there, but not this one for whoever has it open.
+  const { anchor, close } = heldFolder(repository);
+  let [count, problem] = [0, ''];
   const remove = (): void => {
-    if (!lstatSync(file, { throwIfNoEntry: false })) return;
-    count++;
-    rmSync(file, { recursive: true, force: true });
+    try {
+      problem = '';
+      if (removeEntry(anchor, 'commondir')) count++;
+    } catch (error) {
+      problem = `${describeFileError(error, file)} It could not be removed: with it, Git takes its settings from elsewhere. Remove it.`;
+    }
   };
   const watcher = watched(repository, name => name === 'commondir' && remove());
   return () => {
     watcher?.close();
     remove();
+    close();
+    if (problem !== '') return [problem];
     return count === 0 ? [] : [`${file} was removed: with it, Git would take its settings from elsewhere`];
   };
 }
+
+const isThere = (path: string): boolean => lstatSync(path, { throwIfNoEntry: false }) !== undefined;
+
+/** Returns false as well for what cannot be looked at. */
+function isThereNow(path: string): boolean {
+  try {
+    return isThere(path);
+  } catch {
+    return false;
+  }
+}
+
+/** Removes what has the name, whatever its modes: it is moved out of the way first. Returns whether there was anything. */
+function removeEntry(folder: string, name: string): boolean {
+  if (!isOpenFolder(folder, true) && process.platform === 'linux')
+    chmodSync(folder, (statSync(folder).mode & 0o7777) | 0o700);
+  if (!isThere(join(folder, name))) return false;
+  const aside = join(folder, `telos-removed-${randomUUID()}`);
+  renameSync(join(folder, name), aside);
+  removeAll(aside);
+  return true;
+}
+
+/** Keeps hold of a folder. Returns a path that leads to it wherever it is, where the system has such paths. */
+function heldFolder(folder: string): { anchor: string; close(): void } {
+  try {
+    if (process.platform !== 'linux') return { anchor: folder, close: () => undefined };
+    const file = openSync(folder, asHeld);
+    return { anchor: `/proc/self/fd/${file}`, close: () => closeSync(file) };
+  } catch {
+    return { anchor: folder, close: () => undefined };
+  }
+}
+
+/** Needs no right to the folder itself, and fails at a link. */
+const asHeld = 0o10000000 | constants.O_NOFOLLOW | constants.O_DIRECTORY;
 
 function watched(folder: string, onChange: (name: string | null) => void): FSWatcher | undefined {
   try {

@@ -1,16 +1,19 @@
 /** Finds the names below a folder that hold secrets or are obeyed by programs. Looks again only into folders that have changed. */
 import { type Dirent, lstatSync, readdirSync } from 'node:fs';
-import { basename, join } from 'node:path';
+import { basename, dirname, join } from 'node:path';
 import { setImmediate as nextTurn } from 'node:timers/promises';
+import { TelosError } from '../errors.ts';
+import { isOpenFolder } from '../files/closedFolder.ts';
+import { errorCode } from '../files/paths.ts';
 import { folded, isSensitive, meansNothing, obeyedAt } from '../files/sensitiveNames.ts';
 
 /**
  * A name that a boxed command may not read, or not change. A `repository` is the folder of Git itself. A socket counts as a secret: a
- * program that listens there is outside of the box.
+ * program that listens there is outside of the box. A folder is `closed` if what is in it is not known.
  */
 export interface MarkedName {
   path: string;
-  kind: 'secret' | 'obeyed' | 'repository';
+  kind: 'secret' | 'obeyed' | 'repository' | 'closed';
   isFolder: boolean;
 }
 
@@ -36,6 +39,12 @@ const template = /\.(?:example|sample|template|dist|tmpl|defaults?)$/;
 
 /** Whether a boxed command must not read `path`: what file tools ask about, but for templates of it. */
 export const isHidden = (path: string): boolean => isSensitive(path) && !template.test(folded(path));
+
+/** The folder that has to be hidden as a whole, and a sentence about why. */
+interface Closed {
+  hidden: string;
+  why: string;
+}
 
 interface KnownFolder {
   stamp: string;
@@ -75,12 +84,13 @@ export class FolderNames {
   }
 
   /**
-   * Returns the marked names, those of a folder before those below it. Nothing below a secret folder is named. Returns undefined if
-   * there are more than `mostNames` files.
+   * Returns the marked names, those of a folder before those below it, and the closed folders last. Nothing below a secret folder is
+   * named. Returns undefined if there are more than `mostNames` files. Throws TelosError `config` if the root is a closed folder.
    */
   async look(): Promise<readonly MarkedName[] | undefined> {
     const known = new Map<string, KnownFolder>();
     const marked: MarkedName[] = [];
+    const closed = new Set<string>();
     const folders = installed.has(basename(this.root)) ? [] : [this.root];
     let size = 0;
     for (let at = 0; at < folders.length; at++) {
@@ -88,32 +98,44 @@ export class FolderNames {
       const path = folders[at]!;
       const found = this.#folderAt(path);
       if (!found) continue;
+      if ('hidden' in found) {
+        if (found.hidden === this.root) throw new TelosError('config', `${found.why} Nothing was run.`);
+        closed.add(found.hidden);
+        continue;
+      }
       known.set(path, found);
       folders.push(...found.folders);
-      marked.push(...found.marked);
+      marked.push(...found.marked.map(asItIs));
       size += found.size;
       if (size > mostNames) return undefined;
     }
     this.#known = known;
+    for (const path of closed) marked.push({ path, kind: 'closed', isFolder: true });
     return marked;
   }
 
-  #folderAt(path: string): KnownFolder | undefined {
+  /** Returns undefined for a folder that is gone. */
+  #folderAt(path: string): KnownFolder | Closed | undefined {
     try {
-      const { ino, mtimeNs, ctimeNs } = lstatSync(path, { bigint: true });
+      const { ino, mode, mtimeNs, ctimeNs } = lstatSync(path, { bigint: true });
       const stamp = `${ino} ${mtimeNs} ${ctimeNs}`;
       const known = this.#known.get(path);
       if (known?.stamp === stamp) return known;
       const isSteady = BigInt(Date.now()) * 1_000_000n - mtimeNs > unsteady;
+      // The command could open its own folder again, and then read what was never looked at.
+      if ((mode & forAll) !== forAll && !isOpenFolder(path)) return cannotBeListed(path);
       const entries = readdirSync(path, { withFileTypes: true });
-      return { stamp: isSteady ? stamp : '', ...this.#read(path, entries), size: entries.length };
-    } catch {
-      // It is gone, or closed to the person: then it is closed to the command as well.
-      return undefined;
+      const read = this.#read(path, entries);
+      return 'hidden' in read ? read : { stamp: isSteady ? stamp : '', ...read, size: entries.length };
+    } catch (error) {
+      const code = errorCode(error);
+      if (code === 'ENOENT' || code === 'ENOTDIR') return undefined;
+      return cannotBeListed(code === 'ENAMETOOLONG' ? dirname(path) : path);
     }
   }
 
-  #read(folder: string, entries: readonly Dirent[]): Pick<KnownFolder, 'folders' | 'marked'> {
+  /** Hides the folder if something in it that is a folder, or has to be hidden, cannot be named. */
+  #read(folder: string, entries: readonly Dirent[]): Pick<KnownFolder, 'folders' | 'marked'> | Closed {
     const folders: string[] = [];
     const marked: MarkedName[] = [];
     const isPlain = !this.#isSpecial && meansNothing(folder);
@@ -128,6 +150,8 @@ export class FolderNames {
           : isPlain
             ? meaningOf(entry.name)
             : kindOf(path, path.slice(this.root.length));
+      if ((kind !== undefined || entry.isDirectory()) && !isNamed(folder, entry.name))
+        return { hidden: folder, why: strangeName(folder, entry) };
       if (kind !== undefined) marked.push({ path, kind, isFolder: entry.isDirectory() });
       const isOpen = kind !== 'secret' && kind !== 'repository' && !installed.has(entry.name);
       if (entry.isDirectory() && isOpen) folders.push(path);
@@ -135,5 +159,28 @@ export class FolderNames {
     return { folders, marked };
   }
 }
+
+/** What everybody may do with an open folder. */
+const forAll = 0o555n;
+
+const cannotBeListed = (folder: string): Closed => ({
+  hidden: folder,
+  why: `The folder ${folder} cannot be listed, so its secrets cannot be hidden. Make it readable: chmod u+rx ${folder}.`,
+});
+
+const strangeName = (folder: string, { name }: Dirent): string =>
+  `${folder} contains ${name}, whose name is not UTF-8, so that what is in it cannot be hidden. Rename it.`;
+
+/** Whether the name leads to what was listed: one that is not UTF-8 does not. */
+function isNamed(folder: string, name: string): boolean {
+  if (!name.includes('\ufffd')) return true;
+  return readdirSync(folder, { encoding: 'buffer' }).every(
+    bytes => bytes.toString() !== name || Buffer.from(name).equals(bytes),
+  );
+}
+
+/** A repository can be closed without a change to the folder that holds it. */
+const asItIs = (found: MarkedName): MarkedName =>
+  found.kind === 'repository' && !isOpenFolder(found.path) ? { ...found, kind: 'closed' } : found;
 
 const isRepository = (entry: Dirent): boolean => entry.isDirectory() && folded(entry.name) === '.git';

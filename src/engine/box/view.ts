@@ -1,6 +1,7 @@
 /** Says as data what a command in the box sees of the disk: the little that it needs, and what of it can be written. */
 import { lstatSync, readdirSync, readFileSync, readlinkSync, realpathSync } from 'node:fs';
 import { basename, dirname, join } from 'node:path';
+import { isOpenFolder } from '../files/closedFolder.ts';
 import { isInside, isReadable, realPlace } from '../files/paths.ts';
 import { isHidden, type MarkedName } from './folderNames.ts';
 
@@ -189,7 +190,7 @@ const shows = (place: Place, path: string): boolean =>
 const mostObeyed = 100;
 
 function markedPlaces(workingDir: string, names: readonly MarkedName[]): Place[] {
-  const secret = names.filter(({ kind }) => kind === 'secret');
+  const secret = names.filter(({ kind }) => kind === 'secret' || kind === 'closed');
   const inWork = names.filter(({ path }) => isInside(workingDir, path));
   const obeyed = inWork.filter(({ kind }) => kind === 'obeyed').slice(0, mostObeyed);
   return [
@@ -212,12 +213,18 @@ function repositoryPlaces(folder: string): Place[] {
 const mostTrees = 20;
 
 /** Returns what a repository knows of its work trees outside of the working folder: Git in the box would take them for deleted. */
-const treesElsewhere = (repository: string, workingDir: string): Place[] =>
-  foldersIn(join(repository, 'worktrees'))
+const treesElsewhere = (repository: string, workingDir: string): Place[] => [
+  ...closedAt(join(repository, 'worktrees')),
+  ...foldersIn(join(repository, 'worktrees'))
     .map(name => join(repository, 'worktrees', name))
     .filter(path => !isInside(workingDir, dirname(fileText(join(path, 'gitdir')).trimEnd())))
     .slice(0, mostTrees)
-    .map(fixed);
+    .map(fixed),
+];
+
+/** Returns a folder that cannot be listed as one that stays as it is: what is in it is not known. */
+const closedAt = (folder: string): Place[] =>
+  isOrdinary(folder) && !isOpenFolder(folder) ? [fixed(folder)] : [];
 
 /** Names below a `.git` folder by which Git starts programs. */
 const obeyedByGit = ['config', 'config.worktree', 'hooks', 'commondir'];
@@ -229,6 +236,7 @@ function obeyedInGit(folder: string): Place[] {
       .map(name => join(folder, name))
       .filter(isOrdinary)
       .map(fixed),
+    ...closedAt(modules),
     // Each is the repository of a submodule, and may have some of its own.
     ...foldersIn(modules).flatMap(name => obeyedInGit(join(modules, name))),
   ];

@@ -1,9 +1,10 @@
 /** Watches one command: what it changed in the working folder, with the old bytes, and the way back for some of it at once. */
 import { createHash } from 'node:crypto';
-import { readlinkSync } from 'node:fs';
-import { sep } from 'node:path';
+import { readlinkSync, unlinkSync } from 'node:fs';
+import { dirname, sep } from 'node:path';
 import { grouped } from '../../protocol/text.ts';
 import { takingTurns } from '../cancellation.ts';
+import { isOpenFolder, reopen } from '../files/closedFolder.ts';
 import { openRegularFile, readRegularFile, readWholeFile, smallFile } from '../files/openFile.ts';
 import { describeFileError } from '../files/paths.ts';
 import type { ProgramPlaces } from '../tools/programPath.ts';
@@ -16,7 +17,7 @@ import {
   type OldFile,
   type WriteLine,
 } from './changeFile.ts';
-import type { Entry } from './folderView.ts';
+import { type Entry, entryAt } from './folderView.ts';
 import { bringBack } from './undo.ts';
 import type { CommandChange, CommandChanges, FolderWatch, SettingChange } from './watchedFolder.ts';
 
@@ -61,12 +62,38 @@ interface RunBytes {
 const mostRecorded = 100_000;
 const tooMuch = `The command changed more than ${grouped(mostRecorded)} files. That cannot be undone.`;
 
+/** The runs that were told that little is kept. */
+const toldOf = new Set<string>();
+const keepsLittle = (why: string): string =>
+  `What commands change in this run cannot be undone, but for files that other programs run or obey: ${why.replace(/^it /, 'the folder ')}.`;
+
+/** Stands for a file that may be all that is left of what was not kept: undo leaves it. */
+const unknownOld: OldFile = { size: 0, mode: 0o644 };
+
+const leavesNew = ([first = '', ...others]: readonly string[]): string =>
+  `The command moved files of which no other copy is kept, or removed them: ${first}${others.length > 0 ? ` (+${others.length})` : ''}. Undoing the run leaves what may be the only copy.`;
+
 export class CommandWatch {
   readonly #watch: FolderWatch;
   readonly #run: RunBytes;
   #found: CommandChanges | undefined;
   #changes: readonly KeptChange[] = [];
   #isTooMuch = false;
+
+  /** New files that were moved from where nothing is kept. */
+  #moved = new Set<string>();
+  /** Changed files whose bytes cannot be told by a hash: too large to be read, or not readable. */
+  readonly #unread = new Map<string, Entry>();
+
+  /** Folders in which files that others run or obey could be that were not looked at. Absolute paths. Known after `end`. */
+  get unlooked(): readonly string[] {
+    return this.#found?.unlooked ?? [];
+  }
+
+  /** Folders that the command had closed, and that were opened again to be looked at. Absolute paths. Known after `end`. */
+  get reopened(): readonly string[] {
+    return this.#found?.reopened ?? [];
+  }
 
   /** The working folder. Absolute and real path. */
   get root(): string {
@@ -85,9 +112,15 @@ export class CommandWatch {
   async end({ goesOn = false } = {}): Promise<readonly KeptChange[] | undefined> {
     try {
       const found = await this.#watch.end(goesOn);
+      const why = found.leftOut.get(this.root);
+      if (why !== undefined && !toldOf.has(this.#run.folder)) this.#run.addProblem(keepsLittle(why));
+      if (why !== undefined) toldOf.add(this.#run.folder);
       this.#isTooMuch = found.files.length > mostRecorded;
       if (this.#isTooMuch) this.#run.addProblem(tooMuch);
-      this.#changes = [...(await this.#keep(found.files)), ...found.settings.map(one => this.#setting(one))];
+      this.#unread.clear();
+      const settings = await Promise.all(found.settings.map(one => this.#setting(one)));
+      this.#changes = [...(await this.#keep(found.files)), ...settings];
+      this.#moved = new Set(found.files.flatMap(({ path, isMoved }) => (isMoved ? [path] : [])));
       this.#found = found;
       return this.#changes;
     } catch (error) {
@@ -108,13 +141,40 @@ export class CommandWatch {
     const sorted = [...changes].sort(
       (one, other) => (one.before ? 1 : 0) - (other.before ? 1 : 0) || other.path.length - one.path.length,
     );
-    for (const { path, before, after } of sorted)
-      problems.push(...(await this.#bring({ path, before, left: [after] })));
+    for (const { path, before, after } of sorted) {
+      this.#openAround(path);
+      const isRemoved = this.#removeUnread(path, before);
+      if (isRemoved && before === null) continue;
+      problems.push(...(await this.#bring({ path, before, left: [isRemoved ? null : after] })));
+    }
     const around = [...(this.#found?.folders ?? [])].flatMap(([path, { before, after }]) =>
       paths.some(one => one.startsWith(`${path}${sep}`)) ? [{ path, before, after }] : [],
     );
     const { problem } = await bringBack([], around);
     return problem === undefined ? problems : [...problems, problem];
+  }
+
+  /** Makes the folder of a file writable if the command has closed it: then nothing could be put back there. */
+  #openAround(path: string): void {
+    const folder = dirname(path);
+    if (isOpenFolder(folder, true)) return;
+    const before = this.#found?.folders.get(folder)?.before;
+    reopen(folder, before != null && (before & 0o300) === 0o300 ? before : undefined);
+  }
+
+  /** Removes a file that cannot be told by its bytes, if it is still the one that was seen. */
+  #removeUnread(path: string, before: OldFile | null): boolean {
+    const seen = this.#unread.get(path);
+    const isLost = before !== null && before.sha256 === undefined && before.link === undefined;
+    if (!seen || isLost) return false;
+    const now = entryAt(path);
+    if (now?.ino !== seen.ino || now.changedAt !== seen.changedAt) return false;
+    try {
+      unlinkSync(path);
+      return true;
+    } catch {
+      return false;
+    }
   }
 
   async #bring(file: Pick<FileHistory, 'path' | 'before' | 'left'>): Promise<string[]> {
@@ -149,11 +209,16 @@ export class CommandWatch {
   /** Records what the command changed, but for the files that were put back. Returns the paths of the files that were changed. */
   record(putBack: ReadonlySet<string>): string[] {
     if (!this.#found || !this.#watch.seesContent || this.#isTooMuch) return [];
-    const { folders, movedHead, leftOut } = this.#found;
+    const { folders, movedHead, leftOut, vanished } = this.#found;
     const at = new Date().toISOString();
-    const writes = this.#changes.flatMap(({ path, before, after, isGit }): WriteLine[] =>
-      isGit || putBack.has(path) ? [] : [{ type: 'write', at, path, before, after }],
-    );
+    const isOnly = (path: string): boolean => vanished.length > 0 || this.#moved.has(path);
+    const only = this.#changes.filter(({ path, before }) => before === null && isOnly(path));
+    if (only.length > 0) this.#run.addProblem(leavesNew(vanished.length > 0 ? vanished : [...this.#moved]));
+    const writes = this.#changes.flatMap(({ path, before, after, isGit }): WriteLine[] => {
+      if (isGit || putBack.has(path)) return [];
+      const old = before ?? (isOnly(path) ? unknownOld : null);
+      return [{ type: 'write', at, path, before: old, after: this.#unread.has(path) ? null : after }];
+    });
     const changed = writes.map(({ path }) => path);
     writes.push(...this.#found.state.map(one => this.#stateLine(one, at)));
     const made = [...folders].map(([path, modes]) => ({ type: 'folder', at, path, ...modes }) as const);
@@ -205,23 +270,32 @@ export class CommandWatch {
     for (const { path, before, after } of files) {
       const left = await leftAt(path, after);
       await turn();
+      if (left === 'unread' && after) this.#unread.set(path, after);
       if (left === 'special')
         this.#run.addProblem(`${path} is not a regular file; undoing the run leaves it.`);
       else
-        changes.push({ path, before: before && oldFile(before, kept.get(before.blob ?? '')), after: left });
+        changes.push({
+          path,
+          before: before && oldFile(before, kept.get(before.blob ?? '')),
+          after: left === 'unread' ? unread(after) : left,
+        });
     }
     return changes;
   }
 
-  #setting({ path, before, after }: SettingChange): KeptChange {
+  async #setting({ path, before, after }: SettingChange): Promise<KeptChange> {
     const facts = ({ mode, link, bytes }: NonNullable<SettingChange['before']>): OldFile =>
       link === undefined
         ? { size: bytes?.length ?? 0, mode, ...(bytes && { sha256: this.#run.keepBytes(bytes) }) }
         : { size: 0, mode, link };
+    const isWhole = !after || after.bytes !== undefined || after.link !== undefined;
+    const entry = isWhole ? undefined : entryAt(path);
+    const left = entry && (await leftAt(path, entry));
+    if (entry && (left === 'unread' || left === 'special')) this.#unread.set(path, entry);
     return {
       path,
       before: before ? facts(before) : null,
-      after: after ? facts(after) : null,
+      after: left && typeof left === 'object' ? left : after ? facts(after) : null,
       isGit: true,
       ...(after?.bytes && { bytes: after.bytes }),
       ...(before?.bytes && { oldBytes: before.bytes }),
@@ -239,12 +313,15 @@ function oldFile({ kind, size, mode }: NonNullable<CommandChange['before']>, kep
 /** In bytes. A larger file, which may be nothing but holes, would take minutes; that it is as the command left it is not known then. */
 const mostHashed = 1024 ** 3;
 
-async function leftAt(path: string, entry: Entry | null): Promise<LeftFile | null | 'special'> {
+/** What is known of a file that was not read. */
+const unread = (entry: Entry | null): LeftFile => ({ size: entry?.size ?? 0, mode: entry?.mode ?? 0 });
+
+async function leftAt(path: string, entry: Entry | null): Promise<LeftFile | null | 'special' | 'unread'> {
   if (!entry) return null;
   const { kind, mode, size } = entry;
   if (kind === 'special') return 'special';
   if (kind === 'folder') return { size: 0, isFolder: true };
-  if (kind === 'file' && size > mostHashed) return null;
+  if (kind === 'unseen' || (kind === 'file' && size > mostHashed)) return 'unread';
   try {
     if (kind === 'link') return { size: 0, mode, link: readlinkSync(path) };
     const hash = createHash('sha256');
@@ -255,6 +332,6 @@ async function leftAt(path: string, entry: Entry | null): Promise<LeftFile | nul
     for await (const chunk of handle.createReadStream()) hash.update(chunk);
     return { size, mode, sha256: hash.digest('hex') };
   } catch {
-    return null;
+    return entryAt(path) ? 'unread' : null;
   }
 }

@@ -2,16 +2,19 @@
  * Looks at the names in a working folder: which files, links and folders there are. A second look reads only the folders whose names
  * have changed since.
  */
-import { readdirSync, type Stats } from 'node:fs';
+import { lstatSync, readdirSync, renameSync, type Stats } from 'node:fs';
 import { basename, dirname, join } from 'node:path';
 import { grouped } from '../../protocol/text.ts';
 import { takingTurns } from '../cancellation.ts';
+import { isOpenFolder, reopen } from '../files/closedFolder.ts';
 import { temporaryPrefix } from '../files/globPattern.ts';
 import { isReadable, statsAt } from '../files/paths.ts';
+import { obeyedAt } from '../files/sensitiveNames.ts';
 import { maxKeptFile } from './changeFile.ts';
 
 export interface Entry {
-  kind: 'file' | 'link' | 'folder' | 'special';
+  /** `unseen` is there, but nothing else is known of it. */
+  kind: 'file' | 'link' | 'folder' | 'special' | 'unseen';
   /** The twelve bits that `chmod` takes. */
   mode: number;
   size: number;
@@ -28,6 +31,12 @@ interface FolderNames {
   entries: Map<string, Entry>;
   /** Names of the folders in it, and of what Git has there. */
   inner: readonly string[];
+  /** Whether only names that others run or obey were looked at. */
+  isPart: boolean;
+  /** Names that are not UTF-8, so that nothing can be said of what they name. */
+  unnamed: ReadonlySet<string>;
+  /** How many names there are, looked at or not. */
+  count: number;
 }
 
 export interface FolderView {
@@ -37,15 +46,23 @@ export interface FolderView {
   repositories: readonly string[];
   /** What is not kept, with the reason in a few words. */
   leftOut: Map<string, string>;
+  /** Folders that had been closed, and were opened again to be looked at. */
+  reopened: readonly string[];
+  /** Folders in which names that others obey could be that were not looked at. */
+  unlooked: readonly string[];
   /** Size of all files that are kept. In bytes. */
   size: number;
+  /** Whether there are too many names, so that only those were looked at that others run or obey. */
+  isPart: boolean;
 }
 
 /** Maximum size of all files of a folder that are kept. In bytes. */
 const maxKeptFolder = 1024 ** 3;
-/** Maximum number of names. A look at more would take longer than most commands. */
+/** Maximum number of names that are all looked at. To keep more would take longer than most commands. */
 const mostNames = 200_000;
-/** The same in a folder that was looked at before: what a command has made must not keep anyone from seeing what else it has made. */
+/** Maximum number of names among which those are looked for that others run or obey. */
+const mostNamesInPart = 1_000_000;
+/** Maximum number of names in a folder that was looked at before: what a command has made must not keep anyone from seeing what else it has made. */
 const mostNamesAgain = 5_000_000;
 /** Maximum number of names in a folder that a program fills, and could fill again. */
 const mostFilled = 20_000;
@@ -79,22 +96,39 @@ interface Look {
   root: string;
   device: number;
   before: FolderView | undefined;
+  /** The same, also where each file is looked at again. */
+  earlier: FolderView | undefined;
   signal: AbortSignal | undefined;
   folders: Map<string, FolderNames>;
   repositories: string[];
   leftOut: Map<string, string>;
+  /** Whether a command can have closed folders, which are opened again then. */
+  reopens: boolean;
+  reopened: string[];
+  unlooked: string[];
   /** Files that the last look did not see, or not like this. */
   news: { path: string; size: number }[];
   names: number;
+  isPart: boolean;
 }
 
 /**
- * Looks at the folder `root`, a real path. `before` is what the last look saw. Throws UnseenFolder for a folder with too many names,
- * and the abort reason.
+ * Looks at the folder `root`, a real path. Of too many names, only those are looked at that others run or obey. `before` is what the last look saw. `reopens` has folders opened again that a command has
+ * closed. Throws UnseenFolder for a folder with far too many names, and the abort reason.
  */
 export async function lookAt(
   root: string,
-  { before, signal }: { before?: FolderView | undefined; signal?: AbortSignal | undefined },
+  {
+    before,
+    earlier = before,
+    signal,
+    reopens = false,
+  }: {
+    before?: FolderView | undefined;
+    earlier?: FolderView | undefined;
+    signal?: AbortSignal | undefined;
+    reopens?: boolean;
+  },
 ): Promise<FolderView> {
   const own = statsAt(root);
   if (!own?.isDirectory()) throw new UnseenFolder('the folder does not exist');
@@ -102,20 +136,32 @@ export async function lookAt(
     root,
     device: own.dev,
     before,
+    earlier,
     signal,
+    reopens,
+    reopened: [],
+    unlooked: [],
     names: 0,
+    isPart: before?.isPart ?? false,
     folders: new Map(),
     repositories: [],
     leftOut: new Map(),
     news: [],
   };
-  await walk('', look);
-  const { folders, repositories, leftOut } = look;
+  const isWhole = await walk('', look, before || look.isPart ? Number.POSITIVE_INFINITY : mostNames);
+  if (!isWhole) {
+    look.isPart = true;
+    look.leftOut.clear();
+    await walk('', look);
+  }
+  const { folders, repositories, leftOut, reopened, unlooked, isPart } = look;
+  if (isPart) leftOut.set('', `it has more than ${grouped(mostNames)} files`);
   for (const path of before?.leftOut.keys() ?? []) {
     const folder = dirname(path) === '.' ? '' : dirname(path);
-    if (folders.has(folder) && folders.get(folder) === before?.folders.get(folder)) keepLeftOut(path, look);
+    const isSame = folders.has(folder) && folders.get(folder) === before?.folders.get(folder);
+    if (isSame && !folders.has(path)) keepLeftOut(path, look);
   }
-  return { folders, repositories, leftOut, size: withinLimit(look) };
+  return { folders, repositories, leftOut, reopened, unlooked, size: withinLimit(look), isPart };
 }
 
 /** Walks the folder and all below it. Returns false if it has more names than `mostIn`; then nothing of it is in the view. */
@@ -125,14 +171,15 @@ async function walk(top: string, look: Look, mostIn = Number.POSITIVE_INFINITY):
   const seen: string[] = [];
   const open = [top];
   const turn = takingTurns(look.signal);
+  const isFilled = top !== '';
   for (let path = open.pop(); path !== undefined; path = open.pop()) {
     await turn();
-    const folder = namesIn(path, look);
+    const folder = namesIn(path, look, look.isPart);
     if (!folder) continue;
     look.folders.set(path, folder);
     seen.push(path);
-    look.names += folder.entries.size;
-    const most = look.before ? mostNamesAgain : mostNames;
+    look.names += folder.count;
+    const most = look.before ? mostNamesAgain : mostNamesInPart;
     if (look.names > most) throw new UnseenFolder(`it has more than ${grouped(most)} files`, !look.before);
     if (look.names - names > mostIn) {
       for (const each of seen) look.folders.delete(each);
@@ -144,12 +191,28 @@ async function walk(top: string, look: Look, mostIn = Number.POSITIVE_INFINITY):
     for (const name of folder.inner) {
       const below = childPath(path, name);
       if (isGitName(name)) look.repositories.push(below);
-      else if (mostIn !== Number.POSITIVE_INFINITY || !filledFolder.test(name)) open.push(below);
+      else if (isFilled || !filledFolder.test(name)) open.push(below);
       else if (isStillFull(below, folder, look) || !(await walk(below, look, mostFilled)))
-        look.leftOut.set(below, tooFull);
+        leaveOutFull(below, look);
     }
   }
   return true;
+}
+
+/** Folders at the top of a filled one whose programs are started by their names. */
+const programFolders = ['.bin', 'bin'];
+
+/** Leaves out a folder but for the names at its top and its programs. */
+function leaveOutFull(path: string, look: Look): void {
+  if (look.before?.leftOut.get(path) !== tooFull) look.unlooked.push(path);
+  look.leftOut.set(path, tooFull);
+  for (const below of [path, ...programFolders.map(name => childPath(path, name))]) {
+    const folder = namesIn(below, look, true);
+    if (!folder) continue;
+    look.folders.set(below, folder);
+    if (below === path)
+      look.repositories.push(...folder.inner.filter(isGitName).map(name => childPath(path, name)));
+  }
 }
 
 const tooFull = `more than ${grouped(mostFilled)} files`;
@@ -164,11 +227,27 @@ export function entryIn(view: FolderView, path: string): Entry | undefined {
   return view.folders.get(path.slice(0, Math.max(end, 0)))?.entries.get(path.slice(end + 1));
 }
 
+const isObeyed = (root: string, path: string): boolean =>
+  isGitName(basename(path)) || obeyedAt(join(root, path), path) !== undefined;
+
+/** Whether the view says that nothing was at the path: the folder that would hold it was looked at, or was not there either. */
+export function wasAbsent(view: FolderView, path: string): boolean {
+  for (let at = path; ; at = at.slice(0, at.lastIndexOf('/'))) {
+    const folder = view.folders.get(at.slice(0, Math.max(at.lastIndexOf('/'), 0)));
+    if (folder) {
+      const entry = folder.entries.get(at.slice(at.lastIndexOf('/') + 1));
+      if (entry) return at !== path && entry.kind !== 'folder' && entry.kind !== 'unseen';
+      return !folder.isPart || isObeyed('/', at);
+    }
+    if (!at.includes('/')) return false;
+  }
+}
+
 /** Returns the names in a folder. Returns undefined, and leaves the folder out, if it cannot be read. */
-function namesIn(path: string, look: Look): FolderNames | undefined {
+function namesIn(path: string, look: Look, isPart = false): FolderNames | undefined {
   const place = join(look.root, path);
   try {
-    const stats = statsAt(place);
+    const stats = openedAt(path, look);
     if (!stats?.isDirectory()) return undefined;
     if (stats.dev !== look.device) {
       look.leftOut.set(path, 'another file system');
@@ -176,11 +255,18 @@ function namesIn(path: string, look: Look): FolderNames | undefined {
     }
     const stamp = `${stats.ino} ${stats.ctimeMs} ${stats.mtimeMs}`;
     const known = look.before?.folders.get(path);
-    if (known?.stamp === stamp && !known.isFresh) return known;
+    if (known?.stamp === stamp && known.isPart === isPart && !known.isFresh) return known;
     const lookedAt = Date.now();
     const entries = new Map<string, Entry>();
-    for (const name of readdirSync(place)) {
-      const entry = ownTemporary.test(name) ? undefined : entryAt(join(place, name));
+    const isNew = (name: string): boolean => isNewName(path, name, look.earlier);
+    const names = look.reopens ? namedIn(path, look, isNew) : readdirSync(place);
+    const unnamed = unnamedIn(place, names);
+    const inside = isPart ? foldersAmong(place) : new Set<string>();
+    const isLeft = (name: string): boolean =>
+      ownTemporary.test(name) || (isPart && !inside.has(name) && !isObeyed(look.root, childPath(path, name)));
+    if ([...unnamed].some(name => !known?.unnamed.has(name))) look.unlooked.push(path);
+    for (const name of names) {
+      const entry = isLeft(name) ? undefined : entryAt(join(place, name));
       if (!entry) continue;
       entries.set(name, entry);
       const was = known?.entries.get(name);
@@ -191,17 +277,85 @@ function namesIn(path: string, look: Look): FolderNames | undefined {
     const inner = [...entries].flatMap(([name, { kind }]) =>
       kind === 'folder' || isGitName(name) ? [name] : [],
     );
-    return { mode: stats.mode & 0o7777, stamp, isFresh: stats.ctimeMs > lookedAt - freshFor, entries, inner };
+    const isFresh = stats.ctimeMs > lookedAt - freshFor;
+    return {
+      mode: stats.mode & 0o7777,
+      stamp,
+      isFresh,
+      entries,
+      inner,
+      isPart,
+      unnamed,
+      count: names.length,
+    };
   } catch (error) {
     if ((error as NodeJS.ErrnoException).code === 'ENOENT') return undefined;
-    look.leftOut.set(path, 'it cannot be read');
+    if (look.before?.leftOut.get(path) !== unreadable) look.unlooked.push(path);
+    look.leftOut.set(path, unreadable);
     return undefined;
   }
 }
 
+function isNewName(path: string, name: string, earlier: FolderView | undefined): boolean {
+  const known = earlier?.folders.get(path);
+  return known ? !known.unnamed.has(name) : earlier !== undefined && wasAbsent(earlier, path);
+}
+
+/** Returns the names in a folder, after those that a command made and that are not UTF-8 got other ones: no path leads to them. */
+function namedIn(path: string, look: Look, isNew: (name: string) => boolean): string[] {
+  const place = join(look.root, path);
+  const names = readdirSync(place);
+  const unnamed = [...unnamedIn(place, names)].filter(isNew);
+  for (const name of unnamed) {
+    const from = Buffer.concat([Buffer.from(`${place}/`), Buffer.from(name, 'latin1')]);
+    const to = name.replace(/[\x80-\xff%]/g, sign => `%${sign.charCodeAt(0).toString(16).toUpperCase()}`);
+    const isFolder = lstatSync(from, { throwIfNoEntry: false })?.isDirectory() === true;
+    if (!isFolder && !isObeyed(look.root, childPath(path, name))) continue;
+    if (statsAt(join(place, to))) continue;
+    renameSync(from, join(place, to));
+    look.reopened.push(childPath(path, to));
+  }
+  return unnamed.length > 0 ? readdirSync(place) : names;
+}
+
+const foldersAmong = (place: string): ReadonlySet<string> =>
+  new Set(
+    readdirSync(place, { withFileTypes: true })
+      .filter(entry => entry.isDirectory())
+      .map(({ name }) => name),
+  );
+
+function unnamedIn(place: string, names: readonly string[]): ReadonlySet<string> {
+  if (!names.some(name => name.includes('\ufffd'))) return new Set();
+  const all = readdirSync(place, { encoding: 'buffer' });
+  return new Set(
+    all.filter(name => !Buffer.from(name.toString()).equals(name)).map(name => name.toString('latin1')),
+  );
+}
+
+const unreadable = 'it cannot be read';
+
+/** Returns what is there, after a closed folder was opened again. */
+function openedAt(path: string, look: Look): Stats | undefined {
+  const place = join(look.root, path);
+  const stats = statsAt(place);
+  if (!stats?.isDirectory() || stats.dev !== look.device || !look.reopens) return stats;
+  if ((stats.mode & 0o555) === 0o555 || isOpenFolder(place)) return stats;
+  // What was closed before is closed because the person wants it so.
+  const known = look.earlier?.folders.get(path);
+  if (!known && !(look.earlier && wasAbsent(look.earlier, path))) return stats;
+  if (reopen(place, known?.mode)) look.reopened.push(path);
+  return statsAt(place);
+}
+
 /** Returns undefined for a name that nothing has, such as one that is not UTF-8. */
 export function entryAt(place: string): Entry | undefined {
-  const stats = statsAt(place);
+  let stats: Stats | undefined;
+  try {
+    stats = statsAt(place);
+  } catch {
+    return { kind: 'unseen', mode: 0, size: 0, changedAt: 0, ino: 0 };
+  }
   if (!stats) return undefined;
   const { size, ino, ctimeMs } = stats;
   return { kind: kindOf(stats), mode: stats.mode & 0o7777, size, changedAt: ctimeMs, ino };
@@ -215,8 +369,7 @@ function kindOf(stats: Stats): Entry['kind'] {
 
 function checkFile(path: string, { mode, size }: Entry, look: Look): void {
   if (size > maxKeptFile) look.leftOut.set(path, 'too large');
-  else if ((mode & 0o444) !== 0o444 && !isReadable(join(look.root, path)))
-    look.leftOut.set(path, 'it cannot be read');
+  else if ((mode & 0o444) !== 0o444 && !isReadable(join(look.root, path))) look.leftOut.set(path, unreadable);
   else look.news.push({ path, size });
 }
 

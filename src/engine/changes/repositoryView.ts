@@ -4,6 +4,7 @@
  */
 import { type Dirent, lstatSync, readdirSync, readFileSync, readlinkSync } from 'node:fs';
 import { join } from 'node:path';
+import { isOpenFolder, reopen } from '../files/closedFolder.ts';
 import { maxKeptFile } from './changeFile.ts';
 import { childPath } from './folderView.ts';
 
@@ -24,6 +25,16 @@ export interface RepositoryView {
   state: ReadonlyMap<string, GitSetting>;
   /** What HEAD and its branch name, by the path of the repository. */
   heads: ReadonlyMap<string, string>;
+  /** Whether there are too many names to say where all repositories stand. */
+  isCut: boolean;
+  /** Folders that were not looked at. */
+  unseen: ReadonlySet<string>;
+  /** Those of them that had been looked at before, or were not there. */
+  unlooked: readonly string[];
+  /** Modes of the folders that were looked at. */
+  modes: ReadonlyMap<string, number>;
+  /** Folders that had been closed, and were opened again to be looked at. */
+  reopened: readonly string[];
 }
 
 /** Maximum size of a setting or hook that is kept. In bytes. */
@@ -34,6 +45,10 @@ const noState = /^(?:config|config\.worktree|commondir|gitdir|description|.*\.lo
 
 /** Maximum number of names that are looked at in all repositories of a folder. */
 const mostNames = 5000;
+/** The same for hooks: Git runs each that has the right name. */
+const mostHooks = 200_000;
+/** Maximum size of all settings and hooks that are kept. In bytes. */
+const maxSettings = 64 * 1024 * 1024;
 
 const ownSettings = [
   ...['config', 'config.worktree', 'commondir', 'info/attributes', 'objects/info/alternates'],
@@ -47,22 +62,38 @@ interface Look {
   settings: Map<string, GitSetting>;
   state: Map<string, GitSetting>;
   names: number;
+  hooks: number;
+  bytes: number;
   stateNames: number;
+  reopens: boolean;
+  unseen: Set<string>;
+  modes: Map<string, number>;
+  reopened: string[];
 }
 
-/** Looks at the repositories of the working folder `root`, which are given as paths below it. */
+/**
+ * Looks at the repositories of the working folder `root`, which are given as paths below it. `reopens` has folders opened again that a
+ * command has closed.
+ */
 export function lookAtRepositories(
   root: string,
   repositories: readonly string[],
   before?: RepositoryView,
+  reopens = false,
 ): RepositoryView {
   const look: Look = {
     root,
     before,
     settings: new Map(),
     names: 0,
+    hooks: 0,
+    bytes: 0,
     state: new Map(),
     stateNames: 0,
+    reopens,
+    unseen: new Set(),
+    modes: new Map(),
+    reopened: [],
   };
   const heads = new Map<string, string>();
   for (const path of repositories) {
@@ -70,15 +101,20 @@ export function lookAtRepositories(
     lookInto(path, look);
     heads.set(path, headOf(join(root, path)));
   }
-  return { settings: look.settings, state: look.state, heads };
+  const { settings, state, unseen, modes, reopened } = look;
+  const unlooked = [...unseen].filter(path => !before?.unseen.has(path));
+  return { settings, state, heads, isCut: look.stateNames > mostNames, unseen, unlooked, modes, reopened };
 }
 
 function lookInto(path: string, look: Look): void {
+  if (!opened(path, look)) return;
+  for (const name of ['info', 'objects', 'objects/info', 'rebase-merge']) opened(childPath(path, name), look);
   for (const name of ownSettings) add(childPath(path, name), look);
   addAllIn(childPath(path, 'hooks'), look);
   const trees = childPath(path, 'worktrees');
   for (const name of namesIn(trees, look))
-    for (const file of ['config.worktree', 'commondir', 'gitdir']) add(`${trees}/${name}/${file}`, look);
+    if (opened(`${trees}/${name}`, look))
+      for (const file of ['config.worktree', 'commondir', 'gitdir']) add(`${trees}/${name}/${file}`, look);
   modulesIn(childPath(path, 'modules'), look);
   addState(path, look);
 }
@@ -88,6 +124,7 @@ function addState(path: string, look: Look, isTop = true): void {
   for (const entry of entriesIn(join(look.root, path))) {
     if (look.stateNames++ > mostNames) return;
     const inner = childPath(path, entry.name);
+    if (entry.isDirectory() && (!isTop || stateFolders.has(entry.name))) opened(inner, look);
     if (entry.isDirectory()) {
       if (!isTop || stateFolders.has(entry.name)) addState(inner, look, false);
     } else if (entry.isFile() && !noState.test(entry.name)) add(inner, look, 'state');
@@ -106,36 +143,53 @@ function entriesIn(path: string): Dirent[] {
 function modulesIn(path: string, look: Look): void {
   for (const name of namesIn(path, look)) {
     const module = `${path}/${name}`;
-    if (add(module, look) !== 'folder') continue;
+    if (add(module, look) !== 'folder' || !opened(module, look)) continue;
     if (lstatSync(join(look.root, module, 'HEAD'), { throwIfNoEntry: false })) lookInto(module, look);
     else modulesIn(module, look);
   }
 }
 
 function addAllIn(path: string, look: Look): void {
-  for (const name of namesIn(path, look))
+  for (const name of namesIn(path, look, 'hooks', mostHooks))
     if (add(`${path}/${name}`, look) === 'folder') addAllIn(`${path}/${name}`, look);
 }
 
-/** Returns the names in a folder; none for anything else. A link is a setting itself. */
-function namesIn(path: string, look: Look): string[] {
-  if (add(path, look) !== 'folder') return [];
+/** Returns the names in a folder; none for anything else, and for too many. A link is a setting itself. */
+function namesIn(path: string, look: Look, count: 'names' | 'hooks' = 'names', most = mostNames): string[] {
+  if (add(path, look) !== 'folder' || !opened(path, look)) return [];
   try {
     const names = readdirSync(join(look.root, path));
-    look.names += names.length;
-    return look.names > mostNames ? [] : names;
+    look[count] += names.length;
+    if (look[count] <= most) return names;
   } catch {
-    return [];
+    // It cannot be looked at.
   }
+  look.unseen.add(path);
+  return [];
+}
+
+/** Opens a folder again that a command has closed. Returns false for one that cannot be looked at, or is none. */
+function opened(path: string, look: Look): boolean {
+  const place = join(look.root, path);
+  try {
+    const stats = lstatSync(place, { throwIfNoEntry: false });
+    if (!stats?.isDirectory()) return false;
+    const isOpen = (stats.mode & 0o555) === 0o555 || isOpenFolder(place);
+    const mayOpen = look.reopens && !look.before?.unseen.has(path);
+    if (!isOpen && mayOpen && reopen(place, look.before?.modes.get(path))) look.reopened.push(path);
+    else if (!isOpen) throw new Error('closed');
+    look.modes.set(path, lstatSync(place).mode & 0o7777);
+    return true;
+  } catch {
+    // It is closed, or what holds it is.
+  }
+  look.unseen.add(path);
+  return false;
 }
 
 /** Adds what is at the path, unless it is a folder or nothing. */
-function add(
-  path: string,
-  { root, before, ...look }: Look,
-  kind: 'settings' | 'state' = 'settings',
-): 'folder' | undefined {
-  const settings = look[kind];
+function add(path: string, look: Look, kind: 'settings' | 'state' = 'settings'): 'folder' | undefined {
+  const { root, before, [kind]: settings } = look;
   const most = kind === 'settings' ? maxSetting : maxKeptFile;
   const place = join(root, path);
   try {
@@ -147,12 +201,27 @@ function add(
     const mode = stats.mode & 0o7777;
     if (known?.stamp === stamp) settings.set(path, known);
     else if (stats.isSymbolicLink()) settings.set(path, { mode, stamp, link: readlinkSync(place) });
-    else if (!stats.isFile() || stats.size > most) settings.set(path, { mode, stamp });
-    else settings.set(path, { mode, stamp, bytes: readFileSync(place) });
+    else if (!stats.isFile() || stats.size > most || isTooMuch(stats.size, look, kind))
+      settings.set(path, { mode, stamp });
+    else settings.set(path, withBytes(place, { mode, stamp }));
   } catch {
-    // What cannot be read is not obeyed either.
+    // Nothing is there any more, or what holds it cannot be looked at.
   }
   return undefined;
+}
+
+function isTooMuch(size: number, look: Look, kind: 'settings' | 'state'): boolean {
+  if (kind === 'settings') look.bytes += size;
+  return look.bytes > maxSettings && kind === 'settings';
+}
+
+/** One that cannot be read can be made readable later. */
+function withBytes(place: string, setting: GitSetting): GitSetting {
+  try {
+    return { ...setting, bytes: readFileSync(place) };
+  } catch {
+    return setting;
+  }
 }
 
 /** Returns what HEAD says, with the commit of its branch. */

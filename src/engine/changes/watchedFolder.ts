@@ -2,7 +2,7 @@
  * Knows what a working folder holds, and tells what has changed in it while a command ran. Several commands can run at once; what
  * changes meanwhile counts for each of them.
  */
-import { readFileSync, readlinkSync, unlinkSync } from 'node:fs';
+import { lstatSync, readFileSync, readlinkSync, type Stats, unlinkSync } from 'node:fs';
 import { join, relative } from 'node:path';
 import { grouped } from '../../protocol/text.ts';
 import { abortWithAll, untilAborted } from '../cancellation.ts';
@@ -17,6 +17,7 @@ import {
   isGitName,
   lookAt,
   UnseenFolder,
+  wasAbsent,
 } from './folderView.ts';
 import { type GitSetting, lookAtRepositories, type RepositoryView } from './repositoryView.ts';
 import { blobName, type Differing, noShadow, type Shadow } from './shadowGit.ts';
@@ -36,6 +37,8 @@ export interface CommandChange {
   /** Null if there was neither a file nor a link. */
   before: OldEntry | null;
   after: Entry | null;
+  /** Set for a file that is older than the look that did not see it: it was moved from where nothing is kept, and no other copy is left. */
+  isMoved?: true;
 }
 
 /** A file in which Git has settings or programs, as it was and as it is. */
@@ -56,6 +59,12 @@ export interface CommandChanges {
   state: readonly SettingChange[];
   /** Whether a branch or HEAD of a repository is not where it was. */
   movedHead: boolean;
+  /** Absolute paths of folders in which files that others run or obey could be that were not looked at. */
+  unlooked: readonly string[];
+  /** Absolute paths of what was not kept and is not there any more. It may have been moved, so that no other copy of it is left. */
+  vanished: readonly string[];
+  /** Absolute paths of folders that the command had closed, and that were opened again. */
+  reopened: readonly string[];
   /** Absolute paths of what was not looked at. */
   leftOut: ReadonlyMap<string, string>;
 }
@@ -72,10 +81,17 @@ export interface FolderWatch {
 }
 
 interface Waiting {
+  moved: Set<string>;
+  /** Whether the command can have closed folders only against the person's wish. */
+  isBoxed: boolean;
+  unlooked: Set<string>;
+  reopened: Set<string>;
   files: Map<string, OldEntry | null>;
   folders: Map<string, number | null>;
   /** What was not kept, as it was then. */
   leftOut: Map<string, Entry>;
+  /** Folders that were not looked at, as they were then. */
+  unkept: Map<string, Entry>;
   repositories: RepositoryView;
   problem?: unknown;
 }
@@ -93,6 +109,8 @@ interface Taken {
 }
 
 interface Seen extends Taken {
+  /** When the look began. */
+  at: number;
   view: FolderView;
   repositories: RepositoryView;
 }
@@ -133,16 +151,30 @@ export class WatchedFolder {
 
   /**
    * Looks at the folder before a command starts. The first look takes in all files; `onProgress` then gets sentences. Throws
-   * UnseenFolder if the folder cannot be looked at, and the abort reason.
+   * UnseenFolder if the folder cannot be looked at, and the abort reason. What a boxed command closes is opened again at its end.
    */
-  async begin(signal?: AbortSignal, onProgress?: (message: string) => void): Promise<FolderWatch> {
+  async begin(
+    signal?: AbortSignal,
+    onProgress?: (message: string) => void,
+    isBoxed = false,
+  ): Promise<FolderWatch> {
     const { view, repositories } = await untilAborted(this.#nextLook(signal, onProgress).taken, signal);
-    const leftOut = new Map<string, Entry>();
+    const [leftOut, unkept] = [new Map<string, Entry>(), new Map<string, Entry>()];
     for (const path of view.leftOut.keys()) {
       const entry = entryAt(join(this.#root, path));
-      if (entry && entry.kind !== 'folder') leftOut.set(path, entry);
+      if (entry) (entry.kind === 'folder' ? unkept : leftOut).set(path, entry);
     }
-    const waiting: Waiting = { files: new Map(), folders: new Map(), leftOut, repositories };
+    const waiting: Waiting = {
+      isBoxed,
+      moved: new Set(),
+      unlooked: new Set(),
+      reopened: new Set(),
+      files: new Map(),
+      folders: new Map(),
+      leftOut,
+      unkept,
+      repositories,
+    };
     this.#waiting.add(waiting);
     return {
       root: this.#root,
@@ -176,19 +208,26 @@ export class WatchedFolder {
     const files: CommandChange[] = [];
     for (const [path, before] of waiting.files) {
       const found = entryAt(at(path)) ?? null;
-      if (!this.#isSame(path, before, found)) files.push({ path: at(path), before, after: found });
+      const isMoved = before === null && waiting.moved.has(path);
+      if (!this.#isSame(path, before, found))
+        files.push({ path: at(path), before, after: found, ...(isMoved && { isMoved }) });
     }
     const folders = new Map<string, { before: number | null; after: number | null }>();
     for (const [path, before] of waiting.folders) {
-      const after = view.folders.get(path)?.mode ?? null;
+      const after = modeIn(view, path);
       if (after !== before) folders.set(at(path), { before, after });
     }
     const heads = [...waiting.repositories.heads];
     return {
       files: files.sort((one, other) => (one.path < other.path ? -1 : 1)),
       folders,
-      settings: settingChanges(this.#root, waiting.repositories.settings, repositories.settings),
-      state: settingChanges(this.#root, waiting.repositories.state, repositories.state),
+      settings: settingChanges(this.#root, 'settings', waiting.repositories, repositories),
+      state: settingChanges(this.#root, 'state', waiting.repositories, repositories),
+      vanished: [...waiting.leftOut, ...waiting.unkept].flatMap(([path, was]) =>
+        entryAt(at(path))?.ino === was.ino ? [] : [at(path)],
+      ),
+      unlooked: [...waiting.unlooked].map(at),
+      reopened: [...waiting.reopened].map(at),
       movedHead: heads.some(([path, head]) => repositories.heads.get(path) !== head),
       leftOut: new Map([...view.leftOut].map(([path, why]) => [at(path), why])),
     };
@@ -199,19 +238,22 @@ export class WatchedFolder {
     if (this.#refusal) throw this.#refusal;
     const before = this.#seen;
     this.#seen = undefined;
+    const began = Date.now();
     try {
-      const { view, found } = await this.#lookTwice(before?.view, signal);
+      const reopens = before !== undefined && [...this.#waiting].some(({ isBoxed }) => isBoxed);
+      const { view, found } = await this.#lookTwice(before?.view, reopens, signal);
       // A part of a repository can change where all of it stands.
       const above = repositoryAbove(this.#root);
       const gits = [
         ...view.repositories,
         ...(above === undefined ? [] : [relative(this.#root, join(above, '.git'))]),
       ];
-      const repositories = lookAtRepositories(this.#root, gits, before?.repositories);
+      const repositories = lookAtRepositories(this.#root, gits, before?.repositories, reopens);
+      this.#tellOfFolders(before?.view, view, repositories);
       const taken = before
         ? await this.#compare(before, view, found)
         : await this.#takeAll(view, found, signal, onProgress);
-      this.#seen = { view, repositories, ...taken };
+      this.#seen = { at: began, view, repositories, ...taken };
       return this.#seen;
     } catch (error) {
       if (before && signal?.aborted) {
@@ -227,6 +269,7 @@ export class WatchedFolder {
   /** Looks at the names and, at the same time, has git look at the files. */
   async #lookTwice(
     before: FolderView | undefined,
+    reopens: boolean,
     signal?: AbortSignal,
   ): Promise<{ view: FolderView; found: readonly Differing[] }> {
     const stop = new AbortController();
@@ -235,8 +278,10 @@ export class WatchedFolder {
     try {
       // Without git, a change inside a file shows only in its own facts.
       const known = this.#git === noShadow ? undefined : before;
-      const view = await lookAt(this.#root, { before: known, signal });
-      if (!this.#refusePipes(view, before)) return { view, found: await differing };
+      const view = await lookAt(this.#root, { before: known, earlier: before, signal, reopens });
+      // What was closed when git came there would be taken for gone.
+      if (!this.#refusePipes(view, before) && view.reopened.length === 0)
+        return { view, found: await differing };
       stop.abort();
       return { view, found: await this.#git.differing() };
     } finally {
@@ -301,17 +346,41 @@ export class WatchedFolder {
       const was = entryIn(before.view, path);
       // An earlier process may have taken in what is left out by now.
       if (was || entryIn(view, path))
-        old.set(path, oldEntry(was, isKeptIn(before.view, path) ? blobs.get(path) : undefined));
+        old.set(path, oldEntry(before.view, path, isKeptIn(before.view, path) ? blobs.get(path) : undefined));
       const now = entryAt(join(this.#root, path));
       if (now?.kind === 'file' && now.size > maxKeptFile) view.leftOut.set(path, 'too large');
       const names = view.folders.get(parentOf(path))?.entries;
       if (now && names?.has(nameIn(path))) names.set(nameIn(path), now);
     }
     const present = [...touched].filter(path => isKeptIn(view, path));
-    const gone = [...touched].filter(path => !isKeptIn(view, path) && blobs.has(path));
+    // What cannot be seen now is not gone.
+    const isGone = (path: string): boolean => entryIn(view, path) !== undefined || wasAbsent(view, path);
+    const gone = [...touched].filter(path => !isKeptIn(view, path) && blobs.has(path) && isGone(path));
     this.#tell(old, foldersChanged(before.view, view));
+    this.#tellOfMoved(before, old);
     const still = [...before.fresh.keys()].filter(path => !touched.has(path) && isKeptIn(view, path));
     return { fresh: freshAmong([...present, ...still], view), news: { present, gone } };
+  }
+
+  /** A file that was kept where it came from is brought back there. */
+  #tellOfMoved(before: Seen, old: ReadonlyMap<string, OldEntry | null>): void {
+    const kept = new Set<number>();
+    for (const [path, was] of old)
+      if (was?.blob !== undefined) kept.add(entryIn(before.view, path)?.ino ?? 0);
+    for (const [path, was] of old) {
+      const stats = was === null ? factsAt(join(this.#root, path)) : undefined;
+      if (!stats?.isFile() || stats.nlink > 1 || kept.has(stats.ino)) continue;
+      if (isBornBefore(stats, before.at)) for (const { moved } of this.#waiting) moved.add(path);
+    }
+  }
+
+  /** What was not looked at before either is nothing new. */
+  #tellOfFolders(before: FolderView | undefined, view: FolderView, repositories: RepositoryView): void {
+    const news = view.unlooked.filter(path => !before?.leftOut.has(path));
+    for (const { unlooked, reopened } of this.#waiting) {
+      for (const path of [...news, ...repositories.unlooked]) unlooked.add(path);
+      for (const path of [...view.reopened, ...repositories.reopened]) reopened.add(path);
+    }
   }
 
   /** What was there when the first of the changes was seen is what a command found. */
@@ -398,7 +467,33 @@ function isKeptIn(view: FolderView, path: string): boolean {
   return entry !== undefined && isKept(path, entry, view);
 }
 
-function oldEntry(was: Entry | undefined, blob: string | undefined): OldEntry | null {
+function factsAt(path: string): Stats | undefined {
+  try {
+    return lstatSync(path, { throwIfNoEntry: false });
+  } catch {
+    return undefined;
+  }
+}
+
+/** In milliseconds. The clock of a file system can be behind by a step. */
+const clockStep = 50;
+
+/** Not every file system knows the time of birth. */
+const isBornBefore = ({ birthtimeMs, ctimeMs }: Stats, time: number): boolean =>
+  birthtimeMs > 0 && birthtimeMs <= ctimeMs && birthtimeMs < time - clockStep;
+
+/** Returns the mode of a folder, also of one that cannot be looked into; null if there is none. */
+function modeIn(view: FolderView, path: string): number | null {
+  const entry = entryIn(view, path);
+  return view.folders.get(path)?.mode ?? (entry?.kind === 'folder' ? entry.mode : null);
+}
+
+/** What nobody has looked at may have been there: it is a file of which nothing is kept. */
+const unknownFile: OldEntry = { kind: 'file', mode: 0o644, size: 0 };
+
+function oldEntry(view: FolderView, path: string, blob: string | undefined): OldEntry | null {
+  const was = entryIn(view, path);
+  if (was ? was.kind === 'unseen' : !wasAbsent(view, path)) return unknownFile;
   if (was?.kind !== 'file' && was?.kind !== 'link') return null;
   return { kind: was.kind, mode: was.mode, size: was.size, ...(blob !== undefined && { blob }) };
 }
@@ -422,9 +517,13 @@ function differentNames(before: FolderView, view: FolderView): string[] {
 /** Returns the old modes of the folders that were made, removed or changed. */
 function foldersChanged(before: FolderView, view: FolderView): Map<string, number | null> {
   const found = new Map<string, number | null>();
-  for (const [path, { mode }] of before.folders)
-    if (view.folders.get(path)?.mode !== mode) found.set(path, mode);
-  for (const path of view.folders.keys()) if (!before.folders.has(path)) found.set(path, null);
+  for (const [path, { mode }] of before.folders) if (modeIn(view, path) !== mode) found.set(path, mode);
+  for (const path of view.folders.keys()) {
+    if (before.folders.has(path)) continue;
+    const was = modeIn(before, path);
+    if (was === null ? wasAbsent(before, path) || entryIn(before, path) : was !== modeIn(view, path))
+      found.set(path, was);
+  }
   return found;
 }
 
@@ -439,15 +538,26 @@ function freshAmong(paths: readonly string[], view: FolderView): Map<string, num
   return found;
 }
 
-type Settings = RepositoryView['settings'];
-
-function settingChanges(root: string, before: Settings, now: Settings): SettingChange[] {
-  const paths = new Set([...before.keys(), ...now.keys()]);
+function settingChanges(
+  root: string,
+  kind: 'settings' | 'state',
+  before: RepositoryView,
+  now: RepositoryView,
+): SettingChange[] {
+  // Where a repository stands is brought back as a whole.
+  if (kind === 'state' && (before.isCut || now.isCut)) return [];
+  const paths = new Set([...before[kind].keys(), ...now[kind].keys()]);
   return [...paths].flatMap(path => {
-    const [was, is] = [before.get(path), now.get(path)];
-    return isSameSetting(was, is) ? [] : [{ path: join(root, path), before: was, after: is }];
+    const [was, is] = [before[kind].get(path), now[kind].get(path)];
+    if (isSameSetting(was, is) || (!is && isUnseenIn(now, path))) return [];
+    const old = !was && is && isUnseenIn(before, path) ? { mode: is.mode, stamp: '' } : was;
+    return [{ path: join(root, path), before: old, after: is }];
   });
 }
+
+/** Whether the path is in a folder of a repository that was not looked at. */
+const isUnseenIn = ({ unseen }: RepositoryView, path: string): boolean =>
+  [...unseen].some(folder => path.startsWith(`${folder}/`));
 
 function isSameSetting(one: GitSetting | undefined, other: GitSetting | undefined): boolean {
   if (!one || !other) return one === other;

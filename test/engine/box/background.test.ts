@@ -282,10 +282,7 @@ describe('a command in the background', function () {
       (await run([])).events.flatMap(event =>
         event.type === 'notice' && event.level === 'info' ? [event.message] : [],
       );
-    assert.match(
-      (await notices()).join(),
-      /Ended with the program in which it ran in the background: npm run dev\./,
-    );
+    assert.match((await notices()).join(), /Stopped when Telos closed: npm run dev\./);
     assert.deepEqual(await notices(), []);
   });
 });

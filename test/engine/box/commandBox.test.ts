@@ -29,6 +29,18 @@ describe('a command in the box', () => {
     assert.ok(existsSync(join(run.home, 'diary.txt')) && existsSync(run.skill));
   });
 
+  itBoxed('finds nothing in its home that one without secrets has left, if it gets secrets', async run => {
+    const env = { ...run.context.env, API_TOKEN: 'tok_5f2c9a7be1d04c33a8' };
+    const plant =
+      'for place in ~ "$TMPDIR" "$XDG_CACHE_HOME" "$PYTHONPYCACHEPREFIX"; do mkdir -p "$place"; echo x > "$place/NAME"; done';
+    const seen = 'find ~ "$TMPDIR" -type f -name "by-*" | sed "s|.*/||" | sort -u';
+    await run.sh(plant.replace('NAME', 'by-any'));
+    assert.equal((await run.sh(seen, { env })).out, '');
+    await run.sh(plant.replace('NAME', 'by-reviewed'), { env });
+    assert.equal((await run.sh(seen, { env })).out, 'by-reviewed');
+    assert.equal((await run.sh(seen)).out, 'by-any');
+  });
+
   itBoxed('reads the skill and its pack, and does not change them', async run => {
     run.put('pack/data.txt', 'of the pack');
     const { out, err } = await run.sh(`cat ${run.pack}/data.txt; echo x > ${run.pack}/data.txt`);

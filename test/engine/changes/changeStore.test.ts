@@ -15,6 +15,7 @@ import {
   writeFileSync,
 } from 'node:fs';
 import { join } from 'node:path';
+import { hasUndo } from '../../../src/engine/changes/changeHistory.ts';
 import { ChangeStore } from '../../../src/engine/changes/changeStore.ts';
 import type { WriteKeeper } from '../../../src/engine/files/atomicWrite.ts';
 import { editFileTool, writeFileTool } from '../../../src/engine/tools/files.ts';
@@ -130,6 +131,18 @@ describe('changes of a run', () => {
     writeFileSync(inWork('a'), 'by me');
     await write('a', 'by run again');
     assert.deepEqual(await blocked(), [[inWork('a'), 'edited']]);
+  });
+
+  it('finds the last run that has something to undo, not one that wrote what was there', async () => {
+    assert.equal(await store.latest(), undefined);
+    await write('a', 'same');
+    await new Promise(resolve => setTimeout(resolve, 5));
+    await write('a', 'same', store.keeper('run-2'));
+    assert.equal(await store.latest(), 'run-1');
+    assert.equal((await store.undo('run-1')).outcome, 'undone');
+    assert.deepEqual(readdirSync(run.work), []);
+    assert.equal(hasUndo(await store.of('run-2')), false, 'the file is gone, but not by its change');
+    assert.equal(await store.latest(), 'run-2', 'where there is nothing, the last one says so');
   });
 
   it('keeps what another run wrote with the run that replaces it', async () => {
