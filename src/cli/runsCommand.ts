@@ -1,10 +1,8 @@
 /** Implements `telos runs`: lists, shows, exports, replays, renames and deletes stored runs. */
 
-import { existsSync } from 'node:fs';
 import { resolve } from 'node:path';
 import type { Config } from '../engine/config.ts';
 import { TelosError } from '../engine/errors.ts';
-import { writeWhole } from '../engine/files/atomicWrite.ts';
 import { RunHistory } from '../engine/records/runHistory.ts';
 import { type RunSummary, type StoredRun, titleOf } from '../engine/records/runSummary.ts';
 import {
@@ -20,7 +18,7 @@ import {
 } from '../engine/records/runText.ts';
 import { paced } from '../engine/records/transcript.ts';
 import { Telos } from '../engine/telos.ts';
-import { type ConfigOptions, configFor } from './cliConfig.ts';
+import { type ConfigOptions, configFor, writeNamed } from './cliConfig.ts';
 import { jsonPrinter, openTextPrinter } from './runPrinter.ts';
 import { abortOnInterrupt, type Terminal } from './terminal.ts';
 import { agrees } from './terminalHuman.ts';
@@ -60,7 +58,7 @@ export async function runsCommand(options: RunsOptions, terminal: Terminal): Pro
       timeText(run.startedAt),
       run.runId.slice(0, 8),
       run.skill || '-',
-      run.outcome,
+      run.outcome.replaceAll('_', ' '),
       typeof run.usage?.cost === 'number' ? `$${run.usage.cost.toFixed(4)}` : '',
       titleOf(run),
     ]);
@@ -146,20 +144,19 @@ export async function runsExportCommand(
     const { text: redact } = await Telos.open(config).fullRedactor();
     const text = await exportedConversation(await history.conversation(runId, runId), format, redact);
     if (output === undefined) {
-      // JSON lines escape steering characters. Markdown is also read on the terminal.
-      terminal.out(format === 'md' && terminal.outWidth !== undefined ? terminalText(text) : text);
+      terminal.out(terminal.outWidth === undefined ? text : onTerminal(text, format));
       return 0;
     }
     const file = resolve(output);
-    if (existsSync(file) && !yes) {
-      terminal.say(terminalText(`${file} already exists; --yes replaces it. Nothing was written.`));
-      return 1;
-    }
-    await writeWhole(file, text);
+    if (!(await writeNamed(file, text, yes, terminal))) return 1;
     terminal.say(terminalText(`Written to ${file}`));
     return 0;
   });
 }
+
+/** Returns what a terminal shows of an export. JSON itself escapes only some of the characters that steer one. */
+const onTerminal = (text: string, format: ExportFormat): string =>
+  format === 'md' ? terminalText(text) : text.replace(/.+/g, line => terminalJson(JSON.parse(line)));
 
 function whenOf({ startedAt }: RunSummary): string {
   const time = new Date(startedAt);

@@ -85,7 +85,9 @@ describe('kinds of workspaces in a real VS Code', () => {
     await assert.rejects(readFile(join(world.workspace, 'today.md')));
     await runCommand(page, 'Telos: Doctor');
     await page
-      .locator('.notification-toast', { hasText: 'This workspace is in Restricted Mode, so nothing runs here.' })
+      .locator('.notification-toast', {
+        hasText: 'This workspace is in Restricted Mode, so nothing runs here.',
+      })
       .waitFor();
 
     await chat.getByRole('button', { name: 'Manage Workspace Trust' }).click();

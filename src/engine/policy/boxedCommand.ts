@@ -43,12 +43,19 @@ const isAskedInside = ({ kind, values }: Danger): boolean =>
   !harmlessInside.has(kind) ||
   values.some(value => value === stashRef || /(?:^|\/)\.git(?:\/|$)/.test(value));
 
+/** What was found of each command. A link that is put in place a moment later changes nothing of what was decided. */
+const found = new WeakMap<Command, boolean>();
+
 /** Returns true if the command runs in the box, no matter what allows it: nothing in its words can only work outside. */
 export function staysInBox(wanted: Command, { hasBox, home }: PolicyContext): boolean {
   if (!hasBox || wanted.leaving) return false;
-  if (wanted.dangers.some(({ kind }) => outsideOnly.has(kind))) return false;
-  // Files of secrets are not there in the box.
-  return sensitiveWords(wanted.subject, wanted.folder, home).length === 0;
+  const known =
+    found.get(wanted) ??
+    (!wanted.dangers.some(({ kind }) => outsideOnly.has(kind)) &&
+      // Files of secrets are not there in the box.
+      sensitiveWords(wanted.subject, wanted.folder, home).length === 0);
+  found.set(wanted, known);
+  return known;
 }
 
 /** Returns true for a command that the box keeps from doing more than the file tools do without a question. */

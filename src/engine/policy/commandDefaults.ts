@@ -93,7 +93,7 @@ export async function decideOnCommand(
   const program = isBoxed ? undefined : networkProgramIn(wanted.subject);
   const always = isBoxed
     ? sentence(
-        'It runs in the box: it changes files of the working folder only, and reaches no host without a yes.',
+        'It runs in the box: it changes files of the working folder only, and can reach a host only with your permission.',
       )
     : sentence('A command can do whatever you can do on this machine.');
   const special: Sentence[] = [];
@@ -135,14 +135,40 @@ async function isPreApproved(
   const patterns = context.namedCommands?.filter(pattern => commands.includes(pattern.join(' '))) ?? [];
   if (!words || !patterns.some(pattern => wordsMatch(pattern, words))) return false;
   if (!isOffered(program) || others.some(word => drasticWords.test(word))) return false;
-  const places = others.flatMap(word => [word, word.replace(/^-[\w-]*=?/, '')]).filter(Boolean);
-  const stays = await Promise.all(places.map(place => staysInside(place, folder, context)));
+  if (others.some(word => /\bfile:/i.test(word) || (isSentBy(program) && namesFile.test(word)))) return false;
+  const stays = await Promise.all(others.flatMap(placesIn).map(place => staysInside(place, folder, context)));
   return stays.every(Boolean);
+}
+
+/** A file whose content is sent, as `curl -d @file` and `-F part=@file` name it. */
+const namesFile = /^(?:-[\w-]*=?)?@.|[=:,;<]@./;
+
+/** Whether the program sends a file that `@` names. Package managers and Git mean something else by it. */
+const isSentBy = (program: string): boolean => {
+  const name = program.slice(program.lastIndexOf('/') + 1);
+  return networkProgramIn(name) !== undefined && !/^(?:git|npm|npx|pnpm|yarn|bunx?|deno)$/.test(name);
+};
+
+const isAddress = /^[a-z][\w+.-]*:\/\//i;
+
+/**
+ * Returns what of a word may be a path: the word, what follows an option, and what follows a sign that programs read a file or another
+ * place after. Of an address, only what follows `@` or `<` can be one.
+ */
+function placesIn(word: string): string[] {
+  const found = new Set([word, word.replace(/^-[\w-]*=?/, '')]);
+  const signs = isAddress.test(word) ? /[@<]/g : /[@=:,<]/g;
+  for (const { index } of word.matchAll(signs)) {
+    const rest = word.slice(index + 1);
+    if (/^(?:[/~]|\.\.)/.test(rest) || isAddress.test(rest) || word[index] === '@') found.add(rest);
+    if (isAddress.test(rest)) break;
+  }
+  return [...found].filter(Boolean);
 }
 
 /** Returns true for a word that is not a path, or is that of an ordinary file in a folder of the run. */
 async function staysInside(word: string, folder: string, context: PolicyContext): Promise<boolean> {
-  if (/^[a-z][\w+.-]*:\/\//i.test(word)) return !/^file:/i.test(word);
+  if (isAddress.test(word)) return true;
   const { workingDir, packDir, skillDir, home } = context;
   try {
     const path = await resolvePath(word, folder, home);

@@ -1,9 +1,9 @@
 /** Decides on reads and writes by default: which ones need no question, and the question about all others. */
-import { lstatSync, statfsSync } from 'node:fs';
-import { delimiter, dirname, extname, isAbsolute, join, relative } from 'node:path';
+import { lstatSync, readlinkSync, statfsSync } from 'node:fs';
+import { basename, delimiter, dirname, extname, isAbsolute, join, relative, resolve } from 'node:path';
 import type { CardFolder } from '../../protocol/agentCard.ts';
 import { type Sentence, sentence } from '../../protocol/text.ts';
-import { folderHolding, isInside, realIfThere, realPlace, resolvePath } from '../files/paths.ts';
+import { folderHolding, isInside, realIfThere, realPlace, resolvePath, statsAt } from '../files/paths.ts';
 import { folded, isCode, isSensitive, obeyedAt } from '../files/sensitiveNames.ts';
 import { pathIn, programEndings } from '../tools/programPath.ts';
 import { readableFolders } from '../tools/tool.ts';
@@ -202,7 +202,9 @@ async function isNoPartOf(path: string, context: PolicyContext): Promise<boolean
   return [...files.files.values()].every(file => file.path !== path);
 }
 
-const whateverIsWritten = sentence('A yes for the run is for this file, whatever is written to it.');
+const whateverIsWritten = sentence(
+  'If you allow it for the run, that applies to this file, whatever is written to it.',
+);
 
 /** A write of a file. A person who agreed to file writes has not agreed to one that makes or changes a program. */
 interface Write {
@@ -228,11 +230,7 @@ function programProblem(
   if (!isOnPath(dirname(subject), env)) return undefined;
   // The result of an edit is known only after it is done.
   const begins = tool === 'edit_file' || content === undefined || /^\uFEFF?#!/.test(content);
-  if (begins || endsAsProgram)
-    return sentence(
-      '{0} is on your PATH: a script that is written there can be run by its name.',
-      dirname(subject),
-    );
+  if (begins || endsAsProgram) return onYourPath(dirname(subject));
   return undefined;
 }
 
@@ -262,3 +260,44 @@ function isOnPath(folder: string, env: Readonly<Record<string, string>>): boolea
       folded(each.replace(/(?<=.)[\\/]$/, '')) === wanted || folded(realIfThere(each) ?? each) === wanted,
   );
 }
+
+/** What makes a file a program that is run by its name. */
+export interface ProgramFolders {
+  /** The folders of the PATH. */
+  folders: ReadonlySet<string>;
+  /** Every name on the way to one: a link there can lead to other programs. */
+  ways: ReadonlySet<string>;
+}
+
+/** Returns the folders of the PATH, and the names on the way to them. All are folded, and real as far as they are there. */
+export function programFolders(env: Readonly<Record<string, string>> = {}): ProgramFolders {
+  const [folders, ways] = [new Set<string>(), new Set<string>()];
+  for (const each of (pathIn(env) ?? '').split(delimiter).filter(isAbsolute)) {
+    folders.add(folded(realPlace(each) ?? each));
+    addWays(each, ways);
+  }
+  return { folders, ways };
+}
+
+/** Adds each name of the path, and what links among them lead through. */
+function addWays(path: string, ways: Set<string>): void {
+  for (let at = path; dirname(at) !== at; at = dirname(at)) {
+    const place = join(realPlace(dirname(at)) ?? dirname(at), basename(at));
+    if (ways.has(folded(place))) continue;
+    ways.add(folded(place));
+    const target = linkTarget(place);
+    if (target !== undefined) addWays(resolve(dirname(place), target), ways);
+  }
+}
+
+function linkTarget(path: string): string | undefined {
+  try {
+    return statsAt(path)?.isSymbolicLink() ? readlinkSync(path) : undefined;
+  } catch {
+    return undefined;
+  }
+}
+
+/** Says that a script in a folder of the PATH is a program. */
+export const onYourPath = (folder: string): Sentence =>
+  sentence('{0} is on your PATH: a script that is written there can be run by its name.', folder);

@@ -1,8 +1,8 @@
 /**
- * Looks at what a command has changed, right after it. Files that other programs run or obey are put back at once, unless the person
- * wants to keep them: a command in the box could plant what runs outside of it.
+ * Looks at what a command has changed, right after it. Files that other programs run or obey, and programs on the PATH, are put back at
+ * once, unless the person wants to keep them: a command in the box could plant what runs outside of it.
  */
-import { readFileSync } from 'node:fs';
+import { readFileSync, readlinkSync } from 'node:fs';
 import { basename, dirname, join, relative, sep } from 'node:path';
 import type { RunEvent, ToolCall } from '../../protocol/run.ts';
 import { type Sentence, sentence, spoken } from '../../protocol/text.ts';
@@ -11,9 +11,9 @@ import type { CommandWatch, KeptChange } from '../changes/commandWatch.ts';
 import { writeWhole } from '../files/atomicWrite.ts';
 import { isInside, realPlace, statsAt } from '../files/paths.ts';
 import { escapeInvisible } from '../files/plainText.ts';
-import { obeyedAt } from '../files/sensitiveNames.ts';
+import { folded, obeyedAt } from '../files/sensitiveNames.ts';
 import type { Ask } from '../policy/decision.ts';
-import { describesBuild } from '../policy/fileDefaults.ts';
+import { describesBuild, onYourPath, type ProgramFolders, programFolders } from '../policy/fileDefaults.ts';
 import { addsOnlyPlainSettings, describesOnly } from '../scan/repositoryFiles.ts';
 import { type ApprovalContext, askPerson } from './approval.ts';
 
@@ -34,18 +34,36 @@ export interface LookOptions {
 /** Returns the name of what is left in a file: its hash, the target of a link, or nothing. */
 export const keptName = (path: string, left: string | null): string => JSON.stringify([path, left]);
 
-const nameOf = ({ path, after }: KeptChange): string =>
-  keptName(path, after && (after.link ?? after.sha256 ?? String(after.size)));
+const nameOf = (change: KeptChange): string => {
+  const { path, after } = change;
+  if (isUnread(change)) return keptName(path, stampOf(path) ?? null);
+  return keptName(path, after && (after.link ?? after.sha256 ?? String(after.size)));
+};
+
+/** Whether a file is left whose content is not known: it is too large, or cannot be read. */
+const isUnread = ({ after }: KeptChange): boolean =>
+  after !== null && after.sha256 === undefined && after.link === undefined && !after.isFolder;
+
+/** Returns what tells a file from another one in its place; undefined where there is none. */
+function stampOf(path: string): string | undefined {
+  const stats = statsAt(path);
+  return stats && [stats.ino, stats.ctimeMs, stats.size].join();
+}
 
 interface Obeyed extends KeptChange {
   /** Who runs or obeys it, in a few words. */
   by: string;
+  /** The folder of the PATH in which it is a program, or which it leads elsewhere. */
+  onPath?: string;
 }
 
-/** Maximum number of files that are put back while the person is asked. More of them are put back after a no. */
+/** Maximum number of files that are put back while the person is asked. More of them, and large ones, are put back after a no. */
 const mostAtOnce = 500;
 /** Maximum size of such a file. In bytes. */
 const largestAtOnce = 4 * 1024 * 1024;
+/** Whether what is left can be kept aside while the person is asked. */
+const isSmall = (change: KeptChange): boolean =>
+  (change.after?.size ?? 0) <= largestAtOnce && !isUnread(change);
 /** Maximum number of files that a result names, and of those that a question names. */
 const mostReported = 500;
 const mostNamed = 5;
@@ -66,45 +84,97 @@ export async function* lookAfter(
   if (!changes) return { changedFiles: [], notes: boxed ? [unchecked] : [] };
   const recorded = (except: ReadonlySet<string>): string[] =>
     goesOn ? [] : watch.record(except).slice(0, mostReported);
-  const isWorker = context.policy.role === 'worker';
   const outside = boxed ? await withoutBorrowing(changes, watch.root) : [];
-  const all = boxed ? outside.flatMap(change => obeyedBy(change, watch.root, isWorker)) : [];
+  const places = programFolders(context.policy.env);
+  const all = outside.flatMap(change => obeyedBy(change, watch.root, context.policy, places));
   const obeyed = all.filter(change => !kept?.has(nameOf(change)));
-  if (obeyed.length === 0) return { changedFiles: recorded(new Set()), notes: [] };
+  const seen = boxed ? yield* sightOf(watch) : [];
+  if (obeyed.length === 0) return { changedFiles: recorded(new Set()), notes: seen };
   const names = namesOf(obeyed, watch.root);
-  const atOnce =
-    obeyed.length <= mostAtOnce && obeyed.every(({ after }) => (after?.size ?? 0) <= largestAtOnce);
-  let left: string[] = [];
-  if (atOnce) {
-    await watch.keepNew(obeyed);
-    left = yield* putBack(obeyed, watch);
-  }
+  const soon = obeyed.length <= mostAtOnce ? obeyed.filter(isSmall) : [];
+  const late = obeyed.filter(change => !soon.includes(change));
+  await watch.keepNew(soon);
+  const stuck = soon.length > 0 ? yield* putBack(soon, watch) : [];
   const question = questionAbout(obeyed, names);
   const asked: ToolCall = { id: `keep-${call.id}`, name: 'keep_changes', input: {} };
   const refusal = signal.aborted
     ? 'The run was cancelled.'
     : (yield* askPerson(asked, question, context, signal)).refusal;
   if (refusal === undefined) {
-    const problems = atOnce ? await watch.putAgain(obeyed) : [];
+    const problems = await watch.putAgain(soon.filter(change => !stuck.includes(change)));
     yield* warnings('Not all that the command did was kept', problems);
     for (const change of obeyed) kept?.add(nameOf(change));
-    return { changedFiles: recorded(new Set()), notes: [] };
+    return { changedFiles: recorded(new Set()), notes: seen };
   }
-  if (!atOnce) left = yield* putBack(obeyed, watch);
-  const changedFiles = recorded(new Set(obeyed.map(({ path }) => path)));
-  const note = `What the command did to ${names} was taken back: ${byOf(obeyed)} run or obey such files. ${refusal}`;
-  return { changedFiles, notes: [note, ...left] };
+  if (late.length > 0) stuck.push(...(yield* putBack(late, watch)));
+  const isStuck = new Set(stuck);
+  const back = obeyed.filter(change => !isStuck.has(change));
+  const changedFiles = recorded(new Set(back.map(({ path }) => path)));
+  return { changedFiles, notes: [...notesOn({ back, stuck }, refusal, watch.root), ...seen] };
+}
+
+/** Warns of folders that could not be looked at. Returns what the model must know of these, and of those that were opened again. */
+async function* sightOf({ unlooked, reopened, root }: CommandWatch): AsyncGenerator<RunEvent, string[]> {
+  const named = (folders: readonly string[]): string =>
+    namesOf(
+      folders.map(path => ({ path })),
+      root,
+    );
+  yield* warnings(
+    'It is not known whether the command changed files there that other programs run',
+    unlooked.map(path => `${path} could not be looked at.`),
+  );
+  return [
+    ...(unlooked.length === 0 ? [] : [`${unchecked} This concerns ${named(unlooked)}.`]),
+    ...(reopened.length === 0
+      ? []
+      : [`The command had closed ${named(reopened)}. It was opened again, to be looked at.`]),
+  ];
+}
+
+/** Returns what the model must know after a no. It says of no file that it is as before unless that is so. */
+function notesOn(
+  { back, stuck }: { back: readonly Obeyed[]; stuck: readonly Obeyed[] },
+  refusal: string,
+  root: string,
+): string[] {
+  const left = namesOf(stuck, root);
+  if (back.length === 0)
+    return [
+      `What the command did to ${left} could not be taken back, although ${byOf(stuck)} run or obey such files. The user has seen that. ${refusal}`,
+    ];
+  const note = `What the command did to ${namesOf(back, root)} was taken back: ${byOf(back)} run or obey such files. ${refusal}`;
+  if (stuck.length === 0) return [note];
+  return [note, `Not all of it could be taken back: ${left} is still changed. The user has seen that.`];
 }
 
 /** What the model must know of a command in the box that was not looked at. */
 export const unchecked =
   'What the command changed could not be looked at, so it is not known whether it changed files that other programs run.';
 
-/** Returns what the model must know of files that could not be put back. */
-async function* putBack(obeyed: readonly Obeyed[], watch: CommandWatch): AsyncGenerator<RunEvent, string[]> {
+/** Puts files back. Returns those that are not as before. */
+async function* putBack(obeyed: readonly Obeyed[], watch: CommandWatch): AsyncGenerator<RunEvent, Obeyed[]> {
   const problems = await watch.putBack(obeyed);
+  const isExact = problems.length > 0;
+  const stuck = obeyed.filter(change => !isAsBefore(change, isExact));
+  const [first] = stuck;
+  if (first && problems.length === 0) problems.push(`${first.path} could not be restored.`);
   yield* warnings('Not every file that other programs run or obey is as it was before the command', problems);
-  return problems.length > 0 ? ['Not all of it could be taken back; the user has seen what was not.'] : [];
+  return stuck;
+}
+
+/** Whether what was there is there again. The bytes count only if `isExact`: to read many takes long. */
+function isAsBefore({ path, before }: KeptChange, isExact: boolean): boolean {
+  try {
+    const stats = statsAt(path);
+    if (!before || !stats) return !before && !stats;
+    if (before.link !== undefined) return stats.isSymbolicLink() && readlinkSync(path) === before.link;
+    const isOther =
+      !stats.isFile() || stats.size !== before.size || ((stats.mode ^ before.mode) & 0o111) !== 0;
+    return !isOther && (!isExact || hashOf(readFileSync(path)) === before.sha256);
+  } catch {
+    return false;
+  }
 }
 
 /** Yields at most one warning, with the first of the problems. */
@@ -134,13 +204,36 @@ async function pointOutside(path: string, text: string, root: string): Promise<b
   return true;
 }
 
-function obeyedBy(change: KeptChange, root: string, isWorker: boolean): Obeyed[] {
+function obeyedBy(
+  change: KeptChange,
+  root: string,
+  { role }: Pick<ApprovalContext['policy'], 'role'>,
+  places: ProgramFolders,
+): Obeyed[] {
   if (change.isGit) return isPlainSetting(change) ? [] : [{ ...change, by: 'Git' }];
   const inWork = relative(root, change.path);
-  if (isWorker && describesBuild(change.path, inWork)) return [];
-  if (isPlainPackage(change, inWork)) return [];
-  const obeyed = obeyedAt(change.path, inWork);
-  return obeyed ? [{ ...change, by: obeyed.kind === 'agent' ? 'agents' : obeyed.by }] : [];
+  const onPath = programFolder(change, places);
+  const isProgram = onPath === undefined ? {} : { onPath };
+  const isOrdinary =
+    (role === 'worker' && describesBuild(change.path, inWork)) || isPlainPackage(change, inWork);
+  const obeyed = isOrdinary ? undefined : obeyedAt(change.path, inWork);
+  if (obeyed) return [{ ...change, by: obeyed.kind === 'agent' ? 'agents' : obeyed.by, ...isProgram }];
+  return onPath === undefined ? [] : [{ ...change, by: 'shells', onPath }];
+}
+
+/**
+ * Returns the folder of the PATH in which the change leaves a program, or which it leads elsewhere by a link; undefined for any other
+ * change. An executable file elsewhere is what every build makes.
+ */
+function programFolder({ path, after }: KeptChange, { folders, ways }: ProgramFolders): string | undefined {
+  const isLink = after?.link !== undefined;
+  if (isLink && ways.has(folded(path))) return path;
+  if (!folders.has(folded(dirname(path)))) return undefined;
+  if (isLink) return dirname(path);
+  // What is too large to be looked at may run as well.
+  const stats = after ? undefined : statsAt(path);
+  const mode = after?.mode ?? (stats?.isFile() ? stats.mode : 0);
+  return (mode & 0o111) === 0 ? undefined : dirname(path);
 }
 
 /** In bytes. */
@@ -177,8 +270,8 @@ function isPlainSetting({ path, after, bytes, oldBytes }: KeptChange): boolean {
 }
 
 /** Returns the paths below the working folder, of which a few are named. */
-function namesOf(changes: readonly KeptChange[], root: string): string {
-  const names = changes.map(({ path }) => escapeInvisible(relative(root, path)));
+function namesOf(changes: readonly { path: string }[], root: string): string {
+  const names = changes.map(({ path }) => escapeInvisible(relative(root, path) || '.'));
   if (names.length <= mostNamed) return names.join(', ');
   return `${names.slice(0, mostNamed).join(', ')} (+${names.length - mostNamed})`;
 }
@@ -194,7 +287,11 @@ function questionAbout(obeyed: readonly Obeyed[], names: string): Ask {
       : only.before === null
         ? sentence('The command made {0}, which {1} run or obey. Keep it?', names, by)
         : sentence('The command changed {0}, which {1} run or obey. Keep the change?', names, by);
-  const sentences = [said];
+  const folders = new Set(obeyed.flatMap(({ onPath }) => onPath ?? []));
+  const sentences = [
+    said,
+    ...[...folders].slice(0, mostNamed).map(folder => onYourPath(escapeInvisible(folder))),
+  ];
   return {
     action: 'ask',
     rule: 'box.obeyed',

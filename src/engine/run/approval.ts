@@ -16,7 +16,7 @@ import { mapStrings } from '../redact.ts';
 import { inputProblem } from '../tools/builtin.ts';
 import { usualTime, wantedTime } from '../tools/command.ts';
 import { type ReadOnlyCommand, runReadOnly } from '../tools/readOnlyShell.ts';
-import { type AskHost, type Tool, toolError, type WantedSignIn } from '../tools/tool.ts';
+import { type AskHost, type Tool, type ToolContext, toolError, type WantedSignIn } from '../tools/tool.ts';
 
 /** In milliseconds. */
 const readOnlyTimeoutMs = 10_000;
@@ -27,6 +27,8 @@ export interface ApprovalContext {
   policy: PolicyContext;
   /** The question that the person has answered with the words of this call. The same question is not asked again. */
   answered?: Ask;
+  /** Of the run. What only looks runs in its box too. */
+  context?: Pick<ToolContext, 'box'>;
 }
 
 export interface DecidedBy {
@@ -90,21 +92,31 @@ export async function* approveCall(
   rememberRead(call, decision.subject, context.policy);
   const allowedBy = decision.action === 'ask' ? decision.allowedBy : decision.rule;
   if (allowedBy === 'card.file') context.policy.memory?.made.add(decision.subject);
-  const withSecrets = decision.rule !== 'run.box';
+  const withSecrets = decision.rule !== 'run.box' && decision.rule !== 'run.compute';
   const variables =
     call.name === 'run_command' ? await grantedVariables(context.policy, { withSecrets }) : {};
   const readOnly = decision.action === 'allow' ? decision.readOnly : undefined;
-  const done = readOnly ? asReadOnlyTool(tool, readOnly) : tool;
+  const done = readOnly ? asReadOnlyTool(tool, readOnly, context.context?.box) : tool;
   const { subject, folder } = decision;
   const line = decision.action === 'allow' ? decision.line : undefined;
+  const isBoxed = decision.boxed || staysBoxed(call, decision, context.policy);
   const where = {
     ...(folder === undefined ? {} : { approvedFolder: folder }),
     ...(line === undefined ? {} : { approvedLine: line }),
-    ...(decision.boxed ? { boxed: true as const } : {}),
+    ...(isBoxed ? { boxed: true as const } : {}),
   };
-  const by = decision.boxed ? { ...policy, boxed: true as const } : policy;
+  const by = isBoxed ? { ...policy, boxed: true as const } : policy;
   return { granted: true, tool: done, call, approvedSubject: subject, ...where, variables, policy: by };
 }
+
+const forBox = /^(?:run\.(?:box|compute)|card\.(?:script|command))$/;
+
+/**
+ * Returns true for a command that is allowed since the box keeps it from more. If a word of it means a place of secrets only a moment
+ * later, as a link was put there meanwhile, that does not lead it out of the box.
+ */
+const staysBoxed = ({ name }: ToolCall, { action, rule }: Decision, { hasBox }: PolicyContext): boolean =>
+  hasBox === true && name === 'run_command' && action === 'allow' && forBox.test(rule);
 
 /** Decides on a command as the person has changed it. The floor, prohibitions and other dangers count as for any command. */
 async function* approveEdited(
@@ -135,12 +147,13 @@ const questionOf = ({ card, rule, reason, sentences, boxed }: Ask): string =>
   JSON.stringify([card ? 'run.command' : rule, sentences ?? reason, boxed === true]);
 
 /** Returns a tool that runs the checked command word by word, instead of passing the line to a shell. */
-function asReadOnlyTool(tool: Tool, command: ReadOnlyCommand): Tool {
+function asReadOnlyTool(tool: Tool, command: ReadOnlyCommand, box: ToolContext['box']): Tool {
   return {
     ...tool,
     access: 'read',
     async execute(input, context) {
-      const outcome = await runReadOnly(command, context, readOnlyTimeoutMs);
+      const inBox = { ...context, ...(box && { box }) };
+      const outcome = await runReadOnly(command, inBox, readOnlyTimeoutMs);
       if ('content' in outcome) return { ...outcome, isError: false };
       return toolError(tool.wordFailure?.(input, outcome.problem) ?? outcome.problem);
     },

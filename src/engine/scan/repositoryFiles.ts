@@ -1,4 +1,4 @@
-/** Recognises Git's own files, and finds those of them that make Git start a program. */
+/** Recognizes Git's own files, and finds those of them that make Git start a program. */
 
 import { lstat } from 'node:fs/promises';
 import { join } from 'node:path';
@@ -57,11 +57,18 @@ export function addsOnlyPlainSettings(before: string, after: string): boolean {
   const [known, now] = [settingsIn(before), settingsIn(after)];
   if (!now) return false;
   const old = new Set(known?.map(one => JSON.stringify(one)));
-  // Of the transports of an address, some start a program.
   return now.every(
-    one => old.has(JSON.stringify(one)) || (plainSetting.test(one.name) && !/::|^\s*"?-/.test(one.value)),
+    one => old.has(JSON.stringify(one)) || (plainSetting.test(one.name) && isPlainValue(one.value)),
   );
 }
+
+/**
+ * Whether Git reads a value as it is written, and it is no option. Of the transports of an address, some start a program. Git takes
+ * quotes, backslashes and comments away from what it reads.
+ */
+const isPlainValue = (value: string): boolean =>
+  !/::|^\s*-|["\\#;]/.test(value) &&
+  !/^\s*(?!(?:https?|ssh|git|file|ftps?|git\+ssh|ssh\+git):)[a-z][\w+.-]*:\/\//i.test(value);
 
 /** Fields of a package.json that only describe it. */
 const describing =

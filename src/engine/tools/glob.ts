@@ -5,6 +5,7 @@ import { basename, join, relative, resolve, sep } from 'node:path';
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import { grouped } from '../../protocol/text.ts';
 import { globMatcher, longestGlob } from '../files/globPattern.ts';
+import { type OpenFolder, openFolder } from '../files/openFile.ts';
 import { isSpecialPlace } from '../files/paths.ts';
 import { escapeInvisible } from '../files/plainText.ts';
 import { isInsideFolded, isSensitive } from '../files/sensitiveNames.ts';
@@ -153,10 +154,13 @@ export function isOffLimits(path: string, { protectedDirs = [] }: ToolContext): 
   return isSpecialPlace(path) || protectedDirs.some(folder => isInsideFolded(folder, path));
 }
 
+/** Returns what is in the real folder itself: a command that still runs may put a link in its place at any time. */
 async function entriesOf(folder: string) {
+  let opened: OpenFolder | undefined;
   try {
+    opened = openFolder(folder);
     const entries = [];
-    for await (const entry of await opendir(folder)) {
+    for await (const entry of await opendir(opened.anchor)) {
       entries.push(entry);
       if (entries.length > maxNames) break;
     }
@@ -164,6 +168,8 @@ async function entriesOf(folder: string) {
   } catch {
     // A folder that cannot be read counts as empty.
     return [];
+  } finally {
+    opened?.close();
   }
 }
 

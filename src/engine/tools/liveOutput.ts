@@ -10,7 +10,7 @@ const mostAtOnce = 16 * 1024;
 /** Most characters of an unfinished escape sequence that wait for their end. */
 const longestOpen = 256;
 
-/** Sequences with which a program colours text, moves the cursor or names the window. */
+/** Sequences with which a program colors text, moves the cursor or names the window. */
 const sequence =
   /(?:\x1b\[|\x9b)[0-?]*[ -/]*[@-~]|\x1b\][^\x07\x1b]*(?:\x07|\x1b\\)|\x1b[PX^_][^\x1b]*\x1b\\|\x1b[ -/]*[0-OQ-WYZ\\`-~]/g;
 /** The beginning of a sequence at the end of a text. */

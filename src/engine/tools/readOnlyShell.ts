@@ -1,18 +1,23 @@
-/** Runs commands that only look at files: one program at a time, without a shell, limited in time and size. */
+/**
+ * Runs commands that only look at files: one program at a time, without a shell, limited in time and size. Where a box works, the programs
+ * run in it: between the check of a path and its use another command can put a link there, and the box shows nothing behind it.
+ */
 
-import { type ChildProcess, spawn } from 'node:child_process';
+import { type ChildProcess, type ChildProcessByStdio, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { existsSync } from 'node:fs';
 import { delimiter } from 'node:path';
+import type { Readable } from 'node:stream';
 import { shortened } from '../../protocol/text.ts';
-import { PathProblem } from '../files/paths.ts';
-import { settledWithin } from './command.ts';
+import { reasonOf } from '../errors.ts';
+import { isInside, PathProblem } from '../files/paths.ts';
+import { giveInputs, settledWithin } from './command.ts';
 import { OutputCapture } from './commandOutput.ts';
 import { type LineRange, readFileLines } from './fileLines.ts';
 import { flagsForGrep, flagsForRipgrep, secretsAmong, walkForSecrets } from './glob.ts';
-import { findProgram, trustedPath } from './programPath.ts';
+import { commandPrograms, findProgram, trustedPath } from './programPath.ts';
 import { findRipgrep } from './search.ts';
-import { type Tool, type ToolContext, toolError } from './tool.ts';
+import { type EnclosedCommand, type Tool, type ToolContext, toolError } from './tool.ts';
 
 export type ReadOnlyProgram = 'pwd' | 'ls' | 'find' | 'rg' | 'grep' | 'cat' | 'head' | 'tail' | 'sed';
 
@@ -161,20 +166,24 @@ async function hidingFlags(
     return below && flagsForGrep(below);
   }
   const flags = argv.slice(0, argv.indexOf('--')).filter(flag => !/^(-q|--quiet)$/.test(flag));
-  const listing = spawn(file, [...flags, '--files', '--null', '--', ...searched], {
-    cwd,
-    env: environmentOf(context),
-    stdio: ['ignore', 'pipe', 'ignore'],
+  const start = await startOf(file, [...flags, '--files', '--null', '--', ...searched], cwd, context);
+  if ('problem' in start) return undefined;
+  const listing = spawn(start.program, start.args, {
+    cwd: start.folder,
+    env: start.env,
+    stdio: ['ignore', 'pipe', 'ignore', ...pipesFor(start)],
     windowsHide: true,
     signal: AbortSignal.any([context.signal, AbortSignal.timeout(timeoutMs)]),
     killSignal: 'SIGKILL',
-  });
+  }) as ChildProcessByStdio<null, Readable, null>;
+  giveInputs(listing, start.inputs ?? []);
   const names: Buffer[] = [];
   listing.stdout.on('data', (chunk: Buffer) => names.push(chunk));
   const isWhole = await once(listing, 'close').then(
     ([code]) => code !== null,
     () => false,
   );
+  await start.end();
   if (!isWhole) return undefined;
   const listed = Buffer.concat(names).toString('utf8').split('\0').filter(Boolean);
   const below = secretsAmong(listed, cwd);
@@ -187,24 +196,63 @@ const environmentOf = (context: ToolContext): Record<string, string> => {
   return { PATH, LC_ALL: 'C.UTF-8', ...(SYSTEMROOT ? { SYSTEMROOT } : {}) };
 };
 
+/** Returns what to start, in the box if the run has one. `problem` says why nothing may be started. */
+async function startOf(
+  file: string,
+  args: readonly string[],
+  cwd: string,
+  context: ToolContext,
+): Promise<EnclosedCommand | { problem: string }> {
+  const { box, workingDir, packDir } = context;
+  // Before its first write the working folder need not exist; the command then looks elsewhere.
+  const folder = existsSync(cwd) ? cwd : packDir;
+  const plain = { program: file, args, env: environmentOf(context), folder };
+  // Without a working folder nothing can have been exchanged in it, and there is none to make a box around.
+  if (!box || !existsSync(workingDir)) return { ...plain, end: async () => ({ notes: [] }) };
+  const { PATH = '' } = commandPrograms(context).env;
+  try {
+    return await box.enclose({ ...plain, env: { ...plain.env, PATH } });
+  } catch (error) {
+    return { problem: `The command was not run, since it could not be put into its box: ${reasonOf(error)}` };
+  }
+}
+
+const pipesFor = ({ inputs = [] }: EnclosedCommand): (number | 'pipe')[] =>
+  inputs.map(each => (typeof each === 'number' ? each : 'pipe'));
+
 async function runOne(
-  { program, argv, cwd }: ReadOnlyCommand,
+  command: ReadOnlyCommand,
   file: string,
   context: ToolContext,
   timeoutMs: number,
 ): Promise<{ content: string } | { problem: string }> {
-  const child = spawn(file, argv, {
-    // Before its first write the working folder need not exist; the command then looks elsewhere.
-    cwd: existsSync(cwd) ? cwd : context.packDir,
-    env: environmentOf(context),
-    stdio: ['ignore', 'pipe', 'pipe'],
+  const start = await startOf(file, command.argv, command.cwd, context);
+  if ('problem' in start) return start;
+  try {
+    return await runStarted(command.program, start, context, timeoutMs);
+  } finally {
+    await start.end();
+  }
+}
+
+async function runStarted(
+  program: ReadOnlyProgram,
+  start: EnclosedCommand,
+  context: ToolContext,
+  timeoutMs: number,
+): Promise<{ content: string } | { problem: string }> {
+  const child = spawn(start.program, start.args, {
+    cwd: start.folder,
+    env: start.env,
+    stdio: ['ignore', 'pipe', 'pipe', ...pipesFor(start)],
     detached: process.platform !== 'win32',
     windowsHide: true,
-  });
+  }) as ChildProcessByStdio<null, Readable, Readable>;
   if (child.pid === undefined) {
     const [error] = await once(child, 'error');
     return { problem: `${program} could not be started: ${error.message}` };
   }
+  giveInputs(child, start.inputs ?? []);
   const stdout = new OutputCapture(outputLimit - errorLimit);
   const stderr = new OutputCapture(errorLimit);
   let stopped: string | undefined;
@@ -225,6 +273,8 @@ async function runOne(
     const [code] = await once(child, 'exit');
     await settledWithin(closed, drainTime);
     context.signal.throwIfAborted();
+    const failure = start.failureIn?.(stderr.text());
+    if (failure !== undefined) return { problem: failure };
     return report(program, stdout.text(), stderr.text(), code, stopped);
   } finally {
     clearTimeout(timer);
@@ -237,9 +287,16 @@ async function runOne(
 
 /** Returns the program's file. On Windows the commands of these names are different ones. */
 function programFile(program: string, context: ToolContext): string | undefined {
+  // A box shows the programs of the system and of the PATH, and nothing else below the home folder.
+  const { HOME } = context.env;
+  if (program === 'rg' && context.box)
+    return findProgram('rg', context) ?? outsideOf(HOME, findRipgrep(context));
   if (program === 'rg') return findRipgrep(context);
   return process.platform === 'win32' ? undefined : findProgram(program, context);
 }
+
+const outsideOf = (home: string | undefined, file: string | undefined): string | undefined =>
+  home !== undefined && file !== undefined && isInside(home, file) ? undefined : file;
 
 function endGroup(child: ChildProcess): void {
   try {

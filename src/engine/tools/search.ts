@@ -79,7 +79,7 @@ async function search(input: Readonly<Record<string, unknown>>, context: ToolCon
     ignoreCase: input['ignore_case'] === true,
   };
   const prefix = await prefixOf(base, context);
-  const lines: string[] = [];
+  const lines: FoundLine[] = [];
   let count = 0;
   let countUntil = Number.POSITIVE_INFINITY;
   let last = { path: '', isHidden: false };
@@ -91,8 +91,7 @@ async function search(input: Readonly<Record<string, unknown>>, context: ToolCon
     count++;
     if (count === maxLines) countUntil = Date.now() + countTime;
     if (count > maxLines) return Date.now() < countUntil;
-    const name = escapeInvisible(prefix + relative(base, path).split(sep).join('/'));
-    lines.push(`${name}:${line}: ${shortened(text.trimEnd(), maxLineLength)}`);
+    lines.push({ path, line, text: shownLine(text) });
     return true;
   };
   const program = findRipgrep(context);
@@ -106,8 +105,31 @@ async function search(input: Readonly<Record<string, unknown>>, context: ToolCon
     note.push(
       `[Cut: these are the first ${lines.length} of ${grouped(count)} lines. Search a smaller folder, or for something rarer.]`,
     );
-  if (lines.length === 0) return { content: ['No line matches.', ...note].join('\n'), isError: false };
-  return { content: [...lines, ...note].join('\n'), isError: false };
+  const kept = program ? await inTheirFiles(lines) : lines;
+  if (kept.length === 0) return { content: ['No line matches.', ...note].join('\n'), isError: false };
+  const nameOf = (path: string): string =>
+    escapeInvisible(prefix + relative(base, path).split(sep).join('/'));
+  const shown = kept.map(({ path, line, text }) => `${nameOf(path)}:${line}: ${text}`);
+  return { content: [...shown, ...note].join('\n'), isError: false };
+}
+
+interface FoundLine {
+  path: string;
+  line: number;
+  /** As it is shown. */
+  text: string;
+}
+
+const shownLine = (text: string): string => shortened(text.trimEnd(), maxLineLength);
+
+/**
+ * Returns the lines that are in the files themselves. ripgrep opens a file by its path, and a command that runs meanwhile can put a link
+ * into that, which leads to a file that no one may read.
+ */
+async function inTheirFiles(found: readonly FoundLine[]): Promise<FoundLine[]> {
+  const files = new Map<string, readonly string[]>();
+  for (const { path } of found) if (!files.has(path)) files.set(path, await linesOf(path));
+  return found.filter(({ path, line, text }) => shownLine(files.get(path)?.[line - 1] ?? '') === text);
 }
 
 async function searchByOurselves(

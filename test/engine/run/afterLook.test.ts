@@ -66,7 +66,13 @@ describe('after a command', function () {
       cwd: run.work,
       env: { ...process.env, GIT_CONFIG_GLOBAL: '/dev/null' },
     });
-    const policy = { ...run.context, home: run.root, protectedDirs: [], memory: new RunMemory() };
+    const policy = {
+      ...run.context,
+      env: { PATH: path },
+      home: run.root,
+      protectedDirs: [],
+      memory: new RunMemory(),
+    };
     const call = { id: '1', name: 'run_command', input: {} };
     const looking = lookAfter(call, watch, isBoxed, { human, policy }, signal);
     const events: RunEvent[] = [];
@@ -201,6 +207,9 @@ describe('after a command', function () {
       "printf '[credential]\\n\\thelper = !evil\\n' >> .git/config",
       'printf \'[remote "x"]\\n\\turl = ext::evil\\n\' >> .git/config',
       "printf '[core]\\n\\tbare = false \\\\\\n' >> .git/config",
+      ...['ext":":evil', '"ext::evil"', 'e"x"t":":evil', '"-evil"', '"a\\\\t:"', 'a # ":', 'ext://evil'].map(
+        url => `printf '%b' '[remote "x"]\\n\\turl = ${url}\\n' >> .git/config`,
+      ),
       'echo evil > .git/hooks/pre-commit; chmod 755 .git/hooks/pre-commit',
       'mv .git/hooks .git/old; mkdir .git/hooks; echo evil > .git/hooks/post-checkout',
       'mv .git .g; mkdir .git; cp -r .g/objects .g/refs .g/HEAD .git; echo "[core]" > .git/config; echo "  fsmonitor = evil" >> .git/config',
@@ -261,11 +270,80 @@ describe('after a command', function () {
     assert.equal(text('.git/config'), '[core]\n');
   });
 
+  it('takes back programs that a command puts on the PATH, and asks about nothing that a build makes elsewhere', async () => {
+    run.put('work/bin/old', '#!/bin/sh\n');
+    run.put('work/tools/git', '#!/bin/sh\n');
+    chmodSync(inWork('tools/git'), 0o755);
+    symlinkSync(inWork('real'), join(run.root, 'away'));
+    run.put('work/real/kept', '');
+    const path = [
+      inWork('bin'),
+      inWork('later'),
+      inWork('part/bin'),
+      join(run.root, 'away'),
+      process.env['PATH'] ?? '',
+    ].join(':');
+    const reasons: string[] = [];
+    const no: Human = {
+      ...denyAll,
+      approve: async ({ reason }) => {
+        reasons.push(reason);
+        return { allow: false, reason: 'no' };
+      },
+    };
+    for (const [script, planted] of [
+      ["printf '#!/bin/sh\\n' > bin/git; chmod 755 bin/git", 'bin/git'],
+      ['chmod +x bin/old', 'bin/old'],
+      ['ln -s /bin/true bin/ls', 'bin/ls'],
+      ['mkdir later; cp tools/git later/ssh', 'later/ssh'],
+      ['ln -s tools later', 'later'],
+      ['mkdir more; ln -s more part', 'part'],
+      ['cp tools/git real/npm', 'real/npm'],
+    ] as const) {
+      reasons.length = 0;
+      const { notes } = await boxed(script, no, true, path);
+      assert.match(notes.join(), new RegExp(`to ${planted} was taken back`), script);
+      assert.match(reasons.join(), /is on your PATH: a script that is written there can be run/, script);
+      const left = existsSync(inWork(planted)) ? statSync(inWork(planted)).mode & 0o111 : 0;
+      assert.equal(left, 0, script);
+    }
+    reasons.length = 0;
+    const calm =
+      'mkdir -p node_modules/.bin out; cp tools/git node_modules/.bin/tsc; cp tools/git out/app; echo x >> tools/git; echo data > bin/table; rm -r node_modules';
+    assert.deepEqual((await boxed(calm, no, true, path)).notes, []);
+    assert.deepEqual(reasons, []);
+    assert.deepEqual((await boxed('cp tools/git bin/mine', saying(true), true, path)).notes, []);
+    assert.ok(statSync(inWork('bin/mine')).mode & 0o100);
+  });
+
   it('asks nothing and takes nothing back after a command outside the box', async () => {
     const { changedFiles } = await boxed('mkdir .vscode; echo {} > .vscode/tasks.json', saying(false), false);
     assert.deepEqual(changedFiles, [inWork('.vscode/tasks.json')]);
     assert.equal(asked.length, 0);
     assert.equal((await store.of('run-1')).ranOutside, true);
+  });
+
+  it('takes back files whose content is not known, and says of none that stays that it was taken back', async () => {
+    run.put('work/Makefile', 'old\n');
+    const large = 'truncate -s 1100M';
+    const script = `printf 'touch ran\\n' > .envrc; ${large} .envrc; ${large} Makefile; echo 1 > package.json`;
+    const { notes, events } = await boxed(script);
+    assert.equal(existsSync(inWork('.envrc')), false);
+    assert.equal(text('Makefile'), 'old\n');
+    assert.match(notes.join(), /to \.envrc, Makefile, package\.json was taken back/);
+    assert.deepEqual(
+      events.filter(({ type }) => type === 'notice'),
+      [],
+    );
+    assert.deepEqual((await boxed(script, saying(true))).notes, []);
+    assert.equal(statSync(inWork('.envrc')).size, 1100 * 1024 ** 2);
+    const touched = saying(false, () => writeFileSync(inWork('.envrc'), 'mine'));
+    const later = await boxed(`${large} other; mv other .envrc; echo 2 > package.json`, touched);
+    assert.equal(text('.envrc'), 'mine', 'what was changed meanwhile stays');
+    assert.match(later.notes.join(), /to package\.json was taken back/);
+    assert.match(later.notes.join(), /Not all of it could be taken back: \.envrc is still changed/);
+    assert.equal(later.events.filter(({ type }) => type === 'notice').length, 1);
+    assert.deepEqual(later.changedFiles, [inWork('.envrc')]);
   });
 
   it('does not follow a link that comes in between, and says what it could not put back', async () => {

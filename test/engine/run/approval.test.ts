@@ -3,10 +3,13 @@ import assert from 'node:assert/strict';
 import { existsSync, mkdirSync, readFileSync, rmSync, symlinkSync } from 'node:fs';
 import { join } from 'node:path';
 import { allowAll, denyAll, type Human } from '../../../src/engine/human.ts';
+import { approveCall } from '../../../src/engine/run/approval.ts';
+import { createCommandTool } from '../../../src/engine/tools/command.ts';
 import { describeWhy } from '../../../src/protocol/describe.ts';
 import type { ApprovalRequest } from '../../../src/protocol/run.ts';
 import { spoken, withValues } from '../../../src/protocol/text.ts';
 import { calls, done, scriptedProvider } from '../../fakes/scriptedProvider.ts';
+import { temporaryRun } from '../tools/temporaryRun.ts';
 import { type LoopFolder, loopFolder, resultsOf } from './loopFolder.ts';
 
 describe('approveCall', () => {
@@ -34,6 +37,37 @@ describe('approveCall', () => {
     );
     assert.match(String(resultsOf(end)[0]?.content), /now means another folder/);
     assert.equal(existsSync(join(folder.path, 'other/x')), false);
+  });
+
+  it('has a command in the box that was allowed for that, whatever its words mean a moment later', async () => {
+    const run = temporaryRun();
+    try {
+      let granted = 0;
+      // A link that is exchanged meanwhile has the same effect: one of the checks says that it cannot run in the box.
+      for (let odd = 1; odd < 12; odd++) {
+        let reads = 0;
+        const policy = {
+          ...run.context,
+          home: run.home,
+          protectedDirs: [],
+          get hasBox() {
+            return ++reads !== odd;
+          },
+        };
+        const call = { id: '1', name: 'run_command', input: { command: 'python3 go.py d', cwd: run.work } };
+        const context = { tools: [createCommandTool()], human: denyAll, policy };
+        const deciding = approveCall(call, context, run.context.signal);
+        let step = await deciding.next();
+        while (!step.done) step = await deciding.next();
+        const outcome = step.value;
+        if (!outcome.granted) continue;
+        granted++;
+        assert.equal(outcome.boxed, true, `${outcome.policy.rule}, ${odd}`);
+      }
+      assert.ok(granted > 0);
+    } finally {
+      run.remove();
+    }
   });
 
   it('asks in one line, whatever the path holds that it is about', async () => {

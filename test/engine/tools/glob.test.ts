@@ -1,9 +1,9 @@
 /** Finding files by name in real folders. */
 import assert from 'node:assert/strict';
-import { symlinkSync } from 'node:fs';
+import { mkdirSync, renameSync, rmdirSync, symlinkSync } from 'node:fs';
 import { join } from 'node:path';
 import { globMatcher } from '../../../src/engine/files/globPattern.ts';
-import { globTool } from '../../../src/engine/tools/glob.ts';
+import { globTool, walkFiles } from '../../../src/engine/tools/glob.ts';
 import { type TemporaryRun, temporaryRun } from './temporaryRun.ts';
 
 describe('glob', () => {
@@ -40,6 +40,30 @@ describe('glob', () => {
     const file = run.put('pack/skills/one/data/x.csv');
     assert.equal(await glob('**/*.csv', run.skill), file);
     assert.match(await glob('*', run.outside), /has not been approved/);
+  });
+
+  it('shows nothing behind a link that came in the place of a folder after its path was checked', async () => {
+    run.put('work/d/sub/ok.md');
+    run.put('outside/private.md');
+    run.put('outside/sub/private.md');
+    const walked = async (): Promise<string[]> => {
+      const names: string[] = [];
+      for await (const { name } of walkFiles(join(run.work, 'd'), run.context, { isCut: false }))
+        names.push(name);
+      return names;
+    };
+    assert.deepEqual(await walked(), ['sub/ok.md']);
+    renameSync(join(run.work, 'd/sub'), join(run.work, 'gone'));
+    run.put('work/d/first.md');
+    const walk = walkFiles(join(run.work, 'd'), run.context, { isCut: false });
+    mkdirSync(join(run.work, 'd/sub'));
+    assert.equal((await walk.next()).value?.name, 'first.md');
+    rmdirSync(join(run.work, 'd/sub'));
+    symlinkSync(run.outside, join(run.work, 'd/sub'));
+    assert.equal((await walk.next()).done, true);
+    renameSync(join(run.work, 'd'), join(run.work, 'e'));
+    symlinkSync(run.outside, join(run.work, 'd'));
+    assert.deepEqual(await walked(), []);
   });
 });
 

@@ -1,10 +1,11 @@
 /** Carrying out commands that only look: real files, real programs, and their limits. */
 import assert from 'node:assert/strict';
-import { chmodSync, symlinkSync, truncateSync } from 'node:fs';
+import { chmodSync, renameSync, rmSync, symlinkSync, truncateSync } from 'node:fs';
 import { join } from 'node:path';
 import { parseReadOnlyCommand } from '../../../src/engine/policy/readOnlyCommand.ts';
 import { readOnlyShellTool, runReadOnly } from '../../../src/engine/tools/readOnlyShell.ts';
 import type { ToolContext } from '../../../src/engine/tools/tool.ts';
+import { itBoxed } from '../box/boxed.ts';
 import { type TemporaryRun, temporaryRun } from './temporaryRun.ts';
 
 describe('runReadOnly', () => {
@@ -113,4 +114,39 @@ describe('readOnlyShellTool', () => {
       run.remove();
     }
   });
+});
+
+describe('runReadOnly in a box', () => {
+  itBoxed(
+    'shows nothing behind a link that came in the place of a folder after its path was checked',
+    async run => {
+      run.put('work/d/private.txt', 'ok\n');
+      run.put('home/.ssh/private.txt', 'PRIVATE\n');
+      const lines = [
+        'grep -rn -e ok -e PRIVATE d',
+        'grep -n PRIVATE d/private.txt',
+        'find d/ -type f',
+        'ls d/',
+      ];
+      const context = { ...run.context, box: run.box };
+      for (const line of lines) {
+        const verdict = await parseReadOnlyCommand(line, {
+          roots: [run.work],
+          cwd: run.work,
+          home: run.home,
+        });
+        assert.ok(verdict.allowed);
+        const look = async (): Promise<string> =>
+          JSON.stringify(await runReadOnly(verdict.command, context, 10_000));
+        assert.match(await look(), /ok|private\.txt|no output/, line);
+        renameSync(join(run.work, 'd'), join(run.work, 'kept'));
+        symlinkSync(join(run.home, '.ssh'), join(run.work, 'd'));
+        const shown = await look();
+        assert.match(shown, /"problem":.*No such file/, line);
+        assert.doesNotMatch(shown, /PRIVATE/, line);
+        rmSync(join(run.work, 'd'));
+        renameSync(join(run.work, 'kept'), join(run.work, 'd'));
+      }
+    },
+  );
 });

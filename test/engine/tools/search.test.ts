@@ -109,10 +109,25 @@ while :; do printf '%s/many.md\\0001:x\\n' "$last"; done
 `,
     );
     chmodSync(program, 0o755);
+    run.put('work/.env', 'KEY=1\n');
+    run.put('work/a.md', `${'\n'.repeat(6)}--no-config\n`);
+    run.put('work/many.md', 'x\n');
     run.context.env = { PATH: ['relative', join(run.root, 'bin')].join(delimiter) };
     const { content, isError } = await searchFilesTool.execute({ pattern: 'x' }, run.context);
     const lines = content.split('\n');
     assert.equal(isError, false);
     assert.deepEqual([lines[0], lines.length], ['a.md:7: --no-config', 201]);
+  });
+
+  it('shows no line that ripgrep read behind a link that came in the place of a folder', async () => {
+    run.put('work/d/notes.md', 'mine\n');
+    run.put('outside/private.md', 'PRIVATE\n');
+    const found = ['d/notes.md\\0001:mine', 'd/notes.md\\0002:PRIVATE', 'd/private.md\\0001:PRIVATE'];
+    symlinkSync(run.outside, join(run.work, 'e'));
+    const lines = [...found, 'e/private.md\\0001:PRIVATE'].join('\\n');
+    chmodSync(run.put('bin/rg', `#!/bin/sh\nprintf '${lines}\\n'\n`), 0o755);
+    run.context.env = { PATH: join(run.root, 'bin') };
+    const { content } = await searchFilesTool.execute({ pattern: 'x' }, run.context);
+    assert.equal(content, 'd/notes.md:1: mine');
   });
 });
