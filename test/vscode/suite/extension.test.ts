@@ -180,7 +180,7 @@ describe('Telos: Set API Key...', () => {
       answerWith('', 'Anthropic');
       vscode.window.showInputBox = async (options?: vscode.InputBoxOptions) => {
         titles.push(options?.title ?? '');
-        refusals.push(options?.prompt?.startsWith('This key') ? options.prompt : undefined);
+        refusals.push(options?.prompt?.includes('rejected this key') ? options.prompt : undefined);
         return keys.shift();
       };
       await vscode.commands.executeCommand('telos.setApiKey');

@@ -225,7 +225,7 @@ describe('the tree over all roots', () => {
     assert.ok(hidden);
     const item = await skillTree.resolveTreeItem(skillTree.getTreeItem(hidden), hidden);
     assert.match(String(item.description), /^hidden by plan of workspace/);
-    assert.match(String(item.tooltip), /Say tree-agent:plan to run this one/);
+    assert.match(String(item.tooltip), /Use tree-agent:plan to run this skill/);
   });
 
   it('says what a skill lacks, and copies the command of its author', async () => {
