@@ -84,11 +84,9 @@ describe('kinds of workspaces in a real VS Code', () => {
     assert.equal(await tree.getByRole('treeitem', { name: /intruder/ }).count(), 0);
     await assert.rejects(readFile(join(world.workspace, 'today.md')));
     await runCommand(page, 'Telos: Doctor');
-    await page
-      .locator('.notification-toast', {
-        hasText: 'This workspace is in Restricted Mode, so nothing runs here.',
-      })
-      .waitFor();
+    const refused = page.locator('.monaco-dialog-box', { hasText: 'This workspace is in Restricted Mode' });
+    await refused.getByRole('button', { name: 'OK' }).click();
+    await refused.waitFor({ state: 'detached' });
 
     await chat.getByRole('button', { name: 'Manage Workspace Trust' }).click();
     await page
