@@ -51,9 +51,9 @@ describe('questionPost', () => {
   });
 
   it('shows a long reason whole, with what stands at its end', () => {
-    const reason = `It starts ${'one server and '.repeat(40)}a last one that runs /work/server.js.`;
+    const reason = `It starts ${'one server and '.repeat(40)}a last one that runs /srv/server.js.`;
     const { content, files } = questionPost(request('mcp', { tool: 'mcp_servers', reason }));
-    assert.match(files ? String(files[0]?.data) : content, /a last one that runs \/work\/server\.js\./);
+    assert.match(files ? String(files[0]?.data) : content, /a last one that runs \/srv\/server\.js\./);
   });
 
   it('escapes what others have a word in: the reason, a card, a file’s name', () => {

@@ -113,8 +113,9 @@ interface Look {
 }
 
 /**
- * Looks at the folder `root`, a real path. Of too many names, only those are looked at that others run or obey. `before` is what the last look saw. `reopens` has folders opened again that a command has
- * closed. Throws UnseenFolder for a folder with far too many names, and the abort reason.
+ * Looks at the folder `root`, a real path. Of too many names, only those are looked at that others run or obey. `before` is what the last
+ * look saw. `reopens` has folders opened again that a command has closed. Throws UnseenFolder for a folder with far too many names, and
+ * the abort reason.
  */
 export async function lookAt(
   root: string,

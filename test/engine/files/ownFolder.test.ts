@@ -154,7 +154,7 @@ describe('a link in the data folder', () => {
   it('in place of the list of working folders is not followed', () => {
     const target = run.put('elsewhere/profile', 'mine\n');
     symlinkSync(target, join(data, 'work-folders.jsonl'));
-    rememberWorkFolder(config(), '/work/of/the/agent', 'p');
+    rememberWorkFolder(config(), '/home/ann/of/the/agent', 'p');
     assert.equal(readFileSync(target, 'utf8'), 'mine\n');
   });
 
@@ -220,7 +220,7 @@ describe('a link in the data folder', () => {
     putAgents();
     const before = treeOf(agent());
     const id = await install();
-    rememberWorkFolder(config(), '/work/of/the/agent', 'p');
+    rememberWorkFolder(config(), '/home/ann/of/the/agent', 'p');
     assert.match(readFileSync(join(real, 'work-folders.jsonl'), 'utf8'), /of\/the\/agent/);
     await new ReplacedFolders(config()).undo(id);
     assert.equal(treeOf(agent()), before);
