@@ -233,12 +233,13 @@ describe('a link in the data folder', () => {
     const draft = schedules.draft({
       request: 'water the beds',
       skill: { agent: 'p', skill: 's' },
-      when: 'daily 09:00',
-      folder: run.work,
+      at: 'daily 09:00',
+      cwd: run.work,
+      digest: 'd',
       missed: 'skip',
-      clock: 'systemd',
-      createdAt: start.startedAt,
-    } as never);
+      clock: 'none',
+      since: '2026-01-02T03:04:05.000Z',
+    });
     await schedules.keep(draft);
     assert.ok(existsSync(join(real, 'schedules', `${draft.id}.json`)));
   });
