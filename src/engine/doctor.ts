@@ -17,7 +17,7 @@ import {
   notSet,
 } from '../protocol/doctorReport.ts';
 import type { Remedy } from '../protocol/run.ts';
-import { asMessage, type Sentence, sentence, spoken } from '../protocol/text.ts';
+import { asMessage, asSaid, type Sentence, sentence, spoken } from '../protocol/text.ts';
 import { budgetProblems, type Config, withoutPassword } from './config.ts';
 import { TelosError } from './errors.ts';
 import { type Diagnostic, readToml } from './files/settingsFile.ts';
@@ -85,9 +85,6 @@ export async function examine(
   };
   return mapStrings(report, redact.text);
 }
-
-/** Returns a text that is the same in every language. */
-const sentenceOf = (text: string): Sentence => ({ text: '{0}', values: [text] });
 
 const rank = ({ severity }: DoctorFinding): number => (severity === 'error' ? 0 : 1);
 
@@ -184,7 +181,7 @@ function describeAgent(agent: FileAgent): DoctorAgent {
 function ruleDefects(config: Config): DoctorFinding[] {
   const { problems, warnings } = openPolicyFile(config).read();
   const findingsOf = (texts: readonly string[], severity: DoctorFinding['severity']): DoctorFinding[] =>
-    texts.map(text => ({ severity, ...asMessage(sentenceOf(text)) }));
+    texts.map(text => ({ severity, ...asMessage(asSaid(text)) }));
   return [...findingsOf(problems, 'error'), ...findingsOf(warnings, 'warning')];
 }
 
@@ -197,11 +194,11 @@ const botFileDefects = ({ configDir }: Config): readonly Diagnostic[] =>
 function defectsIn(diagnostics: readonly Diagnostic[]): DoctorFinding[] {
   const errors = diagnostics.filter(({ severity }) => severity === 'error');
   const shown = errors.slice(0, shownDefects).map(({ file, line, message, fix, ...said }) => {
-    const sentences = said.sentences ?? [sentenceOf(message)];
-    const next = said.fixSentence ? [said.fixSentence] : fix === undefined ? [] : [sentenceOf(fix)];
+    const sentences = said.sentences ?? [asSaid(message)];
+    const next = said.fixSentence ? [said.fixSentence] : fix === undefined ? [] : [asSaid(fix)];
     return {
       severity: 'error' as const,
-      ...asMessage(sentenceOf(`${file}:${line}:`), ...sentences, ...next),
+      ...asMessage(asSaid(`${file}:${line}:`), ...sentences, ...next),
     };
   });
   const more = errors.length - shown.length;

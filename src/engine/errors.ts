@@ -1,6 +1,6 @@
 /** Defines the one error type that the engine throws on purpose. `startRun` turns it into the run's end. */
 import type { ErrorCode, Remedy, RunError, SkillRef } from '../protocol/run.ts';
-import { type Sentence, spoken } from '../protocol/text.ts';
+import { type Sentence, sentencesOf, spoken } from '../protocol/text.ts';
 
 /** The abort reason of a run whose process ends. No person stopped the run, and it can be continued. */
 export class Interruption extends Error {}
@@ -42,8 +42,8 @@ export class TelosError extends Error {
 
   /** Returns the same error with one more sentence at the end of its message. */
   followedBy(more: Sentence): TelosError {
-    const { code, message, sentences = [{ text: message, values: [] }], remedy, retryAfterMs } = this;
-    return new TelosError(code, [...sentences, more], { remedy, retryAfterMs, cause: this });
+    const { code, remedy, retryAfterMs } = this;
+    return new TelosError(code, [...sentencesOf(this), more], { remedy, retryAfterMs, cause: this });
   }
 
   /** The error as data, for the event that ends a run. */

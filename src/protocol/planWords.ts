@@ -23,6 +23,18 @@ const sentences = (say: Say): string[] => [
   say('The budget of this plan is used up: {0}.', ...places),
   say('Add to it to go on with the same plan.', ...places),
   say('The provider {0} has no key.', ...places),
+  say('{0} refused the key: {1}', ...places),
+  say('{0} accepts no more requests for now: {1}', ...places),
+  say('The spending limit at {0} is reached: {1}', ...places),
+  say('{0} has an internal error ({1}): {2}', ...places),
+  say('{0} refused the request ({1}): {2}', ...places),
+  say('{0} cannot be reached at {1} ({2}).', ...places),
+  say('Check the network and {0}.', ...places),
+  say('The connection to {0} was lost in the middle of an answer.', ...places),
+  say('The model did not answer within {0} seconds.', ...places),
+  say('The model sent nothing for {0} seconds.', ...places),
+  say('Send the request again.', ...places),
+  say('Try again later.', ...places),
   say('It was interrupted before its work was saved.', ...places),
   say('Another runner has taken the plan.', ...places),
   say('Marks of the conflict are still in {0}.', ...places),
@@ -40,14 +52,14 @@ const sentences = (say: Say): string[] => [
 ];
 
 /** Values that are places themselves, so that a text keeps its own. */
-const places = ['{0}', '{1}'] as const;
+const places = ['{0}', '{1}', '{2}'] as const;
 const inEnglish: Say = text => text;
 
 /** A longer text is a model's or a program's. In characters. */
 const longest = 2_000;
 
-/** Ids, numbers and paths, as a sentence of the engine may begin: `The test failed.` is someone else's. */
-const first = '[^\\s,]*\\d[^\\s,]*(?:, [^\\s,]*\\d[^\\s,]*)*';
+/** Ids, numbers, paths and makers of models, as a sentence of the engine may begin: `The test failed.` is someone else's. */
+const first = '[^\\s,]*\\d[^\\s,]*(?:, [^\\s,]*\\d[^\\s,]*)*|Anthropic|Gemini|Ollama|OpenAI|OpenRouter';
 
 /** English sentences as patterns, each at the start of a text. A value has no line break. */
 const patterns = sentences(inEnglish).map(text => {

@@ -86,6 +86,9 @@ export interface Sentence {
 /** The first argument is the literal English text, so that a test can find it. */
 export const sentence = (text: string, ...values: Sentence['values']): Sentence => ({ text, values });
 
+/** Returns a text of a program, a library or a person as a sentence, which is the same in every language. */
+export const asSaid = (text: string): Sentence => ({ text: '{0}', values: [text] });
+
 /** Returns the sentences in the language of the frontend, one after the other. */
 export function spoken(sentences: readonly Sentence[], translate: Say = english): string {
   return sentences
@@ -97,6 +100,21 @@ export function spoken(sentences: readonly Sentence[], translate: Say = english)
 export const asMessage = (...sentences: Sentence[]): { message: string; sentences: Sentence[] } => ({
   message: spoken(sentences),
   sentences,
+});
+
+/** Returns the sentences of a message, or its text as one. */
+export const sentencesOf = ({
+  message,
+  sentences,
+}: {
+  message: string;
+  sentences?: readonly Sentence[] | undefined;
+}): readonly Sentence[] => sentences ?? [asSaid(message)];
+
+/** Returns the sentences as one, for a place in another. */
+export const asOne = (sentences: readonly Sentence[]): Sentence => ({
+  text: sentences.map((_, index) => `{${index}}`).join(' '),
+  values: sentences,
 });
 
 const inWords = (value: Sentence['values'][number], translate: Say): string | number =>

@@ -70,6 +70,16 @@ describe('localisation', () => {
     );
   });
 
+  it('says every error of the engine in sentences, but for those that no editor shows or that are put together', () => {
+    const plain = /new (?:TelosError|PromptTooLong|NoEventStream)\(\s*[\w']+,\s*['"`]/;
+    assert.deepEqual(
+      sources('src/engine')
+        .filter(file => plain.test(read(file)))
+        .sort(),
+      inEnglish.map(file => join('src/engine', file)),
+    );
+  });
+
   it('names no command of a frontend in the engine, since each frontend has its own', () => {
     const command =
       /`telos [a-z]|telos (?:trust|init|lint|policy|install)\b|(?<!\|)--(?:yes|as|record)\b|Telos: [A-Z]/;
@@ -97,6 +107,34 @@ describe('localisation', () => {
     assert.deepEqual(sources('src/extension').flatMap(bareTexts), []);
   });
 });
+
+/** Files of the engine with errors in English: of the library, the command line and the workers, or made of phrases that other texts use too. */
+const inEnglish = [
+  'evals/earlierVersion.ts',
+  'evals/evalFile.ts',
+  'evals/routeBenchmark.ts',
+  'evals/suiteBudget.ts',
+  'evals/triggerFile.ts',
+  'fleet/databaseAddress.ts',
+  'fleet/dbos.ts',
+  'fleet/evalOrder.ts',
+  'fleet/fleetDatabase.ts',
+  'fleet/planJobs.ts',
+  'fleet/tryDatabase.ts',
+  'skills/lockFile.ts',
+  'skills/planInstall.ts',
+  'skills/scaffold.ts',
+  'sources/fetchSource.ts',
+  'sources/fetched.ts',
+  'sources/install.ts',
+  'sources/pluginManifest.ts',
+  'sources/treeWriter.ts',
+  'sources/web.ts',
+  'tools/checkedFetch.ts',
+  'workflow/contextFolders.ts',
+  'workflow/orchestrator.ts',
+  'workflow/workerSlots.ts',
+];
 
 /** What a translation must contain just as the text: links to commands, names in backticks, places for values. */
 const marks = (text: string): string[] =>

@@ -5,6 +5,7 @@ import { readdirSync, readFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { loadConfig } from '../../src/engine/config.ts';
+import type { TelosError } from '../../src/engine/errors.ts';
 import { type RunOrder, runDetached } from '../../src/engine/workflow/detachedRun.ts';
 import { program } from '../cli/cliProcess.ts';
 import { eventually } from '../eventually.ts';
@@ -64,7 +65,11 @@ describe('a plan in a process of its own', function () {
     world.set({ setup: ['npm ci'] });
     const end = await runDetached(runner(), order);
     assert.equal(end.kind, 'card');
-    await assert.rejects(runDetached(runner(), { ...order, plan: 'other' }), /other/);
+    // The editor says it in its own language.
+    await assert.rejects(runDetached(runner(), { ...order, plan: 'other' }), ({ sentences }: TelosError) => {
+      assert.deepEqual(sentences?.[0], { text: "There is no plan '{0}'.", values: ['other'] });
+      return true;
+    });
     await assert.rejects(runDetached(join(world.repo, 'missing.js'), order), /has ended before its time/);
   });
 });

@@ -2,6 +2,7 @@ import assert from 'node:assert/strict';
 import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
+import { explainHttpFailure, explainLineFailure } from '../../src/engine/providers/failures.ts';
 import { planWords } from '../../src/protocol/planWords.ts';
 import { english, type Say, withValues } from '../../src/protocol/text.ts';
 
@@ -25,6 +26,23 @@ describe('what the journal of a plan says, in the language of the reader', () =>
     assert.equal(
       inGerman('its commit 0123456789 is not on telos/site any more'),
       'der Commit 0123456789 ist nicht mehr auf telos/site',
+    );
+  });
+
+  it('translates what a provider answers, up to its own words', () => {
+    const failure = { label: 'Anthropic', address: 'https://api.test', addressVariable: 'X', secret: '' };
+    const said = (status: number, reason: string) =>
+      inGerman(explainHttpFailure({ ...failure, status, reason }).error.message);
+    assert.equal(said(401, 'invalid x-api-key'), 'Anthropic hat den Schlüssel abgelehnt: invalid x-api-key.');
+    assert.match(said(429, 'Slow down.'), /^Anthropic nimmt vorerst .*: Slow down\.$/);
+    assert.equal(
+      said(529, 'Overloaded'),
+      'Anthropic meldet einen internen Fehler (529): Overloaded. Versuchen Sie es später erneut.',
+    );
+    const offline = Object.assign(new Error('x'), { code: 'ECONNREFUSED' });
+    assert.equal(
+      inGerman(explainLineFailure(offline, 'Ollama', 'http://localhost:1', 'OLLAMA_BASE_URL').error.message),
+      'Ollama ist unter http://localhost:1 nicht erreichbar (ECONNREFUSED). Überprüfen Sie das Netzwerk und OLLAMA_BASE_URL.',
     );
   });
 

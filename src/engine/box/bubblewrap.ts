@@ -16,6 +16,7 @@ import {
   rmSync,
 } from 'node:fs';
 import { dirname, join } from 'node:path';
+import { sentence } from '../../protocol/text.ts';
 import { TelosError } from '../errors.ts';
 import { errorCode } from '../files/paths.ts';
 import { rowOf } from '../tools/processTable.ts';
@@ -173,7 +174,10 @@ function openPlace(path: string, files: readonly number[]): number {
   } catch (error) {
     for (const each of [...files, ...(file === undefined ? [] : [file])]) closeSync(each);
     if (errorCode(error) === undefined) throw error;
-    throw new TelosError('config', `${path} was moved while the box was made. Nothing was run; try again.`);
+    throw new TelosError('config', [
+      sentence('{0} was moved while the box was made.', path),
+      sentence('Nothing was run; try again.'),
+    ]);
   }
 }
 

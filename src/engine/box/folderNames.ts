@@ -2,6 +2,7 @@
 import { type Dirent, lstatSync, readdirSync } from 'node:fs';
 import { basename, dirname, join } from 'node:path';
 import { setImmediate as nextTurn } from 'node:timers/promises';
+import { asSaid, sentence } from '../../protocol/text.ts';
 import { TelosError } from '../errors.ts';
 import { isOpenFolder } from '../files/closedFolder.ts';
 import { errorCode } from '../files/paths.ts';
@@ -99,7 +100,8 @@ export class FolderNames {
       const found = this.#folderAt(path);
       if (!found) continue;
       if ('hidden' in found) {
-        if (found.hidden === this.root) throw new TelosError('config', `${found.why} Nothing was run.`);
+        if (found.hidden === this.root)
+          throw new TelosError('config', [asSaid(found.why), sentence('Nothing was run.')]);
         closed.add(found.hidden);
         continue;
       }

@@ -8,6 +8,7 @@ import { createServer as createHttpServer, type Server as HttpServer, type Incom
 import { type AddressInfo, connect, createServer, isIP, type Server, type Socket } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { sentence } from '../../protocol/text.ts';
 import { reasonOf, TelosError } from '../errors.ts';
 import { escapeInvisible } from '../files/plainText.ts';
 import { checkedAddresses, FetchProblem, type Resolve, resolveName } from '../tools/fetchPage.ts';
@@ -111,7 +112,9 @@ export async function openProxyAtPort(
 }
 
 const notStarted = (cause: unknown): TelosError =>
-  new TelosError('config', `The proxy of the box cannot be started: ${reasonOf(cause)}`, { cause });
+  new TelosError('config', [sentence('The proxy of the box cannot be started: {0}', reasonOf(cause))], {
+    cause,
+  });
 
 const shortFolder = (): string => (tmpdir().length > longestSocketPath - 30 ? '/tmp' : tmpdir());
 

@@ -1,6 +1,7 @@
 /** The box of an MCP server that is to run in one: the same as that of commands, with a home of its own. */
 import { mkdirSync, statSync } from 'node:fs';
 import { dirname } from 'node:path';
+import { sentence } from '../../protocol/text.ts';
 import { type Config, expandPath, telosFolders } from '../config.ts';
 import { TelosError } from '../errors.ts';
 import { isInside, realPlace } from '../files/paths.ts';
@@ -23,10 +24,12 @@ export function serverBoxes(
   return async (server, args) => {
     const finding = await findBox({ ...folders, env: config.env }, config.dataDir);
     if (!finding.works)
-      throw new TelosError(
-        'mcp',
-        `its entry says that it runs in a box ("sandbox": true), and none works here: ${finding.why.replace(/\.$/, '')}`,
-      );
+      throw new TelosError('mcp', [
+        sentence(
+          'its entry says that it runs in a box ("sandbox": true), and none works here: {0}',
+          finding.why.replace(/\.$/, ''),
+        ),
+      ]);
     // As the first write of an agent does.
     mkdirSync(folders.workingDir, { recursive: true });
     const named = args.flatMap(word => folderOf(expandPath(word, config.home, folders.packDir)) ?? []);

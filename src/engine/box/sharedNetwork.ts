@@ -8,6 +8,7 @@
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { closeSync, openSync, readlinkSync } from 'node:fs';
+import { sentence } from '../../protocol/text.ts';
 import { TelosError } from '../errors.ts';
 
 /** A network in which commands can be started. */
@@ -119,7 +120,9 @@ async function openNamespaces(bubblewrap: string): Promise<Namespaces> {
     return held(Number(said));
   } catch (error) {
     const why = errors.trim().split('\n')[0] || String((error as Error).message);
-    throw new TelosError('config', `The network of the box could not be made: ${why}`, { cause: error });
+    throw new TelosError('config', [sentence('The network of the box could not be made: {0}', why)], {
+      cause: error,
+    });
   } finally {
     child.stdin.end();
   }

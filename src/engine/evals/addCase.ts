@@ -2,6 +2,7 @@
 import { lstatSync } from 'node:fs';
 import { mkdir, realpath } from 'node:fs/promises';
 import { dirname, join, posix } from 'node:path';
+import { sentence } from '../../protocol/text.ts';
 import { TelosError } from '../errors.ts';
 import { writeNew, writeWhole } from '../files/atomicWrite.ts';
 import { isInside, realPlace } from '../files/paths.ts';
@@ -28,10 +29,14 @@ export async function addTrigger(skillDir: string, added: Omit<Trigger, 'line'>)
   const same = known?.find(trigger => trigger.query === query);
   if (same && same.shouldTrigger === added.shouldTrigger) return same;
   if (same)
-    throw new TelosError(
-      'config',
-      `${file}:${same.line}: this request is in the file already, and says the opposite: "${query}"`,
-    );
+    throw new TelosError('config', [
+      sentence(
+        '{0}:{1}: this request is in the file already, and says the opposite: "{2}"',
+        file,
+        same.line,
+        query,
+      ),
+    ]);
   const [line = ''] = triggerText([{ ...added, query }])
     .split('\n')
     .slice(1);
@@ -75,7 +80,9 @@ export async function addEval(skillDir: string, added: NewEval): Promise<EvalCas
   for (const { path, content: bytes } of added.files) {
     const place = posix.normalize(path);
     if (posix.isAbsolute(place) || place.startsWith('..'))
-      throw new TelosError('config', `${path} cannot be a file of an eval: it is outside of its folder.`);
+      throw new TelosError('config', [
+        sentence('{0} cannot be a file of an eval: it is outside of its folder.', path),
+      ]);
     await putBelow(skillDir, join(skillDir, folder, place), bytes);
   }
   const entry = {
@@ -91,7 +98,9 @@ export async function addEval(skillDir: string, added: NewEval): Promise<EvalCas
   await writeBelow(skillDir, file, `${JSON.stringify(content, undefined, 2)}\n`, text);
   const written = readEvals(skillDir)?.find(each => each.id === id);
   if (!written)
-    throw new TelosError('config', `The eval ${id} was not found in ${file} after it was written.`);
+    throw new TelosError('config', [
+      sentence('The eval {0} was not found in {1} after it was written.', id, file),
+    ]);
   return written;
 }
 
@@ -108,7 +117,10 @@ async function writeBelow(skillDir: string, file: string, text: string, before?:
   if (before !== undefined) refuseLinkOut(skillDir, file);
   const isSame = (): boolean => before === undefined || textOf(file) === before;
   if (!(await writeWhole(file, text, isSame)))
-    throw new TelosError('config', `${file} was changed in the meantime. Nothing was added; try again.`);
+    throw new TelosError('config', [
+      sentence('{0} was changed in the meantime.', file),
+      sentence('Nothing was added; try again.'),
+    ]);
 }
 
 async function putBelow(skillDir: string, file: string, content: Buffer): Promise<void> {
@@ -119,5 +131,8 @@ async function putBelow(skillDir: string, file: string, content: Buffer): Promis
 async function makeBelow(skillDir: string, folder: string): Promise<void> {
   await mkdir(folder, { recursive: true });
   if (!isInside(realPlace(skillDir) ?? skillDir, await realpath(folder)))
-    throw new TelosError('config', `${folder} leads out of the skill's folder. Put a folder in its place.`);
+    throw new TelosError('config', [
+      sentence("{0} leads out of the skill's folder.", folder),
+      sentence('Put a folder in its place.'),
+    ]);
 }

@@ -3,6 +3,7 @@ import { createHash } from 'node:crypto';
 import { lstatSync, readdirSync, statSync } from 'node:fs';
 import { readFile } from 'node:fs/promises';
 import { basename, join, posix } from 'node:path';
+import { sentence } from '../../protocol/text.ts';
 import { TelosError } from '../errors.ts';
 import { isInside, realPlace } from '../files/paths.ts';
 import { contentDigest } from '../skills/skillDigest.ts';
@@ -49,7 +50,7 @@ export function readEvals(skillDir: string): EvalCase[] | undefined {
   const ids = new Set<string>();
   for (const { id, line } of cases) {
     if (ids.has(String(id)))
-      throw new TelosError('config', `${file}:${line}: the id ${id} is in the file twice.`);
+      throw new TelosError('config', [sentence('{0}:{1}: the id {2} is in the file twice.', file, line, id)]);
     ids.add(String(id));
   }
   return cases;
@@ -78,7 +79,9 @@ function readList(
   const content = parsed(text, file);
   const list: unknown = Array.isArray(content) ? content : recordOf(content)['evals'];
   if (!Array.isArray(list))
-    throw new TelosError('config', `${file}:1: a list is expected: {"skill_name": "...", "evals": []}`);
+    throw new TelosError('config', [
+      sentence('{0}:1: a list is expected: {"skill_name": "...", "evals": []}', file),
+    ]);
   return { file, text, list: list.map(recordOf) };
 }
 

@@ -1,6 +1,7 @@
 /** Writes a proposal that a person keeps, so that it can be undone like the changes of a run. */
 import { randomUUID } from 'node:crypto';
 import { readFile } from 'node:fs/promises';
+import { asSaid, sentence } from '../../protocol/text.ts';
 import type { ChangeStore } from '../changes/changeStore.ts';
 import { TelosError } from '../errors.ts';
 import { replaceFile, type WriteKeeper } from '../files/atomicWrite.ts';
@@ -19,7 +20,10 @@ export async function keepProposal(
   refuseLinkOut(skill.dir, skill.file);
   const id = `improve-${randomUUID()}`;
   const keeper = changes.keeper(id, { watches: false });
-  if (!keeper) throw new TelosError('config', 'Nothing was kept: the old text could not be stored for undo.');
+  if (!keeper)
+    throw new TelosError('config', [
+      sentence('Nothing was kept: the old text could not be stored for undo.'),
+    ]);
   const old = Buffer.from(before);
   let wasChanged = false;
   const guarded: WriteKeeper = {
@@ -37,9 +41,9 @@ export async function keepProposal(
   } catch (error) {
     if (!(error instanceof PathProblem)) throw error;
     const why = wasChanged
-      ? `${skill.file} was changed in the meantime. Improve the skill again.`
-      : error.message;
-    throw new TelosError('config', `The proposal was not kept. ${why}`, { cause: error });
+      ? [sentence('{0} was changed in the meantime.', skill.file), sentence('Improve the skill again.')]
+      : [asSaid(error.message)];
+    throw new TelosError('config', [sentence('The proposal was not kept.'), ...why], { cause: error });
   }
   return id;
 }

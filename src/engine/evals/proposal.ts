@@ -5,6 +5,7 @@
 import { randomUUID } from 'node:crypto';
 import { isDeepStrictEqual } from 'node:util';
 import type { Finding } from '../../protocol/agentCard.ts';
+import { asSaid, type Sentence, sentence } from '../../protocol/text.ts';
 import { TelosError } from '../errors.ts';
 import type { CompletionRequest, TokenCount } from '../providers/provider.ts';
 import { findingsInText } from '../scan/redFlags.ts';
@@ -153,7 +154,10 @@ export async function propose(
   signal.throwIfAborted();
   const text = given?.[part];
   if (typeof text !== 'string' || text.trim() === '')
-    throw new TelosError('provider', 'The model proposed nothing. Try again, or choose another model.');
+    throw new TelosError('provider', [
+      sentence('The model proposed nothing.'),
+      sentence('Try again, or choose another model.'),
+    ]);
   const why = typeof given?.['why'] === 'string' ? given['why'] : '';
   return proposalOf(skill, part, text, why);
 }
@@ -163,7 +167,10 @@ export function proposalOf(skill: FileSkill, part: Defect['part'], text: string,
   const { before } = readable(skill);
   const after = part === 'body' ? withBody(before, text) : withDescription(before, text);
   if (after === before)
-    throw new TelosError('provider', 'The model proposed no change. Try again, or choose another model.');
+    throw new TelosError('provider', [
+      sentence('The model proposed no change.'),
+      sentence('Try again, or choose another model.'),
+    ]);
   refuseMore(skill, part, before, after);
   const known = new Set(findingsInText(before, 'SKILL.md').map(({ kind, text: shown }) => kind + shown));
   const findings = findingsInText(after, 'SKILL.md').filter(
@@ -181,19 +188,19 @@ export function proposalOf(skill: FileSkill, part: Defect['part'], text: string,
 
 /** Returns the text of a skill's file. Throws TelosError `config` if it cannot be changed. */
 function readable(skill: FileSkill): { before: string; body: string } {
-  const refuse = (why: string): never => {
-    throw new TelosError('config', `${skill.file} cannot be improved: ${why}`);
+  const refuse = (why: Sentence): never => {
+    throw new TelosError('config', [sentence('{0} cannot be improved: {1}', skill.file, why)]);
   };
   let read: ReturnType<typeof readSkillText>;
   try {
     read = readSkillText(skill.file);
   } catch (error) {
-    return refuse(error instanceof Error ? error.message : String(error));
+    return refuse(asSaid(error instanceof Error ? error.message : String(error)));
   }
-  if (read.oddity) return refuse('save it as UTF-8 first.');
+  if (read.oddity) return refuse(sentence('save it as UTF-8 first.'));
   const { body } = parseSkillFile(read.text, skill.file);
   if (body.length > longestBody)
-    return refuse(`its text has more than ${longestBody} characters. Shorten it first.`);
+    return refuse(sentence('its text has more than {0} characters. Shorten it first.', longestBody));
   return { before: read.text, body };
 }
 
@@ -245,8 +252,9 @@ function refuseMore(skill: FileSkill, part: Defect['part'], before: string, afte
         old.hasFrontmatter === fresh.hasFrontmatter
       : old.body === fresh.body);
   if (isSame) return;
-  throw new TelosError(
-    'provider',
-    `The proposal was refused: it would change more of ${skill.file} than its ${part === 'body' ? 'text' : 'description'}.`,
-  );
+  throw new TelosError('provider', [
+    part === 'body'
+      ? sentence('The proposal was refused: it would change more of {0} than its text.', skill.file)
+      : sentence('The proposal was refused: it would change more of {0} than its description.', skill.file),
+  ]);
 }

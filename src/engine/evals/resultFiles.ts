@@ -3,6 +3,7 @@ import { existsSync, readdirSync } from 'node:fs';
 import { mkdir, writeFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import type { SkillRef } from '../../protocol/run.ts';
+import { sentence } from '../../protocol/text.ts';
 import { TelosError } from '../errors.ts';
 import { writeWhole } from '../files/atomicWrite.ts';
 import { skillDigest } from '../skills/skillDigest.ts';
@@ -294,6 +295,8 @@ export function readResults(folder: string): StoredResults {
   const file = join(folder, 'telos.json');
   const content = parsed(textOf(file), file) as Partial<StoredResults> | null;
   if (content?.format !== 'telos-evals' || content.version !== 1 || !Array.isArray(content.runs))
-    throw new TelosError('config', `${file} has no results of evals that this version of Telos can read.`);
+    throw new TelosError('config', [
+      sentence('{0} has no results of evals that this version of Telos can read.', file),
+    ]);
   return content as StoredResults;
 }

@@ -1,4 +1,5 @@
 /** Plays a recording for an eval: only if each request is the one that was recorded. */
+import { sentence } from '../../protocol/text.ts';
 import { TelosError } from '../errors.ts';
 import { isBuiltin } from '../policy/subject.ts';
 import type { CompletionRequest, Provider, TokenCount } from '../providers/provider.ts';
@@ -50,7 +51,7 @@ export function strictReplay({ header, turns }: Recording, places: Places): Stri
   );
   const fail = (found: Stale): TelosError => {
     stale ??= found;
-    return new TelosError('provider', 'The recording does not answer this request.');
+    return new TelosError('provider', [sentence('The recording does not answer this request.')]);
   };
   const provider: Provider = {
     name: 'replay',

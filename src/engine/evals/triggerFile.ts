@@ -2,6 +2,7 @@
 import { createHash } from 'node:crypto';
 import { lstatSync } from 'node:fs';
 import { join } from 'node:path';
+import { sentence } from '../../protocol/text.ts';
 import { TelosError } from '../errors.ts';
 import { isInside, realPlace } from '../files/paths.ts';
 import { readRegularFile } from '../files/settingsFile.ts';
@@ -36,27 +37,28 @@ export function readTriggers(skillDir: string): Trigger[] | undefined {
   const text = textOf(file);
   const cases = parsed(text, file);
   if (!Array.isArray(cases))
-    throw new TelosError(
-      'config',
-      `${file}:1: a list is expected: [{"query": "...", "should_trigger": true}]`,
-    );
+    throw new TelosError('config', [
+      sentence('{0}:1: a list is expected: [{"query": "...", "should_trigger": true}]', file),
+    ]);
   const lines = new LineFinder(text);
   const triggers = cases.map((value: unknown, index) => triggerOf(value, `entry ${index + 1}`, lines, file));
   const twice = triggers.find(
     ({ query }, index) => triggers.findIndex(other => other.query === query) !== index,
   );
   if (twice)
-    throw new TelosError(
-      'config',
-      `${file}:${twice.line}: this request is in the file twice: "${twice.query}"`,
-    );
+    throw new TelosError('config', [
+      sentence('{0}:{1}: this request is in the file twice: "{2}"', file, twice.line, twice.query),
+    ]);
   return triggers;
 }
 
 /** Throws TelosError `config` if a link leads the file out of the skill's folder: a pack must not choose what is read or written. */
 export function refuseLinkOut(skillDir: string, file = triggerFileOf(skillDir)): void {
   if (!isInside(realPlace(skillDir) ?? skillDir, realPlace(file) ?? '/'))
-    throw new TelosError('config', `${file} leads out of the skill's folder. Put the file into the folder.`);
+    throw new TelosError('config', [
+      sentence("{0} leads out of the skill's folder.", file),
+      sentence('Put the file into the folder.'),
+    ]);
 }
 
 /** Returns the text of a file of evals. Throws TelosError `config` if it cannot be read. */
@@ -65,7 +67,7 @@ export function textOf(file: string): string {
     return readRegularFile(file, mostBytes).toString('utf8');
   } catch (error) {
     const reason = error instanceof Error ? error.message : String(error);
-    throw new TelosError('config', `${file} cannot be read: ${reason}`, { cause: error });
+    throw new TelosError('config', [sentence('{0} cannot be read: {1}', file, reason)], { cause: error });
   }
 }
 
@@ -76,7 +78,9 @@ export function parsed(text: string, file: string): unknown {
   } catch (error) {
     const at = /position (\d+)/.exec(error instanceof Error ? error.message : '')?.[1];
     const line = text.slice(0, at === undefined ? text.length : Number(at)).split('\n').length;
-    throw new TelosError('config', `${file}:${line}: this is not JSON from here on.`, { cause: error });
+    throw new TelosError('config', [sentence('{0}:{1}: this is not JSON from here on.', file, line)], {
+      cause: error,
+    });
   }
 }
 

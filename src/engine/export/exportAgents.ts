@@ -3,6 +3,7 @@ import { createHash, randomUUID } from 'node:crypto';
 import { existsSync, readdirSync, readFileSync, realpathSync } from 'node:fs';
 import { chmod, mkdir, rename, rm, writeFile } from 'node:fs/promises';
 import { basename, dirname, join } from 'node:path';
+import { sentence } from '../../protocol/text.ts';
 import { TelosError } from '../errors.ts';
 import { writeNew } from '../files/atomicWrite.ts';
 import { contentsOf, fileText } from '../files/folderRecord.ts';
@@ -80,10 +81,12 @@ export async function exportAgents(
   if (refused.length > 0) throw new ExportRefused(refused);
   const others = as === 'skills' ? await otherSkills(parts, join(to, 'skills')) : [];
   if (others.length > 0 && !(await replacing?.agrees(others)))
-    throw new TelosError(
-      'pack',
-      `${others.join(', ')} ${others.length === 1 ? 'is' : 'are'} there already. Nothing was written.`,
-    );
+    throw new TelosError('pack', [
+      others.length === 1
+        ? sentence('{0} is there already.', others.join())
+        : sentence('{0} are there already.', others.join(', ')),
+      sentence('Nothing was written.'),
+    ]);
   const written: ExportedAgent[] = [];
   const indexed: IndexEntry[] = [];
   for (const { agent, content } of parts) {
@@ -212,10 +215,11 @@ async function replaceFolder(target: string, files: readonly FileToPack[]): Prom
 
 function refuseOther(target: string): void {
   if (existsSync(target) && !isExport(target))
-    throw new TelosError(
-      'pack',
-      `${target} already exists and was not exported by Telos. Choose another folder. It was not changed.`,
-    );
+    throw new TelosError('pack', [
+      sentence('{0} already exists and was not exported by Telos.', target),
+      sentence('Choose another folder.'),
+      sentence('It was not changed.'),
+    ]);
 }
 
 /** An export has a manifest, or for bare skills nothing but a SKILL.md and what it needs. An empty folder may be replaced too. */

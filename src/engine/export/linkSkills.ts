@@ -2,6 +2,7 @@
 import { createHash } from 'node:crypto';
 import { cp, lstat, mkdir, readdir, readFile, readlink, rm, rmdir, symlink } from 'node:fs/promises';
 import { join, relative, resolve } from 'node:path';
+import { sentence } from '../../protocol/text.ts';
 import { TelosError } from '../errors.ts';
 import { writeWhole } from '../files/atomicWrite.ts';
 import { contentsOf } from '../files/folderRecord.ts';
@@ -33,7 +34,10 @@ export async function linkSkills(exported: string, workspace: string): Promise<L
   const before = await readList(workspace);
   for (const { path } of wanted)
     if ((await isThere(path)) && !before.some(one => one.path === path))
-      throw new TelosError('pack', `${path} already exists and was not linked by Telos. Nothing was linked.`);
+      throw new TelosError('pack', [
+        sentence('{0} already exists and was not linked by Telos.', path),
+        sentence('Nothing was linked.'),
+      ]);
   const linked: Listed[] = [];
   for (const { path, target } of wanted) {
     await mkdir(join(path, '..'), { recursive: true });

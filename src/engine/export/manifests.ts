@@ -1,6 +1,7 @@
 /** Writes the manifests of an export: Agent Plugins 1.0, Claude Code, VS Code, and a catalog of several. */
 import { readFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
+import { sentence } from '../../protocol/text.ts';
 import { TelosError } from '../errors.ts';
 import type { Agent } from '../skills/agent.ts';
 import { exportedFolder } from '../skills/discover.ts';
@@ -70,10 +71,13 @@ export function packageOf(agent: Agent, content: AgentFiles): FileToPack[] {
 /** Returns the catalog of the agents that lie beside it. Throws TelosError `pack` for a name that others refuse. */
 export function marketplaceText(name: string, agents: readonly Agent[]): string {
   if (portableName(name) !== name || reserved.test(name))
-    throw new TelosError(
-      'pack',
-      `A catalog cannot be called '${name}': small letters, digits and single hyphens, and no name that Claude Code keeps for its maker. Nothing was written.`,
-    );
+    throw new TelosError('pack', [
+      sentence(
+        "A catalog cannot be called '{0}': small letters, digits and single hyphens, and no name that Claude Code keeps for its maker.",
+        name,
+      ),
+      sentence('Nothing was written.'),
+    ]);
   const plugins = agents.map(({ name: agent, description }) => ({
     name: agent,
     source: `./${agent}`,

@@ -2,7 +2,7 @@
 
 import { accessSync, constants, lstatSync, readlinkSync, realpathSync, type Stats } from 'node:fs';
 import { basename, dirname, isAbsolute, join, relative, resolve, sep } from 'node:path';
-import { grouped } from '../../protocol/text.ts';
+import { asSaid, grouped, type Sentence, sentence, spoken } from '../../protocol/text.ts';
 import { expandPath } from '../config.ts';
 
 /**
@@ -219,29 +219,32 @@ export function errorCode(error: unknown): string | undefined {
   return error instanceof Error && 'code' in error && typeof error.code === 'string' ? error.code : undefined;
 }
 
-const fileErrors: Readonly<Record<string, string>> = {
-  ENOENT: 'does not exist',
-  ENOTDIR: 'goes through something that is not a folder',
-  EISDIR: 'is a folder',
-  EACCES: 'cannot be accessed: permission denied',
-  EPERM: 'cannot be accessed: operation not permitted',
-  ENAMETOOLONG: 'has a name that is too long',
-  ENOSPC: 'could not be written: the disk is full',
-  EDQUOT: 'could not be written: the disk quota is exceeded',
-  EROFS: 'could not be written: the disk is read-only',
-  EMFILE: 'could not be opened: too many files are open',
+const fileErrors: Readonly<Record<string, (path: string) => Sentence>> = {
+  ENOENT: path => sentence('{0} does not exist.', path),
+  ENOTDIR: path => sentence('{0} goes through something that is not a folder.', path),
+  EISDIR: path => sentence('{0} is a folder.', path),
+  EACCES: path => sentence('{0} cannot be accessed: permission denied.', path),
+  EPERM: path => sentence('{0} cannot be accessed: operation not permitted.', path),
+  ENAMETOOLONG: path => sentence('{0} has a name that is too long.', path),
+  ENOSPC: path => sentence('{0} could not be written: the disk is full.', path),
+  EDQUOT: path => sentence('{0} could not be written: the disk quota is exceeded.', path),
+  EROFS: path => sentence('{0} could not be written: the disk is read-only.', path),
+  EMFILE: path => sentence('{0} could not be opened: too many files are open.', path),
 };
 
 /** Returns a sentence for a failed file operation, instead of the system's call and code. */
-export function describeFileError(error: unknown, path: string): string {
-  if (error instanceof PathProblem) return error.message;
+export function fileProblem(error: unknown, path: string): Sentence {
+  if (error instanceof PathProblem) return asSaid(error.message);
   const code = errorCode(error) ?? '';
   const { syscall, path: inTheWay = path } = error as NodeJS.ErrnoException;
-  if (code === 'EEXIST' && syscall === 'mkdir') return `${inTheWay} is not a folder.`;
-  const known = fileErrors[code];
-  if (known !== undefined) return `${path} ${known}.`;
-  return `${path} could not be used: ${error instanceof Error ? error.message : String(error)}`;
+  if (code === 'EEXIST' && syscall === 'mkdir') return sentence('{0} is not a folder.', inTheWay);
+  return fileErrors[code]?.(path) ?? sentence('{0} could not be used: {1}', path, reason(error));
 }
+
+const reason = (error: unknown): string => (error instanceof Error ? error.message : String(error));
+
+/** The same in English. */
+export const describeFileError = (error: unknown, path: string): string => spoken([fileProblem(error, path)]);
 
 /** Returns true if this process may read the file or the folder. */
 export function isReadable(path: string): boolean {

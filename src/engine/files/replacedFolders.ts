@@ -2,6 +2,7 @@
 
 import { readdir, rm, stat } from 'node:fs/promises';
 import { basename } from 'node:path';
+import { sentence } from '../../protocol/text.ts';
 import { TelosError } from '../errors.ts';
 import { isLink } from './atomicWrite.ts';
 import {
@@ -61,7 +62,8 @@ export class ReplacedFolders {
   /** Compares with the folders as they are now. Throws TelosError `config` if the id is unknown. */
   async look(id: string): Promise<FolderState> {
     const record = readRecord(this.#dataDir, id);
-    if (!record) throw new TelosError('config', `No install or uninstall with the id '${id}' was found.`);
+    if (!record)
+      throw new TelosError('config', [sentence("No install or uninstall with the id '{0}' was found.", id)]);
     const { target, kept, left, undoneAt, identity } = record;
     const nothing = { record, edits: [], brings: undefined };
     if (undoneAt !== undefined) return { ...nothing, state: 'undone' };
@@ -146,9 +148,12 @@ async function fromTo(
 
 function refusal({ agent, target }: FolderRecord, state: FolderState['state']): TelosError {
   const why = {
-    edited: `Agent '${agent}' was edited in the meantime. Its folder is ${target}.`,
-    occupied: `The folder ${target} was replaced in the meantime.`,
-    not_kept: `The earlier folder of agent '${agent}' is no longer stored.`,
+    edited: [
+      sentence("Agent '{0}' was edited in the meantime.", agent),
+      sentence('Its folder is {0}.', target),
+    ],
+    occupied: [sentence('The folder {0} was replaced in the meantime.', target)],
+    not_kept: [sentence("The earlier folder of agent '{0}' is no longer stored.", agent)],
   }[state as 'edited' | 'occupied' | 'not_kept'];
-  return new TelosError('config', `${why} Nothing was changed.`);
+  return new TelosError('config', [...why, sentence('Nothing was changed.')]);
 }

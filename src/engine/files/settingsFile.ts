@@ -177,7 +177,10 @@ export async function editShared(file: string, change: (text: string) => string)
       await lock.release();
     }
   }
-  throw new TelosError('config', `${file} is constantly changed by another program. Try again.`);
+  throw new TelosError('config', [
+    sentence('{0} is constantly changed by another program.', file),
+    sentence('Try again.'),
+  ]);
 }
 
 async function presentText(file: string): Promise<string> {
@@ -209,7 +212,10 @@ export async function lockFile(path: string): Promise<FileLock> {
     await removeStale(path);
     await delay(5 + Math.random() * 20);
   }
-  throw new TelosError('config', `${path} is an old lock. If Telos is not running, delete it.`);
+  throw new TelosError('config', [
+    sentence('{0} is an old lock.', path),
+    sentence('If Telos is not running, delete it.'),
+  ]);
 }
 
 /** Returns undefined if a lock exists. A lock contains its own text, by which its maker recognizes it. */

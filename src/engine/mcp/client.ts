@@ -2,7 +2,7 @@
 import { basename } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import type { JsonObject, ToolResult } from '../../protocol/run.ts';
-import { sentence, spoken } from '../../protocol/text.ts';
+import { type Sentence, sentence, spoken } from '../../protocol/text.ts';
 import { untilAborted } from '../cancellation.ts';
 import { TelosError } from '../errors.ts';
 import { withinDepth } from '../jsonDepth.ts';
@@ -234,8 +234,8 @@ class Session implements McpConnection {
     } catch (error) {
       if (signal.aborted) throw signal.reason;
       if (this.#link.hasForgotten(error)) this.ended = this.forgotten = true;
-      const reason = this.ended ? this.#endedText() : mapStrings(this.#link.explain(error), this.#redact);
-      throw new TelosError('mcp', typeof reason === 'string' ? reason : [reason], { cause: error });
+      const reason = this.ended ? this.#endedWhy() : this.#link.explain(error);
+      throw new TelosError('mcp', [mapStrings(reason, this.#redact)], { cause: error });
     } finally {
       signal.removeEventListener('abort', abort);
     }
@@ -387,8 +387,12 @@ class Session implements McpConnection {
     await this.#link.close(() => this.#client.close());
   }
 
+  #endedWhy(): Sentence {
+    return sentence("The MCP server '{0}' has ended{1}.", this.server, this.#link.lastWords());
+  }
+
   #endedText(): string {
-    return this.#redact(`The MCP server '${this.server}' has ended${this.#link.lastWords()}.`);
+    return this.#redact(spoken([this.#endedWhy()]));
   }
 }
 

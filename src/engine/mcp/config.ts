@@ -6,6 +6,7 @@
 import { existsSync, mkdirSync } from 'node:fs';
 import { isAbsolute } from 'node:path';
 import { applyEdits, parse as findFaults, modify, type ParseError, stripComments } from 'jsonc-parser';
+import { type Sentence, sentence } from '../../protocol/text.ts';
 import { hostKind, isNeverReached } from '../addresses.ts';
 import { type Config, expandPath } from '../config.ts';
 import { reasonOf } from '../errors.ts';
@@ -214,13 +215,13 @@ export function readyServer(
   written: McpServer,
   { env, dataDir }: Pick<Config, 'env' | 'dataDir'>,
   packDir: string,
-): { server: McpServer } | { refusal: string } {
+): { server: McpServer } | { refusal: Sentence } {
   if (!written.isOfPlugin || written.type !== 'stdio') return resolveServer(written, env);
   const folders = pluginFolders(packDir, dataDir);
   try {
     mkdirSync(folders.data, { recursive: true, mode: 0o700 });
   } catch (error) {
-    return { refusal: `the folder for its data could not be made (${reasonOf(error)})` };
+    return { refusal: sentence('the folder for its data could not be made ({0})', reasonOf(error)) };
   }
   const program = resolveProgram(written, folders);
   return 'refusal' in program ? program : { server: { ...written, ...program } };
@@ -230,15 +231,21 @@ export function readyServer(
 export function resolveServer(
   server: McpServer,
   env: Readonly<Record<string, string>>,
-): { server: McpServer } | { refusal: string } {
+): { server: McpServer } | { refusal: Sentence } {
   const names = namesIn(server);
   const key = names.find(isTelosKey);
-  if (key) return { refusal: `it asks for ${key}, a key that Telos gives to no server (floor.mcp-key)` };
+  if (key)
+    return {
+      refusal: sentence('it asks for {0}, a key that Telos gives to no server (floor.mcp-key)', key),
+    };
   // A person cannot agree to an address that contains a variable, and addresses appear in the logs of servers.
   if (server.type !== 'stdio' && !server.isOfPlugin && server.url.includes('${'))
-    return { refusal: 'its url contains a variable; variables are only filled into values of "headers"' };
+    return {
+      refusal: sentence('its url contains a variable; variables are only filled into values of "headers"'),
+    };
   const missing = missingVariables(server, env);
-  if (missing) return { refusal: `${missing}; set it in the environment or in Telos's .env file` };
+  if (missing)
+    return { refusal: sentence("{0}; set it in the environment or in Telos's .env file", missing) };
   const fill = (text: string): string => (server.isOfPlugin ? text : interpolate(text, env));
   if (server.type === 'stdio')
     return { server: { ...server, args: server.args.map(fill), env: mapValues(server.env, fill) } };
@@ -254,13 +261,17 @@ export function resolveServer(
 export function missingVariables(
   server: McpServer,
   env: Readonly<Record<string, string>>,
-): string | undefined {
-  const said = (names: readonly string[], what: string): string[] =>
-    names.length === 0 ? [] : [`${names.join(', ')} ${names.length === 1 ? 'is' : 'are'} ${what}`];
+): Sentence | undefined {
   const names = namesIn(server).filter(name => !isTelosKey(name));
   const unset = names.filter(name => !Object.hasOwn(env, name));
   const empty = names.filter(name => Object.hasOwn(env, name) && env[name]?.trim() === '');
-  return [...said(unset, 'not set'), ...said(empty, 'empty')].join(', ') || undefined;
+  const [one, two] = [
+    ...(unset.length === 1 ? [sentence('{0} is not set', unset.join())] : []),
+    ...(unset.length > 1 ? [sentence('{0} are not set', unset.join(', '))] : []),
+    ...(empty.length === 1 ? [sentence('{0} is empty', empty.join())] : []),
+    ...(empty.length > 1 ? [sentence('{0} are empty', empty.join(', '))] : []),
+  ];
+  return one && two ? { text: '{0}, {1}', values: [one, two] } : one;
 }
 
 /**
@@ -270,12 +281,20 @@ export function missingVariables(
 function headerProblem(
   written: Readonly<Record<string, string>>,
   filled: Readonly<Record<string, string>>,
-): string | undefined {
+): Sentence | undefined {
   const [name] = Object.entries(filled).find(([, value]) => !/^[\t\x20-\x7e\x80-\xff]*$/.test(value)) ?? [];
   if (name === undefined) return undefined;
   const used = [...(written[name] ?? '').matchAll(variable)].map(([, variableName]) => variableName);
-  const from = used.length > 0 ? `, filled in from ${used.join(', ')},` : '';
-  return `its header ${JSON.stringify(name)}${from} contains a line break or another character that is not allowed in a header; remove it`;
+  const shown = JSON.stringify(name);
+  return used.length > 0
+    ? sentence(
+        'its header {0}, filled in from {1}, contains a line break or another character that is not allowed in a header; remove it',
+        ...[shown, used.join(', ')],
+      )
+    : sentence(
+        'its header {0} contains a line break or another character that is not allowed in a header; remove it',
+        shown,
+      );
 }
 
 /** Returns a server's command line or address for people, as written in the file, so without the values of variables. */
@@ -306,14 +325,17 @@ function textsIn(server: McpServer): string[] {
     : [server.url, ...Object.values(server.headers), server.oauth?.clientSecret ?? ''];
 }
 
-function addressProblem(url: string): string | undefined {
-  if (!URL.canParse(url)) return `its url ${withoutSecrets(url)} is not an address`;
+function addressProblem(url: string): Sentence | undefined {
+  if (!URL.canParse(url)) return sentence('its url {0} is not an address', withoutSecrets(url));
   const { protocol, hostname, username, password } = new URL(url);
   if (protocol !== 'http:' && protocol !== 'https:')
-    return `its url ${withoutSecrets(url)} does not start with http:// or https://`;
-  if (username || password) return 'its url contains a user name or password; put it into "headers"';
+    return sentence('its url {0} does not start with http:// or https://', withoutSecrets(url));
+  if (username || password)
+    return sentence('its url contains a user name or password; put it into "headers"');
   const kind = hostKind(hostname);
-  return isNeverReached(kind) ? `its url leads to a ${kind} address (floor.fetch-address)` : undefined;
+  return isNeverReached(kind)
+    ? sentence('its url leads to a {0} address (floor.fetch-address)', kind)
+    : undefined;
 }
 
 const tableOf = (value: unknown): Record<string, unknown> | undefined =>
@@ -415,9 +437,9 @@ export function resolveOffered(
   agent: ServingAgent,
   name: string,
   config: Pick<Config, 'env' | 'home' | 'dataDir'>,
-): { server: McpServer } | { refusal: string } {
+): { server: McpServer } | { refusal: Sentence } {
   const found = serversOf(agent, config).find(offered => offered.name === name);
   return found
     ? readyServer(found.written, config, agent.packDir)
-    : { refusal: 'it was removed from its mcp.json, or runs only in the box now' };
+    : { refusal: sentence('it was removed from its mcp.json, or runs only in the box now') };
 }

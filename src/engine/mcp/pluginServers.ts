@@ -2,6 +2,7 @@
 import { createHash } from 'node:crypto';
 import { realpathSync } from 'node:fs';
 import { basename, dirname, join } from 'node:path';
+import { type Sentence, sentence } from '../../protocol/text.ts';
 import { isInside, realPlace } from '../files/paths.ts';
 import { pluginSchema } from '../files/settingsFile.ts';
 
@@ -158,15 +159,15 @@ const filled = (text: string, { root, data }: PluginFolders): string =>
 export function resolveProgram(
   { command, args, env, cwd = '' }: Pick<PluginProgram, 'command' | 'args' | 'env' | 'cwd'>,
   folders: PluginFolders,
-): { command: string; args: string[]; env: Record<string, string>; cwd: string } | { refusal: string } {
+): { command: string; args: string[]; env: Record<string, string>; cwd: string } | { refusal: Sentence } {
   const { root, data } = folders;
   const program = command.startsWith('./') ? realPlace(join(root, command)) : command;
   if (program === undefined || (program !== command && !isInside(root, program)))
-    return { refusal: `its command leads out of the plugin: ${command}` };
+    return { refusal: sentence('its command leads out of the plugin: {0}', command) };
   const home = cwd.startsWith(`\${PLUGIN_DATA}`) ? data : root;
   const place = realPlace(cwd.startsWith('$') ? join(filled(cwd, folders)) : join(root, cwd));
   if (place === undefined || !isInside(home, place))
-    return { refusal: `the folder that it runs in leads out of the plugin: ${cwd}` };
+    return { refusal: sentence('the folder that it runs in leads out of the plugin: {0}', cwd) };
   const own = Object.entries(env).map(([name, value]) => [name, filled(value, folders)]);
   return {
     command: program,

@@ -1,7 +1,7 @@
 /** Wraps a connected MCP server for a run. Restarts it once after it has ended, and signs in again for further rights. */
 
 import type { ToolResult } from '../../protocol/run.ts';
-import type { Sentence } from '../../protocol/text.ts';
+import { asOne, asSaid, type Sentence, sentencesOf } from '../../protocol/text.ts';
 import { TelosError } from '../errors.ts';
 import { toolError, type WantedSignIn } from '../tools/tool.ts';
 import type { McpConnection } from './client.ts';
@@ -24,7 +24,7 @@ const plainReason = (error: unknown): string => (error instanceof Error ? error.
 
 /** Returns the reason as a phrase. What is not of the engine is the same in every language. */
 export const phraseOf = (error: unknown): Sentence =>
-  (error instanceof TelosError && error.sentences?.[0]) || { text: '{0}', values: [plainReason(error)] };
+  error instanceof TelosError ? asOne(sentencesOf(error)) : asSaid(plainReason(error));
 
 /** Returns the further rights that a server wants, for people. Characters that such names cannot contain are removed. */
 export const moreOf = ({ wantsMore }: McpSignIn): { more?: string } =>

@@ -1,7 +1,7 @@
 /** Connects the MCP servers of one run in parallel. A failing server does not affect the others; all end with the run. */
 
 import { statSync } from 'node:fs';
-import { type Sentence, sentence } from '../../protocol/text.ts';
+import { asSaid, type Sentence, sentence } from '../../protocol/text.ts';
 import { hostKind } from '../addresses.ts';
 import { type Config, expandPath } from '../config.ts';
 import { TelosError } from '../errors.ts';
@@ -284,7 +284,7 @@ async function reached(
 ): Promise<Attempt> {
   const { packDir } = agent;
   const ready = readyServer(written, config, packDir);
-  if ('refusal' in ready) return { server: name, error: asSaid(ready.refusal) };
+  if ('refusal' in ready) return { server: name, error: ready.refusal };
   const { server } = ready;
   const cwd = server.type === 'stdio' && server.cwd ? expandPath(server.cwd, config.home, packDir) : packDir;
   let signIn: McpSignIn | undefined;
@@ -331,10 +331,9 @@ async function inBox(
 ): Promise<BoxedStart | undefined> {
   if (server.type !== 'stdio' || !server.sandbox) return undefined;
   if (!openBox)
-    throw new TelosError(
-      'mcp',
-      'its entry says that it runs in a box ("sandbox": true), and there is none here',
-    );
+    throw new TelosError('mcp', [
+      sentence('its entry says that it runs in a box ("sandbox": true), and there is none here'),
+    ]);
   const [{ boxedStart }, { serverProgram }] = await Promise.all([
     import('./boxedServer.ts'),
     import('./link.ts'),
@@ -360,9 +359,6 @@ function whereabouts(server: McpServer, cwd: string, { home }: Pick<Config, 'hom
 const namesFolder = ({ folders }: McpServerPlace, cwd: string): boolean =>
   folders === undefined ||
   folders.some(path => path !== cwd && statSync(path, { throwIfNoEntry: false })?.isDirectory());
-
-/** Returns a text of a file or a server as a sentence; it is the same in every language. */
-const asSaid = (text: string): Sentence => ({ text: '{0}', values: [text] });
 
 const noisyText = (server: string, noise: string): Sentence =>
   sentence(

@@ -5,6 +5,7 @@
  */
 
 import { randomBytes } from 'node:crypto';
+import { sentence } from '../../protocol/text.ts';
 import { TelosError } from '../errors.ts';
 import type { SignInPort } from '../human.ts';
 import { checkedFetch } from '../tools/checkedFetch.ts';
@@ -126,10 +127,13 @@ export class McpSignIn {
     const { known, client, redirectUrl } = await this.#kept.read();
     if (this.#client) {
       if (known?.clientId !== this.#client.clientId || known.issuer === issuer) return;
-      throw new TelosError(
-        'mcp',
-        `its sign-in is now at ${issuer}, and the client id of its entry belongs to ${known.issuer}. If that is correct, clear the secrets that Telos keeps, then sign in again`,
-      );
+      throw new TelosError('mcp', [
+        sentence(
+          'its sign-in is now at {0}, and the client id of its entry belongs to {1}. If that is correct, clear the secrets that Telos keeps, then sign in again',
+          issuer,
+          known.issuer,
+        ),
+      ]);
     }
     const takesDocument = authorizationServerMetadata?.client_id_metadata_document_supported === true;
     if (takesDocument && (await documentOf(this.#port))) return;
@@ -162,7 +166,7 @@ export class McpSignIn {
     };
     if ((await this.#orWhy(auth(provider, options))) === 'AUTHORIZED') return;
     if (!page || !allowed.includes(page.origin))
-      throw new TelosError('mcp', 'its sign-in page is at another address than it announced');
+      throw new TelosError('mcp', [sentence('its sign-in page is at another address than it announced')]);
     const answer = await this.#port.visit(page.href, state, signal);
     const authorizationCode = codeIn(answer, state, discovery);
     this.#learn([authorizationCode]);
@@ -210,7 +214,7 @@ export class McpSignIn {
     } catch (error) {
       if (error instanceof TelosError) throw error;
       const why = error instanceof Error ? error.message : String(error);
-      throw new TelosError('mcp', `its sign-in failed: ${why.slice(0, 300)}`, { cause: error });
+      throw new TelosError('mcp', [sentence('its sign-in failed: {0}', why.slice(0, 300))], { cause: error });
     }
   }
 

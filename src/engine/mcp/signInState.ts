@@ -63,10 +63,13 @@ export const isDocument = (client: ClientInformation): client is NonNullable<Cli
   client !== undefined && /^https:\/\//.test(client.client_id);
 
 export function unknownClient(server: string, redirectUrl: string): TelosError {
-  return new TelosError(
-    'mcp',
-    `${new URL(server).origin} does not issue client ids; register one there for the address ${redirectUrl} and add it to its entry: "oauth": {"clientId": "..."}`,
-  );
+  return new TelosError('mcp', [
+    sentence(
+      '{0} does not issue client ids; register one there for the address {1} and add it to its entry: "oauth": {"clientId": "..."}',
+      new URL(server).origin,
+      redirectUrl,
+    ),
+  ]);
 }
 
 /** Returns true if only a sign-in with more rights helps. */
@@ -91,16 +94,16 @@ export function checkIssuer({
   authorizationServerMetadata: metadata,
 }: Discovery): void {
   if (!metadata)
-    throw new TelosError(
-      'mcp',
-      'it requires a sign-in and does not say where; put what it accepts into "headers" of its entry',
-    );
+    throw new TelosError('mcp', [
+      sentence(
+        'it requires a sign-in and does not say where; put what it accepts into "headers" of its entry',
+      ),
+    ]);
   const { origin } = new URL(authorizationServerUrl);
   if (!URL.canParse(metadata.issuer) || new URL(metadata.issuer).origin !== origin)
-    throw new TelosError(
-      'mcp',
-      `the authorization server ${origin} calls itself ${metadata.issuer.slice(0, 200)}`,
-    );
+    throw new TelosError('mcp', [
+      sentence('the authorization server {0} calls itself {1}', origin, metadata.issuer.slice(0, 200)),
+    ]);
 }
 
 /** Returns the addresses of a sign-in, the browser's page first. */
@@ -126,14 +129,14 @@ export function codeIn(answer: URLSearchParams, state: string, discovery: Discov
   const namesItself = metadata['authorization_response_iss_parameter_supported'] === true;
   const from = answer.get('iss') ?? (namesItself ? '' : metadata['issuer']);
   if (answer.get('state') !== state || from !== metadata['issuer'])
-    throw new TelosError('mcp', 'the answer belongs to another sign-in');
+    throw new TelosError('mcp', [sentence('the answer belongs to another sign-in')]);
   const refusal = answer.get('error');
   if (refusal !== null) {
     const why = answer.get('error_description') ?? refusal;
-    throw new TelosError('mcp', `the sign-in was refused: ${why.slice(0, 200)}`);
+    throw new TelosError('mcp', [sentence('the sign-in was refused: {0}', why.slice(0, 200))]);
   }
   const code = answer.get('code');
-  if (!code) throw new TelosError('mcp', 'its sign-in came back without a code');
+  if (!code) throw new TelosError('mcp', [sentence('its sign-in came back without a code')]);
   return code;
 }
 
@@ -199,7 +202,7 @@ export function guardedFetch(server: URL, allowed: readonly string[] | undefined
     const url = new URL(input);
     checkReach(url, server);
     if (allowed && !allowed.includes(url.origin))
-      throw new TelosError('mcp', `its sign-in needs ${url.origin}, which was not allowed`);
+      throw new TelosError('mcp', [sentence('its sign-in needs {0}, which was not allowed', url.origin)]);
     const stop = AbortSignal.any([signal, AbortSignal.timeout(requestLimit)]);
     return checkedFetch(url, { ...init, redirect: 'error', signal: stop });
   };
@@ -210,13 +213,11 @@ export function checkReach({ protocol, hostname, origin }: URL, server: URL): vo
   const kind = hostKind(hostname);
   const isSafe = protocol === 'https:' || (protocol === 'http:' && kind === 'loopback');
   if (!isSafe || isNeverReached(kind))
-    throw new TelosError(
-      'mcp',
-      `its sign-in leads to ${origin === 'null' ? protocol : origin}, but only https is allowed`,
-    );
+    throw new TelosError('mcp', [
+      sentence('its sign-in leads to {0}, but only https is allowed', origin === 'null' ? protocol : origin),
+    ]);
   if (kind !== 'public' && kind !== hostKind(server.hostname))
-    throw new TelosError(
-      'mcp',
-      `its sign-in leads to ${origin}, inside a private network that the server is not in`,
-    );
+    throw new TelosError('mcp', [
+      sentence('its sign-in leads to {0}, inside a private network that the server is not in', origin),
+    ]);
 }

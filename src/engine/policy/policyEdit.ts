@@ -1,4 +1,5 @@
 /** Adds and removes single rules of policy.toml, and leaves every other byte as its owner wrote it. */
+import { type Sentence, sentence } from '../../protocol/text.ts';
 import { expandPath } from '../config.ts';
 import { TelosError } from '../errors.ts';
 import { editShared, parseToml, tomlString } from '../files/settingsFile.ts';
@@ -186,18 +187,19 @@ function contentOf(rule: object, home: string): unknown[] {
 
 async function edit(file: string, change: (text: string) => string): Promise<void> {
   await editShared(file, text => {
-    checkWhole(file, text, 'It was not changed; correct it first.');
+    checkWhole(file, text, sentence('It was not changed; correct it first.'));
     const changed = change(text);
-    if (changed !== text) checkWhole(file, changed, 'Telos cannot change it safely; change it by hand.');
+    if (changed !== text)
+      checkWhole(file, changed, sentence('Telos cannot change it safely; change it by hand.'));
     return changed;
   });
 }
 
-function checkWhole(file: string, text: string, consequence: string): void {
+function checkWhole(file: string, text: string, consequence: Sentence): void {
   try {
     parseToml(text);
   } catch (error) {
     const reason = error instanceof Error ? (error.message.split('\n')[0] ?? '') : String(error);
-    throw new TelosError('config', `${file} is broken: ${reason}. ${consequence}`);
+    throw new TelosError('config', [sentence('{0} is broken: {1}.', file, reason), consequence]);
   }
 }

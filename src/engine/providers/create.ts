@@ -242,12 +242,21 @@ export function providerAddress(config: Config, name: Exclude<ProviderName, 'rep
 }
 
 /** Returns why no request can be sent to an address, and what to do about it; undefined if one can. */
-export function addressProblem(address: string, name: Exclude<ProviderName, 'replay'>): string | undefined {
+export function addressProblem(
+  address: string,
+  name: Exclude<ProviderName, 'replay'>,
+): readonly Sentence[] | undefined {
   const { baseUrlVariable } = providerSetups[name];
   if (/^[^/]*\/*[^/]*@/.test(address))
-    return `${baseUrlVariable} contains a user name or password, so no request can be sent. Remove everything before the @.`;
+    return [
+      sentence('{0} contains a user name or password, so no request can be sent.', baseUrlVariable),
+      sentence('Remove everything before the @.'),
+    ];
   if (/^https?:\/\/./i.test(address) && URL.canParse(address)) return undefined;
-  return `${baseUrlVariable} is '${address}', which is not an address. Set it to an address that starts with http:// or https://.`;
+  return [
+    sentence("{0} is '{1}', which is not an address.", baseUrlVariable, address),
+    sentence('Set it to an address that starts with http:// or https://.'),
+  ];
 }
 
 /** Returns the provider's address. Throws TelosError `config` if no request can be sent to it. */

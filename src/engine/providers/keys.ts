@@ -1,6 +1,7 @@
 /** Checks the key of a provider by asking its server, and keeps it in the `.env` of the config folder. */
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
+import { sentence } from '../../protocol/text.ts';
 import type { Config } from '../config.ts';
 import { reasonOf, TelosError } from '../errors.ts';
 import { writeWhole } from '../files/atomicWrite.ts';
@@ -34,7 +35,9 @@ export async function keepInEnvFile(
   const file = join(configDir, '.env');
   const before = await readFile(file, 'utf8').catch((error: NodeJS.ErrnoException) => {
     if (error.code === 'ENOENT') return '';
-    throw new TelosError('config', `${file} could not be read (${reasonOf(error)}), so nothing was kept.`);
+    throw new TelosError('config', [
+      sentence('{0} could not be read ({1}), so nothing was kept.', file, reasonOf(error)),
+    ]);
   });
   const lines = before === '' ? [] : before.replace(/\r?\n$/, '').split('\n');
   for (const [name, value] of Object.entries(variables)) {

@@ -1,6 +1,7 @@
 /** Lists the models of each provider, and calculates from prices.json what a round costs. */
 
 import type { Usage } from '../../protocol/run.ts';
+import { spoken } from '../../protocol/text.ts';
 import type { Config } from '../config.ts';
 import {
   addressProblem,
@@ -87,7 +88,7 @@ export async function pingProvider(
   const { name, baseUrl } = choice;
   if (baseUrl === undefined || choice.broughtBy || !isKnown(name)) return undefined;
   const problem = addressProblem(baseUrl, name);
-  if (problem) return { ok: false, problem };
+  if (problem) return { ok: false, problem: spoken(problem) };
   const { keyVariable, baseUrlVariable } = providerSetups[name];
   const key = keyVariable ? (env[keyVariable] ?? '') : '';
   const started = performance.now();

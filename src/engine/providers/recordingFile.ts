@@ -3,6 +3,7 @@
  * Version 1 has no digests of requests: it can be played, but says nothing about a skill that has changed since.
  */
 import type { ToolCall, ToolResult } from '../../protocol/run.ts';
+import { asSaid, type Sentence, sentence } from '../../protocol/text.ts';
 import { reasonOf, TelosError } from '../errors.ts';
 import { writeWhole } from '../files/atomicWrite.ts';
 import { readRegularFile } from '../files/settingsFile.ts';
@@ -95,7 +96,10 @@ export async function writeRecording(file: string, lines: readonly string[]): Pr
     const reason = reasonOf(error);
     throw new TelosError(
       'config',
-      `The recording ${file} could not be written: ${reason}. Choose another file.`,
+      [
+        sentence('The recording {0} could not be written: {1}.', file, reason),
+        sentence('Choose another file.'),
+      ],
       {
         cause: error,
       },
@@ -117,29 +121,34 @@ function textOf(file: string): string {
     return readRegularFile(file, mostBytes).toString('utf8');
   } catch (error) {
     const reason = reasonOf(error);
-    throw new TelosError('config', `The recording ${file} could not be read: ${reason}`, { cause: error });
+    throw new TelosError('config', [sentence('The recording {0} could not be read: {1}', file, reason)], {
+      cause: error,
+    });
   }
 }
 
 function parseRecording(text: string, file: string): Recording {
   const lines = text.split(/\r?\n/);
-  const broken = (line: number, what: string): TelosError =>
-    new TelosError('config', `${file}:${line}: ${what}`, { remedy: { kind: 'record_again' } });
+  const broken = (line: number, what: Sentence): TelosError =>
+    new TelosError('config', [asSaid(`${file}:${line}:`), what], { remedy: { kind: 'record_again' } });
   const parsed = lines.flatMap((line, index) => {
     if (line.trim() === '') return [];
     try {
       return [{ line: index + 1, value: JSON.parse(line) as unknown }];
     } catch {
-      throw broken(index + 1, 'This line of the recording is not JSON.');
+      throw broken(index + 1, sentence('This line of the recording is not JSON.'));
     }
   });
   const [first, ...rest] = parsed;
   if (!first || !isHeader(first.value))
-    throw broken(first?.line ?? 1, 'This is not the first line of a recording.');
+    throw broken(first?.line ?? 1, sentence('This is not the first line of a recording.'));
   if (first.value.version !== 1 && first.value.version !== 2)
-    throw broken(first.line, `This recording has version ${first.value.version}, which is unknown.`);
+    throw broken(
+      first.line,
+      sentence('This recording has version {0}, which is unknown.', first.value.version),
+    );
   const turns = rest.map(({ line, value }) => {
-    if (!isTurn(value)) throw broken(line, 'This line is not a complete turn of a model.');
+    if (!isTurn(value)) throw broken(line, sentence('This line is not a complete turn of a model.'));
     return value;
   });
   return { header: first.value, turns };

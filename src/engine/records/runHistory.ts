@@ -6,6 +6,7 @@ import { join } from 'node:path';
 import { setTimeout as wait } from 'node:timers/promises';
 import type { AttachedName } from '../../protocol/attachment.ts';
 import type { Message, RunEvent } from '../../protocol/run.ts';
+import { sentence } from '../../protocol/text.ts';
 import { reasonOf, TelosError } from '../errors.ts';
 import { linesFrom, readLines } from '../files/jsonLines.ts';
 import { appendLine } from './logFile.ts';
@@ -86,7 +87,10 @@ export class RunHistory {
       throw gone(runId, error);
     }
     const run = runOf(file, bytes);
-    if (!run) throw new TelosError('config', `${file} is not the file of a run, so it cannot be shown.`);
+    if (!run)
+      throw new TelosError('config', [
+        sentence('{0} is not the file of a run, so it cannot be shown.', file),
+      ]);
     return run;
   }
 
@@ -138,7 +142,10 @@ export class RunHistory {
     const { file, outcome } = (await this.read(runId)).summary;
     // A list reads only the two ends of the file, and this one is still growing.
     if (outcome === 'running')
-      throw new TelosError('config', 'This run is still active. Rename it when it has ended.');
+      throw new TelosError('config', [
+        sentence('This run is still active.'),
+        sentence('Rename it when it has ended.'),
+      ]);
     appendLine(
       file,
       JSON.stringify({ type: 'title', title: title.replace(/\s+/g, ' ').trim().slice(0, maxTitle) }),
@@ -149,7 +156,10 @@ export class RunHistory {
   async delete(runId: string): Promise<void> {
     const file = this.#file(runId);
     if (this.#summary(file)?.outcome === 'running')
-      throw new TelosError('config', 'This run is still active. Stop it first, then delete it.');
+      throw new TelosError('config', [
+        sentence('This run is still active.'),
+        sentence('Stop it first, then delete it.'),
+      ]);
     try {
       await deleteAttachments(this.#dataDir, runId);
       await rm(file);
@@ -168,7 +178,7 @@ export class RunHistory {
 
   #file(runId: string): string {
     const file = runPath(this.#dataDir, runId);
-    if (!file) throw new TelosError('config', `'${runId}' is not the id of a run.`);
+    if (!file) throw new TelosError('config', [sentence("'{0}' is not the id of a run.", runId)]);
     return file;
   }
 
@@ -242,9 +252,11 @@ async function listed(folder: string): Promise<string[]> {
 
 function gone(runId: string, error: unknown): TelosError {
   if ((error as NodeJS.ErrnoException).code === 'ENOENT')
-    return new TelosError('config', `The run ${runId} was not found; it may have been deleted.`);
+    return new TelosError('config', [
+      sentence('The run {0} was not found; it may have been deleted.', runId),
+    ]);
   const why = reasonOf(error);
-  return new TelosError('config', `The file of the run ${runId} could not be opened: ${why}`);
+  return new TelosError('config', [sentence('The file of the run {0} could not be opened: {1}', runId, why)]);
 }
 
 /** Puts all messages up to the end of each run into its `run_end`. */

@@ -1,5 +1,6 @@
 /** Finds the skill that a request means, and says why: a name, the search index or the answer of a model. */
 import type { SkillRef } from '../../protocol/run.ts';
+import { sentence } from '../../protocol/text.ts';
 import type { RoutingMode } from '../config.ts';
 import { TelosError } from '../errors.ts';
 import type { Provider } from '../providers/provider.ts';
@@ -232,7 +233,9 @@ export async function routeFirst(
   if (!skill) return router.route({ text, all, agentName: agent, signal, ...(model && { provider: model }) });
   const match = findSkill(all, skill);
   if (match) return match;
-  throw new TelosError('config', `There is no skill '${skill.skill}' of agent '${skill.agent}' any more.`);
+  throw new TelosError('config', [
+    sentence("There is no skill '{0}' of agent '{1}' any more.", skill.skill, skill.agent),
+  ]);
 }
 
 /** Returns the skill that a request means, or how its conversation goes on. Throws the same errors. */

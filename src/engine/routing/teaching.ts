@@ -3,7 +3,7 @@ import { createHash } from 'node:crypto';
 import { existsSync, readFileSync } from 'node:fs';
 import { readdir, rm } from 'node:fs/promises';
 import { join } from 'node:path';
-import { steering } from '../../protocol/text.ts';
+import { sentence, steering } from '../../protocol/text.ts';
 import type { Config } from '../config.ts';
 import { TelosError } from '../errors.ts';
 import type { Models, ProviderChoice } from '../providers/create.ts';
@@ -184,10 +184,9 @@ export class Teaching {
   ): Promise<void> {
     const model = await this.#parts.model(await this.#choice());
     if (!model)
-      throw new TelosError(
-        'config',
-        'A recording answers instead of a model, so no requests can be written.',
-      );
+      throw new TelosError('config', [
+        sentence('A recording answers instead of a model, so no requests can be written.'),
+      ]);
     const taught = this.#lines();
     const waiting = [...skills];
     const work = async (): Promise<void> => {

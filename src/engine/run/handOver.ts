@@ -3,7 +3,7 @@
 import { type Attachment, maxTextLength } from '../../protocol/attachment.ts';
 import { answers, type FormField, secretAskedFor } from '../../protocol/form.ts';
 import type { ContentBlock, Message, RunEvent, ToolCall } from '../../protocol/run.ts';
-import { asMessage, type Sentence, sentence, spoken } from '../../protocol/text.ts';
+import { asMessage, asOne, type Sentence, sentence, sentencesOf, spoken } from '../../protocol/text.ts';
 import { TelosError } from '../errors.ts';
 import { attachmentOf } from '../files/attachedFile.ts';
 import { byteCount, cutMiddle, escapeInvisible } from '../files/plainText.ts';
@@ -171,7 +171,7 @@ async function orWhy<T>(word: string, work: Promise<T>): Promise<T> {
     return await work;
   } catch (error) {
     if (!(error instanceof TelosError)) throw error;
-    const why = error.sentences?.[0] ?? error.message;
+    const why = asOne(sentencesOf(error));
     throw new TelosError('mcp', [sentence('{0} could not be read: {1}.', word, why)], { cause: error });
   }
 }

@@ -187,10 +187,10 @@ async function skillOfStep({ skill: named }: RunStep, { catalog }: Engine): Prom
   const skill = agent.skills.find(({ id }) => id === named.skill);
   if (skill) return { agent, skill, reason: { rule: 'chosen' } };
   const known = agent.skills.map(({ id }) => id).join(', ');
-  throw new TelosError(
-    'config',
-    `The agent ${agent.name} has no skill ${named.skill}. Its skills: ${known}.`,
-  );
+  throw new TelosError('config', [
+    sentence('The agent {0} has no skill {1}.', agent.name, named.skill),
+    sentence('Its skills: {0}.', known),
+  ]);
 }
 
 /** Returns the skill of the conversation, or none if it has gone. */
@@ -209,12 +209,18 @@ const isTyped = ({ origin, step }: RunRequest): boolean => !step && typedIn.has(
 
 function noMatch(text: string, { suggestions, choices, didYouMean }: NoMatch): TelosError {
   const available = suggestions.map(({ agent, skill }) => `  ${skill} (${agent})`).join('\n');
-  const hint = didYouMean === undefined ? '' : `. Did you mean ${didYouMean}?`;
-  return new TelosError(
-    'no_match',
-    `No matching skill found for: '${text}'${hint}\n\nAvailable skills:\n${available}`,
-    { suggestions, ...(choices.length > 0 && { choices }), ...(didYouMean !== undefined && { didYouMean }) },
-  );
+  const why =
+    didYouMean === undefined
+      ? sentence("No matching skill found for: '{0}'\n\nAvailable skills:\n{1}", text, available)
+      : sentence(
+          "No matching skill found for: '{0}'. Did you mean {1}?\n\nAvailable skills:\n{2}",
+          ...[text, didYouMean, available],
+        );
+  return new TelosError('no_match', [why], {
+    suggestions,
+    ...(choices.length > 0 && { choices }),
+    ...(didYouMean !== undefined && { didYouMean }),
+  });
 }
 
 /**

@@ -3,6 +3,7 @@ import { execFile } from 'node:child_process';
 import { existsSync, rmSync } from 'node:fs';
 import { userInfo } from 'node:os';
 import { delimiter, join } from 'node:path';
+import { sentence } from '../../protocol/text.ts';
 import { TelosError } from '../errors.ts';
 import { writeWhole } from '../files/atomicWrite.ts';
 import { lockFile } from '../files/settingsFile.ts';
@@ -36,10 +37,9 @@ export function callerFor(
 export async function clockEntry(schedule: Schedule, caller: Caller): Promise<ClockEntry> {
   for (const value of [...caller.program, ...Object.entries(caller.env).flat()])
     if (/[\0\r\n]/.test(value))
-      throw new TelosError(
-        'config',
-        `${JSON.stringify(value)} has a line break, which no scheduler accepts.`,
-      );
+      throw new TelosError('config', [
+        sentence('{0} has a line break, which no scheduler accepts.', JSON.stringify(value)),
+      ]);
   switch (schedule.clock) {
     case 'systemd':
       return systemd(schedule, caller);
@@ -107,7 +107,10 @@ export async function keepWithEntry(
 async function putEntry(id: string, entry: ClockEntry, places: ClockPlaces): Promise<void> {
   const taken = Object.keys(entry.files).find(path => existsSync(path));
   if (taken)
-    throw new TelosError('config', `${taken} exists already. Remove it, or give the schedule another name.`);
+    throw new TelosError('config', [
+      sentence('{0} exists already.', taken),
+      sentence('Remove it, or give the schedule another name.'),
+    ]);
   try {
     for (const [path, text] of Object.entries(entry.files)) await writeWhole(path, text);
     if (entry.lines) await editCrontab(id, entry.lines, places);
@@ -131,10 +134,9 @@ export async function removeEntry(id: string, entry: ClockEntry, places: ClockPl
 async function mustDo(words: readonly string[], places: ClockPlaces): Promise<void> {
   const { isDone, why } = await call(words, places);
   if (!isDone)
-    throw new TelosError(
-      'config',
-      `The scheduler did not take the entry: ${words.join(' ')} ended with: ${why}`,
-    );
+    throw new TelosError('config', [
+      sentence('The scheduler did not take the entry: {0} ended with: {1}', words.join(' '), why),
+    ]);
 }
 
 /** Returns the person's crontab, empty if there is none. Undefined where no cron is. */
@@ -149,11 +151,11 @@ async function editCrontab(id: string, lines: readonly string[], places: ClockPl
   try {
     const before = await readCrontab(places);
     if (before === undefined)
-      throw new TelosError('config', 'cron cannot be used here: crontab -l does not work.');
+      throw new TelosError('config', [sentence('cron cannot be used here: crontab -l does not work.')]);
     const after = crontabWith(before, id, lines);
     if (after === before) return;
     const { isDone, why } = await call(['crontab', '-'], places, after);
-    if (!isDone) throw new TelosError('config', `crontab could not be written: ${why}`);
+    if (!isDone) throw new TelosError('config', [sentence('crontab could not be written: {0}', why)]);
   } finally {
     await lock.release();
   }

@@ -1,4 +1,5 @@
 /** Reads when something is to run, such as `weekdays 08:30`, and finds the next such time. All times are local. */
+import { sentence } from '../../protocol/text.ts';
 import { TelosError } from '../errors.ts';
 
 /** The times of one line of cron. Each list is sorted. Sunday is 0, January is 1. */
@@ -37,13 +38,15 @@ export const isEvery = (times: Times, field: Field): boolean => times[field].len
 export function parseRule(text: string): Rule {
   const words = text.trim().toLowerCase().replace(/\s+/g, ' ');
   const rule = everyFew(words) ?? atTimes(words) ?? cronLine(words);
-  if (!rule) throw new TelosError('config', `'${text}' is not a time. ${examples}`);
-  if (!nextTime(rule, new Date())) throw new TelosError('config', `'${text}' never comes. ${examples}`);
+  if (!rule) throw new TelosError('config', [sentence("'{0}' is not a time.", text), examples]);
+  if (!nextTime(rule, new Date()))
+    throw new TelosError('config', [sentence("'{0}' never comes.", text), examples]);
   return rule;
 }
 
-const examples =
-  'Examples: "weekdays 08:30", "daily 7:00,19:00", "mon,thu 18:15", "monthly 1 9:00", "every 15 minutes", "every 2 hours", or five fields of cron.';
+const examples = sentence(
+  'Examples: "weekdays 08:30", "daily 7:00,19:00", "mon,thu 18:15", "monthly 1 9:00", "every 15 minutes", "every 2 hours", or five fields of cron.',
+);
 
 /** Reads `every 15 minutes` and `every 2 hours`. */
 function everyFew(words: string): Rule | undefined {
@@ -53,12 +56,17 @@ function everyFew(words: string): Rule | undefined {
   const step = Number(count);
   if (unit === '' || step < 1 || step >= of) return undefined;
   if (of % step !== 0)
-    throw new TelosError(
-      'config',
-      `'${words}' does not divide ${unit === 'minute' ? 'an hour' : 'a day'}. Take one of ${span(1, of - 1)
-        .filter(each => of % each === 0)
-        .join(', ')}.`,
-    );
+    throw new TelosError('config', [
+      unit === 'minute'
+        ? sentence("'{0}' does not divide an hour.", words)
+        : sentence("'{0}' does not divide a day.", words),
+      sentence(
+        'Take one of {0}.',
+        span(1, of - 1)
+          .filter(each => of % each === 0)
+          .join(', '),
+      ),
+    ]);
   if (unit === 'minute') return [{ ...all, minutes: span(0, 59, step) }];
   return [{ ...all, minutes: [0], hours: span(0, 23, step) }];
 }

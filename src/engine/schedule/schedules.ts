@@ -3,6 +3,7 @@ import { readdirSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import type { AgentCard } from '../../protocol/agentCard.ts';
 import type { RunOutcome, SkillRef } from '../../protocol/run.ts';
+import { sentence } from '../../protocol/text.ts';
 import { reasonOf, TelosError } from '../errors.ts';
 import { createWhole, makeOwnFolders, writeOwn } from '../files/atomicWrite.ts';
 import { errorCode } from '../files/paths.ts';
@@ -116,7 +117,9 @@ export class Schedules {
     const known = this.#ids().join(', ');
     throw new TelosError(
       'config',
-      known ? `There is no schedule '${id}'. There are: ${known}` : 'Nothing is scheduled.',
+      known
+        ? [sentence("There is no schedule '{0}'.", id), sentence('There are: {0}', known)]
+        : [sentence('Nothing is scheduled.')],
     );
   }
 
@@ -133,7 +136,10 @@ export class Schedules {
   async keep(draft: Schedule): Promise<void> {
     makeOwnFolders(this.#folder);
     if (!(await createWhole(this.#file(draft.id), text(draft))))
-      throw new TelosError('config', `There is a schedule '${draft.id}' already. Add it again.`);
+      throw new TelosError('config', [
+        sentence("There is a schedule '{0}' already.", draft.id),
+        sentence('Add it again.'),
+      ]);
   }
 
   /**
@@ -193,10 +199,10 @@ export class Schedules {
 const text = (schedule: Schedule): string => `${JSON.stringify(schedule, null, 2)}\n`;
 
 const unreadable = (file: string, why: string): TelosError =>
-  new TelosError(
-    'config',
-    `${file} could not be read: ${why.replace(/\.$/, '')}. Delete it, and add the schedule again.`,
-  );
+  new TelosError('config', [
+    sentence('{0} could not be read: {1}.', file, why.replace(/\.$/, '')),
+    sentence('Delete it, and add the schedule again.'),
+  ]);
 
 /** Returns why a file's content is not a schedule, or undefined if it is one. */
 function problemOf(found: unknown, id: string): string | undefined {
@@ -235,10 +241,10 @@ function idFrom(words: string): string {
 /** Throws TelosError `config` if the words cannot be scheduled. */
 export function checkRequest(words: string): void {
   if (words.trim() === '')
-    throw new TelosError('config', 'Say what is to run, for example: "run daily kickoff".');
+    throw new TelosError('config', [sentence('Say what is to run, for example: "run daily kickoff".')]);
   if (words.length > longestRequest)
-    throw new TelosError(
-      'config',
-      `The request is longer than ${longestRequest} characters. Put the details in a skill.`,
-    );
+    throw new TelosError('config', [
+      sentence('The request is longer than {0} characters.', longestRequest),
+      sentence('Put the details in a skill.'),
+    ]);
 }

@@ -202,7 +202,9 @@ function withEntry(text: string, file: string, name: string, header: string, lin
   const before = text === '' ? '' : `${text.replace(/\n*$/, '')}\n\n`;
   const changed = `${before}${header}\n${line}\n`;
   if (sameOthers(text, changed, name)) return changed;
-  throw new TelosError('config', `${file} cannot be read, so ${line} was not written for agent '${name}'.`);
+  throw new TelosError('config', [
+    sentence("{0} cannot be read, so {1} was not written for agent '{2}'.", file, line, name),
+  ]);
 }
 
 async function edited(file: string, change: (text: string) => string): Promise<AlongFile | undefined> {
@@ -241,8 +243,13 @@ function editedText(
   while (end < lines.length && (!/^\s*\[/.test(lines[end] ?? '') || isOwn(lines[end] ?? ''))) end++;
   const edited = [...lines.slice(0, start), ...edit(lines.slice(start, end)), ...lines.slice(end)].join('\n');
   if (start < 0 || !sameOthers(text, edited, name)) {
-    const message = `The entry of agent '${name}' in ${file} is written in a way that Telos cannot change safely. Change [agents.${name}] there by hand.`;
-    throw new TelosError('config', message);
+    throw new TelosError('config', [
+      sentence(
+        "The entry of agent '{0}' in {1} is written in a way that Telos cannot change safely.",
+        ...[name, file],
+      ),
+      sentence('Change {0} there by hand.', `[agents.${name}]`),
+    ]);
   }
   return edited;
 }

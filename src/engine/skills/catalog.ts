@@ -93,10 +93,10 @@ export class Catalog {
 
 function noAgents(wanted: string | undefined, all: readonly Agent[], config: Config): TelosError {
   if (wanted !== undefined && all.length > 0) {
-    return new TelosError(
-      'config',
-      `Agent '${wanted}' not found. Available agents: ${all.map(agent => agent.name).join(', ')}`,
-    );
+    return new TelosError('config', [
+      sentence("Agent '{0}' not found.", wanted),
+      sentence('Available agents: {0}', all.map(agent => agent.name).join(', ')),
+    ]);
   }
   const place = `${config.skillsDir}/<agent>/skills/<skill>/SKILL.md`;
   return new TelosError('config', [sentence('No agents found. A skill goes to {0}.', place)], {

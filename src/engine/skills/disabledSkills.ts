@@ -1,6 +1,7 @@
 /** Keeps which skills a person has disabled, in the data folder. They stay listed, and run only if they are addressed in full. */
 import { join } from 'node:path';
 import type { SkillRef } from '../../protocol/run.ts';
+import { sentence } from '../../protocol/text.ts';
 import type { Config } from '../config.ts';
 import { TelosError } from '../errors.ts';
 import { editShared, readSettings } from '../files/settingsFile.ts';
@@ -24,7 +25,10 @@ export async function setDisabled(ref: SkillRef, isDisabled: boolean, place: Pla
   await editShared(file, text => {
     const before = refsIn(text || '[]');
     if (!before)
-      throw new TelosError('config', `${file} is not a list of skills. Delete it, then disable them again.`);
+      throw new TelosError('config', [
+        sentence('{0} is not a list of skills.', file),
+        sentence('Delete it, then disable them again.'),
+      ]);
     const others = before.filter(each => !isSame(each, ref));
     const { agent, skill } = ref;
     return `${JSON.stringify(isDisabled ? [...others, { agent, skill }] : others, undefined, 2)}\n`;

@@ -7,6 +7,7 @@ import { constants, type Dirent, readdirSync, readFileSync } from 'node:fs';
 import { mkdir, open, readdir, realpath } from 'node:fs/promises';
 import { basename, dirname, join } from 'node:path';
 import { isDeepStrictEqual } from 'node:util';
+import { type Sentence, sentence } from '../../protocol/text.ts';
 import type { Config } from '../config.ts';
 import { TelosError } from '../errors.ts';
 import { type AlongFile, type FolderContents, fileText } from '../files/folderRecord.ts';
@@ -33,7 +34,10 @@ export function installPlace(name: string, config: Config): InstallPlace {
   const { entries, file, ofProject } = readAgentsToml(config);
   const entry = entries.find(candidate => candidate.name === name);
   if (entry?.skillsDir !== undefined)
-    throw taken(`Agent '${name}' is linked in ${file}: it uses the skills in ${entry.skillsDir}.`, name);
+    throw taken(
+      sentence("Agent '{0}' is linked in {1}: it uses the skills in {2}.", ...[name, file, entry.skillsDir]),
+      name,
+    );
   const older = entry?.mode === 'installed' && !ofProject ? { ...entry, file } : undefined;
   const ofVersion3 = join(config.dataDir, 'agents');
   refuseTwins(name, [config.skillsDir, ofVersion3]);
@@ -49,16 +53,20 @@ function refuseTwins(name: string, parents: readonly string[]): void {
     for (const entry of namesIn(parent)) {
       if (entry !== name && folded(entry) === folded(name))
         throw taken(
-          `${join(parent, entry)} already exists, and many file systems take '${name}' for the same name.`,
+          sentence(
+            "{0} already exists, and many file systems take '{1}' for the same name.",
+            ...[join(parent, entry), name],
+          ),
           name,
         );
     }
     for (const folder of foldersIn(parent)) {
       const path = join(parent, folder);
       const other = readAgentToml(path).name;
-      if (folder === name && other !== name) throw taken(`${path} holds another agent, '${other}'.`, name);
+      if (folder === name && other !== name)
+        throw taken(sentence("{0} holds another agent, '{1}'.", path, other), name);
       if (folder !== name && folded(other) === folded(name))
-        throw taken(`There is an agent '${other}' already, in ${path}.`, name);
+        throw taken(sentence("There is an agent '{0}' already, in {1}.", other, path), name);
     }
   }
 }
@@ -71,10 +79,14 @@ function namesIn(folder: string): string[] {
   }
 }
 
-function taken(what: string, name: string): TelosError {
-  return new TelosError('pack', `${what} Agent '${name}' was not installed; nothing was changed.`, {
-    remedy: { kind: 'choose_name' },
-  });
+function taken(what: Sentence, name: string): TelosError {
+  return new TelosError(
+    'pack',
+    [what, sentence("Agent '{0}' was not installed; nothing was changed.", name)],
+    {
+      remedy: { kind: 'choose_name' },
+    },
+  );
 }
 
 /** Throws TelosError `pack` if a folder would be copied into itself, over itself, or over a folder that contains it. */
@@ -82,13 +94,22 @@ export async function checkApart(source: string, target: string): Promise<void> 
   const folder = dirname(target);
   const place = join(await realpath(folder).catch(() => folder), basename(target));
   if (source === place)
-    throw new TelosError('pack', `${source} is in your skills folder already; there is nothing to install.`);
+    throw new TelosError('pack', [
+      sentence('{0} is in your skills folder already; there is nothing to install.', source),
+    ]);
   if (isInside(source, place))
-    throw new TelosError('pack', `${source} contains the skills folder itself. Give the folder of one pack.`);
+    throw new TelosError('pack', [
+      sentence('{0} contains the skills folder itself.', source),
+      sentence('Give the folder of one pack.'),
+    ]);
   if (isInside(place, source))
     throw new TelosError(
       'pack',
-      `${source} is inside the agent that it would replace, ${place}. Copy it to another folder first. Nothing was changed.`,
+      [
+        sentence('{0} is inside the agent that it would replace, {1}.', source, place),
+        sentence('Copy it to another folder first.'),
+        sentence('Nothing was changed.'),
+      ],
       { remedy: { kind: 'choose_name' } },
     );
 }
@@ -165,10 +186,11 @@ export function withAgentName(text: string, name: string): string | undefined {
   const at = lines.findIndex(line => /^\s*(?:name|"name"|'name')\s*=/.test(line));
   const changed = lines.with(Math.max(at, 0), `name = ${tomlString(name)}`).join('\n');
   if (at >= 0 && isSameBut(changed, table, name)) return changed;
-  throw new TelosError(
-    'pack',
-    'The name in its agent.toml is written in a way that Telos cannot change safely. Change it in a copy of the folder by hand. Nothing was changed.',
-  );
+  throw new TelosError('pack', [
+    sentence('The name in its agent.toml is written in a way that Telos cannot change safely.'),
+    sentence('Change it in a copy of the folder by hand.'),
+    sentence('Nothing was changed.'),
+  ]);
 }
 
 function isSameBut(text: string, table: ReturnType<typeof parseToml>, name: string): boolean {
@@ -211,7 +233,7 @@ export async function copyPack(
     path: string,
     depth: number,
   ): Promise<void> {
-    if (depth > limits.depth) throw tooLarge(source, `folders more than ${limits.depth} deep`);
+    if (depth > limits.depth) throw tooLarge(source, sentence('folders more than {0} deep', limits.depth));
     for (const entry of await sortedEntries(from)) {
       if (entry.name === '.git') continue;
       const below = path ? `${path}/${entry.name}` : entry.name;
@@ -222,10 +244,10 @@ export async function copyPack(
         await copyFolder(here, there, below, depth + 1);
       } else if (entry.isFile()) {
         copy.files++;
-        if (copy.files > limits.files) throw tooLarge(source, `more than ${limits.files} files`);
+        if (copy.files > limits.files) throw tooLarge(source, sentence('more than {0} files', limits.files));
         const { size, text } = await copyFile(here, there, limits.bytes - copy.bytes);
         copy.bytes += size;
-        if (copy.bytes > limits.bytes) throw tooLarge(source, `more than ${limits.bytes} bytes`);
+        if (copy.bytes > limits.bytes) throw tooLarge(source, sentence('more than {0} bytes', limits.bytes));
         contents.set(below, text);
       } else {
         copy.leftOut.push(below);
@@ -253,7 +275,11 @@ async function copyFile(
   const source = await open(from, O_RDONLY | O_NOFOLLOW | O_NONBLOCK);
   try {
     const stats = await source.stat();
-    if (!stats.isFile()) throw new TelosError('pack', `${from} is not a file any more. Nothing was changed.`);
+    if (!stats.isFile())
+      throw new TelosError('pack', [
+        sentence('{0} is not a file any more.', from),
+        sentence('Nothing was changed.'),
+      ]);
     const { size, mode } = stats;
     if (size > room) return { size, text: '' };
     const bytes = await source.readFile();
@@ -277,9 +303,10 @@ async function writeCopy(to: string, bytes: Buffer, mode: number): Promise<void>
   }
 }
 
-function tooLarge(source: string, what: string): TelosError {
-  return new TelosError(
-    'pack',
-    `${source} holds ${what}, which is more than a pack may have. Install only the folder with the agent.toml or the skills. Nothing was changed.`,
-  );
+function tooLarge(source: string, what: Sentence): TelosError {
+  return new TelosError('pack', [
+    sentence('{0} holds {1}, which is more than a pack may have.', source, what),
+    sentence('Install only the folder with the agent.toml or the skills.'),
+    sentence('Nothing was changed.'),
+  ]);
 }

@@ -2,6 +2,7 @@
 import { isUtf8 } from 'node:buffer';
 import { statSync } from 'node:fs';
 import { join } from 'node:path';
+import { type Sentence, sentence } from '../../protocol/text.ts';
 import { isInside, realPlace } from '../files/paths.ts';
 import { pluginSchema, readRegularFile } from '../files/settingsFile.ts';
 import { findSkillSteps, foldersIn, runNow, type Steps } from './findSkills.ts';
@@ -54,11 +55,11 @@ function problemOf(file: string, id: string, packDir: string): string | typeof n
 const longestName = 64;
 
 /** Returns what is wrong with the name of a skill, in a sentence. Returns undefined if nothing is. */
-export function skillNameProblem(name: string): string | undefined {
-  if (name.length > longestName) return `At most ${longestName} characters, please.`;
+export function skillNameProblem(name: string): Sentence | undefined {
+  if (name.length > longestName) return sentence('At most {0} characters, please.', longestName);
   return /^[a-z0-9]+(-[a-z0-9]+)*$/.test(name)
     ? undefined
-    : 'Lowercase letters, digits and single hyphens, for example weekly-report.';
+    : sentence('Lowercase letters, digits and single hyphens, for example weekly-report.');
 }
 
 /** In characters, as the specification of skills has it. */

@@ -5,6 +5,7 @@ import { lstatSync, readlinkSync } from 'node:fs';
 import { realpath, stat } from 'node:fs/promises';
 import { basename, join } from 'node:path';
 import type { AgentOrigin, InstallPlan, PlannedChange, Replacement } from '../../protocol/installPlan.ts';
+import { sentence } from '../../protocol/text.ts';
 import { type Config, expandPath } from '../config.ts';
 import { TelosError } from '../errors.ts';
 import {
@@ -247,15 +248,15 @@ async function sourceFolder(path: string, { home, cwd }: Config): Promise<string
     const source = await realpath(folder);
     if ((await stat(source)).isDirectory()) return source;
   } catch {
-    throw new TelosError(
-      'pack',
-      `${folder} does not exist. Give the path of a pack, or of a folder with a SKILL.md.`,
-    );
+    throw new TelosError('pack', [
+      sentence('{0} does not exist.', folder),
+      sentence('Give the path of a pack, or of a folder with a SKILL.md.'),
+    ]);
   }
-  throw new TelosError(
-    'pack',
-    `${folder} is a file. Give the folder of a pack, or a folder with a SKILL.md.`,
-  );
+  throw new TelosError('pack', [
+    sentence('{0} is a file.', folder),
+    sentence('Give the folder of a pack, or a folder with a SKILL.md.'),
+  ]);
 }
 
 async function isPack(source: string): Promise<boolean> {
@@ -268,6 +269,8 @@ async function isPack(source: string): Promise<boolean> {
 }
 
 function noPack(source: string): TelosError {
-  const message = `${source} is not a pack: it has no skills/<skill>/SKILL.md, no agent.toml and no SKILL.md. Give the folder that has one of them.`;
-  return new TelosError('pack', message);
+  return new TelosError('pack', [
+    sentence('{0} is not a pack: it has no skills/<skill>/SKILL.md, no agent.toml and no SKILL.md.', source),
+    sentence('Give the folder that has one of them.'),
+  ]);
 }

@@ -3,6 +3,7 @@ import { randomUUID } from 'node:crypto';
 import { cp, mkdir, mkdtemp, open, readdir, realpath, rename, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
+import { type Sentence, sentence } from '../../protocol/text.ts';
 import type { Config } from '../config.ts';
 import { TelosError } from '../errors.ts';
 import { createWhole } from '../files/atomicWrite.ts';
@@ -15,11 +16,11 @@ import { skillNameProblem } from './packSkills.ts';
 const maxNameLength = 64;
 
 /** Returns what is wrong with the name of an agent's folder, in a sentence. Returns undefined if nothing is. */
-export function agentNameProblem(name: string): string | undefined {
-  if (name.length > maxNameLength) return `At most ${maxNameLength} characters, please.`;
+export function agentNameProblem(name: string): Sentence | undefined {
+  if (name.length > maxNameLength) return sentence('At most {0} characters, please.', maxNameLength);
   return /^[A-Za-z0-9][A-Za-z0-9_-]*$/.test(name)
     ? undefined
-    : 'Letters, digits, hyphens and underscores, starting with a letter or digit.';
+    : sentence('Letters, digits, hyphens and underscores, starting with a letter or digit.');
 }
 
 /** Writes `<skillsDir>/<name>/SKILL.md`. Returns its path, or undefined if that folder exists already. */
@@ -113,35 +114,40 @@ export function checkPackName(name: string, from: string): void {
 export async function addSkill(agentName: string, skillName: string, config: Config): Promise<string> {
   const problem = skillNameProblem(skillName);
   if (problem)
-    throw new TelosError('pack', `${JSON.stringify(skillName)} cannot be the name of a skill. ${problem}`);
+    throw new TelosError('pack', [
+      sentence('{0} cannot be the name of a skill.', JSON.stringify(skillName)),
+      problem,
+    ]);
   const agent = discover(config).agents.find(({ name }) => name === agentName);
   if (agent?.source === 'builtin') {
-    throw new TelosError(
-      'pack',
-      `Agent '${agentName}' comes with Telos. Give the skill to an agent of your own.`,
-    );
+    throw new TelosError('pack', [
+      sentence("Agent '{0}' comes with Telos.", agentName),
+      sentence('Give the skill to an agent of your own.'),
+    ]);
   }
   if (agent?.skills.some(({ dir }) => dir === agent.packDir)) {
-    const message = `Agent '${agentName}' is a single skill, ${agent.packDir}. Give the skill to another agent.`;
-    throw new TelosError('pack', message);
+    throw new TelosError('pack', [
+      sentence("Agent '{0}' is a single skill, {1}.", agentName, agent.packDir),
+      sentence('Give the skill to another agent.'),
+    ]);
   }
   if (!agent) {
     checkPackName(agentName, 'as given');
     const agentProblem = agentNameProblem(agentName);
     if (agentProblem) {
-      throw new TelosError(
-        'pack',
-        `${JSON.stringify(agentName)} cannot be the name of an agent. ${agentProblem}`,
-      );
+      throw new TelosError('pack', [
+        sentence('{0} cannot be the name of an agent.', JSON.stringify(agentName)),
+        agentProblem,
+      ]);
     }
   }
   const skillsDir = agent?.skillsDir ?? join(config.skillsDir, agentName, 'skills');
   const file = await writeNewSkill(skillsDir, skillName);
   if (file) return file;
-  throw new TelosError(
-    'pack',
-    `The skill ${join(skillsDir, skillName)} exists already. Nothing was changed.`,
-  );
+  throw new TelosError('pack', [
+    sentence('The skill {0} exists already.', join(skillsDir, skillName)),
+    sentence('Nothing was changed.'),
+  ]);
 }
 
 export interface InitialFolders {

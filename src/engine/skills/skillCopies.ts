@@ -1,6 +1,7 @@
 /** Copies a single skill under another name, and removes one in a way that can be undone. */
 import { readFile, writeFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
+import { sentence } from '../../protocol/text.ts';
 import type { Config } from '../config.ts';
 import { TelosError } from '../errors.ts';
 import { ReplacedFolders } from '../files/replacedFolders.ts';
@@ -19,17 +20,23 @@ import { skillFileIn } from './skillFile.ts';
  */
 export async function duplicateSkill({ dir }: Pick<Skill, 'dir'>, name: string): Promise<string> {
   const problem = skillNameProblem(name);
-  if (problem) throw new TelosError('pack', `The skill cannot be called ${JSON.stringify(name)}. ${problem}`);
+  if (problem)
+    throw new TelosError('pack', [
+      sentence('The skill cannot be called {0}.', JSON.stringify(name)),
+      problem,
+    ]);
   const target = join(dirname(dir), name);
   const isPlaced = await placeFolder(target, async staged => {
     await copyPack(dir, staged);
     const file = skillFileIn(staged);
-    if (file === undefined) throw new TelosError('pack', `${dir} has no SKILL.md. Nothing was copied.`);
+    if (file === undefined)
+      throw new TelosError('pack', [sentence('{0} has no SKILL.md.', dir), sentence('Nothing was copied.')]);
     const text = await readFile(file, 'utf8');
     if (scanName(text) !== undefined)
       await writeFile(file, text.replace(/^name:[ \t]*.*$/m, `name: ${name}`));
   });
-  if (!isPlaced) throw new TelosError('pack', `There is a skill ${target} already; it stays as it is.`);
+  if (!isPlaced)
+    throw new TelosError('pack', [sentence('There is a skill {0} already; it stays as it is.', target)]);
   return skillFileIn(target) ?? join(target, 'SKILL.md');
 }
 
@@ -40,10 +47,10 @@ export async function duplicateSkill({ dir }: Pick<Skill, 'dir'>, name: string):
 export async function uninstallSkill(agent: Agent, skill: Skill, config: Config): Promise<string> {
   if (skill.dir === agent.packDir) return (await uninstallPack(agent.name, config)).undoId;
   if (agent.source !== 'user' || !skill.dir.startsWith(join(agent.packDir, '/')))
-    throw new TelosError(
-      'pack',
-      `The skill '${skill.id}' is in ${skill.dir}, which Telos did not install. Delete it there.`,
-    );
+    throw new TelosError('pack', [
+      sentence("The skill '{0}' is in {1}, which Telos did not install.", skill.id, skill.dir),
+      sentence('Delete it there.'),
+    ]);
   const { record } = await swapFolder(config.dataDir, {
     kind: 'uninstall',
     agent: `${agent.name}:${skill.id}`,

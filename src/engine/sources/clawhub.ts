@@ -1,6 +1,7 @@
 /** Finds skills in ClawHub, shows its verdict on them, and fetches a version whose files are checked one by one. */
 import { rm } from 'node:fs/promises';
 import { join } from 'node:path';
+import { type Sentence, sentence } from '../../protocol/text.ts';
 import { TelosError } from '../errors.ts';
 import { contentsOf } from '../files/folderRecord.ts';
 import { type Download, download, downloadJson, jsonOf } from './download.ts';
@@ -78,10 +79,14 @@ async function fromGithub(
   const { repo, path, commit } = fields(answer['github']);
   const [of = '', name = ''] = (text(repo) ?? '').split('/');
   if (answer['ok'] !== true || !/^[\w.-]+$/.test(of) || !/^[\w.-]+$/.test(name))
-    throw new TelosError(
-      'pack',
-      `ClawHub has no version of ${source.slug} to install: ${text(answer['message']) ?? 'it gives no reason'}. Nothing was installed.`,
-    );
+    throw new TelosError('pack', [
+      sentence(
+        'ClawHub has no version of {0} to install: {1}.',
+        source.slug,
+        text(answer['message']) ?? 'it gives no reason',
+      ),
+      sentence('Nothing was installed.'),
+    ]);
   const { github } = await import('./github.ts');
   const found = await github.resolve(
     { kind: 'github', owner: of, repo: name, path: text(path) ?? '', ref: text(commit) ?? '' },
@@ -102,10 +107,12 @@ function verdictOf(moderation: unknown, { slug }: Clawhub): Verdict | undefined 
     .join(', ');
   const said = [text(verdict), text(summary) ?? reasons].filter(Boolean).join(': ');
   if (isMalwareBlocked === true)
-    throw new TelosError(
-      'pack',
-      `ClawHub has blocked ${slug} as malware${said && ` (${said})`}. Nothing was installed, and no option installs it.`,
-    );
+    throw new TelosError('pack', [
+      said
+        ? sentence('ClawHub has blocked {0} as malware ({1}).', slug, said)
+        : sentence('ClawHub has blocked {0} as malware.', slug),
+      sentence('Nothing was installed, and no option installs it.'),
+    ]);
   return isSuspicious === true ? { by: 'ClawHub', level: 'high', text: said || 'suspicious' } : undefined;
 }
 
@@ -121,20 +128,26 @@ function severalOwners(source: Clawhub, answer: Download): UnclearSource {
 }
 
 const missing = (address: string): TelosError =>
-  new TelosError('pack', `ClawHub has nothing at ${address}. Nothing was installed.`);
+  new TelosError('pack', [
+    sentence('ClawHub has nothing at {0}.', address),
+    sentence('Nothing was installed.'),
+  ]);
 
-const refusals: Readonly<Record<number, string>> = {
-  403: 'ClawHub refuses to hand it out',
-  410: 'ClawHub has revoked it',
-  423: 'ClawHub is still looking at it; try again later',
+const refusals: Readonly<Record<number, Sentence>> = {
+  403: sentence('ClawHub refuses to hand it out'),
+  410: sentence('ClawHub has revoked it'),
+  423: sentence('ClawHub is still looking at it; try again later'),
 };
 
 function refusedBy({ status, bytes }: Download): TelosError {
   const said = bytes.toString('utf8').trim().slice(0, 300);
-  return new TelosError(
-    'pack',
-    `${refusals[status] ?? `ClawHub answered with ${status}`}${said && `: ${said}`}. Nothing was installed.`,
-  );
+  return new TelosError('pack', [
+    {
+      text: said ? '{0}: {1}.' : '{0}.',
+      values: [refusals[status] ?? sentence('ClawHub answered with {0}', status), said],
+    },
+    sentence('Nothing was installed.'),
+  ]);
 }
 
 function filesIn(list: unknown): ReadonlyMap<string, string> {
@@ -148,7 +161,10 @@ function filesIn(list: unknown): ReadonlyMap<string, string> {
 /** `_meta.json` is the registry's own and is in no list. */
 async function checkFiles(root: string, wanted: ReadonlyMap<string, string>, address: string): Promise<void> {
   if (wanted.size === 0)
-    throw new TelosError('pack', `ClawHub lists no files for ${address}. Nothing was installed.`);
+    throw new TelosError('pack', [
+      sentence('ClawHub lists no files for {0}.', address),
+      sentence('Nothing was installed.'),
+    ]);
   if (!wanted.has('_meta.json')) await rm(join(root, '_meta.json'), { force: true });
   const contents = Object.entries((await contentsOf(root)) ?? {}).filter(([, value]) => value !== 'folder');
   for (const [path, value] of contents)

@@ -2,8 +2,10 @@
 import { createHash } from 'node:crypto';
 import type { IncomingMessage } from 'node:http';
 import { setTimeout as pause } from 'node:timers/promises';
+import { asSaid, type Sentence, sentence } from '../../protocol/text.ts';
 import { hostKind, parseWebAddress } from '../addresses.ts';
 import { TelosError } from '../errors.ts';
+import { errorCode } from '../files/paths.ts';
 import { checkedAddresses, FetchProblem, get, resolveName } from '../tools/fetchPage.ts';
 import type { Reach } from './sourceText.ts';
 
@@ -76,7 +78,7 @@ export function jsonOf({ bytes, url }: Pick<Download, 'bytes' | 'url'>): Record<
   } catch {
     // Said below.
   }
-  throw new TelosError('pack', `${url} did not answer with JSON. Nothing was installed.`);
+  throw new TelosError('pack', [sentence('{0} did not answer with JSON.', url), nothingInstalled]);
 }
 
 async function once(address: string, options: DownloadOptions): Promise<Download> {
@@ -100,11 +102,13 @@ async function once(address: string, options: DownloadOptions): Promise<Download
     response.destroy();
     url = checkedUrl(location, reach, url);
   }
-  throw new TelosError(
-    'pack',
-    `${address} redirects more than ${mostRedirects} times. Nothing was installed.`,
-  );
+  throw new TelosError('pack', [
+    sentence('{0} redirects more than {1} times.', address, mostRedirects),
+    nothingInstalled,
+  ]);
 }
+
+const nothingInstalled = sentence('Nothing was installed.');
 
 const isRedirect = ({ statusCode = 0 }: IncomingMessage): boolean =>
   [301, 302, 303, 307, 308].includes(statusCode);
@@ -112,15 +116,17 @@ const isRedirect = ({ statusCode = 0 }: IncomingMessage): boolean =>
 /** Plain http only to this machine, where no one listens in between, and only if the person named exactly that origin. */
 function checkedUrl(address: string, { origins }: Reach, base?: URL): URL {
   const parsed = parseWebAddress(address, base);
-  const from = base === undefined ? '' : `${base.host} redirects to a refused address. `;
-  if (!('url' in parsed)) throw new TelosError('pack', `${from}${parsed.problem} Nothing was installed.`);
+  const from = base === undefined ? [] : [sentence('{0} redirects to a refused address.', base.host)];
+  if (!('url' in parsed)) throw new TelosError('pack', [...from, asSaid(parsed.problem), nothingInstalled]);
   const { url } = parsed;
   const isOwnLoopback = hostKind(url.hostname) === 'loopback' && origins.has(url.origin);
   if (url.protocol !== 'https:' && !isOwnLoopback)
-    throw new TelosError(
-      'pack',
-      `${from}${url.href} is not https, so others could change what comes. Give an https address. Nothing was installed.`,
-    );
+    throw new TelosError('pack', [
+      ...from,
+      sentence('{0} is not https, so others could change what comes.', url.href),
+      sentence('Give an https address.'),
+      nothingInstalled,
+    ]);
   return url;
 }
 
@@ -136,14 +142,39 @@ async function answered(
   } catch (error) {
     signal.throwIfAborted();
     if (error instanceof FetchProblem)
-      throw new TelosError('pack', `${error.message} Nothing was installed.`, { cause: error });
-    throw offline(url.host, error);
+      throw new TelosError('pack', [asSaid(error.message), nothingInstalled], { cause: error });
+    throw offline(url, error);
   }
 }
 
-function offline(host: string, cause: unknown): TelosError {
-  const why = cause instanceof Error ? cause.message : String(cause);
-  return new TelosError('pack', `${host} cannot be reached (${why}). Nothing was installed.`, { cause });
+function offline({ origin, pathname }: URL, cause: unknown): TelosError {
+  const why = [
+    sentence('{0} cannot be reached: {1}.', `${origin}${pathname}`, whyOffline(cause)),
+    sentence('Check the address and the network, then try again.'),
+    nothingInstalled,
+  ];
+  return new TelosError('pack', why, { cause });
+}
+
+function whyOffline(cause: unknown): Sentence {
+  switch (errorCode(cause)) {
+    case 'ECONNREFUSED':
+      return sentence('nothing answers there');
+    case 'ENOTFOUND':
+      return sentence('no server has this name');
+    case 'EAI_AGAIN':
+      return sentence('its name cannot be looked up');
+    case 'ETIMEDOUT':
+      return sentence('it does not answer');
+    case 'EHOSTUNREACH':
+    case 'ENETUNREACH':
+      return sentence('no network leads there');
+    case 'ECONNRESET':
+    case 'EPIPE':
+      return sentence('the connection was cut off');
+    default:
+      return asSaid(cause instanceof Error ? cause.message : String(cause));
+  }
 }
 
 async function read(
@@ -170,7 +201,7 @@ async function read(
     }
   } catch (error) {
     reach.signal.throwIfAborted();
-    throw error instanceof TelosError ? error : offline(url.host, error);
+    throw error instanceof TelosError ? error : offline(url, error);
   } finally {
     response.destroy();
   }
@@ -185,10 +216,14 @@ async function read(
 }
 
 const tooLarge = (url: URL, limit: number): TelosError =>
-  new TelosError(
-    'pack',
-    `${url.href} is larger than ${limit / 1024 / 1024} MiB, which is more than a pack may have. Nothing was installed.`,
-  );
+  new TelosError('pack', [
+    sentence(
+      '{0} is larger than {1} MiB, which is more than a pack may have.',
+      url.href,
+      limit / 1024 / 1024,
+    ),
+    nothingInstalled,
+  ]);
 
 /** Reads seconds or a date. */
 function waitOf(header: string | undefined): number {
@@ -201,12 +236,18 @@ function waitOf(header: string | undefined): number {
 /** Returns the error for a status, with the server's own sentence where it has one. */
 function failure({ status, url, bytes, type, headers }: Download): TelosError {
   const text = type === 'text/plain' ? bytes.toString('utf8').trim().slice(0, 300) : '';
-  const said = text === '' ? '' : ` It says: ${text}`;
+  const said = text === '' ? [] : [sentence('It says: {0}', text)];
   if (status === 429)
-    return new TelosError(
-      'pack',
-      `${new URL(url).host} asks to wait ${waitOf(headers['retry-after'])} seconds before the next request. Try again then. Nothing was installed.`,
-    );
-  if (status === 404) return new TelosError('pack', `${url} was not found.${said} Nothing was installed.`);
-  return new TelosError('pack', `${url} answered with ${status}.${said} Nothing was installed.`);
+    return new TelosError('pack', [
+      sentence(
+        '{0} asks to wait {1} seconds before the next request.',
+        new URL(url).host,
+        waitOf(headers['retry-after']),
+      ),
+      sentence('Try again then.'),
+      nothingInstalled,
+    ]);
+  if (status === 404)
+    return new TelosError('pack', [sentence('{0} was not found.', url), ...said, nothingInstalled]);
+  return new TelosError('pack', [sentence('{0} answered with {1}.', url, status), ...said, nothingInstalled]);
 }

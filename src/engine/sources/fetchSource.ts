@@ -3,6 +3,7 @@ import { existsSync } from 'node:fs';
 import { cp, lstat, mkdir, mkdtemp, readdir, realpath, rm, stat } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { basename, dirname, join } from 'node:path';
+import { sentence } from '../../protocol/text.ts';
 import type { Config } from '../config.ts';
 import { TelosError } from '../errors.ts';
 import type { Resolved } from '../skills/lockFile.ts';
@@ -67,8 +68,13 @@ async function ofFolder(given: string): Promise<Found> {
   const path = await realpath(given).catch(() => undefined);
   if (path === undefined || !(await stat(path)).isDirectory()) {
     const [, repository] = /(?:^|\/)([\w-]+\/[\w.-]+)$/.exec(given) ?? [];
-    const other = repository === undefined ? '' : ` For a repository of GitHub: github:${repository}`;
-    throw new TelosError('pack', `The folder ${given} was not found. Nothing was installed.${other}`);
+    const other =
+      repository === undefined ? [] : [sentence('For a repository of GitHub: {0}', `github:${repository}`)];
+    throw new TelosError('pack', [
+      sentence('The folder {0} was not found.', given),
+      sentence('Nothing was installed.'),
+      ...other,
+    ]);
   }
   return {
     resolved: { kind: 'folder', path },
@@ -158,10 +164,10 @@ async function fromElsewhere(
 ): Promise<FetchedPack> {
   const text = sourceText(source);
   if (isInner)
-    throw new TelosError(
-      'pack',
-      `'${candidate.name}' leads on to ${text}, which is one step too many. Nothing was installed.`,
-    );
+    throw new TelosError('pack', [
+      sentence("'{0}' leads on to {1}, which is one step too many.", candidate.name, text),
+      sentence('Nothing was installed.'),
+    ]);
   const inner = await fetchPack(
     source,
     join(root, '..', 'elsewhere'),
@@ -171,10 +177,16 @@ async function fromElsewhere(
   const commit = 'commit' in inner.found.resolved ? inner.found.resolved.commit : undefined;
   const { sha } = candidate.elsewhere ?? {};
   if (sha !== undefined && sha !== commit)
-    throw new TelosError(
-      'pack',
-      `'${candidate.name}' is ${commit} at ${text}, but its catalogue promises ${sha}. Nothing was installed.`,
-    );
+    throw new TelosError('pack', [
+      sentence(
+        "'{0}' is {1} at {2}, but its catalogue promises {3}.",
+        candidate.name,
+        String(commit),
+        text,
+        sha,
+      ),
+      sentence('Nothing was installed.'),
+    ]);
   return {
     ...inner,
     candidate: { ...inner.candidate, name: candidate.name },
@@ -245,11 +257,11 @@ async function refuseSkill(path: string, folder: string, place: string): Promise
     () => false,
   );
   const problem = !isFolder
-    ? `It names the skill ${JSON.stringify(folder)}, which its source does not have`
+    ? sentence('It names the skill {0}, which its source does not have.', JSON.stringify(folder))
     : existsSync(place)
-      ? `Two of its skills are in folders called ${JSON.stringify(basename(place))}`
+      ? sentence('Two of its skills are in folders called {0}.', JSON.stringify(basename(place)))
       : undefined;
-  if (problem !== undefined) throw new TelosError('pack', `${problem}. Nothing was installed.`);
+  if (problem) throw new TelosError('pack', [problem, sentence('Nothing was installed.')]);
 }
 
 const isCopied = (path: string): boolean => !/[/\\]\.git$/.test(path);

@@ -1,6 +1,7 @@
 /** Looks in a tree of files for what can be installed, in a fixed order of which the first hit wins. */
 import { lstat, readdir, readFile } from 'node:fs/promises';
 import { join } from 'node:path';
+import { sentence } from '../../protocol/text.ts';
 import { TelosError } from '../errors.ts';
 import { isSkippedFolder } from '../files/globPattern.ts';
 import { findSkills } from '../skills/findSkills.ts';
@@ -35,7 +36,10 @@ export async function findPacks(
 ): Promise<FoundPacks> {
   const base = join(root, path);
   if (!(await isFolder(base)))
-    throw new TelosError('pack', `The source has no folder ${JSON.stringify(path)}. Nothing was installed.`);
+    throw new TelosError('pack', [
+      sentence('The source has no folder {0}.', JSON.stringify(path)),
+      sentence('Nothing was installed.'),
+    ]);
   const found =
     (await plugin(base, path, 'plugin.json', usual, true)) ??
     (await catalogue(base, path, alone)) ??
@@ -47,10 +51,13 @@ export async function findPacks(
     (await collected(base, path, usual)) ??
     (await searched(base, path, usual));
   if (found) return found;
-  throw new TelosError(
-    'pack',
-    `There is no skill in it: no SKILL.md, no agent.toml, no plugin.json and no marketplace.json down to ${deepest} folders deep. Nothing was installed.`,
-  );
+  throw new TelosError('pack', [
+    sentence(
+      'There is no skill in it: no SKILL.md, no agent.toml, no plugin.json and no marketplace.json down to {0} folders deep.',
+      deepest,
+    ),
+    sentence('Nothing was installed.'),
+  ]);
 }
 
 /**
@@ -219,14 +226,17 @@ async function manifestIn(
   if (!(await isFile(place))) return undefined;
   const content = await readFile(place);
   if (content.length > longestManifest)
-    throw new TelosError('pack', `${file} is too large to be read. Nothing was installed.`);
+    throw new TelosError('pack', [
+      sentence('{0} is too large to be read.', file),
+      sentence('Nothing was installed.'),
+    ]);
   try {
     return fields(JSON.parse(content.toString('utf8').replace(/^\ufeff/, '')));
   } catch (error) {
-    throw new TelosError(
-      'pack',
-      `${file} is not JSON (${error instanceof Error ? error.message : String(error)}). Nothing was installed.`,
-    );
+    throw new TelosError('pack', [
+      sentence('{0} is not JSON ({1}).', file, error instanceof Error ? error.message : String(error)),
+      sentence('Nothing was installed.'),
+    ]);
   }
 }
 

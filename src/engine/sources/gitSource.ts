@@ -6,6 +6,7 @@ import { spawn } from 'node:child_process';
 import { mkdtemp, readdir, realpath, rm, stat } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { sentence } from '../../protocol/text.ts';
 import { addressKind, hostKind, isNeverReached } from '../addresses.ts';
 import { loadConfig } from '../config.ts';
 import { TelosError } from '../errors.ts';
@@ -75,8 +76,11 @@ async function tipOf(url: string, ref: string, reach: Reach): Promise<string> {
   );
   const commit = wanted.map(name => found.get(name)).find(Boolean);
   if (commit && isCommit(commit)) return commit;
-  const what = ref === '' ? 'no commit yet' : `no branch or tag '${ref}'`;
-  throw new TelosError('pack', `${url} has ${what}. Nothing was installed.`);
+  const why =
+    ref === ''
+      ? sentence('{0} has no commit yet.', url)
+      : sentence("{0} has no branch or tag '{1}'.", url, ref);
+  throw new TelosError('pack', [why, sentence('Nothing was installed.')]);
 }
 
 /** Some servers hand out only the tips of branches. Then all of them are fetched. */
@@ -91,7 +95,10 @@ async function fetchCommit(url: string, commit: string, repository: string, reac
     await run([...call, '--', ...address, ...all], repository, reach).catch(() => Promise.reject(error));
     const kind = await run(['cat-file', '-t', commit], repository, reach).catch(() => Buffer.alloc(0));
     if (kind.toString().trim() !== 'commit')
-      throw new TelosError('pack', `${url} has no commit ${commit} any more. Nothing was installed.`);
+      throw new TelosError('pack', [
+        sentence('{0} has no commit {1} any more.', url, commit),
+        sentence('Nothing was installed.'),
+      ]);
   }
 }
 
@@ -154,7 +161,10 @@ async function blobs(entries: readonly GitEntry[], repository: string, reach: Re
   for (const { hash, size } of entries) {
     const header = `${hash} blob ${size}\n`;
     if (output.toString('latin1', at, at + header.length) !== header)
-      throw new TelosError('pack', `git cannot read ${hash}. Nothing was installed.`);
+      throw new TelosError('pack', [
+        sentence('git cannot read {0}.', hash),
+        sentence('Nothing was installed.'),
+      ]);
     at += header.length;
     found.push(output.subarray(at, at + size));
     at += size + 1;
@@ -183,15 +193,15 @@ async function reachable(url: string, { origins }: Reach): Promise<string[]> {
   const never = kinds.find(kind => isNeverReached(kind));
   const refused = never ?? (isNamed ? undefined : kinds.find(kind => kind !== 'public'));
   if (refused)
-    throw new TelosError(
-      'pack',
-      `${url} leads to a ${refused} address, which is not fetched. Nothing was installed.`,
-    );
+    throw new TelosError('pack', [
+      sentence('{0} leads to a {1} address, which is not fetched.', url, refused),
+      sentence('Nothing was installed.'),
+    ]);
   if (scheme === 'http' && !kinds.every(kind => kind === 'loopback'))
-    throw new TelosError(
-      'pack',
-      `${url} is not https, so others could change what comes. Nothing was installed.`,
-    );
+    throw new TelosError('pack', [
+      sentence('{0} is not https, so others could change what comes.', url),
+      sentence('Nothing was installed.'),
+    ]);
   return [url];
 }
 
@@ -208,7 +218,10 @@ export function programPlaces({ env, home }: Pick<Reach, 'env' | 'home'>): Progr
 const noGit = (cause?: unknown): TelosError =>
   new TelosError(
     'pack',
-    'git is not installed or not on the PATH. Install git, or use a github: source, which needs none.',
+    [
+      sentence('git is not installed or not on the PATH.'),
+      sentence('Install git, or use a github: source, which needs none.'),
+    ],
     { cause },
   );
 
@@ -258,22 +271,32 @@ async function run(args: readonly string[], folder: string, reach: Reach, input 
 }
 
 function failure(args: readonly string[], code: number | null, words: string): TelosError {
-  const address = args.find(arg => /:/.test(arg) && !arg.startsWith('+') && !arg.startsWith('-')) ?? args[0];
+  const address =
+    args.find(arg => /:/.test(arg) && !arg.startsWith('+') && !arg.startsWith('-')) ?? String(args[0]);
   if (code === null)
-    return new TelosError(
-      'pack',
-      `git was ended while it read ${address}: it took too long or sent too much. Nothing was installed.`,
-    );
+    return new TelosError('pack', [
+      sentence('git was ended while it read {0}: it took too long or sent too much.', address),
+      sentence('Nothing was installed.'),
+    ]);
   const said =
     words
       .trim()
       .split('\n')
       .filter(line => /^(fatal|error|remote|ERROR|ssh):?/.test(line))
       .at(-1) ?? words.trim().split('\n').at(-1);
-  return new TelosError(
-    'pack',
-    `git cannot read ${address}: ${(said || `it ended with ${code}`).replace(/^(fatal|error): /, '')}. Nothing was installed.`,
-  );
+  const isAway =
+    /could(?:n't| not) (?:connect|resolve)|failed to connect|connection refused|timed out|unreachable/i.test(
+      words,
+    );
+  return new TelosError('pack', [
+    sentence(
+      'git cannot read {0}: {1}.',
+      address,
+      (said || `it ended with ${code}`).replace(/^(fatal|error): /, ''),
+    ),
+    ...(isAway ? [sentence('Check the address and the network, then try again.')] : []),
+    sentence('Nothing was installed.'),
+  ]);
 }
 
 /** Nothing of git's own is inherited, but for how the person reaches servers. */

@@ -1,4 +1,5 @@
 /** Finds the commit that a ref of GitHub means, and fetches the files of exactly that commit. */
+import { asSaid, type Sentence, sentence } from '../../protocol/text.ts';
 import { TelosError } from '../errors.ts';
 import { type Download, download, downloadJson } from './download.ts';
 import { baseAddress, type Found, fields, type Resolver, text, unpack } from './fetched.ts';
@@ -35,7 +36,7 @@ export const github: Resolver<'github', 'github'> = {
       ? `${api(reach)}/repos${place}/tarball/${commit}`
       : `${codeload}${place}/tar.gz/${commit}`;
     const answer = await download(address, { reach, token: key, allow: [404] });
-    if (answer.status === 404) throw missing(address, `commit ${commit}`, reach);
+    if (answer.status === 404) throw missing(address, sentence('commit {0}', commit), reach);
     return unpack(answer, root, 1, reach.signal);
   },
 };
@@ -49,7 +50,11 @@ async function commitOf(
   if (tail === undefined) {
     const commit = ref !== undefined && isCommit(ref) ? ref : await lookUp(source, ref ?? 'HEAD', reach);
     if (commit === undefined)
-      throw missing(addressOf(source, ref ?? 'HEAD', reach), ref ?? 'repository', reach);
+      throw missing(
+        addressOf(source, ref ?? 'HEAD', reach),
+        ref === undefined ? sentence('repository') : asSaid(ref),
+        reach,
+      );
     return { ref: ref ?? '', commit, path };
   }
   const parts = tail.split('/');
@@ -58,7 +63,7 @@ async function commitOf(
     const commit = isCommit(candidate) ? candidate : await lookUp(source, candidate, reach);
     if (commit !== undefined) return { ref: candidate, commit, path: parts.slice(length).join('/') };
   }
-  throw missing(addressOf(source, parts[0]!, reach), tail, reach);
+  throw missing(addressOf(source, parts[0]!, reach), asSaid(tail), reach);
 }
 
 /** Names of branches have few slashes, and each costs a request. */
@@ -82,7 +87,10 @@ async function lookUp(source: Github, ref: string, reach: Reach): Promise<string
   if (answer.url !== address) await checkOwner(source, reach);
   const commit = answer.bytes.toString('utf8').trim();
   if (isCommit(commit)) return commit;
-  throw new TelosError('pack', `${address} did not answer with a commit. Nothing was installed.`);
+  throw new TelosError('pack', [
+    sentence('{0} did not answer with a commit.', address),
+    sentence('Nothing was installed.'),
+  ]);
 }
 
 /** GitHub leads on from a repository that was renamed, or given to someone else. No one has asked for that one. */
@@ -95,17 +103,22 @@ async function checkOwner({ owner, repo }: Github, reach: Reach): Promise<void> 
   ]);
 }
 
-function missing(address: string, what: string, reach: Reach): TelosError {
-  const hidden = token(reach) ? 'or your GITHUB_TOKEN may not see it' : 'or it is private: set GITHUB_TOKEN';
-  return new TelosError('pack', `GitHub has no ${what} at ${address}, ${hidden}. Nothing was installed.`);
+function missing(address: string, what: Sentence, reach: Reach): TelosError {
+  const why = token(reach)
+    ? sentence('GitHub has no {0} at {1}, or your GITHUB_TOKEN may not see it.', what, address)
+    : sentence('GitHub has no {0} at {1}, or it is private: set GITHUB_TOKEN.', what, address);
+  return new TelosError('pack', [why, sentence('Nothing was installed.')]);
 }
 
 function limited({ headers, status, url }: Download): TelosError {
   const isUsedUp = headers['x-ratelimit-remaining'] === '0';
   const until = new Date(Number(headers['x-ratelimit-reset'] ?? 0) * 1000);
-  const again = Number.isNaN(until.getTime()) || until.getTime() === 0 ? '' : ` until ${until.toISOString()}`;
+  const isKnown = !Number.isNaN(until.getTime()) && until.getTime() !== 0;
+  const usedUp = isKnown
+    ? sentence('GitHub answers no more requests until {0}.', until.toISOString())
+    : sentence('GitHub answers no more requests.');
   const why = isUsedUp
-    ? `GitHub answers no more requests${again}. With GITHUB_TOKEN it answers many more.`
-    : `GitHub answered with ${status} for ${url}. Check GITHUB_TOKEN.`;
-  return new TelosError('pack', `${why} Nothing was installed.`);
+    ? [usedUp, sentence('With GITHUB_TOKEN it answers many more.')]
+    : [sentence('GitHub answered with {0} for {1}.', status, url), sentence('Check GITHUB_TOKEN.')];
+  return new TelosError('pack', [...why, sentence('Nothing was installed.')]);
 }

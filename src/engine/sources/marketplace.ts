@@ -1,4 +1,5 @@
 /** Reads the catalogues of plugins that editors know as marketplaces. */
+import { sentence } from '../../protocol/text.ts';
 import { TelosError } from '../errors.ts';
 import { fields, listOf, text } from './fetched.ts';
 import { isCommit } from './github.ts';
@@ -35,7 +36,10 @@ export async function pluginsIn(
     .map(fields)
     .filter(({ name }) => text(name) !== undefined);
   if (plugins.length === 0)
-    throw new TelosError('pack', `${place.file} lists no plugins. Nothing was installed.`);
+    throw new TelosError('pack', [
+      sentence('{0} lists no plugins.', place.file),
+      sentence('Nothing was installed.'),
+    ]);
   const top = text(fields(manifest['metadata'])['pluginRoot']) ?? '';
   return Promise.all(plugins.map(plugin => candidateOf(plugin, path, top, place)));
 }

@@ -1,6 +1,7 @@
 /** Reads the file in which another program keeps what a team has installed, so that it becomes a real lock. */
 import { readFile } from 'node:fs/promises';
 import { join, posix } from 'node:path';
+import { sentence } from '../../protocol/text.ts';
 import { TelosError } from '../errors.ts';
 import { fields, text } from './fetched.ts';
 
@@ -18,16 +19,20 @@ export async function readSkillsLock(folder: string): Promise<FormerSkill[]> {
   try {
     lock = fields(JSON.parse(await readFile(file, 'utf8')));
   } catch (error) {
-    throw new TelosError(
-      'pack',
-      `${file} cannot be read (${error instanceof Error ? error.message : String(error)}). Nothing was installed.`,
-    );
+    throw new TelosError('pack', [
+      sentence('{0} cannot be read ({1}).', file, error instanceof Error ? error.message : String(error)),
+      sentence('Nothing was installed.'),
+    ]);
   }
   if (lock['version'] !== 1)
-    throw new TelosError(
-      'pack',
-      `${file} has version ${JSON.stringify(lock['version'] ?? null)}; this Telos reads version 1. Nothing was installed.`,
-    );
+    throw new TelosError('pack', [
+      sentence(
+        '{0} has version {1}; this Telos reads version 1.',
+        file,
+        JSON.stringify(lock['version'] ?? null),
+      ),
+      sentence('Nothing was installed.'),
+    ]);
   return Object.entries(fields(lock['skills'])).map(([name, entry]) => formerSkill(name, fields(entry)));
 }
 

@@ -3,6 +3,7 @@ import { createHash } from 'node:crypto';
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { writeFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
+import { sentence } from '../../protocol/text.ts';
 import { TelosError } from '../errors.ts';
 import { folded } from '../files/sensitiveNames.ts';
 
@@ -121,8 +122,11 @@ export class TreeWriter {
         throw this.refused(path, `is a link that leads out of it, to ${shown(target)}`);
     if (this.#files > 0) return;
     const others = this.leftOut.slice(0, 5).map(shown).join(', ');
-    const only = others === '' ? '' : `, only what is left out: ${others}`;
-    throw new TelosError('pack', `${this.#what} holds no files${only}. Nothing was installed.`);
+    const why =
+      others === ''
+        ? sentence('{0} holds no files.', this.#what)
+        : sentence('{0} holds no files, only what is left out: {1}.', this.#what, others);
+    throw new TelosError('pack', [why, sentence('Nothing was installed.')]);
   }
 
   refused(path: string, why: string): TelosError {

@@ -1,4 +1,5 @@
 /** Fetches from web sites: a SKILL.md, an archive, a catalogue, or the skills that a site lists at a well-known place. */
+import { sentence } from '../../protocol/text.ts';
 import { TelosError } from '../errors.ts';
 import { packNameProblem } from '../skills/scaffold.ts';
 import { type Download, download, jsonOf, textLimit } from './download.ts';
@@ -122,16 +123,25 @@ async function readIndex(source: Web, reach: Reach): Promise<SiteIndex> {
     allow: [404],
   });
   if (answer.status === 404)
-    throw new TelosError(
-      'pack',
-      `${source.url} is not a SKILL.md, an archive or a catalogue, and the site lists no skills at ${indexUrl}. Nothing was installed.`,
-    );
+    throw new TelosError('pack', [
+      sentence(
+        '{0} is not a SKILL.md, an archive or a catalogue, and the site lists no skills at {1}.',
+        source.url,
+        indexUrl,
+      ),
+      sentence('Nothing was installed.'),
+    ]);
   const { $schema, skills } = jsonOf(answer);
   if ($schema !== indexSchema)
-    throw new TelosError(
-      'pack',
-      `${indexUrl} has the schema ${JSON.stringify($schema ?? null)}; this Telos reads ${indexSchema}. Nothing was installed.`,
-    );
+    throw new TelosError('pack', [
+      sentence(
+        '{0} has the schema {1}; this Telos reads {2}.',
+        indexUrl,
+        JSON.stringify($schema ?? null),
+        indexSchema,
+      ),
+      sentence('Nothing was installed.'),
+    ]);
   const entries = listOf(skills)
     .map(fields)
     .filter(({ name }) => text(name) !== undefined);
@@ -172,15 +182,20 @@ function foundEntry(entry: IndexEntry, indexUrl: string, schema: string): Found 
       `${indexUrl} offers a skill called ${JSON.stringify(name)}, which ${problem}. Nothing was installed.`,
     );
   if (type !== 'skill-md' && type !== 'archive')
-    throw new TelosError(
-      'pack',
-      `${indexUrl} offers '${name}' as ${JSON.stringify(type)}, which is neither skill-md nor archive. Nothing was installed.`,
-    );
+    throw new TelosError('pack', [
+      sentence(
+        "{0} offers '{1}' as {2}, which is neither skill-md nor archive.",
+        indexUrl,
+        name,
+        JSON.stringify(type),
+      ),
+      sentence('Nothing was installed.'),
+    ]);
   if (!/^sha256:[\da-f]{64}$/.test(digest) || place === undefined || !URL.canParse(place, indexUrl))
-    throw new TelosError(
-      'pack',
-      `${indexUrl} gives no address or no sha256 for '${name}', so it cannot be checked. Nothing was installed.`,
-    );
+    throw new TelosError('pack', [
+      sentence("{0} gives no address or no sha256 for '{1}', so it cannot be checked.", indexUrl, name),
+      sentence('Nothing was installed.'),
+    ]);
   const url = new URL(place, indexUrl).href;
   const version = text(entry['version']) ?? digest.slice(7, 14);
   return {

@@ -7,8 +7,9 @@ import { readdirSync, statSync } from 'node:fs';
 import { basename, dirname, join } from 'node:path';
 import type { Story, StoryItem } from '../../protocol/plan.ts';
 import type { JsonObject } from '../../protocol/run.ts';
+import { sentence } from '../../protocol/text.ts';
 import { reasonOf, TelosError } from '../errors.ts';
-import { describeFileError, errorCode } from '../files/paths.ts';
+import { errorCode, fileProblem } from '../files/paths.ts';
 import { readRegularFile } from '../files/settingsFile.ts';
 import { Journal } from './journal.ts';
 import { PlanFolder, slug } from './planFolder.ts';
@@ -79,10 +80,10 @@ export function adopt(path: string, tag?: string): Adopted {
   const { found, ...rest } = source ?? { found: [] };
   const stories = found.filter(({ items }) => items.length > 0).slice(0, mostStories);
   if (!source || stories.length === 0)
-    throw new TelosError(
-      'config',
-      `${path} has no tasks that can be read. Name a prd.json, a tasks.md, a tasks.json, a story file, or Markdown with boxes (- [ ] …).`,
-    );
+    throw new TelosError('config', [
+      sentence('{0} has no tasks that can be read.', path),
+      sentence('Name a prd.json, a tasks.md, a tasks.json, a story file, or Markdown with boxes (- [ ] …).'),
+    ]);
   return { ...source, ...rest, stories: storiesOf(stories), files };
 }
 
@@ -124,7 +125,7 @@ function textAt(file: string): string | undefined {
       .replace(/^\uFEFF/, '');
   } catch (error) {
     if (errorCode(error) === 'ENOENT' || errorCode(error) === 'ENOTDIR') return undefined;
-    throw new TelosError('config', describeFileError(error, file), { cause: error });
+    throw new TelosError('config', [fileProblem(error, file)], { cause: error });
   }
 }
 
@@ -146,7 +147,7 @@ function fromFolder(folder: string, read: ReadFile, tag: string | undefined): Re
 
 function fromFile(file: string, read: ReadFile, tag: string | undefined): Read | undefined {
   const text = read(file);
-  if (text === undefined) throw new TelosError('config', `${file} does not exist.`);
+  if (text === undefined) throw new TelosError('config', [sentence('{0} does not exist.', file)]);
   if (/\.json$/i.test(file)) return fromJson(file, text, tag);
   const folder = dirname(file);
   if (basename(file) === 'tasks.md') {
@@ -171,7 +172,7 @@ function fromJson(file: string, text: string, tag: string | undefined): Read | u
     value = JSON.parse(text);
   } catch (error) {
     const why = reasonOf(error);
-    throw new TelosError('config', `${file} is not JSON: ${why}`);
+    throw new TelosError('config', [sentence('{0} is not JSON: {1}', file, why)]);
   }
   if (!isObject(value)) return undefined;
   return Array.isArray(value['userStories']) ? ralph(value, file) : taskMaster(value, file, tag);
@@ -211,10 +212,10 @@ function taskMaster(plan: JsonObject, file: string, tag: string | undefined): Re
   const chosen = tag ?? (lists.has('master') ? 'master' : [...lists.keys()][0]);
   if (chosen === undefined) return undefined;
   if (!lists.has(chosen))
-    throw new TelosError(
-      'config',
-      `${file} has no list '${chosen}'. Its lists: ${[...lists.keys()].join(', ')}.`,
-    );
+    throw new TelosError('config', [
+      sentence("{0} has no list '{1}'.", file, chosen),
+      sentence('Its lists: {0}.', [...lists.keys()].join(', ')),
+    ]);
   const list = Array.isArray(plan['tasks']) ? ['tasks'] : [chosen, 'tasks'];
   const markOf = ({ status }: JsonObject, ...place: readonly (string | number)[]) =>
     typeof status === 'string' && {

@@ -1,5 +1,6 @@
 /** Puts the kept and approved work of an attempt on the plan's branch. */
 import type { PlanEvent } from '../../protocol/plan.ts';
+import { sentence } from '../../protocol/text.ts';
 import { TelosError } from '../errors.ts';
 import { checkTree } from './attemptChecks.ts';
 import type { AttemptEnd, AttemptScene } from './attemptScene.ts';
@@ -75,8 +76,14 @@ export async function putOnBranch(
         return { status: isPart ? 'approved-partial' : 'approved', details: text, passed };
       }
       case 'checked-out': {
-        const details = `The plan's branch ${settings.branch} is checked out in ${done.where}, so nothing can be put on it. Switch to another branch there.`;
-        return { status: 'interrupted', details, fatal: new TelosError('config', details) };
+        const fatal = new TelosError('config', [
+          sentence(
+            "The plan's branch {0} is checked out in {1}, so nothing can be put on it.",
+            ...[settings.branch, done.where],
+          ),
+          sentence('Switch to another branch there.'),
+        ]);
+        return { status: 'interrupted', details: fatal.message, fatal };
       }
       case 'not-ours':
         return { status: 'interrupted', details: 'Another runner has taken the plan.' };

@@ -1,6 +1,6 @@
 /** Asks one model during an attempt, and says what its end means for the attempt. */
 import type { Usage } from '../../protocol/run.ts';
-import { type Sentence, sentence } from '../../protocol/text.ts';
+import { asMessage, type Sentence, sentence, sentencesOf } from '../../protocol/text.ts';
 import { addedUsage } from '../../protocol/usage.ts';
 import { TelosError } from '../errors.ts';
 import type { AttemptEnd, AttemptScene } from './attemptScene.ts';
@@ -77,16 +77,13 @@ export function endOf(scene: AttemptScene, end: StepEnd, what: string): AttemptE
   if (isWorkDone(end.outcome)) return undefined;
   if (scene.signal.aborted || end.outcome === 'cancelled')
     return { status: 'interrupted', details: `The ${what} was stopped.` };
-  const {
-    code = 'internal',
-    message = 'It did not end as it should.',
-    remedy,
-    retryAfterMs,
-  } = end.error ?? {};
+  const said = end.error ?? asMessage(sentence('It did not end as it should.'));
+  const { message } = said;
+  const { code = 'internal', remedy, retryAfterMs } = end.error ?? {};
   // A story that has cost too much waits for the person; the others go on.
   if (code === 'budget' && !scene.parts.budget.over() && storyOver(scene, end.usage))
     return { status: 'interrupted', details: message };
-  const fatal = new TelosError(code, message, { remedy, retryAfterMs });
+  const fatal = new TelosError(code, sentencesOf(said), { remedy, retryAfterMs });
   // The limit, the key, the settings, the model, the account: none gets better by trying once more.
   const isForAll = ['rate_limit', 'budget', 'auth', 'config'].includes(code) || /\(40[24]\)/.test(message);
   if (isForAll) return { status: 'interrupted', details: message, fatal };

@@ -1,4 +1,5 @@
 /** Chooses the model that answers questions about a project: any provider, counted against the budgets like everything else. */
+import { sentence } from '../../protocol/text.ts';
 import type { Config } from '../config.ts';
 import { TelosError } from '../errors.ts';
 import { createProvider, Models } from '../providers/create.ts';
@@ -57,7 +58,10 @@ async function wordsOf(
   for await (const event of countedCall(provider, request, config, signal, 'context')) {
     if (event.type === 'text') text += event.text;
     if (event.type === 'done' && event.stopReason === 'refusal')
-      throw new TelosError('provider', 'The model declined to answer. Ask in other words.');
+      throw new TelosError('provider', [
+        sentence('The model declined to answer.'),
+        sentence('Ask in other words.'),
+      ]);
   }
   return text;
 }

@@ -6,7 +6,8 @@ import { spawn } from 'node:child_process';
 import type { Socket } from 'node:net';
 import { createInterface } from 'node:readline';
 import type { Readable } from 'node:stream';
-import { sentence } from '../../protocol/text.ts';
+import type { LocalizedMessage } from '../../protocol/run.ts';
+import { sentence, sentencesOf } from '../../protocol/text.ts';
 import type { Config } from '../config.ts';
 import { TelosError } from '../errors.ts';
 import { isSecretName } from '../redact.ts';
@@ -30,7 +31,7 @@ export interface RunOrder {
 }
 
 /** What the process says when it is done. */
-export type RunAnswer = { end: PlanRunEnd } | { error: string };
+export type RunAnswer = { end: PlanRunEnd } | { error: LocalizedMessage };
 
 /** What the process says before, such as that no worker is there. */
 export interface RunnerLine {
@@ -61,7 +62,10 @@ export async function runDetached(
   child.stdin.end(JSON.stringify(order));
   const answer = await Promise.race([answerIn(child.stdout, heard), failed]);
   if (answer && 'end' in answer) return answer.end;
-  if (answer) throw new TelosError('internal', answer.error);
+  if (answer) {
+    const { remedy } = answer.error;
+    throw new TelosError('internal', sentencesOf(answer.error), { remedy });
+  }
   throw new TelosError('internal', [
     sentence('The process that ran the plan has ended before its time.'),
     sentence('Run the plan to go on with it.'),

@@ -46,9 +46,11 @@ export async function finishPlan(how: FinishKind, parts: Finish): Promise<Finish
   const { git, slots, branch } = parts;
   const tip = await git.tip(`refs/heads/${branch}`);
   if (tip === undefined && parts.before?.how === 'drop')
-    throw new TelosError('config', `The plan '${parts.plan}' was discarded already.`);
+    throw new TelosError('config', [sentence("The plan '{0}' was discarded already.", parts.plan)]);
   if (how === 'keep' && tip === undefined)
-    throw new TelosError('config', `The plan '${parts.plan}' has no branch yet, so there is none to keep.`);
+    throw new TelosError('config', [
+      sentence("The plan '{0}' has no branch yet, so there is none to keep.", parts.plan),
+    ]);
   if (how === 'merge' || how === 'squash') {
     if (tip === undefined) throw noCommits(branch);
     const done = await merge(how, tip, parts);
@@ -97,7 +99,7 @@ async function merge(
   const head = (await git.tip('HEAD')) ?? base;
   for (const commit of [tip, ...(before?.how === 'squash' ? [before.commit ?? tip] : [])])
     if (await isWithin(git, commit, head))
-      throw new TelosError('config', `The plan '${plan}' was merged into ${into} already.`);
+      throw new TelosError('config', [sentence("The plan '{0}' was merged into {1} already.", plan, into)]);
   const dirty = await dirtyFiles(git);
   if (dirty.length > 0) throw notClean(dirty);
   const { stdout } = await git.run(['merge-base', head, tip], { allow: [1] });

@@ -7,6 +7,7 @@ import { realpathSync } from 'node:fs';
 import { rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { basename, join, resolve } from 'node:path';
+import { sentence } from '../../protocol/text.ts';
 import { TelosError } from '../errors.ts';
 import { type Difference, differenceOptions, readDifference } from './gitDifference.ts';
 import { type Environment, GitProgram, type Place } from './gitProgram.ts';
@@ -127,7 +128,10 @@ export class Git extends GitProgram {
 
   async treeOf(commit: string): Promise<string> {
     const tree = await this.#object(`${commit}^{tree}`);
-    if (!tree) throw new TelosError('config', `${commit} is not a commit that can be read in ${this.dir}.`);
+    if (!tree)
+      throw new TelosError('config', [
+        sentence('{0} is not a commit that can be read in {1}.', commit, this.dir),
+      ]);
     return tree.id;
   }
 
@@ -220,7 +224,8 @@ export class Git extends GitProgram {
 
   async #commitId(name: string): Promise<string> {
     const id = /^[0-9a-f]{40,64}$/.test(name) ? name : await this.tip(name);
-    if (id === undefined) throw new TelosError('config', `${name} is not a commit in ${this.dir}.`);
+    if (id === undefined)
+      throw new TelosError('config', [sentence('{0} is not a commit in {1}.', name, this.dir)]);
     return id;
   }
 
@@ -249,7 +254,9 @@ export class Git extends GitProgram {
     } catch (error) {
       if (!(error instanceof TelosError)) throw error;
       if ((await this.tip(ref)) !== old) return false;
-      throw new TelosError('config', `${ref} could not be moved: ${error.message}`, { cause: error });
+      throw new TelosError('config', [sentence('{0} could not be moved: {1}', ref, error.message)], {
+        cause: error,
+      });
     }
   }
 

@@ -1,6 +1,7 @@
 /** Says what of a repository hinders a plan, before the first story begins. */
 import { existsSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { type Sentence, sentence, sentencesOf, spoken } from '../../protocol/text.ts';
 import { Git } from './git.ts';
 import { branchOf } from './gitCheckouts.ts';
 import { oldestGit } from './gitProgram.ts';
@@ -8,6 +9,8 @@ import { oldestGit } from './gitProgram.ts';
 export interface GitProblem {
   /** One sentence, and what to do. */
   text: string;
+  /** The same, for another language. Missing for what does not stop a plan. */
+  sentences?: readonly Sentence[];
   /** The plan cannot run with it. Otherwise it is only to be known. */
   stops: boolean;
 }
@@ -21,43 +24,77 @@ export async function problemsOf(
   { branch, env = process.env }: { branch?: string; env?: Readonly<Record<string, string | undefined>> } = {},
 ): Promise<GitProblem[]> {
   const git = new Git(repo, env);
-  const stop = (text: string): GitProblem[] => [{ text, stops: true }];
   const version = await git.version().catch((error: Error) => error);
-  if (version instanceof Error) return stop(version.message);
+  if (version instanceof Error) return [stop(...sentencesOf(version))];
   const [major = 0, minor = 0] = version;
   if (major < oldestGit[0] || (major === oldestGit[0] && minor < oldestGit[1]))
-    return stop(
-      `This is git ${version.join('.')}; plans need ${oldestGit.join('.')} or later. Install a newer git.`,
-    );
+    return [
+      stop(
+        sentence('This is git {0}; plans need {1} or later.', version.join('.'), oldestGit.join('.')),
+        sentence('Install a newer git.'),
+      ),
+    ];
   const inside = await git.run(['rev-parse', '--is-inside-work-tree'], { allow: [128] });
-  if (inside.code !== 0) return stop(notARepository(repo, inside.stderr));
+  if (inside.code !== 0) return [stop(...notARepository(repo, inside.stderr))];
   if (inside.stdout.trim() !== 'true')
-    return stop(`${repo} is not a work tree. Run the plan where the files are checked out.`);
+    return [
+      stop(
+        sentence('{0} is not a work tree.', repo),
+        sentence('Run the plan where the files are checked out.'),
+      ),
+    ];
   if ((await git.tip('HEAD')) === undefined)
-    return stop('The repository has no commits, and a plan begins with one. Make a first commit.');
+    return [
+      stop(
+        sentence('The repository has no commits, and a plan begins with one.'),
+        sentence('Make a first commit.'),
+      ),
+    ];
   return (await Promise.all([stopsOf(git, branch), notesOf(git, repo)])).flat();
 }
 
-const notARepository = (repo: string, said: string): string =>
+const stop = (...sentences: readonly Sentence[]): GitProblem => ({
+  text: spoken(sentences),
+  sentences,
+  stops: true,
+});
+
+const notARepository = (repo: string, said: string): Sentence[] =>
   /dubious ownership/.test(said)
-    ? `git does not trust ${repo}, as it belongs to another user. Allow it with: git config --global --add safe.directory ${repo}`
-    : `${repo} is not in a git repository. Make one with "git init" and a first commit.`;
+    ? [
+        sentence('git does not trust {0}, as it belongs to another user.', repo),
+        sentence('Allow it with: {0}', `git config --global --add safe.directory ${repo}`),
+      ]
+    : [
+        sentence('{0} is not in a git repository.', repo),
+        sentence('Make one with "git init" and a first commit.'),
+      ];
 
 async function stopsOf(git: Git, branch: string | undefined): Promise<GitProblem[]> {
   const found: GitProblem[] = [];
   const where = branch === undefined ? undefined : (await branchOf(git, branch)).checkedOut;
   if (where !== undefined)
-    found.push({
-      text: `The plan's branch ${branch} is checked out in ${where}, where its files would seem edited whenever a story passes. Switch to another branch there.`,
-      stops: true,
-    });
+    found.push(
+      stop(
+        sentence(
+          "The plan's branch {0} is checked out in {1}, where its files would seem edited whenever a story passes.",
+          ...[branch ?? '', where],
+        ),
+        sentence('Switch to another branch there.'),
+      ),
+    );
   const state = ['journal.jsonl', 'inbox', 'projection.json'].map(name => `.telos/plans/*/${name}`);
   const tracked = await git.read(['ls-files', '--', ...state]);
   if (tracked !== '')
-    found.push({
-      text: `${tracked.split('\n')[0]} is in git, and what came with a repository does not count as a plan's progress. Take it out with: git rm --cached`,
-      stops: true,
-    });
+    found.push(
+      stop(
+        sentence(
+          "{0} is in git, and what came with a repository does not count as a plan's progress.",
+          tracked.split('\n')[0] ?? '',
+        ),
+        sentence('Take it out with: {0}', 'git rm --cached'),
+      ),
+    );
   return found;
 }
 

@@ -5,6 +5,7 @@
 import { type ChildProcessWithoutNullStreams, spawn } from 'node:child_process';
 import { randomUUID } from 'node:crypto';
 import { existsSync } from 'node:fs';
+import { sentence } from '../../protocol/text.ts';
 import { loadConfig } from '../config.ts';
 import { TelosError } from '../errors.ts';
 import { projectFoldersAt, workFoldersOf } from '../skills/workFolders.ts';
@@ -112,10 +113,9 @@ export class GitProgram {
     const answer = await this.call(args, input);
     if (answer.code === 0 || allow.includes(answer.code)) return answer;
     const said = answer.stderr.trim().split('\n').at(-1) || `it ended with ${answer.code}`;
-    throw new TelosError(
-      'config',
-      `git ${name} failed in ${this.dir}: ${said.replace(/^(fatal|error): /, '')}`,
-    );
+    throw new TelosError('config', [
+      sentence('git {0} failed in {1}: {2}', name, this.dir, said.replace(/^(fatal|error): /, '')),
+    ]);
   }
 
   /** Returns the standard output without its last newline. */
@@ -162,7 +162,11 @@ export class GitProgram {
       child.once('error', error => failed(this.notStarted(error)));
       child.once('close', (code, signal) =>
         code === null
-          ? failed(new TelosError('config', `git ${args[0]} was ended by ${signal} in ${this.dir}.`))
+          ? failed(
+              new TelosError('config', [
+                sentence('git {0} was ended by {1} in {2}.', args[0] ?? '', String(signal), this.dir),
+              ]),
+            )
           : done({
               code,
               stdout: Buffer.concat(stdout).toString(),
@@ -204,10 +208,13 @@ export class GitProgram {
   }
 
   protected notStarted(error: Error): TelosError {
-    const message = existsSync(this.dir)
-      ? `git could not be started (${error.message}). Install git ${oldestGit.join('.')} or later, and see that it is on the PATH.`
-      : `${this.dir} no longer exists, so git cannot work there.`;
-    return new TelosError('config', message, { cause: error });
+    const why = existsSync(this.dir)
+      ? [
+          sentence('git could not be started ({0}).', error.message),
+          sentence('Install git {0} or later, and see that it is on the PATH.', oldestGit.join('.')),
+        ]
+      : [sentence('{0} no longer exists, so git cannot work there.', this.dir)];
+    return new TelosError('config', why, { cause: error });
   }
 }
 

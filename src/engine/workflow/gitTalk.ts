@@ -1,5 +1,6 @@
 /** Processes of git that answer one question after the other: starting one for each question would take longer than the answers. */
 import type { ChildProcessWithoutNullStreams } from 'node:child_process';
+import { sentence } from '../../protocol/text.ts';
 import { TelosError } from '../errors.ts';
 
 /** Says whether the parts printed so far are a whole answer. */
@@ -94,7 +95,7 @@ export class GitTalk {
         stop();
         const [, reason = this.#said.trim().split('\n').at(-1)] =
           /^(?:fatal|error): (.+)/m.exec(this.#said) ?? [];
-        failed(new TelosError('config', `git failed: ${reason || `it ended with ${code}`}`));
+        failed(new TelosError('config', [sentence('git failed: {0}', reason || `it ended with ${code}`)]));
       };
       const onError = (error: Error): void => {
         stop();

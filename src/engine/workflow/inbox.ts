@@ -3,6 +3,7 @@ import { randomBytes } from 'node:crypto';
 import { readdirSync } from 'node:fs';
 import { rename, rm } from 'node:fs/promises';
 import type { Actor, PlanLimits, SteerCommand } from '../../protocol/plan.ts';
+import { type Sentence, sentence, spoken } from '../../protocol/text.ts';
 import { createWhole, isLink } from '../files/atomicWrite.ts';
 import { jsonLine } from '../files/jsonLines.ts';
 import type { PlanFolder } from './planFolder.ts';
@@ -132,7 +133,8 @@ function isLimits(add: Fields): boolean {
 }
 
 /** Why a command for a runner changes nothing while there is none. */
-export const notRunning = 'The plan is not running.';
+export const idle = sentence('The plan is not running.');
+export const notRunning = spoken([idle]);
 
 /** Whether the command means the run that is there, and no later one. */
 export const isForThisRun = ({ kind }: SteerCommand): boolean =>
@@ -142,17 +144,17 @@ export const isForThisRun = ({ kind }: SteerCommand): boolean =>
 export function vainCommand(
   command: SteerCommand,
   state: Pick<PlanState, 'story' | 'questions'>,
-): string | undefined {
+): Sentence | undefined {
   switch (command.kind) {
     case 'answer':
       return state.questions.some(({ id }) => id === command.id)
         ? undefined
-        : `There is no open question ${command.id}.`;
+        : sentence('There is no open question {0}.', command.id);
     case 'skip':
     case 'accept':
     case 'split':
       return state.story(command.story)?.status === 'passed'
-        ? `${command.story} has passed already.`
+        ? sentence('{0} has passed already.', command.story)
         : undefined;
     default:
       return undefined;

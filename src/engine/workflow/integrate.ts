@@ -1,4 +1,5 @@
 /** Makes the commit of a story and puts it on the plan's branch: by one step of one ref, or not at all. */
+import { sentence } from '../../protocol/text.ts';
 import { TelosError } from '../errors.ts';
 import type { Git } from './git.ts';
 import { branchOf } from './gitCheckouts.ts';
@@ -111,7 +112,10 @@ async function moveOnto(git: Git, { commit, parent, plan }: Integration, tip: st
   const merged = await (isBehind ? mergeTree(git, tip, commit) : mergeOnto(git, { tip, parent, commit }));
   if ('files' in merged) return { kind: 'conflict', ...merged, parent: tip };
   const words = await git.commit(commit);
-  if (!words) throw new TelosError('config', `${commit} is not a commit that can be read in ${git.dir}.`);
+  if (!words)
+    throw new TelosError('config', [
+      sentence('{0} is not a commit that can be read in {1}.', commit, git.dir),
+    ]);
   const moved = await git.commitTree(merged.tree, [tip], `${words.message.trimEnd()}\n`);
   return { kind: 'moved', tree: merged.tree, commit: moved, parent: tip };
 }

@@ -1,5 +1,6 @@
 /** Asks what must be known before a plan is written: the words of a round, its answer, and the transcript that grows with it. */
 import type { JsonObject } from '../../protocol/run.ts';
+import { sentence } from '../../protocol/text.ts';
 import { TelosError } from '../errors.ts';
 
 export interface InterviewRound {
@@ -41,20 +42,24 @@ export class Interview {
    */
   async processRound(transcript: string, noMoreQuestions = false): Promise<InterviewRound> {
     if (transcript.length > longestTranscript)
-      throw new TelosError(
-        'config',
-        `The transcript has ${transcript.length} characters; the maximum is ${longestTranscript}. Shorten it.`,
-      );
+      throw new TelosError('config', [
+        sentence(
+          'The transcript has {0} characters; the maximum is {1}.',
+          transcript.length,
+          longestTranscript,
+        ),
+        sentence('Shorten it.'),
+      ]);
     this.#transcript = transcript;
     if (noMoreQuestions || this.#rounds >= mostRounds) return { questions: [], ready: true };
     const { submitted, text } = await this.#ask(roundWords(transcript));
     const round = submitted ? roundIn(submitted) : parseRound(text);
     if (round.ready) return { questions: [], ready: true };
     if (round.questions.length === 0)
-      throw new TelosError(
-        'provider',
-        'The interviewer neither asked a question nor said that it is done. Ask again, or continue without more questions.',
-      );
+      throw new TelosError('provider', [
+        sentence('The interviewer neither asked a question nor said that it is done.'),
+        sentence('Ask again, or continue without more questions.'),
+      ]);
     this.#rounds++;
     return { ...round, questions: round.questions.slice(0, mostQuestions) };
   }
@@ -75,7 +80,9 @@ const roundWords = (transcript: string): string =>
 export function parseRound(output: string): InterviewRound {
   const envelope = objectFrom(output);
   if (envelope?.['is_error'] === true)
-    throw new TelosError('provider', `The interviewer failed: ${String(envelope['result'] ?? '')}`);
+    throw new TelosError('provider', [
+      sentence('The interviewer failed: {0}', String(envelope['result'] ?? '')),
+    ]);
   const result = envelope && 'result' in envelope ? envelope['result'] : output;
   if (isObject(result)) return roundIn(result);
   const found = objectsIn(String(result)).find(object => 'ready' in object || 'questions' in object);

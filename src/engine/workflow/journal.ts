@@ -7,9 +7,10 @@ import { type FileHandle, open, stat } from 'node:fs/promises';
 import { dirname } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import type { JournalLine, PlanEvent } from '../../protocol/plan.ts';
+import { type Sentence, sentence, spoken } from '../../protocol/text.ts';
 import { TelosError } from '../errors.ts';
 import { jsonLine, linesFrom, readLines } from '../files/jsonLines.ts';
-import { describeFileError } from '../files/paths.ts';
+import { fileProblem } from '../files/paths.ts';
 import { readRegularFile } from '../files/settingsFile.ts';
 
 /** A journal of a plan of a thousand stories has some megabytes. */
@@ -123,11 +124,16 @@ const unwritable = (file: string, error: unknown): TelosError =>
     ? error
     : new TelosError(
         'config',
-        `${closed(describeFileError(error, file))} The plan's steps are written there, so it stops; nothing is lost. Run it again when the file can be written.`,
+        [
+          ...closed(fileProblem(error, file)),
+          sentence("The plan's steps are written there, so it stops; nothing is lost."),
+          sentence('Run it again when the file can be written.'),
+        ],
         { cause: error },
       );
 
-const closed = (text: string): string => (text.endsWith('.') ? text : `${text}.`);
+const closed = (said: Sentence): Sentence[] =>
+  spoken([said]).endsWith('.') ? [said] : [{ text: '{0}.', values: [said] }];
 
 async function syncFolder(folder: string): Promise<void> {
   const handle = await open(folder, constants.O_RDONLY).catch(() => undefined);
@@ -151,7 +157,7 @@ export async function readJournal(file: string): Promise<JournalLine[]> {
     return linesOf(text.slice(0, text.lastIndexOf('\n') + 1));
   } catch (error) {
     if ((error as NodeJS.ErrnoException).code === 'ENOENT') return [];
-    throw new TelosError('config', closed(describeFileError(error, file)));
+    throw new TelosError('config', closed(fileProblem(error, file)));
   }
 }
 

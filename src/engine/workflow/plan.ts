@@ -12,6 +12,7 @@ import type {
   Story,
 } from '../../protocol/plan.ts';
 import type { PlanCard } from '../../protocol/planCard.ts';
+import { sentence } from '../../protocol/text.ts';
 import type { Config } from '../config.ts';
 import { TelosError } from '../errors.ts';
 import type { CommandBox } from '../tools/tool.ts';
@@ -21,7 +22,7 @@ import { contextTools } from './contextServer.ts';
 import { type Finished, finishPlan } from './finishPlan.ts';
 import { Git } from './git.ts';
 import { dirtyFiles } from './gitCheckouts.ts';
-import { isForThisRun, notRunning, send, vainCommand } from './inbox.ts';
+import { idle, isForThisRun, send, vainCommand } from './inbox.ts';
 import { Interview, type InterviewRound, openTranscript, withAnswers } from './interview.ts';
 import { Journal, readJournal } from './journal.ts';
 import { acceptPlanCard, planCard } from './planCard.ts';
@@ -154,7 +155,10 @@ export class Plan {
   async review(decision: 'approved' | 'changes', comments: readonly string[] = []): Promise<void> {
     const { by } = this.#caller;
     if (this.folder.read('plan.md') === undefined)
-      throw new TelosError('config', `The plan '${this.name}' has no plan.md yet. Have it written first.`);
+      throw new TelosError('config', [
+        sentence("The plan '{0}' has no plan.md yet.", this.name),
+        sentence('Have it written first.'),
+      ]);
     await this.#locked(note => note({ type: 'plan_reviewed', decision, comments: [...comments], by }));
   }
 
@@ -167,12 +171,13 @@ export class Plan {
   async split(signal: AbortSignal): Promise<readonly string[]> {
     return this.#locked(async (note, journal) => {
       const plan = this.folder.read('plan.md');
-      if (plan === undefined) throw new TelosError('config', `The plan '${this.name}' has no plan.md yet.`);
+      if (plan === undefined)
+        throw new TelosError('config', [sentence("The plan '{0}' has no plan.md yet.", this.name)]);
       if (this.folder.readPrds().length > 0)
-        throw new TelosError(
-          'config',
-          `The plan '${this.name}' has stories already. Delete the files in prds/ to split it anew.`,
-        );
+        throw new TelosError('config', [
+          sentence("The plan '{0}' has stories already.", this.name),
+          sentence('Delete the files in prds/ to split it anew.'),
+        ]);
       const written = await splitPlan(plan, this.#asking(note, signal), signal);
       for (const { path, text } of written) await this.folder.write(path, text);
       await note({
@@ -213,7 +218,10 @@ export class Plan {
     const { runs, by } = this.#caller;
     const { digest } = await this.card();
     if (digest !== shown.digest)
-      throw new TelosError('config', 'The card has changed since it was shown. Look at it again.');
+      throw new TelosError('config', [
+        sentence('The card has changed since it was shown.'),
+        sentence('Look at it again.'),
+      ]);
     await acceptPlanCard(runs.config, this.folder, shown);
     await this.#locked(note => note({ type: 'card_accepted', digest, by }));
   }
@@ -230,13 +238,13 @@ export class Plan {
     const { state } = await this.look();
     const story = id === undefined ? undefined : state.story(id);
     if (id !== undefined && !story)
-      throw new TelosError('config', `There is no story '${id}' in the plan '${this.name}'.`);
+      throw new TelosError('config', [sentence("There is no story '{0}' in the plan '{1}'.", id, this.name)]);
     const card = await this.card();
     if (!card.isAccepted)
-      throw new TelosError(
-        'config',
-        'The checks are commands, and the card that lists them is not accepted. Accept it first.',
-      );
+      throw new TelosError('config', [
+        sentence('The checks are commands, and the card that lists them is not accepted.'),
+        sentence('Accept it first.'),
+      ]);
     const wanted = card.checks.filter(({ stories = [] }) => id === undefined || stories.includes(id));
     const results: CheckResult[] = [];
     const dir = this.folder.repo;
@@ -289,17 +297,19 @@ export class Plan {
     const story = 'story' in command && command.story !== undefined ? command.story : undefined;
     const known = story === undefined ? undefined : state.story(story);
     if (story !== undefined && !known)
-      throw new TelosError('config', `There is no story '${story}' in the plan '${this.name}'.`);
+      throw new TelosError('config', [
+        sentence("There is no story '{0}' in the plan '{1}'.", story, this.name),
+      ]);
     if (command.kind === 'split' && (known?.into || ['passed', 'accepted'].includes(known?.status ?? '')))
       throw new TelosError(
         'config',
         known?.into
-          ? `${story} is split already, into ${known.into.join(', ')}.`
-          : `${story} is done. Reopen it first.`,
+          ? [sentence('{0} is split already, into {1}.', known.story.id, known.into.join(', '))]
+          : [sentence('{0} is done.', story ?? ''), sentence('Reopen it first.')],
       );
     const isIdle = readRunner(this.folder) === undefined;
-    const vain = isIdle && isForThisRun(command) ? notRunning : vainCommand(command, state);
-    if (vain !== undefined) throw new TelosError('config', vain);
+    const vain = isIdle && isForThisRun(command) ? idle : vainCommand(command, state);
+    if (vain) throw new TelosError('config', [vain]);
     await send(this.folder, command, this.#caller.by);
     return readRunner(this.folder) !== undefined;
   }
@@ -310,10 +320,15 @@ export class Plan {
   ): Promise<Result> {
     const taken = await takeRunner(this.folder, this.#caller.by);
     if (taken.kind === 'busy')
-      throw new TelosError(
-        'config',
-        `The plan '${this.name}' is being worked on (process ${taken.runner.pid}, since ${taken.runner.since}). Try again when that has ended.`,
-      );
+      throw new TelosError('config', [
+        sentence(
+          "The plan '{0}' is being worked on (process {1}, since {2}).",
+          this.name,
+          taken.runner.pid,
+          taken.runner.since,
+        ),
+        sentence('Try again when that has ended.'),
+      ]);
     try {
       const journal = await Journal.open(this.folder.journal);
       try {

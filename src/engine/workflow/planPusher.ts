@@ -1,4 +1,5 @@
 /** Pushes what a plan's runner has for its remote: orders as they come, and the plan's branch behind each story that has passed. */
+import { sentence } from '../../protocol/text.ts';
 import { TelosError } from '../errors.ts';
 import type { Git } from './git.ts';
 import type { PlanRemote } from './planRemote.ts';
@@ -104,9 +105,15 @@ export class PlanPusher {
     const isKnown = (await git.tip(there)) !== undefined;
     const common = isKnown ? await git.run(['merge-base', there, own], { allow: [1] }) : undefined;
     if (common?.stdout.trim() === there) return;
-    throw new TelosError(
-      'config',
-      `The branch ${branch} has commits on ${this.remote.shown} that are not in it here: another clone works on this plan, or an earlier plan had this name. Let one of them go on, delete the branch there, or give this plan another branch in plan.json.`,
-    );
+    throw new TelosError('config', [
+      sentence(
+        'The branch {0} has commits on {1} that are not in it here: another clone works on this plan, or an earlier plan had this name.',
+        branch,
+        this.remote.shown,
+      ),
+      sentence(
+        'Let one of them go on, delete the branch there, or give this plan another branch in plan.json.',
+      ),
+    ]);
   }
 }

@@ -4,6 +4,7 @@
  */
 import { spawn } from 'node:child_process';
 import { setTimeout as delay } from 'node:timers/promises';
+import { sentence } from '../../protocol/text.ts';
 import { withoutPassword } from '../config.ts';
 import { TelosError } from '../errors.ts';
 import { commandPrograms, findGit } from '../tools/programPath.ts';
@@ -153,7 +154,9 @@ export class PlanRemote {
       lines.findLast(line => /^(?:fatal|error|remote|ERROR| !)/.test(line) && !/failed to push/.test(line));
     const words = (said ?? lines.at(-1) ?? `it ended with ${code}`).replace(/^(?:fatal|error): /, '').trim();
     const safe = words.replaceAll(this.url, this.shown).slice(0, 300);
-    return new TelosError('config', `git ${what} failed with the remote ${this.shown}: ${safe}`);
+    return new TelosError('config', [
+      sentence('git {0} failed with the remote {1}: {2}', what, this.shown, safe),
+    ]);
   }
 
   async #call(
@@ -162,7 +165,8 @@ export class PlanRemote {
   ): Promise<{ code: number | null; stdout: string; stderr: string }> {
     const places = personPlaces(this.#parts.env, this.#parts.dir);
     const git = findGit(places);
-    if (git === undefined) throw new TelosError('config', 'git could not be started (it was not found).');
+    if (git === undefined)
+      throw new TelosError('config', [sentence('git could not be started ({0}).', 'it was not found')]);
     const child = spawn(git, [...neutral, ...args], {
       cwd: this.#parts.dir,
       // git itself starts others, such as ssh.
@@ -187,8 +191,8 @@ export class PlanRemote {
         child.once('close', code => done({ code, stdout, stderr }));
       });
     } catch (error) {
-      const message = `git could not be started (${(error as Error).message}).`;
-      throw new TelosError('config', message, { cause: error });
+      const why = sentence('git could not be started ({0}).', (error as Error).message);
+      throw new TelosError('config', [why], { cause: error });
     } finally {
       clearTimeout(timer);
       signal.removeEventListener('abort', stop);
@@ -229,20 +233,23 @@ export async function remoteOf(git: Git, wanted: string | undefined): Promise<{ 
   const names = (await git.read(['remote'])).split('\n').filter(Boolean);
   const known = names.length === 0 ? 'none' : names.join(', ');
   if (names.length === 0)
-    throw new TelosError(
-      'config',
-      'Workers get the work over a git remote, and this repository has none. Add one with: git remote add origin URL',
-    );
+    throw new TelosError('config', [
+      sentence('Workers get the work over a git remote, and this repository has none.'),
+      sentence('Add one with: {0}', 'git remote add origin URL'),
+    ]);
   if (wanted === undefined && names.length > 1)
-    throw new TelosError(
-      'config',
-      `This repository has several remotes (${known}). Name the one that workers use.`,
-    );
+    throw new TelosError('config', [
+      sentence('This repository has several remotes ({0}).', known),
+      sentence('Name the one that workers use.'),
+    ]);
   const name = names.find(one => one === (wanted ?? names[0]));
   if (name === undefined)
-    throw new TelosError('config', `This repository has no remote '${wanted}'. It has: ${known}.`);
+    throw new TelosError('config', [
+      sentence("This repository has no remote '{0}'.", wanted ?? ''),
+      sentence('It has: {0}.', known),
+    ]);
   const url = (await git.read(['remote', 'get-url', '--push', '--', name])).split('\n')[0] ?? '';
   if (url === '' || url.startsWith('-'))
-    throw new TelosError('config', `The remote '${name}' has no address that can be used.`);
+    throw new TelosError('config', [sentence("The remote '{0}' has no address that can be used.", name)]);
   return { name, url };
 }

@@ -87,7 +87,7 @@ export async function runPlan(
     const settings = await folder.settings();
     const problems = await problemsOf(folder.repo, { branch: settings.branch, env: caller.runs.config.env });
     const stop = problems.find(({ stops }) => stops);
-    if (stop) throw new TelosError('config', stop.text);
+    if (stop) throw new TelosError('config', stop.sentences ?? stop.text);
     const journal = await Journal.open(folder.journal);
     try {
       const env = { ...caller.runs.config.env, [runnerMark]: lock.mark };

@@ -4,6 +4,7 @@
  */
 import { setTimeout as delay } from 'node:timers/promises';
 import type { Actor, JournalLine, PlanEvent, PlanPhase, SteerCommand } from '../../protocol/plan.ts';
+import { spoken } from '../../protocol/text.ts';
 import { Interruption, TelosError } from '../errors.ts';
 import type { AttemptCall } from './attemptScene.ts';
 import { isForThisRun, notRunning, type SentCommand, vainCommand } from './inbox.ts';
@@ -300,7 +301,7 @@ export class PlanRunner {
     // An attempt that is stopped may just have passed.
     if (ends !== undefined && 'story' in command) await this.#stopWork(command.story ?? '', ends);
     const vain = vainCommand(command, await this.#parts.project());
-    if (vain !== undefined) return vain;
+    if (vain) return spoken([vain]);
     switch (command.kind) {
       case 'pause':
         this.#paused ??= pause();

@@ -1,5 +1,6 @@
 /** Reads `plan.json`: what a person chose for a plan. */
 import type { PlanCheck, PlanLimits } from '../../protocol/plan.ts';
+import { sentence } from '../../protocol/text.ts';
 import { TelosError } from '../errors.ts';
 import { checkOf } from './prdFile.ts';
 
@@ -56,10 +57,10 @@ export const defaultSettings = (name: string): PlanSettings => ({
 });
 
 const wrongSettings = (file: string, problems: readonly string[]): TelosError =>
-  new TelosError(
-    'config',
-    `${file} cannot be used: ${problems.join('; ')}. Correct it, or delete it to begin with the usual settings.`,
-  );
+  new TelosError('config', [
+    sentence('{0} cannot be used: {1}.', file, problems.join('; ')),
+    sentence('Correct it, or delete it to begin with the usual settings.'),
+  ]);
 
 /** Returns what the text of `file` says; what it leaves out has its usual value. Throws TelosError `config` if it is wrong. */
 export function parseSettings(text: string, file: string, name: string): PlanSettings {

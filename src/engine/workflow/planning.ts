@@ -1,6 +1,7 @@
 /** Has a plan written from an interview, and has it split into stories. What a model submits is checked here and placed whole. */
 import type { PlanCheck, PlanReply, Story, StoryItem } from '../../protocol/plan.ts';
 import type { JsonObject, RunOutcome } from '../../protocol/run.ts';
+import { type Sentence, sentence, sentencesOf } from '../../protocol/text.ts';
 import { TelosError } from '../errors.ts';
 import { slug } from './planFolder.ts';
 import { oneLine, printPrd } from './prdFile.ts';
@@ -61,23 +62,32 @@ function planIn(reply: StepEnd): string {
   if (submitted === undefined) throwIfFailed(reply, 'planner');
   const plan = submitted ?? unfenced(reply.text);
   if (plan.trim() === '')
-    throw new TelosError('provider', 'The planner wrote nothing. Ask again, or choose another model.');
+    throw new TelosError('provider', [
+      sentence('The planner wrote nothing.'),
+      sentence('Ask again, or choose another model.'),
+    ]);
   return plan;
 }
 
 /** Throws the error of a step that did not end by itself. */
-export function throwIfFailed({ outcome, error }: StepEnd, who: string): void {
+export function throwIfFailed({ outcome, error }: StepEnd, who: keyof typeof stopped): void {
   if (outcome === 'completed') return;
-  const why = error?.message ?? endings[outcome] ?? 'It did not end by itself.';
-  throw new TelosError(error?.code ?? 'provider', `The ${who} stopped before it was done. ${why}`, {
+  const why = error ? sentencesOf(error) : [endings[outcome] ?? sentence('It did not end by itself.')];
+  throw new TelosError(error?.code ?? 'provider', [stopped[who], ...why], {
     remedy: error?.remedy,
     retryAfterMs: error?.retryAfterMs,
   });
 }
 
-const endings: Partial<Record<RunOutcome, string>> = {
-  round_limit: 'It used all of its rounds.',
-  cancelled: 'It was cancelled.',
+const stopped = {
+  interviewer: sentence('The interviewer stopped before it was done.'),
+  planner: sentence('The planner stopped before it was done.'),
+  splitter: sentence('The splitter stopped before it was done.'),
+};
+
+const endings: Partial<Record<RunOutcome, Sentence>> = {
+  round_limit: sentence('It used all of its rounds.'),
+  cancelled: sentence('It was cancelled.'),
 };
 
 const lastText = (reply: StepEnd, tool: string, key: string): string | undefined => {
@@ -108,10 +118,10 @@ export async function splitPlan(plan: string, ask: AskStep, signal: AbortSignal)
   if (handedIn.length === 0) throwIfFailed(reply, 'splitter');
   const stories = handedIn.map(({ input }, index) => storyOf(input, index));
   if (stories.length === 0)
-    throw new TelosError(
-      'provider',
-      'No PRD files were created: the splitter handed in no story. Split the plan again, or choose another model.',
-    );
+    throw new TelosError('provider', [
+      sentence('No PRD files were created: the splitter handed in no story.'),
+      sentence('Split the plan again, or choose another model.'),
+    ]);
   return stories.map(({ story, body }) => ({ path: story.prd, text: printPrd(story, body) }));
 }
 
@@ -150,10 +160,12 @@ export async function splitStory(
   throwIfFailed(reply, 'splitter');
   const handedIn = reply.answers.filter(({ tool }) => tool === 'submit_story').slice(0, mostParts);
   if (handedIn.length < 2)
-    throw new TelosError(
-      'provider',
-      `The splitter did not split ${id}: it handed in ${handedIn.length === 1 ? 'one story' : 'no story'}. Split it again, or edit ${story.prd}.`,
-    );
+    throw new TelosError('provider', [
+      handedIn.length === 1
+        ? sentence('The splitter did not split {0}: it handed in one story.', id)
+        : sentence('The splitter did not split {0}: it handed in no story.', id),
+      sentence('Split it again, or edit {0}.', story.prd),
+    ]);
   const parts = handedIn.map(({ input }, index) => partOf(input, index, story, commands));
   return parts.map(({ story: part, body }) => ({ id: part.id, path: part.prd, text: printPrd(part, body) }));
 }

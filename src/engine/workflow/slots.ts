@@ -19,6 +19,7 @@ import {
 import { mkdir, rename, rmdir, stat, symlink, unlink } from 'node:fs/promises';
 import { homedir } from 'node:os';
 import { basename, dirname, join } from 'node:path';
+import { sentence } from '../../protocol/text.ts';
 import { TelosError } from '../errors.ts';
 import { isLink, makeOwnFolders, writeWhole } from '../files/atomicWrite.ts';
 import { isInside } from '../files/paths.ts';
@@ -127,7 +128,8 @@ export class Slots {
       // Twice: the first is for an entry whose folder is gone, the second for one that was being made when a crash came.
       await this.#git.run(['worktree', 'add', '--no-checkout', '--detach', '--force', '--force', dir, tip]);
       const admin = this.#adminOf(dir);
-      if (admin === undefined) throw new TelosError('config', `git made no entry for the worktree ${dir}.`);
+      if (admin === undefined)
+        throw new TelosError('config', [sentence('git made no entry for the worktree {0}.', dir)]);
       return this.#slot(number, dir, admin);
     });
   }

@@ -1,6 +1,7 @@
 /** What a plan asks of a worker: names and a commit in the database, everything else in that commit of the plan's git remote. */
 import type { JournalLine, PlanEvent, PlanLimits, Story } from '../../protocol/plan.ts';
 import type { Usage } from '../../protocol/run.ts';
+import { sentence } from '../../protocol/text.ts';
 import { addedUsage } from '../../protocol/usage.ts';
 import { TelosError } from '../errors.ts';
 import type { AttemptParts, AttemptScene } from './attemptScene.ts';
@@ -147,7 +148,7 @@ export function readStoryOrder(given: unknown): StoryOrder | undefined {
 /** Returns what the commit of an order says. Throws TelosError `config` if it is not what an order is. */
 export async function readOrderFile(git: Git, { commit, story: id }: StoryOrder): Promise<ReadOrder> {
   const wrong = (what: string): TelosError =>
-    new TelosError('config', `The order for ${id} cannot be used: ${what}.`);
+    new TelosError('config', [sentence('The order for {0} cannot be used: {1}.', id, what)]);
   const text = await git.text(`${commit}:${fileName}`, longestFile);
   if (text === undefined) throw wrong('its commit has no such file, or a longer one');
   let file: Partial<Record<keyof OrderFile, unknown>>;

@@ -2,10 +2,11 @@
 import { randomUUID } from 'node:crypto';
 import { readFileSync, realpathSync } from 'node:fs';
 import { isDeepStrictEqual } from 'node:util';
+import { asSaid, sentence } from '../../protocol/text.ts';
 import type { ChangeStore } from '../changes/changeStore.ts';
 import { TelosError } from '../errors.ts';
 import { replaceFile } from '../files/atomicWrite.ts';
-import { describeFileError, PathProblem } from '../files/paths.ts';
+import { fileProblem, PathProblem } from '../files/paths.ts';
 import type { Adopted, AdoptedStory, DoneMark } from './adopt.ts';
 import type { PlanState } from './planState.ts';
 import { isOver, type StoryState } from './storyState.ts';
@@ -70,7 +71,7 @@ export async function writeMarks(wanted: readonly WantedMark[], changes: ChangeS
       return { path, bytes: withMarks(readFileSync(path), marks, file) };
     } catch (error) {
       if (error instanceof TelosError) throw error;
-      throw new TelosError('config', describeFileError(error, file), { cause: error });
+      throw new TelosError('config', [fileProblem(error, file)], { cause: error });
     }
   });
   for (const { path, bytes } of plans) {
@@ -78,7 +79,7 @@ export async function writeMarks(wanted: readonly WantedMark[], changes: ChangeS
       await replaceFile(path, bytes, keeper);
     } catch (error) {
       if (!(error instanceof PathProblem)) throw error;
-      throw new TelosError('config', error.message, { cause: error });
+      throw new TelosError('config', [asSaid(error.message)], { cause: error });
     }
   }
   return id;
@@ -89,7 +90,10 @@ function withMarks(bytes: Buffer, marks: readonly DoneMark[], file: string): Buf
   let text = bytes.toString('latin1');
   const places = marks.map(({ at }) => placeOf(text, at));
   if (places.some(place => place === undefined))
-    throw new TelosError('config', `${file} has changed since it was read. Nothing was written; try again.`);
+    throw new TelosError('config', [
+      sentence('{0} has changed since it was read.', file),
+      sentence('Nothing was written; try again.'),
+    ]);
   const sorted = places.flatMap(place => place ?? []).sort((one, other) => other.from - one.from);
   for (const { from, to, word } of sorted) text = text.slice(0, from) + word + text.slice(to);
   return Buffer.from(text, 'latin1');

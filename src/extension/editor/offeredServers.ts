@@ -8,7 +8,7 @@ import type { Agent } from '../../engine/skills/agent.ts';
 import type { Telos } from '../../engine/telos.ts';
 import { coversAll } from '../../protocol/agentCard.ts';
 import type { CurrentTelos } from '../base/currentTelos.ts';
-import { plainLabel } from '../base/labels.ts';
+import { plainLabel, translated } from '../base/labels.ts';
 import { untrustedMessage } from './editorRuns.ts';
 
 /** Must match package.json. */
@@ -130,7 +130,9 @@ async function resolved(
   const { resolveOffered } = await import('../../engine/mcp/config.ts');
   const result = resolveOffered(agent, origin.name, telos.config);
   if ('refusal' in result)
-    throw new Error(vscode.l10n.t('The MCP server {0} does not start: {1}.', label, result.refusal));
+    throw new Error(
+      vscode.l10n.t('The MCP server {0} does not start: {1}.', label, translated(result.refusal)),
+    );
   await fill(definition, result.server, telos, agent);
   return definition;
 }

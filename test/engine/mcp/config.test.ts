@@ -9,6 +9,7 @@ import {
   resolveServer,
   serverOf,
 } from '../../../src/engine/mcp/config.ts';
+import { spoken } from '../../../src/protocol/text.ts';
 import { type TempFolder, tempFolder } from '../../fakes/tempFolder.ts';
 
 describe('mcp.json', () => {
@@ -26,7 +27,7 @@ describe('mcp.json', () => {
     const server = serverOf(entry);
     assert.ok(typeof server !== 'string', String(server));
     const resolved = resolveServer(server, env);
-    return 'refusal' in resolved ? resolved.refusal : '';
+    return 'refusal' in resolved ? spoken([resolved.refusal]) : '';
   };
 
   it('refuses a header whose value would begin another, and names the variable but not its value', () => {
@@ -35,8 +36,8 @@ describe('mcp.json', () => {
     for (const value of ['x\r\nX-Evil: 1', 'x\nX-Evil: 1', 'x\r', 'x\0y', 'x\u2028y']) {
       const resolved = resolveServer(server, { V: value });
       assert.ok('refusal' in resolved, JSON.stringify(value));
-      assert.match(resolved.refusal, /^its header "A", filled in from V, contains a line break/);
-      assert.ok(!resolved.refusal.includes('Evil'));
+      assert.match(spoken([resolved.refusal]), /^its header "A", filled in from V, contains a line break/);
+      assert.ok(!spoken([resolved.refusal]).includes('Evil'));
     }
     const literal = serverOf({ url: 'https://m.test/mcp', headers: { A: 'x\r\nX-Evil: 1' } });
     assert.ok(typeof literal !== 'string' && 'refusal' in resolveServer(literal, {}));
