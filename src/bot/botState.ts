@@ -1,7 +1,8 @@
 /** Keeps, in a file, what a start after a crash must know: conversations of threads, runs in progress, and messages with open buttons. */
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { writeWhole } from '../engine/files/atomicWrite.ts';
+import { writeOwn } from '../engine/files/atomicWrite.ts';
+import { realPlace } from '../engine/files/paths.ts';
 
 /** Where a conversation goes on. */
 export interface KeptThread {
@@ -28,7 +29,8 @@ export class BotState {
   readonly #failed: (why: string) => void;
 
   constructor(dataDir: string, failed: (why: string) => void) {
-    this.#file = join(dataDir, 'discord.json');
+    // The data folder itself may be a link.
+    this.#file = join(realPlace(dataDir) ?? dataDir, 'discord.json');
     this.#kept = readKept(this.#file);
     this.#failed = failed;
   }
@@ -83,7 +85,7 @@ export class BotState {
 
   #write(): void {
     this.#writing = this.#writing
-      .then(() => writeWhole(this.#file, `${JSON.stringify(this.#kept)}\n`))
+      .then(() => writeOwn(this.#file, `${JSON.stringify(this.#kept)}\n`))
       .catch((error: Error) => this.#failed(`The state of the bot could not be saved: ${error.message}`));
   }
 }

@@ -1,10 +1,12 @@
 /** The doctor sees what is set up as a run would, says what is broken, and starts nothing that was not accepted. */
 import assert from 'node:assert/strict';
 import { chmodSync, existsSync, mkdirSync } from 'node:fs';
-import { join } from 'node:path';
+import { delimiter, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { messageText } from '../../src/cli/terminalText.ts';
 import { loadConfig } from '../../src/engine/config.ts';
+import { boxesOf } from '../../src/engine/policy/serverPrograms.ts';
+import { rememberWorkFolder } from '../../src/engine/skills/workFolders.ts';
 import { Telos } from '../../src/engine/telos.ts';
 import { describeReport, isBroken } from '../../src/protocol/doctorReport.ts';
 import { listen } from '../fakes/loopback.ts';
@@ -179,6 +181,32 @@ describe('Telos.doctor', () => {
     );
     assert.equal(isBroken(report), false);
   });
+
+  for (const [what, look] of [
+    ['the box itself', (telos: Telos) => telos.box()],
+    [
+      'a server of the box',
+      async (telos: Telos) => {
+        const [agent] = await telos.agents();
+        await boxesOf(telos.config, agent!)('one', []);
+      },
+    ],
+  ] as const)
+    it(`takes no bwrap that lies where another agent has worked, for ${what}`, async () => {
+      const work = tempFolder();
+      try {
+        const started = join(work.path, 'started');
+        work.add({ 'bin/bwrap': `#!/bin/sh\necho started >> '${started}'\n` });
+        chmodSync(join(work.path, 'bin/bwrap'), 0o755);
+        const PATH = [join(work.path, 'bin'), process.env['PATH']].join(delimiter);
+        const telos = open({ TELOS_SANDBOX: 'auto', PATH });
+        rememberWorkFolder(telos.config, work.path, 'other');
+        await look(telos);
+        assert.equal(existsSync(started), false);
+      } finally {
+        work.remove();
+      }
+    });
 
   it('names the variables that the servers of an agent lack before it is accepted', async () => {
     const env = { A: `\${NOTES_KEY}`, B: `\${NOTES_HOST}` };

@@ -18,12 +18,19 @@ import {
 } from 'node:fs';
 import { rm } from 'node:fs/promises';
 import { basename, delimiter, dirname, join } from 'node:path';
-import { grouped } from '../../protocol/text.ts';
+import { grouped, sentence } from '../../protocol/text.ts';
 import { type Config, telosFolders } from '../config.ts';
 import { TelosError } from '../errors.ts';
 import { makeOwnFolders } from '../files/atomicWrite.ts';
 import { isOpenFolder, removeAll } from '../files/closedFolder.ts';
-import { describeFileError, errorCode, isInside, realPlace, repositoryAbove } from '../files/paths.ts';
+import {
+  describeFileError,
+  errorCode,
+  fileProblem,
+  isInside,
+  realPlace,
+  repositoryAbove,
+} from '../files/paths.ts';
 import { secretsIn } from '../redact.ts';
 import { findProgram } from '../tools/programPath.ts';
 import type { AskHost, CommandBox, CommandStart, EnclosedCommand, RunFolders } from '../tools/tool.ts';
@@ -72,6 +79,8 @@ export interface BoxOptions {
   shown?: readonly string[];
   /** See `BoxPlaces`. */
   keepsRepository?: boolean;
+  /** See `BoxPlaces`. Absolute. */
+  unchanged?: readonly string[];
   /** Without it, a command reaches nothing. */
   network?: BoxNetwork;
   /** Its commands reach the servers of those that run at the same time. */
@@ -116,7 +125,7 @@ export function commandBox(options: BoxOptions): CommandBox {
 function asConfigError(error: unknown, folder: string): unknown {
   if (error instanceof TelosError || errorCode(error) === undefined) return error;
   const { path = folder } = error as NodeJS.ErrnoException;
-  return new TelosError('config', `${describeFileError(error, path)} Nothing was run.`);
+  return new TelosError('config', [fileProblem(error, path), sentence('Nothing was run.')]);
 }
 
 /** Returns the network that a command shares with others, if it does. Made while its folders are looked through. */
@@ -151,7 +160,7 @@ function closedFolders(config: BoxOptions['config'], workingDir: string): string
 }
 
 function prepare(
-  { finding, config, folders, conversation, keepsRepository = false }: BoxOptions,
+  { finding, config, folders, conversation, keepsRepository = false, unchanged = [] }: BoxOptions,
   { env }: CommandStart,
 ): Prepared {
   const root = join(config.dataDir, 'box');
@@ -173,6 +182,7 @@ function prepare(
     readable,
     protectedDirs: closedFolders(config, workingDir),
     keepsRepository,
+    unchanged: unchanged.map(path => realPlace(path) ?? path),
     ...(around !== undefined && { around }),
     programFolders: (env['PATH'] ?? '').split(delimiter).filter(Boolean),
   };
@@ -232,7 +242,10 @@ async function enclose(
 ): Promise<EnclosedCommand> {
   const { around, ...own } = known;
   if (!lstatSync(known.workingDir, { throwIfNoEntry: false })?.isDirectory())
-    throw new TelosError('config', `The working folder ${known.workingDir} was removed. Nothing was run.`);
+    throw new TelosError('config', [
+      sentence('The working folder {0} was removed.', known.workingDir),
+      sentence('Nothing was run.'),
+    ]);
   makeOwnFolders(dirname(known.ownHome), known.ownHome, known.temporary);
   const { marked, left } = await namesIn(names);
   const isAround = around !== undefined && !left.has(around) && isOpenRepository(join(around, '.git'));
@@ -291,10 +304,14 @@ async function namesIn([work, ...others]: readonly FolderNames[]): Promise<{
   }
   const secrets = marked.filter(({ kind }) => kind === 'secret' || kind === 'closed').length;
   if (secrets <= mostSecrets) return { marked, left };
-  throw new TelosError(
-    'config',
-    `There are ${grouped(secrets)} files whose names say that they hold secrets; at most ${grouped(mostSecrets)} can be hidden. Work in a folder below.`,
-  );
+  throw new TelosError('config', [
+    sentence(
+      'There are {0} files whose names say that they hold secrets; at most {1} can be hidden.',
+      grouped(secrets),
+      grouped(mostSecrets),
+    ),
+    sentence('Work in a folder below.'),
+  ]);
 }
 
 /** What is in another folder that cannot be listed is not shown to the command. */
@@ -306,10 +323,14 @@ const isOpenRepository = (path: string): boolean =>
   lstatSync(path, { throwIfNoEntry: false })?.isDirectory() === true && isOpenFolder(path);
 
 function tooLarge(folder: string): never {
-  throw new TelosError(
-    'config',
-    `${folder} has more than ${grouped(mostNames)} files, too many to look for secrets among them. Work in a folder below it.`,
-  );
+  throw new TelosError('config', [
+    sentence(
+      '{0} has more than {1} files, too many to look for secrets among them.',
+      folder,
+      grouped(mostNames),
+    ),
+    sentence('Work in a folder below it.'),
+  ]);
 }
 
 /** Makes the folder of hooks in a repository that has none, so that it can be read-only. Git makes it too. */

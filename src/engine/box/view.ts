@@ -3,6 +3,7 @@ import { lstatSync, readdirSync, readFileSync, readlinkSync, realpathSync } from
 import { basename, dirname, join } from 'node:path';
 import { isOpenFolder } from '../files/closedFolder.ts';
 import { isInside, isReadable, realPlace } from '../files/paths.ts';
+import { folded } from '../files/sensitiveNames.ts';
 import { isHidden, type MarkedName } from './folderNames.ts';
 
 /** One place of the box. All that is at no place is missing there. */
@@ -31,6 +32,8 @@ export interface BoxPlaces {
   around?: string;
   /** Nothing of a repository elsewhere is changed whose work tree the working folder is. */
   keepsRepository?: boolean;
+  /** Files and folders that no command changes, such as those of a plan. Not each is there, or in the working folder. */
+  unchanged?: readonly string[];
 }
 
 const systemFolders: readonly string[] =
@@ -162,7 +165,10 @@ export function viewOf(
   places: BoxPlaces,
   names: readonly MarkedName[],
 ): readonly Place[] {
-  const { workingDir, protectedDirs, keepsRepository, around } = places;
+  const { workingDir, protectedDirs, keepsRepository, around, unchanged = [] } = places;
+  const kept = unchanged.filter(
+    path => isInside(workingDir, path) && path !== workingDir && isOrdinary(path),
+  );
   const work: Place = { kind: 'write', path: workingDir };
   const shown = [...lasting, work];
   const closed = protectedDirs.filter(folder => shown.some(place => shows(place, folder)));
@@ -170,6 +176,7 @@ export function viewOf(
     ...shown,
     ...closed.flatMap(path => heldAbove(path, workingDir)),
     ...closed.map(path => ({ kind: 'empty', path }) as const),
+    ...kept.flatMap(path => [...heldAbove(path, workingDir), fixed(path)]),
     ...worktreePlaces(workingDir, keepsRepository),
     ...(around === undefined ? [] : placesAround(join(around, '.git'), places)),
     ...markedPlaces(workingDir, names),
@@ -189,15 +196,22 @@ const shows = (place: Place, path: string): boolean =>
 /** Only so many names are read-only: each takes time at every start. What else was changed of them is known afterwards. */
 const mostObeyed = 100;
 
+const isOfPlans = ({ path }: MarkedName): boolean => folded(basename(path)) === '.telos';
+
 function markedPlaces(workingDir: string, names: readonly MarkedName[]): Place[] {
   const secret = names.filter(({ kind }) => kind === 'secret' || kind === 'closed');
   const inWork = names.filter(({ path }) => isInside(workingDir, path));
-  const obeyed = inWork.filter(({ kind }) => kind === 'obeyed').slice(0, mostObeyed);
+  const obeyed = inWork.filter(({ kind }) => kind === 'obeyed');
+  // What was done to the files of a plan may count before it is taken back: they come first, whatever else a project has.
+  const fixedNames = [...obeyed.filter(isOfPlans), ...obeyed.filter(each => !isOfPlans(each))].slice(
+    0,
+    mostObeyed,
+  );
   return [
     ...inWork
       .filter(({ kind }) => kind === 'repository')
       .flatMap(({ path }) => [...repositoryPlaces(path), ...treesElsewhere(path, workingDir)]),
-    ...obeyed.map(({ path }) => fixed(path)),
+    ...fixedNames.map(({ path }) => fixed(path)),
     ...secret.map(({ path, isFolder }) => ({ kind: 'hidden', path, isFolder }) as const),
   ];
 }

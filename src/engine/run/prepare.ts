@@ -279,7 +279,7 @@ async function prepareStep(
 
 /** Returns the box of a step that works. It shares nothing with that of the checks, which judge its work. */
 function openStepBox(
-  { workingDir, box }: RunStep,
+  { workingDir, box, closed: unchanged = [] }: RunStep,
   folders: RunFolders,
   policy: PolicyContext,
   config: Config,
@@ -287,7 +287,7 @@ function openStepBox(
   const { shown = [], alsoReadable = [] } = box ?? {};
   const seen = { ...folders, alsoReadable: [...(folders.alsoReadable ?? []), ...alsoReadable] };
   // What a plan commits, the engine commits.
-  return openBox(config, seen, `step ${workingDir}`, policy, { shown, keepsRepository: true });
+  return openBox(config, seen, `step ${workingDir}`, policy, { shown, unchanged, keepsRepository: true });
 }
 
 /** Returns what opens the boxes of an agent's servers, which are loaded with the first of them. */

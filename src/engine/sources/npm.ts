@@ -3,6 +3,7 @@ import { execFile } from 'node:child_process';
 import { createHash } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { sentence } from '../../protocol/text.ts';
 import { TelosError } from '../errors.ts';
 import { findProgram, programEndings } from '../tools/programPath.ts';
 import { download, jsonOf, textLimit } from './download.ts';
@@ -22,7 +23,10 @@ export const npm: Resolver<'npm', 'npm'> = {
       accept: 'application/json',
     });
     if (answer.status === 404)
-      throw new TelosError('pack', `The registry has no package at ${address}. Nothing was installed.`);
+      throw new TelosError('pack', [
+        sentence('The registry has no package at {0}.', address),
+        sentence('Nothing was installed.'),
+      ]);
     const { 'dist-tags': tags, versions } = fields(jsonOf(answer));
     const wanted = source.version ?? 'latest';
     const version = text(fields(tags)[wanted]) ?? wanted;
@@ -30,10 +34,15 @@ export const npm: Resolver<'npm', 'npm'> = {
     if (!found) throw noVersion(source.package, wanted, fields(versions), address);
     const integrity = sha512In(text(fields(found['dist'])['integrity']));
     if (integrity === undefined)
-      throw new TelosError(
-        'pack',
-        `${source.package} ${version} has no sha512 in ${address}, so its bytes cannot be checked. Nothing was installed.`,
-      );
+      throw new TelosError('pack', [
+        sentence(
+          '{0} {1} has no sha512 in {2}, so its bytes cannot be checked.',
+          source.package,
+          version,
+          address,
+        ),
+        sentence('Nothing was installed.'),
+      ]);
     const name = source.package.split('/').at(-1) ?? source.package;
     const resolved = { kind: 'npm', registry, name: source.package, version, integrity, path: '' } as const;
     return { resolved, from: `${source.package} ${version} of ${new URL(registry).host}`, version, name };
@@ -51,10 +60,10 @@ export const npm: Resolver<'npm', 'npm'> = {
     const found = fields(fields(fields(jsonOf(answer))['versions'])[version]);
     const tarball = text(fields(found['dist'])['tarball']);
     if (tarball === undefined)
-      throw new TelosError(
-        'pack',
-        `${address} names no archive for version ${version}. Nothing was installed.`,
-      );
+      throw new TelosError('pack', [
+        sentence('{0} names no archive for version {1}.', address, version),
+        sentence('Nothing was installed.'),
+      ]);
     const isOwn = URL.canParse(tarball) && new URL(tarball).origin === new URL(registry).origin;
     const archive = await download(tarball, { reach, token: isOwn ? token : undefined });
     const got = `sha512-${createHash('sha512').update(archive.bytes).digest('base64')}`;
@@ -74,10 +83,11 @@ function noVersion(
   address: string,
 ): TelosError {
   const last = Object.keys(versions).slice(-5).join(', ');
-  return new TelosError(
-    'pack',
-    `${name} has no version '${wanted}' at ${address}. The last ones are ${last || '(none)'}. Nothing was installed.`,
-  );
+  return new TelosError('pack', [
+    sentence("{0} has no version '{1}' at {2}.", name, wanted, address),
+    sentence('The last ones are {0}.', last || '(none)'),
+    sentence('Nothing was installed.'),
+  ]);
 }
 
 /**
@@ -106,6 +116,17 @@ const setRegistry = (reach: Pick<Reach, 'env' | 'home'>): string | undefined =>
   settingsOf(reach).get('registry') ||
   undefined;
 
+/** Returns how the person's npm is started, or undefined if there is none. Windows starts a script only by its shell. */
+export function npmProgram(
+  reach: Pick<Reach, 'env' | 'home'>,
+): { program: string; shell: boolean; env: Readonly<Record<string, string>> } | undefined {
+  const places = programPlaces(reach);
+  const program = findProgram('npm', places, programEndings(reach.env));
+  if (program === undefined) return undefined;
+  const shell = /\.(?:cmd|bat)$/i.test(program);
+  return { program: shell ? `"${program}"` : program, shell, env: places.env };
+}
+
 /** In milliseconds. npm itself takes about half a second. */
 const askLimit = 20_000;
 
@@ -113,22 +134,20 @@ const askLimit = 20_000;
 async function askNpm({ env, home, signal, kept }: Reach): Promise<string> {
   const known = kept.get('npm');
   if (typeof known === 'string') return known;
-  const places = programPlaces({ env, home });
-  const program = findProgram('npm', places, programEndings(env));
-  if (program === undefined) throw noRegistry('npm is not installed');
-  const isScript = /\.(?:cmd|bat)$/i.test(program);
+  const npm = npmProgram({ env, home });
+  if (npm === undefined) throw noRegistry('npm is not installed');
   const own = { npm_config_update_notifier: 'false', npm_config_logs_max: '0' };
   const answer = await new Promise<string>((resolve, reject) => {
     execFile(
-      isScript ? `"${program}"` : program,
+      npm.program,
       ['config', 'get', 'registry'],
       {
         cwd: home,
         signal,
         timeout: askLimit,
-        shell: isScript,
+        shell: npm.shell,
         windowsHide: true,
-        env: { ...places.env, ...own },
+        env: { ...npm.env, ...own },
       },
       (error, stdout) =>
         error
@@ -141,10 +160,11 @@ async function askNpm({ env, home, signal, kept }: Reach): Promise<string> {
 }
 
 const noRegistry = (why: string): TelosError =>
-  new TelosError(
-    'pack',
-    `No registry of npm is known: ${why}. Set npm_config_registry, or the registry in .npmrc in your home folder. Nothing was installed.`,
-  );
+  new TelosError('pack', [
+    sentence('No registry of npm is known: {0}.', why),
+    sentence('Set npm_config_registry, or the registry in .npmrc in your home folder.'),
+    sentence('Nothing was installed.'),
+  ]);
 
 const settingsOf = ({ env, home }: Pick<Reach, 'env' | 'home'>): ReadonlyMap<string, string> =>
   npmrcIn(env['npm_config_userconfig'] || join(home, '.npmrc'), env);

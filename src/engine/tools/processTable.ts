@@ -4,6 +4,7 @@ import { randomInt, randomUUID } from 'node:crypto';
 import { readdirSync, readFileSync } from 'node:fs';
 import { readFile } from 'node:fs/promises';
 import { setImmediate as nextTurn } from 'node:timers/promises';
+import { findProgram } from './programPath.ts';
 
 export interface ProcessMark {
   /** The environment entry that children inherit, unless they are started with an empty environment. */
@@ -194,10 +195,14 @@ export function lockLimitOf(pid: number): number | undefined {
 
 const psColumns = 'pid=,ppid=,pgid=,stat=,rss=,lstart=,comm=';
 
+/** The folders of the system itself, in which no run writes: what is listed here is ended. */
+const systemPath = '/usr/bin:/bin:/usr/sbin:/sbin';
+
 async function posixTable(): Promise<ProcessTable> {
+  const program = findProgram('ps', { env: { PATH: systemPath } }) ?? '/bin/ps';
   const listed = await new Promise<string>(done => {
     const options = { encoding: 'utf8', env: { ...process.env, LC_ALL: 'C' } } as const;
-    execFile('ps', ['-A', '-o', psColumns], options, (_error, stdout) => done(stdout));
+    execFile(program, ['-A', '-o', psColumns], options, (_error, stdout) => done(stdout));
   });
   const rows = listed.split('\n').flatMap(line => {
     const [pid, parent, group, state, kibibytes, ...rest] = line.trim().split(/\s+/);

@@ -209,8 +209,10 @@ async function carriesMark(row: ProcessRow, table: ProcessTable, tree: ProcessTr
 }
 
 function endWindowsTree(pid: number): Promise<readonly ProcessRow[]> {
+  // By its path: Windows looks for a name in the current folder first.
+  const program = `${process.env['SystemRoot'] || 'C:\\Windows'}\\System32\\taskkill.exe`;
   return new Promise(done => {
-    const taskkill = spawn('taskkill', ['/pid', String(pid), '/T', '/F'], {
+    const taskkill = spawn(program, ['/pid', String(pid), '/T', '/F'], {
       stdio: 'ignore',
       windowsHide: true,
     });

@@ -8,7 +8,7 @@ import type { Config } from '../config.ts';
 import type { Human } from '../human.ts';
 import { lookAfter } from '../run/afterLook.ts';
 import type { CommandBox, CommandStart, EnclosedCommand } from '../tools/tool.ts';
-import { CheckBox } from './checks.ts';
+import { CheckBox, checkFolders } from './checks.ts';
 
 const refuses: Human = {
   isAway: true,
@@ -25,10 +25,11 @@ export class LookedCheckBox implements CommandBox {
   readonly #box: CheckBox;
   readonly #watched: WatchedFolders;
 
-  constructor(config: Config, dir: string) {
+  /** No check changes what is `closed`. Absolute. */
+  constructor(config: Config, dir: string, closed: readonly string[] = []) {
     this.#config = config;
     this.#dir = dir;
-    this.#box = new CheckBox(config, dir);
+    this.#box = new CheckBox(config, dir, { closed });
     this.#watched = new WatchedFolders(config.dataDir, [config.dataDir, config.configDir]);
   }
 
@@ -58,8 +59,7 @@ export class LookedCheckBox implements CommandBox {
   /** Returns what looks at the changes when the check has ended, and says what it took back. */
   async #watch({ env }: CommandStart): Promise<() => Promise<string[]>> {
     const { dataDir, home } = this.#config;
-    const dir = this.#dir;
-    const places = { workingDir: dir, packDir: dir, skillDir: dir, commandDir: dir, workFolders: [dir] };
+    const places = checkFolders(this.#config, this.#dir);
     // What is left there after a crash goes with the boxes that are old.
     const folder = join(dataDir, 'box', `look-${randomUUID()}`);
     const keeper = new KeptWrites(

@@ -4,12 +4,14 @@ import { mkdir } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { finished } from 'node:stream/promises';
 import type { CheckResult, PlanCheck } from '../../protocol/plan.ts';
+import { sentence } from '../../protocol/text.ts';
 import type { Config } from '../config.ts';
 import { TelosError } from '../errors.ts';
 import { realPlace } from '../files/paths.ts';
 import type { StepBox } from '../run/request.ts';
 import { commandEnvironment, runLine } from '../tools/command.ts';
 import type { CommandBox, CommandStart, EnclosedCommand } from '../tools/tool.ts';
+import { personPlaces } from './gitProgram.ts';
 
 /** Where checks run. All paths are absolute. */
 export interface CheckPlace {
@@ -44,7 +46,7 @@ export async function runCheck(
   const started = performance.now();
   const tail = new Tail();
   const file = await openOutput(place.outputFile?.(check));
-  const folders = { workingDir: place.dir, packDir: place.dir, skillDir: place.dir, commandDir: place.dir };
+  const folders = checkFolders(config, place.dir);
   const env = { ...commandEnvironment({ ...config.env, HOME: config.home }, folders), ...place.env };
   const timeoutMs = check.timeoutS === undefined ? usualTimeoutMs : check.timeoutS * 1000;
   try {
@@ -99,10 +101,29 @@ export const outsideOnly = (atBase: ReadonlyMap<string, CheckResult>): ReadonlyS
 export type BoxConfig = Pick<Config, 'env' | 'home'> &
   Partial<Pick<Config, 'sandbox' | 'dataDir' | 'configDir'>>;
 
-/** What a work tree has of the person's. `copied` are paths in it, which may be secrets; `linked` lead out of it. */
+/**
+ * Returns the folders of checks in `dir`. No program of theirs, nor of the box, is found in another folder in which an agent works or has
+ * worked: a file with its name there may be what a boxed command has written.
+ */
+export function checkFolders({ env, home }: BoxConfig, dir: string) {
+  const { workFolders } = personPlaces({ ...env, HOME: home }, dir);
+  return {
+    workingDir: dir,
+    packDir: dir,
+    skillDir: dir,
+    commandDir: dir,
+    workFolders: [dir, ...workFolders],
+  };
+}
+
+/**
+ * What a work tree has of the person's. `copied` are paths in it, which may be secrets; `linked` lead out of it. What is `closed` no check
+ * changes; absolute.
+ */
 export interface SlotFiles {
   copied?: readonly string[];
   linked?: readonly string[];
+  closed?: readonly string[];
 }
 
 /** Returns what commands in the box find of the person's in the work tree `dir`. */
@@ -147,15 +168,17 @@ export class CheckBox implements CommandBox {
     const { env, home, sandbox = 'off', dataDir, configDir } = this.#config;
     if (sandbox === 'off' || dataDir === undefined || configDir === undefined) return undefined;
     const dir = this.#dir;
-    const folders = { workingDir: dir, packDir: dir, skillDir: dir, commandDir: dir, workFolders: [dir] };
+    const folders = checkFolders(this.#config, dir);
     const { findBox } = await import('../box/findBox.ts');
     const finding = await findBox({ ...folders, env });
     if (!finding.works) {
       if (sandbox !== 'required') return undefined;
-      throw new TelosError(
-        'config',
-        `Commands run in a box only (telos.sandbox is required), and none works here: ${finding.why}`,
-      );
+      throw new TelosError('config', [
+        sentence(
+          'Commands run in a box only (telos.sandbox is required), and none works here: {0}',
+          finding.why,
+        ),
+      ]);
     }
     const { commandBox } = await import('../box/commandBox.ts');
     const { shown, alsoReadable } = seenIn(dir, this.#files);
@@ -166,6 +189,7 @@ export class CheckBox implements CommandBox {
       conversation: `checks ${dir}`,
       // What a plan commits, the engine commits.
       keepsRepository: true,
+      unchanged: this.#files.closed ?? [],
       shown,
     });
   }

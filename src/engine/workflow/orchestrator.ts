@@ -125,12 +125,15 @@ export class Orchestrator {
     const signal = this.#signalOf(options);
     const { config } = await this.#opened();
     // They run what models have written, and nothing was tried here before the work: none of them leaves the box.
-    const box = new LookedCheckBox(config, this.projectDir);
+    const names = ['plan.md', 'prds', 'progress.txt', 'verdict.json', 'prd.json', 'AGENTS.md', '.telos'];
+    const closed = [this.projectDir, this.planDir].flatMap(dir => names.map(name => join(dir, name)));
+    const box = new LookedCheckBox(config, this.projectDir, closed);
     const place = { dir: this.projectDir, box };
     const accepted = await this.#accept(storiesIn(folder), signal);
-    const closed = ['plan.md', 'prds', 'progress.txt', 'verdict.json', 'prd.json', 'AGENTS.md', '.telos'];
+    // The box can only keep what is there. Stories that a command makes would be done without a review.
+    await mkdir(folder.path('prds'), { recursive: true });
     const common = {
-      closed: [this.projectDir, this.planDir].flatMap(dir => closed.map(name => join(dir, name))),
+      closed,
       ...(this.planDir === this.projectDir ? {} : { alsoReadable: [this.planDir] }),
     };
     const commandsOf = (checks: readonly PlanCheck[]): PlanCheck[] =>

@@ -149,22 +149,22 @@ describe('the PATH of a run', () => {
  * on the PATH.
  */
 const starters: Readonly<Record<string, string>> = {
-  'src/cli/workerTry.ts': 'npm by its name, after a yes of the person to this very line',
+  'src/cli/workerTry.ts': 'findProgram in npm.ts',
   'src/engine/box/findBox.ts': 'findProgram',
   'src/engine/box/repositoryObjects.ts': 'findProgram in commandBox.ts',
   'src/engine/box/sharedNetwork.ts': 'findProgram in findBox.ts',
   'src/engine/changes/shadowGit.ts': 'findGit in watchedFolders.ts',
   'src/engine/evals/earlierVersion.ts': 'findGit',
-  'src/engine/fleet/tryDatabase.ts':
-    'id by its name, for a root without a user of its own; PostgreSQL below the data folder',
+  // PostgreSQL itself lies below the data folder.
+  'src/engine/fleet/tryDatabase.ts': 'findProgram',
   'src/engine/mcp/boxedServer.ts': 'findProgram in link.ts, or the box',
   'src/engine/schedule/clock.ts': 'findProgram',
   'src/engine/sources/gitSource.ts': 'findGit',
   'src/engine/sources/npm.ts': 'findProgram',
   'src/engine/tools/command.ts': 'what was decided on, in a shell with the PATH of commandPrograms',
   'src/engine/tools/orphanGuard.ts': '/bin/sh',
-  'src/engine/tools/processTable.ts': 'ps by its name, where there is no /proc',
-  'src/engine/tools/processTree.ts': 'taskkill by its name, on Windows',
+  'src/engine/tools/processTable.ts': 'findProgram',
+  'src/engine/tools/processTree.ts': 'taskkill by its path, on Windows',
   'src/engine/tools/readOnlyShell.ts': 'findProgram',
   'src/engine/tools/search.ts': 'findProgram',
   'src/engine/workflow/detachedRun.ts': 'this Node',
@@ -191,16 +191,11 @@ describe('the product', () => {
         assert.match(text, /\bfind(?:Program|Git)\(/, path);
   });
 
-  it('starts none by a bare name, but for those with a reason', () => {
+  it('starts none by a bare name', () => {
     const named = starting.flatMap(([path, text]) =>
       [...text.matchAll(byName)].map(([, name]) => `${path}: ${name}`),
     );
-    assert.deepEqual(named.sort(), [
-      'src/cli/workerTry.ts: npm',
-      'src/engine/fleet/tryDatabase.ts: id',
-      'src/engine/tools/processTable.ts: ps',
-      'src/engine/tools/processTree.ts: taskkill',
-    ]);
+    assert.deepEqual(named, []);
     for (const line of ["spawn('git', [])", "promisify(execFile)(\n  'gh', [])", 'this.spawn("git")'])
       assert.equal([...line.matchAll(byName)].length, 1, line);
     for (const line of ["spawn('/bin/sh', [])", 'spawn(program, args)', 'pattern.exec(text)'])

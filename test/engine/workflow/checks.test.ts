@@ -1,11 +1,14 @@
 import assert from 'node:assert/strict';
-import { existsSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs';
-import { join } from 'node:path';
+import { chmodSync, existsSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs';
+import { delimiter, join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { findBox } from '../../../src/engine/box/findBox.ts';
+import { loadConfig } from '../../../src/engine/config.ts';
 import { denyAll } from '../../../src/engine/human.ts';
+import { rememberWorkFolder } from '../../../src/engine/skills/workFolders.ts';
 import { Telos } from '../../../src/engine/telos.ts';
 import { findProgram } from '../../../src/engine/tools/programPath.ts';
+import { LookedCheckBox } from '../../../src/engine/workflow/checkLook.ts';
 import {
   CheckBox,
   type CheckPlace,
@@ -71,6 +74,50 @@ describe('checks', () => {
     assert.equal(box.isUsed, (await findBox({ env: own.env })).works);
     const outside = { ...place, box, outside: new Set([line]) };
     assert.match((await runCheck(check, outside, own, new AbortController().signal)).output, /OTHER/);
+  });
+
+  describe('with a folder on the PATH in which another agent has worked', () => {
+    const signal = new AbortController().signal;
+    const planted = (): string =>
+      existsSync(join(folder.path, 'started')) ? readFileSync(join(folder.path, 'started'), 'utf8') : '';
+    /** Puts programs there that note in a file that they were started. */
+    const worked = (...names: readonly string[]) => {
+      const home = join(folder.path, 'home');
+      const own = loadConfig({
+        env: { PATH: [join(folder.path, 'work/bin'), config.env.PATH].join(delimiter), HOME: home },
+        home,
+        cwd: join(folder.path, 'slot'),
+      });
+      for (const name of names) {
+        folder.add({
+          [`work/bin/${name}`]: `#!/bin/sh\necho ${name} >> '${join(folder.path, 'started')}'\necho planted\n`,
+        });
+        chmodSync(join(folder.path, 'work/bin', name), 0o755);
+      }
+      rememberWorkFolder(own, join(folder.path, 'work'), 'other');
+      return own;
+    };
+
+    it('uses none of its programs for a check, in the box or out of it', async () => {
+      const own = worked('lint');
+      const check = { name: 'one', command: 'lint' };
+      for (const box of [undefined, new CheckBox({ ...own, sandbox: 'auto' }, place.dir)]) {
+        const { exitCode, output } = await runCheck(check, { ...place, ...(box && { box }) }, own, signal);
+        assert.equal(exitCode, 127, output);
+        assert.match(output, /lint in .*work\/bin was not used, because runs can change what is in .*work\b/);
+      }
+      assert.equal(planted(), '');
+    });
+
+    it('does not take its bwrap for the box, nor its git for the look afterwards', async () => {
+      const own = worked('bwrap', 'nsenter', 'git');
+      // Git looks only at a folder that is not small.
+      for (let at = 0; at < 1100; at++) folder.add({ [`slot/many/${at}`]: '' });
+      const box = new LookedCheckBox({ ...own, sandbox: 'auto' }, place.dir);
+      await box.works();
+      await runCheck({ name: 'one', command: 'echo ran' }, { ...place, box }, own, signal);
+      assert.equal(planted(), '');
+    });
   });
 
   it('runs the checks of a plan by hand in a box, or not at all, where the person wants one for each', async () => {

@@ -218,6 +218,53 @@ describe('orchestrator', () => {
         assert.equal(result.success, true, result.iterationResults[0]?.details);
       });
 
+    // As a check of the story and as a command of the coder, whose words do not say what the script does.
+    for (const [what, place, ticks] of [
+      ['ticks a box', '.', "sed -i 's/\\[ \\]/[x]/' prds/*.md; echo ran"],
+      [
+        'puts other stories in their place',
+        'docs/plan',
+        "mv docs away; mkdir -p docs/plan/prds; echo '- [x] one' > docs/plan/prds/01-a.md; echo ran",
+      ],
+    ] as const)
+      it(`lets no command of a script that ${what} get at the plan`, async function () {
+        const { works } = await findBox({ env: { PATH: process.env['PATH'] ?? '' } });
+        if (!works) return this.skip();
+        const story = join(place, 'prds/01-a.md');
+        folder.add({ [join('project', story)]: checked });
+        const { orchestrator, asked } = open(
+          one => {
+            if (isReviewer(one)) return deny('no');
+            if (one.turn === 0) return write('unit.sh', `${ticks}\n`);
+            return one.turn === 1
+              ? [calls('c', 'run_command', { command: 'sh unit.sh' }), done('tool_use')]
+              : end;
+          },
+          { maxIterations: 2, human: allowAll, planDir: join(project, place) },
+        );
+        const { success, iterations } = await orchestrator.execute();
+        assert.deepEqual([success, iterations, read(story)], [false, 2, checked]);
+        assert.match(asked.find(one => isCoder(one) && one.turn === 2)?.last ?? '', /ran/);
+      });
+
+    it('lets no command make stories for a plan without any', async function () {
+      const { works } = await findBox({ env: { PATH: process.env['PATH'] ?? '' } });
+      if (!works) return this.skip();
+      const made = "mkdir -p prds; echo '- [x] one' > prds/01-a.md; echo ran";
+      const { orchestrator, asked } = open(
+        one => {
+          if (isReviewer(one)) return deny('no');
+          if (one.turn === 0) return write('unit.sh', `${made}\n`);
+          return one.turn === 1
+            ? [calls('c', 'run_command', { command: 'sh unit.sh' }), done('tool_use')]
+            : end;
+        },
+        { maxIterations: 2, human: allowAll },
+      );
+      assert.equal((await orchestrator.execute()).success, false);
+      assert.match(asked.find(one => isCoder(one) && one.turn === 2)?.last ?? '', /ran/);
+    });
+
     it('runs them as the person where none works or none is wanted, and nothing where one is required', async () => {
       const without = { PATH: join(folder.path, 'bin') };
       folder.add({ 'bin/.keep': '' });
