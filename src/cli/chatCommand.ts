@@ -32,8 +32,8 @@ export async function chatCommand(first: string, given: RequestOptions, terminal
   const { continue: goesOn, ...options } = given;
   const config = configFor(options, terminal);
   if (!config) return 2;
-  const { record, yes } = options;
-  if (record !== undefined && !mayWrite(resolve(record), yes, terminal)) return 1;
+  const { record, force } = options;
+  if (record !== undefined && !mayWrite(resolve(record), force, terminal)) return 1;
   const telos = Telos.open(config);
   telos.book.wantsOffers = terminal.canAsk;
   const conversation = goesOn ? await continued(telos, terminal) : new Conversation();

@@ -87,17 +87,17 @@ export function unexpectedText(error: unknown): string {
 }
 
 /**
- * Returns true if a command may write the file that a person named. Says why not: it is there and `yes` was not given, or it can be no
- * file.
+ * Returns true if a command may write the file that a person named. Says why not: it is there and `force` was not given, or it can be no
+ * file. A `--yes` is no yes to that: with it, a run may do everything else too.
  */
-export function mayWrite(file: string, yes: boolean | undefined, terminal: Terminal): boolean {
+export function mayWrite(file: string, force: boolean | undefined, terminal: Terminal): boolean {
   const [entry, stats] = [lookAt(lstatSync, file), lookAt(statSync, file)];
   const why = stats?.isDirectory()
     ? 'is a folder. Name a file.'
     : stats && !stats.isFile()
       ? 'is not a regular file. Name another file.'
-      : entry && !yes
-        ? 'already exists; --yes replaces it. Nothing was written.'
+      : entry && !force
+        ? 'already exists. Name another file, or use --force to replace it. Nothing was written.'
         : undefined;
   if (why !== undefined) terminal.say(terminalText(`${file} ${why}`));
   return why === undefined;
@@ -116,10 +116,10 @@ function lookAt(look: typeof lstatSync | typeof statSync, file: string): Stats |
 export async function writeNamed(
   file: string,
   text: string,
-  yes: boolean | undefined,
+  force: boolean | undefined,
   terminal: Terminal,
 ): Promise<boolean> {
-  const isFree = (): boolean => mayWrite(file, yes, terminal);
+  const isFree = (): boolean => mayWrite(file, force, terminal);
   if (!isFree()) return false;
   try {
     return await writeWhole(file, text, isFree);

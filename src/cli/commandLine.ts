@@ -117,6 +117,7 @@ function commands(
     .option('--max-minutes <number>', 'stop when it has taken this long', amount)
     .option('--max-rounds <number>', 'ask after this many rounds, or stop if no one can be asked', rounds)
     .option('--record <file>', 'record the model’s answers in this file')
+    .option('--force', 'with --record: replace an existing file')
     .option('--replay <file>', 'play such a recording instead of asking a model')
     .optionsGroup('Options:')
     .option('--cwd <folder>', 'run as if started in this folder')

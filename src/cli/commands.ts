@@ -23,6 +23,7 @@ const json = (says = 'print as JSON'): Option => new Option('--json', says);
 const databaseOption = (): Option =>
   new Option('--database <url>', 'the database; TELOS_DATABASE_URL by default');
 const yes = (says = 'do not ask for confirmation'): Option => new Option('--yes', says);
+const force = (says: string): Option => new Option('--force', says);
 const agentArgument = new Argument('<agent>');
 const runArgument = new Argument('[run]', 'the beginning of its id; the latest run if none is named');
 const toolArgument = new Argument('<tool...>', 'agent, server and tool');
@@ -151,7 +152,7 @@ export const groups: Readonly<Record<string, readonly CliCommand[]>> = {
               '--compare <folders...>',
               'two folders of results, the earlier one first; one that has an earlier version',
             ),
-            yes('replace existing files'),
+            force('replace existing files'),
             json(),
           ],
           run: async ({ word, options, terminal }) =>
@@ -258,7 +259,7 @@ export const groups: Readonly<Record<string, readonly CliCommand[]>> = {
         new Option('--here', 'work in the folder in which it is called').conflicts('vault'),
         new Option('--vault', 'work in a folder of its own, below the working root'),
         new Option('--list', 'only show what it holds'),
-        new Option('--dry-run', 'only show what would be installed, and what was found in it'),
+        new Option('--dry-run', 'only show what would be installed or restored, and what was found in it'),
         new Option('--pin', 'updates pass it over'),
         new Option(
           '--project',
@@ -270,7 +271,10 @@ export const groups: Readonly<Record<string, readonly CliCommand[]>> = {
         new Option('--allow <level>', 'with --yes: also if there are high-severity findings').choices([
           'high',
         ]),
-        new Option('--frozen', 'make the folders equal to the lock file, or change nothing'),
+        new Option(
+          '--frozen',
+          'only what the lock file says, so no source is given: puts back what is missing, and asks before it replaces what differs',
+        ),
         new Option('--from-skills-lock', 'what skills-lock.json of this folder names'),
         json(),
       ],
@@ -503,7 +507,7 @@ export const groups: Readonly<Record<string, readonly CliCommand[]>> = {
               .choices(['md', 'jsonl'])
               .default('md'),
             new Option('--output <file>', 'write to this file, not to stdout'),
-            yes('replace an existing file'),
+            force('replace an existing file'),
           ],
           run: async ({ word, options, terminal }) =>
             (await runs()).runsExportCommand(word, options, terminal),

@@ -14,7 +14,8 @@ export interface EvalReportOptions extends ConfigOptions {
   junit?: string;
   /** Two folders of results, the earlier one first; or one in which an earlier version has run too. */
   compare?: string[];
-  yes?: boolean;
+  /** Existing files are replaced. */
+  force?: boolean;
   json?: boolean;
 }
 
@@ -42,7 +43,7 @@ export async function evalReportCommand(
       ...(html === undefined ? [] : [{ file: resolve(html), text: htmlReport(all) }]),
       ...(junit === undefined ? [] : [{ file: resolve(junit), text: junitReport(all) }]),
     ];
-    return (await writeAll(files, options.yes, terminal)) ? exitCodes.passed : exitCodes.failed;
+    return (await writeAll(files, options.force, terminal)) ? exitCodes.passed : exitCodes.failed;
   } catch (error) {
     const isOurs = error instanceof TelosError;
     terminal.say(terminal.style.red(isOurs ? errorText(error) : terminalText(reasonOf(error))));
@@ -53,12 +54,12 @@ export async function evalReportCommand(
 /** Writes the files, all or none of which may be written. Returns false if one was not, which was then said. */
 async function writeAll(
   files: readonly { file: string; text: string }[],
-  yes: boolean | undefined,
+  force: boolean | undefined,
   terminal: Terminal,
 ): Promise<boolean> {
-  if (!files.every(({ file }) => mayWrite(file, yes, terminal))) return false;
+  if (!files.every(({ file }) => mayWrite(file, force, terminal))) return false;
   for (const { file, text } of files) {
-    if (!(await writeNamed(file, text, yes, terminal))) return false;
+    if (!(await writeNamed(file, text, force, terminal))) return false;
     terminal.say(terminalText(`Wrote ${file}`));
   }
   return true;

@@ -17,12 +17,14 @@ import {
   placeOffer,
 } from '../engine/sources/install.ts';
 import { type RestoredPack, restorePacks } from '../engine/sources/locked.ts';
+import { dangersIn } from '../engine/sources/look.ts';
 import { readSkillsLock } from '../engine/sources/skillsLock.ts';
 import { parseSource, sourceForms, UnclearSource } from '../engine/sources/sourceText.ts';
 import { Telos } from '../engine/telos.ts';
 import { describeReplacement, type InstallPlan } from '../protocol/installPlan.ts';
+import { findingLines, movedText } from '../protocol/packOffer.ts';
 import { type ConfigOptions, configFor } from './cliConfig.ts';
-import { colouredCard, contentLines, offerJson, sayProgress } from './offerText.ts';
+import { colouredCard, colouredLines, contentLines, offerJson, sayProgress } from './offerText.ts';
 import { abortOnInterrupt, cancelledExitCode, type Terminal } from './terminal.ts';
 import { agrees, readLine } from './terminalHuman.ts';
 import { errorText, exactText, terminalJson, terminalText } from './terminalText.ts';
@@ -109,7 +111,7 @@ async function installFrom(source: string | undefined, call: Call): Promise<numb
 
 const giveSource = 'Give the folder of a pack, or of a skill, or another source: telos install <source>.';
 
-/** A folder that the person names and that is a pack as it stands is installed unasked. */
+/** A folder that the person names and that is a pack as it stands is installed unasked, unless something of high level is found in it. */
 function isPackFolder(source: string, config: Config): boolean {
   const parsed = parseSource(source, config);
   if (parsed.kind !== 'folder') return false;
@@ -128,11 +130,45 @@ async function installFolder(source: string, { config, options, terminal }: Call
   const { as } = options;
   const works = worksOf(options);
   const plan = await telos.planInstall(folder, { as, works });
-  if (plan.replaces && !plan.replaces.isSame && !(await mayReplace(plan, source, options, terminal)))
-    return 1;
+  if (!plan.replaces?.isSame) {
+    const isRisky = await saysDangers(plan, terminal);
+    const may = plan.replaces
+      ? mayReplace(plan, source, options, terminal, isRisky)
+      : !isRisky || mayInstallRisky(plan, source, options, terminal);
+    if (!(await may)) return 1;
+  }
   sayInstalled(await telos.install(folder, { as, works, agreed: plan.token }), terminal);
   return 0;
 }
+
+/** Looks through the folder that is to be installed. Shows what was found and returns true if something of high level is among it. */
+async function saysDangers({ source }: InstallPlan, terminal: Terminal): Promise<boolean> {
+  const lines = colouredLines(findingLines(await dangersIn(source)), terminal.style);
+  if (lines.length > 0) terminal.say(lines.join('\n'));
+  return lines.length > 0;
+}
+
+/** Asks whether a folder is installed in which something of high level was found. */
+async function mayInstallRisky(
+  { name }: InstallPlan,
+  folder: string,
+  { as, yes, allow }: InstallCommandOptions,
+  terminal: Terminal,
+): Promise<boolean> {
+  if (yes && allow === 'high') return true;
+  const found = `Something of high level was found in ${exactText(folder)}.`;
+  const under = as === undefined ? '' : ` --as ${JSON.stringify(exactText(as))}`;
+  return agrees(
+    found,
+    `Install agent '${exactText(name)}' anyway?`,
+    `${found} Nothing was installed. If you have looked at it: telos install ${exactText(folder)}${under} ${yesToHigh}`,
+    terminal,
+    'Nothing was installed.',
+  );
+}
+
+/** A yes to everything is no yes to what the look finds dangerous. */
+const yesToHigh = '--yes --allow high';
 
 const worksOf = ({ here, vault }: InstallCommandOptions): 'here' | 'vault' | undefined =>
   here ? 'here' : vault ? 'vault' : undefined;
@@ -157,7 +193,7 @@ async function installSource(source: string, call: Call): Promise<number> {
         );
       return 0;
     }
-    if (!looked.plan.replaces?.isSame) {
+    if (!isThere(looked)) {
       terminal.say(contentLines(looked).join('\n'));
       const skills = await wantedSkills(looked, call);
       if (skills?.length === 0) return 1;
@@ -215,41 +251,39 @@ function numbersIn(answer: string, count: number, usual: 'all' | 'none'): number
 
 async function place(offer: Offer, source: string, call: Call): Promise<number> {
   const { options, terminal, config } = call;
-  const { replaces } = offer.plan;
-  if (!replaces?.isSame) {
-    if (replaces && !replaces.isSameSource && options.as !== offer.name)
+  const { plan, moves } = offer;
+  const { replaces } = plan;
+  let answer: 'yes' | 'trust' | 'no' = 'yes';
+  if (!isThere(offer)) {
+    if (replaces && (moves || !replaces.isSameSource) && options.as !== offer.name)
       return nameTaken(offer, source, terminal);
-    if (replaces) for (const line of describeReplacement(offer.plan, timeText)) terminal.say(exactText(line));
-    const answer = await agreed(offer, call);
+    if (!replaces?.isSame)
+      for (const line of describeReplacement(plan, timeText)) terminal.say(exactText(line));
+    answer = await agreed(offer, call);
     if (answer === 'no') return 1;
-    const installed = await placeOffer(offer, {
-      agreed: offer.plan.token,
-      allowHigh: true,
-      ...(options.pin && { pinned: true }),
-    });
-    report(offer, installed, call);
-    if (answer === 'trust') await trust(offer, config, terminal);
-    return 0;
   }
-  report(
-    offer,
-    await placeOffer(offer, {
-      agreed: offer.plan.token,
-      allowHigh: true,
-      ...(options.pin && { pinned: true }),
-    }),
-    call,
-  );
+  const installed = await placeOffer(offer, {
+    agreed: plan.token,
+    allowHigh: true,
+    ...(options.pin && { pinned: true }),
+  });
+  report(offer, installed, call);
+  if (answer === 'trust') await trust(offer, config, terminal);
   return 0;
 }
 
-function nameTaken({ name, plan, source }: Offer, given: string, terminal: Terminal): number {
+/** Whether it is installed already, the same and from the same source, so that nobody is asked. */
+const isThere = ({ plan, moves }: Offer): boolean => plan.replaces?.isSame === true && !moves;
+
+function nameTaken({ name, plan, source, moves }: Offer, given: string, terminal: Terminal): number {
   const { origin } = plan.replaces!;
-  const there = origin.kind === 'installed' ? `came from ${origin.source}` : 'was made by hand';
+  const from = moves?.from ?? (origin.kind === 'installed' ? origin.source : undefined);
+  const there = from === undefined ? 'was made by hand' : `came from ${from}`;
   const command = `telos install ${given} --as`;
+  const goal = plan.replaces!.isSame ? 'Its files are the same. To update it from there' : 'To replace it';
   terminal.say(
     exactText(
-      `There is an agent '${name}' already, which ${there}; this one comes from ${source}. Nothing was changed. To install beside it: ${command} <other name>. To replace it: ${command} ${JSON.stringify(name)}`,
+      `There is an agent '${name}' already, which ${there}; this one comes from ${source}. Nothing was changed. To install beside it: ${command} <other name>. ${goal}: ${command} ${JSON.stringify(name)}`,
     ),
   );
   return 2;
@@ -325,7 +359,7 @@ async function trust(offer: Offer, config: Config, terminal: Terminal): Promise<
 
 function report(offer: Offer, installed: InstalledPack, { options, terminal, printed }: Call): void {
   const { name, path, skillCount, unchanged, undoId } = installed;
-  const { source, from, version, commit, digest, findings, leftOut } = offer;
+  const { source, from, version, commit, digest, findings, leftOut, lockedSource } = offer;
   if (options.json)
     printed.push({
       name,
@@ -342,6 +376,7 @@ function report(offer: Offer, installed: InstalledPack, { options, terminal, pri
       undoId,
     });
   else sayInstalled(installed, terminal);
+  if (lockedSource !== undefined) terminal.say(exactText(movedText({ from: lockedSource, to: source })));
 }
 
 function sayInstalled(
@@ -363,22 +398,27 @@ export const keptText = `The old folder is kept for ${keptDays} days. To bring i
 
 /**
  * Shows what would be replaced, and asks. `--yes` counts only if it is known what it refers to. `folder` is what the person named;
- * without one, the lock file says what is installed.
+ * without one, the lock file says what is installed. `isRisky` if something of high level was found in it.
  */
 async function mayReplace(
   plan: InstallPlan,
   folder: string | undefined,
   options: InstallCommandOptions,
   terminal: Terminal,
+  isRisky = false,
 ): Promise<boolean> {
-  const { as, yes = false } = options;
+  const { as } = options;
+  const yes = options.yes === true && (!isRisky || options.allow === 'high');
   const { name, replaces } = plan;
   for (const line of describeReplacement(plan, timeText)) terminal.say(exactText(line));
   // A pack chooses its own name. A person who has typed the name knows which agent is replaced.
   const isTyped =
     folder !== undefined && replaces?.origin.kind === 'by hand' && basename(resolve(folder)) === name;
   if (yes && (replaces?.isSameSource || isTyped || as === name)) return true;
-  const command = folder === undefined ? restoreCommand(options) : `telos install ${exactText(folder)} --yes`;
+  const command =
+    folder === undefined
+      ? restoreCommand(options)
+      : `telos install ${exactText(folder)} ${isRisky ? yesToHigh : '--yes'}`;
   const byName = `so it is replaced only by name: ${command} --as "${exactText(name)}".`;
   const ofOther =
     folder === undefined
@@ -394,19 +434,23 @@ const restoreCommand = ({ frozen, project }: InstallCommandOptions): string =>
   ['telos install', frozen && '--frozen', project && '--project', '--yes'].filter(Boolean).join(' ');
 
 /**
- * Restores the project's lock file if there is one in the folder of the call, else the one of the skills folder. Returns 1 if an agent
- * was left that is not as the lock file says.
+ * Restores the project's lock file if there is one in the folder of the call, else the one of the skills folder, or only says what that
+ * would do. Returns 1 if an agent was left that is not as the lock file says.
  */
 async function restore({ config, options, terminal, signal, printed }: Call): Promise<number> {
   const isProject = options.project || existsSync(join(config.cwd, lockName));
   const place = { config, ...(isProject && { project: config.cwd }) };
   const asked = options.json ? { ...terminal, canAsk: false } : terminal;
+  const isTrial = options.dryRun === true || options.list === true;
   const restored = await restorePacks(place, {
     signal,
+    isTrial,
     progress: event => sayProgress(event, terminal),
     mayReplace: plan => mayReplace(plan, undefined, options, asked),
   });
-  for (const { name, state, installed } of restored) {
+  for (const { name, state, installed, plan } of restored) {
+    if (plan && !options.json)
+      for (const line of describeReplacement(plan, timeText)) terminal.say(exactText(line));
     if (options.json) printed.push({ name, state, path: installed?.path, undoId: installed?.undoId });
     else terminal.out(terminalText(`${name}: ${stateWords[state]}\n`));
     if (installed?.replaced)
@@ -419,6 +463,8 @@ const stateWords: Readonly<Record<RestoredPack['state'], string>> = {
   same: 'as the lock file says',
   restored: 'restored',
   left: 'not as the lock file says, and left as it is',
+  missing: 'would be restored',
+  different: 'would be replaced, after a yes',
 };
 
 async function fromSkillsLock(call: Call): Promise<number> {

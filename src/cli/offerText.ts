@@ -1,7 +1,7 @@
 /** Prints a pack that could be installed: as lines with colors, or as plain data. */
 import type { Offer } from '../engine/sources/install.ts';
 import type { SourceProgress } from '../engine/sources/sourceText.ts';
-import { cardLines, sizeText } from '../protocol/packOffer.ts';
+import { type CardLine, cardLines, sizeText } from '../protocol/packOffer.ts';
 import { counted, shortened } from '../protocol/text.ts';
 import type { Style, Terminal } from './terminal.ts';
 import { exactText } from './terminalText.ts';
@@ -28,8 +28,11 @@ export function contentLines({ from, way, skills, name }: Offer): string[] {
 }
 
 /** Returns the lines of the card above the question whether to install it. */
-export const colouredCard = (offer: Offer, style: Style): string[] =>
-  cardLines(offer).map(({ text, level }) => {
+export const colouredCard = (offer: Offer, style: Style): string[] => colouredLines(cardLines(offer), style);
+
+/** Returns lines of a card, with colors for what was found. */
+export const colouredLines = (lines: readonly CardLine[], style: Style): string[] =>
+  lines.map(({ text, level }) => {
     const line = exactText(text);
     return level === undefined ? line : level === 'high' ? style.red(line) : style.yellow(line);
   });

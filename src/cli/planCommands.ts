@@ -410,7 +410,7 @@ async function sayIdle(plan: Plan, { kind }: SteerCommand, terminal: Terminal): 
 export async function planDoctorCommand(options: PlanOptions, terminal: Terminal): Promise<number> {
   return withPlans(options, terminal, async ({ repo }) => {
     const problems = await problemsOf(repo);
-    if (options.json) terminal.out(`${terminalJson(problems)}\n`);
+    if (options.json) terminal.out(`${terminalJson(problems.map(({ text, stops }) => ({ text, stops })))}\n`);
     else if (problems.length === 0) terminal.out('Nothing prevents plans here.\n');
     else
       for (const { text, stops } of problems)

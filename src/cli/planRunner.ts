@@ -1,12 +1,12 @@
 /** Runs a plan apart from the editor that has started it: reads its order from its input, and says at the end what came of it. */
 import { text } from 'node:stream/consumers';
+import { reasonOf, TelosError } from '../engine/errors.ts';
 import { denyAll } from '../engine/human.ts';
-import { redactor, secretsIn } from '../engine/redact.ts';
+import { mapStrings, redactor, secretsIn } from '../engine/redact.ts';
 import { Telos } from '../engine/telos.ts';
 import { type RunAnswer, type RunnerLine, readOrder } from '../engine/workflow/detachedRun.ts';
 import { Plan } from '../engine/workflow/plan.ts';
 import { PlanFolder } from '../engine/workflow/planFolder.ts';
-import { errorText } from './terminalText.ts';
 
 /** Says a line of its own to who has started the process. */
 const say = (line: RunnerLine): void => void process.stdout.write(`${JSON.stringify(line)}\n`);
@@ -53,6 +53,7 @@ async function carryOut(signal: AbortSignal): Promise<RunAnswer> {
     );
     return { end };
   } catch (error) {
-    return { error: redact(errorText(error)) };
+    const said = error instanceof TelosError ? error.runError : { message: reasonOf(error) };
+    return { error: mapStrings(said, redact) };
   }
 }

@@ -25,6 +25,8 @@ export interface RequestOptions extends ConfigOptions {
   json?: boolean;
   yes?: boolean;
   record?: string;
+  /** The file of `record` is replaced if it is there. */
+  force?: boolean;
   mode?: RunMode;
   /** Files that go with the request, as the person wrote them. */
   file?: readonly string[];
@@ -98,7 +100,7 @@ async function mayAttach(
     // Reading it says that it is missing.
     if (real === undefined || ![path, real].some(isSensitive)) continue;
     const why = 'By its name it holds secrets. The provider of the model can read all of it.';
-    const alone = `${exactText(file)} was not attached, and nothing was sent. ${why} Use --yes to attach it without being asked.`;
+    const alone = `${exactText(file)} was not attached, and nothing was sent. ${why} Name another file, or use --yes, which also allows the run everything else.`;
     const question = `Attach ${exactText(basename(path))}?`;
     const about = `${exactText(path)}\n${why}`;
     if (!(await agrees(about, question, alone, terminal, 'Nothing was sent.'))) return false;
@@ -177,7 +179,7 @@ export async function carryOut(
   const { mode } = options;
   // A chat has looked before its first request, and records each one there.
   const records = recordTo !== undefined && !options.dryRun && !caller;
-  if (records && !mayWrite(recordTo, options.yes, terminal)) return 1;
+  if (records && !mayWrite(recordTo, options.force, terminal)) return 1;
   if (!(await mayAttach(options, terminal))) return 1;
   const attachments = await attachedBy(options, terminal);
   if (!attachments) return 2;

@@ -30,6 +30,8 @@ export interface RunsOptions extends ConfigOptions {
   search?: string;
   format?: ExportFormat;
   output?: string;
+  /** An existing `output` is replaced. */
+  force?: boolean;
   yes?: boolean;
   verbose?: boolean;
 }
@@ -139,7 +141,7 @@ export async function runsExportCommand(
   options: RunsOptions,
   terminal: Terminal,
 ): Promise<number> {
-  const { format = 'md', output, yes } = options;
+  const { format = 'md', output, force } = options;
   return withRun(id, options, terminal, async ({ summary: { runId } }, history, config) => {
     const { text: redact } = await Telos.open(config).fullRedactor();
     const text = await exportedConversation(await history.conversation(runId, runId), format, redact);
@@ -148,7 +150,7 @@ export async function runsExportCommand(
       return 0;
     }
     const file = resolve(output);
-    if (!(await writeNamed(file, text, yes, terminal))) return 1;
+    if (!(await writeNamed(file, text, force, terminal))) return 1;
     terminal.say(terminalText(`Written to ${file}`));
     return 0;
   });

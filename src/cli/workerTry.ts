@@ -13,6 +13,8 @@ import {
   tryFolder,
   tryPackage,
 } from '../engine/fleet/tryDatabase.ts';
+import { programPlaces } from '../engine/sources/gitSource.ts';
+import { npmProgram } from '../engine/sources/npm.ts';
 import type { Terminal } from './terminal.ts';
 import { agrees } from './terminalHuman.ts';
 import { terminalText } from './terminalText.ts';
@@ -21,7 +23,7 @@ import { terminalText } from './terminalText.ts';
 export async function tryDatabase(config: Config, terminal: Terminal): Promise<TryDatabase> {
   await loadDbos(config.dataDir);
   const native = findPostgres(config.dataDir) ?? (await offer(config, terminal));
-  const database = await startTryDatabase(native, config.dataDir);
+  const database = await startTryDatabase(native, config.dataDir, programPlaces(config));
   terminal.out(
     `${[
       'A temporary PostgreSQL runs here, for this machine only, until this worker ends.',
@@ -32,7 +34,8 @@ export async function tryDatabase(config: Config, terminal: Terminal): Promise<T
   return database;
 }
 
-async function offer({ dataDir, env }: Config, terminal: Terminal): Promise<string> {
+async function offer(config: Config, terminal: Terminal): Promise<string> {
+  const { dataDir } = config;
   const folder = tryFolder(dataDir);
   const args = ['install', '--prefix', folder, '--ignore-scripts', '--no-audit', '--no-fund', tryPackage];
   const word = (text: string): string =>
@@ -46,17 +49,27 @@ async function offer({ dataDir, env }: Config, terminal: Terminal): Promise<stri
   makeOwnFolders(folder);
   // Another user runs it then. There are only programs in it.
   if (process.getuid?.() === 0) chmodSync(folder, 0o755);
-  const code = await new Promise<number | null>(resolve => {
-    const npm = spawn('npm', args, {
-      cwd: folder,
-      env,
-      stdio: ['ignore', 2, 2],
-      shell: process.platform === 'win32',
-    });
-    npm.once('error', () => resolve(null));
-    npm.once('close', resolve);
-  });
+  const code = await runNpm(args, folder, config);
   const native = findPostgres(dataDir);
   if (code !== 0 || !native) throw new TelosError('config', 'npm has not installed PostgreSQL.');
   return native;
+}
+
+/**
+ * Runs the person's npm: the yes was to that, not to a file of its name that a run has written. Returns its exit code, or null if it could
+ * not be started. Exported for its test.
+ */
+export async function runNpm(
+  args: readonly string[],
+  folder: string,
+  config: Pick<Config, 'env' | 'home'>,
+): Promise<number | null> {
+  const own = npmProgram(config);
+  if (own === undefined) return null;
+  const { program, ...how } = own;
+  return new Promise(resolve => {
+    const npm = spawn(program, args, { ...how, cwd: folder, stdio: ['ignore', 2, 2] });
+    npm.once('error', () => resolve(null));
+    npm.once('close', resolve);
+  });
 }

@@ -69,6 +69,8 @@ export function describeQuestion(request: ApprovalRequest, say: Say = english): 
       return request.rule === 'run.skill'
         ? say('Use the skill {0}?', request.grant ?? '')
         : say('Use {0}?', tool);
+    case 'more_rounds':
+      return request.rule === 'run.rounds' ? say('Continue this run?') : say('Use {0}?', tool);
     case 'mcp_form':
       return say('Fill in this form?');
     case 'mcp_open_url':

@@ -56,6 +56,8 @@ export interface PackOffer extends PackLook {
   leftOut: readonly string[];
   /** What installing does. `plan.replaces` lists the changes to an agent that is there. */
   plan: InstallPlan;
+  /** Two sources, if updates of the agent would come from another one than now. */
+  moves?: { from: string; to: string };
 }
 
 const mostFindings = 20;
@@ -113,7 +115,7 @@ export function wantsTexts({ card }: Pick<PackLook, 'card'>, say: Say = english)
 
 /** Returns the card of a pack for the question whether to install it. */
 export function cardLines(offer: PackOffer, say: Say = english): CardLine[] {
-  const { card, plan, leftOut, counts, steps, notRun, findings } = offer;
+  const { card, plan, leftOut, counts, steps, notRun, findings, moves } = offer;
   const state = plan.replaces
     ? plan.replaces.isSame
       ? say('(installed, the same)')
@@ -123,10 +125,10 @@ export function cardLines(offer: PackOffer, say: Say = english): CardLine[] {
     `${title}: ${items.join(' ') || say('none')}`;
   const servers = card.servers.map(({ name, place }) => `${name} (${place})`);
   const left = leftOut.length - mostLeftOut;
-  const more = findings.length - mostFindings;
   return [
     `${say('Agent {0}', offer.name)} ${state}`,
     say('From: {0}', offer.from),
+    ...(moves ? [movedText(moves, say)] : []),
     list(say('Hosts'), card.hosts),
     list(say('Scripts'), card.scripts),
     list(say('Variables'), card.variables),
@@ -141,11 +143,7 @@ export function cardLines(offer: PackOffer, say: Say = english): CardLine[] {
     ...(steps.length > 0
       ? [say('It needs these, to copy and run yourself:'), ...steps.map(step => `  ${step}`)]
       : []),
-    ...findings.slice(0, mostFindings).map(finding => ({
-      text: `! ${levelText(finding.level, say).padEnd(6)} ${findingText(finding, say)}`,
-      level: finding.level,
-    })),
-    ...(more > 0 ? [say('and {0} more', String(more))] : []),
+    ...findingLines(findings, say),
     say(
       'Checked {0} of {1} files. The check finds only known patterns; Telos asks before anything runs.',
       String(counts.read),
@@ -153,6 +151,22 @@ export function cardLines(offer: PackOffer, say: Say = english): CardLine[] {
     ),
   ].map(line => (typeof line === 'string' ? { text: oneLine(line) } : { ...line, text: oneLine(line.text) }));
 }
+
+/** Returns a line for each finding, up to a number of them. */
+export function findingLines(findings: readonly SourceFinding[], say: Say = english): CardLine[] {
+  const more = findings.length - mostFindings;
+  return [
+    ...findings.slice(0, mostFindings).map(finding => ({
+      text: oneLine(`! ${levelText(finding.level, say).padEnd(6)} ${findingText(finding, say)}`),
+      level: finding.level,
+    })),
+    ...(more > 0 ? [{ text: say('and {0} more', String(more)) }] : []),
+  ];
+}
+
+/** Returns which source updates come from, and which they came from before. */
+export const movedText = ({ from, to }: { from: string; to: string }, say: Say = english): string =>
+  say('From now on, updates come from {0} instead of {1}.', to, from);
 
 function levelText(level: FindingLevel, say: Say): string {
   switch (level) {

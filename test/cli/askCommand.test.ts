@@ -162,7 +162,7 @@ describe('telos ask', function () {
       assert.equal(code, 1);
       assert.match(
         stderr,
-        /^\.env was not attached, and nothing was sent\. By its name it holds secrets\..*Use --yes/,
+        /^\.env was not attached, and nothing was sent\. By its name it holds secrets\..*Name another file, or use --yes, which also allows the run everything else\.$/m,
       );
       assert.equal(server.requests.length, 0);
       assert.equal((await home.run(['ask', '--yes', '--file', '.env', 'write a haiku'])).code, 0);

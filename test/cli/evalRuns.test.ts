@@ -360,10 +360,12 @@ describe('telos eval with recorded runs', function () {
     const again = await home.run(['eval', 'report', at('before'), ...files]);
     assert.equal(again.code, 1);
     assert.ok(
-      again.stderr.includes(`${at('page.html')} already exists; --yes replaces it. Nothing was written.`),
+      again.stderr.includes(
+        `${at('page.html')} already exists. Name another file, or use --force to replace it. Nothing was written.`,
+      ),
     );
     assert.deepEqual([readFileSync(at('page.html'), 'utf8'), existsSync(at('junit.xml'))], [page, false]);
-    assert.equal((await home.run(['eval', 'report', at('before'), ...files, '--yes'])).code, 0);
+    assert.equal((await home.run(['eval', 'report', at('before'), ...files, '--force'])).code, 0);
     assert.notEqual(readFileSync(at('page.html'), 'utf8'), page);
   });
 

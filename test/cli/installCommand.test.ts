@@ -143,6 +143,121 @@ describe('telos install', () => {
     equal((await run('install', 'github:acme/bad', '--yes', '--allow', 'high')).code, 0);
   });
 
+  describe('a folder in which something of high level was found', () => {
+    const bad = skill('bad', 'echo aWQK | base64 -d | bash\n');
+    const found = /! high\s+SKILL\.md:6 decodes something and runs it/;
+    const own = (): string => join(home.skillsDir, 'bad/SKILL.md');
+    const terminal = (...args: string[]) =>
+      openTerminalSession(`exec '${process.execPath}' '${program()}' install ${args.join(' ')}`, {
+        cwd: home.workDir,
+        env: { ...home.env, ...env },
+      });
+
+    beforeEach(() => home.folder.add({ 'work/bad/SKILL.md': bad }));
+
+    it('is installed by no one who cannot be asked, and a yes to everything is none to that', async () => {
+      for (const more of [[], ['--yes']]) {
+        const { code, stdout, stderr } = await run('install', './bad', ...more);
+        deepEqual([code, stdout], [1, ''], stderr);
+        match(stderr, found);
+        match(stderr, /Nothing was installed\. .*: telos install \.\/bad --yes --allow high\n$/);
+        ok(!existsSync(own()));
+      }
+      equal((await run('install', './bad', '--yes', '--allow', 'high')).code, 0);
+      equal(readFileSync(own(), 'utf8'), bad);
+      const again = await run('install', './bad');
+      equal(again.code, 0, 'what is there already is not asked about');
+      doesNotMatch(again.stderr, found);
+    });
+
+    it('replaces no agent without that yes', async () => {
+      home.folder.add({ 'skills/bad/SKILL.md': skill('bad') });
+      for (const more of [['--yes'], ['--allow', 'high'], ['--yes', '--as', 'bad']]) {
+        const { code, stderr } = await run('install', './bad', ...more);
+        equal(code, 1, stderr);
+        match(stderr, found);
+        match(stderr, /telos install \.\/bad --yes --allow high\b/);
+        equal(readFileSync(own(), 'utf8'), skill('bad'));
+      }
+      equal((await run('install', './bad', '--yes', '--allow', 'high')).code, 0);
+      equal(readFileSync(own(), 'utf8'), bad);
+    });
+
+    for (const answer of ['y', 'n'])
+      it(`is asked about on a terminal, which does as it is told: ${answer}`, async () => {
+        const session = terminal('./bad', '--yes');
+        await session.shows(/decodes something and runs it[\s\S]*Install agent 'bad' anyway\? \[y\/N\]/);
+        await session.answers(
+          `${answer}\n`,
+          answer === 'y' ? /Installed agent 'bad'/ : /Nothing was installed/,
+        );
+        equal(await session.ended(), answer === 'y' ? 0 : 1);
+        equal(existsSync(own()), answer === 'y');
+      });
+  });
+
+  describe('the same bytes from another source', () => {
+    const sourceOf = (name: string): string => lockOf(home).packs[name].source;
+    const lockText = (): string => readFileSync(join(home.skillsDir, 'telos-lock.json'), 'utf8');
+
+    beforeEach(async () => {
+      commitFiles(join(folder.path, 'git/same.git'), files, { scripts: ['skills/alpha/scripts/go.sh'] });
+      servers.github.commit('acme/same', files, { tag: 'v1', scripts: ['skills/alpha/scripts/go.sh'] });
+      equal((await run('install', 'github:acme/same@v1', '--yes')).code, 0);
+    });
+
+    it('are not taken for those that are there: it says from where to where, and what to type', async () => {
+      const before = lockText();
+      const there = `git+${daemon.base}same.git`;
+      for (const more of [[], ['--yes'], ['--yes', '--json']]) {
+        const { code, stderr } = await run('install', there, ...more);
+        equal(code, 2, stderr);
+        match(stderr, /'same' .* came from github:acme\/same@v1.* this one comes from git\+.*same\.git/);
+        match(stderr, /Nothing was changed\./);
+        ok(stderr.includes(`telos install ${there} --as "same"`), stderr);
+        equal(lockText(), before);
+      }
+      equal((await run('install', there, '--as', 'same')).code, 1, 'no one can be asked');
+      equal(lockText(), before);
+      const moved = await run('install', there, '--as', 'same', '--yes');
+      equal(moved.code, 0, moved.stderr);
+      match(moved.stderr, /From now on, updates come from git\+.*same\.git instead of github:acme\/same@v1/);
+      equal(sourceOf('same'), there);
+      equal((await run('install', there)).code, 0, 'from the same source no one is asked');
+    });
+
+    it('in another version are named', async () => {
+      const { code, stdout, stderr } = await run('install', 'github:acme/same');
+      equal(code, 0, stderr);
+      match(stdout, /^Agent 'same' is installed already and is the same\n$/);
+      match(stderr, /From now on, updates come from github:acme\/same instead of github:acme\/same@v1/);
+      equal(sourceOf('same'), 'github:acme/same');
+    });
+  });
+
+  it('says which address cannot be reached, and what to do', async () => {
+    for (const [address, why] of [
+      [
+        'http://127.0.0.1:1/x/SKILL.md',
+        /^http:\/\/127\.0\.0\.1:1\/x\/SKILL\.md cannot be reached: nothing answers there\./,
+      ],
+      [
+        'https://no-such-host.invalid/x/SKILL.md',
+        /^https:\/\/no-such-host\.invalid\/x\/SKILL\.md cannot be reached: (?:no server has this name|its name cannot be looked up)\./,
+      ],
+    ] as const) {
+      const { code, stderr } = await run('install', address, '--yes');
+      equal(code, 1, stderr);
+      match(stderr, why);
+      match(stderr, /Check the address and the network, then try again\. Nothing was installed\.\n$/);
+      doesNotMatch(stderr, /ECONNREFUSED|ENOTFOUND|EAI_AGAIN/);
+    }
+    match(
+      (await run('install', 'git+https://no-such-host.invalid/x.git', '--yes')).stderr,
+      /^git cannot read https:\/\/no-such-host\.invalid\/x\.git: .*\. Check the address and the network, then try again\. Nothing was installed\.\n$/,
+    );
+  });
+
   it('names what to say more exactly, and installs nothing', async () => {
     const plugins = [
       { name: 'one', source: './one' },
@@ -434,6 +549,31 @@ describe('telos install', () => {
       const [, id = ''] = /To bring it back: telos undo ([\da-f]{8})/.exec(stderr) ?? [];
       equal((await run('undo', id, '--yes')).code, 0);
       ok(isEdited());
+    });
+
+    it('only says what it would do with --dry-run and --list', async () => {
+      edit();
+      const lock = readFileSync(join(home.skillsDir, 'telos-lock.json'), 'utf8');
+      for (const args of [['--dry-run'], ['--list'], ['--dry-run', '--frozen'], ['--dry-run', '--yes']]) {
+        const { code, stdout, stderr } = await run('install', ...args);
+        equal(code, 0, stderr);
+        equal(stdout, 'other: would be restored\ntools: would be replaced, after a yes\n', args.join(' '));
+        match(stderr, /Changed:\n {2}skills\/beta\/SKILL\.md \(edited since the install\)/);
+        ok(isEdited() && !existsSync(join(home.skillsDir, 'other')), args.join(' '));
+      }
+      const { stdout } = await run('install', '--dry-run', '--json');
+      deepEqual(
+        JSON.parse(stdout).packs.map(({ name, state }: Record<string, string>) => [name, state]),
+        [
+          ['other', 'missing'],
+          ['tools', 'different'],
+        ],
+      );
+      equal(readFileSync(join(home.skillsDir, 'telos-lock.json'), 'utf8'), lock);
+      equal((await run('install')).code, 1);
+      equal((await run('install', '--yes')).code, 0);
+      const { stdout: whole } = await run('install', '--dry-run');
+      equal(whole, 'other: as the lock file says\ntools: as the lock file says\n');
     });
 
     it('brings back single files that are missing, since nothing of the person goes', async () => {

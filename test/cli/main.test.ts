@@ -368,22 +368,25 @@ describe('telos', function () {
     assert.ok(!existsSync(join(home.folder.path, 'elsewhere/today.md')));
   });
 
-  it('replaces no file with a recording without --yes, and asks no model then', async () => {
+  it('replaces no file with a recording without --force, whatever else it may do, and asks no model then', async () => {
     const env = await serving([{ text: ['Done.'] }]);
     const file = join(home.workDir, 'notes.md');
     writeFileSync(file, 'mine');
     const before = server?.requests.length;
-    for (const more of [['kickoff'], ['ask', 'what'], ['chat', 'kickoff']]) {
+    for (const more of [['kickoff'], ['--yes', 'kickoff'], ['ask', 'what'], ['chat', 'kickoff']]) {
       const { code, stderr } = await home.run(['--record', 'notes.md', ...more], { env });
       assert.equal(code, 1, more.join(' '));
-      assert.ok(stderr.includes(`${file} already exists; --yes replaces it. Nothing was written.`), stderr);
+      assert.equal(
+        stderr.split('\n').at(-2),
+        `${file} already exists. Name another file, or use --force to replace it. Nothing was written.`,
+      );
     }
     assert.match(
-      (await home.run(['--record', '.', '--yes', 'kickoff'], { env })).stderr,
+      (await home.run(['--record', '.', '--force', 'kickoff'], { env })).stderr,
       /is a folder\. Name a file\./,
     );
     assert.deepEqual([server?.requests.length, readFileSync(file, 'utf8')], [before, 'mine']);
-    assert.equal((await home.run(['--record', 'notes.md', '--yes', 'kickoff'], { env })).code, 0);
+    assert.equal((await home.run(['--record', 'notes.md', '--force', 'kickoff'], { env })).code, 0);
     assert.match(readFileSync(file, 'utf8'), /^\{"format":"telos-recording"/);
   });
 

@@ -69,8 +69,10 @@ describe('telos runs', function () {
     assert.match(readFileSync(join(home.workDir, 'plan.jsonl'), 'utf8'), /^\{"type":"run",/);
     const again = await home.run(['runs', 'export', id, '--output', 'plan.jsonl']);
     assert.equal(again.code, 1);
-    assert.match(again.stderr, /already exists/);
-    const folder = await home.run(['runs', 'export', id, '--output', '.', '--yes']);
+    assert.match(again.stderr, /already exists\. Name another file, or use --force to replace it\./);
+    assert.equal((await home.run(['runs', 'export', id, '--output', 'plan.jsonl', '--force'])).code, 0);
+    assert.match(readFileSync(join(home.workDir, 'plan.jsonl'), 'utf8'), /^# My plan/);
+    const folder = await home.run(['runs', 'export', id, '--output', '.', '--force']);
     assert.deepEqual([folder.code, folder.stderr], [1, `${home.workDir} is a folder. Name a file.\n`]);
     assert.match((await home.run(['runs', 'export'])).stdout, /^# My plan\n\n## run daily kickoff\n/);
 

@@ -122,7 +122,7 @@ describe('telos init, skill add, install, uninstall', function () {
   it('installs a pack from a folder relative to the call, and uninstalls it with --yes', async () => {
     home.folder.add(pack);
     const installed = await home.run(['install', '../src']);
-    assert.deepEqual([installed.code, installed.stdout], [0, "Installed agent 'gmail' with 1 skills\n"]);
+    assert.deepEqual([installed.code, installed.stdout], [0, "Installed agent 'gmail' with 1 skill\n"]);
     assert.ok(existsSync(join(home.skillsDir, 'gmail/skills/check/SKILL.md')));
     const removed = await home.run(['uninstall', 'gmail', '--yes']);
     assert.deepEqual([removed.code, removed.stdout], [0, "Uninstalled agent 'gmail'\n"]);
@@ -211,7 +211,7 @@ describe('telos init, skill add, install, uninstall', function () {
     it('replaces it where a yes names it, and undo brings it back to the byte', async () => {
       const before = treeOf(agent());
       const { code, stdout, stderr } = await home.run(['install', '../src', '--yes', '--as', 'gmail']);
-      assert.deepEqual([code, stdout], [0, "Installed agent 'gmail' with 1 skills\n"]);
+      assert.deepEqual([code, stdout], [0, "Installed agent 'gmail' with 1 skill\n"]);
       assert.match(stderr, /is kept for 30 days.*telos undo [\da-f]{8}/);
       assert.deepEqual(readdirSync(agent()), ['agent.toml', 'skills']);
       const listed = await home.run(['undo', '--list']);

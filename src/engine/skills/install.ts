@@ -2,6 +2,7 @@
 import { writeFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import type { AgentOrigin, InstallPlan } from '../../protocol/installPlan.ts';
+import { counted, type Sentence, sentence } from '../../protocol/text.ts';
 import type { Config } from '../config.ts';
 import { TelosError } from '../errors.ts';
 import { type AlongFile, contentsOf, type FolderContents, listFolder } from '../files/folderRecord.ts';
@@ -42,7 +43,7 @@ export interface InstalledPack {
   unchanged: boolean;
   /** Links and special files that were not copied, as paths below the pack. */
   leftOut: readonly string[];
-  /** Message for the user: `Installed agent '<name>' with <k> skills`. */
+  /** Message for the user, without a full stop: `Installed agent '<name>' with <k> skills`. */
   summary: string;
   /** Id for undoing it. Missing if nothing was changed. */
   undoId?: string;
@@ -207,8 +208,8 @@ function installed(
   // Only copied skills count: a skill behind a link was left out.
   const skills = facts.path === undefined ? skillCount : skillCountOf(target);
   const summary = facts.unchanged
-    ? `Agent '${name}' is installed already and is the same; nothing was changed.`
-    : `Installed agent '${name}' with ${skills} skills`;
+    ? `Agent '${name}' is installed already and is the same`
+    : `Installed agent '${name}' with ${counted(skills, 'skill')}`;
   const path = target;
   return {
     name,
@@ -223,13 +224,16 @@ function installed(
 }
 
 const unasked = ({ name, target }: InstallPlan): TelosError =>
-  new TelosError('pack', `There is an agent '${name}' already, ${target}. Nothing was changed.`);
+  new TelosError('pack', [
+    sentence("There is an agent '{0}' already, {1}.", name, target),
+    sentence('Nothing was changed.'),
+  ]);
 
 const changed = ({ name, source }: InstallPlan): TelosError =>
-  new TelosError(
-    'pack',
-    `Agent '${name}' or ${source} changed after you were shown what would be replaced. Nothing was changed; install it again.`,
-  );
+  new TelosError('pack', [
+    sentence("Agent '{0}' or {1} changed after you were shown what would be replaced.", name, source),
+    sentence('Nothing was changed; install it again.'),
+  ]);
 
 export interface UninstallTarget {
   name: string;
@@ -259,8 +263,10 @@ export function findInstalled(name: string, config: Config): UninstallTarget {
     [config.skillsDir, olderFolder].includes(dirname(packDir)),
   );
   const names = installed.map(candidate => candidate.name).join(', ');
-  const known = names ? `Installed agents: ${names}` : `There is none in ${config.skillsDir}.`;
-  throw new TelosError('pack', `Agent '${name}' not found. ${known}`);
+  const known = names
+    ? sentence('Installed agents: {0}', names)
+    : sentence('There is none in {0}.', config.skillsDir);
+  throw new TelosError('pack', [sentence("Agent '{0}' not found.", name), known]);
 }
 
 /** Whether an entry has nothing but what an install writes. */
@@ -319,11 +325,20 @@ function unlocked(name: string, config: Config): AlongFile[] {
 }
 
 function notInstalled({ name, source, skillsDir, packDir }: FileAgent, agentsToml: string): TelosError {
-  const what: Record<FileAgent['source'], string> = {
-    linked: `is linked: its skills are in ${skillsDir} and stay there. To forget it, remove [agents.${name}] from ${agentsToml}.`,
-    project: `belongs to the project: its skills are in ${skillsDir}. Delete them there.`,
-    builtin: 'comes with Telos and cannot be removed.',
-    user: `was not installed by Telos: its skills are in ${packDir}. Delete them there.`,
+  const what: Record<FileAgent['source'], readonly Sentence[]> = {
+    linked: [
+      sentence("Agent '{0}' is linked: its skills are in {1} and stay there.", name, skillsDir),
+      sentence('To forget it, remove {0} from {1}.', `[agents.${name}]`, agentsToml),
+    ],
+    project: [
+      sentence("Agent '{0}' belongs to the project: its skills are in {1}.", name, skillsDir),
+      sentence('Delete them there.'),
+    ],
+    builtin: [sentence("Agent '{0}' comes with Telos and cannot be removed.", name)],
+    user: [
+      sentence("Agent '{0}' was not installed by Telos: its skills are in {1}.", name, packDir),
+      sentence('Delete them there.'),
+    ],
   };
-  return new TelosError('pack', `Agent '${name}' ${what[source]}`);
+  return new TelosError('pack', what[source]);
 }

@@ -5,6 +5,7 @@
 import { mkdtemp, readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { PackLook, PackOffer, SourceFinding } from '../../protocol/packOffer.ts';
+import { sentence } from '../../protocol/text.ts';
 import type { Config } from '../config.ts';
 import { TelosError } from '../errors.ts';
 import type { FolderContents } from '../files/folderRecord.ts';
@@ -66,6 +67,8 @@ export interface Offer extends PackOffer {
   /** The commit in full, for sources that have one. */
   commit?: string;
   resolved: Resolved;
+  /** The source in the lock file, if the lock file would name another one or another version of it. */
+  lockedSource?: string;
   /** What decided which folder is the pack: `plugin.json`, `skills/`, … */
   way: string;
   description: string;
@@ -189,6 +192,9 @@ async function offerOf(
   const plan = await planInstall(folder, place, { as, works: look.works, fetched: options });
   if (look.project !== undefined) refuseInProject(plan, contents);
   const commit = 'commit' in found.resolved ? found.resolved.commit : undefined;
+  const locked = options && readLock(lockFile).get(plan.name)?.source;
+  const lockedSource = locked === sourceText(source) ? undefined : locked;
+  const isMoved = lockedSource !== undefined && !isFrom(lockedSource, withoutVersion(source));
   const offer: Offer = {
     kind: 'offer',
     ...seen,
@@ -198,6 +204,8 @@ async function offerOf(
     version: found.version,
     resolved: placed(found.resolved, candidate),
     ...(commit !== undefined && { commit }),
+    ...(lockedSource !== undefined && { lockedSource }),
+    ...(isMoved && { moves: { from: lockedSource, to: sourceText(source) } }),
     way,
     name: plan.name,
     description: plan.description ?? candidate.description ?? '',
@@ -207,7 +215,7 @@ async function offerOf(
     isRisky: findings.some(({ level }) => level === 'high'),
     read: path => {
       if (!Object.hasOwn(contents, path))
-        throw new TelosError('pack', `The pack has no file ${JSON.stringify(path)}.`);
+        throw new TelosError('pack', [sentence('The pack has no file {0}.', JSON.stringify(path))]);
       return readFile(join(folder, path));
     },
     dispose: () => temporary.remove(),
@@ -345,10 +353,9 @@ export async function placeOffer(
 ): Promise<InstalledPack> {
   const inner = stagedOf(offer);
   if (offer.isRisky && !allowHigh && inner.source.kind !== 'folder')
-    throw new TelosError(
-      'pack',
-      `'${offer.name}' was not installed: something of high level was found in it.`,
-    );
+    throw new TelosError('pack', [
+      sentence("'{0}' was not installed: something of high level was found in it.", offer.name),
+    ]);
   const { folder, plan, look, config, place, from } = inner;
   const fetched = from && fetchedFrom(inner, config, pinned);
   const { as } = look;

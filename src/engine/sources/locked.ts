@@ -72,7 +72,9 @@ export async function verifyPacks(
   const verified = await Promise.all(wanted.map(([name, entry]) => verifyPack(place, name, entry)));
   for (const name of unlocked) {
     if ((await listFolder(folderOf(place, name))).entries.size === 0)
-      throw new TelosError('pack', `'${name}' is neither installed nor in ${lockFileOf(place)}.`);
+      throw new TelosError('pack', [
+        sentence("'{0}' is neither installed nor in {1}.", name, lockFileOf(place)),
+      ]);
     verified.push({ name, state: 'unlocked', source: '', version: '', pinned: false, files: [] });
   }
   return verified.sort((one, other) => (one.name < other.name ? -1 : 1));
@@ -131,14 +133,21 @@ export function versionOf({ resolved, digest }: Pick<LockedPack, 'resolved' | 'd
 
 export interface RestoredPack {
   name: string;
-  /** `left`: something else is there, which the person keeps. */
-  state: 'same' | 'restored' | 'left';
+  /**
+   * `left`: something else is there, which the person keeps. For a trial: `missing` would be put back unasked, `different` replaced after
+   * a yes.
+   */
+  state: 'same' | 'restored' | 'left' | 'missing' | 'different';
   installed?: InstalledPack;
+  /** What would be done, for a trial. */
+  plan?: InstallPlan;
 }
 
 export interface RestoreOptions extends FetchOptions {
   /** Asks whether an agent that is not as the lock file says is replaced. Without it, none is. */
   mayReplace?(plan: InstallPlan): Promise<boolean>;
+  /** True if nothing is placed, and it is only said what would be. */
+  isTrial?: boolean;
 }
 
 /**
@@ -148,12 +157,15 @@ export interface RestoreOptions extends FetchOptions {
  */
 export async function restorePacks(
   place: LockedPlace,
-  { mayReplace, ...options }: RestoreOptions = {},
+  { mayReplace, isTrial = false, ...options }: RestoreOptions = {},
 ): Promise<RestoredPack[]> {
   const lockFile = lockFileOf(place);
   const lock = readLock(lockFile);
   if (lock.size === 0)
-    throw new TelosError('pack', `${lockFile} locks nothing. Install something from a source first.`);
+    throw new TelosError('pack', [
+      sentence('{0} locks nothing.', lockFile),
+      sentence('Install something from a source first.'),
+    ]);
   const done: RestoredPack[] = [];
   const ready: { plan: WholePlan; place: () => Promise<InstalledPack> }[] = [];
   const verified = await verifyPacks(place);
@@ -181,7 +193,8 @@ export async function restorePacks(
       }
     }
     for (const { plan, place: put } of ready) {
-      if (takesNothing(plan) || (await mayReplace?.(plan)))
+      if (isTrial) done.push({ name: plan.name, state: takesNothing(plan) ? 'missing' : 'different', plan });
+      else if (takesNothing(plan) || (await mayReplace?.(plan)))
         done.push({ name: plan.name, state: 'restored', installed: await put() });
       else done.push({ name: plan.name, state: 'left' });
     }
@@ -220,10 +233,9 @@ async function prepareLocked(
     const isForeign = place.project !== undefined;
     await fetchResolved(resolved, root, await reachFor(source, place.config, { ...options, isForeign }));
   } else if (place.project !== undefined)
-    throw new TelosError(
-      'pack',
-      `The lock file says that '${name}' is a folder of another machine, ${root}.`,
-    );
+    throw new TelosError('pack', [
+      sentence("The lock file says that '{0}' is a folder of another machine, {1}.", name, root),
+    ]);
   const path = resolved.kind === 'folder' ? '' : (resolved.path ?? '');
   const isOwnFolder = resolved.kind === 'folder' && !skills;
   const folder = isOwnFolder
@@ -259,10 +271,10 @@ function differs(
   there: Readonly<Record<string, string>>,
 ): TelosError {
   const [wanted, got] = [files[path] ?? 'no such file', there[path] ?? 'no such file'];
-  return new TelosError(
-    'pack',
-    `${path} of '${name}' is ${got} at ${source}, but the lock file says ${wanted}. Nothing was changed.`,
-  );
+  return new TelosError('pack', [
+    sentence("{0} of '{1}' is {2} at {3}, but the lock file says {4}.", path, name, got, source, wanted),
+    sentence('Nothing was changed.'),
+  ]);
 }
 
 /** What is new for an installed pack. */

@@ -1,7 +1,7 @@
 /** Looks at a fetched pack before it is installed: what it holds, what its files name, and what a person should see. Runs nothing. */
 import { lstat, readFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import type { OfferedFile, OfferedSkill, PackLook } from '../../protocol/packOffer.ts';
+import type { OfferedFile, OfferedSkill, PackLook, SourceFinding } from '../../protocol/packOffer.ts';
 import type { Config } from '../config.ts';
 import type { FolderContents } from '../files/folderRecord.ts';
 import { cardOf } from '../policy/agentCard.ts';
@@ -57,6 +57,12 @@ export async function scanSource(
   } finally {
     await temporary.remove();
   }
+}
+
+/** Returns what is found in a folder, the worst first, or nothing if none of it is of high level. */
+export async function dangersIn(folder: string): Promise<readonly SourceFinding[]> {
+  const { findings, high } = await scanFolder(folder);
+  return high > 0 ? findings : [];
 }
 
 /** Returns what is in the pack's folder, whose contents are known. Throws errors of the file system. */

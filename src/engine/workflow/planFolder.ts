@@ -5,9 +5,10 @@
 import { lstatSync, readdirSync } from 'node:fs';
 import { mkdir, rm } from 'node:fs/promises';
 import { basename, dirname, join, sep } from 'node:path';
+import { sentence } from '../../protocol/text.ts';
 import { TelosError } from '../errors.ts';
 import { createWhole, isLink, writeWhole } from '../files/atomicWrite.ts';
-import { describeFileError, errorCode, isInside } from '../files/paths.ts';
+import { errorCode, fileProblem, isInside } from '../files/paths.ts';
 import { fileState, readRegularFile } from '../files/settingsFile.ts';
 import { Journal } from './journal.ts';
 import { defaultSettings, type PlanSettings, parseSettings } from './planSettings.ts';
@@ -58,8 +59,11 @@ export class PlanFolder {
     folder.#refuseLinks();
     if (!isFolder(folder.dir)) {
       const names = PlanFolder.list(repo);
-      const known = names.length > 0 ? `There are ${names.join(', ')}.` : 'There are no plans here yet.';
-      throw new TelosError('config', `There is no plan '${name}'. ${known}`);
+      const known =
+        names.length > 0
+          ? sentence('The plans here: {0}.', names.join(', '))
+          : sentence('There are no plans here yet.');
+      throw new TelosError('config', [sentence("There is no plan '{0}'.", name), known]);
     }
     return folder;
   }
@@ -75,10 +79,10 @@ export class PlanFolder {
     try {
       // A plan whose making was cut off before its first line is made now.
       if (journal.lines.length > 0)
-        throw new TelosError(
-          'config',
-          `There is a plan '${name}' already. Choose another name, or go on with it.`,
-        );
+        throw new TelosError('config', [
+          sentence("There is a plan '{0}' already.", name),
+          sentence('Choose another name, or go on with it.'),
+        ]);
       await folder.saveSettings({ ...defaultSettings(name), ...(await folder.settings()) });
       await journal.append({ type: 'plan_created', name, goal });
     } finally {
@@ -105,7 +109,7 @@ export class PlanFolder {
       return readRegularFile(path, mostFileBytes).toString('utf8');
     } catch (error) {
       if (errorCode(error) === 'ENOENT' || errorCode(error) === 'ENOTDIR') return undefined;
-      throw new TelosError('config', describeFileError(error, path), { cause: error });
+      throw new TelosError('config', [fileProblem(error, path)], { cause: error });
     }
   }
 
@@ -119,7 +123,7 @@ export class PlanFolder {
       await mkdir(dirname(path), { recursive: true });
       await writeWhole(path, text, undefined, !again);
     } catch (error) {
-      throw new TelosError('config', describeFileError(error, path), { cause: error });
+      throw new TelosError('config', [fileProblem(error, path)], { cause: error });
     }
   }
 
@@ -171,7 +175,8 @@ export class PlanFolder {
   /** Returns the path of a file of the plan. Throws TelosError `config` if it is not below the folder, or leads through a link. */
   #own(parts: readonly string[]): string {
     const path = this.path(...parts);
-    if (!isInside(this.dir, path)) throw new TelosError('config', `${path} is not a file of the plan.`);
+    if (!isInside(this.dir, path))
+      throw new TelosError('config', [sentence('{0} is not a file of the plan.', path)]);
     this.#refuseLinks(path);
     return path;
   }
@@ -183,20 +188,19 @@ export class PlanFolder {
     for (let place = from; names.length > 0; ) {
       place = join(place, names.shift() ?? '');
       if (isLink(place))
-        throw new TelosError(
-          'config',
-          `${place} is a link, and Telos follows no links in a plan's folder; delete the link.`,
-        );
+        throw new TelosError('config', [
+          sentence("{0} is a link, and Telos follows no links in a plan's folder; delete the link.", place),
+        ]);
     }
   }
 }
 
 function planPath(repo: string, name: string): string {
   if (!isPlanName(name))
-    throw new TelosError(
-      'config',
-      `'${name}' is not a name for a plan. Use up to 40 small letters, digits and hyphens, such as bakery-site.`,
-    );
+    throw new TelosError('config', [
+      sentence("'{0}' is not a name for a plan.", name),
+      sentence('Use up to 40 small letters, digits and hyphens, such as bakery-site.'),
+    ]);
   return join(repo, '.telos', 'plans', name);
 }
 

@@ -5,6 +5,7 @@ import type { FolderState } from '../../engine/files/replacedFolders.ts';
 import type { InstalledPack } from '../../engine/skills/install.ts';
 import { packNameProblem } from '../../engine/skills/scaffold.ts';
 import { describeOrigin, describeReplacement, type InstallPlan } from '../../protocol/installPlan.ts';
+import { findingLines } from '../../protocol/packOffer.ts';
 import { acknowledge, complain, type NextStep } from '../base/acknowledge.ts';
 import { askText } from '../base/askText.ts';
 import type { CurrentTelos } from '../base/currentTelos.ts';
@@ -66,9 +67,11 @@ export async function install(current: CurrentTelos, folder: string, wish: Wish 
   const telos = await current.openTelos();
   const plan = await telos.planInstall(folder, { as });
   const isReplacing = plan.replaces !== undefined && !plan.replaces.isSame;
+  const link = isLink ? [linkText()] : [];
+  const dangers = plan.replaces?.isSame ? [] : await warningOf(plan);
   const answer = await (isReplacing
-    ? agreesToReplace(plan, isLink)
-    : agreesToCopy(plan, telos.config.skillsDir, isLink));
+    ? agreesToReplace(plan, link, dangers)
+    : agreesToCopy(plan, telos.config.skillsDir, link, dangers));
   if (answer === 'rename') {
     const name = await askName(plan.name);
     return name === undefined ? undefined : install(current, folder, { ...wish, as: name });
@@ -101,27 +104,40 @@ const undoStep = (current: CurrentTelos, id: string): NextStep => ({
 async function agreesToCopy(
   { source }: InstallPlan,
   skillsDir: string,
-  isLink: boolean,
+  link: readonly string[],
+  dangers: readonly string[],
 ): Promise<'yes' | 'no'> {
-  const agree = vscode.l10n.t('Install');
+  const agree = dangers.length > 0 ? vscode.l10n.t('Install Anyway') : vscode.l10n.t('Install');
   const question = vscode.l10n.t(
     'Copy {0} to {1}? Nothing is run.',
     plainLabel(visibleText(source), 500),
     plainLabel(visibleText(skillsDir), 500),
   );
-  const answer = await (isLink
-    ? vscode.window.showWarningMessage(question, { modal: true, detail: linkText() }, agree)
+  const warning = [...link, ...dangers];
+  const answer = await (warning.length > 0
+    ? vscode.window.showWarningMessage(question, { modal: true, detail: warning.join('\n') }, agree)
     : vscode.window.showInformationMessage(question, { modal: true }, agree));
   return answer === agree ? 'yes' : 'no';
 }
 
+/** Returns lines of what was found in the folder if something of high level is among it. */
+async function warningOf({ source }: InstallPlan): Promise<string[]> {
+  const { dangersIn } = await import('../../engine/sources/look.ts');
+  return findingLines(await dangersIn(source), t).map(({ text }) => visibleText(text).slice(0, 400));
+}
+
 export const linkText = (): string => vscode.l10n.t('A link from outside the editor asks for this.');
 
-async function agreesToReplace(plan: InstallPlan, isLink: boolean): Promise<'yes' | 'rename' | 'no'> {
-  const replace = vscode.l10n.t('Replace');
+async function agreesToReplace(
+  plan: InstallPlan,
+  link: readonly string[],
+  dangers: readonly string[],
+): Promise<'yes' | 'rename' | 'no'> {
+  const replace = dangers.length > 0 ? vscode.l10n.t('Install Anyway') : vscode.l10n.t('Replace');
   const rename = vscode.l10n.t('Use Another Name...');
+  const warning = [...link, ...dangers];
   const detail = [
-    ...(isLink ? [linkText(), ''] : []),
+    ...(warning.length > 0 ? [...warning, ''] : []),
     ...describeReplacement(plan, timeOf, t),
     '',
     keptText(),

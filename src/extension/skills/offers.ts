@@ -41,7 +41,7 @@ export async function offerSource(current: CurrentTelos, source: string, wish: W
     return chosen && offerSource(current, chosen.source, wish);
   }
   try {
-    const skills = looked.plan.replaces?.isSame ? undefined : await wantedSkills(looked, wish);
+    const skills = isThere(looked) ? undefined : await wantedSkills(looked, wish);
     if (skills === 'none') return;
     const offer = await agreedOffer(skills ? await offerAgain(looked, { skills }) : looked, isLink);
     if (!offer) return;
@@ -53,10 +53,13 @@ export async function offerSource(current: CurrentTelos, source: string, wish: W
   }
 }
 
-/** Returns the offer that the person agrees to, perhaps under another name. What is installed already, as it is, needs no yes. */
+/** Whether it is installed already, the same and from the same source, so that it needs no yes. */
+const isThere = ({ plan, moves }: Offer): boolean => plan.replaces?.isSame === true && !moves;
+
+/** Returns the offer that the person agrees to, perhaps under another name. */
 async function agreedOffer(looked: Offer, isLink: boolean): Promise<Offer | undefined> {
   for (let offer = looked; ; ) {
-    if (offer.plan.replaces?.isSame) return offer;
+    if (isThere(offer)) return offer;
     const answer = await agrees(offer, isLink);
     if (answer !== 'rename') return answer === 'yes' ? offer : undefined;
     const as = await askName(offer.name);

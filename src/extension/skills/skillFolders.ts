@@ -11,10 +11,11 @@ import {
   copySampleFolder,
   writeNewSkill,
 } from '../../engine/skills/scaffold.ts';
+import type { Sentence } from '../../protocol/text.ts';
 import { acknowledge, complain } from '../base/acknowledge.ts';
 import { askText } from '../base/askText.ts';
 import type { CurrentTelos } from '../base/currentTelos.ts';
-import { describeError, plainLabel } from '../base/labels.ts';
+import { describeError, plainLabel, translated } from '../base/labels.ts';
 import type { SkillNode, TreeNode } from './skillTree.ts';
 
 /** Implements `Telos: New Skill...`. */
@@ -27,7 +28,7 @@ export async function newSkill(current: CurrentTelos): Promise<void> {
     title: vscode.l10n.t('New Skill'),
     prompt: vscode.l10n.t('The folder name, which is also the name of the skill.'),
     placeHolder: 'weekly-report',
-    validateInput: skillNameProblem,
+    validateInput: name => saidOf(skillNameProblem(name)),
   });
   if (!name) return;
   const file = await writeNewSkill(join(packDir, 'skills'), name);
@@ -45,7 +46,7 @@ export async function duplicateSkill(current: CurrentTelos, { skill }: SkillNode
     title: vscode.l10n.t('Duplicate Skill'),
     prompt: vscode.l10n.t('The name of the copy'),
     value: `${skill.id}-copy`,
-    validateInput: skillNameProblem,
+    validateInput: name => saidOf(skillNameProblem(name)),
   });
   if (!name) return;
   try {
@@ -87,7 +88,7 @@ async function pickPack(agents: readonly Agent[], skillsDir: string): Promise<st
     title: vscode.l10n.t('New Agent'),
     prompt: vscode.l10n.t('An agent is a folder of skills in {0}', plainLabel(skillsDir)),
     placeHolder: 'personal',
-    validateInput: agentNameProblem,
+    validateInput: name => saidOf(agentNameProblem(name)),
   });
   return name && join(skillsDir, name);
 }
@@ -140,6 +141,8 @@ export async function reveal(uri: vscode.Uri): Promise<void> {
     );
   }
 }
+
+const saidOf = (problem: Sentence | undefined): string | undefined => problem && translated(problem);
 
 async function openWindow(uri: vscode.Uri): Promise<void> {
   const { type } = await vscode.workspace.fs.stat(uri);

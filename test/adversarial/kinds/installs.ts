@@ -51,8 +51,13 @@ async function fromFolder(world: World, source: ReturnType<typeof fieldsOf>): Pr
   if (input['existing'] !== undefined) put(join(skills, 'kairos/mine.txt'), 'mine');
   const before = await machineOf(world);
   const start = performance.now();
-  const run = await runCli(world, ['install', String(source['dir'])], []);
+  const first = await runCli(world, ['install', String(source['dir'])], []);
   const took = performance.now() - start;
+  const isDangerous = /! high .*\n[\s\S]*--yes --allow high/.test(first.stderr);
+  const refusal = isDangerous ? (await ofRefusal(world, first, before)).checks : [];
+  const run = isDangerous
+    ? await runCli(world, ['install', String(source['dir']), '--yes', '--allow', 'high'], [])
+    : first;
   const [, name] = /Installed agent '([^']+)'/.exec(run.stdout) ?? [];
   if (name === undefined) return ofRefusal(world, run, before);
   const card = await Telos.open(world.configFor())
@@ -65,6 +70,7 @@ async function fromFolder(world: World, source: ReturnType<typeof fieldsOf>): Pr
   return {
     decision: isLeftOut ? 'error' : asks ? 'ask' : 'allow',
     checks: applying(
+      ...refusal,
       check('end', 'it is installed and says so', run.exitCode === 0),
       check('shown', 'nobody was asked about a folder that was typed', !/\[y\/N\]/.test(run.stderr)),
       check(

@@ -4,6 +4,7 @@ import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { allowAll, denyAll, type Human } from '../../../src/engine/human.ts';
 import { builtinTools } from '../../../src/engine/tools/builtin.ts';
+import { describeQuestion } from '../../../src/protocol/describe.ts';
 import type { ApprovalRequest } from '../../../src/protocol/run.ts';
 import { calls, done, type ScriptedProvider, says, scriptedProvider } from '../../fakes/scriptedProvider.ts';
 import { type LoopFolder, loopFolder } from './loopFolder.ts';
@@ -145,6 +146,8 @@ describe('runLoop', () => {
         [1, 2, 3].map(() => ['more_rounds', '20 more questions to script', 'run.rounds']),
       );
       assert.match(asked[1]?.reason ?? '', /40 times and is not done/);
+      assert.equal(describeQuestion(asked[0]!), 'Continue this run?');
+      assert.equal(describeQuestion({ ...asked[0]!, rule: 'run.tool' }), 'Use more_rounds?');
     });
 
     it('asks no more after a yes for the run, and still ends', async () => {

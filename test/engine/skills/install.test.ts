@@ -62,7 +62,7 @@ describe('installPack', () => {
 
   it('takes a bare skill for an agent of one', async () => {
     folder.add({ 'solo/SKILL.md': skill });
-    assert.equal((await install('solo')).summary, "Installed agent 'solo' with 1 skills");
+    assert.equal((await install('solo')).summary, "Installed agent 'solo' with 1 skill");
     assert.ok(existsSync(skills('solo/SKILL.md')));
   });
 
@@ -308,7 +308,7 @@ describe('installPack', () => {
         toml.replace('name = "gmail" # short', 'name = "daily notes"'),
       );
       assert.equal((await plan('src', 'daily notes')).replaces?.isSame, true);
-      assert.equal((await install('bare', 'second')).summary, "Installed agent 'second' with 1 skills");
+      assert.equal((await install('bare', 'second')).summary, "Installed agent 'second' with 1 skill");
       await assert.rejects(install('odd', 'third'), /cannot change safely/);
       assert.deepEqual(readdirSync(skills()), ['daily notes', 'second', 'telos-lock.json']);
     });

@@ -50,7 +50,10 @@ describe('the folder of a plan', () => {
       assert.equal(isPlanName(name), false, name);
       assert.throws(() => PlanFolder.open(repo.path, name), /is not a name for a plan/);
     }
-    assert.throws(() => PlanFolder.open(repo.path, 'none'), /There is no plan 'none'/);
+    const wrong = (): unknown => PlanFolder.open(repo.path, 'none');
+    assert.throws(wrong, /There is no plan 'none'\. There are no plans here yet\.$/);
+    await PlanFolder.create(repo.path, 'bakery', 'A shop');
+    assert.throws(wrong, /There is no plan 'none'\. The plans here: bakery\.$/);
     assert.equal(slug('Eine Bäckerei: Brot & mehr!'), 'eine-backerei-brot-mehr');
   });
 

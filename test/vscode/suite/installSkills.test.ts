@@ -89,6 +89,19 @@ describe('skills from elsewhere', () => {
     assert.equal(existsSync(join(skillsDir, 'evil')), false, 'a plain yes was taken');
   });
 
+  it('are asked about if they are the same but updates would come from elsewhere', async () => {
+    const source = async (): Promise<string> =>
+      JSON.parse(await readFile(join(skillsDir, 'telos-lock.json'), 'utf8')).packs.buzzing.source;
+    for (const owner of ['acme', 'others'])
+      servers.github.commit(`${owner}/buzzing`, { 'skills/hum/SKILL.md': skill('Hums a tune') });
+    await pressing(['Install'], () => command('telos.installSkills', 'github:acme/buzzing'));
+    const said = await pressing([], () => command('telos.installSkills', 'github:others/buzzing'));
+    assert.deepEqual([said[0], await source()], ['Install agent buzzing?', 'github:acme/buzzing']);
+    await pressing(['Install'], () => command('telos.installSkills', 'github:others/buzzing'));
+    assert.equal(await source(), 'github:others/buzzing');
+    await pressing(['Uninstall'], async () => command('telos.uninstallPack', await agent('buzzing')));
+  });
+
   it('are pinned, edited and updated, each with its mark', async () => {
     servers.github.commit('acme/moving', { 'skills/hum/SKILL.md': skill('Hums a tune') });
     await pressing(['Install'], () => command('telos.installSkills', 'github:acme/moving'));
