@@ -15,7 +15,7 @@ import { turn } from './sampleRuns.ts';
 export const roleNames = ['plan', 'coder', 'reviewer'] as const;
 export type RoleName = (typeof roleNames)[number];
 
-/** A role has no SKILL.md, since nothing routes to it: its text is rolePrompts.ts. Its folder has evals only. */
+/** A role has no SKILL.md, since nothing routes to it: its text is in roles.ts. Its folder has evals only. */
 const folderOf = (role: RoleName): string => fileURLToPath(new URL(`./roles/${role}/`, import.meta.url));
 
 export const evalsOf = (role: RoleName): EvalCase[] => readEvals(folderOf(role)) ?? [];

@@ -1,6 +1,7 @@
 /** Stores the file changes of each run, shows them, and undoes them. Changes that are too old or too large are deleted. */
 import { readdir, rm, stat } from 'node:fs/promises';
 import { join } from 'node:path';
+import { asSaid, sentence } from '../../protocol/text.ts';
 import { TelosError } from '../errors.ts';
 import { isLink } from '../files/atomicWrite.ts';
 import { PathProblem } from '../files/paths.ts';
@@ -143,7 +144,10 @@ export class ChangeStore {
     const run = this.#existing(runId);
     const { files, folders, git } = changesIn([run], { withUndone: true });
     if (isRunning(this.#dataDir, runId))
-      throw new TelosError('config', 'This run is still active. Stop it first, then undo it.');
+      throw new TelosError('config', [
+        sentence('This run is still active.'),
+        sentence('Stop it first, then undo it.'),
+      ]);
     const changes = await this.of(runId);
     if (changes.undoneAt !== undefined) return { outcome: 'already_undone', changes };
     const open = changes.files.filter(({ isUndone }) => !isUndone);
@@ -159,7 +163,7 @@ export class ChangeStore {
       folders,
     ).catch(error => {
       const why = error instanceof PathProblem ? error.message : String(error);
-      throw new TelosError('config', `Nothing was undone. ${why}`);
+      throw new TelosError('config', [sentence('Nothing was undone.'), asSaid(why)]);
     });
     const asBefore = open.filter(({ state }) => state === 'as_before').map(({ path }) => path);
     const paths = [...undone.restored, ...undone.removed, ...asBefore, ...folders.map(({ path }) => path)];
@@ -198,7 +202,10 @@ export class ChangeStore {
   async restore(shown: readonly string[], { others = false } = {}): Promise<RestoreResult> {
     const plan = await this.restorable(shown);
     if (plan.runIds.some(runId => isRunning(this.#dataDir, runId)))
-      throw new TelosError('config', 'A run of this conversation is still active. Stop it first.');
+      throw new TelosError('config', [
+        sentence('A run of this conversation is still active.'),
+        sentence('Stop it first.'),
+      ]);
     const blocked = plan.files.filter(isBlocked);
     if (blocked.length > 0 && !others) return { outcome: 'refused', plan, blocked };
     const { restoreRuns } = await import('./restore.ts');
@@ -220,10 +227,12 @@ export class ChangeStore {
   #existing(runId: string): ReadRun {
     const found = this.#read(runId);
     if (found) return found;
-    throw new TelosError(
-      'config',
-      `No changes are stored for the run '${runId}': it changed no files, or it is older than 30 days.`,
-    );
+    throw new TelosError('config', [
+      sentence(
+        "No changes are stored for the run '{0}': it changed no files, or it is older than 30 days.",
+        runId,
+      ),
+    ]);
   }
 
   #read(runId: string): ReadRun | undefined {

@@ -17,9 +17,10 @@ import {
   type OldFile,
   type WriteLine,
 } from './changeFile.ts';
+import type { CommandChange, CommandChanges, SettingChange } from './folderChanges.ts';
 import { type Entry, entryAt } from './folderView.ts';
 import { bringBack } from './undo.ts';
-import type { CommandChange, CommandChanges, FolderWatch, SettingChange } from './watchedFolder.ts';
+import type { FolderWatch } from './watchedFolder.ts';
 
 /** Where a command is about to run. */
 export interface CommandPlace extends ProgramPlaces {
@@ -55,17 +56,14 @@ interface RunBytes {
   folder: string;
   keepBytes(bytes: Buffer): string;
   addProblem(problem: string): void;
+  /** Reports that little is kept of the working folder. Only the first time in a run. */
+  addLittle(why: string): void;
   write(lines: readonly (WriteLine | FolderLine)[], facts: Pick<LookedLine, 'git' | 'leftOut'>): void;
 }
 
 /** Maximum number of files of one command that are recorded. */
 const mostRecorded = 100_000;
 const tooMuch = `The command changed more than ${grouped(mostRecorded)} files. That cannot be undone.`;
-
-/** The runs that were told that little is kept. */
-const toldOf = new Set<string>();
-const keepsLittle = (why: string): string =>
-  `What commands change in this run cannot be undone, but for files that other programs run or obey: ${why.replace(/^it /, 'the folder ')}.`;
 
 /** Stands for a file that may be all that is left of what was not kept: undo leaves it. */
 const unknownOld: OldFile = { size: 0, mode: 0o644 };
@@ -113,8 +111,7 @@ export class CommandWatch {
     try {
       const found = await this.#watch.end(goesOn);
       const why = found.leftOut.get(this.root);
-      if (why !== undefined && !toldOf.has(this.#run.folder)) this.#run.addProblem(keepsLittle(why));
-      if (why !== undefined) toldOf.add(this.#run.folder);
+      if (why !== undefined) this.#run.addLittle(why);
       this.#isTooMuch = found.files.length > mostRecorded;
       if (this.#isTooMuch) this.#run.addProblem(tooMuch);
       this.#unread.clear();

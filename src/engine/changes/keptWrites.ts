@@ -64,6 +64,8 @@ export class KeptWrites implements WriteKeeper {
   #isCut = false;
   #hasFailed = false;
   #isFull = false;
+  /** Whether the run was told that little of its folder is kept. */
+  #keepsLittle = false;
 
   /**
    * `began` is called at the first write. `watch` looks at the folder in which a command is about to run. `mostKept` is the maximum
@@ -114,6 +116,7 @@ export class KeptWrites implements WriteKeeper {
         folder: this.#folder,
         keepBytes: bytes => this.#keepBytes(bytes),
         addProblem: problem => this.#problems.push(problem),
+        addLittle: why => this.#addLittle(why),
         write: (lines, facts) =>
           this.#writeCommand(lines, {
             type: 'looked',
@@ -133,6 +136,11 @@ export class KeptWrites implements WriteKeeper {
     this.noteCommand();
     if (!this.#hasFailed) this.#problems.push(`What commands change in this run cannot be undone: ${why}.`);
     this.#hasFailed = true;
+  }
+
+  #addLittle(why: string): void {
+    if (!this.#keepsLittle) this.#problems.push(keepsLittle(why));
+    this.#keepsLittle = true;
   }
 
   /** Adds what a command changed. If that is nothing, the index needs no line about it. */
@@ -258,6 +266,9 @@ export class KeptWrites implements WriteKeeper {
 
 const tooLarge = (path: string, size: number): string =>
   `${path} (${grouped(size)} bytes) is too large for its old content to be stored; undoing the run will not restore it.`;
+
+const keepsLittle = (why: string): string =>
+  `What commands change in this run cannot be undone, but for files that other programs run or obey: ${why.replace(/^it /, 'the folder ')}.`;
 
 const tooMuch = (most: number): string =>
   `What the commands of this run changed is too much for all of its old content to be stored (${grouped(most)} bytes); undoing the run will not restore the rest.`;

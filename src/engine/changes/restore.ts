@@ -5,10 +5,11 @@ import { constants, readlinkSync } from 'node:fs';
 import { readFile, rename, rm } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import type { RunEvent } from '../../protocol/run.ts';
+import { sentence } from '../../protocol/text.ts';
 import { TelosError } from '../errors.ts';
 import { appendToOwn, makeOwnFolders, writeNew } from '../files/atomicWrite.ts';
 import { openRegularFile } from '../files/openFile.ts';
-import { describeFileError, PathProblem, statsAt } from '../files/paths.ts';
+import { fileProblem, PathProblem, statsAt } from '../files/paths.ts';
 import { runPath } from '../records/runFile.ts';
 import { RunHistory, setAside } from '../records/runHistory.ts';
 import { runOf } from '../records/runSummary.ts';
@@ -130,8 +131,8 @@ export async function restoreRuns(
       return await bringBack(wanted, folders);
     } catch (error) {
       await rm(folder, { recursive: true, force: true }).catch(() => undefined);
-      const why = error instanceof PathProblem ? error.message : describeFileError(error, folder);
-      throw new TelosError('config', `Nothing was restored. ${why}`);
+      const why = fileProblem(error, folder);
+      throw new TelosError('config', [sentence('Nothing was restored.'), why]);
     }
   })();
   const asBefore = plan.files.filter(one => one.state === 'as_before').map(({ path }) => path);

@@ -2,12 +2,24 @@
  * Knows what a working folder holds, and tells what has changed in it while a command ran. Several commands can run at once; what
  * changes meanwhile counts for each of them.
  */
-import { lstatSync, readFileSync, readlinkSync, type Stats, unlinkSync } from 'node:fs';
+import { unlinkSync } from 'node:fs';
 import { join, relative } from 'node:path';
 import { grouped } from '../../protocol/text.ts';
 import { abortWithAll, untilAborted } from '../cancellation.ts';
 import { repositoryAbove } from '../files/paths.ts';
 import { maxKeptFile } from './changeFile.ts';
+import {
+  type CommandChange,
+  type CommandChanges,
+  differentNames,
+  foldersChanged,
+  isSame,
+  modeIn,
+  movedAmong,
+  type OldEntry,
+  oldEntry,
+  settingChanges,
+} from './folderChanges.ts';
 import {
   childPath,
   type Entry,
@@ -19,55 +31,8 @@ import {
   UnseenFolder,
   wasAbsent,
 } from './folderView.ts';
-import { type GitSetting, lookAtRepositories, type RepositoryView } from './repositoryView.ts';
-import { blobName, type Differing, noShadow, type Shadow } from './shadowGit.ts';
-
-/** A file or link as it was before a command. */
-export interface OldEntry {
-  kind: 'file' | 'link';
-  mode: number;
-  size: number;
-  /** Name of its bytes in the shadow repository. Missing if they are not kept. */
-  blob?: string;
-}
-
-export interface CommandChange {
-  /** Absolute and real path. */
-  path: string;
-  /** Null if there was neither a file nor a link. */
-  before: OldEntry | null;
-  after: Entry | null;
-  /** Set for a file that is older than the look that did not see it: it was moved from where nothing is kept, and no other copy is left. */
-  isMoved?: true;
-}
-
-/** A file in which Git has settings or programs, as it was and as it is. */
-export interface SettingChange {
-  /** Absolute and real path. */
-  path: string;
-  before: GitSetting | undefined;
-  after: GitSetting | undefined;
-}
-
-/** What has changed while a command ran. */
-export interface CommandChanges {
-  files: readonly CommandChange[];
-  /** Modes of folders that were made, removed or changed, by their absolute paths. Null stands for no folder. */
-  folders: ReadonlyMap<string, { before: number | null; after: number | null }>;
-  settings: readonly SettingChange[];
-  /** What says where a repository stands, such as a branch or the index. */
-  state: readonly SettingChange[];
-  /** Whether a branch or HEAD of a repository is not where it was. */
-  movedHead: boolean;
-  /** Absolute paths of folders in which files that others run or obey could be that were not looked at. */
-  unlooked: readonly string[];
-  /** Absolute paths of what was not kept and is not there any more. It may have been moved, so that no other copy of it is left. */
-  vanished: readonly string[];
-  /** Absolute paths of folders that the command had closed, and that were opened again. */
-  reopened: readonly string[];
-  /** Absolute paths of what was not looked at. */
-  leftOut: ReadonlyMap<string, string>;
-}
+import { lookAtRepositories, type RepositoryView } from './repositoryView.ts';
+import { type Differing, noShadow, type Shadow } from './shadowGit.ts';
 
 export interface FolderWatch {
   /** The working folder. Absolute and real path. */
@@ -209,7 +174,7 @@ export class WatchedFolder {
     for (const [path, before] of waiting.files) {
       const found = entryAt(at(path)) ?? null;
       const isMoved = before === null && waiting.moved.has(path);
-      if (!this.#isSame(path, before, found))
+      if (!isSame(at(path), before, found))
         files.push({ path: at(path), before, after: found, ...(isMoved && { isMoved }) });
     }
     const folders = new Map<string, { before: number | null; after: number | null }>();
@@ -357,21 +322,10 @@ export class WatchedFolder {
     const isGone = (path: string): boolean => entryIn(view, path) !== undefined || wasAbsent(view, path);
     const gone = [...touched].filter(path => !isKeptIn(view, path) && blobs.has(path) && isGone(path));
     this.#tell(old, foldersChanged(before.view, view));
-    this.#tellOfMoved(before, old);
+    const moved = movedAmong(this.#root, before, old);
+    for (const waiting of this.#waiting) for (const path of moved) waiting.moved.add(path);
     const still = [...before.fresh.keys()].filter(path => !touched.has(path) && isKeptIn(view, path));
     return { fresh: freshAmong([...present, ...still], view), news: { present, gone } };
-  }
-
-  /** A file that was kept where it came from is brought back there. */
-  #tellOfMoved(before: Seen, old: ReadonlyMap<string, OldEntry | null>): void {
-    const kept = new Set<number>();
-    for (const [path, was] of old)
-      if (was?.blob !== undefined) kept.add(entryIn(before.view, path)?.ino ?? 0);
-    for (const [path, was] of old) {
-      const stats = was === null ? factsAt(join(this.#root, path)) : undefined;
-      if (!stats?.isFile() || stats.nlink > 1 || kept.has(stats.ino)) continue;
-      if (isBornBefore(stats, before.at)) for (const { moved } of this.#waiting) moved.add(path);
-    }
   }
 
   /** What was not looked at before either is nothing new. */
@@ -407,21 +361,6 @@ export class WatchedFolder {
       isFound = true;
     }
     return isFound;
-  }
-
-  /** Whether nothing has changed but times. */
-  #isSame(path: string, before: OldEntry | null, now: Entry | null): boolean {
-    if (!before || !now) return before === null && (now === null || now.kind === 'folder');
-    if (before.kind !== now.kind || before.mode !== now.mode || before.size !== now.size) return false;
-    if (before.blob === undefined) return false;
-    try {
-      const place = join(this.#root, path);
-      return (
-        before.blob === blobName(now.kind === 'link' ? Buffer.from(readlinkSync(place)) : readFileSync(place))
-      );
-    } catch {
-      return false;
-    }
   }
 
   /** Returns the look that begins when the last one is taken in. Commands that begin or end until then share it. */
@@ -467,66 +406,6 @@ function isKeptIn(view: FolderView, path: string): boolean {
   return entry !== undefined && isKept(path, entry, view);
 }
 
-function factsAt(path: string): Stats | undefined {
-  try {
-    return lstatSync(path, { throwIfNoEntry: false });
-  } catch {
-    return undefined;
-  }
-}
-
-/** In milliseconds. The clock of a file system can be behind by a step. */
-const clockStep = 50;
-
-/** Not every file system knows the time of birth. */
-const isBornBefore = ({ birthtimeMs, ctimeMs }: Stats, time: number): boolean =>
-  birthtimeMs > 0 && birthtimeMs <= ctimeMs && birthtimeMs < time - clockStep;
-
-/** Returns the mode of a folder, also of one that cannot be looked into; null if there is none. */
-function modeIn(view: FolderView, path: string): number | null {
-  const entry = entryIn(view, path);
-  return view.folders.get(path)?.mode ?? (entry?.kind === 'folder' ? entry.mode : null);
-}
-
-/** What nobody has looked at may have been there: it is a file of which nothing is kept. */
-const unknownFile: OldEntry = { kind: 'file', mode: 0o644, size: 0 };
-
-function oldEntry(view: FolderView, path: string, blob: string | undefined): OldEntry | null {
-  const was = entryIn(view, path);
-  if (was ? was.kind === 'unseen' : !wasAbsent(view, path)) return unknownFile;
-  if (was?.kind !== 'file' && was?.kind !== 'link') return null;
-  return { kind: was.kind, mode: was.mode, size: was.size, ...(blob !== undefined && { blob }) };
-}
-
-/** Returns the files and links whose entries differ, in the folders whose names were read again. */
-function differentNames(before: FolderView, view: FolderView): string[] {
-  const found: string[] = [];
-  for (const path of new Set([...before.folders.keys(), ...view.folders.keys()])) {
-    const [old, now] = [before.folders.get(path)?.entries, view.folders.get(path)?.entries];
-    if (old === now) continue;
-    for (const name of new Set([...(old?.keys() ?? []), ...(now?.keys() ?? [])])) {
-      const [was, is] = [old?.get(name), now?.get(name)];
-      const isOther = was?.kind !== is?.kind || was?.ino !== is?.ino || was?.changedAt !== is?.changedAt;
-      const isFolder = [was, is].every(one => !one || one.kind === 'folder');
-      if (isOther && !isFolder && !isGitName(name)) found.push(childPath(path, name));
-    }
-  }
-  return found;
-}
-
-/** Returns the old modes of the folders that were made, removed or changed. */
-function foldersChanged(before: FolderView, view: FolderView): Map<string, number | null> {
-  const found = new Map<string, number | null>();
-  for (const [path, { mode }] of before.folders) if (modeIn(view, path) !== mode) found.set(path, mode);
-  for (const path of view.folders.keys()) {
-    if (before.folders.has(path)) continue;
-    const was = modeIn(before, path);
-    if (was === null ? wasAbsent(before, path) || entryIn(before, path) : was !== modeIn(view, path))
-      found.set(path, was);
-  }
-  return found;
-}
-
 /** Returns the files that were changed so recently that git could miss the next change. */
 function freshAmong(paths: readonly string[], view: FolderView): Map<string, number> {
   const since = Date.now() - freshFor;
@@ -536,33 +415,6 @@ function freshAmong(paths: readonly string[], view: FolderView): Map<string, num
     if (entry && entry.changedAt > since) found.set(path, entry.changedAt);
   }
   return found;
-}
-
-function settingChanges(
-  root: string,
-  kind: 'settings' | 'state',
-  before: RepositoryView,
-  now: RepositoryView,
-): SettingChange[] {
-  // Where a repository stands is brought back as a whole.
-  if (kind === 'state' && (before.isCut || now.isCut)) return [];
-  const paths = new Set([...before[kind].keys(), ...now[kind].keys()]);
-  return [...paths].flatMap(path => {
-    const [was, is] = [before[kind].get(path), now[kind].get(path)];
-    if (isSameSetting(was, is) || (!is && isUnseenIn(now, path))) return [];
-    const old = !was && is && isUnseenIn(before, path) ? { mode: is.mode, stamp: '' } : was;
-    return [{ path: join(root, path), before: old, after: is }];
-  });
-}
-
-/** Whether the path is in a folder of a repository that was not looked at. */
-const isUnseenIn = ({ unseen }: RepositoryView, path: string): boolean =>
-  [...unseen].some(folder => path.startsWith(`${folder}/`));
-
-function isSameSetting(one: GitSetting | undefined, other: GitSetting | undefined): boolean {
-  if (!one || !other) return one === other;
-  if (one.bytes && other.bytes) return one.bytes.equals(other.bytes) && one.mode === other.mode;
-  return one.link === undefined ? one.stamp === other.stamp : one.link === other.link;
 }
 
 const asUnseen = (error: unknown): UnseenFolder =>

@@ -2,10 +2,10 @@
 
 import { statSync } from 'node:fs';
 import { StringDecoder } from 'node:string_decoder';
-import { type Sentence, sentence, shortened } from '../../protocol/text.ts';
+import { asSaid, type Sentence, sentence, shortened } from '../../protocol/text.ts';
 import { TelosError } from '../errors.ts';
 import { checkedFetch } from '../tools/checkedFetch.ts';
-import { settledWithin } from '../tools/command.ts';
+import { settledWithin } from '../tools/commandEnd.ts';
 import { guardOrphans } from '../tools/orphanGuard.ts';
 import { marked, newMark } from '../tools/processTable.ts';
 import { endProcessTree, type ProcessTree, processTree } from '../tools/processTree.ts';
@@ -198,9 +198,6 @@ export function firstErrorIn(text: string): string | undefined {
 
 /** Colors of a terminal. */
 const ansi = /\u001b\[[\d;]*[A-Za-z]/g;
-
-/** Returns a text of a program or a library as a phrase; it is the same in every language. */
-const asSaid = (text: string): Sentence => ({ text: '{0}', values: [text] });
 
 export function remoteLink(server: RemoteServer, { fetch }: McpSurroundings): Link {
   const url = new URL(server.url);

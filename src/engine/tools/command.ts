@@ -9,22 +9,11 @@ import { setTimeout as delay } from 'node:timers/promises';
 import type { ToolResult } from '../../protocol/run.ts';
 import { reasonOf } from '../errors.ts';
 import { endOf, UnreadOutput } from './background.ts';
-import {
-  type CommandEnd,
-  type CommandStreams,
-  floodLimit,
-  noteOn,
-  OutputCapture,
-  reportOn,
-  type Stop,
-  TimeLimit,
-  type TreeLimits,
-  watchTree,
-} from './commandOutput.ts';
-import { LiveOutput } from './liveOutput.ts';
+import { endAllOf, noteOn, TimeLimit, type TreeLimits, untilExitOrStop } from './commandEnd.ts';
+import { type CommandStreams, LiveOutput, OutputCapture, reportOn } from './commandOutput.ts';
 import { guardOrphans } from './orphanGuard.ts';
 import { marked, newMark } from './processTable.ts';
-import { endProcessTree, livingProcesses, type ProcessTree, processTree } from './processTree.ts';
+import { processTree } from './processTree.ts';
 import { commandPrograms } from './programPath.ts';
 import {
   type AskHost,
@@ -45,12 +34,6 @@ const longestReason = 2000;
 /** Bytes kept of the two streams, 1 MiB together. */
 const stdoutLimit = 768 * 1024;
 const stderrLimit = 256 * 1024;
-/**
- * In milliseconds. How long the streams may stay open after the command's end. After that, the processes that hold them are
- * ended.
- */
-const drainTime = 150;
-
 const allowedNames = new Set(['PATH', 'HOME', 'LANG', 'TERM', 'TMPDIR', 'TZ', 'USER', 'SHELL']);
 const allowedOnWindows = new Set([
   ...[
@@ -452,88 +435,6 @@ function makeFolder(folder: string): void {
   } catch {
     // The caller says what is missing.
   }
-}
-
-/**
- * Collects output until the command's own process exits, or until the command must be stopped. Returns undefined in the
- * first case.
- */
-async function untilExitOrStop(
-  child: ChildProcessByStdio<null, Readable, Readable>,
-  exited: Promise<number>,
-  { stdout, stderr }: CommandStreams,
-  tree: ProcessTree,
-  signal: AbortSignal,
-  limits: TreeLimits & { time: TimeLimit },
-): Promise<Stop | undefined> {
-  let stop: (why: Stop) => void = () => undefined;
-  const stopped = new Promise<Stop>(resolve => {
-    stop = resolve;
-  });
-  const collect = (capture: OutputCapture) => (chunk: Buffer) => {
-    capture.add(chunk);
-    if (stdout.total + stderr.total > floodLimit) stop('flood');
-  };
-  child.stdout.on('data', collect(stdout));
-  child.stderr.on('data', collect(stderr));
-  limits.time.start(() => stop('timeout'));
-  const onAbort = (): void => stop('abort');
-  signal.addEventListener('abort', onAbort);
-  // It may have come while the box was made.
-  if (signal.aborted) onAbort();
-  const watching = new AbortController();
-  // The command still runs if processes cannot be listed.
-  watchTree(tree, limits, stop, watching.signal).catch(() => undefined);
-  try {
-    return await Promise.race([stopped, exited.then(() => undefined)]);
-  } finally {
-    watching.abort();
-    limits.time.end();
-    signal.removeEventListener('abort', onAbort);
-  }
-}
-
-/** Ends the processes that are still alive and waits for the rest of the output. */
-async function endAllOf(
-  tree: ProcessTree,
-  stopped: Stop | undefined,
-  closed: Promise<unknown>,
-  limits: TreeLimits,
-  enclosed: EnclosedCommand | undefined,
-): Promise<CommandEnd> {
-  let why = stopped;
-  if (stopped === undefined) {
-    await settledWithin(closed, drainTime);
-    // To look through all processes of the machine takes longer than most commands, and longer than a box takes to end.
-    if (await isBoxOver(enclosed)) return { stopped, leftBehind: false, unended: [] };
-    const left = (await livingProcesses(tree)).length;
-    if (left === 0) return { stopped, leftBehind: false, unended: [] };
-    if (left > limits.processes) why = 'processes';
-  }
-  const unended = await endProcessTree(tree, { atOnce: why === 'processes' || why === 'memory' });
-  await settledWithin(closed, drainTime);
-  return { stopped: why, leftBehind: why === undefined, unended };
-}
-
-/** In milliseconds, the first one and all together. */
-const boxWait = 1;
-const mostBoxWait = 31;
-
-async function isBoxOver(enclosed: EnclosedCommand | undefined): Promise<boolean> {
-  if (!enclosed?.isOver) return false;
-  for (let wait = boxWait; !enclosed.isOver(); wait *= 2) {
-    if (wait > mostBoxWait) return false;
-    await delay(wait);
-  }
-  return true;
-}
-
-/** Resolves when `pending` has resolved, or after that time. */
-export async function settledWithin(pending: Promise<unknown>, milliseconds: number): Promise<void> {
-  const timer = new AbortController();
-  const timeout = delay(milliseconds, undefined, { signal: timer.signal }).catch(() => undefined);
-  await Promise.race([pending, timeout]);
-  timer.abort();
 }
 
 function exitCode(code: number | null, signal: NodeJS.Signals | null): number {

@@ -1,10 +1,8 @@
-/** Follows a running command: keeps what it writes within limits, and reports when what it starts exceeds its limits. */
+/** Keeps what a command writes within limits, for the model, and makes it text for a person who watches. */
 
-import { readFileSync } from 'node:fs';
-import { readFile } from 'node:fs/promises';
-import { setTimeout as delay } from 'node:timers/promises';
+import { StringDecoder } from 'node:string_decoder';
 import type { ToolResult } from '../../protocol/run.ts';
-import { codePointOf, grouped, unseen } from '../../protocol/text.ts';
+import { grouped } from '../../protocol/text.ts';
 import {
   decodeUtf8,
   describeBinary,
@@ -12,8 +10,6 @@ import {
   withoutPartialEnd,
   withoutPartialStart,
 } from '../files/plainText.ts';
-import type { ProcessRow } from './processTable.ts';
-import { isMoreThan, livingProcesses, type ProcessTree } from './processTree.ts';
 
 /** One stream of a command. Keeps at most `limit` bytes (an even number), half of them from the beginning. */
 export class OutputCapture {
@@ -84,63 +80,10 @@ export class OutputCapture {
 
 const trimmed = (text: string): string => text.replace(/(?:\r?\n)+$/, '');
 
-/** Why a command was stopped. */
-export type Stop = 'timeout' | 'flood' | 'abort' | Exceeded;
-
-/** How a command ended. `stopped` is undefined if it ended by itself. */
-export interface CommandEnd {
-  stopped: Stop | undefined;
-  /** True if it left a process running. */
-  leftBehind: boolean;
-  /** Processes that keep running, because they belong to another user or the system holds them. */
-  unended: readonly Pick<ProcessRow, 'pid' | 'name'>[];
-}
-
 export interface CommandStreams {
   stdout: OutputCapture;
   stderr: OutputCapture;
 }
-
-/** A command that prints more bytes than this is ended. */
-export const floodLimit = 64 * 1024 * 1024;
-/** Number of processes that a note names. */
-const namedProcesses = 10;
-
-export function noteOn(end: CommandEnd, limits: TreeLimits & { timeoutMs: number }): string | undefined {
-  const { stopped, leftBehind, unended } = end;
-  const why = stopped ? reasonOf(stopped, limits) : leftBehind ? leftBehindText : undefined;
-  if (unended.length === 0) {
-    if (stopped === 'timeout') return `[${why}: the command and all its processes were ended]`;
-    return leftBehind ? `[${why}; it was ended]` : why && `[${why}]`;
-  }
-  const names = unended.slice(0, namedProcesses).map(({ pid, name }) => `${pid} (${plainName(name)})`);
-  const more = unended.length > names.length ? ` and ${unended.length - names.length} more` : '';
-  const count = unended.length === 1 ? '1 process' : `${unended.length} processes`;
-  return `[${why}; ${count} could not be ended: ${names.join(', ')}${more}]`;
-}
-
-const leftBehindText = 'the command left a process running in the background';
-
-function reasonOf(
-  stopped: Stop,
-  { timeoutMs, processes, memoryBytes }: TreeLimits & { timeoutMs: number },
-): string {
-  switch (stopped) {
-    case 'timeout':
-      return `timed out after ${timeoutMs / 1000} s`;
-    case 'flood':
-      return `ended because it printed more than ${grouped(floodLimit)} bytes; print less`;
-    case 'processes':
-      return `ended because it ran more than ${grouped(processes)} processes at a time; start fewer`;
-    case 'memory':
-      return `ended because it used more than ${memoryBytes / 1024 ** 3} GiB of memory; use less`;
-    case 'abort':
-      return 'cancelled';
-  }
-}
-
-/** Escapes unseen characters, since a process chooses its own name. */
-const plainName = (name: string): string => unseen.replacedIn(name, codePointOf);
 
 /** Returns the result for the model. `code` is undefined if the command was stopped. */
 export function reportOn(
@@ -164,145 +107,96 @@ export function reportOn(
   };
 }
 
-/** Limits of a command and everything that it starts, at any one time. */
-export interface TreeLimits {
-  processes: number;
-  memoryBytes: number;
-}
-
-export type Exceeded = 'processes' | 'memory';
-
-/** Time between two glances at how much was started on the machine, in milliseconds. A glance takes microseconds. */
-const glance = 20;
-/**
- * Time between two looks at the tree: while something is started, and while nothing is. In milliseconds. Memory is checked
- * at the slower interval.
- */
+/** In milliseconds. What ends sooner is shown with its result alone. */
+const firstAfter = 300;
+/** Time between two texts. In milliseconds. */
 const interval = 50;
-const slowInterval = 250;
-/** Share of the time that looks may take. `longest` limits the pause between them, in milliseconds. */
-const shareOfTime = 0.05;
-const longest = 200;
-/** How long to wait for a process to report which of its memory it shares, in milliseconds. */
-const patience = 300;
+/** Most bytes that one text is made of. Of a flood, no one can read more. */
+const mostAtOnce = 16 * 1024;
+/** Most characters of an unfinished escape sequence that wait for their end. */
+const longestOpen = 256;
 
-/** Checks the tree repeatedly until the signal aborts. `onExceeded` is called at most once. */
-export async function watchTree(
-  tree: ProcessTree,
-  limits: TreeLimits,
-  onExceeded: (what: Exceeded) => void,
-  signal: AbortSignal,
-): Promise<void> {
-  if (process.platform === 'win32') return;
-  let last = startedSoFar();
-  // Most commands have ended by then, and to look through all processes takes longer than they do.
-  let [lookAt, memoryAt] = [performance.now() + interval, performance.now() + slowInterval];
-  while (await passed(glance, signal)) {
-    const now = performance.now();
-    const soFar = startedSoFar();
-    if (soFar.tasks - last.tasks > limits.processes && (await isMoreThan(limits.processes, tree)))
-      return onExceeded('processes');
-    const isMemoryDue = now >= memoryAt;
-    if (now < lookAt || (soFar.newest === last.newest && !isMemoryDue)) continue;
-    last = soFar;
-    const members = await livingProcesses(tree);
-    if (signal.aborted) return;
-    if (members.length > limits.processes) return onExceeded('processes');
-    if (isMemoryDue && (await isLarger(members, limits.memoryBytes)))
-      return signal.aborted ? undefined : onExceeded('memory');
-    if (isMemoryDue) memoryAt = now + slowInterval;
-    const took = performance.now() - now;
-    lookAt = now + Math.min(longest, Math.max(interval, took / shareOfTime));
-  }
-}
+/** Sequences with which a program colors text, moves the cursor or names the window. */
+const sequence =
+  /(?:\x1b\[|\x9b)[0-?]*[ -/]*[@-~]|\x1b\][^\x07\x1b]*(?:\x07|\x1b\\)|\x1b[PX^_][^\x1b]*\x1b\\|\x1b[ -/]*[0-OQ-WYZ\\`-~]/g;
+/** The beginning of a sequence at the end of a text. */
+const openSequence = /(?:\x1b|(?:\x1b\[|\x9b)[0-?]*[ -/]*|\x1b[\]PX^_][^\x07\x1b]*\x1b?|\x1b[ -/]+)$/;
+const controls = /[\0-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f]/g;
 
-/** Resolves to false if the signal aborts earlier. */
-const passed = (milliseconds: number, signal: AbortSignal): Promise<boolean> =>
-  delay(milliseconds, true, { signal, ref: false }).catch(() => false);
+type StreamName = 'stdout' | 'stderr';
 
-/**
- * Returns the number of processes and threads, and the last pid given out. While that pid stays the same, nothing was
- * started.
- */
-function startedSoFar(): { tasks: number; newest: string } {
-  try {
-    const [, tasks, newest] = /\/(\d+) (\d+)/.exec(readFileSync('/proc/loadavg', 'latin1')) ?? [];
-    return { tasks: Number(tasks), newest: newest ?? '' };
-  } catch {
-    return { tasks: 0, newest: '' };
-  }
-}
-
-/**
- * Returns true if the processes use more memory than `bytes`. Shared memory, as between children and their parent, counts
- * once. Finding that out takes time, so it is checked last.
- */
-async function isLarger(members: readonly ProcessRow[], bytes: number): Promise<boolean> {
-  const resident = members.map(row => row.residentBytes ?? kibibytes(statusOf(row.pid), 'VmRSS'));
-  if (sum(resident) <= bytes) return false;
-  const own = members.map(async ({ pid }, index) => {
-    const rollup = readFile(`/proc/${pid}/smaps_rollup`, 'latin1').catch(() => '');
-    const text = await Promise.race([rollup, delay(patience, '', { ref: false })]);
-    return text === '' ? (resident[index] ?? 0) : kibibytes(text, 'Pss');
-  });
-  return sum(await Promise.all(own)) > bytes;
-}
-
-function statusOf(pid: number): string {
-  try {
-    return readFileSync(`/proc/${pid}/status`, 'latin1');
-  } catch {
-    return '';
-  }
-}
-
-/** Parses a line such as `VmRSS: 1234 kB` and returns bytes. */
-function kibibytes(text: string, name: string): number {
-  const [, count = '0'] = new RegExp(`^${name}:\\s+(\\d+) kB$`, 'm').exec(text) ?? [];
-  return Number(count) * 1024;
-}
-
-const sum = (numbers: readonly number[]): number => numbers.reduce((total, one) => total + one, 0);
-
-/** The time that a command has. It stands still while a person is asked for the command. */
-export class TimeLimit {
-  #left: number;
-  #began = 0;
-  #questions = 0;
+/** Turns what a running command writes into text for a person who watches: plain, bounded, and a few times a second. */
+export class LiveOutput {
+  readonly #show: (text: string) => void;
+  readonly #began = performance.now();
+  readonly #plain = { stdout: new PlainText(), stderr: new PlainText() };
+  #waiting: { stream: StreamName; chunk: Buffer }[] = [];
+  #bytes = 0;
+  #isCut = false;
+  #hasShown = false;
   #timer: NodeJS.Timeout | undefined;
-  #over: (() => void) | undefined;
 
-  constructor(milliseconds: number) {
-    this.#left = milliseconds;
+  /** `show` gets the text since its last call, without escape sequences. A carriage return begins the line again. */
+  constructor(show: (text: string) => void) {
+    this.#show = show;
   }
 
-  /** Calls `over` when the time is over, unless `end` is called before. */
-  start(over: () => void): void {
-    this.#over = over;
-    this.#goOn();
+  add(stream: StreamName, chunk: Buffer): void {
+    this.#waiting.push({ stream, chunk });
+    this.#bytes += chunk.length;
+    while (this.#bytes > mostAtOnce && this.#waiting.length > 1) {
+      this.#bytes -= this.#waiting.shift()?.chunk.length ?? 0;
+      this.#isCut = true;
+    }
+    const early = this.#began + firstAfter - performance.now();
+    this.#timer ??= setTimeout(() => this.#flush(), Math.max(interval, early));
+    this.#timer.unref();
   }
 
+  /** Shows the rest, if anything was shown before. Call it when the command has ended. */
   end(): void {
-    this.#over = undefined;
     clearTimeout(this.#timer);
+    if (this.#hasShown) this.#flush();
   }
 
-  /** Stops the time until the question is answered. */
-  async during<Answer>(question: Promise<Answer>): Promise<Answer> {
-    if (this.#questions++ === 0 && this.#over) {
-      clearTimeout(this.#timer);
-      this.#left -= performance.now() - this.#began;
+  #flush(): void {
+    this.#timer = undefined;
+    const waiting = this.#waiting;
+    this.#waiting = [];
+    this.#bytes = 0;
+    let text = '';
+    if (this.#isCut) for (const plain of Object.values(this.#plain)) plain.reset();
+    for (const { stream, chunk } of waiting) {
+      if (chunk.length > mostAtOnce) this.#isCut = true;
+      text += this.#plain[stream].of(chunk.subarray(-mostAtOnce));
     }
-    try {
-      return await question;
-    } finally {
-      if (--this.#questions === 0) this.#goOn();
-    }
+    // What was cut may begin in the middle of a sequence, or of something that must not be shown.
+    if (this.#isCut) text = text.includes('\n') ? `…\n${text.slice(text.indexOf('\n') + 1)}` : '…\n';
+    this.#isCut = false;
+    if (text === '') return;
+    this.#hasShown = true;
+    this.#show(text);
+  }
+}
+
+/** Decodes one stream and takes out what steers a terminal, also where a chunk ends in the middle of it. */
+class PlainText {
+  #decoder = new StringDecoder('utf8');
+  #open = '';
+  #isBinary = false;
+
+  /** Forgets what is unfinished. */
+  reset(): void {
+    this.#decoder = new StringDecoder('utf8');
+    this.#open = '';
   }
 
-  #goOn(): void {
-    if (!this.#over) return;
-    this.#began = performance.now();
-    this.#timer = setTimeout(this.#over, Math.max(0, this.#left));
+  of(chunk: Buffer): string {
+    this.#isBinary ||= chunk.includes(0);
+    if (this.#isBinary) return '';
+    const text = (this.#open + this.#decoder.write(chunk)).replace(sequence, '');
+    const open = openSequence.exec(text)?.[0] ?? '';
+    this.#open = open.length > longestOpen ? '' : open;
+    return text.slice(0, text.length - open.length).replace(controls, '');
   }
 }

@@ -7,18 +7,16 @@ import { obeyedAt } from '../files/sensitiveNames.ts';
 import type { Git } from './git.ts';
 import type { ChangedFile } from './gitDifference.ts';
 import type { PlanSettings } from './planSettings.ts';
-import type { Slot } from './slots.ts';
 import {
   type FileChange,
   installScripts,
-  isGuarded,
   isRunByName,
-  isTest,
   namedPaths,
   type SetupRun,
   scriptsIn,
-  tamperings,
-} from './tamper.ts';
+} from './setupChanges.ts';
+import type { Slot } from './slots.ts';
+import { isGuarded, isTest, tamperings } from './tamper.ts';
 
 /** In characters. A reviewer reads the rest in the files. */
 const longestDiff = 80_000;

@@ -7,7 +7,7 @@ import type { Human } from '../human.ts';
 import type { Budget } from '../run/budget.ts';
 import type { RunRequest, StepBox } from '../run/request.ts';
 import type { Tool } from '../tools/tool.ts';
-import { systemOf } from './rolePrompts.ts';
+import { systemOf } from './roles.ts';
 import { isWorker, type StepAnswer, type StepPorts, toolsOf } from './stepTools.ts';
 
 /** What a plan needs of the engine. `Telos` is one. */

@@ -330,6 +330,27 @@ line'; chmod 600 tool.sh; chmod 4711 private; rm -r deep 'no files'; ln -sfn els
       assert.deepEqual(states, { a: 'ready', b: 'ready', c: 'not_kept', d: 'not_kept' });
     });
 
+    it('says once in each run that little is kept of its folder', async () => {
+      const leftOut = new Map([[run.work, 'it has more than 5 files']]);
+      const nothing = { files: [], settings: [], state: [], unlooked: [], vanished: [], reopened: [] };
+      const found = { ...nothing, folders: new Map(), movedHead: false, leftOut };
+      const watch = { root: run.work, seesContent: true, end: async () => found, contents: async () => {} };
+      for (const _ of ['one run', 'the same run, begun again']) {
+        const kept = new KeptWrites(
+          join(run.root, 'data', 'changes', 'run-1'),
+          () => undefined,
+          async () => watch,
+        );
+        await command('true', kept);
+        assert.match(
+          kept.takeProblem() ?? '',
+          /cannot be undone, but for files that other programs run or obey: the folder has more than 5 files\./,
+        );
+        await command('true', kept);
+        assert.equal(kept.takeProblem(), undefined, 'once a run');
+      }
+    });
+
     it('tells two runs in one folder apart where one of them waits, and undoes each', async () => {
       for (const name of ['a', 'b', 'c']) run.put(`work/${name}`, 'old');
       const other = store.keeper('run-2')!;

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { createCommandTool } from '../../../src/engine/tools/command.ts';
-import { LiveOutput } from '../../../src/engine/tools/liveOutput.ts';
+import { LiveOutput } from '../../../src/engine/tools/commandOutput.ts';
 import { until } from '../../eventually.ts';
 import { type TemporaryRun, temporaryRun } from './temporaryRun.ts';
 

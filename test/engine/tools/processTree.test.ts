@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { readdirSync, readFileSync } from 'node:fs';
 import { setTimeout as delay } from 'node:timers/promises';
 import { createCommandTool } from '../../../src/engine/tools/command.ts';
-import { noteOn } from '../../../src/engine/tools/commandOutput.ts';
+import { noteOn } from '../../../src/engine/tools/commandEnd.ts';
 import type { ToolResult } from '../../../src/protocol/run.ts';
 import { type TemporaryRun, temporaryRun } from './temporaryRun.ts';
 

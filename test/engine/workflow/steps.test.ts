@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { loadConfig } from '../../../src/engine/config.ts';
 import { denyAll } from '../../../src/engine/human.ts';
 import { Telos } from '../../../src/engine/telos.ts';
-import { systemOf } from '../../../src/engine/workflow/rolePrompts.ts';
+import { systemOf } from '../../../src/engine/workflow/roles.ts';
 import { runStep, type StepCall, type StepEnd, stepOfRole } from '../../../src/engine/workflow/steps.ts';
 import { notesIn, toolsOf, verdictIn } from '../../../src/engine/workflow/stepTools.ts';
 import type { StepName } from '../../../src/protocol/plan.ts';

@@ -1,13 +1,6 @@
 import assert from 'node:assert/strict';
-import {
-  type FileChange,
-  isGuarded,
-  isTest,
-  namedPaths,
-  scriptsOf,
-  tamperings,
-  unjustified,
-} from '../../../src/engine/workflow/tamper.ts';
+import { type FileChange, namedPaths, scriptsOf } from '../../../src/engine/workflow/setupChanges.ts';
+import { isGuarded, isTest, tamperings, unjustified } from '../../../src/engine/workflow/tamper.ts';
 import type { PlanCheck } from '../../../src/protocol/plan.ts';
 
 const npmTest: PlanCheck[] = [{ name: 'unit', command: 'npm test -- login' }];
