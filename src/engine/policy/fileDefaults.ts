@@ -227,11 +227,10 @@ function programProblem(
       '{0} is a program that can be executed: what is written there runs in its place.',
       subject,
     );
-  if (!isOnPath(dirname(subject), env)) return undefined;
   // The result of an edit is known only after it is done.
   const begins = tool === 'edit_file' || content === undefined || /^\uFEFF?#!/.test(content);
-  if (begins || endsAsProgram) return onYourPath(dirname(subject));
-  return undefined;
+  if (!begins && !endsAsProgram) return undefined;
+  return isOnPath(dirname(subject), env) ? onYourPath(dirname(subject)) : undefined;
 }
 
 /** File systems of other systems, by the kernel's number for them. They store no execute bit, and show one for every file. */
