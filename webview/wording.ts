@@ -80,14 +80,14 @@ export const toolStateWords: Record<ToolState, string> = {
 };
 
 const scopeLabels: Record<ApprovalScope, string> = {
-  once: t('Allow once'),
-  run: t('Allow for this run'),
-  always: t('Always allow'),
+  once: t('Allow Once'),
+  run: t('Allow for This Run'),
+  always: t('Always Allow'),
 };
 
 /** Returns what a button says that allows this for the scope. */
 export const allowLabel = (scope: ApprovalScope, { forConversation }: ApprovalItem['request']): string =>
-  scope === 'run' && forConversation ? t('Allow for this conversation') : scopeLabels[scope];
+  scope === 'run' && forConversation ? t('Allow for This Conversation') : scopeLabels[scope];
 
 /** The names of the modes, as the person chooses them. */
 export const modeNames: Record<RunMode, string> = {

@@ -143,13 +143,13 @@ describe('chat in a real VS Code', () => {
     await chat.getByRole('textbox', { name: 'Message Telos' }).press('Enter');
     const conversation = chat.getByRole('log', { name: 'Conversation' });
     const card = conversation.getByRole('group', { name: 'Approval: run_command' });
-    await card.getByRole('button', { name: 'Allow once' }).waitFor();
+    await card.getByRole('button', { name: 'Allow Once' }).waitFor();
     await workbench.screenshot('approval');
     assert.match((await card.textContent()) ?? '', /cat barrel\.txt/);
     const written = join(world.workspace, 'barrel.txt');
     assert.equal(existsSync(written), false, 'the command ran before it was allowed');
 
-    await card.getByRole('button', { name: 'Allow once' }).click();
+    await card.getByRole('button', { name: 'Allow Once' }).click();
     await conversation.getByText('so no rain is needed').waitFor();
     await ended(conversation);
     await conversation.getByRole('group', { name: 'Tool: run_command' }).waitFor();

@@ -187,13 +187,13 @@ describe('attachments in a real VS Code', () => {
 
   it('asks where the rounds of a run are used up: goes on in place, and after a no by a button', async () => {
     const before = model.requests.length;
-    const runsOn = async (answer: 'Allow once' | 'Deny'): Promise<void> => {
+    const runsOn = async (answer: 'Allow Once' | 'Deny'): Promise<void> => {
       await chat.getByText('2 more questions to').waitFor();
       await chat.getByRole('button', { name: answer, exact: true }).click();
     };
     await textbox().fill('run frogs');
     await textbox().press('Enter');
-    await runsOn('Allow once');
+    await runsOn('Allow Once');
     await chat.locator('.end-completed').waitFor();
     const sent = model.requests.slice(before).map(({ body }) => JSON.stringify(body.messages));
     assert.equal(sent.length, 4);

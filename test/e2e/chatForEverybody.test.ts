@@ -84,14 +84,14 @@ describe('the chat of a real VS Code for everybody', () => {
     // Until the host has told the view what there is, nothing can be sent; a person is never that fast.
     await chat.getByRole('button', { name: 'Send', disabled: false }).waitFor();
     await keyboard.press('Enter');
-    await card().getByRole('button', { name: 'Allow once' }).waitFor();
-    for (let presses = 0; presses < 40 && !/^Allow once/.test(await focused()); presses++)
+    await card().getByRole('button', { name: 'Allow Once' }).waitFor();
+    for (let presses = 0; presses < 40 && !/^Allow Once/.test(await focused()); presses++)
       await keyboard.press('Shift+Tab');
-    assert.match(await focused(), /^Allow once/);
+    assert.match(await focused(), /^Allow Once/);
     // A card takes no key in its first moments, and a person is never that fast.
     await eventually(async () => {
       await keyboard.press('Enter');
-      assert.equal(await card().getByRole('button', { name: 'Allow once' }).isVisible(), false);
+      assert.equal(await card().getByRole('button', { name: 'Allow Once' }).isVisible(), false);
     });
     await log().getByText('nearly full').waitFor();
     assert.ok(existsSync(join(world.workspace, 'barrel.txt')));
@@ -103,7 +103,7 @@ describe('the chat of a real VS Code for everybody', () => {
     const axe = await readFile(fileURLToPath(import.meta.resolve('axe-core/axe.min.js')), 'utf8');
     await chat.getByRole('textbox', { name: 'Message Telos' }).fill('check the barrel again');
     await chat.getByRole('button', { name: 'Send', disabled: false }).click();
-    await card().getByRole('button', { name: 'Allow once' }).waitFor();
+    await card().getByRole('button', { name: 'Allow Once' }).waitFor();
     await chat.evaluate(axe);
     for (const [theme, name] of themes) {
       await pickTheme(theme);
@@ -159,7 +159,7 @@ describe('the chat of a real VS Code for everybody', () => {
         };
       });
     await eventually(async () => assert.deepEqual(await tooLarge(), { page: 0, pageBelow: 0, log: 0 }));
-    for (const name of ['Allow once', 'Deny']) {
+    for (const name of ['Allow Once', 'Deny']) {
       const button = card().getByRole('button', { name });
       await button.scrollIntoViewIfNeeded();
       const reach = await button.evaluate(element => {

@@ -193,7 +193,7 @@ describe('chat page', () => {
     await view.say(events(2, call('t', 'run_command', { command: 'ls' }), ask('t', 'ls \u202E-la')));
     const card = view.page.getByRole('group', { name: 'Approval: run_command' });
     assert.equal(await card.locator('.subject').textContent(), 'ls <U+202E>-la');
-    await view.page.waitForFunction(() => document.activeElement?.textContent === 'Allow once');
+    await view.page.waitForFunction(() => document.activeElement?.textContent === 'Allow Once');
     await afterTheEarlyKeys(view);
     await view.page.keyboard.press('Tab');
     await view.page.keyboard.press('Tab');
@@ -220,7 +220,7 @@ describe('chat page', () => {
       await view.say(conversation([start('go'), routed]));
       await textbox(view).focus();
       await view.say(events(2, call('t', 'run_command', { command: 'ls' }), ask('t', 'ls')));
-      await view.page.waitForFunction(() => document.activeElement?.textContent === 'Allow once');
+      await view.page.waitForFunction(() => document.activeElement?.textContent === 'Allow Once');
       // A key that is held down repeats.
       await view.page.evaluate(pressed => {
         const held = { key: pressed, repeat: true, bubbles: true, cancelable: true };
@@ -246,10 +246,10 @@ describe('chat page', () => {
     assert.equal(await card.locator('button.primary').count(), 0);
     await button(view, 'More answers').click();
     assert.deepEqual(await card.locator('.menu button').allTextContents(), [
-      'Allow for this run',
+      'Allow for This Run',
       'Deny and Say Why…',
     ]);
-    assert.equal(await button(view, 'Allow once').getAttribute('aria-keyshortcuts'), null);
+    assert.equal(await button(view, 'Allow Once').getAttribute('aria-keyshortcuts'), null);
     await afterTheEarlyKeys(view);
     await button(view, 'Deny').focus();
     await view.page.keyboard.press('Enter');
@@ -333,7 +333,7 @@ describe('chat page', () => {
       await view.say(scenes[name]!);
       for (const part of [
         view.page.locator('.approval .subject'),
-        button(view, 'Allow once'),
+        button(view, 'Allow Once'),
         button(view, 'Deny'),
       ])
         assert.equal(await part.evaluate(isInSight), true, `${name}: ${await part.textContent()}`);
@@ -707,7 +707,7 @@ describe('chat page', () => {
     await log(view).getByText('Runs in another window').waitFor();
     await view.say(events(3, ask('t1', 'ls')));
     await log(view).getByText('Waiting for an answer there: run_command').waitFor();
-    for (const name of ['Stop', 'Allow once', 'Deny'])
+    for (const name of ['Stop', 'Allow Once', 'Deny'])
       assert.equal(await button(view, name).count(), 0, name);
     await textbox(view).fill('and then?');
     await button(view, 'Send when the run ends').waitFor();

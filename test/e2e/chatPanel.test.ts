@@ -92,20 +92,20 @@ describe('chats in editors of a real VS Code', () => {
     };
     const barrel = await openPanel();
     await say(barrel, 'look into the barrel');
-    await barrel.getByRole('button', { name: 'Allow once' }).waitFor();
+    await barrel.getByRole('button', { name: 'Allow Once' }).waitFor();
     await runCommand(workbench.page, 'View: Split Editor Right');
     const hedge = await openPanel();
     await say(hedge, 'cut the hedge');
-    await hedge.getByRole('button', { name: 'Allow once' }).waitFor();
+    await hedge.getByRole('button', { name: 'Allow Once' }).waitFor();
     await workbench.screenshot('panels-asking');
     await tab(/look into the barrel/)
       .first()
       .waitFor();
     await tab(/cut the hedge/).waitFor();
-    await hedge.getByRole('button', { name: 'Allow once' }).click();
+    await hedge.getByRole('button', { name: 'Allow Once' }).click();
     await hedge.getByRole('log').getByText('The hedge is done: DONE-hedge.').waitFor();
-    assert.equal(await barrel.getByRole('button', { name: 'Allow once' }).count(), 1);
-    await barrel.getByRole('button', { name: 'Allow once' }).click();
+    assert.equal(await barrel.getByRole('button', { name: 'Allow Once' }).count(), 1);
+    await barrel.getByRole('button', { name: 'Allow Once' }).click();
     await barrel.getByRole('log').getByText('The barrel is done: DONE-barrel.').waitFor();
     await workbench.screenshot('panels-done');
   });
@@ -194,9 +194,9 @@ describe('chats in editors of a real VS Code', () => {
     await status.locator('a').click();
     const [again] = await panelsOf('rid the hedge of moss');
     assert.ok(again);
-    await again.getByRole('button', { name: 'Allow once' }).waitFor();
+    await again.getByRole('button', { name: 'Allow Once' }).waitFor();
     assert.equal(await page.locator('.quick-input-widget:visible').count(), 0, 'a list was opened');
-    await again.getByRole('button', { name: 'Allow once' }).click();
+    await again.getByRole('button', { name: 'Allow Once' }).click();
     await again.getByRole('log').getByText('The moss is gone.').waitFor();
     await status.waitFor({ state: 'detached' });
     const water = gate();

@@ -85,7 +85,7 @@ describe('restoring a conversation in a real VS Code', () => {
     await textbox().fill(text);
     await chat.locator('button.run-button.primary:enabled').waitFor();
     await textbox().press('Enter');
-    if (text.includes('COMMAND')) await chat.getByRole('button', { name: 'Allow once' }).click();
+    if (text.includes('COMMAND')) await chat.getByRole('button', { name: 'Allow Once' }).click();
     await log().locator('.line.end').nth(before).waitFor();
   }
 

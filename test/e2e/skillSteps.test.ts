@@ -70,9 +70,9 @@ describe('a skill as a step in a real VS Code', () => {
     await chat.getByText('A skill of office wants to have garden:plan do this.').first().waitFor();
     await chat.getByText('garden:plan: Plan for leeks.').first().waitFor();
     await workbench.screenshot('steps-asked');
-    await chat.getByRole('button', { name: 'Allow once' }).click();
+    await chat.getByRole('button', { name: 'Allow Once' }).click();
     // A click that was meant to open the step and comes with its question does not fold the question away.
-    const allow = inner().getByRole('button', { name: 'Allow once' });
+    const allow = inner().getByRole('button', { name: 'Allow Once' });
     await allow.waitFor();
     await summary().click();
     await allow.click();

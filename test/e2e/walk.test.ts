@@ -280,9 +280,9 @@ for (const language of process.env['TELOS_WALK'] ? (['en', 'de'] as const) : [])
           { text: ['I left the folder as it is.'] },
         ][round++] ?? { text: ['Done.'] };
       await button(t('Retry')).last().click();
-      await button(t('Allow once')).first().waitFor();
+      await button(t('Allow Once')).first().waitFor();
       await seen('approval');
-      await button(t('Allow once')).first().click();
+      await button(t('Allow Once')).first().click();
       await chat.locator('.approval.danger, .danger').first().waitFor();
       await seen('danger');
     });
@@ -421,9 +421,9 @@ for (const language of process.env['TELOS_WALK'] ? (['en', 'de'] as const) : [])
           ? { toolCalls: [{ name: 'connect_mcp_servers', input: {} }] }
           : { text: ['There is no radio here.'] };
       await say('/tune to jazz');
-      await button(t('Allow once')).last().waitFor();
+      await button(t('Allow Once')).last().waitFor();
       await seen('server-question');
-      await button(t('Allow once')).last().click();
+      await button(t('Allow Once')).last().click();
       await log().getByText('There is no radio here.').waitFor();
       await seen('dead-mcp-server');
     });

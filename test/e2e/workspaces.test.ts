@@ -165,7 +165,7 @@ describe('kinds of workspaces in a real VS Code', () => {
     await chat.getByRole('button', { name: 'Send', disabled: false }).click();
     const log = chat.getByRole('log', { name: 'Conversation' });
     // A file in a workspace is asked about, or not, as its rules say; a person would allow it.
-    const allow = log.getByRole('button', { name: 'Allow once' });
+    const allow = log.getByRole('button', { name: 'Allow Once' });
     await log.getByText('It is blue.').or(allow).first().waitFor();
     if (await allow.isVisible()) await allow.click();
     await log.getByText('It is blue.').waitFor();

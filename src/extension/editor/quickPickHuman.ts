@@ -25,13 +25,13 @@ interface Answer extends vscode.QuickPickItem {
 const shortSubject = 160;
 
 const scopeLabels: Readonly<Record<ApprovalScope, string>> = {
-  once: vscode.l10n.t('Allow once'),
-  run: vscode.l10n.t('Allow for this run'),
-  always: vscode.l10n.t('Always allow'),
+  once: vscode.l10n.t('Allow Once'),
+  run: vscode.l10n.t('Allow for This Run'),
+  always: vscode.l10n.t('Always Allow'),
 };
 
 const allowLabel = (scope: ApprovalScope, { forConversation }: ApprovalRequest): string =>
-  scope === 'run' && forConversation ? vscode.l10n.t('Allow for this conversation') : scopeLabels[scope];
+  scope === 'run' && forConversation ? vscode.l10n.t('Allow for This Conversation') : scopeLabels[scope];
 
 const denied: ApprovalDecision = { allow: false, reason: 'The user denied this.' };
 const dismissed: ApprovalDecision = { allow: false, reason: 'The person closed the question without a yes.' };

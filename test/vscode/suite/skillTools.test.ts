@@ -56,7 +56,7 @@ describe('the language-model tools', () => {
     });
     assert.equal(answer, 'I try.\n\nIt was not allowed.');
     assert.match(asked.lists[0]?.[0] ?? '', /Deny/);
-    assert.ok(asked.lists[0]?.some(label => /Allow once/.test(label)));
+    assert.ok(asked.lists[0]?.some(label => /Allow Once/.test(label)));
     const requests = (await vscode.commands.executeCommand('telos-lm.requests')) as { messages: unknown[] }[];
     assert.match(JSON.stringify(requests[0]?.messages), /Say it again.*hello/s);
     assert.match(JSON.stringify(requests[1]?.messages.at(-1)), /closed the question without a yes/);
