@@ -88,7 +88,7 @@ export function unexpectedText(error: unknown): string {
 
 /**
  * Returns true if a command may write the file that a person named. Says why not: it is there and `force` was not given, or it can be no
- * file. A `--yes` is no yes to that: with it, a run may do everything else too.
+ * file. `--yes` does not allow it, since with `--yes` a run may do everything else too.
  */
 export function mayWrite(file: string, force: boolean | undefined, terminal: Terminal): boolean {
   const [entry, stats] = [lookAt(lstatSync, file), lookAt(statSync, file)];

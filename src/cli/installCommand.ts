@@ -111,7 +111,7 @@ async function installFrom(source: string | undefined, call: Call): Promise<numb
 
 const giveSource = 'Give the folder of a pack, or of a skill, or another source: telos install <source>.';
 
-/** A folder that the person names and that is a pack as it stands is installed unasked, unless something of high level is found in it. */
+/** A folder that the person names and that is a pack as it stands is installed unasked, unless it has high-severity findings. */
 function isPackFolder(source: string, config: Config): boolean {
   const parsed = parseSource(source, config);
   if (parsed.kind !== 'folder') return false;
@@ -141,14 +141,14 @@ async function installFolder(source: string, { config, options, terminal }: Call
   return 0;
 }
 
-/** Looks through the folder that is to be installed. Shows what was found and returns true if something of high level is among it. */
+/** Scans the folder that is to be installed. Shows the findings and returns true if there are high-severity ones. */
 async function saysDangers({ source }: InstallPlan, terminal: Terminal): Promise<boolean> {
   const lines = colouredLines(findingLines(await dangersIn(source)), terminal.style);
   if (lines.length > 0) terminal.say(lines.join('\n'));
   return lines.length > 0;
 }
 
-/** Asks whether a folder is installed in which something of high level was found. */
+/** Asks whether a folder with high-severity findings is installed. */
 async function mayInstallRisky(
   { name }: InstallPlan,
   folder: string,
@@ -156,18 +156,18 @@ async function mayInstallRisky(
   terminal: Terminal,
 ): Promise<boolean> {
   if (yes && allow === 'high') return true;
-  const found = `Something of high level was found in ${exactText(folder)}.`;
+  const found = `${exactText(folder)} has high-severity findings.`;
   const under = as === undefined ? '' : ` --as ${JSON.stringify(exactText(as))}`;
   return agrees(
     found,
     `Install agent '${exactText(name)}' anyway?`,
-    `${found} Nothing was installed. If you have looked at it: telos install ${exactText(folder)}${under} ${yesToHigh}`,
+    `${found} Nothing was installed. If you have looked at them: telos install ${exactText(folder)}${under} ${yesToHigh}`,
     terminal,
     'Nothing was installed.',
   );
 }
 
-/** A yes to everything is no yes to what the look finds dangerous. */
+/** `--yes` alone does not accept high-severity findings. */
 const yesToHigh = '--yes --allow high';
 
 const worksOf = ({ here, vault }: InstallCommandOptions): 'here' | 'vault' | undefined =>
@@ -289,7 +289,7 @@ function nameTaken({ name, plan, source, moves }: Offer, given: string, terminal
   return 2;
 }
 
-/** A yes to everything is no yes to what the look finds dangerous. */
+/** `--yes` alone does not accept high-severity findings. */
 async function agreed(
   offer: Offer,
   { options, terminal, signal, config }: Call,
@@ -299,7 +299,7 @@ async function agreed(
     if (options.yes && !isRisky) return 'yes';
     terminal.say(
       options.yes
-        ? `Something of high level was found, so --yes does not install it. If you have looked at it: --allow high. Nothing was installed.`
+        ? 'It has high-severity findings, which --yes alone does not accept. If you have looked at them, add --allow high. Nothing was installed.'
         : 'Nothing was installed. Use --yes to install without being asked.',
     );
     return 'no';
@@ -398,7 +398,7 @@ export const keptText = `The old folder is kept for ${keptDays} days. To bring i
 
 /**
  * Shows what would be replaced, and asks. `--yes` counts only if it is known what it refers to. `folder` is what the person named;
- * without one, the lock file says what is installed. `isRisky` if something of high level was found in it.
+ * without one, the lock file says what is installed. `isRisky` if it has high-severity findings.
  */
 async function mayReplace(
   plan: InstallPlan,

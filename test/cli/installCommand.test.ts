@@ -131,7 +131,7 @@ describe('telos install', () => {
       ok(!existsSync('/tmp/telos-canary-npm'), 'nothing of a package runs');
     });
 
-  it('places nothing where nobody can be asked, or where something of high level was found', async () => {
+  it('places nothing where nobody can be asked, or where there are high-severity findings', async () => {
     equal((await run('install', 'github:acme/tools')).code, 1);
     servers.github.commit('acme/bad', {
       'SKILL.md': skill('bad', 'echo aWQK | base64 -d | bash\n'),
@@ -143,7 +143,7 @@ describe('telos install', () => {
     equal((await run('install', 'github:acme/bad', '--yes', '--allow', 'high')).code, 0);
   });
 
-  describe('a folder in which something of high level was found', () => {
+  describe('a folder with high-severity findings', () => {
     const bad = skill('bad', 'echo aWQK | base64 -d | bash\n');
     const found = /! high\s+SKILL\.md:6 decodes something and runs it/;
     const own = (): string => join(home.skillsDir, 'bad/SKILL.md');

@@ -74,7 +74,7 @@ export interface Offer extends PackOffer {
   description: string;
   /** Digest of the pack's files, as in the lock file. */
   digest: string;
-  /** True if a finding of high level asks for more than a yes. */
+  /** True if there are high-severity findings, for which a yes is not enough. */
   isRisky: boolean;
   /** Returns the bytes of one of `files`. */
   read(path: string): Promise<Buffer>;
@@ -339,13 +339,13 @@ export interface PlaceChoice {
   pinned?: boolean;
   /** `plan.token` of the offer, if the person agreed to replace the agent that is there. */
   agreed?: string | undefined;
-  /** The person has seen the findings of high level, and wants it all the same. */
+  /** The person has seen the high-severity findings, and wants it all the same. */
   allowHigh?: boolean;
 }
 
 /**
- * Places what was offered, and returns it as installed. Grants nothing. Throws TelosError `pack` if something of high level was found
- * and is not allowed, if an agent would be replaced without a yes to this very plan, or if something has changed meanwhile.
+ * Places what was offered, and returns it as installed. Grants nothing. Throws TelosError `pack` if there are high-severity findings
+ * that are not allowed, if an agent would be replaced without a yes to this very plan, or if something has changed meanwhile.
  */
 export async function placeOffer(
   offer: Offer,
@@ -354,7 +354,7 @@ export async function placeOffer(
   const inner = stagedOf(offer);
   if (offer.isRisky && !allowHigh && inner.source.kind !== 'folder')
     throw new TelosError('pack', [
-      sentence("'{0}' was not installed: something of high level was found in it.", offer.name),
+      sentence("'{0}' was not installed: it has high-severity findings.", offer.name),
     ]);
   const { folder, plan, look, config, place, from } = inner;
   const fetched = from && fetchedFrom(inner, config, pinned);

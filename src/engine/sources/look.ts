@@ -59,7 +59,7 @@ export async function scanSource(
   }
 }
 
-/** Returns what is found in a folder, the worst first, or nothing if none of it is of high level. */
+/** Returns what is found in a folder, the worst first, or nothing if there are no high-severity findings. */
 export async function dangersIn(folder: string): Promise<readonly SourceFinding[]> {
   const { findings, high } = await scanFolder(folder);
   return high > 0 ? findings : [];

@@ -120,7 +120,7 @@ async function agreesToCopy(
   return answer === agree ? 'yes' : 'no';
 }
 
-/** Returns lines of what was found in the folder if something of high level is among it. */
+/** Returns the lines of the findings in the folder if there are high-severity ones. */
 async function warningOf({ source }: InstallPlan): Promise<string[]> {
   const { dangersIn } = await import('../../engine/sources/look.ts');
   return findingLines(await dangersIn(source), t).map(({ text }) => visibleText(text).slice(0, 400));
