@@ -35,7 +35,7 @@ export const limits: HouseFigures = {
   arrowsUp: 0,
   circles: 0,
   files: 620,
-  oneImporter: 64,
+  oneImporter: 65,
 };
 
 /** Returns the source files of the project by path from its root. */

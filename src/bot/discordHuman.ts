@@ -1,4 +1,5 @@
 /** Asks people in a channel: questions of a run with buttons for its owner, and questions of its skill for who has made the request. */
+import { shellWord } from '../engine/files/plainText.ts';
 import type { Human } from '../engine/human.ts';
 import type { RunRequest } from '../engine/run/request.ts';
 import type { Telos } from '../engine/telos.ts';
@@ -129,7 +130,7 @@ export function questionPost(request: ApprovalRequest): Post {
     ...(timeLimit === undefined ? [] : [`It may take ${timeLimit} seconds.`]),
     ...(card
       ? [
-          `The card of ${plainText(card.agent, 60)} is not accepted. On the machine: telos trust ${plainText(card.agent, 60)}`,
+          `The card of ${plainText(card.agent, 60)} is not accepted. On the machine: telos trust ${plainText(shellWord(card.agent))}`,
         ]
       : []),
     `-# Rule ${plainText(rule, 80)}. Only an owner can answer, for five minutes.`,

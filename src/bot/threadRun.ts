@@ -1,6 +1,8 @@
 /** Carries out one request in a channel: its answer grows there, and its questions are put there. */
+
 import { basename } from 'node:path';
 import { openRegularFile } from '../engine/files/openFile.ts';
+import { shellWord } from '../engine/files/plainText.ts';
 import type { Telos } from '../engine/telos.ts';
 import type { ApprovalRequest, RunEvent, SkillRef, ToolCall, Usage } from '../protocol/run.ts';
 import { counted } from '../protocol/text.ts';
@@ -157,7 +159,7 @@ function remedyText(remedy: ApprovalRequest['toAllow']): string {
     case 'set_up_model':
       return '\nOn the machine of the bot, `telos key` sets a key.';
     case 'review_agent':
-      return `\nOn the machine of the bot: telos trust ${plainText(remedy.agent)}`;
+      return `\nOn the machine of the bot: telos trust ${plainText(shellWord(remedy.agent))}`;
     default:
       return '';
   }

@@ -22,7 +22,7 @@ import {
 } from './parser.ts';
 import { type RequestOptions, requestCommand } from './requestCommand.ts';
 import { openTerminal, type Terminal } from './terminal.ts';
-import { terminalLine } from './terminalText.ts';
+import { terminalLine, toType } from './terminalText.ts';
 
 const usageExitCode = 2;
 
@@ -60,7 +60,7 @@ export async function runCommandLine(args: readonly string[], packageFile: URL):
       // A request may begin with the name of a command.
       if (error.code === 'commander.excessArguments')
         terminal.say(
-          terminalLine(`To send this as a request, type: telos -- ${args.join(' ')}`, terminal.sayWidth),
+          terminalLine(`To send this as a request, type: ${toType('--', ...args)}`, terminal.sayWidth),
         );
       return error.exitCode === 0 ? 0 : usageExitCode;
     }

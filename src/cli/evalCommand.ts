@@ -36,7 +36,7 @@ import { type BenchmarkOptions, benchmarkCommand } from './evalRoutingCommand.ts
 import type { EvalRunOptions } from './evalRunsCommand.ts';
 import { exitCodes, problemLines, shareText } from './evalTable.ts';
 import { abortOnInterrupt, cancelledExitCode, type Terminal } from './terminal.ts';
-import { errorText, terminalJson, terminalLine, terminalText } from './terminalText.ts';
+import { errorText, terminalJson, terminalLine, terminalText, toType } from './terminalText.ts';
 
 /** Options of `telos eval`. Paths may be relative to the folder of the call. */
 export interface EvalOptions extends ConfigOptions, BenchmarkOptions, EvalRunOptions {
@@ -91,7 +91,7 @@ export async function evalInitCommand(
   }
   const file = triggerFileOf(one.skill.dir);
   if (existsSync(file)) {
-    terminal.say(terminalText(`${file} exists. \`telos eval ${what}\` measures it.`));
+    terminal.say(terminalText(`${file} exists. \`${toType('eval', what)}\` measures it.`));
     return 1;
   }
   const drafted = await draftTriggers(one.skill, among);
@@ -113,9 +113,7 @@ export async function evalInitCommand(
   terminal.out(
     terminalText(`Wrote ${file}: ${own} that should run it, ${drafted.length - own} that should not.\n`),
   );
-  terminal.say(
-    `Correct it, and add requests as people really type them. Then: telos eval ${terminalLine(what)}`,
-  );
+  terminal.say(`Correct it, and add requests as people really type them. Then: ${toType('eval', what)}`);
   return 0;
 }
 

@@ -4,7 +4,7 @@ import type { SkillResults } from '../engine/evals/resultFiles.ts';
 import { type EvalResult, hasPassed, problemsOf } from '../engine/evals/runEval.ts';
 import type { Share } from '../engine/evals/runTriggers.ts';
 import type { Terminal } from './terminal.ts';
-import { table, terminalLine, terminalText } from './terminalText.ts';
+import { table, terminalLine, terminalText, toType } from './terminalText.ts';
 
 export const exitCodes = { passed: 0, failed: 1, usage: 2, stale: 3, budget: 4 } as const;
 
@@ -86,6 +86,6 @@ function staleHint(results: readonly EvalResult[], skill: string, baseline: stri
   if (stale.length === 0) return [];
   const needs = baseline !== undefined && stale.some(({ configuration }) => configuration === 'old_skill');
   return [
-    `  To record again: telos eval --record ${needs ? `--baseline ${terminalLine(baseline)} ` : ''}${terminalLine(skill)}`,
+    `  To record again: ${toType('eval', '--record', ...(needs ? ['--baseline', baseline] : []), skill)}`,
   ];
 }

@@ -1,4 +1,5 @@
 /** Implements `telos export`: writes agents for other hosts. */
+
 import { join, resolve } from 'node:path';
 import {
   type ExportedAgent,
@@ -7,13 +8,14 @@ import {
   exportAgents,
 } from '../engine/export/exportAgents.ts';
 import { linkSkills, unlinkSkills } from '../engine/export/linkSkills.ts';
+import { shellWord } from '../engine/files/plainText.ts';
 import { keptDays } from '../engine/files/replacedFolders.ts';
 import { discoverAgents } from '../engine/skills/discover.ts';
 import { counted } from '../protocol/text.ts';
 import { type ConfigOptions, configFor, unexpectedText } from './cliConfig.ts';
 import type { Terminal } from './terminal.ts';
 import { agrees } from './terminalHuman.ts';
-import { exactText, terminalJson } from './terminalText.ts';
+import { exactText, terminalJson, toType } from './terminalText.ts';
 
 export interface ExportCommandOptions extends ConfigOptions {
   to?: string;
@@ -143,14 +145,16 @@ function ways({ agent, folder }: ExportedAgent, to: string, as: ExportForm, mark
     case 'plugin':
       return [
         marketplace === undefined
-          ? `Claude Code: claude --plugin-dir ${folder}`
-          : `Claude Code: claude plugin marketplace add ${to} && claude plugin install ${agent}@${marketplace}`,
+          ? `Claude Code: claude --plugin-dir ${shellWord(folder)}`
+          : `Claude Code: claude plugin marketplace add ${shellWord(to)} && claude plugin install ${shellWord(`${agent}@${marketplace}`)}`,
         `VS Code: "chat.pluginLocations": { ${JSON.stringify(folder)}: true }`,
-        `skills: npx skills add ${folder}`,
-        `Telos: telos install ${folder}`,
+        `skills: npx skills add ${shellWord(folder)}`,
+        `Telos: ${toType('install', folder)}`,
       ];
     case 'vscode':
-      return [`VS Code: cd ${folder} && npx @vscode/vsce package && code --install-extension *.vsix`];
+      return [
+        `VS Code: cd ${shellWord(folder)} && npx @vscode/vsce package && code --install-extension *.vsix`,
+      ];
     case 'skills':
       return [`skills: npx skills add ${to}`];
     case 'well-known':

@@ -1,10 +1,12 @@
 /** Implements `telos install`: shows what a source holds, asks, and places it; or brings back what the lock file says. */
+
 import { existsSync, readFileSync } from 'node:fs';
 import { basename, join, resolve } from 'node:path';
 import { unifiedDiff } from '../engine/changes/lineDiff.ts';
 import type { Config } from '../engine/config.ts';
 import { TelosError } from '../engine/errors.ts';
 import { lockName } from '../engine/files/lockText.ts';
+import { shellWord } from '../engine/files/plainText.ts';
 import { keptDays } from '../engine/files/replacedFolders.ts';
 import { timeText } from '../engine/records/runText.ts';
 import type { InstalledPack } from '../engine/skills/install.ts';
@@ -27,7 +29,7 @@ import { type ConfigOptions, configFor } from './cliConfig.ts';
 import { colouredCard, colouredLines, contentLines, offerJson, sayProgress } from './offerText.ts';
 import { abortOnInterrupt, cancelledExitCode, type Terminal } from './terminal.ts';
 import { agrees, readLine } from './terminalHuman.ts';
-import { errorText, exactText, terminalJson, terminalText } from './terminalText.ts';
+import { errorText, exactText, terminalJson, terminalText, toType } from './terminalText.ts';
 
 export interface InstallCommandOptions extends ConfigOptions {
   as?: string;
@@ -157,18 +159,17 @@ async function mayInstallRisky(
 ): Promise<boolean> {
   if (yes && allow === 'high') return true;
   const found = `${exactText(folder)} has high-severity findings.`;
-  const under = as === undefined ? '' : ` --as ${JSON.stringify(exactText(as))}`;
   return agrees(
     found,
     `Install agent '${exactText(name)}' anyway?`,
-    `${found} Nothing was installed. If you have looked at them: telos install ${exactText(folder)}${under} ${yesToHigh}`,
+    `${found} Nothing was installed. If you have looked at them: ${toType('install', folder, ...(as === undefined ? [] : ['--as', as]), ...yesToHigh)}`,
     terminal,
     'Nothing was installed.',
   );
 }
 
 /** `--yes` alone does not accept high-severity findings. */
-const yesToHigh = '--yes --allow high';
+const yesToHigh = ['--yes', '--allow', 'high'];
 
 const worksOf = ({ here, vault }: InstallCommandOptions): 'here' | 'vault' | undefined =>
   here ? 'here' : vault ? 'vault' : undefined;
@@ -219,7 +220,7 @@ async function oneOf(
   }
   terminal.say(exactText(`${message} Nothing was installed. Name one:`));
   for (const [at, one] of choices.entries())
-    terminal.say(exactText(terminal.canAsk ? `  ${at + 1} ${one}` : `  telos install ${one}`));
+    terminal.say(terminal.canAsk ? exactText(`  ${at + 1} ${one}`) : `  ${toType('install', one)}`);
   if (!terminal.canAsk || options.yes || options.json) return 2;
   const answer = await readLine('Which? (numbers, all, or none) [none] ', signal);
   const wanted = numbersIn(answer ?? 'none', choices.length, 'none');
@@ -279,11 +280,11 @@ function nameTaken({ name, plan, source, moves }: Offer, given: string, terminal
   const { origin } = plan.replaces!;
   const from = moves?.from ?? (origin.kind === 'installed' ? origin.source : undefined);
   const there = from === undefined ? 'was made by hand' : `came from ${from}`;
-  const command = `telos install ${given} --as`;
+  const command = toType('install', given, '--as');
   const goal = plan.replaces!.isSame ? 'Its files are the same. To update it from there' : 'To replace it';
   terminal.say(
     exactText(
-      `There is an agent '${name}' already, which ${there}; this one comes from ${source}. Nothing was changed. To install beside it: ${command} <other name>. ${goal}: ${command} ${JSON.stringify(name)}`,
+      `There is an agent '${name}' already, which ${there}; this one comes from ${source}. Nothing was changed. To install beside it: ${command} <other name>. ${goal}: ${command} ${shellWord(name)}`,
     ),
   );
   return 2;
@@ -349,7 +350,7 @@ async function trust(offer: Offer, config: Config, terminal: Terminal): Promise<
   const card = await telos.agentCard(offer.name);
   if (card.folders.length > 0 || card.servers.length !== offer.card.servers.length)
     return terminal.say(
-      `Its card names more than was shown here. Look at it: telos trust ${exactText(offer.name)}`,
+      `Its card names more than was shown here. Look at it: ${toType('trust', offer.name)}`,
     );
   await telos.acceptCard(card);
   terminal.say(
@@ -387,7 +388,7 @@ function sayInstalled(
   terminal.say(terminal.style.dim(terminalText(path)));
   if (replaced) terminal.say(terminal.style.dim(`${keptText} telos undo ${undoId?.slice(0, 8)}`));
   if (skillCount === 0) {
-    const next = `It shows up once it has a skill: telos skill add ${name} <skill>`;
+    const next = `It shows up once it has a skill: ${toType('skill', 'add', name)} <skill>`;
     terminal.say(terminal.style.yellow(terminalText(next)));
   }
   if (leftOut.length > 0)
@@ -418,8 +419,8 @@ async function mayReplace(
   const command =
     folder === undefined
       ? restoreCommand(options)
-      : `telos install ${exactText(folder)} ${isRisky ? yesToHigh : '--yes'}`;
-  const byName = `so it is replaced only by name: ${command} --as "${exactText(name)}".`;
+      : toType('install', folder, ...(isRisky ? yesToHigh : ['--yes']));
+  const byName = `so it is replaced only by name: ${command} --as ${shellWord(exactText(name))}.`;
   const ofOther =
     folder === undefined
       ? `It did not come from where the lock file says, ${byName}`

@@ -25,7 +25,7 @@ import { keptText } from './installCommand.ts';
 import { colouredCard } from './offerText.ts';
 import { abortOnInterrupt, cancelledExitCode, type Terminal } from './terminal.ts';
 import { readLine } from './terminalHuman.ts';
-import { errorText, exactText, table, terminalJson } from './terminalText.ts';
+import { errorText, exactText, table, terminalJson, toType } from './terminalText.ts';
 
 export interface LockCommandOptions extends ConfigOptions {
   json?: boolean;
@@ -135,11 +135,11 @@ async function applyUpdate(update: PackUpdate, { options, terminal, signal }: Ca
   const { name, state, from, to, offer, files, problem } = update;
   const say = (text: string): void => terminal.say(exactText(text));
   if (state === 'pinned')
-    say(`${name}: pinned to ${from}, so it was passed over. To update it: telos unpin ${name}`);
+    say(`${name}: pinned to ${from}, so it was passed over. To update it: ${toType('unpin', name)}`);
   if (state === 'failed') say(`${name}: ${problem}`);
   if (state === 'moved')
     say(
-      `${name}: ${problem}. Nothing was changed. To take it from there: telos install ${offer?.source} --as ${name}`,
+      `${name}: ${problem}. Nothing was changed. To take it from there: ${toType('install', offer?.source ?? '', '--as', name)}`,
     );
   if (state === 'current') {
     say(`${name}: ${from} is the newest version`);
@@ -155,7 +155,7 @@ async function applyUpdate(update: PackUpdate, { options, terminal, signal }: Ca
   await sayDiffs(update, terminal);
   if (state === 'edited' && !options.force) {
     say(
-      `These files were edited here, so nothing was changed: ${files.map(file => file.path).join(', ')}. To replace them anyway, and keep the old folder: telos update ${name} --force`,
+      `These files were edited here, so nothing was changed: ${files.map(file => file.path).join(', ')}. To replace them anyway, and keep the old folder: ${toType('update', name, '--force')}`,
     );
     return false;
   }

@@ -8,7 +8,7 @@ import { Telos } from '../engine/telos.ts';
 import { counted, spoken } from '../protocol/text.ts';
 import { type ConfigOptions, configFor } from './cliConfig.ts';
 import { abortOnInterrupt, cancelledExitCode, type Terminal } from './terminal.ts';
-import { table, terminalJson, terminalText } from './terminalText.ts';
+import { table, terminalJson, terminalText, toType } from './terminalText.ts';
 
 type Found = ListedServer & { state: string; tools?: readonly string[] };
 
@@ -51,7 +51,7 @@ async function stateOf(
   isStarted: boolean,
   signal: AbortSignal,
 ): Promise<Found> {
-  if (!listed.isAccepted) return { ...listed, state: `not reviewed: telos trust ${listed.agent}` };
+  if (!listed.isAccepted) return { ...listed, state: `not reviewed: ${toType('trust', listed.agent)}` };
   if (!isStarted) return { ...listed, state: 'reviewed' };
   await checkServer(listed, parts, signal);
   const facts = parts.book.facts(listed.agent, listed.server);
@@ -89,7 +89,7 @@ export async function mcpAddCommand(
   const file = serverFileOf(agent);
   await addServers(file, [{ name, entry }]);
   terminal.out(terminalText(`Added '${name}' to ${file}\n`));
-  terminal.say(terminalText(`Review its agent before it starts: telos trust ${agent.name}`));
+  terminal.say(terminalText(`Review its agent before it starts: ${toType('trust', agent.name)}`));
   return 0;
 }
 

@@ -1,10 +1,11 @@
 /** Implements `telos plan demo`: a whole plan in a folder of its own, with real checks and a recorded model. */
+
 import { rmSync } from 'node:fs';
 import { dirname } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { loadConfig } from '../engine/config.ts';
+import { shellWord } from '../engine/files/plainText.ts';
 import { allowAll } from '../engine/human.ts';
-import { quoted } from '../engine/skills/pythonImports.ts';
 import { Telos } from '../engine/telos.ts';
 import {
   type DemoFact,
@@ -45,7 +46,7 @@ export async function planDemoCommand(
     if (code !== exitCodes.done) return code;
     const { state } = await plan.look();
     say(`\nThe project is in ${repo}; nothing of yours was changed.`);
-    say(`Look at it: git -C ${quoted(repo)} log --stat ${state.branch}`);
+    say(`Look at it: git -C ${shellWord(repo)} log --stat ${state.branch}`);
     if (!options.json) terminal.out(`The stories are on the branch ${state.branch}\n`);
     return code;
   } finally {

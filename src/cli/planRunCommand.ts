@@ -1,6 +1,7 @@
 /** Implements `telos plan approve`, `run` and `watch`. */
+
 import { resolve } from 'node:path';
-import { quoted } from '../engine/skills/pythonImports.ts';
+import { shellWord } from '../engine/files/plainText.ts';
 import { followJournal } from '../engine/workflow/journal.ts';
 import { Plan } from '../engine/workflow/plan.ts';
 import { printCard } from '../engine/workflow/planCard.ts';
@@ -237,7 +238,7 @@ async function rested(
 }
 
 /** Returns what takes a person's shell to the folder, if they are elsewhere. */
-const from = (place: string | undefined): string => (place === undefined ? '' : `cd ${quoted(place)} && `);
+const from = (place: string | undefined): string => (place === undefined ? '' : `cd ${shellWord(place)} && `);
 
 /** `telos plan watch`: follows a plan from now on, until it is done. */
 export async function watchPlanCommand(

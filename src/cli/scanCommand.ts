@@ -21,7 +21,7 @@ import { type ConfigOptions, configFor } from './cliConfig.ts';
 import { sayProgress } from './offerText.ts';
 import { type Judged, printJudged, ScanJudge } from './scanJudge.ts';
 import { abortOnInterrupt, cancelledExitCode, type Terminal } from './terminal.ts';
-import { errorText, exactText, terminalJson } from './terminalText.ts';
+import { errorText, exactText, terminalJson, toType } from './terminalText.ts';
 
 export interface ScanOptions extends ConfigOptions {
   json?: boolean;
@@ -96,7 +96,7 @@ const elsewhere = (what: string): string =>
 function refused(error: TelosError, terminal: Terminal): number {
   terminal.say(terminal.style.red(errorText(error)));
   if (!(error instanceof UnclearSource)) return 1;
-  for (const choice of error.choices) terminal.say(exactText(`  telos scan ${choice}`));
+  for (const choice of error.choices) terminal.say(`  ${toType('scan', choice)}`);
   return 2;
 }
 

@@ -28,7 +28,7 @@ import { type ConfigOptions, configFor } from './cliConfig.ts';
 import { noMatchText, openTextPrinter } from './runPrinter.ts';
 import { abortOnInterrupt, cancelledExitCode, type Terminal } from './terminal.ts';
 import { agrees } from './terminalHuman.ts';
-import { exactText, table, terminalJson, terminalLine, terminalText } from './terminalText.ts';
+import { exactText, table, terminalJson, terminalLine, terminalText, toType } from './terminalText.ts';
 
 export interface ScheduleOptions extends ConfigOptions {
   at?: string;
@@ -101,7 +101,7 @@ export async function scheduleAddCommand(
       'No scheduler starts it: it runs while Telos is open in VS Code, or when you run: telos schedule due',
     ...(card.state === 'reviewed'
       ? []
-      : [`'${agent}' is not reviewed, so it runs without what its card grants: telos trust ${agent}`]),
+      : [`'${agent}' is not reviewed, so it runs without what its card grants: ${toType('trust', agent)}`]),
     ...keysOfTerminal(config),
   ];
   const question = 'Write this entry?';
@@ -194,7 +194,7 @@ function whyNot({ last, cwd, skill }: Schedule): string | undefined {
     case 'skill':
       return `The skill ${skill.agent}:${skill.skill} is missing. Install it again, or remove the schedule.`;
     case 'changed':
-      return `The files of '${skill.agent}' have changed since it was scheduled. Accept them with: telos trust ${skill.agent}`;
+      return `The files of '${skill.agent}' have changed since it was scheduled. Accept them with: ${toType('trust', skill.agent)}`;
     default:
       return last?.outcome === 'completed' ? undefined : last?.message;
   }
@@ -307,7 +307,7 @@ export async function schedulePauseCommand(
   terminal.out(terminalText(`'${id}' runs again, next ${nextText(schedule)}.\n`));
   if (schedule.digest !== card.digest)
     terminal.say(
-      terminalText(`The files of '${agent}' have changed. Accept them first: telos trust ${agent}`),
+      terminalText(`The files of '${agent}' have changed. Accept them first: ${toType('trust', agent)}`),
     );
   return exitCodes.done;
 }

@@ -1,5 +1,6 @@
 /** Escapes characters with which a model, a tool or a file could steer the terminal. */
 import { TelosError } from '../engine/errors.ts';
+import { shellWord } from '../engine/files/plainText.ts';
 import type { LocalizedMessage, Remedy } from '../protocol/run.ts';
 import { Characters, columnsOf, steering, unseen } from '../protocol/text.ts';
 
@@ -40,7 +41,7 @@ export function remedyText(remedy: Remedy): string {
     case 'choose_name':
       return 'Install this agent under another name with --as <name>, or remove or rename the other one.';
     case 'review_agent':
-      return `Review it with: telos trust ${remedy.agent}`;
+      return `Review it with: ${toType('trust', remedy.agent)}`;
     case 'choose_folder':
       return `To have them elsewhere, set working_dir under [agents.${JSON.stringify(remedy.agent)}] in ${remedy.file}.`;
     case 'allow_rule':
@@ -58,6 +59,10 @@ export function remedyText(remedy: Remedy): string {
 export function exactText(text: string): string {
   return unseenCharacters.replacedIn(text, escaped);
 }
+
+/** Returns a command of Telos for a person to type. A shell takes each word as it is, whoever has chosen it. */
+export const toType = (...words: readonly string[]): string =>
+  ['telos', ...words.map(word => shellWord(exactText(word)))].join(' ');
 
 /** Returns terminal text on one line, cut to a number of columns with an ellipsis. */
 export function terminalLine(text: string, columns = Number.POSITIVE_INFINITY): string {

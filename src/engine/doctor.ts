@@ -20,6 +20,7 @@ import type { Remedy } from '../protocol/run.ts';
 import { asMessage, asSaid, type Sentence, sentence, spoken } from '../protocol/text.ts';
 import { budgetProblems, type Config, withoutPassword } from './config.ts';
 import { TelosError } from './errors.ts';
+import { shellWord } from './files/plainText.ts';
 import { type Diagnostic, readToml } from './files/settingsFile.ts';
 import type { SignInPort } from './human.ts';
 import { hiddenIn, missingVariables, readMcpConfig } from './mcp/config.ts';
@@ -295,7 +296,7 @@ function missingModel({ name, model }: ProviderChoice, models: readonly string[]
       severity: 'error',
       ...asMessage(
         sentence('Ollama does not have the model {0}.', model),
-        sentence('Get it with: {0}', `ollama pull ${model}`),
+        sentence('Get it with: {0}', `ollama pull ${shellWord(model)}`),
       ),
     };
   }

@@ -1,5 +1,5 @@
 import { deepEqual, doesNotMatch, equal, match, ok } from 'node:assert/strict';
-import { execFileSync } from 'node:child_process';
+import { execFileSync, spawnSync } from 'node:child_process';
 import { createHash } from 'node:crypto';
 import { copyFileSync, existsSync, mkdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -168,6 +168,31 @@ describe('telos install', () => {
       const again = await run('install', './bad');
       equal(again.code, 0, 'what is there already is not asked about');
       doesNotMatch(again.stderr, found);
+    });
+
+    it('is named in commands of which a shell takes each word as it is, whatever it is called', async () => {
+      const name = 'tea$(touch pwned)`touch pwned`;touch pwned;';
+      const given = `./${name}`;
+      home.folder.add({ [`work/${name}/skills/one/SKILL.md`]: bad });
+      const printed: string[] = [];
+      const note = async (...args: string[]): Promise<void> => {
+        const { stdout, stderr } = await run(...args);
+        printed.push(...`${stdout}${stderr}`.split('\n').filter(line => line.includes('telos ')));
+      };
+      await note('install', given);
+      home.folder.add({
+        [`skills/${name}/skills/one/SKILL.md`]: skill('one'),
+        [`skills/${name}/mcp.json`]: '{}',
+      });
+      await note('install', given);
+      await note('install', given, '--yes', '--allow', 'high');
+      await note('mcp', 'list');
+      await note('eval', 'draft', name);
+      ok(printed.length >= 3, printed.join('\n'));
+      for (const line of printed)
+        for (const [command] of line.matchAll(/telos (?:install|trust|eval|undo) .*/g))
+          spawnSync('/bin/sh', ['-c', `telos() { :; }\n${command}`], { cwd: home.workDir, stdio: 'ignore' });
+      ok(!existsSync(join(home.workDir, 'pwned')), printed.join('\n'));
     });
 
     it('replaces no agent without that yes', async () => {

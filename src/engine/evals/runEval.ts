@@ -1,8 +1,10 @@
 /** Runs one eval once: from its recording, or with a model, and then judges what it has come to. */
+
 import { existsSync } from 'node:fs';
 import type { RunEvent, SkillRef } from '../../protocol/run.ts';
 import type { Config } from '../config.ts';
 import { TelosError } from '../errors.ts';
+import { shellWord } from '../files/plainText.ts';
 import { denyAll, type Human } from '../human.ts';
 import type { FrontendProviders } from '../providers/create.ts';
 import type { Provider } from '../providers/provider.ts';
@@ -293,7 +295,7 @@ async function checkCommand(
   { open }: RunParts,
   signal: AbortSignal,
 ): Promise<string | undefined> {
-  const command = [...words, world.workDir].map(quoted).join(' ');
+  const command = [...words, world.workDir].map(shellWord).join(' ');
   let isFirst = true;
   const caller: Provider = {
     name: 'check',
@@ -324,6 +326,3 @@ async function checkCommand(
         : undefined;
   return problem;
 }
-
-const quoted = (word: string): string =>
-  /^[\w./:=-]+$/.test(word) ? word : `'${word.replaceAll("'", `'\\''`)}'`;

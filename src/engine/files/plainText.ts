@@ -24,6 +24,10 @@ export function describeBinary(what: string, bytes: Buffer, size: number): strin
   return `[${what}: binary, ${byteCount(size)}, not shown as text. It begins with (hex) ${head}]`;
 }
 
+/** Returns the text as one word of a POSIX shell, which takes it as it is. */
+export const shellWord = (text: string): string =>
+  /^[\w./:@%+,-][\w./:@%+,=-]*$/.test(text) ? text : `'${text.replaceAll("'", "'\\''")}'`;
+
 /** Decodes UTF-8 and drops its byte order mark. Invalid bytes become U+FFFD. */
 export const decodeUtf8 = (bytes: Buffer): string => new TextDecoder('utf-8').decode(bytes);
 

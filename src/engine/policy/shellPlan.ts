@@ -1,4 +1,5 @@
 /** Reads the commands of a line one by one where that needs no shell, and writes the line that is started from what was read. */
+import { shellWord } from '../files/plainText.ts';
 import { reserved } from './shellCommands.ts';
 import { signs } from './shellSigns.ts';
 import { readLine, type ShellToken } from './shellWords.ts';
@@ -185,8 +186,7 @@ export const quoted = (word: string, inner: readonly string[] = []): string =>
     .map((part, index) => {
       if (index % 2 === 1)
         return part.startsWith('(') ? `"$(${inner[Number(part.slice(1, -1))]})"` : `"$${part}"`;
-      if (/^[\w./:@%+,-]+$/.test(part)) return part;
-      return part === '' && word !== '' ? '' : `'${part.replaceAll("'", "'\\''")}'`;
+      return part === '' && word !== '' ? '' : shellWord(part);
     })
     .join('');
 

@@ -1,5 +1,7 @@
 /** Writes the entries that make the system's scheduler call Telos, as text: nothing here touches the machine. */
+
 import { join } from 'node:path';
+import { shellWord } from '../files/plainText.ts';
 import { cronText, isEvery, parseRule, type Times } from './rule.ts';
 import type { ClockKind, Schedule } from './schedules.ts';
 
@@ -109,10 +111,9 @@ export function calendarLines(times: Times): string[] {
 
 /** Returns lines of the user's crontab. */
 export function cron(schedule: Schedule, { program, env }: Caller): ClockEntry {
-  const quoted = (text: string): string => `'${text.replaceAll("'", "'\\''")}'`;
   const call = [
-    ...Object.entries(env).map(([name, value]) => `${name}=${quoted(value)}`),
-    ...[...program, ...dueWords(schedule)].map(quoted),
+    ...Object.entries(env).map(([name, value]) => `${name}=${shellWord(value)}`),
+    ...[...program, ...dueWords(schedule)].map(shellWord),
     '>/dev/null 2>&1',
   ];
   // cron takes a percent sign for a line break.

@@ -1,6 +1,8 @@
 /** Finds the packages that the Python scripts of a skill import and that are not installed. */
+
 import { join } from 'node:path';
 import { type Sentence, sentence } from '../../protocol/text.ts';
+import { shellWord } from '../files/plainText.ts';
 import { type Missing, missingWords } from './agent.ts';
 import type { Machine } from './machine.ts';
 import { pythonIn, type SkillTexts, textOf } from './skillTexts.ts';
@@ -8,10 +10,6 @@ import { pythonIn, type SkillTexts, textOf } from './skillTexts.ts';
 /** Scripts that are read, and entries of one kind that are reported. More would say nothing new. */
 export const mostScripts = 60;
 export const mostMissing = 6;
-
-/** Returns the path as a word for a shell. */
-export const quoted = (path: string): string =>
-  /^[\w./@+-]+$/.test(path) ? path : `'${path.replaceAll("'", "'\\''")}'`;
 
 /** Returns the text as a pattern that matches just it. */
 export const literal = (text: string): string => text.replace(/[^\w-]/g, '\\$&');
@@ -129,7 +127,7 @@ export function missingPython(texts: SkillTexts, machine: Machine): Missing[] {
   return [...lacking].slice(0, mostMissing).map(([name, reason]) => {
     const command =
       list !== undefined && new RegExp(`^${literal(name)}\\b`, 'im').test(textOf(join(skill.dir, list)))
-        ? `python3 -m pip install -r ${quoted(join(skill.dir, list))}`
+        ? `python3 -m pip install -r ${shellWord(join(skill.dir, list))}`
         : `python3 -m pip install ${name}`;
     const isSure = command.includes(' -r ') || known.has(name);
     const nextStep = isSure

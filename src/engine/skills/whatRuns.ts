@@ -2,13 +2,15 @@
  * Looks into what a skill runs, its text and the scripts that this names, for what is not on this machine: packages, programs and
  * files. Only what the work needs counts, so an import that may fail is not one.
  */
+
 import { statSync } from 'node:fs';
 import { isBuiltin } from 'node:module';
 import { dirname, join, posix } from 'node:path';
 import { sentence } from '../../protocol/text.ts';
+import { shellWord } from '../files/plainText.ts';
 import { alternatives, type Missing, missingWords, type Skill } from './agent.ts';
 import type { Machine } from './machine.ts';
-import { literal, missingPython, mostMissing, mostScripts, quoted } from './pythonImports.ts';
+import { literal, missingPython, mostMissing, mostScripts } from './pythonImports.ts';
 import {
   inlineCommandsIn,
   proseOf,
@@ -100,7 +102,7 @@ function brokenLines({ skill, named }: SkillTexts, machine: Machine): Missing[] 
   return scripts.flatMap(path => {
     const text = textOf(join(skill.dir, path));
     if (!text.includes('\r\n') || !(/\.\w+$/.test(path) || /^#!.*sh\b/.test(text))) return [];
-    const command = `sed -i.bak 's/\\r$//' ${quoted(join(skill.dir, path))}`;
+    const command = `sed -i.bak 's/\\r$//' ${shellWord(join(skill.dir, path))}`;
     return [
       {
         kind: 'script' as const,
@@ -243,7 +245,7 @@ function missingNode(texts: SkillTexts): Missing[] {
   if (needed.size === 0) return [];
   const names = [...needed].slice(0, mostMissing);
   const isDeclared = names.every(name => declared.includes(name));
-  const command = ['npm install --prefix', quoted(root), ...(isDeclared ? [] : names)].join(' ');
+  const command = ['npm install --prefix', shellWord(root), ...(isDeclared ? [] : names)].join(' ');
   return [
     {
       kind: 'package',

@@ -2,6 +2,7 @@
  * Finds the program that a name means: the user's, never one that a run could have put there. The PATH is used without
  * folders that are inside a work folder, and without programs that lead into one.
  */
+
 import {
   accessSync,
   chmodSync,
@@ -18,6 +19,7 @@ import {
 } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { basename, delimiter, dirname, isAbsolute, join, parse, sep } from 'node:path';
+import { shellWord } from '../files/plainText.ts';
 import { folded } from '../files/sensitiveNames.ts';
 import type { ToolContext } from './tool.ts';
 
@@ -349,9 +351,7 @@ function makeOwnFolder(): string {
 function standIn({ path, place }: LeftOut, context: ProgramPlaces): string {
   const name = basename(path);
   const other = findProgram(name, context);
-  if (other !== undefined) return `#!/bin/sh\nexec ${quoted(other)} "$@"\n`;
+  if (other !== undefined) return `#!/bin/sh\nexec ${shellWord(other)} "$@"\n`;
   const why = `${name} in ${dirname(path)} was not used, because it leads into ${place}, which runs can change. Run it by its path: ${path}`;
-  return `#!/bin/sh\necho ${quoted(why)} >&2\nexit 127\n`;
+  return `#!/bin/sh\necho ${shellWord(why)} >&2\nexit 127\n`;
 }
-
-const quoted = (text: string): string => `'${text.replaceAll("'", "'\\''")}'`;

@@ -1,8 +1,10 @@
 /** Ends a plan: brings what passed into the person's branch, or leaves or drops it. The one place that touches the person's checkout. */
+
 import { execFile } from 'node:child_process';
 import type { FinishKind } from '../../protocol/plan.ts';
 import { sentence } from '../../protocol/text.ts';
 import { TelosError } from '../errors.ts';
+import { shellWord } from '../files/plainText.ts';
 import { commandPrograms, findProgram, programEndings } from '../tools/programPath.ts';
 import type { Git } from './git.ts';
 import { dirtyFiles } from './gitCheckouts.ts';
@@ -109,7 +111,7 @@ async function merge(
     throw new TelosError('config', [
       sentence('{0} and {1} both changed {2}.', into, branch, merged.files.slice(0, mostNamed).join(', ')),
       sentence('Nothing was changed.'),
-      sentence('Merge by hand with: {0}', `git merge ${branch}`),
+      sentence('Merge by hand with: {0}', `git merge ${shellWord(branch)}`),
     ]);
   if (how === 'squash') {
     const commit = await git.commitTree(merged.tree, [head], `${goal}\n\nTelos-Plan: ${plan}\n`);

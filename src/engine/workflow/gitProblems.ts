@@ -1,7 +1,9 @@
 /** Says what of a repository hinders a plan, before the first story begins. */
+
 import { existsSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { type Sentence, sentence, sentencesOf, spoken } from '../../protocol/text.ts';
+import { shellWord } from '../files/plainText.ts';
 import { Git } from './git.ts';
 import { branchOf } from './gitCheckouts.ts';
 import { oldestGit } from './gitProgram.ts';
@@ -63,7 +65,7 @@ const notARepository = (repo: string, said: string): Sentence[] =>
   /dubious ownership/.test(said)
     ? [
         sentence('git does not trust {0}, as it belongs to another user.', repo),
-        sentence('Allow it with: {0}', `git config --global --add safe.directory ${repo}`),
+        sentence('Allow it with: {0}', `git config --global --add safe.directory ${shellWord(repo)}`),
       ]
     : [
         sentence('{0} is not in a git repository.', repo),

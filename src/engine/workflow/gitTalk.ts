@@ -1,7 +1,9 @@
 /** Processes of git that answer one question after the other: starting one for each question would take longer than the answers. */
+
 import type { ChildProcessWithoutNullStreams } from 'node:child_process';
 import { sentence } from '../../protocol/text.ts';
 import { TelosError } from '../errors.ts';
+import { shellWord } from '../files/plainText.ts';
 
 /** Says whether the parts printed so far are a whole answer. */
 type IsWhole = (parts: readonly Buffer[], length: number) => boolean;
@@ -143,15 +145,13 @@ function hold(child: ChildProcessWithoutNullStreams, stays: boolean): void {
 /** Where a shell is that starts git, or undefined. */
 export const gitShell: string | undefined = process.platform === 'win32' ? undefined : '/bin/sh';
 
-const quoted = (word: string): string => `'${word.replaceAll("'", "'\\''")}'`;
-
 /**
  * Returns what a shell reads to run git in a folder, without input. `program` is its absolute path, and `command` means the file, whatever
  * function has its name. The answer is what git prints, then the mark, the exit code and the mark again; and what git says besides, then
  * the mark.
  */
 export function shellLine(program: string, dir: string, args: readonly string[], mark: string): string {
-  const git = `cd ${quoted(dir)} && command ${[program, ...args].map(quoted).join(' ')} </dev/null`;
+  const git = `cd ${shellWord(dir)} && command ${[program, ...args].map(shellWord).join(' ')} </dev/null`;
   return `${git}; printf '%s %s %s\\n' ${mark} $? ${mark}; printf '%s\\n' ${mark} >&2\n`;
 }
 
