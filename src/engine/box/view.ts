@@ -174,6 +174,8 @@ export function viewOf(
   const closed = protectedDirs.filter(folder => shown.some(place => shows(place, folder)));
   return inOrder([
     ...shown,
+    // First, since another place may say more of the same folder.
+    ...names.filter(isSecret).flatMap(({ path }) => heldAbove(path, workingDir)),
     ...closed.flatMap(path => heldAbove(path, workingDir)),
     ...closed.map(path => ({ kind: 'empty', path }) as const),
     ...kept.flatMap(path => [...heldAbove(path, workingDir), fixed(path)]),
@@ -183,7 +185,12 @@ export function viewOf(
   ]);
 }
 
-/** Returns the folders between the working folder and one in it: if they were moved, another one could be made in its place. */
+const isSecret = ({ kind }: MarkedName): boolean => kind === 'secret' || kind === 'closed';
+
+/**
+ * Returns the folders between the working folder and a path in it. If one was moved, another could be made in its place, and what is
+ * hidden in it would have another name while the box of the next command is made.
+ */
 function heldAbove(path: string, workingDir: string): Place[] {
   const folder = dirname(path);
   if (folder === workingDir || !isInside(workingDir, folder)) return [];
@@ -199,7 +206,7 @@ const mostObeyed = 100;
 const isOfPlans = ({ path }: MarkedName): boolean => folded(basename(path)) === '.telos';
 
 function markedPlaces(workingDir: string, names: readonly MarkedName[]): Place[] {
-  const secret = names.filter(({ kind }) => kind === 'secret' || kind === 'closed');
+  const secret = names.filter(isSecret);
   const inWork = names.filter(({ path }) => isInside(workingDir, path));
   const obeyed = inWork.filter(({ kind }) => kind === 'obeyed');
   // What was done to the files of a plan may count before it is taken back: they come first, whatever else a project has.

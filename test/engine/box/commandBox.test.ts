@@ -60,11 +60,37 @@ describe('a command in the box', () => {
       'rm -f .env; cat .env; cat /proc/self/root/$PWD/.env; tar c . 2>/dev/null | grep -a SECRET',
     ];
     for (const line of tricks) assert.doesNotMatch((await run.sh(line)).out, /SECRET/, line);
-    for (const name of secrets.filter(each => !each.startsWith('deep')))
-      assert.equal(text(join(run.work, name)), 'SECRET');
+    for (const name of secrets) assert.equal(text(join(run.work, name)), 'SECRET');
     assert.equal((await run.sh('cat .env.example')).out, 'KEY=');
     run.put('work/new/.netrc', 'SECRET');
     assert.equal((await run.sh('cat new/.netrc')).out, '', 'one that came later');
+  });
+
+  itBoxed('cannot move a folder with a secret away from where the next command hides it', async run => {
+    run.put('work/deep/er/.env', 'SECRET');
+    run.put('work/deep/er/a.txt', 'a');
+    run.put('work/plain/b.txt', 'b');
+    // As a background command would, while another is started.
+    const moves = 'mv deep gone; mv deep/er gone; mv -T --exchange deep plain; mv plain other';
+    const { out } = await run.sh(
+      `${moves}; cat deep/er/a.txt; echo more >> deep/er/a.txt; cat */*.txt */*/*`,
+    );
+    assert.doesNotMatch(out, /SECRET/);
+    assert.equal(text(join(run.work, 'deep/er/.env')), 'SECRET');
+    assert.equal(text(join(run.work, 'deep/er/a.txt')), 'amore\n');
+    assert.equal(text(join(run.work, 'other/b.txt')), 'b');
+  });
+
+  itBoxed('keeps a folder read-only that others obey, with a secret in it or not', async run => {
+    for (const secret of [[], ['work/.vscode/.env', 'work/.git/.env']]) {
+      run.put('work/.vscode/tasks.json', '{}');
+      for (const path of secret) run.put(path, 'SECRET');
+      await run.sh('echo evil > .vscode/tasks.json; echo evil > .vscode/new.json; cat .vscode/.env');
+      assert.deepEqual(
+        [text(join(run.work, '.vscode/tasks.json')), existsSync(join(run.work, '.vscode/new.json'))],
+        ['{}', false],
+      );
+    }
   });
 
   itBoxed(
