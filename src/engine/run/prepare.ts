@@ -137,10 +137,8 @@ async function prepareSkill(
       !tape?.servers &&
       !isPlan && {
         async connect(signal) {
-          const openBox = boxesOf(config, agent, folders, policy);
-          const own = serverReach(run, engine, policy);
           const place = { root: agent.workingDir, workFolders: [agent.workingDir, ...workFolders] };
-          const reach = { ...own, openBox, ...place };
+          const reach = { ...serverReach(run, engine, policy, agent, folders), ...place };
           servers = await connectServers(config, agent, commandTools, env, signal, reach);
           const { tools, facts } = servers.merged();
           tape?.keepServers(tools.map(({ definition }) => definition).filter(({ name }) => facts.has(name)));
@@ -150,18 +148,11 @@ async function prepareSkill(
     spec(gate) {
       const tools = offered(gate).map(tool => tool.definition.name);
       const calledBy = run.caller?.name;
-      const facts = {
-        resources,
-        missing,
-        tools,
-        isPlan,
-        others,
-        ...(calledBy !== undefined && { calledBy }),
-      };
-      const system = systemPrompt(agent, skill, folders, facts);
+      const called = calledBy === undefined ? {} : { calledBy };
+      const facts = { resources, missing, tools, isPlan, others, ...called };
       return {
         // Before the other fields, which have what it is made of.
-        system: withContextFiles(system, run, config),
+        system: withContextFiles(systemPrompt(agent, skill, folders, facts), run, config),
         ...loopFields(run, provider, config),
         maxRounds: config.maxRounds ?? skill.maxRounds ?? agent.maxRounds,
         skillDir: skill.dir,
@@ -245,9 +236,8 @@ async function prepareStep(
     policy,
     ...(agent?.mcpConfig !== undefined && {
       async connect(signal) {
-        const openBox = boxesOf(config, agent, folders, policy);
-        const own = serverReach(run, engine, policy);
-        const reach = { ...own, openBox, root: workingDir, workFolders: folders.workFolders ?? [] };
+        const place = { root: workingDir, workFolders: folders.workFolders ?? [] };
+        const reach = { ...serverReach(run, engine, policy, agent, folders), ...place };
         servers = await connectServers(config, agent, stepTools, env, signal, reach);
         return servers;
       },
@@ -301,16 +291,19 @@ const boxesOf =
     const { holdsSecret } = policy;
     return serverBoxes(config, name, folders, { holdsSecret }, grantedHosts(policy))(server, args);
   };
-/** Returns how the servers of a run reach the person and the frontend. */
+/** Returns how the servers of a run reach the person, the frontend and their boxes. */
 const serverReach = (
   { human, redact }: Run,
-  { signIn, openUrl, book }: Engine,
+  { config, signIn, openUrl, book }: Engine,
   policy: PolicyContext,
+  agent: Agent,
+  folders: RunFolders,
 ): McpReach => ({
   signIn,
   openUrl,
   book,
   redact,
+  openBox: boxesOf(config, agent, folders, policy),
   isOff: switchedOff(policy),
   canAsk: !human.isAway,
 });
