@@ -239,7 +239,7 @@ describe('telos install', () => {
         equal(code, 2, stderr);
         match(stderr, /'same' .* came from github:acme\/same@v1.* this one comes from git\+.*same\.git/);
         match(stderr, /Nothing was changed\./);
-        ok(stderr.includes(`telos install ${there} --as "same"`), stderr);
+        ok(stderr.includes(`telos install ${there} --as same`), stderr);
         equal(lockText(), before);
       }
       equal((await run('install', there, '--as', 'same')).code, 1, 'no one can be asked');
@@ -617,7 +617,7 @@ describe('telos install', () => {
       match(refused.stderr, /It was made by hand/);
       match(
         refused.stderr,
-        /did not come from where the lock file says, so it is replaced only by name: telos install --yes --as "tools"\. Nothing/,
+        /did not come from where the lock file says, so it is replaced only by name: telos install --yes --as tools\. Nothing/,
       );
       equal(readFileSync(own('skills/beta/SKILL.md'), 'utf8'), edited);
       equal((await run('install', '--yes', '--as', 'tools')).code, 0);

@@ -203,7 +203,7 @@ describe('telos init, skill add, install, uninstall', function () {
         assert.match(stderr, /It was made by hand/);
         assert.match(stderr, /Removed:\n {2}\.git\/\n {2}empty\/.*\n {2}link\n {2}notes\.md\n/);
         assert.match(stderr, /Changed:\n {2}skills\/check\/SKILL\.md\n/);
-        assert.match(stderr, /telos install \.\.\/src --yes --as "gmail"/);
+        assert.match(stderr, /telos install \.\.\/src --yes --as gmail/);
         assert.equal(treeOf(home.skillsDir), before);
       }
     });

@@ -26,7 +26,7 @@ export function describeBinary(what: string, bytes: Buffer, size: number): strin
 
 /** Returns the text as one word of a POSIX shell, which takes it as it is. */
 export const shellWord = (text: string): string =>
-  /^[\w./:@%+,-][\w./:@%+,=-]*$/.test(text) ? text : `'${text.replaceAll("'", "'\\''")}'`;
+  /^[\w./:@%+,-][\w./:@%+,=#-]*$/.test(text) ? text : `'${text.replaceAll("'", "'\\''")}'`;
 
 /** Decodes UTF-8 and drops its byte order mark. Invalid bytes become U+FFFD. */
 export const decodeUtf8 = (bytes: Buffer): string => new TextDecoder('utf-8').decode(bytes);
