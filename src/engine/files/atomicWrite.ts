@@ -8,21 +8,17 @@ import {
   appendFileSync,
   closeSync,
   constants,
-  type Dir,
   fchmodSync,
   fsync,
   lstatSync,
   mkdirSync,
-  opendirSync,
   openSync,
   renameSync,
-  rmSync,
   type Stats,
-  unlinkSync,
   writeFile,
   writeFileSync,
 } from 'node:fs';
-import { link, mkdir, realpath } from 'node:fs/promises';
+import { link, lstat, mkdir, opendir, realpath, rm, unlink } from 'node:fs/promises';
 import { basename, dirname, join } from 'node:path';
 import { promisify } from 'node:util';
 import type { ToolResult } from '../../protocol/run.ts';
@@ -69,7 +65,7 @@ async function replaceWhole(
   mayPlace: () => boolean,
   synced: boolean,
 ): Promise<boolean> {
-  const before = lstatSync(file, { throwIfNoEntry: false });
+  const before = await lstat(file).catch(() => undefined);
   const how = { synced, ...(before?.isFile() && { mode: before.mode & 0o777 }) };
   return withTemporary(file, text, how, async temporary => {
     if (!mayPlace()) return false;
@@ -108,10 +104,10 @@ async function withTemporary<Result>(
   try {
     await writeNew(temporary, text, how);
     const placed = await place(temporary);
-    removeLeftTemporaries(dirname(file), prefix);
+    await removeLeftTemporaries(dirname(file), prefix);
     return placed;
   } finally {
-    rmSync(temporary, { force: true });
+    await rm(temporary, { force: true });
   }
 }
 
@@ -150,7 +146,6 @@ const leftAfter = 60 * 60 * 1000;
 const lookInterval = 60 * 60 * 1000;
 /** Maximum number of names read in a folder, and of folders remembered. */
 const mostNames = 5000;
-const namesAtOnce = 250;
 const mostFolders = 1000;
 
 const uuid = '[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}';
@@ -159,35 +154,31 @@ const lookedAt = new Map<string, number>();
 /**
  * Removes abandoned temporary files in `folder`. Their names are `prefix`, an id and `.tmp`, like those of this process. Call it
  * when something is written anyway, with the real path of the folder. `anchor` is the way into a folder that is already open.
- * Never throws, and follows no link. On this thread: a write would wait for the others of the process at each of its steps.
+ * Never throws, and follows no link.
  */
-export function removeLeftTemporaries(folder: string, prefix: string, anchor = folder): void {
+export async function removeLeftTemporaries(folder: string, prefix: string, anchor = folder): Promise<void> {
   const key = join(folder, prefix);
   const now = Date.now();
   if (now - (lookedAt.get(key) ?? Number.NEGATIVE_INFINITY) < lookInterval) return;
   if (lookedAt.size >= mostFolders) lookedAt.clear();
   lookedAt.set(key, now);
   const isOurs = new RegExp(`^${uuid}\\.tmp$`);
-  let names: Dir | undefined;
   try {
-    names = opendirSync(anchor, { bufferSize: namesAtOnce });
-    for (let count = 0; count < mostNames; count++) {
-      const entry = names.readSync();
-      if (entry === null) return;
+    let names = 0;
+    for await (const entry of await opendir(anchor)) {
+      if (++names > mostNames) return;
       if (!entry.isFile() || !entry.name.startsWith(prefix)) continue;
-      if (isOurs.test(entry.name.slice(prefix.length))) removeIfLeft(join(anchor, entry.name), now);
+      if (isOurs.test(entry.name.slice(prefix.length))) await removeIfLeft(join(anchor, entry.name), now);
     }
   } catch {
     // This is only cleanup.
-  } finally {
-    names?.closeSync();
   }
 }
 
-function removeIfLeft(path: string, now: number): void {
-  const stats = lstatSync(path);
+async function removeIfLeft(path: string, now: number): Promise<void> {
+  const stats = await lstat(path);
   // A file with a second name or a time in the future is not ours.
-  if (stats.isFile() && stats.nlink === 1 && now - stats.mtimeMs > leftAfter) unlinkSync(path);
+  if (stats.isFile() && stats.nlink === 1 && now - stats.mtimeMs > leftAfter) await unlink(path);
 }
 
 /** A written file, as reported in a tool result. */
@@ -212,10 +203,10 @@ export async function replaceFile(path: string, bytes: Buffer, changes?: WriteKe
     const keep = (stats: Stats | undefined) => changes?.keep({ path, place, before: stats, bytes, made });
     const [kept] = await Promise.all([keep(before), writeNew(temporary, bytes, newMode(before))]);
     const lines = await placeFile({ temporary, place, path }, before, kept, keep);
-    removeLeftTemporaries(parent, temporaryPrefix, anchor);
+    await removeLeftTemporaries(parent, temporaryPrefix, anchor);
     return { existed: before !== undefined, changedFiles: [path], ...(lines && { changedLines: lines }) };
   } catch (error) {
-    rmSync(temporary, { force: true });
+    await rm(temporary, { force: true });
     throw error instanceof PathProblem ? error : new PathProblem('unusable', describeFileError(error, path));
   } finally {
     close();

@@ -60,9 +60,8 @@ export function readRegularFile(path: string, most: number): { bytes: Buffer; si
 
 /** Returns all bytes of the regular file at the real path `path`; those of a small one were read on this thread. Throws PathProblem. */
 export async function readWholeFile(path: string): Promise<Buffer> {
-  const { bytes, size } = readRegularFile(path, smallFile + 1);
-  // More than its size: somebody is adding to it.
-  if (size <= smallFile && bytes.length <= size) return bytes;
+  const { bytes } = readRegularFile(path, smallFile + 1);
+  if (bytes.length <= smallFile) return bytes;
   const { handle } = await openRegularFile(path);
   return handle.readFile().finally(() => handle.close());
 }

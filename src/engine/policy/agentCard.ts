@@ -1,9 +1,8 @@
 /** Makes an agent's card: lists what its files name, and flags what a person should look at. */
+import { readFile } from 'node:fs/promises';
 import { basename, dirname, relative } from 'node:path';
 import type { AgentCard, RedFlag } from '../../protocol/agentCard.ts';
 import { hostKind, unprotected } from '../addresses.ts';
-import { takingTurns } from '../cancellation.ts';
-import { readWholeFile } from '../files/openFile.ts';
 import { looksBinary } from '../files/plainText.ts';
 import { isTelosKey, type McpServer, readMcpConfig } from '../mcp/config.ts';
 import { isSecretName } from '../redact.ts';
@@ -52,10 +51,8 @@ export async function cardOf(
   const redFlags: RedFlag[] = [...files.escapes, ...lookalikeNames([agent.name, ...files.files.keys()])];
   let crowded: RedFlag | undefined;
   if (files.tooLarge) redFlags.push(notRead(agent.packDir));
-  const turn = takingTurns();
   for (const [label, file] of [...files.files].sort(([a], [b]) => (a < b ? -1 : 1))) {
     if (file.isLink) continue;
-    await turn();
     const text = await textOf(file.path, file.size);
     if (file.ofRepository) {
       redFlags.push(...flagsOfRepository(label, text));
@@ -176,7 +173,7 @@ const notRead = (file: string): RedFlag => ({ kind: 'not-looked-into', file, lin
 
 async function textOf(path: string, size: number): Promise<string | undefined> {
   if (size > longestRead) return undefined;
-  const bytes = await readWholeFile(path).catch(() => undefined);
+  const bytes = await readFile(path).catch(() => undefined);
   return bytes === undefined || looksBinary(bytes) ? undefined : bytes.toString('utf8');
 }
 

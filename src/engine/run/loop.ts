@@ -65,8 +65,6 @@ interface Reply {
 
 /** Deciding on calls and carrying them out is half of the engine. No run needs it before its first request is sent. */
 const toolCalls = () => import('./toolCalls.ts');
-/** After this time, in milliseconds, a request has been sent, and the model still thinks. */
-const sendingTime = 100;
 /** Few runs fill the context of a model. */
 const roomMaking = () => import('./compact.ts');
 
@@ -250,7 +248,6 @@ async function* modelTurn(room: RunRoom, signal: AbortSignal): AsyncGenerator<Ru
     const withOwnIds = ownCallIds(messages);
     let thinkingSince: number | undefined;
     const request = yield* fittingRequest(room, tools, signal);
-    const loading = setTimeout(toolCalls, sendingTime);
     try {
       for await (const event of provider.streamCompletion(request, signal)) {
         if (reply.blocks.length === 0) void toolCalls();
@@ -278,8 +275,6 @@ async function* modelTurn(room: RunRoom, signal: AbortSignal): AsyncGenerator<Ru
       if (text.length > 0) messages.push({ role: 'assistant', content: text });
       const mayLackTools = counts.rounds === 1 && !(error instanceof TelosError);
       if (signal.aborted || !mayLackTools || reply.blocks.length > 0) throw error;
-    } finally {
-      clearTimeout(loading);
     }
     tools = [];
     yield* warnings((await budget?.check()) ?? []);

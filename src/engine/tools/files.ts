@@ -1,13 +1,12 @@
 /** Defines the tools that read, write and edit a file and list a folder, confined to the run's folders. */
 
-import { statSync } from 'node:fs';
 import { readdir } from 'node:fs/promises';
 import { basename } from 'node:path';
 import type { ToolResult } from '../../protocol/run.ts';
 import { grouped } from '../../protocol/text.ts';
 import { replaceFile } from '../files/atomicWrite.ts';
 import { mediaTypeOf, mostBytes } from '../files/attachedFile.ts';
-import { openFolder, readRegularFile, readWholeFile } from '../files/openFile.ts';
+import { openFolder, openRegularFile, readRegularFile } from '../files/openFile.ts';
 import { describeFileError, PathProblem } from '../files/paths.ts';
 import {
   byteCount,
@@ -241,16 +240,20 @@ function asInFile(text: string, oldText: string, newText: string): { oldText: st
 
 /** Reads the whole text, byte order mark and line ends included. Only text that can be written back exactly is accepted. */
 async function readWhole(path: string): Promise<{ text: string } | { problem: string }> {
-  const size = statSync(path, { throwIfNoEntry: false })?.size ?? 0;
-  if (size > writeLimit)
-    return {
-      problem: `The file has ${grouped(size)} bytes; at most ${grouped(writeLimit)} can be edited.`,
-    };
-  const bytes = await readWholeFile(path);
-  const text = bytes.toString('utf8');
-  if (looksBinary(bytes) || !Buffer.from(text, 'utf8').equals(bytes))
-    return { problem: `${basename(path)} is not UTF-8 text, so it cannot be edited. Nothing was changed.` };
-  return { text };
+  const { handle, size } = await openRegularFile(path);
+  try {
+    if (size > writeLimit)
+      return {
+        problem: `The file has ${grouped(size)} bytes; at most ${grouped(writeLimit)} can be edited.`,
+      };
+    const bytes = await handle.readFile();
+    const text = bytes.toString('utf8');
+    if (looksBinary(bytes) || !Buffer.from(text, 'utf8').equals(bytes))
+      return { problem: `${basename(path)} is not UTF-8 text, so it cannot be edited. Nothing was changed.` };
+    return { text };
+  } finally {
+    await handle.close();
+  }
 }
 
 export const writeFileTool: Tool = {

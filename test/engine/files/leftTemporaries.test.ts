@@ -37,7 +37,7 @@ describe('temporary files that were left behind', () => {
     symlinkSync('target', at(link));
     linkSync(at('target'), at(named));
     mkdirSync(at(made));
-    removeLeftTemporaries(folder.path, '.telos-');
+    await removeLeftTemporaries(folder.path, '.telos-');
     const expected = [...others.map(([name]) => name), link, named, made];
     assert.deepEqual(readdirSync(folder.path).sort(), expected.sort());
   });
@@ -53,6 +53,6 @@ describe('temporary files that were left behind', () => {
   });
 
   it('are no reason for a write to fail', async () => {
-    removeLeftTemporaries(at('missing'), '.telos-');
+    await removeLeftTemporaries(at('missing'), '.telos-');
   });
 });
