@@ -1,4 +1,7 @@
-/** The bar for skills as people publish them: what `npm run real-skills` prints may not fall below it. */
+/**
+ * The bar for skills as people publish them: what `npm run real-skills` prints may not fall below it. By day as they lie in `.claude/skills`;
+ * with `TELOS_NIGHTLY=1` also as a pack, in which most other tests have theirs.
+ */
 import assert from 'node:assert/strict';
 import { fileURLToPath } from 'node:url';
 import { readCases } from './caseFile.ts';
@@ -6,9 +9,9 @@ import { runAll } from './runAll.ts';
 import { belowTheBar, figuresOf, findings } from './table.ts';
 
 describe('skills as their authors wrote them', () => {
-  it('do their work with only the card accepted, in both layouts', async () => {
+  it('do their work with only the card accepted', async () => {
     const cases = readCases(fileURLToPath(new URL('cases.yaml', import.meta.url)));
-    const layouts = ['pack', 'dot'] as const;
+    const layouts = process.env['TELOS_NIGHTLY'] === '1' ? (['pack', 'dot'] as const) : (['dot'] as const);
     const outcomes = await runAll(cases, layouts);
     const below = layouts.flatMap(layout => belowTheBar(figuresOf(outcomes, layout)));
     assert.deepEqual(below, [], findings(outcomes).join('\n'));
