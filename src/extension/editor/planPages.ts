@@ -49,6 +49,8 @@ interface Open {
   problem?: string;
   /** The card that the page shows. Only that one can be accepted on it. */
   card?: PlanCard;
+  /** The acceptance of its card, which takes the plan for itself for a moment: what is pressed next waits for it. */
+  accepting?: Promise<void>;
   /** The last drawing. One begins when the one before has ended, so that the latest state is drawn last. */
   drawn: Promise<void>;
 }
@@ -156,13 +158,17 @@ export class PlanPages implements vscode.Disposable {
     const asked = readFromPlanPage(message);
     if (!asked) return;
     if (asked.type === 'ready') return this.#draw(open);
+    await open.accepting;
     const plan = this.#nodeAt(open.place.dir);
     if (!plan) return;
     if (asked.type === 'show_run') {
       await vscode.commands.executeCommand('telos.openConversation', { runId: asked.runId, panel: true });
       return;
     }
-    if (asked.type === 'accept_card') return this.#accept(open, plan, asked.digest);
+    if (asked.type === 'accept_card') {
+      open.accepting = this.#accept(open, plan, asked.digest);
+      return open.accepting;
+    }
     if (asked.type === 'answer') {
       const question = plan.look?.state.questions.find(({ id }) => id === asked.id);
       if (question) await this.#parts.answer({ kind: 'question', plan, question });
