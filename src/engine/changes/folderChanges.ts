@@ -1,6 +1,7 @@
 /** Tells two looks at a working folder apart: which files, folders and settings differ, how they were before, and what has moved there. */
-import { lstatSync, readFileSync, readlinkSync, type Stats } from 'node:fs';
+import { readFileSync, readlinkSync, type Stats } from 'node:fs';
 import { join } from 'node:path';
+import { factsOf } from '../files/paths.ts';
 import { childPath, type Entry, entryIn, type FolderView, isGitName, wasAbsent } from './folderView.ts';
 import type { GitSetting, RepositoryView } from './repositoryView.ts';
 import { blobName } from './shadowGit.ts';
@@ -124,19 +125,11 @@ export function movedAmong(
   for (const [path, was] of old) if (was?.blob !== undefined) kept.add(entryIn(before.view, path)?.ino ?? 0);
   const moved: string[] = [];
   for (const [path, was] of old) {
-    const stats = was === null ? factsAt(join(root, path)) : undefined;
+    const stats = was === null ? factsOf(join(root, path)) : undefined;
     if (!stats?.isFile() || stats.nlink > 1 || kept.has(stats.ino)) continue;
     if (isBornBefore(stats, before.at)) moved.push(path);
   }
   return moved;
-}
-
-function factsAt(path: string): Stats | undefined {
-  try {
-    return lstatSync(path, { throwIfNoEntry: false });
-  } catch {
-    return undefined;
-  }
 }
 
 /** In milliseconds. The clock of a file system can be behind by a step. */

@@ -4,6 +4,7 @@ import { accessSync, constants, lstatSync, readlinkSync, realpathSync, type Stat
 import { basename, dirname, isAbsolute, join, relative, resolve, sep } from 'node:path';
 import { asSaid, grouped, type Sentence, sentence, spoken } from '../../protocol/text.ts';
 import { expandPath } from '../config.ts';
+import { reasonOf } from '../errors.ts';
 
 /**
  * A path that cannot be used. The message is for the model and for a person. `special` is a place that is not a stored file
@@ -184,7 +185,7 @@ export function statsAt(path: string): Stats | undefined {
 }
 
 /** Returns undefined for what cannot be examined. Its path was just resolved, so a call to another thread would only take longer. */
-function factsOf(path: string): Stats | undefined {
+export function factsOf(path: string): Stats | undefined {
   try {
     return lstatSync(path, { throwIfNoEntry: false });
   } catch {
@@ -238,10 +239,8 @@ export function fileProblem(error: unknown, path: string): Sentence {
   const code = errorCode(error) ?? '';
   const { syscall, path: inTheWay = path } = error as NodeJS.ErrnoException;
   if (code === 'EEXIST' && syscall === 'mkdir') return sentence('{0} is not a folder.', inTheWay);
-  return fileErrors[code]?.(path) ?? sentence('{0} could not be used: {1}', path, reason(error));
+  return fileErrors[code]?.(path) ?? sentence('{0} could not be used: {1}', path, reasonOf(error));
 }
-
-const reason = (error: unknown): string => (error instanceof Error ? error.message : String(error));
 
 /** The same in English. */
 export const describeFileError = (error: unknown, path: string): string => spoken([fileProblem(error, path)]);

@@ -4,7 +4,7 @@ import type { IncomingMessage } from 'node:http';
 import { setTimeout as pause } from 'node:timers/promises';
 import { asSaid, type Sentence, sentence } from '../../protocol/text.ts';
 import { hostKind, parseWebAddress } from '../addresses.ts';
-import { TelosError } from '../errors.ts';
+import { reasonOf, TelosError } from '../errors.ts';
 import { errorCode } from '../files/paths.ts';
 import { checkedAddresses, FetchProblem, get, resolveName } from '../tools/fetchPage.ts';
 import type { Reach } from './sourceText.ts';
@@ -173,7 +173,7 @@ function whyOffline(cause: unknown): Sentence {
     case 'EPIPE':
       return sentence('the connection was cut off');
     default:
-      return asSaid(cause instanceof Error ? cause.message : String(cause));
+      return asSaid(reasonOf(cause));
   }
 }
 
