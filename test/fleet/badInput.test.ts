@@ -14,6 +14,7 @@ import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { setTimeout as wait } from 'node:timers/promises';
 import { eventually, gate } from '../eventually.ts';
+import { cutAfter } from './cutAfter.ts';
 import { type FleetHome, type FleetWorld, model, notes, openFleet } from './fleetWorld.ts';
 import { type Postgres, startPostgres } from './postgres.ts';
 
@@ -62,6 +63,24 @@ describe('workers in a bad hour', function () {
     assert.equal(code, 0, stderr);
     assert.match(stderr, /answers again\./);
     assertOnce(stderr, 8);
+  });
+
+  it('go on when the database ends a connection between two statements', async () => {
+    const key = await world.serve(model);
+    const [one, person] = [await trusting(2), await trusting(2)];
+    // As a worker makes its queue again, within a transaction.
+    const cutting = await cutAfter(world.postgres.url, 'SELECT name FROM "dbos".queues');
+    try {
+      const worker = await one.worker([], { ...key, TELOS_DATABASE_URL: cutting.url });
+      cutting.begin();
+      await eventually(() => assert.equal(cutting.cuts(), 1), 30_000);
+      const { code, stderr } = await person.suite(live).result;
+      assert.equal(code, 0, stderr);
+      assertOnce(stderr, 2);
+      assert.equal(worker.child.exitCode, null);
+    } finally {
+      await cutting.close();
+    }
   });
 
   it('say that a database has no connection left', async () => {

@@ -57,9 +57,11 @@ export async function reach(address: DatabaseAddress): Promise<void> {
   }
 }
 
-const awayCodes = /^(?:ECONN|ENOTFOUND|EAI_|EPIPE|ETIMEDOUT|EHOST|ENET|57P0|08|53[123]00)/;
+// 25P03, 40P01 and 40003 ended one transaction, which may be tried again.
+const awayCodes = /^(?:ECONN|ENOTFOUND|EAI_|EPIPE|ETIMEDOUT|EHOST|ENET|57P0|08|53[123]00|25P03|40P01|40003)/;
+// The engine rolls back on a connection that has ended, so that what the driver says of that hides why it ended.
 const awayWords =
-  /ECONN|ENOTFOUND|EAI_AGAIN|ETIMEDOUT|onnection terminated|onnection ended|server closed|No space left|starting up|shutting down|too many clients|does not answer/;
+  /ECONN|ENOTFOUND|EAI_AGAIN|ETIMEDOUT|onnection terminated|onnection ended|onnection timeout|not queryable|timeout exceeded when trying to connect|server closed|No space left|starting up|shutting down|too many clients|does not answer/;
 
 /** Returns what the database is short of, for a person. Undefined if it is another problem. */
 export function shortageOf(error: unknown): string | undefined {
