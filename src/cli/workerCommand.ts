@@ -1,10 +1,10 @@
 /** Implements `telos worker`, which runs evals and stories of others here. */
 import type { Config } from '../engine/config.ts';
 import { TelosError } from '../engine/errors.ts';
-import { answerEither } from '../engine/fleet/answers.ts';
 import { databaseAddress, databaseVariable } from '../engine/fleet/databaseAddress.ts';
 import { loadDbos } from '../engine/fleet/dbos.ts';
 import { answerOrder, type WorkerParts } from '../engine/fleet/evalWorker.ts';
+import { answerEither } from '../engine/fleet/sealed.ts';
 import type { TryDatabase } from '../engine/fleet/tryDatabase.ts';
 import { Turns } from '../engine/fleet/turns.ts';
 import { runWorker } from '../engine/fleet/worker.ts';

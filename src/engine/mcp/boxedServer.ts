@@ -1,7 +1,7 @@
 /** Starts an MCP server in the box, with the further descriptors that its box needs. The SDK hands down no more than three. */
 import { type ChildProcess, spawn } from 'node:child_process';
 import { realpathSync } from 'node:fs';
-import { giveInputs } from '../tools/command.ts';
+import { giveInputs } from '../tools/processStart.ts';
 import type { AskHost, CommandBox, CommandStart, EnclosedCommand } from '../tools/tool.ts';
 import type { StdioClientTransport } from './sdk.ts';
 

@@ -1,10 +1,7 @@
 /** Runs one shell command in its folder with a minimal environment, and leaves nothing running when it ends. */
-import { type ChildProcess, type ChildProcessByStdio, spawn } from 'node:child_process';
-import { once } from 'node:events';
 import { mkdirSync, realpathSync, statSync } from 'node:fs';
 import { constants } from 'node:os';
 import { delimiter, isAbsolute, join } from 'node:path';
-import type { Readable } from 'node:stream';
 import { setTimeout as delay } from 'node:timers/promises';
 import type { ToolResult } from '../../protocol/run.ts';
 import { reasonOf } from '../errors.ts';
@@ -12,6 +9,7 @@ import { endOf, UnreadOutput } from './background.ts';
 import { endAllOf, noteOn, TimeLimit, type TreeLimits, untilExitOrStop } from './commandEnd.ts';
 import { type CommandStreams, LiveOutput, OutputCapture, reportOn } from './commandOutput.ts';
 import { guardOrphans } from './orphanGuard.ts';
+import { startProcess } from './processStart.ts';
 import { marked, newMark } from './processTable.ts';
 import { processTree } from './processTree.ts';
 import { commandPrograms } from './programPath.ts';
@@ -324,39 +322,28 @@ async function runStarted(
   }
   const inner = enclosed ?? plain;
   const start = onWindows ? { program: command, args: [] } : marked(mark, inner.program, inner.args);
-  const inputs = enclosed?.inputs ?? [];
-  const child = spawn(start.program, start.args, {
-    shell: onWindows,
-    cwd: inner.folder,
-    env: inner.env,
-    stdio: ['ignore', 'pipe', 'pipe', ...inputs.map(each => (typeof each === 'number' ? each : 'pipe'))],
-    detached: !onWindows,
-    windowsHide: true,
-  }) as ChildProcessByStdio<null, Readable, Readable>;
-  if (child.pid === undefined) {
+  const child = await startProcess({ ...inner, ...start }, enclosed?.inputs, onWindows);
+  if (typeof child === 'string') {
     guard.release();
     await enclosed?.end();
-    const [error] = await once(child, 'error');
-    return { refusal: `The command could not be started: ${error.message}` };
+    return { refusal: `The command could not be started: ${child}` };
   }
   let report: Promise<BoxReport> | undefined;
   const ending = (): Promise<BoxReport> | undefined => {
     report ??= enclosed?.end();
     return report;
   };
-  const tree = processTree(child.pid, mark);
+  const tree = processTree(child.pid, mark, child.started);
   guard.watch(child.pid);
   const streams = { stdout: new OutputCapture(stdoutLimit), stderr: new OutputCapture(stderrLimit) };
-  const exited = once(child, 'exit').then(([code, signal]) => exitCode(code, signal));
-  const closed = once(child, 'close');
-  giveInputs(child, inputs);
+  const exited = child.exited.then(([code, signal]) => exitCode(code, signal));
   if (onOutput) for (const stream of [child.stdout, child.stderr]) stream.on('data', onOutput);
   const live = context.onOutput && new LiveOutput(context.onOutput);
   if (live)
     for (const name of ['stdout', 'stderr'] as const) child[name].on('data', chunk => live.add(name, chunk));
   try {
     const stopped = await untilExitOrStop(child, exited, streams, tree, context.signal, { ...limits, time });
-    const end = await endAllOf(tree, stopped, closed, limits, enclosed);
+    const end = await endAllOf(tree, stopped, child.closed, limits, enclosed);
     const note = noteOn(end, limits);
     if (end.stopped === 'abort') {
       if (end.unended.length > 0 && note !== undefined) context.onNotice?.(note);
@@ -373,9 +360,7 @@ async function runStarted(
     live?.end();
     guard.release();
     await ending();
-    child.stdout.destroy();
-    child.stderr.destroy();
-    child.unref();
+    child.release();
   }
 }
 
@@ -390,17 +375,6 @@ async function enclosedStart(
     return await box?.enclose({ ...start, folder: realpathSync.native(start.folder) }, ask);
   } catch (error) {
     return `The command was not run, since it could not be put into its box: ${reasonOf(error)}`;
-  }
-}
-
-/** Writes what the process reads from its further descriptors. */
-export function giveInputs(child: ChildProcess, inputs: readonly (Uint8Array | number)[]): void {
-  for (const [index, input] of inputs.entries()) {
-    const stream = child.stdio[index + 3];
-    if (typeof input === 'number' || !stream || !('write' in stream)) continue;
-    // A process that ends early reads nothing.
-    stream.on('error', () => undefined);
-    stream.end(input);
   }
 }
 

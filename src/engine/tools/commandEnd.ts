@@ -1,12 +1,11 @@
 /** Decides until when a command runs, and ends what is left of it then. */
 
-import type { ChildProcessByStdio } from 'node:child_process';
 import { readFileSync } from 'node:fs';
 import { readFile } from 'node:fs/promises';
-import type { Readable } from 'node:stream';
 import { setTimeout as delay } from 'node:timers/promises';
 import { codePointOf, grouped, unseen } from '../../protocol/text.ts';
 import type { CommandStreams, OutputCapture } from './commandOutput.ts';
+import type { StartedProcess } from './processStart.ts';
 import type { ProcessRow } from './processTable.ts';
 import { endProcessTree, isMoreThan, livingProcesses, type ProcessTree } from './processTree.ts';
 import type { EnclosedCommand } from './tool.ts';
@@ -34,7 +33,7 @@ const drainTime = 150;
  * first case.
  */
 export async function untilExitOrStop(
-  child: ChildProcessByStdio<null, Readable, Readable>,
+  child: Pick<StartedProcess, 'stdout' | 'stderr'>,
   exited: Promise<number>,
   { stdout, stderr }: CommandStreams,
   tree: ProcessTree,

@@ -29,12 +29,12 @@ export interface ProcessTree {
 }
 
 /**
- * Creates the tree. Must be called in the turn in which the process was started: later its start may no longer be
+ * Creates the tree. Must be called in the turn in which the process was started, unless its start is given: later it may no longer be
  * available.
  */
-export function processTree(pid: number, mark: ProcessMark): ProcessTree {
+export function processTree(pid: number, mark: ProcessMark, start?: string): ProcessTree {
   // A process that could not be started has no tree.
-  const started = process.platform === 'linux' ? Number(rowOf(pid)?.started ?? 0) : 0;
+  const started = process.platform === 'linux' ? Number(start ?? rowOf(pid)?.started ?? 0) : 0;
   const known = new Map(started === 0 ? [] : [[pid, String(started)]]);
   return { pid, mark, started, known, led: new Set([pid]), strangers: new Map(), latest: Promise.resolve() };
 }

@@ -13,6 +13,7 @@ import {
   mkdtempSync,
   readdirSync,
   readlinkSync,
+  realpathSync,
   rmSync,
   statSync,
   writeFileSync,
@@ -120,14 +121,15 @@ export function linksIntoWork(folders: readonly string[], context: ProgramPlaces
   if (onWindows) return [];
   const places = placesOf(context);
   const key = places.map(({ start }) => start).join('\0');
+  const paths: KnownPaths = { links: new Map(), targets: new Map(), starts: new Map() };
   return folders.flatMap(folder => {
-    const links = linksIn(folder);
+    const links = linksIn(folder, paths);
     const byPlaces = intoPlaces.get(links) ?? new Map<string, LeftOut[]>();
     intoPlaces.set(links, byPlaces);
     const known = byPlaces.get(key);
     if (known) return known;
-    const found = links.flatMap(({ name, way }) => {
-      const place = placeOn(way, places);
+    const found = links.flatMap(({ name, starts }) => {
+      const place = placeAmong(starts, places);
       return place === undefined ? [] : [{ path: join(folder, name), place }];
     });
     if (byPlaces.size >= mostPlaces) byPlaces.clear();
@@ -174,16 +176,18 @@ interface Place {
 function placesOf({ workingDir, packDir, skillDir, workFolders = [] }: ProgramPlaces): Place[] {
   const written = [workingDir, packDir, skillDir, ...workFolders].filter(folder => folder !== undefined);
   const all = new Set(written.flatMap(folder => [folder, wayTo(folder).at(-1) ?? folder]));
-  return [...all]
-    .filter(folder => dirname(folder) !== folder)
-    .map(path => ({ path, start: `${folded(path)}/` }));
+  return [...all].filter(folder => dirname(folder) !== folder).map(path => ({ path, start: startOf(path) }));
 }
 
 /** Returns the place that a path leads into or through. */
-function placeOn(way: readonly string[], places: readonly Place[]): string | undefined {
-  const starts = way.map(each => `${folded(each)}/`);
-  return places.find(({ start }) => starts.some(each => each.startsWith(start)))?.path;
-}
+const placeOn = (way: readonly string[], places: readonly Place[]): string | undefined =>
+  placeAmong(way.map(startOf), places);
+
+const placeAmong = (starts: readonly string[], places: readonly Place[]): string | undefined =>
+  places.find(({ start }) => starts.some(each => each.startsWith(start)))?.path;
+
+/** Returns the form of a path that is compared with the start of a place. */
+const startOf = (path: string): string => `${folded(path)}/`;
 
 /**
  * Returns the project whose own programs the folder contains. npm puts them on the PATH, and it is not always known who has
@@ -207,16 +211,17 @@ const mostLinks = 40;
 function wayTo(path: string, seen?: Map<string, string | undefined>): string[] {
   const { root } = parse(path);
   const way: string[] = [path];
-  let rest = path.slice(root.length).split(sep).filter(Boolean);
+  // The next part is the last one.
+  const rest = path.slice(root.length).split(sep).reverse();
   let at = root;
   for (let links = 0; rest.length > 0; ) {
-    const [part = '', ...others] = rest;
-    rest = others;
-    if (part === '.' || part === '..') {
-      at = part === '.' ? at : dirname(at);
+    const part = rest.pop();
+    if (!part || part === '.') continue;
+    if (part === '..') {
+      at = dirname(at);
       continue;
     }
-    const next = join(at, part);
+    const next = at.endsWith(sep) ? at + part : at + sep + part;
     way.push(next);
     const target = seen?.has(next) ? seen.get(next) : linkTarget(next);
     seen?.set(next, target);
@@ -226,7 +231,7 @@ function wayTo(path: string, seen?: Map<string, string | undefined>): string[] {
     }
     const start = parse(target).root;
     if (isAbsolute(target)) at = start;
-    rest = [...target.slice(start.length).split(/[\\/]/).filter(Boolean), ...rest];
+    rest.push(...target.slice(start.length).split(/[\\/]/).reverse());
   }
   way.push(at);
   return way;
@@ -234,8 +239,16 @@ function wayTo(path: string, seen?: Map<string, string | undefined>): string[] {
 
 function linkTarget(path: string): string | undefined {
   try {
-    // To read what is no link would throw an error, which takes far longer.
-    return lstatSync(path, { throwIfNoEntry: false })?.isSymbolicLink() ? readlinkSync(path) : undefined;
+    // To read what is not a link would throw an error, which takes far longer.
+    return lstatSync(path, { throwIfNoEntry: false })?.isSymbolicLink() ? targetOf(path) : undefined;
+  } catch {
+    return undefined;
+  }
+}
+
+function targetOf(link: string): string | undefined {
+  try {
+    return readlinkSync(link);
   } catch {
     return undefined;
   }
@@ -243,26 +256,56 @@ function linkTarget(path: string): string | undefined {
 
 interface ProgramLink {
   name: string;
-  way: readonly string[];
+  /** Of each link and folder on the way to the program. */
+  starts: readonly string[];
 }
 
 /** Links by folder, valid while the folder is unchanged: a system folder has thousands of names. */
 const knownLinks = new Map<string, { stamp: string; links: readonly ProgramLink[] }>();
 
-function linksIn(folder: string): readonly ProgramLink[] {
+function linksIn(folder: string, known: KnownPaths): readonly ProgramLink[] {
   try {
     const { ino, mtimeMs } = statSync(folder);
     const stamp = `${ino} ${mtimeMs}`;
-    const known = knownLinks.get(folder);
-    if (known?.stamp === stamp) return known.links;
-    const entries = readdirSync(folder, { withFileTypes: true }).filter(entry => entry.isSymbolicLink());
-    const seen = new Map<string, string | undefined>();
-    const links = entries.map(({ name }) => ({ name, way: wayTo(join(folder, name), seen) }));
+    const before = knownLinks.get(folder);
+    if (before?.stamp === stamp) return before.links;
+    const names = known.links.get(stamp) ?? namesOfLinks(folder, known);
+    // The same folder by another name, as /bin is on most systems.
+    known.links.set(stamp, names);
+    const links = names.map(name => ({ name, starts: startsOf(join(folder, name), known) }));
     knownLinks.set(folder, { stamp, links });
     return links;
   } catch {
     return [];
   }
+}
+
+/** Most links lead to another program of the folder, and its listing says which ones are links. */
+function namesOfLinks(folder: string, { targets }: KnownPaths): string[] {
+  const start = realpathSync.native(folder) + sep;
+  return readdirSync(folder, { withFileTypes: true }).flatMap(entry => {
+    const path = start + entry.name;
+    const isLink = entry.isSymbolicLink();
+    if (isLink || entry.isFile() || entry.isDirectory())
+      targets.set(path, isLink ? targetOf(path) : undefined);
+    return isLink ? [entry.name] : [];
+  });
+}
+
+/** What one look at many folders has found of the paths that it came across. */
+interface KnownPaths {
+  /** The names of the links of a folder, by its stamp. */
+  links: Map<string, readonly string[]>;
+  targets: Map<string, string | undefined>;
+  starts: Map<string, string>;
+}
+
+function startsOf(path: string, { targets, starts }: KnownPaths): string[] {
+  return wayTo(path, targets).map(each => {
+    const start = starts.get(each) ?? startOf(each);
+    starts.set(each, start);
+    return start;
+  });
 }
 
 /** Number of words that are examined when a command has failed. */

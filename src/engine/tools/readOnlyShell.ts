@@ -3,7 +3,7 @@
  * run in it: between the check of a path and its use another command can put a link there, and the box shows nothing behind it.
  */
 
-import { type ChildProcess, type ChildProcessByStdio, spawn } from 'node:child_process';
+import { type ChildProcessByStdio, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { existsSync } from 'node:fs';
 import { delimiter } from 'node:path';
@@ -11,11 +11,11 @@ import type { Readable } from 'node:stream';
 import { shortened } from '../../protocol/text.ts';
 import { reasonOf } from '../errors.ts';
 import { isInside, PathProblem } from '../files/paths.ts';
-import { giveInputs } from './command.ts';
 import { settledWithin } from './commandEnd.ts';
 import { OutputCapture } from './commandOutput.ts';
 import { type LineRange, readFileLines } from './fileLines.ts';
 import { flagsForGrep, flagsForRipgrep, secretsAmong, walkForSecrets } from './glob.ts';
+import { giveInputs, startProcess } from './processStart.ts';
 import { commandPrograms, findProgram, trustedPath } from './programPath.ts';
 import { findRipgrep } from './search.ts';
 import { type EnclosedCommand, type Tool, type ToolContext, toolError } from './tool.ts';
@@ -242,24 +242,14 @@ async function runStarted(
   context: ToolContext,
   timeoutMs: number,
 ): Promise<{ content: string } | { problem: string }> {
-  const child = spawn(start.program, start.args, {
-    cwd: start.folder,
-    env: start.env,
-    stdio: ['ignore', 'pipe', 'pipe', ...pipesFor(start)],
-    detached: process.platform !== 'win32',
-    windowsHide: true,
-  }) as ChildProcessByStdio<null, Readable, Readable>;
-  if (child.pid === undefined) {
-    const [error] = await once(child, 'error');
-    return { problem: `${program} could not be started: ${error.message}` };
-  }
-  giveInputs(child, start.inputs ?? []);
+  const child = await startProcess(start, start.inputs);
+  if (typeof child === 'string') return { problem: `${program} could not be started: ${child}` };
   const stdout = new OutputCapture(outputLimit - errorLimit);
   const stderr = new OutputCapture(errorLimit);
   let stopped: string | undefined;
   const stop = (why: string): void => {
     stopped ??= why;
-    endGroup(child);
+    endGroup(child.pid);
   };
   child.stdout.on('data', (chunk: Buffer) => {
     stdout.add(chunk);
@@ -269,10 +259,9 @@ async function runStarted(
   const timer = setTimeout(() => stop(timedOut(timeoutMs)), timeoutMs);
   const onAbort = (): void => stop('aborted');
   context.signal.addEventListener('abort', onAbort);
-  const closed = once(child, 'close');
   try {
-    const [code] = await once(child, 'exit');
-    await settledWithin(closed, drainTime);
+    const [code] = await child.exited;
+    await settledWithin(child.closed, drainTime);
     context.signal.throwIfAborted();
     const failure = start.failureIn?.(stderr.text());
     if (failure !== undefined) return { problem: failure };
@@ -280,9 +269,8 @@ async function runStarted(
   } finally {
     clearTimeout(timer);
     context.signal.removeEventListener('abort', onAbort);
-    endGroup(child);
-    child.stdout.destroy();
-    child.stderr.destroy();
+    endGroup(child.pid);
+    child.release();
   }
 }
 
@@ -299,10 +287,9 @@ function programFile(program: string, context: ToolContext): string | undefined 
 const outsideOf = (home: string | undefined, file: string | undefined): string | undefined =>
   home !== undefined && file !== undefined && isInside(home, file) ? undefined : file;
 
-function endGroup(child: ChildProcess): void {
+function endGroup(pid: number): void {
   try {
-    if (process.platform === 'win32') child.kill('SIGKILL');
-    else process.kill(-child.pid!, 'SIGKILL');
+    process.kill(process.platform === 'win32' ? pid : -pid, 'SIGKILL');
   } catch {
     // It has ended by itself.
   }

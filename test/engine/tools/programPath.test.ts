@@ -161,8 +161,9 @@ const starters: Readonly<Record<string, string>> = {
   'src/engine/schedule/clock.ts': 'findProgram',
   'src/engine/sources/gitSource.ts': 'findGit',
   'src/engine/sources/npm.ts': 'findProgram',
-  'src/engine/tools/command.ts': 'what was decided on, in a shell with the PATH of commandPrograms',
   'src/engine/tools/orphanGuard.ts': '/bin/sh',
+  'src/engine/tools/processStart.ts':
+    'this Node, what readOnlyShell.ts has found, and for command.ts /bin/sh with the PATH of commandPrograms',
   'src/engine/tools/processTable.ts': 'findProgram',
   'src/engine/tools/processTree.ts': 'taskkill by its path, on Windows',
   'src/engine/tools/readOnlyShell.ts': 'findProgram',

@@ -1,0 +1,265 @@
+/**
+ * Starts programs. Linux does that by a copy of this process, for which a large one, such as an editor's extension host, stands still for
+ * 20 ms and more, and after which its first write to each page of memory is slow. So a large process has a small one start them.
+ */
+import { type ChildProcess, spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { PassThrough, type Readable, type Writable } from 'node:stream';
+import type { CommandStart } from './tool.ts';
+
+/** What a program gets as its descriptors 3, 4 and so on: bytes that it reads, or files that are open. */
+export type Inputs = readonly (Uint8Array | number)[];
+
+type Exit = [code: number | null, signal: NodeJS.Signals | null];
+
+/** A program without input that runs, and leads a group of its own. */
+export interface StartedProcess {
+  pid: number;
+  /** When it was started, as the system counts it. Undefined if its entry in the list of processes must be read for that. */
+  started: string | undefined;
+  stdout: Readable;
+  stderr: Readable;
+  exited: Promise<Exit>;
+  /** Resolves when it has exited and no process writes its output any more. */
+  closed: Promise<unknown>;
+  /** Reads no more of its output, and lets this process end before it. */
+  release(): void;
+}
+
+/** In bytes of memory. To start a program from a smaller process takes less than the way around. */
+const largeProcess = 160 * 1024 ** 2;
+
+/** Returns the process, or the message of the error if there is none. With `shell`, the program is a line for the system's shell. */
+export async function startProcess(
+  start: CommandStart,
+  inputs: Inputs = [],
+  shell = false,
+): Promise<StartedProcess | string> {
+  const isApart = process.platform === 'linux' && process.memoryUsage.rss() > largeProcess;
+  return (isApart && (await launcherFor()?.start(start, inputs))) || startHere(start, inputs, shell);
+}
+
+async function startHere(
+  { program, args, folder, env }: CommandStart,
+  inputs: Inputs,
+  shell: boolean,
+): Promise<StartedProcess | string> {
+  const child = spawn(program, args, {
+    shell,
+    cwd: folder,
+    env,
+    stdio: ['ignore', 'pipe', 'pipe', ...inputs.map(each => (typeof each === 'number' ? each : 'pipe'))],
+    detached: process.platform !== 'win32',
+    windowsHide: true,
+  });
+  const { pid, stdout, stderr } = child;
+  if (pid === undefined || !stdout || !stderr) return ((await once(child, 'error'))[0] as Error).message;
+  giveInputs(child, inputs);
+  return {
+    pid,
+    started: undefined,
+    stdout,
+    stderr,
+    exited: once(child, 'exit') as Promise<Exit>,
+    closed: once(child, 'close'),
+    release() {
+      stdout.destroy();
+      stderr.destroy();
+      child.unref();
+    },
+  };
+}
+
+/** Writes what the process reads from its further descriptors. */
+export function giveInputs(child: ChildProcess, inputs: Inputs): void {
+  for (const [index, input] of inputs.entries()) {
+    const stream = child.stdio[index + 3];
+    if (typeof input === 'number' || !stream || !('write' in stream)) continue;
+    // A process that ends early reads nothing.
+    stream.on('error', () => undefined);
+    stream.end(input);
+  }
+}
+
+/** What the launcher reports of a program. Before the content come its number and these, as 4 bytes, 1 byte and 4 bytes of length. */
+const reports = { started: 0, failed: 1, stdout: 2, stderr: 3, exited: 4 } as const;
+const headBytes = 9;
+
+/**
+ * Reads requests, each a line of JSON, until its input ends. What this process has open it opens once more, with the same rights: the
+ * entry of a descriptor leads to the very file, whatever its path means by now. Content is written where programs inherit nothing.
+ */
+const script = `const{spawn}=require("child_process"),{openSync,closeSync,readFileSync}=require("fs"),{Socket}=require("net")
+const out=new Socket({fd:1}),running=new Map,parent="/proc/"+process.ppid
+const say=(id,kind,content)=>{const head=Buffer.alloc(${headBytes});head.writeUInt32BE(id);head[4]=kind;head.writeUInt32BE(content.length,5)
+out.cork();out.write(head);const more=out.write(content);out.uncork();return more}
+const tell=(id,kind,value)=>say(id,kind,Buffer.from(JSON.stringify(value)))
+const open=number=>{const[,flags]=/^flags:\\s*(\\d+)/m.exec(readFileSync(parent+"/fdinfo/"+number,"latin1"))
+return openSync(parent+"/fd/"+number,parseInt(flags,8)&~0o2400000)}
+function start({id,program,args,cwd,env,inputs}){
+const files=[];let child
+try{
+const further=inputs.map(each=>typeof each==="string"?"pipe":(files.push(open(each)),files.at(-1)))
+child=spawn(program,args,{cwd,env,stdio:["ignore","pipe","pipe",...further],detached:true})
+}catch{return void tell(id,${reports.failed},null)}finally{for(const file of files)closeSync(file)}
+child.on("error",error=>tell(id,${reports.failed},error.message))
+if(child.pid===undefined)return
+let started="0"
+try{const stat=readFileSync("/proc/"+child.pid+"/stat","latin1");started=stat.slice(stat.lastIndexOf(")")+2).split(" ")[19]}catch{}
+tell(id,${reports.started},{pid:child.pid,started})
+running.set(id,child)
+inputs.forEach((each,index)=>typeof each==="string"&&child.stdio[index+3].on("error",()=>{}).end(Buffer.from(each,"base64")))
+for(const[kind,stream]of[[${reports.stdout},child.stdout],[${reports.stderr},child.stderr]])
+stream.on("data",chunk=>{if(!say(id,kind,chunk)){stream.pause();out.once("drain",()=>stream.resume())}})
+.on("error",()=>{}).on("close",()=>say(id,kind,Buffer.alloc(0)))
+child.on("exit",(code,signal)=>tell(id,${reports.exited},[code,signal])).on("close",()=>running.delete(id))}
+function leave(id){const child=running.get(id);child?.stdout.destroy();child?.stderr.destroy()}
+out.on("error",()=>process.exit()).setMaxListeners(0)
+let rest="";process.stdin.setEncoding("utf8").on("end",()=>process.exit()).on("data",text=>{
+const lines=(rest+text).split("\\n");rest=lines.pop()
+for(const line of lines){const request=JSON.parse(line);request.program===undefined?leave(request.id):start(request)}})`;
+
+/** How long the launcher waits for the next program, in milliseconds. */
+const idleTime = 10_000;
+
+let launcher: Launcher | undefined;
+/** Set once a launcher has ended before it started anything: the next one would too. */
+let isImpossible = false;
+
+function launcherFor(): Launcher | undefined {
+  if (!isImpossible) launcher ??= new Launcher();
+  return launcher;
+}
+
+/** A program that is started or runs, as long as it or its output has not ended. */
+interface Launched {
+  begun: (said: { pid: number; started: string } | string | undefined) => void;
+  ended: (exit: Exit) => void;
+  hasExited: boolean;
+  stdout: PassThrough;
+  stderr: PassThrough;
+}
+
+class Launcher {
+  readonly #child: ChildProcess & { stdin: Writable; stdout: Readable };
+  readonly #launched = new Map<number, Launched>();
+  #latest = 0;
+  #hasStarted = false;
+  #rest: Buffer = Buffer.alloc(0);
+  #idle: NodeJS.Timeout | undefined;
+
+  constructor() {
+    // A group of its own: a signal that ends the group of Telos does not end what is launched before its run has ended it.
+    const child = spawn(process.execPath, ['-e', script], {
+      cwd: '/',
+      env: { ELECTRON_RUN_AS_NODE: '1' },
+      stdio: ['pipe', 'pipe', 'ignore'],
+      detached: true,
+    });
+    this.#child = child;
+    child.stdin.on('error', () => undefined);
+    child.stdout.on('error', () => undefined).on('data', (chunk: Buffer) => this.#read(chunk));
+    child.once('error', () => this.#gone()).once('close', () => this.#gone());
+  }
+
+  /** Returns the process, or undefined if nothing can be launched in this way. */
+  async start(
+    { program, args, folder, env }: CommandStart,
+    inputs: Inputs,
+  ): Promise<StartedProcess | undefined | string> {
+    const id = ++this.#latest;
+    const [stdout, stderr] = [new PassThrough(), new PassThrough()];
+    const closed = Promise.all([stdout, stderr].map(stream => once(stream, 'close')));
+    // Output that no one reads holds up nothing, as with a process that is started here. Whoever reads it begins when this has returned.
+    for (const stream of [stdout, stderr])
+      stream.once('finish', () => setImmediate(() => stream.readableFlowing === null && stream.resume()));
+    let ended: Launched['ended'] = () => undefined;
+    const exited = new Promise<Exit>(resolve => {
+      ended = resolve;
+    });
+    const said = await new Promise<Parameters<Launched['begun']>[0]>(begun => {
+      this.#launched.set(id, { begun, ended, hasExited: false, stdout, stderr });
+      this.#keep();
+      const plain = inputs.map(each =>
+        typeof each === 'number' ? each : Buffer.from(each).toString('base64'),
+      );
+      this.#say({ id, program, args, cwd: folder, env, inputs: plain });
+    });
+    if (typeof said !== 'object') {
+      this.#forget(id);
+      return said;
+    }
+    const release = (): void => {
+      if (this.#launched.has(id)) this.#say({ id });
+      this.#forget(id);
+      stdout.destroy();
+      stderr.destroy();
+    };
+    return { ...said, stdout, stderr, exited, closed: Promise.all([exited, closed]), release };
+  }
+
+  #say(request: object): void {
+    this.#child.stdin.write(`${JSON.stringify(request)}\n`);
+  }
+
+  #read(chunk: Buffer): void {
+    let bytes = this.#rest.length > 0 ? Buffer.concat([this.#rest, chunk]) : chunk;
+    while (bytes.length >= headBytes) {
+      const end = headBytes + bytes.readUInt32BE(5);
+      if (bytes.length < end) break;
+      this.#hear(bytes.readUInt32BE(0), bytes[4] ?? 0, bytes.subarray(headBytes, end));
+      bytes = bytes.subarray(end);
+    }
+    this.#rest = bytes;
+  }
+
+  #hear(id: number, kind: number, content: Buffer): void {
+    const one = this.#launched.get(id);
+    if (!one) return;
+    this.#hasStarted = true;
+    if (kind === reports.stdout || kind === reports.stderr) {
+      const stream = kind === reports.stdout ? one.stdout : one.stderr;
+      if (content.length > 0) stream.write(content);
+      else stream.end();
+    } else {
+      const said = JSON.parse(content.toString());
+      if (kind === reports.exited) {
+        one.hasExited = true;
+        one.ended(said);
+      } else one.begun(said ?? undefined);
+    }
+    if (one.hasExited && one.stdout.writableEnded && one.stderr.writableEnded) this.#forget(id);
+  }
+
+  /** Keeps this process for what runs. */
+  #keep(): void {
+    clearTimeout(this.#idle);
+    for (const each of this.#handles()) each.ref();
+  }
+
+  #forget(id: number): void {
+    if (!this.#launched.delete(id) || this.#launched.size > 0) return;
+    for (const each of this.#handles()) each.unref();
+    this.#idle = setTimeout(() => {
+      if (launcher === this) launcher = undefined;
+      this.#child.stdin.end();
+    }, idleTime).unref();
+  }
+
+  #handles(): { ref(): void; unref(): void }[] {
+    return [this.#child, this.#child.stdin, this.#child.stdout] as never;
+  }
+
+  /** Ends what has lost its launcher for whoever waits: what still runs of it is found by its mark. */
+  #gone(): void {
+    if (launcher === this) launcher = undefined;
+    isImpossible ||= !this.#hasStarted;
+    for (const one of this.#launched.values()) {
+      one.begun(undefined);
+      one.ended([null, 'SIGKILL']);
+      one.stdout.end();
+      one.stderr.end();
+    }
+    this.#launched.clear();
+  }
+}
