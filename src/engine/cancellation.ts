@@ -1,4 +1,4 @@
-/** Waiting that ends on abort, work that several share, and long work that gives others their turn. */
+/** Waiting that ends on abort, work that waits for its turn, and long work that gives others theirs. */
 import { setImmediate as yieldToOthers } from 'node:timers/promises';
 
 /** Resolves or rejects as `work` does, but rejects with the abort reason on abort. The abandoned work may still fail, unheard. */
@@ -51,5 +51,23 @@ export function takingTurns(signal?: AbortSignal): () => Promise<void> | void {
       signal?.throwIfAborted();
       since = performance.now();
     });
+  };
+}
+
+/** Returns a function that calls what it is given, in order and at most `count` at the same time. It never calls it before it returns. */
+export function atMost(count: number): <Result>(work: () => Promise<Result>) => Promise<Result> {
+  const waiting: (() => void)[] = [];
+  let working = 0;
+  return async work => {
+    const turn = working === count && new Promise<void>(resolve => waiting.push(resolve));
+    if (!turn) working++;
+    await turn;
+    try {
+      return await work();
+    } finally {
+      const next = waiting.shift();
+      if (next) next();
+      else working--;
+    }
   };
 }

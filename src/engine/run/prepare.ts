@@ -5,6 +5,7 @@ import { join } from 'node:path';
 import type { Attachment } from '../../protocol/attachment.ts';
 import type { Message, Remedy, RunEvent } from '../../protocol/run.ts';
 import { asMessage, type Sentence, sentence } from '../../protocol/text.ts';
+import { atMost } from '../cancellation.ts';
 import { type Config, effortFor } from '../config.ts';
 import { isInside, resolvePath } from '../files/paths.ts';
 import type { Diagnostic } from '../files/settingsFile.ts';
@@ -62,16 +63,21 @@ export interface PreparedRun {
   close(): Promise<void>;
 }
 
+/** It takes this thread alone: of many that begin together, the first are ready sooner if they do not all wait for each other. */
+const inTurn = atMost(4);
+
 /** Prepares the run of a skill, or a run that only reads. Throws errors that prevent it. */
-export async function prepareRun(
+export function prepareRun(
   match: Match | undefined,
   run: Run,
   provider: Provider,
   engine: Engine,
 ): Promise<PreparedRun> {
   const { step } = run.request;
-  if (step) return prepareStep(step, match, run, provider, engine);
-  return match ? prepareSkill(match, run, provider, engine) : prepareOpen(run, provider, engine);
+  return inTurn(() => {
+    if (step) return prepareStep(step, match, run, provider, engine);
+    return match ? prepareSkill(match, run, provider, engine) : prepareOpen(run, provider, engine);
+  });
 }
 
 async function prepareSkill(

@@ -89,7 +89,8 @@ const headBytes = 9;
  * Reads requests, each a line of JSON, until its input ends. What this process has open it opens once more, with the same rights: the
  * entry of a descriptor leads to the very file, whatever its path means by now. Content is written where programs inherit nothing.
  */
-const script = `const{spawn}=require("child_process"),{openSync,closeSync,readFileSync}=require("fs"),{Socket}=require("net")
+const script = `process.title="telos launcher"
+const{spawn}=require("child_process"),{openSync,closeSync,readFileSync}=require("fs"),{Socket}=require("net")
 const out=new Socket({fd:1}),running=new Map,parent="/proc/"+process.ppid
 const say=(id,kind,content)=>{const head=Buffer.alloc(${headBytes});head.writeUInt32BE(id);head[4]=kind;head.writeUInt32BE(content.length,5)
 out.cork();out.write(head);const more=out.write(content);out.uncork();return more}

@@ -1,9 +1,9 @@
 /** Pushes what a plan's runner has for its remote: orders as they come, and the plan's branch behind each story that has passed. */
 import { sentence } from '../../protocol/text.ts';
+import { atMost } from '../cancellation.ts';
 import { TelosError } from '../errors.ts';
 import type { Git } from './git.ts';
 import type { PlanRemote } from './planRemote.ts';
-import { oneAtATime } from './storySlots.ts';
 
 export interface PusherParts {
   git: Git;
@@ -23,7 +23,7 @@ const soonMs = 1_500;
 export class PlanPusher {
   readonly remote: PlanRemote;
   readonly #parts: PusherParts;
-  readonly #inTurn = oneAtATime();
+  readonly #inTurn = atMost(1);
   /** Where the remote has the plan's branch. */
   #there: string | undefined;
   /** What goes with the next push. */

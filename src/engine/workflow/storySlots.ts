@@ -15,16 +15,6 @@ export interface StorySlots {
   close(): Promise<void>;
 }
 
-/** Returns a function that calls what it is given one after the other. */
-export function oneAtATime(): <Result>(work: () => Promise<Result>) => Promise<Result> {
-  let last: Promise<unknown> = Promise.resolve();
-  return work => {
-    const turn = last.then(work, work);
-    last = turn.catch(() => undefined);
-    return turn;
-  };
-}
-
 /** The one that goes to the branch before another. */
 interface Ahead {
   /** Resolves with the commit that it is about to put there, or undefined if it is not known before it is over. */

@@ -2,7 +2,9 @@
  * The slots of workers: gives them attempts as orders, takes their facts into the journal, and puts on the plan's branch what they have
  * kept. Only here is anything put on that branch.
  */
+
 import type { PlanLimits } from '../../protocol/plan.ts';
+import { atMost } from '../cancellation.ts';
 import { TelosError } from '../errors.ts';
 import { noteConflict } from './attempt.ts';
 import { putOnBranch } from './attemptBranch.ts';
@@ -13,7 +15,7 @@ import type { PlanPusher } from './planPusher.ts';
 import { isFactOfWork, workEnd, workFact } from './storyFacts.ts';
 import type { JobEnd, JobTalk, StoryJobs } from './storyJobs.ts';
 import { orderRef, workRef, writeOrder } from './storyOrder.ts';
-import { oneAtATime, type StorySlots } from './storySlots.ts';
+import type { StorySlots } from './storySlots.ts';
 import { foldStory, noProgress, type OpenAttempt } from './storyState.ts';
 
 export interface WorkerSlotsParts extends AttemptParts {
@@ -30,7 +32,7 @@ const mostGiven = 6;
 export class WorkerSlots implements StorySlots {
   readonly canHold = false;
   readonly #parts: WorkerSlotsParts;
-  readonly #inTurn = oneAtATime();
+  readonly #inTurn = atMost(1);
   /** Attempts that have come back from their workers. */
   #worked = 0;
 
