@@ -2,7 +2,7 @@
  * Starts programs. Linux does that by a copy of this process, for which a large one, such as an editor's extension host, stands still for
  * 20 ms and more, and after which its first write to each page of memory is slow. So a large process has a small one start them.
  */
-import { type ChildProcess, spawn } from 'node:child_process';
+import { type ChildProcess, type ChildProcessByStdio, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { PassThrough, type Readable, type Writable } from 'node:stream';
 import type { CommandStart } from './tool.ts';
@@ -82,7 +82,7 @@ export function giveInputs(child: ChildProcess, inputs: Inputs): void {
 }
 
 /** What the launcher reports of a program. Before the content come its number and these, as 4 bytes, 1 byte and 4 bytes of length. */
-const reports = { started: 0, failed: 1, stdout: 2, stderr: 3, exited: 4 } as const;
+const reports = { started: 0, failed: 1, stdout: 2, stderr: 3, exited: 4, ready: 5 } as const;
 const headBytes = 9;
 
 /**
@@ -118,23 +118,37 @@ function leave(id){const child=running.get(id);child?.stdout.destroy();child?.st
 out.on("error",()=>process.exit()).setMaxListeners(0)
 let rest="";process.stdin.setEncoding("utf8").on("end",()=>process.exit()).on("data",text=>{
 const lines=(rest+text).split("\\n");rest=lines.pop()
-for(const line of lines){const request=JSON.parse(line);request.program===undefined?leave(request.id):start(request)}})`;
+for(const line of lines){const request=JSON.parse(line);request.program===undefined?leave(request.id):start(request)}})
+tell(0,${reports.ready},true)`;
 
-/** How long the launcher waits for the next program, in milliseconds. */
+/** How long the launcher waits for the next program, and how long it may take until it is ready, in milliseconds. */
 const idleTime = 10_000;
+const bootTime = 10_000;
 
 let launcher: Launcher | undefined;
-/** Set once a launcher has ended before it started anything: the next one would too. */
+/** Set once a launcher was not ready or could not be started: the next one would not be either. */
 let isImpossible = false;
 
 function launcherFor(): Launcher | undefined {
-  if (!isImpossible) launcher ??= new Launcher();
+  if (isImpossible) return undefined;
+  if (launcher) return launcher;
+  // A group of its own: a signal that ends the group of Telos does not end what is launched before its run has ended it.
+  const child = spawn(process.execPath, ['-e', script], {
+    cwd: '/',
+    env: { ELECTRON_RUN_AS_NODE: '1' },
+    stdio: ['pipe', 'pipe', 'ignore'],
+    detached: true,
+  });
+  child.on('error', () => undefined);
+  isImpossible = child.pid === undefined;
+  if (!isImpossible) launcher = new Launcher(child);
   return launcher;
 }
 
 /** A program that is started or runs, as long as it or its output has not ended. */
 interface Launched {
-  begun: (said: { pid: number; started: string } | string | undefined) => void;
+  /** Gets undefined if nothing was started, a message if that failed. */
+  begun: (said: Pick<StartedProcess, 'pid' | 'started'> | string | undefined) => void;
   ended: (exit: Exit) => void;
   hasExited: boolean;
   stdout: PassThrough;
@@ -142,32 +156,32 @@ interface Launched {
 }
 
 class Launcher {
-  readonly #child: ChildProcess & { stdin: Writable; stdout: Readable };
+  readonly #child: ChildProcessByStdio<Writable, Readable, null>;
+  /** Resolves to false if it will never be ready. */
+  readonly #ready: Promise<boolean>;
+  #setReady: (isReady: boolean) => void = () => undefined;
+  #isReady = false;
   readonly #launched = new Map<number, Launched>();
   #latest = 0;
-  #hasStarted = false;
   #rest: Buffer = Buffer.alloc(0);
   #idle: NodeJS.Timeout | undefined;
 
-  constructor() {
-    // A group of its own: a signal that ends the group of Telos does not end what is launched before its run has ended it.
-    const child = spawn(process.execPath, ['-e', script], {
-      cwd: '/',
-      env: { ELECTRON_RUN_AS_NODE: '1' },
-      stdio: ['pipe', 'pipe', 'ignore'],
-      detached: true,
-    });
+  constructor(child: ChildProcessByStdio<Writable, Readable, null>) {
     this.#child = child;
+    const late = setTimeout(() => child.kill('SIGKILL'), bootTime).unref();
+    this.#ready = new Promise(resolve => {
+      this.#setReady = isReady => {
+        clearTimeout(late);
+        resolve(isReady);
+      };
+    });
     child.stdin.on('error', () => undefined);
     child.stdout.on('error', () => undefined).on('data', (chunk: Buffer) => this.#read(chunk));
-    child.once('error', () => this.#gone()).once('close', () => this.#gone());
+    child.once('close', () => this.#gone());
   }
 
-  /** Returns the process, or undefined if nothing can be launched in this way. */
-  async start(
-    { program, args, folder, env }: CommandStart,
-    inputs: Inputs,
-  ): Promise<StartedProcess | undefined | string> {
+  /** Returns the process, a message if there is none, or undefined if nothing can be launched in this way. */
+  async start(start: CommandStart, inputs: Inputs): Promise<StartedProcess | undefined | string> {
     const id = ++this.#latest;
     const [stdout, stderr] = [new PassThrough(), new PassThrough()];
     const closed = Promise.all([stdout, stderr].map(stream => once(stream, 'close')));
@@ -181,10 +195,7 @@ class Launcher {
     const said = await new Promise<Parameters<Launched['begun']>[0]>(begun => {
       this.#launched.set(id, { begun, ended, hasExited: false, stdout, stderr });
       this.#keep();
-      const plain = inputs.map(each =>
-        typeof each === 'number' ? each : Buffer.from(each).toString('base64'),
-      );
-      this.#say({ id, program, args, cwd: folder, env, inputs: plain });
+      void this.#ready.then(isReady => (isReady ? this.#request(id, start, inputs) : begun(undefined)));
     });
     if (typeof said !== 'object') {
       this.#forget(id);
@@ -197,6 +208,13 @@ class Launcher {
       stderr.destroy();
     };
     return { ...said, stdout, stderr, exited, closed: Promise.all([exited, closed]), release };
+  }
+
+  #request(id: number, { program, args, folder, env }: CommandStart, inputs: Inputs): void {
+    const plain = inputs.map(each =>
+      typeof each === 'number' ? each : Buffer.from(each).toString('base64'),
+    );
+    this.#say({ id, program, args, cwd: folder, env, inputs: plain });
   }
 
   #say(request: object): void {
@@ -215,9 +233,13 @@ class Launcher {
   }
 
   #hear(id: number, kind: number, content: Buffer): void {
+    if (kind === reports.ready) {
+      this.#isReady = true;
+      this.#setReady(true);
+      return;
+    }
     const one = this.#launched.get(id);
     if (!one) return;
-    this.#hasStarted = true;
     if (kind === reports.stdout || kind === reports.stderr) {
       const stream = kind === reports.stdout ? one.stdout : one.stderr;
       if (content.length > 0) stream.write(content);
@@ -254,9 +276,11 @@ class Launcher {
   /** Ends what has lost its launcher for whoever waits: what still runs of it is found by its mark. */
   #gone(): void {
     if (launcher === this) launcher = undefined;
-    isImpossible ||= !this.#hasStarted;
+    isImpossible ||= !this.#isReady;
+    this.#setReady(false);
     for (const one of this.#launched.values()) {
-      one.begun(undefined);
+      // It may have been started, and nothing is started twice.
+      one.begun(this.#isReady ? lost : undefined);
       one.ended([null, 'SIGKILL']);
       one.stdout.end();
       one.stderr.end();
@@ -264,3 +288,5 @@ class Launcher {
     this.#launched.clear();
   }
 }
+
+const lost = 'the process that starts others was ended. Try again.';

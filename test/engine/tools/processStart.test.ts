@@ -150,11 +150,13 @@ describe('a program that a large process starts', () => {
     assert.deepEqual(await next.child.exited, [0, null]);
   });
 
-  it('does not keep the process, nor what has started it, when that process ends', async () => {
+  /** Runs one in a process of its own, after `before`, and returns that process, the parent of the program, and what it printed. */
+  async function inOther(before: string): Promise<[own: number, parent: number, rest: string]> {
     const source = new URL('../../../src/engine/tools/processStart.ts', import.meta.url).href;
     const code = `const large = Buffer.alloc(256 * 1024 ** 2, 1);
       const { startProcess } = await import(${JSON.stringify(source)});
       const start = { program: '/bin/sh', args: ['-c', 'echo $PPID'], folder: '/', env: {} };
+      ${before}
       const child = await startProcess(start);
       child.stdout.on('data', text => console.log(process.pid, String(text).trim(), large.length));
       await child.closed;`;
@@ -166,8 +168,20 @@ describe('a program that a large process starts', () => {
       said += text;
     });
     assert.deepEqual(await once(other, 'close'), [0, null]);
-    const [own, parent] = said.split(' ').map(Number);
+    const [own, parent, rest = ''] = said.split(' ');
+    return [Number(own), Number(parent), rest];
+  }
+
+  it('does not keep the process, nor what has started it, when that process ends', async () => {
+    const [own, parent] = await inOther('');
     assert.notEqual(parent, own);
-    await eventually(() => assert.equal(isAlive(parent!), false));
+    await eventually(() => assert.equal(isAlive(parent), false));
+  });
+
+  it('is started by the process itself where nothing else can', async () => {
+    for (const program of ['/bin/false', '/nowhere/node']) {
+      const [own, parent] = await inOther(`process.execPath = ${JSON.stringify(program)};`);
+      assert.equal(parent, own, program);
+    }
   });
 });
