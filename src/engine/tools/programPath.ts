@@ -265,8 +265,8 @@ const knownLinks = new Map<string, { stamp: string; links: readonly ProgramLink[
 
 function linksIn(folder: string, known: KnownPaths): readonly ProgramLink[] {
   try {
-    const { ino, mtimeMs } = statSync(folder);
-    const stamp = `${ino} ${mtimeMs}`;
+    const { dev, ino, mtimeMs } = statSync(folder);
+    const stamp = `${dev} ${ino} ${mtimeMs}`;
     const before = knownLinks.get(folder);
     if (before?.stamp === stamp) return before.links;
     const names = known.links.get(stamp) ?? namesOfLinks(folder, known);
