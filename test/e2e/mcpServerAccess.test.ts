@@ -115,9 +115,13 @@ describe('an MCP server with a sign-in in a real VS Code', () => {
   /** Agrees to what Telos and VS Code ask, and waits until the page to which the sign-in leads has come back. */
   async function signIn(): Promise<void> {
     const { page } = workbench;
-    await row('wants you to sign in').hover();
-    await row().getByRole('button', { name: 'Sign In...' }).click();
     const question = dialog("Sign in to the MCP server 'post'?");
+    // VS Code draws the row anew when its server changes, and a press on the old one is lost.
+    await eventually(async () => {
+      await row('wants you to sign in').hover();
+      await row().getByRole('button', { name: 'Sign In...' }).click({ timeout: 2_000 });
+      await question.waitFor({ timeout: 2_000 });
+    }, 30_000);
     await question.filter({ hasText: `${servers?.page} opens in your browser.` }).waitFor();
     const opening = page.context().waitForEvent('page');
     await question.getByRole('button', { name: 'Sign In' }).click();
