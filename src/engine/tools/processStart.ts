@@ -27,7 +27,7 @@ export interface StartedProcess {
 }
 
 /** In bytes of memory. To start a program from a smaller process takes less than the way around. */
-const largeProcess = 160 * 1024 ** 2;
+const largeProcess = 256 * 1024 ** 2;
 
 /** Returns the process, or the message of the error if there is none. With `shell`, the program is a line for the system's shell. */
 export async function startProcess(
@@ -168,12 +168,9 @@ class Launcher {
 
   constructor(child: ChildProcessByStdio<Writable, Readable, null>) {
     this.#child = child;
-    const late = setTimeout(() => child.kill('SIGKILL'), bootTime).unref();
+    AbortSignal.timeout(bootTime).addEventListener('abort', () => this.#isReady || child.kill('SIGKILL'));
     this.#ready = new Promise(resolve => {
-      this.#setReady = isReady => {
-        clearTimeout(late);
-        resolve(isReady);
-      };
+      this.#setReady = resolve;
     });
     child.stdin.on('error', () => undefined);
     child.stdout.on('error', () => undefined).on('data', (chunk: Buffer) => this.#read(chunk));
@@ -264,6 +261,7 @@ class Launcher {
     if (!this.#launched.delete(id) || this.#launched.size > 0) return;
     for (const each of this.#handles()) each.unref();
     this.#idle = setTimeout(() => {
+      if (this.#launched.size > 0) return;
       if (launcher === this) launcher = undefined;
       this.#child.stdin.end();
     }, idleTime).unref();

@@ -23,7 +23,7 @@ describe('a program that a large process starts', () => {
     // Elsewhere a process is not started by a copy.
     if (process.platform !== 'linux') return this.skip();
     // Written to, so that it counts as memory that is used.
-    large = Buffer.alloc(256 * 1024 ** 2, 1);
+    large = Buffer.alloc(320 * 1024 ** 2, 1);
     folder = tempFolder();
   });
   after(() => {
@@ -153,7 +153,7 @@ describe('a program that a large process starts', () => {
   /** Runs one in a process of its own, after `before`, and returns that process, the parent of the program, and what it printed. */
   async function inOther(before: string): Promise<[own: number, parent: number, rest: string]> {
     const source = new URL('../../../src/engine/tools/processStart.ts', import.meta.url).href;
-    const code = `const large = Buffer.alloc(256 * 1024 ** 2, 1);
+    const code = `const large = Buffer.alloc(320 * 1024 ** 2, 1);
       const { startProcess } = await import(${JSON.stringify(source)});
       const start = { program: '/bin/sh', args: ['-c', 'echo $PPID'], folder: '/', env: {} };
       ${before}
