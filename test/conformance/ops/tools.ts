@@ -6,6 +6,7 @@ import { mock } from 'node:test';
 import { denyAll, type Human } from '../../../src/engine/human.ts';
 import { runTools, type ToolCallContext } from '../../../src/engine/run/toolCalls.ts';
 import { builtinTools } from '../../../src/engine/tools/builtin.ts';
+import { startProcess } from '../../../src/engine/tools/processStart.ts';
 import type { ToolResult } from '../../../src/protocol/run.ts';
 import { isRecord, type JsonRecord, strings } from '../caseFile.ts';
 import { type CaseWorld, fillWorld } from '../caseWorld.ts';
@@ -60,6 +61,9 @@ async function placeOf(name: string, work: string, pack: string, world: CaseWorl
  * besides, in which the clock goes on. Looked at every `between` seconds.
  */
 export async function seconds(command: string, tools: ToolCallContext, between = 20): Promise<Observed> {
+  // What starts the commands of a large process is ready before the clock is moved: it takes real time.
+  const first = await startProcess({ program: '/bin/sh', args: ['-c', ':'], folder: '/', env: {} });
+  if (typeof first !== 'string') first.release();
   const realTimeout = setTimeout;
   const real = (milliseconds: number): Promise<void> =>
     new Promise(resolve => void realTimeout(resolve, milliseconds));
