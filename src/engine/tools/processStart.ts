@@ -27,7 +27,14 @@ export interface StartedProcess {
 }
 
 /** In bytes of memory. To start a program from a smaller process takes less than the way around. */
-const largeProcess = 256 * 1024 ** 2;
+const largeProcess = 128 * 1024 ** 2;
+
+const isLarge = (): boolean => process.platform === 'linux' && process.memoryUsage.rss() > largeProcess;
+
+/** Says that a program will probably be started: what starts it then is ready by the time that the person has answered. */
+export function expectProcess(): void {
+  if (isLarge()) launcherFor();
+}
 
 /** Returns the process, or the message of the error if there is none. With `shell`, the program is a line for the system's shell. */
 export async function startProcess(
@@ -35,8 +42,7 @@ export async function startProcess(
   inputs: Inputs = [],
   shell = false,
 ): Promise<StartedProcess | string> {
-  const isApart = process.platform === 'linux' && process.memoryUsage.rss() > largeProcess;
-  return (isApart && (await launcherFor()?.start(start, inputs))) || startHere(start, inputs, shell);
+  return (isLarge() && (await launcherFor()?.start(start, inputs))) || startHere(start, inputs, shell);
 }
 
 async function startHere(
@@ -163,7 +169,7 @@ class Launcher {
   #isReady = false;
   readonly #launched = new Map<number, Launched>();
   #latest = 0;
-  #rest: Buffer = Buffer.alloc(0);
+  #unread: Buffer = Buffer.alloc(0);
   #idle: NodeJS.Timeout | undefined;
 
   constructor(child: ChildProcessByStdio<Writable, Readable, null>) {
@@ -175,6 +181,7 @@ class Launcher {
     child.stdin.on('error', () => undefined);
     child.stdout.on('error', () => undefined).on('data', (chunk: Buffer) => this.#read(chunk));
     child.once('close', () => this.#gone());
+    this.#rest();
   }
 
   /** Returns the process, a message if there is none, or undefined if nothing can be launched in this way. */
@@ -219,14 +226,14 @@ class Launcher {
   }
 
   #read(chunk: Buffer): void {
-    let bytes = this.#rest.length > 0 ? Buffer.concat([this.#rest, chunk]) : chunk;
+    let bytes = this.#unread.length > 0 ? Buffer.concat([this.#unread, chunk]) : chunk;
     while (bytes.length >= headBytes) {
       const end = headBytes + bytes.readUInt32BE(5);
       if (bytes.length < end) break;
       this.#hear(bytes.readUInt32BE(0), bytes[4] ?? 0, bytes.subarray(headBytes, end));
       bytes = bytes.subarray(end);
     }
-    this.#rest = bytes;
+    this.#unread = bytes;
   }
 
   #hear(id: number, kind: number, content: Buffer): void {
@@ -258,7 +265,11 @@ class Launcher {
   }
 
   #forget(id: number): void {
-    if (!this.#launched.delete(id) || this.#launched.size > 0) return;
+    if (this.#launched.delete(id) && this.#launched.size === 0) this.#rest();
+  }
+
+  /** Lets this process end, and the launcher if nothing is started for a while. */
+  #rest(): void {
     for (const each of this.#handles()) each.unref();
     this.#idle = setTimeout(() => {
       if (this.#launched.size > 0) return;

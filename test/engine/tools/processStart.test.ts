@@ -150,11 +150,11 @@ describe('a program that a large process starts', () => {
     assert.deepEqual(await next.child.exited, [0, null]);
   });
 
-  /** Runs one in a process of its own, after `before`, and returns that process, the parent of the program, and what it printed. */
-  async function inOther(before: string): Promise<[own: number, parent: number, rest: string]> {
+  /** Runs one in a process of its own, after `before`. Returns the numbers that it printed: that process and the parent of the program. */
+  async function inOther(before: string): Promise<[number, number, number]> {
     const source = new URL('../../../src/engine/tools/processStart.ts', import.meta.url).href;
     const code = `const large = Buffer.alloc(320 * 1024 ** 2, 1);
-      const { startProcess } = await import(${JSON.stringify(source)});
+      const { expectProcess, startProcess } = await import(${JSON.stringify(source)});
       const start = { program: '/bin/sh', args: ['-c', 'echo $PPID'], folder: '/', env: {} };
       ${before}
       const child = await startProcess(start);
@@ -168,14 +168,22 @@ describe('a program that a large process starts', () => {
       said += text;
     });
     assert.deepEqual(await once(other, 'close'), [0, null]);
-    const [own, parent, rest = ''] = said.split(' ');
-    return [Number(own), Number(parent), rest];
+    return said.trim().split(/\s+/).map(Number) as [number, number, number];
   }
 
   it('does not keep the process, nor what has started it, when that process ends', async () => {
     const [own, parent] = await inOther('');
     assert.notEqual(parent, own);
     await eventually(() => assert.equal(isAlive(parent), false));
+  });
+
+  it('is started by what was expected to start it', async () => {
+    const [expected, own, parent] = await inOther(`
+      const { readFileSync } = await import('node:fs');
+      expectProcess();
+      process.stdout.write(readFileSync('/proc/thread-self/children'));`);
+    assert.notEqual(expected, own);
+    assert.equal(parent, expected);
   });
 
   it('is started by the process itself where nothing else can', async () => {
