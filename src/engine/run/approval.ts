@@ -15,6 +15,7 @@ import { hostCall, isBuiltin } from '../policy/subject.ts';
 import { mapStrings } from '../redact.ts';
 import { inputProblem } from '../tools/builtin.ts';
 import { usualTime, wantedTime } from '../tools/command.ts';
+import { expectProcess } from '../tools/processStart.ts';
 import { type ReadOnlyCommand, runReadOnly } from '../tools/readOnlyShell.ts';
 import { type AskHost, type Tool, type ToolContext, toolError, type WantedSignIn } from '../tools/tool.ts';
 
@@ -74,6 +75,7 @@ export async function* approveCall(
   }
   const problem = inputProblem(tool, call.input);
   if (problem) return { granted: false, refusal: problem };
+  if (tool.access === 'execute') expectProcess();
   yield* policyNotices(context.policy.rules);
   const worded = (reason: string): string => tool.wordFailure?.(call.input, reason) ?? reason;
   let decision = await decide(call, context.policy);
@@ -86,7 +88,7 @@ export async function* approveCall(
       return yield* approveEdited(call, answer.command, { ...context, answered: decision }, signal);
     if (answer.refusal !== undefined) return { granted: false, refusal: answer.refusal, policy };
     // Once its card is accepted, a script is started as its first line says.
-    const now = decision.card && (await decide(call, context.policy));
+    const now = decision.card && answer.isLasting ? await decide(call, context.policy) : undefined;
     if (now?.action === 'allow' && now.subject === decision.subject) decision = now;
   }
   rememberRead(call, decision.subject, context.policy);
@@ -255,16 +257,25 @@ export const grantedHosts =
     return `Not allowed: neither the card nor a rule names ${host}:${port}, and no question is asked for a server.`;
   };
 
-/**
- * Returns the reason of a refusal, or the command as the person has changed it, or what the person has filled in. A plain yes returns none.
- * The question is asked before its event is yielded, or an early answer would be lost.
- */
+/** What a person has answered. A plain yes has none of these. */
+interface Answer {
+  /** Why the call is refused. */
+  refusal?: string;
+  /** The command as the person has changed it. */
+  command?: string;
+  /** What the person has filled in. */
+  content?: FormContent;
+  /** True if the answer holds for more than this call. */
+  isLasting?: boolean;
+}
+
+/** Asks about a call. The question is asked before its event is yielded, or an early answer would be lost. */
 export async function* askPerson(
   call: ToolCall,
   question: Ask,
   { human, policy }: Pick<ApprovalContext, 'human' | 'policy'>,
   signal: AbortSignal,
-): AsyncGenerator<RunEvent, { refusal?: string; command?: string; content?: FormContent }> {
+): AsyncGenerator<RunEvent, Answer> {
   const diff = await writeDiff(call, question.subject);
   // What is hidden of a secret would be lost in the words that come back.
   const isEditable = call.name === 'run_command' && policy.holdsSecret?.(question.subject) !== true;
@@ -287,7 +298,7 @@ export async function* askPerson(
   if (isEditable && command !== undefined && command !== question.subject) return { command };
   const kept = await recordAnswer(call, question, response.scope, policy, response.without);
   if (kept.notice) yield { type: 'notice', level: 'warning', message: kept.notice };
-  return kept.refusal === undefined ? {} : { refusal: kept.refusal };
+  return kept.refusal === undefined ? { isLasting: response.scope !== 'once' } : { refusal: kept.refusal };
 }
 
 /** Asks the person a question of the skill. The answer grants nothing. */
