@@ -63,8 +63,18 @@ interface Reply {
   stopReason: string;
 }
 
+let loadedCalls: Promise<typeof import('./toolCalls.ts')> | undefined;
 /** Deciding on calls and carrying them out is half of the engine. No run needs it before its first request is sent. */
-const toolCalls = () => import('./toolCalls.ts');
+function toolCalls(): Promise<typeof import('./toolCalls.ts')> {
+  loadedCalls ??= import('./toolCalls.ts');
+  return loadedCalls;
+}
+
+/** Whoever waits for it gets the error. */
+const loadCalls = (): void => void toolCalls().catch(() => undefined);
+
+/** In milliseconds. A model that has not answered by then thinks for longer than this part of the engine takes to load. */
+const untilLoaded = 25;
 /** Few runs fill the context of a model. */
 const roomMaking = () => import('./compact.ts');
 
@@ -248,9 +258,10 @@ async function* modelTurn(room: RunRoom, signal: AbortSignal): AsyncGenerator<Ru
     const withOwnIds = ownCallIds(messages);
     let thinkingSince: number | undefined;
     const request = yield* fittingRequest(room, tools, signal);
+    const early = loadedCalls ? undefined : setTimeout(loadCalls, untilLoaded);
     try {
       for await (const event of provider.streamCompletion(request, signal)) {
-        if (reply.blocks.length === 0) void toolCalls();
+        if (!loadedCalls) loadCalls();
         take(reply, withOwnIds(event));
         if (event.type === 'reasoning') thinkingSince ??= performance.now();
         else if (thinkingSince !== undefined) {
@@ -275,6 +286,8 @@ async function* modelTurn(room: RunRoom, signal: AbortSignal): AsyncGenerator<Ru
       if (text.length > 0) messages.push({ role: 'assistant', content: text });
       const mayLackTools = counts.rounds === 1 && !(error instanceof TelosError);
       if (signal.aborted || !mayLackTools || reply.blocks.length > 0) throw error;
+    } finally {
+      clearTimeout(early);
     }
     tools = [];
     yield* warnings((await budget?.check()) ?? []);
