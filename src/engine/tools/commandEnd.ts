@@ -79,7 +79,7 @@ export async function endAllOf(
   if (stopped === undefined) {
     await settledWithin(closed, drainTime);
     // To look through all processes of the machine takes longer than most commands, and longer than a box takes to end.
-    if (await isBoxOver(enclosed)) return { stopped, leftBehind: false, unended: [] };
+    if ((await isBoxOver(enclosed)) || isTheLast(tree)) return { stopped, leftBehind: false, unended: [] };
     const left = (await livingProcesses(tree)).length;
     if (left === 0) return { stopped, leftBehind: false, unended: [] };
     if (left > limits.processes) why = 'processes';
@@ -88,6 +88,13 @@ export async function endAllOf(
   await settledWithin(closed, drainTime);
   return { stopped: why, leftBehind: why === undefined, unended };
 }
+
+/** In milliseconds. No machine gives out all its pids in this time, after which it would give out the same ones again. */
+const roundOfPids = 100;
+
+/** Returns true if nothing was started on this machine since the first process of the tree. */
+const isTheLast = ({ pid, mark }: ProcessTree): boolean =>
+  startedSoFar().newest === String(pid) && performance.now() - mark.made < roundOfPids;
 
 /** In milliseconds, the first one and all together. */
 const boxWait = 1;

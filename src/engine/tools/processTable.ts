@@ -15,6 +15,8 @@ export interface ProcessMark {
    * enforces it, so it limits nothing. It can be read without any rights, even for another user's process.
    */
   lockLimit: number | undefined;
+  /** When it was made, which is before anything is started with it. As `performance.now()` says it. */
+  made: number;
 }
 
 export function newMark(): ProcessMark {
@@ -22,6 +24,7 @@ export function newMark(): ProcessMark {
     name: 'TELOS_COMMAND',
     value: randomUUID(),
     lockLimit: process.platform === 'linux' ? newLockLimit() : undefined,
+    made: performance.now(),
   };
 }
 
