@@ -75,19 +75,21 @@ function followLinks(path: string, linksLeft: number): string {
   if (linksLeft === 0) throw new PathProblem('unusable', `${path} goes through too many links.`);
   const missing: string[] = [];
   for (let current = path; ; current = dirname(current)) {
-    const real = realPathIfExists(current, path);
-    if (real !== undefined) return join(real, ...missing);
-    const link = isMissing(current) ? undefined : linkTarget(current);
-    if (link !== undefined) {
-      const folder = realpathSync.native(dirname(current));
-      return followLinks(resolve(folder, link, ...missing), linksLeft - 1);
+    if (!isMissing(current)) {
+      const real = realPathIfExists(current, path);
+      if (real !== undefined) return join(real, ...missing);
+      const link = linkTarget(current);
+      if (link !== undefined) {
+        const folder = realpathSync.native(dirname(current));
+        return followLinks(resolve(folder, link, ...missing), linksLeft - 1);
+      }
     }
     if (dirname(current) === current) return path;
     missing.unshift(basename(current));
   }
 }
 
-/** Whether nothing is there, not even a link. To ask what it links to would throw an error, which takes far longer. */
+/** Whether nothing is there, not even a link. To ask where it leads would throw an error, which takes far longer. */
 function isMissing(path: string): boolean {
   try {
     return lstatSync(path, { throwIfNoEntry: false }) === undefined;

@@ -6,7 +6,7 @@ import type { ToolResult } from '../../protocol/run.ts';
 import { grouped } from '../../protocol/text.ts';
 import { replaceFile } from '../files/atomicWrite.ts';
 import { mediaTypeOf, mostBytes } from '../files/attachedFile.ts';
-import { openFolder, openRegularFile, readRegularFile } from '../files/openFile.ts';
+import { openFolder, readRegularFile, readWholeFile, smallFile } from '../files/openFile.ts';
 import { describeFileError, PathProblem } from '../files/paths.ts';
 import {
   byteCount,
@@ -240,20 +240,14 @@ function asInFile(text: string, oldText: string, newText: string): { oldText: st
 
 /** Reads the whole text, byte order mark and line ends included. Only text that can be written back exactly is accepted. */
 async function readWhole(path: string): Promise<{ text: string } | { problem: string }> {
-  const { handle, size } = await openRegularFile(path);
-  try {
-    if (size > writeLimit)
-      return {
-        problem: `The file has ${grouped(size)} bytes; at most ${grouped(writeLimit)} can be edited.`,
-      };
-    const bytes = await handle.readFile();
-    const text = bytes.toString('utf8');
-    if (looksBinary(bytes) || !Buffer.from(text, 'utf8').equals(bytes))
-      return { problem: `${basename(path)} is not UTF-8 text, so it cannot be edited. Nothing was changed.` };
-    return { text };
-  } finally {
-    await handle.close();
-  }
+  const { bytes: start, size } = readRegularFile(path, smallFile + 1);
+  if (size > writeLimit)
+    return { problem: `The file has ${grouped(size)} bytes; at most ${grouped(writeLimit)} can be edited.` };
+  const bytes = start.length > smallFile ? await readWholeFile(path) : start;
+  const text = bytes.toString('utf8');
+  if (looksBinary(bytes) || !Buffer.from(text, 'utf8').equals(bytes))
+    return { problem: `${basename(path)} is not UTF-8 text, so it cannot be edited. Nothing was changed.` };
+  return { text };
 }
 
 export const writeFileTool: Tool = {

@@ -55,6 +55,19 @@ describe('edit_file', () => {
     assert.equal(read(file).length, 200_000);
   });
 
+  it('changes a file of any size up to 16 MiB, to the byte', async () => {
+    for (const size of [256 * 1024 - 1, 256 * 1024, 256 * 1024 + 1, 16 * 1024 ** 2 - 1]) {
+      const file = run.put('work/a.md', `${'x'.repeat(size - 3)}end`);
+      assert.equal((await edit('a.md', 'end', 'END!')).isError, false, String(size));
+      assert.equal(read(file), `${'x'.repeat(size - 3)}END!`);
+    }
+    run.put('work/a.md', 'x'.repeat(16 * 1024 ** 2 + 1));
+    assert.match(
+      (await edit('a.md', 'x', 'y')).content,
+      /16,777,217 bytes; at most 16,777,216 can be edited/,
+    );
+  });
+
   it('changes nothing where it cannot do exactly what was asked', async () => {
     const file = run.put('work/a.md', 'text');
     const binary = run.put('work/b.bin', Buffer.from([0x66, 0xff, 0xfe, 0x66]));
