@@ -8,7 +8,7 @@
 import { cpus, loadavg } from 'node:os';
 import type { Browser } from 'playwright-core';
 import type { RunEvent } from '../../src/protocol/run.ts';
-import { launchChromium } from '../vscode/chromium.ts';
+import { launchChromium, ownProcesses } from '../vscode/chromium.ts';
 import { openView, type View, type ViewBundle } from '../webview/harness.ts';
 import { call, conversation, done, end, routed, start, text } from '../webview/scenes.ts';
 import { type Drawing, framesIn, heapOf, measureDrawing, watchFrames } from './chatMeasure.ts';
@@ -44,7 +44,7 @@ const sideNames: Record<SideName, string> = {
 };
 
 const bundles = await buildSides();
-const browser = await launchChromium();
+const browser = await launchChromium(ownProcesses);
 const misses: string[] = [];
 try {
   misses.push(...(await startScript()));
