@@ -96,7 +96,7 @@ export async function mcpAddCommand(
 function noAgent(agent: string, agents: readonly { name: string }[]): string {
   const known = agents.map(({ name }) => name).join(', ');
   return terminalText(
-    `There is no agent '${agent}'. ${known === '' ? 'There are none.' : `There are: ${known}`}`,
+    `There is no agent '${agent}'. ${known === '' ? 'You have none.' : `Your agents: ${known}`}`,
   );
 }
 

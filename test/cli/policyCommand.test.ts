@@ -43,7 +43,7 @@ describe('telos policy', () => {
     });
     const before = readFileSync(file(), 'utf8');
     const refused: [args: string[], why: RegExp][] = [
-      [['off', 'nope', 'beds', 'dig'], /^There is no agent 'nope'\. There are: .*kairos/],
+      [['off', 'nope', 'beds', 'dig'], /^There is no agent 'nope'\. Your agents: .*kairos/],
       [['off', 'kairos', 'nope', 'dig'], /^Agent 'kairos' has no MCP server 'nope'\./],
       [['add', 'kairos', 'bad', 'ftp://x'], /^ftp:\/\/x is not an address of a server/],
     ];

@@ -118,7 +118,7 @@ export class Schedules {
     throw new TelosError(
       'config',
       known
-        ? [sentence("There is no schedule '{0}'.", id), sentence('There are: {0}', known)]
+        ? [sentence("There is no schedule '{0}'.", id), sentence('Your schedules: {0}', known)]
         : [sentence('Nothing is scheduled.')],
     );
   }

@@ -142,7 +142,7 @@ export class BackgroundCommands {
   /** Returns why a call cannot mean a command, with those that it could mean. */
   unknown(id: string): string {
     const ids = [...this.#all.keys()].join(', ');
-    return `There is no background command ${escapeInvisible(id)}. ${ids === '' ? 'None was started.' : `There are ${ids}.`}`;
+    return `There is no background command ${escapeInvisible(id)}. ${ids === '' ? 'None was started.' : `The commands are ${ids}.`}`;
   }
 
   /** Takes over a command that goes on. */

@@ -133,7 +133,7 @@ async function route(
         .slice(0, mostListed)
         .map(ref => vscode.l10n.t('{0} of {1}', ref.skill, ref.agent));
       stream.markdown(
-        plainMarkdown(plainLabel(vscode.l10n.t('No skill fits. There are: {0}', names.join(', ')), 4_000)),
+        plainMarkdown(plainLabel(vscode.l10n.t('No skill fits. Choose from: {0}', names.join(', ')), 4_000)),
       );
     }
     return {};

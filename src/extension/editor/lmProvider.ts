@@ -61,7 +61,7 @@ export const lmProvider: FrontendProvider = {
       'config',
       known
         ? vscode.l10n.t(
-            "The editor has no language model '{0}'. There are {1}; pick one with “Telos: Choose Model...”.",
+            "The editor has no language model '{0}', only {1}. Choose one with “Telos: Choose Model...”.",
             wanted ?? '',
             known,
           )

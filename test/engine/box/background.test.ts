@@ -135,7 +135,7 @@ describe('a command in the background', function () {
     );
     assert.match(second.results[0] ?? '', /^\(no new output\)\n\n\[cmd-1 is running/);
     assert.match(second.results[1] ?? '', /^bye\n/);
-    assert.match(second.results[2] ?? '', /There is no background command cmd-7\. There are cmd-1\./);
+    assert.match(second.results[2] ?? '', /There is no background command cmd-7\. The commands are cmd-1\./);
     await until(() => commands.list().length === 0);
     assert.ok(heard > 0);
     assert.deepEqual(readdirSync(at('data/background')), []);

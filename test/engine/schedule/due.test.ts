@@ -56,7 +56,7 @@ describe('what is due', () => {
     assert.equal(schedule.id, 'ra-ume-auf-etc');
     const { id: _, ...again } = schedule;
     assert.equal(schedules.draft(again).id, 'ra-ume-auf-etc-2');
-    assert.throws(() => schedules.get('../x'), /no schedule '\.\.\/x'\. There are: ra-ume-auf-etc/);
+    assert.throws(() => schedules.get('../x'), /no schedule '\.\.\/x'\. Your schedules: ra-ume-auf-etc/);
   });
 
   it('is the latest time that has come, and is taken up once', async () => {
