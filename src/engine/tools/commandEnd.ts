@@ -89,8 +89,8 @@ export async function endAllOf(
   return { stopped: why, leftBehind: why === undefined, unended };
 }
 
-/** In milliseconds. No machine gives out all its pids in this time, after which it would give out the same ones again. */
-const roundOfPids = 100;
+/** In milliseconds. No machine gives out all its pids in this time and then the same ones again: a core starts 40 processes in one. */
+const roundOfPids = 25;
 
 /** Returns true if nothing was started on this machine since the first process of the tree. */
 const isTheLast = ({ pid, mark }: ProcessTree): boolean =>
