@@ -13,7 +13,7 @@ import { build } from 'esbuild';
 import { loadConfig } from '../../src/engine/config.ts';
 import { Telos } from '../../src/engine/telos.ts';
 import { type AnthropicTurn, anthropicEvents, startAnthropicServer } from '../fakes/anthropicServer.ts';
-import { calmestOfManyRuns, manyRunsRatio } from '../faults/manyRuns.ts';
+import { manyRunsRatio } from '../faults/manyRuns.ts';
 import { boxFigures } from './boxed.ts';
 import { editorFigures } from './editor.ts';
 import { farFigures, farRun } from './farRun.ts';
@@ -284,7 +284,7 @@ try {
   show(...farFigures(await farRun(url => sidesAt(url).ours)));
   const reader = { agent: 'kairos', config: join(folder, 'webConfig'), times: runsPerSide };
   show(readsFigure(await readsAtOnce(url => sidesAt(url).ours, reader)));
-  show(manyRunsRatio(await calmestOfManyRuns()));
+  show(await manyRunsRatio());
   show(...(await manySkillsFigures(sidesAt)));
   show(await rerouteFigure());
   show(...(await boxFigures()));
