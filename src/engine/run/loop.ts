@@ -73,8 +73,14 @@ function toolCalls(): Promise<typeof import('./toolCalls.ts')> {
 /** Whoever waits for it gets the error. */
 const loadCalls = (): void => void toolCalls().catch(() => undefined);
 
-/** In milliseconds. A model that has not answered by then thinks for longer than this part of the engine takes to load. */
-const untilLoaded = 25;
+/** Does what the first calls would wait for, while the model thinks. */
+const getReady = (spec: RunSpec): void =>
+  void toolCalls()
+    .then(calls => calls.getReady(spec))
+    .catch(() => undefined);
+
+/** In milliseconds. A model that has not answered by then thinks for longer than it takes to get ready. */
+const untilReady = 25;
 /** Few runs fill the context of a model. */
 const roomMaking = () => import('./compact.ts');
 
@@ -258,7 +264,7 @@ async function* modelTurn(room: RunRoom, signal: AbortSignal): AsyncGenerator<Ru
     const withOwnIds = ownCallIds(messages);
     let thinkingSince: number | undefined;
     const request = yield* fittingRequest(room, tools, signal);
-    const early = loadedCalls ? undefined : setTimeout(loadCalls, untilLoaded);
+    const early = loadedCalls ? undefined : setTimeout(getReady, untilReady, spec);
     try {
       for await (const event of provider.streamCompletion(request, signal)) {
         if (!loadedCalls) loadCalls();
