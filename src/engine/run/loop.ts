@@ -74,13 +74,13 @@ function toolCalls(): Promise<typeof import('./toolCalls.ts')> {
 const loadCalls = (): void => void toolCalls().catch(() => undefined);
 
 /** Does what the first calls would wait for, while the model thinks. */
-const getReady = (spec: RunSpec): void =>
-  void toolCalls()
-    .then(calls => calls.getReady(spec))
-    .catch(() => undefined);
+function getReady({ tools, context }: RunSpec): void {
+  loadCalls();
+  for (const tool of tools) tool.getReady?.(context);
+}
 
-/** In milliseconds. A model that has not answered by then thinks for longer than it takes to get ready. */
-const untilReady = 25;
+/** In milliseconds. By then the first request of a process has been sent, and a model that has not answered goes on thinking for a while. */
+const untilReady = 150;
 /** Few runs fill the context of a model. */
 const roomMaking = () => import('./compact.ts');
 

@@ -13,7 +13,6 @@ import { resolveCall } from '../policy/resolveCall.ts';
 import { isBuiltin } from '../policy/subject.ts';
 import { asksClock, type RunTape, type TapedCall } from '../providers/recordingFile.ts';
 import type { BackgroundCommand, BackgroundCommands } from '../tools/background.ts';
-import { commandPrograms } from '../tools/programPath.ts';
 import { type ToolContext, toolError } from '../tools/tool.ts';
 import { keptName, type LookedAfter, lookAfter, unchecked } from './afterLook.ts';
 import {
@@ -58,21 +57,6 @@ export interface ToolCallContext extends ApprovalContext, Partial<ModelParts> {
   tape?: RunTape | undefined;
   /** Carries out another skill as a step. Missing if none may be used. */
   useSkill?: UseSkill | undefined;
-}
-
-/** Loads what decides on commands and looks at what they change, and looks at the programs of the PATH: a first command would wait for it. */
-export async function getReady({
-  tools,
-  context,
-}: Pick<ToolCallContext, 'tools' | 'context'>): Promise<void> {
-  if (!tools.some(({ definition }) => definition.name === 'run_command')) return;
-  commandPrograms(context);
-  await Promise.all(
-    [
-      import('../policy/agentCard.ts'),
-      context.changes && [import('../changes/commandWatch.ts'), import('../changes/watchedFolders.ts')],
-    ].flat(),
-  );
 }
 
 /** Maximum size of one result that a model reads, in bytes. A longer one is cut to its head, its tail and the exact size. */

@@ -182,6 +182,8 @@ export function createCommandTool(
       },
     },
     access: 'execute',
+    // The first look at the programs of the PATH takes longer than most commands.
+    getReady: context => void commandPrograms(context),
     longest: { command: longestCommand, why: longestReason },
     execute: (input, context) => {
       const { cwd } = input;

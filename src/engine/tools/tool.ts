@@ -178,6 +178,8 @@ export interface Tool {
   longest?: Readonly<Record<string, number>>;
   /** Words the reason why a call was refused or failed, if the model needs another form than a sentence. */
   wordFailure?(input: Readonly<Record<string, unknown>>, reason: string): string;
+  /** Does what the first call would wait for, while the model thinks. Never throws. */
+  getReady?(context: RunFolders & Pick<ToolContext, 'env'>): void;
   /** Never throws for a mistake of the model: that is a result with `isError`. Throws the abort reason on abort. */
   execute(input: Readonly<Record<string, unknown>>, context: ToolContext): Promise<ToolResult>;
 }
