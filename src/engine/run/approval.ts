@@ -257,7 +257,7 @@ export const grantedHosts =
     return `Not allowed: neither the card nor a rule names ${host}:${port}, and no question is asked for a server.`;
   };
 
-/** What a person has answered. A plain yes has none of these. */
+/** What a person has answered. A plain yes has none of the first three. */
 interface Answer {
   /** Why the call is refused. */
   refusal?: string;

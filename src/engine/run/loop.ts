@@ -81,6 +81,7 @@ function getReady({ tools, context }: RunSpec): void {
 
 /** In milliseconds. By then the first request of a process has been sent, and a model that has not answered goes on thinking for a while. */
 const untilReady = 150;
+
 /** Few runs fill the context of a model. */
 const roomMaking = () => import('./compact.ts');
 
