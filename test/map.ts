@@ -88,7 +88,8 @@ export function drawMap(sources: ReadonlyMap<string, string>): string {
   return lines.reverse().join('\n');
 }
 
-const shortName = (room: string): string =>
+/** Returns the name of a room as the map has it. */
+export const shortName = (room: string): string =>
   room === 'src/engine/' ? 'engine' : room.replace(/^src\/(engine\/)?|\/$/g, '');
 
 export const drawFigures = (figures: HouseFigures): string =>
