@@ -3,8 +3,9 @@ import type Anthropic from '@anthropic-ai/sdk';
 // The whole client has thirty more resources, which take longer to load than all of the engine.
 import { APIError, BaseAnthropic } from '@anthropic-ai/sdk';
 import { Messages } from '@anthropic-ai/sdk/resources/messages/messages';
-import type { Message } from '../../protocol/run.ts';
-import { anthropicThinking, thinkingTokens } from './effort.ts';
+import type { ContentBlock, Message } from '../../protocol/run.ts';
+import { BoundThoughts } from './boundThoughts.ts';
+import { anthropicThinking, thinkingTokens, thinksByBudget } from './effort.ts';
 import {
   explainHttpFailure,
   explainLineFailure,
@@ -36,7 +37,7 @@ const label = 'Anthropic';
 
 export function createAnthropic(options: AnthropicOptions): Provider {
   const { apiKey, model, baseUrl, limits = standardLimits } = options;
-  const client = new BaseAnthropic({
+  const settings = new BaseAnthropic({
     apiKey,
     baseURL: baseUrl,
     maxRetries: 0, // turn.ts retries, so that attempts are counted once
@@ -47,17 +48,22 @@ export function createAnthropic(options: AnthropicOptions): Provider {
     logLevel: 'off',
     openTelemetry: false,
   });
-  const messages = new Messages(client);
+  const client = new Messages(settings);
+  const thoughts = new BoundThoughts(isThought, thinksByBudget(model));
   return {
     name: 'anthropic',
     model,
     streamCompletion(request, signal) {
-      const body = toAnthropicRequest(model, request);
+      const exchange = thoughts.exchange(request);
       return streamTurn(
         {
           label,
-          open: attemptSignal => messages.create(body, { signal: attemptSignal }).asResponse(),
-          reader: () => new AnthropicReader(),
+          open: attemptSignal =>
+            exchange.send(messages => {
+              const body = toAnthropicRequest(model, { ...request, messages });
+              return client.create(body, { signal: attemptSignal }).asResponse();
+            }, refusalOf),
+          reader: () => new AnthropicReader(exchange.note),
           explain: error => explain(error, apiKey, baseUrl),
         },
         limits,
@@ -66,6 +72,13 @@ export function createAnthropic(options: AnthropicOptions): Provider {
     },
   };
 }
+
+const refusalOf = (error: unknown): string | undefined =>
+  error instanceof APIError && error.status === 400 ? error.message : undefined;
+
+/** Returns true for reasoning in Anthropic's format, not for the blocks in which other servers' properties are kept. */
+const isThought = (block: ContentBlock): boolean =>
+  block.type === 'thinking' || (block.type === 'redacted_thinking' && !isCallExtras(block));
 
 const cached = { cache_control: { type: 'ephemeral' } } as const;
 
@@ -80,7 +93,9 @@ export function toAnthropicRequest(
   request: CompletionRequest,
 ): Anthropic.MessageCreateParamsStreaming {
   const { system, tools, maxTokens, effort: wanted } = request;
-  const { thinking, effort } = wanted === undefined ? {} : anthropicThinking(wanted, model);
+  const { thinking: usual, effort } = wanted === undefined ? {} : anthropicThinking(wanted, model);
+  // With a budget, a model may not go on with calls whose thoughts are missing.
+  const thinking = usual?.type === 'enabled' && hasLostThoughts(request.messages) ? undefined : usual;
   const body = {
     model,
     max_tokens: maxTokens + (thinking && wanted !== undefined ? thinkingTokens(wanted) : 0),
@@ -106,6 +121,15 @@ export function toAnthropicRequest(
       ...(index === tools.length - 1 ? cached : {}),
     })),
   };
+}
+
+/** Returns true if the model has not ended its turn, and what it thought before its latest calls is not there. */
+function hasLostThoughts(messages: readonly Message[]): boolean {
+  const { content } = messages.findLast(({ role }) => role === 'assistant') ?? {};
+  if (typeof content !== 'object' || !content.some(({ type }) => type === 'tool_use')) return false;
+  const last = messages.at(-1)?.content;
+  const goesOn = typeof last === 'object' && last.some(({ type }) => type === 'tool_result');
+  return goesOn && !content.some(isThought);
 }
 
 type Turn = Anthropic.UserMessageParam | Anthropic.AssistantMessageParam;
@@ -173,6 +197,12 @@ class AnthropicReader implements WireReader {
   readonly #blocks = new Map<number, OpenBlock>();
   #stopReason = 'end_turn';
   readonly #usage: TokenCount = { inputTokens: 0, outputTokens: 0, cacheReadTokens: 0, cacheWriteTokens: 0 };
+  readonly #note: (thought: ContentBlock) => void;
+
+  /** `note` gets each thought of the answer. */
+  constructor(note: (thought: ContentBlock) => void) {
+    this.#note = note;
+  }
 
   read(data: string): StreamEvent | undefined {
     // Gateways that also speak OpenAI's format end each stream with that format's last line.
@@ -240,7 +270,10 @@ class AnthropicReader implements WireReader {
     const block = this.#blocks.get(index);
     this.#blocks.delete(index);
     if (!block) return undefined;
-    if (block.type !== 'tool_use') return { type: 'thinking', block };
+    if (block.type !== 'tool_use') {
+      this.#note(block);
+      return { type: 'thinking', block };
+    }
     return { type: 'tool_call', call: readToolCall(block.id, block.name, block.json) };
   }
 

@@ -66,6 +66,10 @@ export function geminiThinking(effort: Effort, model: string): object {
   };
 }
 
+/** Returns true for a model of Anthropic that thinks by a budget of tokens. It takes its thoughts back after anything, and wants them. */
+export const thinksByBudget = (model: string): boolean =>
+  /claude-/.test(nameOf(model)) && (versionOf(nameOf(model)) ?? 9) < 4.06;
+
 type AnthropicThinking =
   | { type: 'adaptive'; display: 'summarized' }
   | { type: 'enabled'; budget_tokens: number };

@@ -12,6 +12,7 @@ import type {
 import { sentence } from '../../protocol/text.ts';
 import type { Effort } from '../config.ts';
 import { TelosError } from '../errors.ts';
+import { BoundThoughts } from './boundThoughts.ts';
 import { isOpenaiReasoner, levelOf, openaiEffort, thinkingTokens } from './effort.ts';
 import {
   explainHttpFailure,
@@ -23,7 +24,7 @@ import {
 } from './failures.ts';
 import { OllamaContext } from './ollamaContext.ts';
 import { type OpenaiCompatibleName, OpenaiReader } from './openaiReader.ts';
-import { type AttachedFile, type CompletionRequest, extrasOf, type Provider } from './provider.ts';
+import { type AttachedFile, type CompletionRequest, extrasIn, extrasOf, type Provider } from './provider.ts';
 import { streamTurn } from './turn.ts';
 
 export interface OpenaiCompatibleOptions {
@@ -65,20 +66,27 @@ export function createOpenaiCompatible(options: OpenaiCompatibleOptions): Provid
     webhookSecret: null,
     logLevel: 'off',
   });
+  // OpenRouter passes the reasoning of Anthropic's models on, in blocks of its own.
+  const thoughts = new BoundThoughts(
+    block => name === 'openrouter' && 'reasoning_details' in (extrasIn(block, name) ?? {}),
+    !/claude/i.test(model),
+  );
   const context = name === 'ollama' ? new OllamaContext(baseUrl, model) : undefined;
   return {
     name,
     model,
     streamCompletion(request, signal) {
-      const body = toOpenaiRequest(name, model, request);
+      const exchange = thoughts.exchange(request);
       return streamTurn(
         {
           label: labels[name],
-          reader: () => new OpenaiReader(name),
-          async open(attemptSignal) {
-            const fitting = context ? await context.fit(body, attemptSignal) : body;
-            return client.chat.completions.create(fitting, { signal: attemptSignal }).asResponse();
-          },
+          reader: () => new OpenaiReader(name, exchange.note),
+          open: attemptSignal =>
+            exchange.send(async messages => {
+              const body = toOpenaiRequest(name, model, { ...request, messages });
+              const sent = context ? await context.fit(body, attemptSignal) : body;
+              return client.chat.completions.create(sent, { signal: attemptSignal }).asResponse();
+            }, refusalOf),
           explain: error => explain(error, options),
         },
         limits,
@@ -87,6 +95,12 @@ export function createOpenaiCompatible(options: OpenaiCompatibleOptions): Provid
     },
   };
 }
+
+/** OpenRouter passes the words of the model's maker on in a field of its own. */
+const refusalOf = (error: unknown): string | undefined =>
+  error instanceof APIError && error.status === 400
+    ? `${error.message} ${JSON.stringify(error.error)}`
+    : undefined;
 
 /** Returns the body of a request that asks for a stream and token counts. Without tools it has no key `tools`. */
 export function toOpenaiRequest(

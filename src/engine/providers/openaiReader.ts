@@ -1,5 +1,6 @@
 /** Reads a streamed answer in OpenAI's chat completions format, including the variations of compatible servers. */
 
+import type { ContentBlock } from '../../protocol/run.ts';
 import { ReportedError } from './failures.ts';
 import {
   callExtrasBlock,
@@ -82,6 +83,7 @@ export type OpenaiCompatibleName = 'openai' | 'gemini' | 'openrouter' | 'ollama'
 
 export class OpenaiReader implements WireReader {
   readonly #name: OpenaiCompatibleName;
+  readonly #note: (thought: ContentBlock) => void;
   /** True once the stream's last line, `[DONE]`, was read. */
   #ended = false;
   #finish: string | undefined;
@@ -90,8 +92,10 @@ export class OpenaiReader implements WireReader {
   readonly #reasoning: ReasoningDetail[] = [];
   #reasoningContent = '';
 
-  constructor(name: OpenaiCompatibleName) {
+  /** `note` gets the reasoning that the server wants back. */
+  constructor(name: OpenaiCompatibleName, note: (thought: ContentBlock) => void) {
     this.#name = name;
+    this.#note = note;
   }
 
   get whole(): boolean {
@@ -129,9 +133,9 @@ export class OpenaiReader implements WireReader {
       return extras ? [{ type: 'thinking', block: extras }, call] : [call];
     });
     const extras = this.#messageExtras();
-    const reasoning: StreamEvent[] = extras
-      ? [{ type: 'thinking', block: messageExtrasBlock(extras, this.#name) }]
-      : [];
+    const block = extras && messageExtrasBlock(extras, this.#name);
+    if (block) this.#note(block);
+    const reasoning: StreamEvent[] = block ? [{ type: 'thinking', block }] : [];
     const finish = this.#finish ?? 'stop';
     const done: StreamEvent = { type: 'done', stopReason: stopReasons[finish] ?? finish };
     return [...reasoning, ...calls, this.#usage ? { ...done, usage: this.#usage } : done];
