@@ -97,7 +97,7 @@ const usageExitCode = 2;
 
 /** Runs `telos-agent` and returns the exit code: 0 done, 1 failed or not all done, 2 wrong usage, 130 cancelled. */
 export async function runAgentLine(args: readonly string[]): Promise<number> {
-  const terminal = openTerminal();
+  const terminal = openTerminal(process);
   try {
     const call = await parseAgentLine(args, terminal);
     if (call.command === 'serve') return await (await import('./agentServe.ts')).serveAgent(terminal);

@@ -1,5 +1,4 @@
 /** Implements `telos chat`: requests one after the other in one conversation, and commands that begin with a slash. */
-import { resolve } from 'node:path';
 import { setTimeout as wait } from 'node:timers/promises';
 import { hasUndo } from '../engine/changes/changeHistory.ts';
 import { TelosError } from '../engine/errors.ts';
@@ -14,6 +13,7 @@ import { configFor, mayWrite } from './cliConfig.ts';
 import { earlierRequests } from './conversation.ts';
 import { carryOut, continued, type RequestOptions } from './requestCommand.ts';
 import { openPrompt, type Prompt } from './requestPrompt.ts';
+import { typedPath } from './surroundings.ts';
 import type { Terminal } from './terminal.ts';
 import { errorText, terminalLine, terminalText } from './terminalText.ts';
 
@@ -33,7 +33,7 @@ export async function chatCommand(first: string, given: RequestOptions, terminal
   const config = configFor(options, terminal);
   if (!config) return 2;
   const { record, force } = options;
-  if (record !== undefined && !mayWrite(resolve(record), force, terminal)) return 1;
+  if (record !== undefined && !mayWrite(typedPath(record, terminal.surroundings), force, terminal)) return 1;
   const telos = Telos.open(config);
   telos.book.wantsOffers = terminal.canAsk;
   const conversation = goesOn ? await continued(telos, terminal) : new Conversation();

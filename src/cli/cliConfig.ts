@@ -1,12 +1,12 @@
 /** Builds the engine's configuration from the options of the command line. */
 
 import { closeSync, lstatSync, openSync, readFileSync, type Stats, statSync, writeSync } from 'node:fs';
-import { resolve } from 'node:path';
 import { type Config, loadConfig } from '../engine/config.ts';
 import { writeWhole } from '../engine/files/atomicWrite.ts';
 import { describeFileError, isInside } from '../engine/files/paths.ts';
 import { isSecretName } from '../engine/redact.ts';
 import { projectFoldersAt } from '../engine/skills/workFolders.ts';
+import { type Surroundings, typedPath } from './surroundings.ts';
 import type { Terminal } from './terminal.ts';
 import { errorText, terminalText } from './terminalText.ts';
 
@@ -27,9 +27,9 @@ export interface ConfigOptions {
 }
 
 /** Returns the absolute folder of the call, or undefined if it no longer exists. */
-function folderOfCall(wanted: string | undefined): string | undefined {
+function folderOfCall(wanted: string | undefined, surroundings: Surroundings): string | undefined {
   try {
-    return resolve(wanted ?? process.cwd());
+    return wanted === undefined ? surroundings.cwd() : typedPath(wanted, surroundings);
   } catch {
     return undefined;
   }
@@ -40,7 +40,8 @@ function folderOfCall(wanted: string | undefined): string | undefined {
  * reported, and is wrong usage.
  */
 export function configFor(options: ConfigOptions, terminal: Terminal): Config | undefined {
-  const cwd = folderOfCall(options.cwd);
+  const { surroundings } = terminal;
+  const cwd = folderOfCall(options.cwd, surroundings);
   if (cwd === undefined) {
     terminal.say('The current folder no longer exists. Change to another one first.');
     return undefined;
@@ -50,10 +51,11 @@ export function configFor(options: ConfigOptions, terminal: Terminal): Config | 
     return undefined;
   }
   const read = loadConfig({
+    env: surroundings.env,
     cwd,
     model: options.model,
     provider: options.provider ?? (options.replay === undefined ? undefined : 'replay'),
-    replayFile: options.replay === undefined ? undefined : resolve(options.replay),
+    replayFile: options.replay === undefined ? undefined : typedPath(options.replay, surroundings),
     routingMode: options.routing,
     maxCost: options.maxCost,
     maxTokens: options.maxTokens,
@@ -63,7 +65,7 @@ export function configFor(options: ConfigOptions, terminal: Terminal): Config | 
     sandbox: options.sandbox,
   });
   const config: Config = { ...read, projectFolders: projectFoldersAt(read) };
-  hideStartEnvironment(isSecretName);
+  if (surroundings.env === process.env) hideStartEnvironment(isSecretName);
   for (const { message } of config.problems) terminal.say(terminal.style.yellow(terminalText(message)));
   return config;
 }
@@ -72,10 +74,10 @@ export function configFor(options: ConfigOptions, terminal: Terminal): Config | 
  * Returns the words of an error that no command expected. One of the file system leaves out the system's call, and names the
  * variable that sets another folder if it is in one of Telos's own.
  */
-export function unexpectedText(error: unknown): string {
+export function unexpectedText(error: unknown, { surroundings }: Pick<Terminal, 'surroundings'>): string {
   const path = error instanceof Error && 'path' in error ? error.path : undefined;
   if (typeof path !== 'string') return errorText(error);
-  const { dataDir, configDir, skillsDir } = loadConfig();
+  const { dataDir, configDir, skillsDir } = loadConfig({ env: surroundings.env, cwd: surroundings.cwd() });
   const own = [
     [dataDir, 'its data', 'TELOS_DATA_DIR'],
     [configDir, 'its settings', 'TELOS_CONFIG_DIR'],

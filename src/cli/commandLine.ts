@@ -21,6 +21,7 @@ import {
   versionIn,
 } from './parser.ts';
 import { type RequestOptions, requestCommand } from './requestCommand.ts';
+import type { Surroundings } from './surroundings.ts';
 import { openTerminal, type Terminal } from './terminal.ts';
 import { terminalLine, toType } from './terminalText.ts';
 
@@ -37,9 +38,13 @@ Examples:
 Exit codes: 0 completed, 1 no match or failed, 2 wrong usage, 130 cancelled.`;
 
 /** Runs the command line and returns the exit code. `packageFile` contains the version, and the sample lies beside it. */
-export async function runCommandLine(args: readonly string[], packageFile: URL): Promise<number> {
+export async function runCommandLine(
+  args: readonly string[],
+  packageFile: URL,
+  surroundings: Surroundings,
+): Promise<number> {
   let exitCode = 0;
-  const terminal = openTerminal();
+  const terminal = openTerminal(surroundings);
   const given: { literal?: string[] } = {};
   const said = new Set(args.flatMap(word => word.split(/\s+/)));
   const asksForHelp = args.length === 0 || [...said].some(word => /^(?:-h|--help|help$)/.test(word));
@@ -66,7 +71,7 @@ export async function runCommandLine(args: readonly string[], packageFile: URL):
     }
     terminal.endLine();
     const { unexpectedText } = await import('./cliConfig.ts');
-    terminal.say(`telos: ${unexpectedText(error)}`);
+    terminal.say(`telos: ${unexpectedText(error, terminal)}`);
     return 1;
   } finally {
     terminal.flush();

@@ -1,11 +1,12 @@
 /** Implements `telos eval report`: the newest results of skills as a page, as JUnit, or beside earlier ones. */
 import { existsSync, readdirSync } from 'node:fs';
-import { basename, join, resolve } from 'node:path';
+import { basename, join } from 'node:path';
 import { reasonOf, TelosError } from '../engine/errors.ts';
 import { type Compared, compareResults, htmlReport, junitReport } from '../engine/evals/reports.ts';
 import { readResults, type StoredResults } from '../engine/evals/resultFiles.ts';
 import { type ConfigOptions, configFor, mayWrite, writeNamed } from './cliConfig.ts';
 import { exitCodes, shareCell, shareText } from './evalTable.ts';
+import { typedPath } from './surroundings.ts';
 import type { Terminal } from './terminal.ts';
 import { errorText, table, terminalJson, terminalLine, terminalText } from './terminalText.ts';
 
@@ -28,9 +29,10 @@ export async function evalReportCommand(
   const config = configFor(options, terminal);
   if (!config) return exitCodes.usage;
   const { html, junit, compare } = options;
+  const typed = (path: string): string => typedPath(path, terminal.surroundings);
   try {
-    if (compare) return comparison(compare, options, terminal);
-    const all = foldersOf(what, config.dataDir).map(readResults);
+    if (compare) return comparison(compare.map(typed), options, terminal);
+    const all = foldersOf(what, what && typed(what), config.dataDir).map(readResults);
     if (all.length === 0) {
       terminal.say(noResultsOf(what, config.dataDir));
       return exitCodes.usage;
@@ -40,8 +42,8 @@ export async function evalReportCommand(
       return exitCodes.passed;
     }
     const files = [
-      ...(html === undefined ? [] : [{ file: resolve(html), text: htmlReport(all) }]),
-      ...(junit === undefined ? [] : [{ file: resolve(junit), text: junitReport(all) }]),
+      ...(html === undefined ? [] : [{ file: typed(html), text: htmlReport(all) }]),
+      ...(junit === undefined ? [] : [{ file: typed(junit), text: junitReport(all) }]),
     ];
     return (await writeAll(files, options.force, terminal)) ? exitCodes.passed : exitCodes.failed;
   } catch (error) {
@@ -66,7 +68,7 @@ async function writeAll(
 }
 
 function noResultsOf(what: string | undefined, dataDir: string): string {
-  if (what === undefined || foldersOf(undefined, dataDir).length === 0)
+  if (what === undefined || foldersOf(undefined, undefined, dataDir).length === 0)
     return 'There are no results of evals. `telos eval` makes some.';
   return `There are no results of evals of '${terminalLine(what)}'. \`telos eval report\` lists those that there are.`;
 }
@@ -77,9 +79,9 @@ const hasResults = (folder: string): boolean => existsSync(join(folder, 'telos.j
 const resultsBelow = (folder: string): string[] =>
   hasResults(folder) ? [folder] : foldersIn(folder).filter(hasResults);
 
-/** Returns the folders of the results that are meant: a folder, those below one, or the newest of a skill or of each. */
-function foldersOf(what: string | undefined, dataDir: string): string[] {
-  const inside = what === undefined ? [] : resultsBelow(resolve(what));
+/** Returns the folders of the results that are meant: `path`, those below it, or the newest of a skill or of each. */
+function foldersOf(what: string | undefined, path: string | undefined, dataDir: string): string[] {
+  const inside = path === undefined ? [] : resultsBelow(path);
   if (inside.length > 0) return inside;
   return foldersIn(join(dataDir, 'evals')).flatMap(folder => {
     const newest = foldersIn(folder).filter(hasResults).at(-1);
@@ -141,17 +143,14 @@ function comparedIn(before: string, after: string | undefined): Compared | undef
 
 /** Returns the results in a folder, as `eval --output` writes it or of one skill. Throws TelosError `config` if they are not of one skill. */
 function resultsIn(path: string): StoredResults {
-  const [folder, ...more] = resultsBelow(resolve(path));
+  const [folder, ...more] = resultsBelow(path);
   if (folder === undefined)
-    throw new TelosError(
-      'config',
-      `There are no results of evals in ${resolve(path)}. Name a folder of results.`,
-    );
+    throw new TelosError('config', `There are no results of evals in ${path}. Name a folder of results.`);
   if (more.length === 0) return readResults(folder);
   const names = [folder, ...more].map(each => basename(each)).join(', ');
   throw new TelosError(
     'config',
-    `${resolve(path)} has results of several skills. Name the folder of one in it: ${names}.`,
+    `${path} has results of several skills. Name the folder of one in it: ${names}.`,
   );
 }
 

@@ -1,5 +1,4 @@
 /** Implements the options of `telos eval` that measure routing on files of sentences. `routeBenchmark.ts` describes them. */
-import { resolve } from 'node:path';
 import type { RoutingMode } from '../engine/config.ts';
 import {
   type RouteFigures,
@@ -7,6 +6,7 @@ import {
   runRouteBenchmark,
 } from '../engine/evals/routeBenchmark.ts';
 import type { Telos } from '../engine/telos.ts';
+import { typedPath } from './surroundings.ts';
 import type { Terminal } from './terminal.ts';
 import { table, terminalJson } from './terminalText.ts';
 
@@ -47,13 +47,14 @@ async function measure(
   signal: AbortSignal,
 ): Promise<number> {
   const { pairs, packs, corpus, negatives, mode } = options;
+  const typed = (path: string): string => typedPath(path, terminal.surroundings);
   const result = await runRouteBenchmark(
     {
-      pairsFile: resolve(pairs),
-      packsFile: resolve(packs),
-      corpusDir: resolve(corpus),
+      pairsFile: typed(pairs),
+      packsFile: typed(packs),
+      corpusDir: typed(corpus),
       dataDir: telos.config.dataDir,
-      ...(negatives === undefined ? {} : { negativesFile: resolve(negatives) }),
+      ...(negatives === undefined ? {} : { negativesFile: typed(negatives) }),
       mode: mode ?? 'local',
       provider: () => telos.routingProvider(),
     },
@@ -86,11 +87,12 @@ async function measureConversations(
   signal: AbortSignal,
 ): Promise<number> {
   const { conversations, packs, corpus, mode } = options;
+  const typed = (path: string): string => typedPath(path, terminal.surroundings);
   const result = await runConversationBenchmark(
     {
-      conversationsFile: resolve(conversations),
-      packsFile: resolve(packs),
-      corpusDir: resolve(corpus),
+      conversationsFile: typed(conversations),
+      packsFile: typed(packs),
+      corpusDir: typed(corpus),
       dataDir: telos.config.dataDir,
       mode: mode ?? 'local',
       provider: () => telos.routingProvider(),

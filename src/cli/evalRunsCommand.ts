@@ -1,7 +1,7 @@
 /** Runs the evals of skills for `telos eval`: from recordings, or with models, and prints and keeps what they have come to. */
 import { readdirSync } from 'node:fs';
 import { rm } from 'node:fs/promises';
-import { join, resolve } from 'node:path';
+import { join } from 'node:path';
 import type { Config } from '../engine/config.ts';
 import { TelosError } from '../engine/errors.ts';
 import { readEvals } from '../engine/evals/evalFile.ts';
@@ -23,6 +23,7 @@ import { Telos } from '../engine/telos.ts';
 import { counted } from '../protocol/text.ts';
 import type { KnownSkill } from './evalBaseline.ts';
 import { evalLines, exitCodes } from './evalTable.ts';
+import { type Surroundings, typedPath } from './surroundings.ts';
 import type { Terminal } from './terminal.ts';
 import { agrees } from './terminalHuman.ts';
 import { terminalLine, terminalText } from './terminalText.ts';
@@ -110,11 +111,12 @@ async function runAll(
   const fleet = options.workers === undefined ? undefined : await fleetOf(options, config, terminal, signal);
   const slots = fleet?.slots ?? localSlots({ config, open });
   const running = live ? liveSuite(all, live, slots, signal) : replaySuite(all, slots, signal);
+  const call = { startedAt: new Date(), surroundings: terminal.surroundings };
   const results: EvalResult[] = [];
   const resultsOf = (): SkillResults[] =>
     known.flatMap(({ evals: { one }, version }) => {
       const own = results.filter(result => result.one === one);
-      const folder = folderOf(one, config, options);
+      const folder = folderOf(one, config, options, call);
       return own.length > 0 ? [{ one, results: own, folder, earlier: version?.from }] : [];
     });
   try {
@@ -231,15 +233,18 @@ async function goesOn(
 }
 
 /** Returns the folder of a skill's results: below the one that is named, or one of the data folder. */
-function folderOf({ agent, skill }: EvaluatedSkill, config: Config, { output }: EvalRunOptions): string {
+function folderOf(
+  { agent, skill }: EvaluatedSkill,
+  config: Config,
+  { output }: EvalRunOptions,
+  { startedAt, surroundings }: { startedAt: Date; surroundings: Surroundings },
+): string {
   const one = { agent: agent.name, skill: skill.id };
   return output === undefined
-    ? join(resultsPlace(config.dataDir, one), stamp)
-    : resolve(output, resultsName(one));
+    ? join(resultsPlace(config.dataDir, one), startedAt.toISOString().replace(/[:.]/g, '-'))
+    : join(typedPath(output, surroundings), resultsName(one));
 }
 
-/** When this process began to run evals, as a folder's name. */
-const stamp = new Date().toISOString().replace(/[:.]/g, '-');
 /** Older results of a skill than these are removed. */
 const mostKept = 20;
 

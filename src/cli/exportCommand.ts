@@ -73,7 +73,7 @@ export async function exportCommand(
       terminal.out(`${way === 'link' ? 'Linked' : 'Copied'} ${exactText(path)}\n`);
     return 0;
   } catch (error) {
-    terminal.say(unexpectedText(error));
+    terminal.say(unexpectedText(error, terminal));
     const unless = error instanceof ExportRefused ? error.unless : undefined;
     if (unless?.has('mend'))
       terminal.say(

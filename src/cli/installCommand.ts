@@ -1,7 +1,7 @@
 /** Implements `telos install`: shows what a source holds, asks, and places it; or brings back what the lock file says. */
 
 import { existsSync, readFileSync } from 'node:fs';
-import { basename, join, resolve } from 'node:path';
+import { basename, join } from 'node:path';
 import { unifiedDiff } from '../engine/changes/lineDiff.ts';
 import type { Config } from '../engine/config.ts';
 import { TelosError } from '../engine/errors.ts';
@@ -27,6 +27,7 @@ import { describeReplacement, type InstallPlan } from '../protocol/installPlan.t
 import { findingLines, movedText } from '../protocol/packOffer.ts';
 import { type ConfigOptions, configFor } from './cliConfig.ts';
 import { colouredCard, colouredLines, contentLines, offerJson, sayProgress } from './offerText.ts';
+import { typedPath } from './surroundings.ts';
 import { abortOnInterrupt, cancelledExitCode, type Terminal } from './terminal.ts';
 import { agrees, readLine } from './terminalHuman.ts';
 import { errorText, exactText, terminalJson, terminalText, toType } from './terminalText.ts';
@@ -414,7 +415,9 @@ async function mayReplace(
   for (const line of describeReplacement(plan, timeText)) terminal.say(exactText(line));
   // A pack chooses its own name. A person who has typed the name knows which agent is replaced.
   const isTyped =
-    folder !== undefined && replaces?.origin.kind === 'by hand' && basename(resolve(folder)) === name;
+    folder !== undefined &&
+    replaces?.origin.kind === 'by hand' &&
+    basename(typedPath(folder, terminal.surroundings)) === name;
   if (yes && (replaces?.isSameSource || isTyped || as === name)) return true;
   const command =
     folder === undefined

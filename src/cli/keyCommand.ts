@@ -56,7 +56,8 @@ export async function keyCommand(
     const choice = isUsual ? {} : { TELOS_PROVIDER: name, TELOS_MODEL: chosen };
     const file = await keepInEnvFile(config, { [keyVariable]: key, ...choice });
     terminal.out(terminalText(`The key works and was saved in ${file}. Runs use ${chosen ?? usual}.\n`));
-    if (process.env[keyVariable] && process.env[keyVariable] !== key)
+    const inEnvironment = terminal.surroundings.env[keyVariable];
+    if (inEnvironment && inEnvironment !== key)
       terminal.say(
         terminal.style.yellow(
           `${keyVariable} is also set in the environment, which takes precedence over the file.`,
@@ -101,7 +102,7 @@ async function chooseModel(
 
 /** Reads the key: without showing it on a terminal, or all of a pipe. */
 async function readKeyText(prompt: string, terminal: Terminal, signal: AbortSignal): Promise<string> {
-  if (!terminal.canAsk) return textOf(process.stdin);
+  if (!terminal.canAsk) return textOf(terminal.surroundings.stdin);
   process.stderr.write(prompt);
   const silent = new Writable({ write: (_chunk, _encoding, done) => done() });
   const reader = createInterface({ input: process.stdin, output: silent, terminal: true });

@@ -9,7 +9,8 @@ process.on('uncaughtException', error => {
 
 // Imported only now, so that a defect of it is said as one.
 const { runCommandLine } = await import('./commandLine.ts');
-const exitCode = await runCommandLine(process.argv.slice(2), new URL('../package.json', import.meta.url));
+const packageFile = new URL('../package.json', import.meta.url);
+const exitCode = await runCommandLine(process.argv.slice(2), packageFile, process);
 // A failed write may already have set another exit code.
 process.exitCode ||= exitCode;
 // Written output is flushed first. Then nothing that is still open (a kept-alive connection) holds the process up. A write

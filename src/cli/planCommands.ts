@@ -17,6 +17,7 @@ import { wantedMarks, writeMarks } from '../engine/workflow/writeBack.ts';
 import type { SteerCommand } from '../protocol/plan.ts';
 import { type ConfigOptions, configFor } from './cliConfig.ts';
 import { headline, nextCommand, nextStep, statusText, waves } from './planView.ts';
+import { typedPath } from './surroundings.ts';
 import { abortOnInterrupt, cancelledExitCode, type Terminal } from './terminal.ts';
 import { agrees, readLine, terminalHuman, unattended } from './terminalHuman.ts';
 import { errorText, terminalJson, terminalLine, terminalText } from './terminalText.ts';
@@ -206,7 +207,7 @@ export async function interviewCommand(
 async function interviewed(plan: Plan, options: PlanOptions, call: PlanCall): Promise<number> {
   const { signal, terminal } = call;
   const noMoreQuestions = options.moreQuestions === false || options.yes === true;
-  let given = options.transcript === undefined ? {} : { transcript: textOf(options.transcript) };
+  let given = options.transcript === undefined ? {} : { transcript: textOf(options.transcript, terminal) };
   for (;;) {
     const round = await plan.interview({ ...given, noMoreQuestions }, signal);
     given = {};
@@ -237,9 +238,9 @@ async function interviewed(plan: Plan, options: PlanOptions, call: PlanCall): Pr
 }
 
 /** Returns the text of a file, or of the standard input for `-`. Throws TelosError `config` if it cannot be read. */
-function textOf(file: string): string {
+function textOf(file: string, { surroundings }: Terminal): string {
   try {
-    return readFileSync(file === '-' ? 0 : resolve(file), 'utf8');
+    return readFileSync(file === '-' ? 0 : typedPath(file, surroundings), 'utf8');
   } catch (error) {
     throw new TelosError('config', `${file} could not be read: ${(error as Error).message}`);
   }

@@ -26,10 +26,10 @@ export async function planDemoCommand(
   samples: URL,
 ): Promise<number> {
   const files = fileURLToPath(new URL('../plan-demo/', samples));
-  const repo = await makeDemoProject(files, process.env);
+  const repo = await makeDemoProject(files, terminal.surroundings.env);
   const home = dirname(repo);
   // Nothing of the person's own is read: no key, no rule, no skill.
-  const env = { PATH: process.env['PATH'], HOME: home };
+  const env = { PATH: terminal.surroundings.env['PATH'], HOME: home };
   const config = playingDemo(loadConfig({ env, home, cwd: repo }), files);
   const telos = Telos.open(config);
   const interrupts = abortOnInterrupt(() => {});

@@ -1,6 +1,5 @@
 /** Implements `telos plan approve`, `run` and `watch`. */
 
-import { resolve } from 'node:path';
 import { shellWord } from '../engine/files/plainText.ts';
 import { followJournal } from '../engine/workflow/journal.ts';
 import { Plan } from '../engine/workflow/plan.ts';
@@ -11,6 +10,7 @@ import type { CheckResult, PlanLimits, PlanPhase } from '../protocol/plan.ts';
 import type { PlanCard } from '../protocol/planCard.ts';
 import { exitCodes, type PlanCall, type PlanOptions, withPlan, withPlans } from './planCommands.ts';
 import { factText, headline, nextCommand, nextStep, stuckLines } from './planView.ts';
+import { typedPath } from './surroundings.ts';
 import type { Terminal } from './terminal.ts';
 import { cancelledExitCode } from './terminal.ts';
 import { agrees } from './terminalHuman.ts';
@@ -134,7 +134,7 @@ export async function runNamed(plan: Plan, options: RunPlanOptions, call: PlanCa
         ...(options.until !== undefined && { until: options.until }),
         ...(options.retry && { retry: true }),
         ...(workers && { workers }),
-        ...(options.record !== undefined && { recordTo: resolve(options.record) }),
+        ...(options.record !== undefined && { recordTo: typedPath(options.record, terminal.surroundings) }),
         ...(terminal.canAsk && !options.unattended && { goOnRed: red => goesOnRed(red, terminal) }),
       },
       signal,

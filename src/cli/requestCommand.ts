@@ -13,6 +13,7 @@ import type { RouteChoice, RouteReason, RunEvent, RunMode, RunOutcome, SkillRef 
 import { type ConfigOptions, configFor, mayWrite } from './cliConfig.ts';
 import type { MoveKey } from './moveKey.ts';
 import { jsonPrinter, noMatchText, openTextPrinter } from './runPrinter.ts';
+import { typedPath } from './surroundings.ts';
 import { abortOnInterrupt, cancelledExitCode, readKey, type Terminal } from './terminal.ts';
 import { agrees, terminalHuman, unattended } from './terminalHuman.ts';
 import { errorText, exactText, terminalJson, terminalLine, terminalText } from './terminalText.ts';
@@ -95,7 +96,7 @@ async function mayAttach(
   if (files.length === 0 || yes) return true;
   const { isSensitive } = await import('../engine/files/sensitiveNames.ts');
   for (const file of files) {
-    const path = resolve(cwd, file);
+    const path = resolve(typedPath(cwd, terminal.surroundings), file);
     const real = await realpath(path).catch(() => undefined);
     // Reading it says that it is missing.
     if (real === undefined || ![path, real].some(isSensitive)) continue;
@@ -114,9 +115,10 @@ async function attachedBy(
   terminal: Terminal,
 ): Promise<readonly Attachment[] | undefined> {
   if (files.length === 0) return [];
+  const folder = typedPath(cwd, terminal.surroundings);
   const { readAttachment } = await import('../engine/files/attachedFile.ts');
   try {
-    return await Promise.all(files.map(file => readAttachment(resolve(cwd, file), file)));
+    return await Promise.all(files.map(file => readAttachment(resolve(folder, file), file)));
   } catch (error) {
     terminal.say(errorText(error));
     return undefined;
@@ -175,7 +177,8 @@ export async function carryOut(
   terminal: Terminal,
   caller?: Caller,
 ): Promise<number> {
-  const recordTo = options.record === undefined ? undefined : resolve(options.record);
+  const recordTo =
+    options.record === undefined ? undefined : typedPath(options.record, terminal.surroundings);
   const { mode } = options;
   // A chat has looked before its first request, and records each one there.
   const records = recordTo !== undefined && !options.dryRun && !caller;

@@ -17,6 +17,7 @@ import {
 import { counted, grouped } from '../protocol/text.ts';
 import { type Todo, todosIn } from '../protocol/todos.ts';
 import { addedUsage, formatCost, formatDuration } from '../protocol/usage.ts';
+import type { Surroundings } from './surroundings.ts';
 import type { Terminal } from './terminal.ts';
 import { messageText, terminalJson, terminalLine, terminalText } from './terminalText.ts';
 
@@ -51,7 +52,7 @@ export function textPrinter(
   markdown?: MarkdownStream,
 ): RunPrinter {
   const { style } = terminal;
-  const figures = new RunFigures();
+  const figures = new RunFigures(terminal.surroundings);
   const live = new LiveLines();
   /** Printers of the skills that run as steps, by call. */
   const inner = new Map<string, RunPrinter>();
@@ -179,10 +180,16 @@ const namedFiles = 5;
 
 /** Sums a run up. */
 class RunFigures {
+  readonly #surroundings: Surroundings;
   #usage: Usage | undefined;
   readonly #files = new Set<string>();
   #isRouted = false;
   #isRecording = false;
+
+  /** Files are named as they would be typed there. */
+  constructor(surroundings: Surroundings) {
+    this.#surroundings = surroundings;
+  }
 
   add(event: RunEvent): void {
     if (event.type === 'routed') {
@@ -205,7 +212,7 @@ class RunFigures {
       parts.push(`${grouped(tokens)} ${tokens === 1 ? 'token' : 'tokens'}`);
       parts.push(cost === 'unknown' ? 'cost unknown' : formatCost(cost));
     }
-    const files = [...this.#files].map(shortPath);
+    const files = [...this.#files].map(path => shortPath(path, this.#surroundings));
     const more = files.length > namedFiles ? ` and ${files.length - namedFiles} more` : '';
     if (files.length > 0)
       parts.push(`${counted(files.length, 'file')}: ${files.slice(0, namedFiles).join(', ')}${more}`);
@@ -223,10 +230,10 @@ const closingWords: Record<RunOutcome, string> = {
 };
 
 /** Returns the path as a person would type it: from the current folder, or else from the home folder. */
-function shortPath(path: string): string {
+function shortPath(path: string, surroundings: Surroundings): string {
   for (const [folder, name] of [
-    [process.cwd(), ''],
-    [homedir(), '~/'],
+    [surroundings.cwd(), ''],
+    [surroundings.env['HOME'] || homedir(), '~/'],
   ] as const) {
     const below = relative(folder, path);
     if (below !== '' && !below.startsWith('..') && !isAbsolute(below)) return name + below;

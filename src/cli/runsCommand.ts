@@ -1,6 +1,5 @@
 /** Implements `telos runs`: lists, shows, exports, replays, renames and deletes stored runs. */
 
-import { resolve } from 'node:path';
 import type { Config } from '../engine/config.ts';
 import { TelosError } from '../engine/errors.ts';
 import { RunHistory } from '../engine/records/runHistory.ts';
@@ -20,6 +19,7 @@ import { paced } from '../engine/records/transcript.ts';
 import { Telos } from '../engine/telos.ts';
 import { type ConfigOptions, configFor, writeNamed } from './cliConfig.ts';
 import { jsonPrinter, openTextPrinter } from './runPrinter.ts';
+import { typedPath } from './surroundings.ts';
 import { abortOnInterrupt, type Terminal } from './terminal.ts';
 import { agrees } from './terminalHuman.ts';
 import { errorText, table, terminalJson, terminalLine, terminalText } from './terminalText.ts';
@@ -149,7 +149,7 @@ export async function runsExportCommand(
       terminal.out(terminal.outWidth === undefined ? text : onTerminal(text, format));
       return 0;
     }
-    const file = resolve(output);
+    const file = typedPath(output, terminal.surroundings);
     if (!(await writeNamed(file, text, force, terminal))) return 1;
     terminal.say(terminalText(`Written to ${file}`));
     return 0;

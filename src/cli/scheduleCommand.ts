@@ -50,9 +50,14 @@ async function placesFor(telos: Telos): Promise<ClockPlaces> {
   return { env: config.env, dataDir: config.dataDir, workFolders };
 }
 
-function entryFor(schedule: Schedule, config: Config, places: ClockPlaces): Promise<ClockEntry> {
-  const program = [process.execPath, realpathSync(process.argv[1] ?? '')];
-  return clockEntry(schedule, callerFor(config, program, places, process.env));
+function entryFor(
+  schedule: Schedule,
+  config: Config,
+  places: ClockPlaces,
+  { surroundings: { argv, env } }: Terminal,
+): Promise<ClockEntry> {
+  const program = [process.execPath, realpathSync(argv[1] ?? '')];
+  return clockEntry(schedule, callerFor(config, program, places, env));
 }
 
 /** Schedules a request, after a yes to the exact entry. Returns the exit code, as all commands here. */
@@ -94,7 +99,7 @@ export async function scheduleAddCommand(
     ...(options.budget !== undefined && { maxCost: options.budget }),
     since: new Date().toISOString(),
   });
-  const entry = await entryFor(draft, config, places);
+  const entry = await entryFor(draft, config, places, terminal);
   const about = [
     `'${draft.id}' runs ${agent}:${match.skill.id} ${draft.at}, next ${nextText(draft)}.`,
     shownEntry(entry) ||
@@ -280,7 +285,7 @@ export async function scheduleRemoveCommand(
   const schedules = new Schedules(config.dataDir);
   const schedule = schedules.get(id);
   const places = await placesFor(Telos.open(config));
-  await removeEntry(id, await entryFor(schedule, config, places), places);
+  await removeEntry(id, await entryFor(schedule, config, places, terminal), places);
   await schedules.remove(id);
   terminal.out(terminalText(`Removed '${id}'. Its runs are kept: telos runs\n`));
   return exitCodes.done;

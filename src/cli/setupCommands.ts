@@ -28,7 +28,7 @@ export async function demoCommand(
   const home = dirname(cwd);
   await addSamplePack(fileURLToPath(new URL('skills/', samples)), join(home, '.skills'));
   // Nothing of the person's own is read: no key, no rule, no skill.
-  const env = { PATH: process.env['PATH'], HOME: home };
+  const env = { PATH: terminal.surroundings.env['PATH'], HOME: home };
   const config = loadConfig({ env, home, cwd, provider: 'replay', routingMode: 'local' });
   const words = 'run daily kickoff';
   if (!options.json) terminal.say(`The sample, in ${terminalText(cwd)}: telos ${words}\n`);

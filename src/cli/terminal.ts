@@ -6,6 +6,7 @@ import { fstatSync } from 'node:fs';
 import { setTimeout as delay } from 'node:timers/promises';
 import { stripVTControlCharacters } from 'node:util';
 import { reasonOf } from '../engine/errors.ts';
+import type { Output, Surroundings } from './surroundings.ts';
 
 export interface Terminal {
   /** Writes requested output to stdout. */
@@ -25,6 +26,8 @@ export interface Terminal {
   /** Width for lines on stderr, in characters. */
   readonly sayWidth: number;
   readonly style: Style;
+  /** Questions are put to the terminal of the process alone, whose keys are its signals. */
+  readonly surroundings: Surroundings;
   /** Lets the terminal say that a question waits. Missing if no one would hear it. */
   ring?(): void;
 }
@@ -54,13 +57,13 @@ function same(text: string): string {
  * Returns a writer that drops text once the stream is broken. A closed reader (`| head`) does not stop a run half-way; the
  * rest is dropped silently. A full disk drops it too, but that is reported, since the file may be needed.
  */
-function droppingBrokenPipe(stream: NodeJS.WriteStream): (text: string) => void {
+function droppingBrokenPipe(stream: Output, surroundings: Surroundings): (text: string) => void {
   let broken = false;
   stream.on('error', (error: NodeJS.ErrnoException) => {
     if (!broken && error.code !== 'EPIPE' && error.code !== 'EIO') {
-      process.exitCode = 1;
-      if (stream !== process.stderr)
-        process.stderr.write(
+      surroundings.exitCode = 1;
+      if (stream !== surroundings.stderr)
+        surroundings.stderr.write(
           `telos: the output is incomplete because it cannot be written: ${reasonOf(error)}.\n`,
         );
     }
@@ -81,14 +84,17 @@ const collectedCharacters = 64 * 1024;
 function collecting(write: (text: string) => void): { add(text: string): void; flush(): void } {
   let waiting = '';
   const flush = (): void => {
+    process.off('exit', flush);
     const text = waiting;
     waiting = '';
     if (text !== '') write(text);
   };
-  process.once('exit', flush);
   return {
     add(text) {
-      if (waiting === '') setImmediate(flush);
+      if (waiting === '') {
+        setImmediate(flush);
+        process.once('exit', flush);
+      }
       waiting += text;
       if (waiting.length > collectedCharacters) flush();
     },
@@ -125,12 +131,12 @@ function wrappedLine(line: string, width: number): string {
 /** For terminals that do not report their width. */
 const usualWidth = 80;
 
-export function openTerminal(): Terminal {
-  const { stdout, stderr, env } = process;
-  const writeOut = droppingBrokenPipe(stdout);
-  const writeSide = droppingBrokenPipe(stderr);
+export function openTerminal(surroundings: Surroundings): Terminal {
+  const { stdout, stderr, env } = surroundings;
+  const writeOut = droppingBrokenPipe(stdout, surroundings);
+  const writeSide = droppingBrokenPipe(stderr, surroundings);
   const isOneScreen = stdout.isTTY && stderr.isTTY;
-  const isOnePlace = isOneScreen || isSameFile();
+  const isOnePlace = isOneScreen || isSameFile(stdout, stderr);
   const isDumb = env['TERM'] === 'dumb';
   const isColored = !env['NO_COLOR'] && !isDumb;
   const collected = collecting(writeOut);
@@ -154,19 +160,21 @@ export function openTerminal(): Terminal {
     },
     flush: collected.flush,
     // Opening stdin takes as long as reading a hundred skills.
-    canAsk: stderr.isTTY && process.stdin.isTTY,
+    canAsk: stderr.isTTY === true && surroundings.stdin.isTTY === true,
     outWidth: stdout.isTTY ? stdout.columns || usualWidth : undefined,
     sayWidth: stderr.isTTY ? stderr.columns || usualWidth : 120,
     markdown: stdout.isTTY && !isDumb ? (isColored ? 'styled' : 'plain') : undefined,
     style: stderr.isTTY && isColored ? colored : plain,
+    surroundings,
     ...(stderr.isTTY && { ring: () => writeSide('\x07') }),
   };
 }
 
-/** Returns true if stdout and stderr are the same file or pipe, as behind `2>&1`. */
-function isSameFile(): boolean {
+/** Returns true if both are the same file or pipe, as behind `2>&1`. */
+function isSameFile(stdout: Output, stderr: Output): boolean {
+  if (stdout.fd === undefined || stderr.fd === undefined) return false;
   try {
-    const [out, side] = [fstatSync(1), fstatSync(2)];
+    const [out, side] = [fstatSync(stdout.fd), fstatSync(stderr.fd)];
     return out.ino === side.ino && out.dev === side.dev;
   } catch {
     return false;

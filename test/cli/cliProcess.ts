@@ -1,14 +1,19 @@
-/** Starts the built command line as a person would: a process of its own, with a home folder that belongs to one test. */
+/**
+ * Calls the command line with a home folder that belongs to one test: in this process, or as a person would, the built one in a process
+ * of its own.
+ */
 import { type ChildProcess, spawn, spawnSync } from 'node:child_process';
 import { cpSync, existsSync, readFileSync } from 'node:fs';
 import { delimiter, join } from 'node:path';
-import type { Readable } from 'node:stream';
+import { Readable, Writable } from 'node:stream';
 import { fileURLToPath } from 'node:url';
+import type { Surroundings } from '../../src/cli/surroundings.ts';
 import { type LogRecord, logPath, readLog } from '../../src/engine/records/logFile.ts';
 import { type TempFolder, tempFolder } from '../fakes/tempFolder.ts';
 import { type Machine, openMachine } from '../harness/machine.ts';
 
 const root = fileURLToPath(new URL('../../', import.meta.url));
+const packageFile = new URL('../../package.json', import.meta.url);
 
 let copiedProgram: string | undefined;
 
@@ -66,8 +71,12 @@ export interface CliHome {
   dataDir: string;
   workDir: string;
   env: Record<string, string>;
+  /** Calls it in this process. For what is about neither a start, signals, pipes nor a terminal. */
+  run(args: readonly string[], more?: Pick<StartOptions, 'env'>): Promise<CliResult>;
+  /** Starts the built one in a process of its own. */
   start(args: readonly string[], more?: StartOptions): RunningCli;
-  run(args: readonly string[], more?: StartOptions): Promise<CliResult>;
+  /** As `start`, until it has ended. */
+  runProcess(args: readonly string[], more?: StartOptions): Promise<CliResult>;
   log(): Promise<LogRecord[]>;
   remove(): void;
 }
@@ -83,11 +92,64 @@ export function cliHome(files: Readonly<Record<string, string>> = {}): CliHome {
     dataDir: data,
     workDir: work,
     env,
+    run: (args, { env: more = {} } = {}) => callCli(work, { ...env, ...more }, args),
     start,
-    run: (args, more) => start(args, more).result,
+    runProcess: (args, more) => start(args, more).result,
     log: async () => (await readLog(logPath(data))).records,
     remove,
   };
+}
+
+/** Calls the command line in this process, as if it was started in a folder with these variables. There is no terminal. */
+async function callCli(
+  work: string,
+  env: Readonly<Record<string, string | undefined>>,
+  args: readonly string[],
+): Promise<CliResult> {
+  const ofNode = Object.keys(env).find(name => name.startsWith('NODE_'));
+  if (ofNode !== undefined) throw new Error(`${ofNode} is read when a process starts: use runProcess.`);
+  const { runCommandLine } = await import('../../src/cli/commandLine.ts');
+  const said = { stdout: '', stderr: '' };
+  const collected = (name: keyof typeof said): Writable =>
+    new Writable({
+      decodeStrings: false,
+      write(text: string, _encoding, done) {
+        said[name] += text;
+        done();
+      },
+    });
+  const surroundings: Surroundings = {
+    env,
+    get argv() {
+      return [process.execPath, program(), ...args];
+    },
+    stdin: Readable.from([]),
+    stdout: collected('stdout'),
+    stderr: collected('stderr'),
+    cwd: () => work,
+  };
+  const code = await withTemporaryFolder(env['TMPDIR'], () =>
+    runCommandLine(args, packageFile, surroundings),
+  );
+  return { code: Number(surroundings.exitCode ?? 0) || code, ...said };
+}
+
+let isTemporaryFolderTaken = false;
+
+/** Node has one folder for temporary files in a process, so that one call at a time can have its own. */
+async function withTemporaryFolder<T>(folder: string | undefined, call: () => Promise<T>): Promise<T> {
+  if (folder === undefined) return call();
+  if (isTemporaryFolderTaken) throw new Error('Another call has its own TMPDIR: use runProcess.');
+  const before = process.env['TMPDIR'];
+  isTemporaryFolderTaken = true;
+  process.env['TMPDIR'] = folder;
+  try {
+    return await call();
+  } finally {
+    isTemporaryFolderTaken = false;
+    if (before === undefined) delete process.env['TMPDIR'];
+    else process.env['TMPDIR'] = before;
+  }
 }
 
 /** Starts the command line on a machine. There is no terminal, as in a pipe. */

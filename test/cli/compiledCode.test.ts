@@ -19,7 +19,7 @@ describe('compiled code of the command line', () => {
       .filter(name => name.startsWith(`${part}-`))
       .map(name => join(folder(), name));
   const env = (): Record<string, string> => ({ XDG_CACHE_HOME: join(home.folder.path, 'cache') });
-  const version = () => home.run(['--version'], { env: env() });
+  const version = () => home.runProcess(['--version'], { env: env() });
 
   it('is kept for the next start, for its user alone, and made anew with what is used for the first time', async () => {
     const first = await version();
@@ -32,7 +32,7 @@ describe('compiled code of the command line', () => {
     const server = await startAnthropicServer({ turns: [{ text: ['Good morning.'] }] });
     try {
       const more = { env: { ...env(), ANTHROPIC_API_KEY: 'key-0123456789', ANTHROPIC_BASE_URL: server.url } };
-      const { stdout } = await home.run(['run', 'kickoff'], more);
+      const { stdout } = await home.runProcess(['run', 'kickoff'], more);
       assert.match(stdout, /Good morning\./);
     } finally {
       await server.close();
@@ -51,7 +51,7 @@ describe('compiled code of the command line', () => {
     try {
       const more = { ANTHROPIC_API_KEY: 'key-0123456789', ANTHROPIC_BASE_URL: server.url };
       const limits = { TELOS_MAX_ROUNDS: String(2 * rounds) };
-      const { stdout } = await home.run(['run', 'kickoff'], { env: { ...env(), ...more, ...limits } });
+      const { stdout } = await home.runProcess(['run', 'kickoff'], { env: { ...env(), ...more, ...limits } });
       assert.match(stdout, /Done\./);
     } finally {
       await server.close();
@@ -72,7 +72,7 @@ describe('compiled code of the command line', () => {
     }
     writeFileSync(join(home.folder.path, 'closed'), '');
     const closed = { XDG_CACHE_HOME: join(home.folder.path, 'closed') };
-    assert.deepEqual(await home.run(['--version'], { env: closed }), first);
+    assert.deepEqual(await home.runProcess(['--version'], { env: closed }), first);
   });
 
   it('is that of its own code, also when another version has a file of that name and length', async () => {
@@ -120,7 +120,7 @@ describe('compiled code of the command line', () => {
   });
 
   it("is not kept where Node's own cache is turned off", async () => {
-    await home.run(['--version'], { env: { ...env(), NODE_DISABLE_COMPILE_CACHE: '1' } });
+    await home.runProcess(['--version'], { env: { ...env(), NODE_DISABLE_COMPILE_CACHE: '1' } });
     assert.equal(existsSync(folder()), false);
   });
 });

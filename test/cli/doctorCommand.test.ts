@@ -29,7 +29,7 @@ describe('telos doctor', function () {
     assert.equal((await home.run(['--sandbox', 'maybe', 'doctor'])).code, 2);
   });
 
-  it('says in words that the disk is full', function () {
+  it('says in words that the disk is full (where there is /dev/full)', function () {
     if (!existsSync('/dev/full')) this.skip();
     const full = openSync('/dev/full', 'w');
     const stdio: ['ignore', number, 'pipe'] = ['ignore', full, 'pipe'];

@@ -73,7 +73,7 @@ describe('telos eval', function () {
     home.folder.add({ ...Object.fromEntries(named), [file]: JSON.stringify(queries) });
     const noNetwork = fileURLToPath(new URL('../fakes/noNetwork.mjs', import.meta.url));
     const measure = async (): Promise<object> => {
-      const { code, stdout, stderr } = await home.run(['eval', '--triggers', 'water', '--json'], {
+      const { code, stdout, stderr } = await home.runProcess(['eval', '--triggers', 'water', '--json'], {
         env: { NODE_OPTIONS: `--import=${noNetwork}` },
       });
       assert.ok(code === 0 || code === 1, stderr);

@@ -100,7 +100,7 @@ describe('telos eval with recorded runs', function () {
 
   /** Plays what was recorded, in a process that must open no socket. */
   const replay = (...more: string[]): Promise<CliResult> =>
-    home.run(['eval', 'notes', '--output', at('results'), ...more], {
+    home.runProcess(['eval', 'notes', '--output', at('results'), ...more], {
       env: { NODE_OPTIONS: `--import=${noNetwork}` },
     });
 
@@ -243,7 +243,7 @@ describe('telos eval with recorded runs', function () {
     });
     assert.equal(made.code, 0, made.stdout + made.stderr);
     const before = readFileSync(started, 'utf8');
-    const again = await home.run(['eval', 'far'], { env: { NODE_OPTIONS: `--import=${noNetwork}` } });
+    const again = await home.runProcess(['eval', 'far'], { env: { NODE_OPTIONS: `--import=${noNetwork}` } });
     assert.equal(again.code, 0, again.stdout + again.stderr);
     assert.equal(readFileSync(started, 'utf8'), before);
   });

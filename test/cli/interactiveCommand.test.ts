@@ -58,6 +58,7 @@ describe('telos alone on a terminal', () => {
       outWidth: undefined,
       sayWidth: 80,
       canAsk: true,
+      surroundings: process,
       style: { dim: same, bold: same, red: same, yellow: same },
     };
     const left = [...answers];

@@ -137,7 +137,7 @@ describe('telos runs', function () {
     const answer = 'A \u009b2J \u0090q \u202e \u001b[2J needle “é”.';
     writeRun(home.dataDir, { runId: 'abc1', answer });
     const terminal = `--import data:text/javascript,${encodeURIComponent('process.stdout.isTTY=true')}`;
-    const shown = await home.run(['runs', 'export', '--format', 'jsonl'], {
+    const shown = await home.runProcess(['runs', 'export', '--format', 'jsonl'], {
       env: { NODE_OPTIONS: terminal },
     });
     assert.doesNotMatch(shown.stdout, /[\u0000-\u0009\u000b-\u001f\u007f-\u009f\u202e]/);

@@ -109,7 +109,7 @@ describe('telos schedule', function () {
         cwd: '/',
         timeout: 30_000,
       });
-    await Promise.all([1, 2].map(() => telos('due', 'run-daily-kickoff')));
+    await Promise.all([1, 2].map(() => home.runProcess(['schedule', 'due', 'run-daily-kickoff'], { env })));
     assert.equal(byCron().status, 0);
     assert.equal(readFileSync(join(home.workDir, 'today.md'), 'utf8'), '# Today\n');
     assert.equal(server.requests.length, 2);

@@ -32,6 +32,7 @@ describe('terminalHuman', () => {
       endLine: () => {},
       flush: () => {},
       canAsk: true,
+      surroundings: process,
       outWidth: undefined,
       sayWidth: 80,
       style: { dim: same, bold: same, red: same, yellow: same },

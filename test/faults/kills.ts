@@ -265,7 +265,7 @@ class Lane {
 
   /** `telos runs` as a person sees it at the next start. */
   async #checkList(): Promise<void> {
-    const { stdout } = await this.#home.run(['runs', '--json', '--limit', '100000']);
+    const { stdout } = await this.#home.runProcess(['runs', '--json', '--limit', '100000']);
     const outcomes = stdout
       .split('\n')
       .filter(Boolean)

@@ -98,7 +98,7 @@ describe('workers in a bad hour', function () {
         }
       }
       const more = { env: { TELOS_DATABASE_URL: small.url }, program: world.program };
-      const { code, stderr } = await world.home({}).run(['worker'], more);
+      const { code, stderr } = await world.home({}).runProcess(['worker'], more);
       assert.equal(code, 2, stderr);
       assert.match(
         stderr,

@@ -31,9 +31,12 @@ describe('telos eval with workers', function () {
   it('gives the result files of local runs, but for time and worker', async () => {
     const key = await world.serve(model);
     const owner = world.home(notes(3));
-    const local = await owner.run(['eval', 'notes', ...live, '--output', join(owner.folder.path, 'local')], {
-      env: key,
-    });
+    const local = await owner.runProcess(
+      ['eval', 'notes', ...live, '--output', join(owner.folder.path, 'local')],
+      {
+        env: key,
+      },
+    );
     assert.equal(local.code, 0, local.stderr);
     const [one, two] = [await trusting(3), await trusting(3)];
     const workers = [await one.worker(['--slots', '2'], key), await two.worker([], key)];
@@ -61,11 +64,11 @@ describe('telos eval with workers', function () {
   it('plays recordings without a key, and refuses one that is another there', async () => {
     const key = await world.serve(model);
     const owner = world.home();
-    const recorded = await owner.run(['eval', 'notes', '--record', ...live.slice(1)], { env: key });
+    const recorded = await owner.runProcess(['eval', 'notes', '--record', ...live.slice(1)], { env: key });
     assert.equal(recorded.code, 0, recorded.stderr);
     const asked = world.requests();
     const at = (home: FleetHome, path: string): string => join(home.folder.path, path);
-    const local = await owner.run(['eval', 'notes', '--output', at(owner, 'local')]);
+    const local = await owner.runProcess(['eval', 'notes', '--output', at(owner, 'local')]);
     assert.equal(local.code, 0, local.stderr);
     const there = world.home();
     cpSync(at(owner, recordings), at(there, recordings), { recursive: true });

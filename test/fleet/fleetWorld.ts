@@ -135,7 +135,7 @@ export async function openFleet(): Promise<FleetWorld> {
       return {
         ...home,
         async trust() {
-          const { code, stderr } = await home.run(['trust', 'notes', '--yes']);
+          const { code, stderr } = await home.runProcess(['trust', 'notes', '--yes']);
           if (code !== 0) throw new Error(stderr);
         },
         async worker(args = [], env = {}, copy) {

@@ -152,7 +152,7 @@ describe('workers come and go', function () {
     ];
     for (const [address, sentence] of cases)
       for (const args of [['worker'], ['fleet', 'status'], ['eval', 'notes', '--workers']]) {
-        const { code, stdout, stderr } = await home.run(args, {
+        const { code, stdout, stderr } = await home.runProcess(args, {
           env: { TELOS_DATABASE_URL: address },
           program: world.program,
         });
@@ -163,7 +163,7 @@ describe('workers come and go', function () {
       }
     const typed = url.replace(/fleet$/, 'fleeet');
     for (const args of [['worker'], ['fleet', 'status'], ['eval', 'notes', '--workers']]) {
-      const { code, stderr } = await home.run(args, {
+      const { code, stderr } = await home.runProcess(args, {
         env: { TELOS_DATABASE_URL: typed },
         program: world.program,
       });
@@ -176,7 +176,7 @@ describe('workers come and go', function () {
       [],
     );
     const fresh = url.replace(/fleet$/, 'postgres');
-    const { code, stderr } = await home.run(['eval', 'notes', '--workers', fresh], {
+    const { code, stderr } = await home.runProcess(['eval', 'notes', '--workers', fresh], {
       program: world.program,
     });
     assert.equal(code, 2);
@@ -270,7 +270,7 @@ describe('workers come and go', function () {
     await one.worker(['--slots', '3', '--label', 'big'], key);
     const suite = person.suite([...far(person), '--label', 'other']);
     await suite.says('No worker with the label other takes runs at the moment. They wait for one.');
-    const { code, stdout } = await person.run(['fleet', 'status'], {
+    const { code, stdout } = await person.runProcess(['fleet', 'status'], {
       env: { TELOS_DATABASE_URL: world.postgres.url },
       program: world.program,
     });
@@ -299,7 +299,7 @@ describe('workers come and go', function () {
   });
 
   it('says what to install where the package is missing', async () => {
-    const { code, stderr } = await world.home().run(['worker', '--database', world.postgres.url], {
+    const { code, stderr } = await world.home().runProcess(['worker', '--database', world.postgres.url], {
       program: program(),
     });
     assert.equal(code, 2);

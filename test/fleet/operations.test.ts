@@ -22,7 +22,7 @@ describe('a person who looks after workers', function () {
   }
 
   const fleet = (...args: string[]): Promise<CliResult> =>
-    world.home({}).run(['fleet', ...args], {
+    world.home({}).runProcess(['fleet', ...args], {
       env: { TELOS_DATABASE_URL: world.postgres.url },
       program: world.program,
     });

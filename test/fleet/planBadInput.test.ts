@@ -84,7 +84,7 @@ describe('a plan on workers in a bad hour', function () {
     mkdirSync(to, { recursive: true });
     for (const file of ['plan.json', 'prds']) cpSync(join(from, file), join(to, file), { recursive: true });
     const other = (...args: string[]) =>
-      plan.home.run(['plan', ...args, '--cwd', clone], {
+      plan.home.runProcess(['plan', ...args, '--cwd', clone], {
         env: { TELOS_DATABASE_URL: here.world.fleet.postgres.url },
         program: here.world.fleet.program,
       });
@@ -106,7 +106,7 @@ describe('a plan on workers in a bad hour', function () {
     const accepting = async (env: Record<string, string | undefined>) => {
       const home = here.world.fleet.home({});
       const { program } = here.world.fleet;
-      const { code, stderr } = await home.run(['worker', 'accept', plan.digest, '--yes'], { program });
+      const { code, stderr } = await home.runProcess(['worker', 'accept', plan.digest, '--yes'], { program });
       assert.equal(code, 0, stderr);
       return home.worker(['--repository', plan.url], env);
     };

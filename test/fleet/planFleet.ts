@@ -101,7 +101,9 @@ export async function openPlanFleet(): Promise<PlanFleet> {
       return withPlan(fleet, home, url, stories, settings);
     },
     async worker(plan, args = [], home = fleet.home({})) {
-      const accepted = await home.run(['worker', 'accept', plan.digest, '--yes'], { program: fleet.program });
+      const accepted = await home.runProcess(['worker', 'accept', plan.digest, '--yes'], {
+        program: fleet.program,
+      });
       if (accepted.code !== 0) throw new Error(accepted.stderr);
       const env = { TELOS_DATABASE_URL: fleet.postgres.url, ...key() };
       const words = [fleet.program, 'worker', '--repository', plan.url, ...args];

@@ -194,7 +194,7 @@ describe('a plan on workers', function () {
     const { program, postgres } = here.world.fleet;
     // What a runner says of itself is a second old.
     await eventually(async () => {
-      const status = await plan.home.run(['fleet', 'status'], {
+      const status = await plan.home.runProcess(['fleet', 'status'], {
         env: { TELOS_DATABASE_URL: postgres.url },
         program,
       });

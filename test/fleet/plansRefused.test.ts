@@ -57,11 +57,11 @@ describe('a worker believes no plan', function () {
       new RegExp(`has not accepted the card ${plan.digest.slice(0, 12)} of the plan site\\.`),
     );
     await running.says(`telos worker accept ${plan.digest}`);
-    const shown = await home.run(['worker', 'accept']);
+    const shown = await home.runProcess(['worker', 'accept']);
     assert.match(shown.stderr, /Plan site of git:\/\/[\s\S]*check there: grep -q done US-001\/work\.txt/);
-    assert.equal((await home.run(['worker', 'accept', plan.digest])).code, 3);
-    assert.equal((await home.run(['worker', 'accept', plan.digest, '--yes'])).code, 0);
-    assert.match((await home.run(['worker', 'accept'])).stderr, /No card of a plan waits\./);
+    assert.equal((await home.runProcess(['worker', 'accept', plan.digest])).code, 3);
+    assert.equal((await home.runProcess(['worker', 'accept', plan.digest, '--yes'])).code, 0);
+    assert.match((await home.runProcess(['worker', 'accept'])).stderr, /No card of a plan waits\./);
     await here.world.fleet.clear();
   });
 
@@ -73,7 +73,7 @@ describe('a worker believes no plan', function () {
       const program = findProgram(name, { env: { PATH: process.env['PATH'] ?? '' } });
       if (program !== undefined) symlinkSync(program, join(programs, name));
     }
-    assert.equal((await home.run(['worker', 'accept', plan.digest, '--yes'])).code, 0);
+    assert.equal((await home.runProcess(['worker', 'accept', plan.digest, '--yes'])).code, 0);
     const running = await home.worker(['--repository', plan.url], { ...key, PATH: programs });
     await refuses(
       plan,

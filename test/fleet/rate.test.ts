@@ -102,7 +102,7 @@ describe('requests of all workers with a key', function () {
       ['openrouter', /It takes a provider and how many requests a minute/],
       ['openrouter=0', /It takes a provider and how many requests a minute/],
     ] as const) {
-      const { code, stderr } = await world.home({}).run(['worker', '--requests', given], {
+      const { code, stderr } = await world.home({}).runProcess(['worker', '--requests', given], {
         env: { TELOS_DATABASE_URL: world.postgres.url },
         program: world.program,
       });

@@ -86,7 +86,7 @@ describe('a worker believes nobody', function () {
 
   it('runs a pack that its owner has installed from the lock', async () => {
     const [source, home] = [world.home(), world.home({})];
-    const installed = await home.run(['install', join(source.folder.path, 'skills/notes'), '--yes']);
+    const installed = await home.runProcess(['install', join(source.folder.path, 'skills/notes'), '--yes']);
     assert.equal(installed.code, 0, installed.stderr);
     await home.worker([], key);
     assert.match(await said(0), /openrouter|maker\/model/);

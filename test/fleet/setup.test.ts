@@ -24,7 +24,7 @@ describe("the files of a team's setup", () => {
     const { maxCostPerDay } = loadConfig({ env, home: home.folder.path, cwd: home.workDir }).budget;
     assert.equal(maxCostPerDay, 7);
     const url = `postgres://telos:7@127.0.0.1:1/fleet`;
-    const { code, stderr } = await home.run(['worker', ...worker.command], {
+    const { code, stderr } = await home.runProcess(['worker', ...worker.command], {
       env: { ...env, TELOS_DATABASE_URL: url },
     });
     home.remove();

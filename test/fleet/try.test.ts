@@ -89,7 +89,7 @@ describe('a worker with a database of its own', function () {
     );
     const home = world.home({});
     const file = join(copy.path, 'dist/cli.js');
-    const alone = await home.run(['worker', '--try'], { program: file });
+    const alone = await home.runProcess(['worker', '--try'], { program: file });
     assert.equal(alone.code, 2);
     assert.match(
       alone.stderr,

@@ -182,6 +182,7 @@ function plainTerminal(say: (line: string) => void): Terminal {
     endLine: () => undefined,
     flush: () => undefined,
     canAsk: true,
+    surroundings: process,
     outWidth: undefined,
     sayWidth: 80,
     style: { dim: same, bold: same, red: same, yellow: same },

@@ -52,6 +52,7 @@ async function answering(answers: string[], world: CaseWorld): Promise<{ shown: 
     endLine: () => {},
     flush: () => {},
     canAsk: true,
+    surroundings: process,
     outWidth: undefined,
     sayWidth: 80,
     style: { dim: same, bold: same, red: same, yellow: same },

@@ -107,6 +107,7 @@ export function terminalFor(screen: { stdout: string }): Terminal {
       if (screen.stdout && !screen.stdout.endsWith('\n')) screen.stdout += '\n';
     },
     canAsk: false,
+    surroundings: process,
     outWidth: undefined,
     sayWidth: 80,
     style: { dim: same, bold: same, red: same, yellow: same },
