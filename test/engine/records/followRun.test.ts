@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { appendFileSync, rmSync } from 'node:fs';
+import { appendFileSync, rmSync, writeFileSync } from 'node:fs';
 import { lineOf } from '../../../src/engine/records/runFile.ts';
 import { followedRun, RunHistory } from '../../../src/engine/records/runHistory.ts';
 import type { RunEvent } from '../../../src/protocol/run.ts';
@@ -77,13 +77,22 @@ describe('following a run of another process', () => {
   it('calls a run interrupted whose process is gone, with all that it has written', async () => {
     const child = spawn(process.execPath, ['-e', 'setInterval(() => {}, 1000)'], { stdio: 'ignore' });
     try {
-      const { file, next } = await follow({ pid: child.pid ?? 0 });
+      const usage = { inputTokens: 1, outputTokens: 1, cacheReadTokens: 0, cacheWriteTokens: 0, cost: 0 };
+      const events: RunEvent[] = [
+        { type: 'usage', round: 3, usage },
+        { type: 'tool_end', callId: '1', name: 't', result: { content: '', isError: false } },
+      ];
+      const startedAt = new Date(Date.now() - 120_000).toISOString();
+      const { file, next } = await follow({ pid: child.pid ?? 0, events, startedAt });
       appendFileSync(file, lineOf(says(' and half')));
       assert.deepEqual(await next(), says(' and half'));
       const coming = next();
       child.kill();
       const end = await coming;
       assert.ok(end?.type === 'run_end' && end.interrupted === true);
+      const { outcome, rounds, toolCalls, durationMs, messages } = end;
+      assert.deepEqual([outcome, rounds, toolCalls, messages], ['cancelled', 3, 1, []]);
+      assert.ok(durationMs > 60_000 && durationMs < 3_600_000, `${durationMs} ms since its start`);
       assert.equal(await next(), undefined);
     } finally {
       if (child.exitCode === null && child.signalCode === null) {
@@ -102,5 +111,41 @@ describe('following a run of another process', () => {
     const second = await follow();
     rmSync(second.file);
     assert.equal(await second.next(), undefined);
+  });
+
+  it('gives a run that broke off all that was said, and what it said since', async () => {
+    const own = { type: 'messages', earlier: 1, messages: [{ role: 'user', content: 'go' }] } as never;
+    const { next } = await follow({ pid: 2 ** 30, events: [own] });
+    const end = await next();
+    assert.ok(end?.type === 'run_end' && end.interrupted === true);
+    assert.deepEqual(
+      end.messages.map(({ content }) => content),
+      ['said before', 'go', 'Half'],
+    );
+  });
+
+  it('gives a run that began anew none of what was said before', async () => {
+    const { file, next } = await follow();
+    const anew = { type: 'messages', earlier: 0, messages: [{ role: 'user', content: 'go' }] } as const;
+    appendFileSync(file, lineOf(anew) + lineOf(linesOf({ runId: 'r1' }).at(-1) as RunEvent));
+    const end = await next();
+    assert.ok(end?.type === 'run_end');
+    assert.deepEqual(
+      end.messages.map(({ content }) => content),
+      ['go'],
+    );
+  });
+
+  it('ends at a file that has become shorter, which is another one', async () => {
+    const { file, next } = await follow();
+    writeFileSync(file, '');
+    assert.equal(await next(), undefined);
+  });
+
+  it('does not show again what is no event: names, totals, messages', async () => {
+    const { file, next } = await follow();
+    appendFileSync(file, `{"type":"title","title":"x"}\n${endLines()}`);
+    assert.equal((await next())?.type, 'usage');
+    assert.equal((await next())?.type, 'run_end');
   });
 });

@@ -187,6 +187,83 @@ describe('record', () => {
     assert.equal(second?.approval, undefined);
   });
 
+  it('writes down what was answered: why not, or what the command was changed to', async () => {
+    const asks = (callId: string): RunEvent => ({
+      type: 'approval_request',
+      request: { callId, token: 't', tool: 'x', subject: 's', rule: 'r', reason: '', scopes: ['once'] },
+    });
+    const ends = (callId: string): RunEvent => ({ ...toolEnd, callId }) as RunEvent;
+    const answers: RunEvent[] = [
+      { type: 'approval_response', callId: 'a', decision: { allow: false, reason: 'not now' } },
+      { type: 'approval_response', callId: 'b', decision: { allow: true, scope: 'once', command: 'ls -a' } },
+    ];
+    await collect(
+      recorded(eventsOf(start, routed, asks('a'), asks('b'), ...answers, ends('a'), ends('b'), end)),
+    );
+    const [, first, second] = (await records()) as ToolCallRecord[];
+    assert.equal(first?.approval?.answer, 'no: not now');
+    assert.equal(second?.approval?.answer, 'changed to: ls -a');
+  });
+
+  it('writes down the calls of a skill that ran as a step, with who allowed them, and counts them not as its own', async () => {
+    const inside = (event: RunEvent): RunEvent => ({ type: 'skill_event', callId: 'outer', event });
+    const request: RunEvent = {
+      type: 'approval_request',
+      request: { callId: 't1', token: 't', tool: 'x', subject: 's', rule: 'r', reason: '', scopes: ['once'] },
+    };
+    const response: RunEvent = {
+      type: 'approval_response',
+      callId: 't1',
+      decision: { allow: true, scope: 'once' },
+    };
+    const step = [start, routed, request, response, toolEnd, { ...end, toolCalls: 9 } as RunEvent];
+    for await (const event of recorded(
+      eventsOf(start, routed, ...step.map(inside), ...[toolEnd, toolEnd].map(inside).map(inside)),
+    ))
+      if (event.type === 'run_end') break;
+    const all = await records();
+    assert.deepEqual(
+      all.map(({ event }) => event),
+      ['skill_start', 'tool_call', 'tool_call', 'tool_call', 'skill_end'],
+    );
+    assert.deepEqual((all[1] as ToolCallRecord).approval, { rule: 'r', answer: 'once' });
+    assert.equal((await lastRecord()).tool_calls, 0);
+  });
+
+  it('costs nothing when a recording answers', async () => {
+    const recording = { ...routed, provider: 'replay' } as RunEvent;
+    await collect(recorded(eventsOf(start, recording, end)));
+    assert.equal((await lastRecord()).cost, 0);
+    const named = { ...routed, recording: { path: 'x' } } as unknown as RunEvent;
+    for await (const event of recorded(eventsOf(start, named, usage(0), toolEnd)))
+      if (event.type === 'tool_end') break;
+    assert.equal((await lastRecord()).cost, 0);
+  });
+
+  it('writes no end of a run that never began, and one alone of a run that ended', async () => {
+    await collect(recorded(eventsOf(usage(1))));
+    assert.deepEqual(await records().catch(() => []), []);
+    await collect(recorded(eventsOf(start, end, usage(1))));
+    assert.equal((await records()).length, 1);
+  });
+
+  it('names the model that chose the skill, apart from that of the run', async () => {
+    const routing = { provider: 'p', model: 'small' };
+    const chosen = { ...usage(0.25), routing, round: 0 } as RunEvent;
+    await collect(recorded(eventsOf(start, chosen, chosen, routed, usage(1), end)));
+    const { routing: written, cost } = await lastRecord();
+    assert.deepEqual([written?.model, written?.cost, written?.input_tokens, cost], ['small', 0.5, 20, 1.5]);
+  });
+
+  it('keeps the decision of the policy with its call, and whether the call failed', async () => {
+    const policy = { action: 'ask', rule: 'command', boxed: true } as const;
+    const failed = { ...toolEnd, policy, result: { content: 'no', isError: true } } as RunEvent;
+    await collect(recorded(eventsOf(start, routed, failed, toolEnd, end)));
+    const [, first, second] = (await records()) as ToolCallRecord[];
+    assert.deepEqual([first?.policy, first?.is_error], [policy, true]);
+    assert.deepEqual([second?.policy, second?.is_error], [undefined, false]);
+  });
+
   it('writes a cancelled end with the transcript when the reader walks away', async () => {
     const endless = async function* (): AsyncGenerator<RunEvent> {
       yield start;
@@ -246,9 +323,15 @@ describe('record', () => {
       assert.match(JSON.stringify(kept.at(-1)), /All done/);
       assert.match(JSON.stringify(kept), /left out of the log/);
     }
+    const [long, many] = (await records()).flatMap(one => (one.event === 'skill_end' ? [one.messages] : []));
+    const middle = String(long?.[1]?.content).length;
+    assert.ok(middle > 200_000, `as much of a long text as fits: ${middle}`);
+    const leftOut = Number(/(\d+) messages left out/.exec(String(many?.[1]?.content))?.[1]);
+    assert.equal(leftOut + (many?.length ?? 0) - 2, 1201, 'every message is kept or counted');
+    assert.ok((many?.length ?? 0) > 300, `as many of the last as fit: ${many?.length}`);
     const lines = readFileSync(logPath(dataDir)).toString('latin1').split('\n');
     assert.ok(lines.every(line => line.length < maxRecordBytes));
-  });
+  }).timeout(60_000);
 
   describe('in the log and in the file of the run alike', () => {
     const lines = (): RunLine[] =>

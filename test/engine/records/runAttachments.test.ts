@@ -5,7 +5,7 @@ import { record } from '../../../src/engine/records/record.ts';
 import { type RunAttachments, readAttachments } from '../../../src/engine/records/runAttachments.ts';
 import { RunHistory } from '../../../src/engine/records/runHistory.ts';
 import { redactor } from '../../../src/engine/redact.ts';
-import type { Attachment } from '../../../src/protocol/attachment.ts';
+import { type Attachment, maxDocumentBytes, maxImageBytes } from '../../../src/protocol/attachment.ts';
 import type { RunEvent } from '../../../src/protocol/run.ts';
 import { type TempFolder, tempFolder } from '../../fakes/tempFolder.ts';
 
@@ -94,7 +94,7 @@ describe('what went along with a request', () => {
       ['a', 'b', 'c', 'plan.md'],
     );
     assert.deepEqual(again.missing, [{ kind: 'image', name: 'd' }]);
-  });
+  }).timeout(60_000);
 
   it('leaves nothing where nothing went along, and takes nothing that was broken by hand', async () => {
     await keep({ attachments: [] });
@@ -124,5 +124,71 @@ describe('what went along with a request', () => {
       /^The attachments of this request could not be stored .*Attach them again if you resend it/,
     );
     assert.equal(events.at(-1)?.type, 'run_end');
+  });
+
+  it('takes a file by its kind and its size, as a model would', async () => {
+    const pdf = (name: string, mediaType: string, data = 'AAAA') => ({
+      kind: 'document',
+      name,
+      mediaType,
+      data,
+    });
+    const most = Math.ceil(maxImageBytes / 3) * 4;
+    const good = [
+      image('a.png', 'AAA='),
+      { ...image('a.webp'), mediaType: 'image/webp' },
+      image('most.png', 'A'.repeat(most)),
+      pdf('a.pdf', 'application/pdf', 'A'.repeat(most + 4)),
+      text('a.md', 'sow'),
+      text('b.md', 'sow', '/w/b.md'),
+    ];
+    const broken = [
+      image('more.png', 'A'.repeat(most + 4)),
+      pdf('b.pdf', 'image/png'),
+      pdf('large.pdf', 'application/pdf', 'A'.repeat(Math.ceil(maxDocumentBytes / 3) * 4 + 4)),
+      { ...image('c.png'), mediaType: 'application/pdf' },
+      image('d.png', 'A*A='),
+      image('e.png', ''),
+      { ...image('f.png'), name: 7 },
+      { ...text('g.md', ''), path: 7 },
+      { ...text('h.md', ''), language: null },
+    ];
+    const all = [...good, ...broken];
+    const lines = all.map(attachment => JSON.stringify({ type: 'attachment', attachment }));
+    folder.add({ 'runs/r1.attached': lines.join('\n') });
+    const names = all.map((_, index) => ({ kind: 'image', name: `${index}` }) as const);
+    const { attachments, missing, selection } = await readAttachments(folder.path, 'r1', names);
+    assert.deepEqual(
+      attachments.map(({ name }) => name),
+      good.map(({ name }) => name),
+    );
+    assert.deepEqual(missing, names.slice(good.length));
+    assert.equal(selection, undefined);
+  }).timeout(60_000);
+
+  it('takes a selection with its file, text, language and line, and else none', async () => {
+    const whole = { file: '/w/a.ts', text: 'x', line: 3, language: '' };
+    for (const name of Object.keys(whole)) {
+      const selection = { ...whole, [name]: null };
+      folder.add({ 'runs/r1.attached': JSON.stringify({ type: 'selection', selection }) });
+      assert.deepEqual(await readAttachments(folder.path, 'r1', []), {
+        attachments: [],
+        missing: [],
+        hidden: [],
+      });
+    }
+    folder.add({ 'runs/r1.attached': JSON.stringify({ type: 'selection', selection: whole }) });
+    assert.deepEqual((await readAttachments(folder.path, 'r1', [])).selection, whole);
+  });
+
+  it('is a selection alone, too', async () => {
+    const selection = { file: '/w/a.ts', text: 'x', line: 3, language: '' };
+    await keep({ attachments: [], selection });
+    assert.deepEqual(await read({ attachments: [] }), {
+      attachments: [],
+      selection,
+      missing: [],
+      hidden: [],
+    });
   });
 });

@@ -1,8 +1,9 @@
 import assert from 'node:assert/strict';
-import { appendFileSync, existsSync, readFileSync, truncateSync, writeFileSync } from 'node:fs';
+import { appendFileSync, existsSync, readFileSync, rmSync, truncateSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { RunHistory } from '../../../src/engine/records/runHistory.ts';
+import { RunHistory, setAside } from '../../../src/engine/records/runHistory.ts';
 import { type RunSummary, titleOf } from '../../../src/engine/records/runSummary.ts';
+import type { RunEvent } from '../../../src/protocol/run.ts';
 import { type TempFolder, tempFolder } from '../../fakes/tempFolder.ts';
 import { writeRun } from '../records/storedRuns.ts';
 
@@ -196,5 +197,144 @@ describe('RunHistory', () => {
     assert.deepEqual(await found('needle'), []);
     assert.deepEqual(await found('anthropic'), [], 'not in what is around the texts');
     assert.deepEqual((await found('')).length, 2);
+  });
+
+  it('titles a run by its request, else by its skill, else not at all', () => {
+    assert.equal(titleOf({ title: 'Mine', request: 'go', skill: 's' }), 'Mine');
+    assert.equal(titleOf({ request: ' a\n b ', skill: 's' }), 'a b');
+    assert.equal(titleOf({ request: ' ', skill: 's' }), 'Run s');
+    assert.equal(titleOf({ request: '', skill: '' }), 'Untitled run');
+  });
+
+  it('puts runs of the same moment in the order of their ids, whichever file comes first', async () => {
+    for (const runId of ['b', 'c', 'a']) add({ runId });
+    assert.deepEqual(ids(await history.list()), ['c', 'b', 'a']);
+    assert.deepEqual(ids(await history.find('')), ['c', 'b', 'a']);
+    assert.deepEqual(ids(await history.find('b')), ['b']);
+    assert.deepEqual(ids(await history.find('x')), []);
+  });
+
+  it('forgets a run whose file is gone, and lists all of very many', async () => {
+    for (let index = 0; index < 130; index++) add({ runId: `r${index}` });
+    assert.equal((await history.list()).length, 130);
+    rmSync(join(folder.path, 'runs', 'r7.jsonl'));
+    assert.equal((await history.list()).length, 129);
+  });
+
+  it('says of what cannot be listed or opened why', async () => {
+    folder.add({ 'runs/a.jsonl/in-the-way': '', 'runs/b.jsonl': 'hello\n' });
+    await assert.rejects(history.read('a'), /The file of the run a could not be opened: /);
+    await assert.rejects(history.read('b'), /is not the file of a run/);
+    await assert.rejects(history.delete('a'), /could not be opened/);
+    const elsewhere = new RunHistory(join(folder.path, 'runs', 'b.jsonl'));
+    await assert.rejects(elsewhere.list(), /ENOTDIR/);
+  });
+
+  it('shows neither a run that was set aside nor what came after it, until that is undone', async () => {
+    const at = (minute: number): string => `2026-01-01T00:0${minute}:00.000Z`;
+    add({ runId: 'a', conversation: 'c', startedAt: at(1) });
+    add({ runId: 'b', conversation: 'c', after: 'a', startedAt: at(2) });
+    add({ runId: 'd', conversation: 'c', after: 'b', startedAt: at(3) });
+    add({ runId: 'branch', conversation: 'other', after: 'b', startedAt: at(4) });
+    setAside(folder.path, ['b', 'not-stored', '../evil'], true);
+    assert.equal((await history.read('b')).summary.isAside, true);
+    assert.deepEqual(ids(await history.shown()), ['branch', 'a']);
+    const runsOf = async (runId: string, upTo?: string): Promise<string[]> =>
+      (await history.conversation(runId, upTo)).runs.map(({ summary }) => summary.runId);
+    assert.deepEqual(await runsOf('a'), ['a'], 'what was set aside does not belong to it');
+    assert.deepEqual(await runsOf('b'), ['a', 'b', 'd'], 'one that was set aside, when it is opened');
+    assert.deepEqual(await runsOf('branch'), ['a', 'b', 'branch']);
+    setAside(folder.path, ['b'], false);
+    assert.deepEqual(ids(await history.shown()), ['branch', 'd', 'b', 'a']);
+    assert.deepEqual(await runsOf('a'), ['a', 'b', 'd']);
+    assert.equal((await history.read('b')).summary.isAside, undefined);
+  });
+
+  it('titles a conversation by its name, else by its own first request', async () => {
+    const at = (minute: number): string => `2026-01-01T00:0${minute}:00.000Z`;
+    add({ runId: 'a', conversation: 'c', request: 'first', startedAt: at(1) });
+    const file = add({ runId: 'b', conversation: 'new', after: 'a', request: 'second', startedAt: at(2) });
+    appendFileSync(file, 'not a line\nnor this\n');
+    const { title, skippedLines, runs } = await history.conversation('b');
+    assert.deepEqual([title, skippedLines, runs.length], ['second', 2, 2]);
+    await history.rename('b', 'x'.repeat(300));
+    assert.equal((await history.conversation('b')).title, 'x'.repeat(200));
+  });
+
+  it('knows what a run has come to so far, and what it came to', async () => {
+    const usage = { inputTokens: 1, outputTokens: 1, cacheReadTokens: 0, cacheWriteTokens: 0, cost: 0 };
+    const ends = (callId: string): RunEvent => ({
+      type: 'tool_end',
+      callId,
+      name: 't',
+      result: { content: '', isError: false },
+    });
+    const events: RunEvent[] = [
+      ends('1'),
+      { type: 'usage', round: 3, usage },
+      ends('2'),
+      { type: 'usage', round: 2, usage },
+    ];
+    add({ runId: 'cut', ended: false, events });
+    assert.equal((await one('cut')).rounds, 3);
+    const { summary, pid, earlier, messages } = await history.read('cut');
+    assert.deepEqual([summary.toolCalls, pid, earlier, messages.length], [2, 2 ** 30, 0, 0]);
+    assert.equal(summary.usage, undefined);
+    const whole = add({ runId: 'whole', earlier: 4 });
+    assert.deepEqual([(await history.read('whole')).earlier, (await one('whole')).isRecording], [4, false]);
+    const end = {
+      type: 'run_end',
+      outcome: 'cancelled',
+      rounds: 7,
+      toolCalls: 5,
+      durationMs: 2,
+      interrupted: true,
+    };
+    const error = { code: 'auth', message: 'no key' };
+    const totals = {
+      type: 'totals',
+      agent: 'a',
+      skill: 's',
+      provider: 'p',
+      model: 'm',
+      isRecording: true,
+      usage,
+    };
+    for (const line of [totals, { ...end, error }]) appendFileSync(whole, `${JSON.stringify(line)}\n`);
+    const told = await one('whole');
+    assert.deepEqual(
+      [told.outcome, told.rounds, told.toolCalls, told.error, told.isRecording, told.skill, told.rule],
+      ['interrupted', 7, 5, 'no key', true, 's', 'name'],
+    );
+  });
+
+  it('finds the words of a tool’s input and of an error, but not of a result, and stops when it is told to', async () => {
+    const call = { id: '1', name: 'write_file', input: { path: 'garden.md', tries: 7 } };
+    const result = { content: 'a hidden harvest', isError: false };
+    add({
+      runId: 'calls',
+      events: [
+        { type: 'tool_start', call },
+        { type: 'tool_end', callId: '1', name: 'write_file', result },
+      ],
+    });
+    appendFileSync(
+      add({ runId: 'fails', answer: 'It said "so what".' }),
+      '{"type":"run_end","outcome":"failed","rounds":0,"toolCalls":0,"durationMs":0,"error":{"code":"auth","message":"Rainy weather"}}\n',
+    );
+    assert.deepEqual(await found('garden.md write_file'), ['calls']);
+    assert.deepEqual(await found('garden harvest'), []);
+    assert.deepEqual(await found('harvest'), []);
+    assert.deepEqual(await found('rainy'), ['fails']);
+    assert.deepEqual(await found('"so what"'), ['fails']);
+    assert.deepEqual(await found('"so rainy "gone'), []);
+    assert.deepEqual(await found('kickoff plan'), ['fails', 'calls']);
+    const stopped = new AbortController();
+    const seen: string[] = [];
+    for await (const { runId } of history.search('', stopped.signal)) {
+      seen.push(runId);
+      stopped.abort();
+    }
+    assert.deepEqual(seen, ['fails']);
   });
 });

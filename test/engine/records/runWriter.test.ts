@@ -231,4 +231,149 @@ describe('the file of a run', () => {
     for await (const _ of recorded(run()));
     assert.equal(existsSync(join(folder.path, 'runs')), false);
   });
+
+  it('begins with what the run is of, the beginning of a long request, and its door', async () => {
+    const { text: request, ...rest } = start as Extract<RunEvent, { type: 'run_start' }>;
+    async function* run(): AsyncGenerator<RunEvent> {
+      yield { ...rest, text: request.padEnd(900, '.') };
+      yield { ...rest, text: 'again' };
+      yield end([]);
+    }
+    const step = { key: 'US-001.a2.coder' };
+    const state = { messages: [], earlier: 0, folder: '/w', redact: redactor([]) };
+    for await (const _ of record(run(), { request: { step }, ...state }, folder.path));
+    const [header, ...more] = lines();
+    assert.ok(header?.type === 'run');
+    const { request: written, step: key, door, folder: where, conversation } = header;
+    assert.deepEqual([written.length, key, door, where, conversation], [500, step.key, 'other', '/w', 'r1']);
+    assert.ok(!('after' in header));
+    assert.equal(more.filter(({ type }) => type === 'run').length, 0, 'one header');
+    async function* plain(): AsyncGenerator<RunEvent> {
+      yield { ...rest, runId: 'r1', text: request };
+      yield end([]);
+    }
+    rmSync(file());
+    for await (const _ of recorded(plain()));
+    const [second] = lines();
+    assert.deepEqual(second && Object.keys(second).sort(), [
+      'conversation',
+      'door',
+      'pid',
+      'request',
+      'runId',
+      'startedAt',
+      'type',
+      'version',
+    ]);
+  });
+
+  it('leaves out what a command prints while it runs, also of a skill within', async () => {
+    const output: RunEvent = { type: 'tool_output', callId: 't1', text: 'line' };
+    const progress: RunEvent = { type: 'tool_progress', callId: 't1', name: 'x', message: 'half' };
+    async function* run(): AsyncGenerator<RunEvent> {
+      yield start;
+      yield call;
+      yield output;
+      yield progress;
+      yield { type: 'skill_event', callId: 't1', event: output };
+      yield { type: 'skill_event', callId: 't1', event: text('kept') };
+      yield result;
+      yield end([]);
+    }
+    for await (const _ of recorded(run()));
+    assert.deepEqual(typesIn(), [
+      'run',
+      'run_start',
+      'tool_start',
+      'skill_event',
+      'tool_end',
+      'totals',
+      'run_end',
+    ]);
+  });
+
+  it('has written a completed call and a question at once, and a small event soon after', async () => {
+    const asks: RunEvent = {
+      type: 'approval_request',
+      request: { callId: 't1', token: 't', tool: 'x', subject: 's', rule: 'r', reason: '', scopes: ['once'] },
+    };
+    let go = (): void => undefined;
+    const gate = new Promise<void>(resolve => {
+      go = resolve;
+    });
+    async function* run(): AsyncGenerator<RunEvent> {
+      yield* [start, text('I look.'), call, result, asks];
+      yield { type: 'notice', level: 'info', message: 'soon' };
+      await gate;
+      yield end([]);
+    }
+    const reading = (async () => {
+      for await (const event of recorded(run()))
+        if (event.type === 'tool_end' || event.type === 'approval_request')
+          assert.equal(typesIn().at(-1), event.type);
+    })();
+    while (!existsSync(file()) || !readFileSync(file(), 'utf8').includes('soon')) await wait(5);
+    go();
+    await reading;
+    assert.deepEqual(typesIn().slice(1, 4), ['run_start', 'text', 'tool_start']);
+  });
+
+  it('writes each message once, and the secrets of none', async () => {
+    const messages: Message[] = [];
+    async function* run(): AsyncGenerator<RunEvent> {
+      yield start;
+      messages.push({ role: 'user', content: 'go' });
+      yield call;
+      yield result;
+      messages.push({ role: 'assistant', content: 'sesame-1234' });
+      yield result;
+      yield end(messages);
+    }
+    for await (const _ of recorded(run(), { messages }));
+    const written = lines().flatMap(line => (line.type === 'messages' ? [line.messages] : []));
+    assert.deepEqual(
+      written.map(some => some.map(({ content }) => content)),
+      [['go'], ['[redacted]']],
+    );
+  });
+
+  it('writes no message of a run that has added none to those it was given', async () => {
+    const messages: Message[] = [{ role: 'user', content: 'said elsewhere' }];
+    async function* run(): AsyncGenerator<RunEvent> {
+      yield start;
+      yield end(messages);
+    }
+    for await (const _ of recorded(run(), { messages, earlier: 1 }));
+    assert.deepEqual(typesIn(), ['run', 'run_start', 'totals', 'run_end']);
+  });
+
+  it('holds no more than it may for a disk that takes nothing, and goes on with what comes later', async () => {
+    const blocked = join(folder.path, 'runs');
+    writeFileSync(blocked, '');
+    async function* run(): AsyncGenerator<RunEvent> {
+      yield start;
+      for (let index = 0; index < 3; index++) {
+        yield text('x'.repeat(7_000_000));
+        yield result;
+      }
+      rmSync(blocked);
+      yield call;
+      yield end([]);
+    }
+    for await (const _ of recorded(run()));
+    assert.ok(statSync(file()).size < 8_000_000, `${statSync(file()).size} bytes`);
+    assert.equal(parseLine(readFileSync(file(), 'utf8').trimEnd().split('\n').at(-1) ?? '')?.type, 'run_end');
+  }).timeout(60_000);
+
+  it('goes on in a file that is there by no one else’s run: it never writes into one', async () => {
+    folder.add({ 'runs/r1.jsonl': 'of another run\n' });
+    async function* run(): AsyncGenerator<RunEvent> {
+      yield start;
+      yield end([]);
+    }
+    const seen: RunEvent[] = [];
+    for await (const event of recorded(run())) seen.push(event);
+    assert.equal(readFileSync(file(), 'utf8'), 'of another run\n');
+    assert.ok(seen.some(event => event.type === 'notice' && /not saved/.test(event.message)));
+  });
 });

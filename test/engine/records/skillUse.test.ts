@@ -1,6 +1,6 @@
 /** How skills have done is read from the log and the stored runs, whatever is in them. */
 import assert from 'node:assert/strict';
-import { appendFileSync, mkdirSync, writeFileSync } from 'node:fs';
+import { appendFileSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { logPath } from '../../../src/engine/records/logFile.ts';
 import { readSkillUse } from '../../../src/engine/records/skillUse.ts';
@@ -109,5 +109,66 @@ describe('readSkillUse', () => {
       ],
     );
     assert.deepEqual((await readSkillUse(folder.path, 1, new Date(2026, 4, 22))).skills, []);
+  });
+
+  it('takes the middle of the times, between the two of an even number, and never less than none', async () => {
+    log(
+      end('a', { duration_s: 10 }),
+      end('b', { duration_s: 2 }),
+      end('c', { duration_s: 4 }),
+      end('d', { duration_s: 1 }),
+    );
+    assert.equal((await used())[0]?.medianMs, 3000);
+    log(end('e', { duration_s: 100 }));
+    assert.equal((await used())[0]?.medianMs, 4000);
+    log(end('x', { skill: 'odd', duration_s: -5 }));
+    assert.equal((await used()).find(({ skill }) => skill === 'odd')?.medianMs, 0);
+  });
+
+  it('puts the most used first, and then the earlier name', async () => {
+    log(
+      end('a', { skill: 'c' }),
+      end('b', { skill: 'b' }),
+      end('c', { skill: 'z' }),
+      end('d', { skill: 'z' }),
+    );
+    assert.deepEqual(
+      (await used()).map(({ skill }) => skill),
+      ['z', 'b', 'c'],
+    );
+  });
+
+  it('tells skills of the same name apart by their agent, also when one follows the other', async () => {
+    log(end('a'), end('b', { agent: 'other' }), end('c', { agent: '' }));
+    run('a', 0, 'index');
+    const file = join(folder.path, 'runs', 'b.jsonl');
+    run('b', 1, 'index', 'notes', { after: 'a' });
+    writeFileSync(file, readFileSync(file, 'utf8').replace('"agent":"me"', '"agent":"other"'));
+    const shown = (await used()).map(({ agent, left }) => [agent, left]);
+    assert.deepEqual(shown.sort(), [
+      ['me', 1],
+      ['other', 0],
+    ]);
+  });
+
+  it('does not call a run left behind which one without a skill follows, or one of another conversation', async () => {
+    log(end('a'), end('b', { skill: 'mail' }));
+    run('a', 0, 'index');
+    run('asked', 1, 'index', '', { after: 'a' });
+    run('b', 2, 'index', 'mail', { conversation: 'd' });
+    assert.deepEqual(
+      (await used()).map(({ left }) => left),
+      [0, 0],
+    );
+  });
+
+  it('counts the broken lines of the days that were asked for', async () => {
+    const before = new Date(2026, 4, 19, 15);
+    const after = new Date(2026, 4, 21, 15);
+    for (const day of [before, after]) appendFileSync(logPath(folder.path, day), `x\n${end('a')}\n`);
+    log('y', end('b'));
+    const { skills, skippedLines, from, to } = await readSkillUse(folder.path, 1, now);
+    assert.deepEqual([skills[0]?.runs, skippedLines, from, to], [1, 1, '2026-05-20', '2026-05-20']);
+    assert.equal((await used(2))[0]?.runs, 2);
   });
 });

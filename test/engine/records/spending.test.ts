@@ -119,4 +119,88 @@ describe('readSpending', () => {
     assert.deepEqual([total.runs, skippedLines, byDay], [0, 1, []]);
     assert.equal((await readSpending('/nowhere/at/all', 1, today)).total.runs, 0);
   });
+
+  it('counts the choice of a skill to the model that chose, and the rest to the model of the run', async () => {
+    started('1', today, 'large');
+    const tokens = { input_tokens: 30, output_tokens: 4, cache_read_tokens: 3, cache_write_tokens: 1 };
+    const routing = { provider: 'p', model: 'small', ...tokens, cost: 0.05 };
+    ended('1', today, { routing });
+    ended('2', today, {
+      routing: { ...routing, alone: true },
+      rounds: 0,
+      ...tokens,
+      cost: 0.05,
+      skill: null,
+    });
+    const { byModel, total, bySkill } = await readSpending(folder.path, 1, today);
+    const shown = byModel.map(
+      ({ name, runs, inputTokens, outputTokens, cacheReadTokens, cacheWriteTokens }) => [
+        name,
+        runs,
+        inputTokens,
+        outputTokens,
+        cacheReadTokens,
+        cacheWriteTokens,
+      ],
+    );
+    assert.deepEqual(shown, [
+      ['anthropic large', 1, 70, 6, 2, 0],
+      ['p small', 2, 60, 8, 6, 2],
+    ]);
+    assert.deepEqual(
+      byModel.map(({ knownCost }) => knownCost.toFixed(2)),
+      ['0.20', '0.10'],
+    );
+    assert.equal(total.runs, 2);
+    assert.deepEqual(
+      bySkill.map(({ name }) => name),
+      ['a:s', 'a'],
+    );
+    ended('3', today, { routing: { ...routing, cost: 'unknown' }, cost: 1 });
+    const unknown = (await readSpending(folder.path, 1, today)).byModel.map(({ name, cost }) => [name, cost]);
+    assert.deepEqual(unknown, [
+      ['anthropic large', 0.2],
+      ['p small', 'unknown'],
+      ['-', 'unknown'],
+    ]);
+  });
+
+  it('names questions that came through the editor by their door and their model', async () => {
+    const call = { door: 'editor', provider: 'p', model: 'm' } as const;
+    ended('1', today, { agent: null, skill: null, call });
+    ended('2', today, { agent: null, skill: null });
+    const { byAgent, bySkill, byModel } = await readSpending(folder.path, 1, today);
+    for (const rows of [byAgent, bySkill])
+      assert.deepEqual(
+        rows.map(({ name }) => name),
+        ['(editor)', '-'],
+      );
+    assert.deepEqual(
+      byModel.map(({ name }) => name),
+      ['-', 'p m'],
+    );
+  });
+
+  it('puts the one with more tokens first among equal costs, and then the earlier name', async () => {
+    for (const agent of ['c', 'b']) ended('1', today, { agent, cost: 'unknown' });
+    ended('1', today, { agent: 'd', cost: 'unknown', cache_write_tokens: 2 });
+    const { byAgent } = await readSpending(folder.path, 1, today);
+    assert.deepEqual(
+      byAgent.map(({ name }) => name),
+      ['d', 'b', 'c'],
+    );
+  });
+
+  it('leaves out what lies before and after the days, and its broken lines', async () => {
+    const other = [daysAgo(3), daysAgo(2), daysAgo(-1)];
+    for (const day of other) ended('1', day);
+    for (const day of other) writeFileSync(logPath(folder.path, day), 'half a li\n', { flag: 'a' });
+    ended('2', daysAgo(1), { cost: Number.NaN });
+    const { total, skippedLines, byDay } = await readSpending(folder.path, 2, today);
+    assert.deepEqual([total.runs, total.unknownRuns, skippedLines], [1, 1, 0]);
+    assert.deepEqual(
+      byDay.map(({ name }) => name),
+      ['2026-05-19'],
+    );
+  });
 });
