@@ -5,30 +5,26 @@ import { readdir, readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { Frame, Locator } from 'playwright-core';
 import type { ToWebview } from '../../src/protocol/webview.ts';
-import { startAnthropicServer } from '../fakes/anthropicServer.ts';
-import { tempFolder } from '../fakes/tempFolder.ts';
+import type { AnthropicTurn } from '../fakes/anthropicServer.ts';
 import { fetchCodeServer } from '../vscode/codeServer.ts';
-import { type RunningServer, startServer } from '../vscode/server.ts';
-import { chatFrame, openWorkbench, type Workbench } from '../vscode/workbench.ts';
-import { freshWorld, testVariables, type World } from '../vscode/world.ts';
+import { type EditorSession, firstStartLimit, openEditorSession } from '../vscode/editorSession.ts';
+import { chatFrame, runCommand } from '../vscode/workbench.ts';
+import type { World } from '../vscode/world.ts';
 
-interface Session {
-  world: World;
-  server: RunningServer;
-  workbench: Workbench;
-  chat: Frame;
-}
+const barrel = {
+  'garden/skills/barrel/SKILL.md':
+    '---\nname: barrel\ndescription: Looks into the rain barrel.\n---\nLook into the barrel.\n',
+};
 
 describe('chat in a real VS Code', () => {
-  let vscode: string;
-  /** Undone in reverse order after each test, whatever has become of it. */
-  const undo: (() => unknown)[] = [];
-  let session: Session | undefined;
+  let session: EditorSession | undefined;
+  /** What the model of the garden answers from now on, in this order. */
+  let turns: AnthropicTurn[] = [];
+  let garden: EditorSession | undefined;
 
   before(async function () {
-    // The first run on a machine fetches VS Code.
-    this.timeout(10 * 60_000);
-    vscode = await fetchCodeServer(console.log, AbortSignal.timeout(10 * 60_000));
+    this.timeout(firstStartLimit);
+    await fetchCodeServer(console.log, AbortSignal.timeout(firstStartLimit));
   });
 
   afterEach(async function () {
@@ -36,31 +32,34 @@ describe('chat in a real VS Code', () => {
       const picture = await session.workbench.screenshot('e2e-failed');
       console.error(`The window at the failure: ${picture}`);
     }
-    session = undefined;
-    for (const step of undo.splice(0).reverse()) await step();
   });
 
-  async function open(skills: string | undefined, variables: Record<string, string>): Promise<Session> {
-    const world = await freshWorld(skills ? { skills } : {});
-    undo.push(() => world.remove());
-    const server = await startServer({
-      vscode,
-      profile: world.profile,
-      extensions: world.extensions,
-      folder: world.workspace,
-      port: 0,
-      env: { ...testVariables(world), ...variables },
-      trusted: true,
-    });
-    undo.push(() => server.stop());
-    const workbench = await openWorkbench(server.url);
-    undo.push(() => workbench.close());
-    session = { world, server, workbench, chat: await chatFrame(workbench) };
-    return session;
+  after(() => session?.close());
+
+  /** Opens the sample, or a new conversation about the garden with a model of its own. */
+  async function open(
+    what: 'sample' | 'garden',
+    answers: AnthropicTurn[] = [],
+  ): Promise<EditorSession & { chat: Frame }> {
+    turns = answers;
+    if (what === 'sample' || !garden) {
+      await session?.close();
+      session = undefined;
+      garden = undefined;
+      session = await openEditorSession(
+        what === 'sample'
+          ? { withoutAccount: true }
+          : { skills: barrel, model: { turns: () => turns.shift() ?? {} } },
+      );
+      if (what === 'garden') garden = session;
+    } else await runCommand(garden.workbench.page, 'Telos: New Conversation');
+    const chat = await chatFrame(session!.workbench);
+    if (what === 'garden') await chat.getByText('What do you want to do?').waitFor();
+    return { ...session!, chat };
   }
 
   it('runs the sample skill from Send to the written file, with no account', async () => {
-    const { chat, workbench, world } = await open(undefined, {});
+    const { chat, workbench, world } = await open('sample');
     const tree = workbench.page.getByRole('treeitem', { name: /kickoff/ });
     await tree.waitFor();
     await chat.getByRole('button', { name: /^kickoff/ }).waitFor();
@@ -90,17 +89,7 @@ describe('chat in a real VS Code', () => {
 
   it('draws the formula and the diagram of an answer in the editor, too', async () => {
     const answer = 'It is $E = mc^2$.\n\n```mermaid\ngraph TD\n  A[Rain] --> B[Barrel]\n```\n';
-    const model = await startAnthropicServer({ turns: [{ text: [answer] }] });
-    undo.push(() => model.close());
-    const pack = tempFolder({
-      'garden/skills/barrel/SKILL.md':
-        '---\nname: barrel\ndescription: Looks into the rain barrel.\n---\nLook into the barrel.\n',
-    });
-    undo.push(() => pack.remove());
-    const { chat, workbench } = await open(pack.path, {
-      ANTHROPIC_BASE_URL: model.url,
-      ANTHROPIC_API_KEY: 'key-for-a-test',
-    });
+    const { chat, workbench } = await open('garden', [{ text: [answer] }]);
     await chat.getByRole('textbox', { name: 'Message Telos' }).fill('check the barrel');
     await chat.getByRole('button', { name: 'Send', disabled: false }).waitFor();
     await chat.getByRole('textbox', { name: 'Message Telos' }).press('Enter');
@@ -120,22 +109,10 @@ describe('chat in a real VS Code', () => {
 
   it('runs a command once it is allowed, and not before', async () => {
     const command = '/bin/echo the barrel is full > barrel.txt && cat barrel.txt';
-    const model = await startAnthropicServer({
-      turns: [
-        { text: ['I look ', 'into the barrel.'], toolCalls: [{ name: 'run_command', input: { command } }] },
-        { text: ['The barrel is full, ', 'so no rain is needed.'] },
-      ],
-    });
-    undo.push(() => model.close());
-    const pack = tempFolder({
-      'garden/skills/barrel/SKILL.md':
-        '---\nname: barrel\ndescription: Looks into the rain barrel.\n---\nLook into the barrel.\n',
-    });
-    undo.push(() => pack.remove());
-    const { chat, workbench, world } = await open(pack.path, {
-      ANTHROPIC_BASE_URL: model.url,
-      ANTHROPIC_API_KEY: 'key-for-a-test',
-    });
+    const { chat, workbench, world, model } = await open('garden', [
+      { text: ['I look ', 'into the barrel.'], toolCalls: [{ name: 'run_command', input: { command } }] },
+      { text: ['The barrel is full, ', 'so no rain is needed.'] },
+    ]);
 
     await chat.getByRole('textbox', { name: 'Message Telos' }).fill('check the barrel');
     // Until the host has told the view what there is, nothing can be sent; a person is never that fast.

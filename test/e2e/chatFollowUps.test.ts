@@ -6,7 +6,7 @@ import type { Browser } from 'playwright-core';
 import { readToHost } from '../../src/extension/chat/chatMessages.ts';
 import { maxImageBytes } from '../../src/protocol/attachment.ts';
 import type { ToHost, ToWebview } from '../../src/protocol/webview.ts';
-import { launchChromium } from '../vscode/chromium.ts';
+import { sharedChromium } from '../vscode/chromium.ts';
 import { buildView, openView, type View, type ViewBundle } from '../webview/harness.ts';
 import { answer, conversation, end, routed, start, text } from '../webview/scenes.ts';
 import { themeNames } from '../webview/themes.ts';
@@ -18,10 +18,8 @@ describe('going on in the chat page', () => {
 
   before(async () => {
     bundle = await buildView();
-    browser = await launchChromium();
+    browser = await sharedChromium();
   });
-
-  after(() => browser?.close());
 
   afterEach(async () => {
     for (const { page, problems } of views.splice(0)) {

@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import type { Browser } from 'playwright-core';
 import type { RunEvent } from '../../src/protocol/run.ts';
 import { eventually } from '../eventually.ts';
-import { launchChromium } from '../vscode/chromium.ts';
+import { sharedChromium } from '../vscode/chromium.ts';
 import { buildView, openView, type View, type ViewBundle } from '../webview/harness.ts';
 import { call, conversation, done, routed, start, text } from '../webview/scenes.ts';
 
@@ -14,10 +14,8 @@ describe('a long run in the chat page', () => {
 
   before(async () => {
     bundle = await buildView();
-    browser = await launchChromium();
+    browser = await sharedChromium();
   });
-
-  after(() => browser?.close());
 
   afterEach(async () => {
     for (const { page, problems } of views.splice(0)) {

@@ -6,7 +6,7 @@ import type { Browser } from 'playwright-core';
 import { type ApprovalRequest, leaveBox, type RunError, type RunEvent } from '../../src/protocol/run.ts';
 import type { ToHost } from '../../src/protocol/webview.ts';
 import { eventually } from '../eventually.ts';
-import { launchChromium } from '../vscode/chromium.ts';
+import { sharedChromium } from '../vscode/chromium.ts';
 import { buildView, openView, type View, type ViewBundle } from '../webview/harness.ts';
 import {
   answer,
@@ -52,10 +52,8 @@ describe('chat page', () => {
 
   before(async () => {
     bundle = await buildView();
-    browser = await launchChromium();
+    browser = await sharedChromium();
   });
-
-  after(() => browser?.close());
 
   afterEach(async () => {
     for (const { page, problems } of views.splice(0)) {

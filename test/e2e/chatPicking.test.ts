@@ -5,7 +5,7 @@ import { fileURLToPath } from 'node:url';
 import type { Browser } from 'playwright-core';
 import type { RunEvent } from '../../src/protocol/run.ts';
 import type { ToHost, ToWebview } from '../../src/protocol/webview.ts';
-import { launchChromium } from '../vscode/chromium.ts';
+import { sharedChromium } from '../vscode/chromium.ts';
 import { buildView, openView, type View, type ViewBundle } from '../webview/harness.ts';
 import { conversation, end, info, routed, start } from '../webview/scenes.ts';
 import { themeNames } from '../webview/themes.ts';
@@ -19,10 +19,8 @@ describe('picking in the chat page', () => {
 
   before(async () => {
     bundle = await buildView();
-    browser = await launchChromium();
+    browser = await sharedChromium();
   });
-
-  after(() => browser?.close());
 
   beforeEach(async () => {
     view = await openView(browser, bundle);

@@ -1,37 +1,22 @@
 /** Telos in German, in a real VS Code whose display language is German: the views, a run, and what its card asks. */
 import assert from 'node:assert/strict';
 import type { Frame } from 'playwright-core';
-import { fetchCodeServer } from '../vscode/codeServer.ts';
-import { startServer } from '../vscode/server.ts';
-import { openWorkbench, type Workbench } from '../vscode/workbench.ts';
-import { freshWorld, testVariables } from '../vscode/world.ts';
+import { type EditorSession, firstStartLimit, openEditorSession } from '../vscode/editorSession.ts';
+import type { Workbench } from '../vscode/workbench.ts';
 
 describe('a VS Code in German', () => {
+  let session: EditorSession | undefined;
   let workbench: Workbench;
   let chat: Frame;
-  const undo: (() => unknown)[] = [];
 
   before(async function () {
-    this.timeout(10 * 60_000);
-    const vscode = await fetchCodeServer(console.log, AbortSignal.timeout(10 * 60_000));
-    const world = await freshWorld();
-    undo.push(() => world.remove());
-    const server = await startServer({
-      vscode,
-      profile: world.profile,
-      extensions: world.extensions,
-      folder: world.workspace,
-      port: 0,
-      env: testVariables(world),
+    this.timeout(firstStartLimit);
+    session = await openEditorSession({
+      withoutAccount: true,
       settings: { 'telos.provider': 'replay' },
-      trusted: true,
+      language: 'de',
     });
-    undo.push(() => server.stop());
-    // The editor's own texts would come with a language pack; what it tells extensions is this.
-    workbench = await openWorkbench(server.url, async page => {
-      await page.addInitScript(() => Object.assign(globalThis, { _VSCODE_NLS_LANGUAGE: 'de' }));
-    });
-    undo.push(() => workbench.close());
+    workbench = session.workbench;
     chat = await germanChat();
   });
 
@@ -39,9 +24,7 @@ describe('a VS Code in German', () => {
     if (this.currentTest?.state === 'failed') console.error(await workbench.screenshot('german-failed'));
   });
 
-  after(async () => {
-    for (const step of undo.splice(0).reverse()) await step();
-  });
+  after(() => session?.close());
 
   async function germanChat(): Promise<Frame> {
     for (let tries = 0; tries < 600; tries++) {

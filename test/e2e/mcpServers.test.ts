@@ -8,7 +8,7 @@ import { loadConfig } from '../../src/engine/config.ts';
 import { Telos } from '../../src/engine/telos.ts';
 import type { FormField } from '../../src/protocol/form.ts';
 import { eventually, until } from '../eventually.ts';
-import { launchChromium } from '../vscode/chromium.ts';
+import { sharedChromium } from '../vscode/chromium.ts';
 import { type EditorSession, firstStartLimit, openEditorSession } from '../vscode/editorSession.ts';
 import { chatFrame, runCommand, type Workbench } from '../vscode/workbench.ts';
 import { testVariables, type World } from '../vscode/world.ts';
@@ -165,11 +165,9 @@ describe('the form of a server', () => {
 
   before(async function () {
     this.timeout(60_000);
-    browser = await launchChromium();
+    browser = await sharedChromium();
     view = await openView(browser, await buildView());
   });
-  after(() => browser?.close());
-
   const hostile = '<img src=x onerror=alert(1)>[x](command:y)';
   const fields: FormField[] = [
     { name: 'place', title: 'Place', description: hostile, isRequired: true, kind: 'text', minLength: 3 },

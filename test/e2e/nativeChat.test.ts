@@ -1,53 +1,39 @@
 /** Telos in the editor's own places, as a person sees them: `@telos` in the Chat view, and the question before another extension's call. */
 import assert from 'node:assert/strict';
 import { existsSync } from 'node:fs';
-import { cp, mkdir, readFile, rm, writeFile } from 'node:fs/promises';
+import { mkdir, readFile, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { Page } from 'playwright-core';
 import { eventually, until } from '../eventually.ts';
-import { fetchCodeServer } from '../vscode/codeServer.ts';
+import { type EditorSession, firstStartLimit, openEditorSession } from '../vscode/editorSession.ts';
 import { root } from '../vscode/paths.ts';
-import { startServer } from '../vscode/server.ts';
-import { frameWith, openWorkbench, runCommand, type Workbench } from '../vscode/workbench.ts';
-import { freshWorld, testVariables, type World } from '../vscode/world.ts';
+import { frameWith, runCommand, type Workbench } from '../vscode/workbench.ts';
+import type { World } from '../vscode/world.ts';
 
 describe('Telos in the places of VS Code', () => {
-  let vscode: string;
+  let session: EditorSession | undefined;
   let world: World;
   let workbench: Workbench;
-  const undo: (() => unknown)[] = [];
 
   before(async function () {
-    this.timeout(10 * 60_000);
-    vscode = await fetchCodeServer(console.log, AbortSignal.timeout(10 * 60_000));
-    world = await freshWorld();
-    undo.push(() => world.remove());
-    const fixture = join(root, 'test', 'fixtures', 'lm-extension');
-    await cp(fixture, join(world.extensions, 'telos.telos-lm-0.0.1'), { recursive: true });
+    this.timeout(firstStartLimit);
     const tasks = [{ type: 'telos', label: 'plan the day', request: 'run daily kickoff' }];
-    await mkdir(join(world.workspace, '.vscode'));
-    await writeFile(
-      join(world.workspace, '.vscode', 'tasks.json'),
-      JSON.stringify({ version: '2.0.0', tasks }),
-    );
-    const server = await startServer({
-      vscode,
-      profile: world.profile,
-      extensions: world.extensions,
-      folder: world.workspace,
-      port: 0,
-      env: testVariables(world),
+    session = await openEditorSession({
+      withoutAccount: true,
+      extensions: { 'telos.telos-lm-0.0.1': join(root, 'test', 'fixtures', 'lm-extension') },
       settings: {
         'telos.provider': 'replay',
         'chat.disableAIFeatures': false,
         // Draws the text of a terminal as text.
         'terminal.integrated.gpuAcceleration': 'off',
       },
-      trusted: true,
+      prepare: async ({ workspace }) => {
+        await mkdir(join(workspace, '.vscode'));
+        const file = join(workspace, '.vscode', 'tasks.json');
+        await writeFile(file, JSON.stringify({ version: '2.0.0', tasks }));
+      },
     });
-    undo.push(() => server.stop());
-    workbench = await openWorkbench(server.url);
-    undo.push(() => workbench.close());
+    ({ world, workbench } = session);
     await workbench.page.getByRole('treeitem', { name: /kickoff/ }).waitFor();
   });
 
@@ -55,9 +41,7 @@ describe('Telos in the places of VS Code', () => {
     if (this.currentTest?.state === 'failed') console.error(await workbench.screenshot('native-failed'));
   });
 
-  after(async () => {
-    for (const step of undo.splice(0).reverse()) await step();
-  });
+  after(() => session?.close());
 
   async function command(page: Page, title: string): Promise<void> {
     await runCommand(page, title);

@@ -9,7 +9,7 @@ import { eventually } from '../eventually.ts';
 import { type StoryText, storyText } from '../plan/planWorld.ts';
 import { type EditorSession, type EditorSessionOptions, openEditorSession } from '../vscode/editorSession.ts';
 import { root } from '../vscode/paths.ts';
-import { openWorkbench, runCommand, type Workbench } from '../vscode/workbench.ts';
+import { runCommand, type Workbench } from '../vscode/workbench.ts';
 import { testVariables, type World } from '../vscode/world.ts';
 
 const demo = join(root, 'media', 'plan-demo');
@@ -80,7 +80,7 @@ export class PlanDesk {
   /** The same project in another window, with the view *Plans* in front. */
   async beside(): Promise<PlanDesk> {
     const { session } = this;
-    const desk = new PlanDesk(session, this.#variables, await openWorkbench(session.server.url));
+    const desk = new PlanDesk(session, this.#variables, await session.openWindow());
     await runCommand(desk.workbench.page, 'Focus on Plans View');
     return desk;
   }

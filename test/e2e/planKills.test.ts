@@ -4,8 +4,7 @@
  * from outside: at what the model was asked, at the journal, at git and at the checkout.
  */
 import assert from 'node:assert/strict';
-import { mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
-import { cp } from 'node:fs/promises';
+import { mkdirSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as wait } from 'node:timers/promises';
 import { eventually } from '../eventually.ts';
@@ -20,7 +19,7 @@ import {
 } from '../plan/planWorld.ts';
 import { firstStartLimit } from '../vscode/editorSession.ts';
 import { root } from '../vscode/paths.ts';
-import { descendants } from '../vscode/processTree.ts';
+import { commandOf, descendants } from '../vscode/processTree.ts';
 import { runCommand } from '../vscode/workbench.ts';
 import type { World } from '../vscode/world.ts';
 import { PlanDesk } from './planDesk.ts';
@@ -89,10 +88,8 @@ describe('a plan of an editor whose extension host is killed', function () {
       model: { turns },
       variables: { TELOS_PROVIDER: 'anthropic' },
       settings: { 'chat.disableAIFeatures': false },
-      prepare: async world => {
-        set(world, { keepRunning: false });
-        await cp(lmExtension, join(world.extensions, 'telos.telos-lm-server-0.0.1'), { recursive: true });
-      },
+      extensions: { 'telos.telos-lm-server-0.0.1': lmExtension },
+      prepare: world => set(world, { keepRunning: false }),
     });
   });
 
@@ -280,13 +277,5 @@ function killNow(pid: number): void {
     process.kill(pid, 'SIGKILL');
   } catch (error) {
     if ((error as NodeJS.ErrnoException).code !== 'ESRCH') throw error;
-  }
-}
-
-function commandOf(pid: number): string {
-  try {
-    return readFileSync(`/proc/${pid}/cmdline`, 'utf8');
-  } catch {
-    return '';
   }
 }

@@ -7,7 +7,7 @@ import { fileURLToPath } from 'node:url';
 import type { Browser, Frame } from 'playwright-core';
 import type { PlanCard } from '../../src/protocol/planCard.ts';
 import type { PlanPage, ToPlanPage } from '../../src/protocol/planPage.ts';
-import { launchChromium } from '../vscode/chromium.ts';
+import { sharedChromium } from '../vscode/chromium.ts';
 import { firstStartLimit } from '../vscode/editorSession.ts';
 import { frameWith, untilPageStored } from '../vscode/workbench.ts';
 import { buildView, openView, type View, type ViewBundle } from '../webview/harness.ts';
@@ -143,12 +143,10 @@ describe('a page about a plan, alone', () => {
   let view: View | undefined;
 
   before(async () => {
-    browser = await launchChromium();
+    browser = await sharedChromium();
     bundle = await buildView();
   });
   afterEach(() => view?.page.close());
-  after(() => browser?.close());
-
   it('shows each story with its commit, its checks and what the reviewer said', async () => {
     view = await openView(browser, bundle, { entry: 'planPage' });
     await view.say(shown());

@@ -3,68 +3,57 @@ import assert from 'node:assert/strict';
 import { mkdir, readdir, readFile, writeFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { PlanFolder } from '../../src/engine/workflow/planFolder.ts';
-import { startAnthropicServer } from '../fakes/anthropicServer.ts';
 import { storyText } from '../plan/planWorld.ts';
 import { fetchCodeServer } from '../vscode/codeServer.ts';
-import { type ServerOptions, startServer } from '../vscode/server.ts';
-import { chatFrame, openWorkbench, runCommand, type Workbench } from '../vscode/workbench.ts';
-import { freshWorld, testVariables, type World } from '../vscode/world.ts';
+import {
+  type EditorSession,
+  type EditorSessionOptions,
+  firstStartLimit,
+  openEditorSession,
+} from '../vscode/editorSession.ts';
+import { chatFrame, runCommand } from '../vscode/workbench.ts';
 
 describe('kinds of workspaces in a real VS Code', () => {
-  let vscode: string;
-  let workbench: Workbench | undefined;
-  const undo: (() => unknown)[] = [];
+  let session: EditorSession | undefined;
 
   before(async function () {
-    // The first run on a machine fetches VS Code.
-    this.timeout(10 * 60_000);
-    vscode = await fetchCodeServer(console.log, AbortSignal.timeout(10 * 60_000));
+    this.timeout(firstStartLimit);
+    await fetchCodeServer(console.log, AbortSignal.timeout(firstStartLimit));
   });
 
   afterEach(async function () {
-    if (this.currentTest?.state === 'failed' && workbench)
-      console.error(`The window at the failure: ${await workbench.screenshot('workspace-failed')}`);
-    workbench = undefined;
-    for (const step of undo.splice(0).reverse()) await step();
+    if (this.currentTest?.state === 'failed' && session)
+      console.error(`The window at the failure: ${await session.workbench.screenshot('workspace-failed')}`);
+    await session?.close();
+    session = undefined;
   });
 
-  async function worldWith(files: Record<string, string>): Promise<World> {
-    const world = await freshWorld();
-    undo.push(() => world.remove());
-    for (const [path, text] of Object.entries(files)) {
-      await mkdir(dirname(join(world.dir, path)), { recursive: true });
-      await writeFile(join(world.dir, path), text);
-    }
-    return world;
-  }
-
-  async function open(world: World, more: Partial<ServerOptions>, query = ''): Promise<Workbench> {
-    const { profile, extensions, workspace: folder } = world;
-    const options = {
-      vscode,
-      profile,
-      extensions,
-      folder,
-      port: 0,
-      env: testVariables(world),
-      trusted: true,
-    };
-    const server = await startServer({ ...options, ...more });
-    undo.push(() => server.stop());
-    const opened = await openWorkbench(`${server.url}/${query}`);
-    undo.push(() => opened.close());
-    workbench = opened;
-    return opened;
+  /** Opens a window on a world with these files. */
+  async function open(
+    files: Readonly<Record<string, string>>,
+    options: EditorSessionOptions,
+  ): Promise<EditorSession> {
+    session = await openEditorSession({
+      ...options,
+      prepare: async world => {
+        for (const [path, text] of Object.entries(files)) {
+          await mkdir(dirname(join(world.dir, path)), { recursive: true });
+          await writeFile(join(world.dir, path), text);
+        }
+        await options.prepare?.(world);
+      },
+    });
+    return session;
   }
 
   const skill = (name: string): string => `---\nname: ${name}\ndescription: Does ${name}\n---\nDo it.\n`;
 
   it('in Restricted Mode lists the own skills, reads none of the workspace, runs nothing, and says what to do', async () => {
-    const world = await worldWith({
+    const files = {
       'workspace/.claude/skills/intruder/SKILL.md': skill('intruder'),
       'workspace/.vscode/settings.json': '{ "telos.provider": "ollama", "telos.model": "intruding-model" }',
-    });
-    const window = await open(world, { trusted: false });
+    };
+    const { world, workbench: window } = await open(files, { withoutAccount: true, restricted: true });
     const { page } = window;
     const tree = page
       .locator('.pane')
@@ -99,12 +88,20 @@ describe('kinds of workspaces in a real VS Code', () => {
   });
 
   it('in Restricted Mode lists plans and shows their files, and runs none of them', async () => {
-    const world = await worldWith({});
-    const folder = await PlanFolder.create(world.workspace, 'shop', 'Sell bread');
     const story = storyText({ id: 'US-001', title: 'Bread', checks: { trap: 'touch trapped' } });
-    await folder.write('prds/01-bread.md', story);
+    const { world, workbench: window } = await open(
+      {},
+      {
+        withoutAccount: true,
+        restricted: true,
+        prepare: async ({ workspace }) => {
+          const made = await PlanFolder.create(workspace, 'shop', 'Sell bread');
+          await made.write('prds/01-bread.md', story);
+        },
+      },
+    );
+    const folder = PlanFolder.open(world.workspace, 'shop');
     const before = await readFile(folder.journal, 'utf8');
-    const window = await open(world, { trusted: false });
     const { page } = window;
     await runCommand(page, 'Focus on Plans View');
     const row = (start: string) => page.locator(`.monaco-list-row[aria-label^="${start}"]`);
@@ -134,29 +131,22 @@ describe('kinds of workspaces in a real VS Code', () => {
   });
 
   it('takes skills from each folder of a workspace, and runs each in its own', async () => {
-    const world = await worldWith({
+    const files = {
       'workspace/.claude/skills/plan/SKILL.md': skill('plan'),
       'second/.claude/skills/paint/SKILL.md': skill('paint'),
       'both.code-workspace': '{ "folders": [{ "path": "workspace" }, { "path": "second" }] }',
-    });
-    const model = await startAnthropicServer({
-      turns: [
-        {
-          text: ['I paint.'],
-          toolCalls: [{ name: 'write_file', input: { path: 'picture.md', content: 'blue' } }],
-        },
-        { text: ['It is blue.'] },
-      ],
-    });
-    undo.push(() => model.close());
-    const env = {
-      ...testVariables(world),
-      ANTHROPIC_BASE_URL: model.url,
-      ANTHROPIC_API_KEY: 'key-for-a-test',
-      TELOS_ROUTING_MODE: 'name',
     };
-    const query = `?workspace=${encodeURIComponent(join(world.dir, 'both.code-workspace'))}`;
-    const window = await open(world, { env }, query);
+    const turns = [
+      {
+        text: ['I paint.'],
+        toolCalls: [{ name: 'write_file', input: { path: 'picture.md', content: 'blue' } }],
+      },
+      { text: ['It is blue.'] },
+    ];
+    const { world, workbench: window } = await open(files, {
+      model: { turns },
+      path: ({ dir }) => `?workspace=${encodeURIComponent(join(dir, 'both.code-workspace'))}`,
+    });
     const { page } = window;
     await page.getByRole('treeitem', { name: /plan/ }).first().waitFor();
     await page.getByRole('treeitem', { name: /paint/ }).first().waitFor();

@@ -45,6 +45,24 @@ export async function launchChromium(...more: string[]): Promise<Browser> {
   });
 }
 
+let shared: Promise<Browser> | undefined;
+
+/** One Chromium for all tests of this process, which ends with mocha's run. What they open in it, they close. */
+export function sharedChromium(): Promise<Browser> {
+  shared ??= launchChromium().then(browser => {
+    browser.once('disconnected', () => {
+      shared = undefined;
+    });
+    return browser;
+  });
+  return shared;
+}
+
+/** Ends the shared Chromium, if one was started. */
+export async function closeSharedChromium(): Promise<void> {
+  await (await shared)?.close();
+}
+
 /** `TELOS_CHROMIUM`, else the one from npm, which draws no window and so takes a fifth less time, else an installed one. Throws if there is none. */
 export async function findChromium(env: NodeJS.ProcessEnv): Promise<ChromiumProgram> {
   const named = env['TELOS_CHROMIUM'];

@@ -7,6 +7,7 @@ import { join } from 'node:path';
 import type { Frame as Chat } from 'playwright-core';
 import type { AnthropicTurn } from '../fakes/anthropicServer.ts';
 import { tempFolder } from '../fakes/tempFolder.ts';
+import { endEditors } from './editor.ts';
 import { type EditorSession, openEditorSession } from './editorSession.ts';
 import { root } from './paths.ts';
 import { type Frame, smallPng } from './smallPng.ts';
@@ -110,6 +111,7 @@ try {
   throw error;
 } finally {
   await session.close();
+  await endEditors();
   temporary.remove();
 }
 

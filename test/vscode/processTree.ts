@@ -1,5 +1,6 @@
 /** Ends a program together with everything it has started, also what moved to a session of its own (terminals, commands of skills). */
 import { type ChildProcess, execFile, spawn } from 'node:child_process';
+import { readFileSync } from 'node:fs';
 import { readdir, readFile } from 'node:fs/promises';
 import { setTimeout as delay } from 'node:timers/promises';
 
@@ -116,6 +117,22 @@ export async function endTree(child: ChildProcess, patienceMs = 3000): Promise<v
   send(-root, 'SIGKILL');
   for (const { pid } of await processTable()) if (tree.has(pid)) send(pid, 'SIGKILL');
   await allEnded(tree, patienceMs);
+}
+
+/** Waits up to `patienceMs` until these processes have ended by themselves, then ends them by force. */
+export async function endAll(pids: readonly number[], patienceMs: number): Promise<void> {
+  if (await allEnded(new Set(pids), patienceMs)) return;
+  for (const { pid } of await processTable()) if (pids.includes(pid)) send(pid, 'SIGKILL');
+  if (!(await allEnded(new Set(pids), patienceMs))) throw new Error(`Not ended: ${pids.map(commandOf)}`);
+}
+
+/** The command line of a process, empty for one that is gone. Linux only. */
+export function commandOf(pid: number): string {
+  try {
+    return readFileSync(`/proc/${pid}/cmdline`, 'utf8');
+  } catch {
+    return '';
+  }
 }
 
 async function allEnded(pids: ReadonlySet<number>, limitMs: number): Promise<boolean> {

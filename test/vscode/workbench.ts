@@ -1,7 +1,7 @@
 /** Drives a VS Code window in Chromium: opens it, finds the chat view's page inside, and keeps what explains a failure. */
 import { mkdir } from 'node:fs/promises';
 import { join } from 'node:path';
-import type { Browser, Frame, Locator, Page } from 'playwright-core';
+import type { BrowserContextOptions, Frame, Locator, Page } from 'playwright-core';
 import { until } from '../eventually.ts';
 import { launchChromium } from './chromium.ts';
 import { resultsDir } from './paths.ts';
@@ -18,28 +18,35 @@ export interface Workbench {
 /** A busy machine needs a while for a first window, and for each thing in it. Milliseconds. */
 const windowLimitMs = 60_000;
 
+/** How the pages of windows are. Each frame of a spinner is drawn by the processor here. */
+export const windowOptions = {
+  viewport: { width: 1280, height: 860 },
+  reducedMotion: 'reduce',
+} as const satisfies BrowserContextOptions;
+
+/** Opens a window in a Chromium of its own. */
 export async function openWorkbench(
   url: string,
   prepare?: (page: Page) => Promise<void>,
 ): Promise<Workbench> {
   const browser = await launchChromium();
   try {
-    // Each frame of a spinner is drawn by the processor here.
-    const page = await browser.newPage({ viewport: { width: 1280, height: 860 }, reducedMotion: 'reduce' });
-    return await showWindow(browser, page, url, prepare);
+    const page = await browser.newPage(windowOptions);
+    return await showWindow(page, url, () => browser.close(), prepare);
   } catch (error) {
     await browser.close();
     throw error;
   }
 }
 
-async function showWindow(
-  browser: Browser,
+/** Opens a window in this page. `close` is what its `close` does. */
+export async function showWindow(
   page: Page,
   url: string,
-  prepare: ((page: Page) => Promise<void>) | undefined,
+  close: () => Promise<void>,
+  prepare?: (page: Page) => Promise<void>,
 ): Promise<Workbench> {
-  const workbench = workbenchOf(page, () => browser.close());
+  const workbench = workbenchOf(page, close);
   await prepare?.(page);
   await page.goto(url);
   await page.waitForSelector('.monaco-workbench');

@@ -36,8 +36,20 @@ const shipped = [
   'media',
 ];
 
-/** Copies of the sample workspace and pack (or of `skills`), and the extension as it was built last. */
-export async function freshWorld(sources: { skills?: string; workspace?: string } = {}): Promise<World> {
+/** Folders to copy, in place of the sample workspace and of the sample pack. */
+export interface WorldSources {
+  skills?: string;
+  workspace?: string;
+}
+
+/**
+ * Copies of the sample workspace and pack (or of `sources`), and the extension as it was built last. `others` are folders of other
+ * extensions, by the names of the installed ones.
+ */
+export async function freshWorld(
+  sources: WorldSources = {},
+  others: Readonly<Record<string, string>> = {},
+): Promise<World> {
   if (!existsSync(join(root, 'dist', 'extension.js'))) {
     throw new Error('dist/extension.js is missing: run "npm run build" first.');
   }
@@ -51,21 +63,38 @@ export async function freshWorld(sources: { skills?: string; workspace?: string 
     profile: join(dir, 'profile'),
     extensions: join(dir, 'extensions'),
     extension: join(dir, 'extensions', `${manifest.publisher}.${manifest.name}-${manifest.version}`),
-    remove: () => rm(dir, { recursive: true, force: true, maxRetries: 5 }),
+    remove: () => remove(dir),
   };
   try {
-    await cp(sources.workspace ?? join(root, 'media', 'demo', 'workspace'), world.workspace, {
-      recursive: true,
-    });
-    await cp(sources.skills ?? join(root, 'media', 'demo', 'skills'), world.skills, { recursive: true });
-    await mkdir(world.data);
     await installExtension(world);
+    for (const [name, folder] of Object.entries(others))
+      await cp(folder, join(world.extensions, name), { recursive: true });
+    await fillWorld(world, sources);
     return world;
   } catch (error) {
     await world.remove();
     throw error;
   }
 }
+
+/**
+ * Makes a world as it is at first, also one in which a VS Code has worked: what a person, a window or Telos has left goes away. The
+ * installed extensions and what the server itself keeps in its profile stay.
+ */
+export async function fillWorld(world: World, sources: WorldSources): Promise<void> {
+  const kept = [world.profile, world.extensions];
+  for (const name of await readdir(world.dir)) {
+    const path = join(world.dir, name);
+    if (!kept.includes(path)) await remove(path);
+  }
+  for (const part of ['User', 'Machine']) await remove(join(world.profile, part));
+  const demo = join(root, 'media', 'demo');
+  await cp(sources.workspace ?? join(demo, 'workspace'), world.workspace, { recursive: true });
+  await cp(sources.skills ?? join(demo, 'skills'), world.skills, { recursive: true });
+  await mkdir(world.data);
+}
+
+const remove = (path: string): Promise<void> => rm(path, { recursive: true, force: true, maxRetries: 5 });
 
 /** Resolves with the file of a kept run once it holds the words: what streams is written about once a second. */
 export function keptRun({ data }: World, words: string): Promise<string> {

@@ -32,8 +32,15 @@ export interface View {
 /** The built files by their path: the entries, and what they load on first use. */
 export type ViewBundle = Readonly<Record<string, Uint8Array>>;
 
-/** The view as it is shipped, but not minified. */
-export async function buildView(): Promise<ViewBundle> {
+let built: Promise<ViewBundle> | undefined;
+
+/** The view as it is shipped, but not minified. It is built once in a process. */
+export function buildView(): Promise<ViewBundle> {
+  built ??= bundled();
+  return built;
+}
+
+async function bundled(): Promise<ViewBundle> {
   const { outputFiles = [] } = await build({
     ...webviewBuild,
     outdir: '/',
