@@ -101,7 +101,7 @@ export function cliHome(files: Readonly<Record<string, string>> = {}): CliHome {
 }
 
 /** Calls the command line in this process, as if it was started in a folder with these variables. There is no terminal. */
-async function callCli(
+export async function callCli(
   work: string,
   env: Readonly<Record<string, string | undefined>>,
   args: readonly string[],

@@ -1,10 +1,10 @@
 /** A real VS Code on a small project whose plans are played from a recording, and what tests look for in its view *Plans*. */
 import assert from 'node:assert/strict';
-import { execFile, execFileSync } from 'node:child_process';
+import { execFileSync } from 'node:child_process';
 import { cpSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
-import { promisify } from 'node:util';
 import type { Locator } from 'playwright-core';
+import { callCli } from '../cli/cliProcess.ts';
 import { eventually } from '../eventually.ts';
 import { type StoryText, storyText } from '../plan/planWorld.ts';
 import { type EditorSession, type EditorSessionOptions, openEditorSession } from '../vscode/editorSession.ts';
@@ -85,14 +85,11 @@ export class PlanDesk {
     return desk;
   }
 
-  /** What somebody types in a terminal; returns what it prints. An exit code of 3 says that a person is needed. */
+  /** What somebody types in a terminal, called in this process; returns what it prints. An exit code of 3 says that a person is needed. */
   async telos(...args: readonly string[]): Promise<string> {
-    const cli = join(root, 'dist', 'cli.js');
-    const done = promisify(execFile)(process.execPath, [cli, 'plan', ...args], this.terminal);
-    const { stdout } = await done.catch(error => {
-      assert.equal(error.code, 3, error.stderr);
-      return error as { stdout: string };
-    });
+    const { cwd, env } = this.terminal;
+    const { code, stdout, stderr } = await callCli(cwd, env, ['plan', ...args]);
+    assert.ok(code === 0 || code === 3, `${code}: ${stderr}`);
     return stdout;
   }
 
