@@ -46,27 +46,22 @@ describe('architecture', () => {
     );
   });
 
-  it('is drawn in README and CONTRIBUTING as it is', () => {
+  it('is drawn in CONTRIBUTING as it is', () => {
     const map = drawMap(projectSources());
-    for (const file of ['README.md', 'CONTRIBUTING.md'])
-      assert.ok(read(file).includes(map), `${file} shows another map; npm run map prints this one:\n${map}`);
+    const file = 'CONTRIBUTING.md';
+    assert.ok(read(file).includes(map), `${file} shows another map; npm run map prints this one:\n${map}`);
   });
 
-  it('has every file and folder that README, CONTRIBUTING and SECURITY name', () => {
+  it('has every file and folder that CONTRIBUTING names', () => {
     const roots = ['', 'src/', 'src/engine/', 'test/'].map(root => new URL(`../${root}`, import.meta.url));
     const tops = roots.flatMap(root => readdirSync(root));
-    for (const document of ['README.md', 'CONTRIBUTING.md', 'SECURITY.md']) {
-      const prose = read(document).replace(/```[\s\S]*?```/g, '');
-      const named = [...prose.matchAll(/[`(]((?:[\w.-]+\/)+[\w.-]*)[`)]/g)].map(([, path = '']) => path);
-      // Other paths are those of a user, and so is `.git`, which is a file in a work tree.
-      const ours = named.filter(path => !path.startsWith('.git/') && tops.includes(path.split('/')[0] ?? ''));
-      // SECURITY names tests without their ending.
-      const isThere = (path: string): boolean =>
-        roots.some(root => ['', '.test.ts'].some(end => existsSync(new URL(`${path}${end}`, root))));
-      const missing = ours.filter(path => !isThere(path));
-      assert.deepEqual(missing, [], `${document} names what does not exist`);
-      assert.ok(ours.length > 3, `${document} names ${ours.length} files`);
-    }
+    const prose = read('CONTRIBUTING.md').replace(/```[\s\S]*?```/g, '');
+    const named = [...prose.matchAll(/[`(]((?:[\w.-]+\/)+[\w.-]*)[`)]/g)].map(([, path = '']) => path);
+    // Other paths are those of a user, and so is `.git`, which is a file in a work tree.
+    const ours = named.filter(path => !path.startsWith('.git/') && tops.includes(path.split('/')[0] ?? ''));
+    const missing = ours.filter(path => !roots.some(root => existsSync(new URL(path, root))));
+    assert.deepEqual(missing, [], 'CONTRIBUTING.md names files that do not exist');
+    assert.ok(ours.length > 3, `CONTRIBUTING.md names ${ours.length} files`);
   });
 
   it('answers the questions of a newcomer on the first page of CONTRIBUTING', () => {

@@ -1,11 +1,10 @@
 /** The first minute on a machine that has neither a model nor a skill: the sample, and words that are typed by mistake. */
 import assert from 'node:assert/strict';
-import { spawnSync } from 'node:child_process';
 import { cpSync, existsSync, readdirSync, readFileSync, rmSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { startAnthropicServer } from '../fakes/anthropicServer.ts';
-import { type CliHome, cliHome, program } from './cliProcess.ts';
+import { type CliHome, cliHome } from './cliProcess.ts';
 
 const sample = fileURLToPath(new URL('../../media/demo/', import.meta.url));
 
@@ -153,53 +152,5 @@ describe('the first minute on a terminal', function () {
     } finally {
       await server.close();
     }
-  });
-});
-
-describe('the README on a fresh machine', function () {
-  // A whole plan is played in it.
-  this.timeout(120_000);
-  const root = fileURLToPath(new URL('../../', import.meta.url));
-  const readme = readFileSync(join(root, 'README.md'), 'utf8');
-  const blocks = [...readme.matchAll(/^```sh\n([\s\S]*?)^```$/gm)].map(([, text = '']) => text);
-
-  it('has commands that all do what it says, in their order', async () => {
-    const home = cliHome();
-    try {
-      const { HOME, PATH, OLLAMA_BASE_URL } = home.env;
-      const tmp = join(home.folder.path, 'tmp');
-      home.folder.add({ 'tmp/.keep': '' });
-      const options = { cwd: dirname(dirname(program())), env: { HOME, PATH, OLLAMA_BASE_URL, TMPDIR: tmp } };
-      const done: string[] = [];
-      // A block with a document in it is one script; any other runs line by line.
-      for (const script of blocks.flatMap(text =>
-        text.includes('<<') ? [text] : text.trimEnd().split('\n'),
-      )) {
-        // What brings, builds and starts has layers of its own; here it is there already.
-        if (/^npm /.test(script)) continue;
-        const [, wanted = '0'] = /without a model exit (\d)$/.exec(script) ?? [];
-        const { status, stdout, stderr } = spawnSync('sh', ['-ec', script], { ...options, encoding: 'utf8' });
-        assert.equal(status, Number(wanted), `${script}\n${stdout}${stderr}`);
-        done.push(`${script}\n${stdout}`);
-      }
-      const said = (command: string): string => done.find(text => text.startsWith(command)) ?? '';
-      assert.match(said('node dist/cli.js demo'), /Your plan is in/);
-      assert.match(said('node dist/cli.js --dry-run'), /Would run kickoff \(kairos\)/);
-      assert.match(said('node dist/cli.js doctor'), /Agents: 1, with 3 skills/);
-      const haiku = spawnSync('node', ['dist/cli.js', '--dry-run', 'write a haiku'], {
-        ...options,
-        encoding: 'utf8',
-      });
-      assert.match(haiku.stdout, /Would run haiku \(me\)/);
-      assert.ok(done.length >= 7);
-    } finally {
-      home.remove();
-    }
-  });
-
-  it('names only npm scripts that there are', () => {
-    const { scripts } = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8'));
-    const named = blocks.join('\n').matchAll(/npm (?:run )?(?!ci|run|install|pack)([\w:-]+)/g);
-    for (const [, name = ''] of named) assert.ok(name in scripts, name);
   });
 });

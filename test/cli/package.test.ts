@@ -1,7 +1,7 @@
 /** The npm package as a stranger gets it: packed for real, installed without a network, run, imported and type-checked. */
 import assert from 'node:assert/strict';
 import { execFile } from 'node:child_process';
-import { cpSync, readdirSync, readFileSync, symlinkSync } from 'node:fs';
+import { cpSync, existsSync, readdirSync, readFileSync, symlinkSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
@@ -51,7 +51,11 @@ describe('the npm package', function () {
     const installed = readdirSync(join(app, 'node_modules')).filter(name => !name.startsWith('.'));
     assert.deepEqual(installed, ['telos']);
     const top = readdirSync(join(app, 'node_modules/telos')).sort();
-    assert.deepEqual(top, ['CHANGELOG.md', 'LICENSE', 'README.md', 'dist', 'media', 'package.json']);
+    const pages = ['CHANGELOG.md', 'LICENSE', 'README.md', 'SECURITY.md'];
+    assert.deepEqual(top, [...pages, 'dist', 'docs', 'media', 'package.json']);
+    const readme = readFileSync(join(app, 'node_modules/telos/README.md'), 'utf8');
+    for (const [, page = ''] of readme.matchAll(/\]\((docs\/[^)#]+)/g))
+      assert.ok(existsSync(join(app, 'node_modules/telos', page)), page);
     const { stdout } = await run('npx', ['telos', '--version'], { cwd: app });
     assert.equal(stdout.trim(), packageVersion());
     const help = await run('npx', ['telos-agent', 'execute', '--help'], { cwd: app });
@@ -128,7 +132,7 @@ console.log(JSON.stringify({ types, denyAll: typeof denyAll.approve }));
     });
   }
 
-  it('has types that hold under --strict with the libraries checked too, also in the README', async () => {
+  it('has types that hold under --strict with the libraries checked too, also in the docs', async () => {
     folder.add({
       'app/uses.ts': `
 import { type Human, loadConfig, denyAll, type RunEvent, Telos, TelosError, allowAll } from 'telos';
@@ -159,9 +163,11 @@ new TelosOrchestrator({});
     });
     const types = ['--types', 'node', '--typeRoots', join(root, 'node_modules/@types')];
     const strict = ['--strict', '--noEmit', '--module', 'nodenext', '--target', 'es2023', ...types];
-    const example = /^```ts\n([\s\S]*?)^```$/m.exec(readFileSync(join(root, 'README.md'), 'utf8'))?.[1];
-    folder.add({ 'app/readme.ts': example ?? '' });
-    const files = ['uses.ts', 'orchestrates.ts', 'readme.ts'];
+    const page = readFileSync(join(root, 'docs/library.md'), 'utf8');
+    const examples = [...page.matchAll(/^```ts\n([\s\S]*?)^```$/gm)].map(([, text = '']) => text);
+    assert.ok(examples.length >= 2);
+    for (const [at, text] of examples.entries()) folder.add({ [`app/example${at}.ts`]: text });
+    const files = ['uses.ts', 'orchestrates.ts', ...examples.map((_, at) => `example${at}.ts`)];
     await run(tool('tsc'), [...strict, ...files], { cwd: app }).catch(error => assert.fail(error.stdout));
   });
 });

@@ -1,15 +1,17 @@
 /**
  * `npm run pictures`: takes the pictures of README.md, of the store's page and of the walkthrough from a real VS Code, in which a
- * scripted model runs a skill and the sample plan is played. Writes them to `media/pictures` and `media/walkthrough`.
+ * scripted model runs a skill, evals run and the sample plan is played. Writes them to `media/pictures` and `media/walkthrough`,
+ * with the digests of the views' sources beside them.
  */
 import { mkdir, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import type { Frame as Chat } from 'playwright-core';
+import type { Frame as Chat, Page } from 'playwright-core';
 import type { AnthropicTurn } from '../fakes/anthropicServer.ts';
 import { tempFolder } from '../fakes/tempFolder.ts';
 import { endEditors } from './editor.ts';
 import { type EditorSession, openEditorSession } from './editorSession.ts';
 import { root } from './paths.ts';
+import { pictureSources, pictureSourcesFile } from './pictureSources.ts';
 import { type Frame, smallPng } from './smallPng.ts';
 import { anotherWindow, chatFrame, frameWith, runCommand } from './workbench.ts';
 
@@ -75,6 +77,14 @@ description: ${description}
 4. Say what is left to do.
 `;
 
+/** Requests for the skill changelog, of which one does not find it. */
+const requests = [
+  { query: 'write the changelog of the release', should_trigger: true },
+  { query: 'changelog from my notes', should_trigger: true },
+  { query: 'tell people about the new version', should_trigger: true },
+  { query: 'order a pizza', should_trigger: false },
+];
+
 const dark = 'Default Dark Modern';
 /** Where the sample plan is made. */
 const temporary = tempFolder();
@@ -87,6 +97,7 @@ const session = await openEditorSession({
       'changelog',
       'Writes the changelog of a release from your notes.',
     ),
+    'release/skills/changelog/evals/trigger.json': JSON.stringify(requests, undefined, 1),
     'release/skills/tag/SKILL.md': skill('tag', 'Tags a release and pushes the tag.'),
     'docs/skills/review-docs/SKILL.md': skill(
       'review-docs',
@@ -105,7 +116,9 @@ const session = await openEditorSession({
 try {
   await mkdir(folder, { recursive: true });
   await take(session);
+  await takeEvals(session);
   await takePlan(session);
+  await writeFile(pictureSourcesFile, pictureSources());
 } catch (error) {
   console.error(await session.workbench.screenshot('pictures-failed'));
   throw error;
@@ -191,9 +204,37 @@ async function takePlan({ workbench }: EditorSession): Promise<void> {
     frame.getByRole('heading', { name: 'bakery', exact: true }),
   );
   await report.getByText('Give the bakery').click();
+  await inBothThemes(page, join(root, 'media', 'walkthrough', 'plan'));
+}
+
+/** The requests of a skill in the Testing view, one of which fails at its line. */
+async function takeEvals({ workbench: { page } }: EditorSession): Promise<void> {
+  await page.setViewportSize({ width: 860, height: 480 });
+  await runCommand(page, 'View: Close All Editors');
+  await runCommand(page, 'View: Hide Secondary Side Bar');
+  await runCommand(page, 'Focus on Test Explorer View');
+  await runCommand(page, 'Test: Refresh Tests');
+  const row = (name: string) => page.locator('.part.sidebar .monaco-list-row', { hasText: name });
+  await row('changelog').first().click();
+  await page.keyboard.press('ArrowRight');
+  await row('tell people').waitFor();
+  await runCommand(page, 'Test: Run All Tests');
+  await page
+    .locator('.part.sidebar .monaco-list-row[aria-label*="(Failed)"]', { hasText: 'tell people' })
+    .waitFor();
+  await row('tell people').dblclick();
+  await page.locator('.view-line', { hasText: 'tell people' }).first().waitFor();
+  await runCommand(page, 'View: Hide Panel');
+  await inBothThemes(page, join(folder, 'evals'));
+  await page.setViewportSize(size);
+  await runCommand(page, 'View: Close All Editors');
+}
+
+/** Writes a picture of the window in the dark theme and one in the light, and leaves it dark. */
+async function inBothThemes(page: Page, path: string): Promise<void> {
   for (const [name, theme] of [
-    ['dark', dark],
     ['light', 'Default Light Modern'],
+    ['dark', dark],
   ] as const) {
     await runCommand(page, 'Preferences: Color Theme');
     await page.locator('.quick-input-widget input').first().fill(theme.replace('Default ', ''));
@@ -202,6 +243,6 @@ async function takePlan({ workbench }: EditorSession): Promise<void> {
     await page.locator(`.monaco-workbench.${name === 'dark' ? 'vs-dark' : 'vs'}`).waitFor();
     await page.waitForTimeout(1_500);
     const png = await page.screenshot({ caret: 'hide' });
-    await writeFile(join(root, 'media', 'walkthrough', `plan-${name}.png`), smallPng([{ png, shownMs: 0 }]));
+    await writeFile(`${path}-${name}.png`, smallPng([{ png, shownMs: 0 }]));
   }
 }
