@@ -20,6 +20,7 @@ import {
   type FakeServer,
   startAnthropicServer,
 } from '../fakes/anthropicServer.ts';
+import { startOpenaiServer } from '../fakes/openaiServer.ts';
 import { type CliHome, cliHome, installedNodes, packageVersion, program } from './cliProcess.ts';
 
 const skills = {
@@ -130,6 +131,39 @@ describe('telos', function () {
     assert.match(day.stderr, /The budget of the day is used up: 65 of 65 tokens/);
     assert.equal((await home.run(['--max-cost', 'five', 'kickoff'], { env })).code, 2);
     assert.equal(server?.requests.length, 1);
+  });
+
+  it('asks no model whose price is not known where a cost is limited, and says how to go on', async () => {
+    const chat = await startOpenaiServer({ turns: [{ text: ['never'] }] });
+    server = chat;
+    const env = {
+      OPENAI_BASE_URL: chat.url,
+      OPENAI_API_KEY: 'test-key-0123456789',
+      TELOS_PROVIDER: 'openai',
+      TELOS_MODEL: 'my-own-model',
+    };
+    const said =
+      /The price of my-own-model \(openai\) is not known, so the limit of cost cannot be kept: (.+?)\. /;
+    const limits: [string[], Record<string, string>, string][] = [
+      [['--max-cost', '5'], {}, '--max-cost'],
+      [[], { TELOS_MAX_COST: '5' }, 'TELOS_MAX_COST'],
+      [[], { TELOS_MAX_COST_PER_DAY: '5' }, 'TELOS_MAX_COST_PER_DAY'],
+    ];
+    for (const [flags, more, place] of limits)
+      for (const request of ['kickoff', 'what is the plan for the week']) {
+        const { code, stdout, stderr } = await home.run([...flags, request], { env: { ...env, ...more } });
+        assert.deepEqual([code, stdout, said.exec(stderr)?.[1]], [1, '', place], stderr);
+      }
+    assert.equal(chat.requests.length, 0);
+    const ends = (await home.log()).filter(
+      (record): record is SkillEndRecord => record.event === 'skill_end',
+    );
+    assert.deepEqual(
+      ends.map(({ outcome }) => outcome),
+      ['budget', 'no_match', 'budget', 'no_match', 'budget', 'no_match'],
+    );
+    const { code, stdout } = await home.run(['--max-tokens', '5000', 'kickoff'], { env });
+    assert.deepEqual([code, stdout], [0, 'never\n']);
   });
 
   it('runs a skill as its author and the person have set it: model, effort, limits and mode', async () => {

@@ -1,5 +1,6 @@
 /** Keeps the runs of a suite within one limit of money. */
 import { TelosError } from '../errors.ts';
+import { hasPrice, unpriced } from '../providers/models.ts';
 import type { Provider, TokenCount } from '../providers/provider.ts';
 
 /** A model with what an answer of it costs in US dollars. */
@@ -43,7 +44,11 @@ export class SuiteBudget {
       const cost = tokens ? priceOf(tokens) : 'unknown';
       if (cost !== 'unknown') this.add(cost);
     };
-    const check = (): void => this.check();
+    const check = (): void => {
+      if (this.#limit !== undefined && !hasPrice(provider))
+        throw new TelosError('budget', unpriced(provider, '--max-cost'));
+      this.check();
+    };
     return {
       ...provider,
       async *streamCompletion(request, signal) {

@@ -1,7 +1,7 @@
 /** Lists the models of each provider, and calculates from prices.json what a round costs. */
 
 import type { Usage } from '../../protocol/run.ts';
-import { spoken } from '../../protocol/text.ts';
+import { type Sentence, sentence, spoken } from '../../protocol/text.ts';
 import type { Config } from '../config.ts';
 import {
   addressProblem,
@@ -13,7 +13,7 @@ import {
   providerSetups,
 } from './create.ts';
 import prices from './prices.json' with { type: 'json' };
-import type { TokenCount } from './provider.ts';
+import type { Provider, TokenCount } from './provider.ts';
 
 export interface ProviderModels {
   name: ProviderName;
@@ -216,6 +216,29 @@ export function priceOf(
     tokens.cacheWriteTokens * cacheWrite;
   return millionths / 1_000_000;
 }
+
+/**
+ * Returns true if what an answer costs is known before it is asked for. OpenRouter says with each answer what it charges, and a recording
+ * asks no one.
+ */
+export const hasPrice = ({ name, model, recording }: NamedModel): boolean =>
+  recording !== undefined || name === 'openrouter' || priceOf(name, model, noTokens) !== 'unknown';
+
+/** Returns why a model is not asked whose cost no limit can be kept to, and how to go on. `limit` is the place of the limit. */
+export const unpriced = ({ name, model }: NamedModel, limit: string | Sentence): Sentence[] => [
+  sentence(
+    'The price of {0} ({1}) is not known, so the limit of cost cannot be kept: {2}.',
+    model,
+    name,
+    limit,
+  ),
+  sentence('Choose a model with a known price, or set a limit of tokens or minutes in place of that one.'),
+];
+
+/** A model that is about to be asked. */
+export type NamedModel = Pick<Provider, 'name' | 'model' | 'recording'>;
+
+const noTokens: TokenCount = { inputTokens: 0, outputTokens: 0, cacheReadTokens: 0, cacheWriteTokens: 0 };
 
 function modelPrice(provider: string, model: string, now: Date): ModelPrice | undefined {
   const models = lists.get(provider)?.models ?? {};

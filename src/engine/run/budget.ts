@@ -5,11 +5,15 @@ import { type Sentence, sentence, spoken } from '../../protocol/text.ts';
 import type { DaySpending } from '../../protocol/usage.ts';
 import { type BudgetName, budgetVariables, type Config } from '../config.ts';
 import { reasonOf, TelosError } from '../errors.ts';
+import { hasPrice, type NamedModel, unpriced } from '../providers/models.ts';
 import { figureIn, LogReader } from '../records/logFile.ts';
 
 export interface Budget {
-  /** Must be called before each model call. Returns notices for the person. Throws TelosError `budget` if a limit is reached. */
-  check(): Promise<Sentence[]>;
+  /**
+   * Must be called before each call of a model, which is `next`. Returns notices for the person. Throws TelosError `budget` if a limit is
+   * reached, or if there is one of cost and what the model costs is not known.
+   */
+  check(next: NamedModel): Promise<Sentence[]>;
   /** Must be called after each model call; undefined if the model does not report tokens. Returns notices for the person. */
   add(usage: Usage | undefined): Sentence[];
 }
@@ -35,7 +39,7 @@ export function joinedBudget(budgets: readonly (Budget | undefined)[]): Budget |
   if (!first || others.length === 0) return first;
   const all = [first, ...others];
   return {
-    check: async () => (await Promise.all(all.map(budget => budget.check()))).flat(),
+    check: async next => (await Promise.all(all.map(budget => budget.check(next)))).flat(),
     add: usage => all.flatMap(budget => budget.add(usage)),
   };
 }
@@ -56,6 +60,8 @@ class RunBudget implements Budget {
   readonly #said = new Set<string>();
   #cost = 0;
   #tokens = 0;
+  /** True once an answer has cost an amount that is not known. */
+  #isUnpriced = false;
 
   constructor(config: BudgetConfig) {
     this.#config = config;
@@ -63,8 +69,11 @@ class RunBudget implements Budget {
     this.#today = wantsDay ? new DayUse(config.dataDir) : undefined;
   }
 
-  async check(): Promise<Sentence[]> {
+  async check(next: NamedModel): Promise<Sentence[]> {
     const { budget, origins } = this.#config;
+    const byCost = limits.find(({ name, amount }) => amount === 'cost' && budget[name] !== undefined);
+    if (byCost && !Number.isNaN(budget[byCost.name]) && (this.#isUnpriced || !hasPrice(next)))
+      throw new TelosError('budget', unpriced(next, placeOf(byCost.name, origins)));
     const minutes = (performance.now() - this.#started) / 60_000;
     const run: Amounts = { cost: this.#cost, tokens: this.#tokens, minutes };
     const { use, unknown, problem } = (await this.#today?.read()) ?? nothingYet;
@@ -97,10 +106,13 @@ class RunBudget implements Budget {
     }
     this.#tokens += usage.inputTokens + usage.outputTokens + usage.cacheReadTokens + usage.cacheWriteTokens;
     if (usage.cost !== 'unknown') this.#cost += usage.cost;
-    else if (maxCost !== undefined || maxCostPerDay !== undefined)
-      return this.#once(
-        sentence('The cost of this model is unknown, so only the limits of tokens and minutes apply.'),
-      );
+    else {
+      this.#isUnpriced = true;
+      if (maxCost !== undefined || maxCostPerDay !== undefined)
+        return this.#once(
+          sentence('The cost of this model is unknown, so only the limits of tokens and minutes apply.'),
+        );
+    }
     return [];
   }
 

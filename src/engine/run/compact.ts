@@ -167,7 +167,7 @@ async function* summaryOf(
   signal: AbortSignal,
 ): AsyncGenerator<RunEvent, string> {
   const { spec, meter, request, used } = room;
-  for (const one of (await spec.budget?.check()) ?? []) yield notice('warning', [one]);
+  for (const one of (await spec.budget?.check(spec.provider)) ?? []) yield notice('warning', [one]);
   const asked = [...part, { role: 'user' as const, content: questionFor(focus) }];
   const limit = meter.limit;
   const whole = request(joined(asked));

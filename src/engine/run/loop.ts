@@ -118,7 +118,7 @@ export async function* runLoop(spec: RunSpec, signal: AbortSignal): AsyncGenerat
     }
     const words = (await spec.mail?.()) ?? [];
     signal.throwIfAborted();
-    yield* warnings((await spec.budget?.check()) ?? []);
+    yield* warnings((await spec.budget?.check(spec.provider)) ?? []);
     spec.counts.rounds++;
     yield* delivered(words, spec.messages);
     const reply = yield* modelTurn(room, signal);
@@ -297,7 +297,7 @@ async function* modelTurn(room: RunRoom, signal: AbortSignal): AsyncGenerator<Ru
       clearTimeout(early);
     }
     tools = [];
-    yield* warnings((await budget?.check()) ?? []);
+    yield* warnings((await budget?.check(provider)) ?? []);
     counts.rounds++;
     yield* warnings([sentence('{0} does not support tools; it can only answer with text.', provider.model)]);
   }

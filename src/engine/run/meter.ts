@@ -34,7 +34,7 @@ export function meteredProvider(
   return {
     ...provider,
     async *streamCompletion(request, signal) {
-      warn((await budget?.check()) ?? []);
+      warn((await budget?.check(provider)) ?? []);
       for await (const event of provider.streamCompletion(request, signal)) {
         if (event.type === 'done') {
           const usage = usageOf(event.usage ?? none, costOf(provider, event.usage));

@@ -87,7 +87,7 @@ export function samplerOf({
   return {
     model: provider.model,
     async *ask({ system, messages, maxTokens }, signal) {
-      yield* warnings((await budget?.check()) ?? []);
+      yield* warnings((await budget?.check(provider)) ?? []);
       const request = { system, messages, tools: [], maxTokens, isAside: true as const };
       let text = '';
       let stopReason = '';

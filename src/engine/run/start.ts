@@ -74,7 +74,7 @@ async function* carryOut(
   await learnSecrets(match, run, engine);
   yield routed(chosen, provider, run.request.step, engine);
   // Nothing is asked and no server is started for a run that may not begin.
-  for (const one of (await run.budget?.check()) ?? [])
+  for (const one of (await run.budget?.check(provider)) ?? [])
     yield { type: 'notice', level: 'warning', ...asMessage(one) };
   run.useSkill = stepsOf(run, engine);
   const prepared = await prepareRun(match, run, provider, engine);

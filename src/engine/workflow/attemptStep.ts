@@ -3,6 +3,7 @@ import type { Usage } from '../../protocol/run.ts';
 import { asMessage, type Sentence, sentence, sentencesOf } from '../../protocol/text.ts';
 import { addedUsage } from '../../protocol/usage.ts';
 import { TelosError } from '../errors.ts';
+import { hasPrice, type NamedModel, unpriced } from '../providers/models.ts';
 import type { AttemptEnd, AttemptScene } from './attemptScene.ts';
 import { manyDenials } from './attemptWords.ts';
 import { parkingHuman, yes } from './parkedQuestions.ts';
@@ -24,7 +25,7 @@ export async function runOne(
   const { runs, folder, roles, recordTo, onEvent, human } = parts;
   const { key, name: step } = call;
   const story = scene.story.id;
-  const budget = parts.budget.step(used => storyOver(scene, used));
+  const budget = parts.budget.step((used, next) => storyOver(scene, used, next));
   const whole: StepCall = {
     plan: folder.name,
     workingDir: place.dir,
@@ -104,10 +105,15 @@ export const raisesOf = ({ parts, story }: AttemptScene): number =>
     .length;
 
 /** Returns why the story may not cost more, given what the step that runs has used; undefined while it may. */
-export function storyOver(scene: AttemptScene, running: Usage | undefined): Sentence[] | undefined {
+export function storyOver(
+  scene: AttemptScene,
+  running: Usage | undefined,
+  next?: NamedModel,
+): Sentence[] | undefined {
   const { parts, story } = scene;
   const { storyMaxCost } = parts.settings;
   if (storyMaxCost === undefined) return undefined;
+  if (next && !hasPrice(next)) return unpriced(next, sentence('{0} in the plan', 'storyMaxCost'));
   const before = parts.state().story(story.id)?.usage;
   const used = running ? addedUsage(before, running) : before;
   const cost = used === undefined || used.cost === 'unknown' ? 0 : used.cost;

@@ -4,6 +4,7 @@ import type { Usage } from '../../protocol/run.ts';
 import { type Sentence, sentence, spoken } from '../../protocol/text.ts';
 import { addedUsage } from '../../protocol/usage.ts';
 import { TelosError } from '../errors.ts';
+import { hasPrice, type NamedModel, unpriced } from '../providers/models.ts';
 import type { Budget } from '../run/budget.ts';
 import type { PlanState } from './planState.ts';
 
@@ -47,6 +48,8 @@ export function overLimit(
   return undefined;
 }
 
+const limitOfCost = sentence('{0} in the plan', 'limits.maxCost');
+
 /** The budget of a step. `close` is called once the journal has what the step has used. */
 export interface StepBudget extends Budget {
   close(): void;
@@ -64,13 +67,15 @@ export class PlanBudget {
     this.#spent = spent;
   }
 
-  /** `storyOver` returns why the step's story may not go on, given what the step has used; undefined while it may. */
-  step(storyOver?: (used: Usage | undefined) => Sentence[] | undefined): StepBudget {
+  /** `storyOver` returns why the step's story may not go on, given what the step has used and the next model; undefined while it may. */
+  step(storyOver?: (used: Usage | undefined, next: NamedModel) => Sentence[] | undefined): StepBudget {
     const own: { usage?: Usage } = {};
     this.#running.add(own);
     return {
-      check: async () => {
-        const over = this.over() ?? storyOver?.(own.usage);
+      check: async next => {
+        const isPriced = hasPrice(next) && own.usage?.cost !== 'unknown';
+        const isBlind = this.#limits().maxCost !== undefined && !isPriced;
+        const over = isBlind ? unpriced(next, limitOfCost) : (this.over() ?? storyOver?.(own.usage, next));
         if (over) throw new TelosError('budget', over);
         return [];
       },

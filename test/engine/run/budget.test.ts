@@ -27,6 +27,8 @@ describe('openBudget', () => {
       }),
     );
 
+  const known = { name: 'anthropic', model: 'claude-haiku-4-5' };
+
   const usage = (cost: number | 'unknown') => ({
     inputTokens: 100,
     outputTokens: 50,
@@ -68,10 +70,10 @@ describe('openBudget', () => {
   it('lets calls through until the cost of the run is used up', async () => {
     const budget = open({ maxCost: '0.05' });
     budget?.add(usage(0.04));
-    assert.deepEqual(await budget?.check(), []);
+    assert.deepEqual(await budget?.check(known), []);
     budget?.add(usage(0.011));
     await assert.rejects(
-      async () => budget?.check(),
+      async () => budget?.check(known),
       refusal(
         /^The budget of this run is used up: \$0\.0510 of \$0\.05\. Raise or remove the limit \(--max-cost\)/,
       ),
@@ -81,18 +83,18 @@ describe('openBudget', () => {
   it('counts every token that a model has read or written', async () => {
     const budget = open({}, { TELOS_MAX_TOKENS: '360' });
     budget?.add(usage('unknown'));
-    assert.deepEqual(await budget?.check(), []);
+    assert.deepEqual(await budget?.check(known), []);
     budget?.add(usage('unknown'));
     await assert.rejects(
-      async () => budget?.check(),
+      async () => budget?.check(known),
       refusal(/360 of 360 tokens\. Raise or remove the limit \(TELOS_MAX_TOKENS\)/),
     );
   });
 
   it('counts the time since the run began, and lets nothing through a limit of 0', async () => {
-    await assert.rejects(async () => open({ maxMinutes: '0' })?.check(), refusal(/0\.0 of 0 minutes/));
-    await assert.rejects(async () => open({ maxCost: '0' })?.check(), refusal(/\$0\.0000 of \$0/));
-    assert.deepEqual(await open({ maxMinutes: '60' })?.check(), []);
+    await assert.rejects(async () => open({ maxMinutes: '0' })?.check(known), refusal(/0\.0 of 0 minutes/));
+    await assert.rejects(async () => open({ maxCost: '0' })?.check(known), refusal(/\$0\.0000 of \$0/));
+    assert.deepEqual(await open({ maxMinutes: '60' })?.check(known), []);
   });
 
   it('says once that a price is not known, and only where a cost is limited', () => {
@@ -104,44 +106,79 @@ describe('openBudget', () => {
     assert.deepEqual(open({ maxMinutes: '9' })?.add(undefined), []);
   });
 
+  it('asks no model whose price is not known where a cost is limited, and says how to go on', async () => {
+    const unknown = { name: 'openai', model: 'my-own-model' };
+    const said =
+      /^The price of my-own-model \(openai\) is not known, so the limit of cost cannot be kept: --max-cost\. Choose a model with a known price, or set a limit of tokens or minutes in place of that one\.$/;
+    await assert.rejects(async () => open({ maxCost: '1' })?.check(unknown), refusal(said));
+    await assert.rejects(
+      async () => open({}, { TELOS_MAX_COST_PER_DAY: '1' })?.check(unknown),
+      refusal(/limit of cost cannot be kept: TELOS_MAX_COST_PER_DAY\./),
+    );
+    for (const model of ['qwen3:480b-cloud', 'gpt-oss:120b-cloud'])
+      await assert.rejects(
+        async () => open({ maxCost: '1' })?.check({ name: 'ollama', model }),
+        refusal(/./),
+      );
+    assert.deepEqual(await open({ maxTokens: '9', maxMinutes: '9' })?.check(unknown), []);
+    const free = { name: 'ollama', model: 'llama3.1' };
+    const charged = { name: 'openrouter', model: 'some/model' };
+    const replayed = { ...unknown, recording: { model: 'm', recordedAt: '' } };
+    for (const next of [known, free, charged, replayed])
+      assert.deepEqual(await open({ maxCost: '1' })?.check(next), []);
+  });
+
+  it('asks no further once an answer has cost an amount that is not known', async () => {
+    const budget = open({ maxCost: '1' });
+    assert.deepEqual(await budget?.check(known), []);
+    budget?.add(usage('unknown'));
+    await assert.rejects(
+      async () => budget?.check(known),
+      refusal(/price of claude-haiku-4-5 \(anthropic\) is not known/),
+    );
+  });
+
   it('adds what ended today, also while the run goes on, and leaves yesterday out', async () => {
     const now = new Date();
     ended(new Date(now.getFullYear(), now.getMonth(), now.getDate() - 1, 12), { cost: 50 });
     ended(now, {});
     const budget = open({ overridesAre: 'setting', maxCostPerDay: '1', maxCost: '10' });
-    assert.deepEqual(await budget?.check(), []);
+    assert.deepEqual(await budget?.check(known), []);
     ended(now, { cost: 0.5 });
-    assert.deepEqual(await budget?.check(), []);
+    assert.deepEqual(await budget?.check(known), []);
     budget?.add(usage(0.1));
     await assert.rejects(
-      async () => budget?.check(),
+      async () => budget?.check(known),
       refusal(
         /^The budget of the day is used up: \$1\.0000 of \$1\. Raise or remove the limit \(the setting telos\.budget\.maxCostPerDay\).* tomorrow/,
       ),
     );
     await assert.rejects(
-      async () => open({ maxTokensPerDay: '3000' })?.check(),
+      async () => open({ maxTokensPerDay: '3000' })?.check(known),
       refusal(/3000 of 3000 tokens/),
     );
-    await assert.rejects(async () => open({ maxMinutesPerDay: '2' })?.check(), refusal(/2\.0 of 2 minutes/));
+    await assert.rejects(
+      async () => open({ maxMinutesPerDay: '2' })?.check(known),
+      refusal(/2\.0 of 2 minutes/),
+    );
   });
 
   it('says that runs of today had no known cost', async () => {
     ended(new Date(), { cost: 'unknown' });
     const budget = open({ maxCostPerDay: '1' });
-    assert.match(spoken((await budget?.check()) ?? []), /cost of 1 run of today is unknown/);
-    assert.deepEqual(await budget?.check(), []);
+    assert.match(spoken((await budget?.check(known)) ?? []), /cost of 1 run of today is unknown/);
+    assert.deepEqual(await budget?.check(known), []);
   });
 
   it('goes on, and says so, when the log could not be read', async () => {
     mkdirSync(logPath(join(folder.path, 'data')), { recursive: true });
-    assert.match(spoken((await open({ maxCostPerDay: '1' })?.check()) ?? []), /log could not be read/);
+    assert.match(spoken((await open({ maxCostPerDay: '1' })?.check(known)) ?? []), /log could not be read/);
   });
 
   it('lets nothing run under a limit that is no number, and names the file that has it', async () => {
     folder.add({ '.config/telos/.env': 'TELOS_MAX_COST=five\n' });
     await assert.rejects(
-      async () => open()?.check(),
+      async () => open()?.check(known),
       (error: TelosError) =>
         error.code === 'config' &&
         /limit TELOS_MAX_COST in .*\.env is 'five', which is not a number/.test(error.message),

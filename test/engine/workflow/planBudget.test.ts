@@ -12,6 +12,8 @@ const usage = (cost: Usage['cost'], tokens = 0): Usage => ({
 });
 const spent = (more: Partial<Spent> = {}): Spent => ({ workedMs: 0, added: {}, ...more });
 
+const model = { name: 'anthropic', model: 'claude-haiku-4-5' };
+
 describe('planBudget', () => {
   const said = (...args: Parameters<typeof overLimit>): string => spoken(overLimit(...args) ?? []);
 
@@ -34,6 +36,23 @@ describe('planBudget', () => {
     assert.notEqual(said({ maxCost: 0 }, spent()), '');
   });
 
+  it('asks no model whose cost it cannot count, where a cost is limited', async () => {
+    const unknown = { name: 'openai', model: 'my-own-model' };
+    const open = (limits: object) =>
+      new PlanBudget(
+        () => limits,
+        () => spent(),
+      ).step();
+    await assert.rejects(
+      open({ maxCost: 1 }).check(unknown),
+      /The price of my-own-model \(openai\) is not known, so the limit of cost cannot be kept: limits\.maxCost in the plan\./,
+    );
+    assert.deepEqual(await open({ maxTokens: 9 }).check(unknown), []);
+    const step = open({ maxCost: 1 });
+    step.add(usage('unknown'));
+    await assert.rejects(step.check(model), { code: 'budget' });
+  });
+
   it('knows what steps use at the same time, and counts none of it twice', async () => {
     let known = spent({ usage: usage(0.5) });
     const budget = new PlanBudget(
@@ -41,17 +60,17 @@ describe('planBudget', () => {
       () => known,
     );
     const [one, other] = [budget.step(), budget.step()];
-    assert.deepEqual(await one.check(), []);
+    assert.deepEqual(await one.check(model), []);
     one.add(usage(0.3));
     other.add(usage(0.1));
-    assert.deepEqual(await other.check(), []);
+    assert.deepEqual(await other.check(model), []);
     one.add(usage(0.2));
-    await assert.rejects(other.check(), { code: 'budget' });
-    await assert.rejects(one.check(), /\$1\.1000 of \$1/);
+    await assert.rejects(other.check(model), { code: 'budget' });
+    await assert.rejects(one.check(model), /\$1\.1000 of \$1/);
     known = spent({ usage: usage(0.6) });
     one.close();
     assert.equal(budget.overText, undefined);
     other.add(undefined);
-    assert.deepEqual(await other.check(), []);
+    assert.deepEqual(await other.check(model), []);
   });
 });
