@@ -34,7 +34,7 @@ export const limits: HouseFigures = {
   arrows: 217,
   arrowsUp: 0,
   circles: 0,
-  files: 622,
+  files: 624,
   oneImporter: 65,
 };
 

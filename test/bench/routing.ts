@@ -61,6 +61,34 @@ async function requests(
   ]);
 }
 
+/** Measures sentences that say a skill's name: those that order it, and those that only mention it. */
+async function names(file: string, name: string, wanted: Wanted): Promise<void> {
+  const lines = readFileSync(join(fixtures, 'mentions', file), 'utf8')
+    .trim()
+    .split('\n');
+  const said = lines.map(line => {
+    const { utterance, names, runs } = JSON.parse(line) as {
+      utterance: string;
+      names: string;
+      runs: boolean;
+    };
+    return { utterance, expected_path: `shop/${names}`, candidates_dir: 'shop', runs };
+  });
+  const write = (file: string, runs: boolean): string => {
+    const path = join(scratch, file);
+    const ofKind = said.filter(one => one.runs === runs).map(one => JSON.stringify(one));
+    writeFileSync(path, ofKind.join('\n'));
+    return path;
+  };
+  const files = {
+    ...own,
+    packsFile: join(fixtures, 'mentions/packs.json'),
+    pairsFile: write('ordered.jsonl', true),
+    negativesFile: write('mentioned.jsonl', false),
+  };
+  await requests(name, files, wanted);
+}
+
 /** Measures requests of one kind, such as those with typing mistakes. */
 async function ofKind(
   kind: string,
@@ -147,8 +175,10 @@ if (values.packs && values.corpus) {
   await requests('Requests in the words of a skill', easy, { top1: 99, fired: -3 });
   await natural(files);
   await requests('Natural requests and everyday talk, taught', { ...files, ...taught }, taughtAims);
-  const names = { ...own, ...everyday, pairsFile: file('everyday.jsonl') };
-  await requests('Everyday names', names, { right: 90, fired: -5 });
+  const everydayNames = { ...own, ...everyday, pairsFile: file('everyday.jsonl') };
+  await requests('Everyday names', everydayNames, { right: 90, fired: -5 });
+  await names('tuning.jsonl', 'Names that are ordered, or only mentioned', { right: 98, fired: -1 });
+  await names('heldOut.jsonl', '  those that nobody tuned for', { right: 95, fired: -3 });
   await conversations('Conversations', talks);
   await conversations('Conversations, taught', { ...talks, ...taught });
 }

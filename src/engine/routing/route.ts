@@ -9,8 +9,9 @@ import type { FileAgent } from '../skills/discover.ts';
 import { confidenceOf, leansBack, same, sure } from './confidence.ts';
 import { isBrand } from './language.ts';
 import type { LearnedChoices } from './learnedChoices.ts';
+import { areForbidden, isOnlyOrdered } from './nameUse.ts';
 import { askModel, type Candidate } from './routeModel.ts';
-import { findSkill, type Match, matchExplicit, matchName } from './routeName.ts';
+import { findSkill, type Match, matchExplicit, matchName, type NameMatches } from './routeName.ts';
 import {
   byIndex,
   byModel,
@@ -23,6 +24,7 @@ import {
   type Running,
   refOf,
   switched,
+  withMentioned,
   withRunnerUp,
 } from './routeResult.ts';
 import { type Ranked, SearchIndex } from './searchIndex.ts';
@@ -95,26 +97,28 @@ export class Router {
   async route(routing: Routing): Promise<RouteResult> {
     const { text, all, agentName, signal } = routing;
     const agents = asked(all, agentName);
-    const { sure: named, isOrdered, unsure } = matchName(text, agents);
-    const certain = matchExplicit(text, agents) ?? (isOrdered ? undefined : named);
+    const names = matchName(text, agents);
+    const { sure: named, sureness, unsure, mentioned } = names;
+    const certain = matchExplicit(text, agents) ?? (sureness === 'certain' ? named : undefined);
     if (certain) return certain;
     const { mode } = this.#options;
-    if (mode === 'name') return named ?? noMatch(text, agents, []);
+    const said = [...unsure, ...mentioned];
+    if (mode === 'name') return named ?? withMentioned(noMatch(text, agents, []), said);
     const ranking = await this.#rank(routing);
     const confidence = confidenceOf(text, ranking);
     const before = mode === 'model' ? undefined : chosenBefore(ranking);
     if (before) return before;
-    if (named && !contradicts(named, ranking, confidence)) return named;
-    const meant = unsure.find(match => isSame(match, ranking[0]));
-    // The name of a product says little: "Twitter is down again" asks nothing of a skill of that name.
-    const isMention = meant !== undefined && ranking[0]?.words.every(isBrand) === true;
-    if (meant && confidence >= sure && !isMention) return meant;
+    const isMeant = named !== undefined && !contradicts(named, ranking, confidence);
+    if (isMeant && sureness === 'ordered') return named;
     signal.throwIfAborted();
+    const meant = isMeant ? named : unsure.find(match => isLikely(match, ranking, confidence));
+    // An everyday name that no grammar makes an order is the model's to understand.
     const answer = mode === 'local' ? undefined : await this.#ask(routing, agents, ranking);
-    if (answer?.result) return answer.result;
-    const decide = isMention ? noMatch : byIndex;
-    const local = decide(text, agents, ranking, confidence);
-    return answer ? { ...local, notice: answer.notice } : local;
+    if (answer?.result) return answer.result.skill ? answer.result : withMentioned(answer.result, said);
+    const isBarred = isOnlyMentioned(text, ranking[0], names);
+    const local = meant ?? (isBarred ? noMatch : byIndex)(text, agents, ranking, confidence);
+    const result = local.skill ? local : withMentioned(local, said);
+    return answer ? { ...result, notice: answer.notice } : result;
   }
 
   /**
@@ -124,8 +128,9 @@ export class Router {
   async next(running: Running, routing: Routing): Promise<NextResult> {
     const { text, all, agentName, signal } = routing;
     const agents = asked(all, agentName);
-    const { sure: named, isOrdered } = matchName(text, agents);
-    const certain = matchExplicit(text, agents) ?? (isOrdered ? undefined : named);
+    const names = matchName(text, agents);
+    const { sure: named, sureness } = names;
+    const certain = matchExplicit(text, agents) ?? (sureness === 'certain' ? named : undefined);
     if (certain) return switched(running, certain);
     if (this.#options.mode === 'name') return goOn(running);
     const ranking = await this.#rank(routing, running);
@@ -138,7 +143,8 @@ export class Router {
     if (!other) return goOn(running);
     const passes = (bar: typeof leaving): boolean =>
       other.score >= bar.score && confidence >= bar.confidence && other.score - now >= bar.lead * other.score;
-    if (passes(leaving) && !leansBack(text, other.words[0]))
+    const isBarred = isOnlyMentioned(text, other, names);
+    if (passes(leaving) && !isBarred && !leansBack(text, other.words[0]))
       return switched(running, indexMatch(other, ranking));
     signal.throwIfAborted();
     const isWorthAsking = this.#options.mode !== 'local' && other.score >= leastAsked;
@@ -274,6 +280,32 @@ function contradicts(named: Match, ranking: readonly Ranked[], confidence: numbe
   if (!first || isSame(named, first) || confidence < sure) return false;
   const own = ranking.find(ranked => isSame(named, ranked))?.score ?? 0;
   return first.score > 2 * own;
+}
+
+/** Whether the index is sure of a skill with an everyday name, by more words than that name: "Twitter is down again" asks nothing of it. */
+function isLikely(match: Match, [first]: readonly Ranked[], confidence: number): boolean {
+  return confidence >= sure && isSame(match, first) && !isNotEnough(match, first);
+}
+
+function isNotEnough({ reason: { matched = '' } }: Match, first: Ranked | undefined): boolean {
+  const name = matched.split(' ');
+  return isOnlyOrdered(matched) || !first?.words.some(word => !name.includes(word) && !isBrand(word));
+}
+
+/**
+ * Whether the skill that fits a request best is only mentioned in it, or the words that fit are forbidden.
+ */
+function isOnlyMentioned(
+  text: string,
+  first: Ranked | undefined,
+  { unsure, mentioned }: Pick<NameMatches, 'unsure' | 'mentioned'>,
+): boolean {
+  if (!first) return false;
+  return (
+    mentioned.some(match => isSame(match, first)) ||
+    unsure.some(match => isSame(match, first) && isNotEnough(match, first)) ||
+    areForbidden(first.words, text)
+  );
 }
 
 /** Returns the skill that the person chose for the same words, if any. */

@@ -128,3 +128,15 @@ export function noMatch(
     suggestions: [...suggestions, ...rest].map(refOf),
   };
 }
+
+/** Returns a result without a skill that also offers the skills which the request mentions without ordering them. */
+export function withMentioned(result: NoMatch, mentioned: readonly Match[]): NoMatch {
+  const isOffered = ({ agent, skill }: Match): boolean =>
+    result.choices.some(choice => choice.agent === agent.name && choice.skill === skill.id);
+  const more = mentioned
+    .filter(match => !match.skill.isDisabled && !isOffered(match))
+    .filter(({ skill }, at, all) => all.findIndex(other => other.skill === skill) === at)
+    .slice(0, offered)
+    .map(match => choiceOf(match, match.reason));
+  return { ...result, choices: [...result.choices.slice(0, offered - more.length), ...more] };
+}

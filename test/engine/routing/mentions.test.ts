@@ -1,0 +1,144 @@
+/** A name that is mentioned is not an order: by the grammar of a sentence, in four languages, with and without a model. */
+import assert from 'node:assert/strict';
+import { readFileSync } from 'node:fs';
+import { fileURLToPath } from 'node:url';
+import type { RoutingMode } from '../../../src/engine/config.ts';
+import type { Provider, StreamEvent } from '../../../src/engine/providers/provider.ts';
+import { Router } from '../../../src/engine/routing/route.ts';
+import type { FileAgent } from '../../../src/engine/skills/discover.ts';
+import { openSkill, skillFileIn } from '../../../src/engine/skills/skillFile.ts';
+
+const fixtures = fileURLToPath(new URL('../../fixtures/routing/', import.meta.url));
+const names = ['deploy', 'commit', 'build', 'review', 'release-notes', 'context', 'tests', 'plan'];
+
+interface Sentence {
+  utterance: string;
+  lang: string;
+  kind: string;
+  /** The skill whose name is said, and whether the sentence orders it. */
+  names: string;
+  runs: boolean;
+}
+const sentences = (file: string): Sentence[] =>
+  readFileSync(`${fixtures}mentions/${file}.jsonl`, 'utf8')
+    .trim()
+    .split('\n')
+    .map(line => JSON.parse(line) as Sentence);
+
+/** A model that always says the same, and counts how often it is asked. */
+function answering(reply: string): Provider & { asked: number } {
+  return {
+    name: 'test',
+    model: 'test',
+    asked: 0,
+    async *streamCompletion(): AsyncGenerator<StreamEvent> {
+      this.asked++;
+      yield { type: 'text', text: reply };
+      yield { type: 'done', stopReason: 'end_turn' };
+    },
+  };
+}
+
+describe('a name that is mentioned', () => {
+  const shop = names.map(name => {
+    const file = skillFileIn(`${fixtures}skills/shop/${name}`);
+    assert.ok(file, name);
+    return openSkill(file, 'user', name);
+  });
+  const agents = [{ name: 'shop', skills: shop }] as unknown as readonly FileAgent[];
+  const router = (mode: RoutingMode, model?: Provider): Router =>
+    new Router({ mode, provider: async () => model });
+  const route = (text: string, by = router('local')) =>
+    by.route({ text, all: agents, signal: new AbortController().signal });
+
+  for (const mode of ['local', 'name'] as const)
+    for (const file of ['tuning', 'heldOut'])
+      it(`is offered and not run, and an order is run, in the mode ${mode} (${file})`, async () => {
+        const by = router(mode);
+        const faults: string[] = [];
+        for (const { utterance, names: name, runs, lang, kind } of sentences(file)) {
+          const result = await route(utterance, by);
+          const isRight = runs
+            ? result.skill?.id === name
+            : result.skill?.id !== name &&
+              (result.skill || result.choices.some(({ skill }) => skill === name));
+          if (!isRight) faults.push(`${lang} ${kind} ${result.skill?.id}: ${utterance}`);
+        }
+        assert.deepEqual(faults, []);
+      });
+
+  it('covers four languages and all kinds in both halves', () => {
+    for (const file of ['tuning', 'heldOut'])
+      for (const lang of ['en', 'de', 'fr', 'es']) {
+        const kinds = new Set(sentences(file).flatMap(one => (one.lang === lang ? one.kind : [])));
+        for (const kind of [
+          'negated',
+          'stopped',
+          'past',
+          'question',
+          'compound',
+          'object',
+          'clause',
+          'order',
+        ])
+          assert.ok(kinds.has(kind), `${file} ${lang} ${kind}`);
+      }
+  });
+
+  it('is the model’s to understand, while an order asks none', async () => {
+    for (const text of ['do not deploy, tell me the risks', 'the last build broke', 'show me the commit']) {
+      const model = answering('plan');
+      const result = await route(text, router('auto', model));
+      assert.deepEqual([result.skill?.id, model.asked], ['plan', 1], text);
+    }
+    for (const text of [
+      'deploy',
+      'run deploy',
+      'bitte deploy ausführen',
+      'commit my changes',
+      'lance deploy',
+    ]) {
+      const model = answering('plan');
+      const result = await route(text, router('auto', model));
+      assert.equal(model.asked, 0, text);
+      assert.match(result.skill?.id ?? '', /^(?:deploy|commit)$/, text);
+    }
+    const none = await route('do not deploy, tell me the risks', router('auto', answering('NONE')));
+    assert.ok(!none.skill);
+    assert.ok(none.choices.some(({ skill }) => skill === 'deploy'));
+  });
+
+  it('runs only if ordered when it is marked, too', async () => {
+    assert.equal((await route('do not run $deploy yet')).skill, undefined);
+    assert.equal((await route('please skip shop:deploy today')).skill, undefined);
+    assert.equal((await route('$deploy but do not touch the database')).skill?.id, 'deploy');
+    assert.equal((await route('make it ready and run $deploy')).skill?.id, 'deploy');
+    assert.equal((await route('/deploy not now but at noon')).skill?.id, 'deploy');
+  });
+
+  it('does not leave a conversation for it', async () => {
+    const [agent] = agents;
+    const skill = agent?.skills.find(({ id }) => id === 'review');
+    assert.ok(agent && skill);
+    const next = (text: string) =>
+      router('local').next(
+        { agent, skill, reason: { rule: 'chosen' } },
+        { text, all: agents, signal: new AbortController().signal },
+      );
+    for (const text of [
+      'do not deploy the app to production',
+      'the deploy to production failed',
+      'no release notes',
+    ])
+      assert.equal((await next(text)).skill?.id, 'review', text);
+    assert.equal((await next('now deploy the app to production')).skill?.id, 'deploy');
+  });
+
+  it('is no order either where the words of a skill are forbidden', async () => {
+    const run = await route('ship and publish the site to its server');
+    assert.equal(run.skill?.id, 'deploy');
+    const not = await route('do not ship and publish the site to its server');
+    assert.ok(!not.skill);
+    assert.equal(not.choices[0]?.skill, 'deploy');
+  });
+});
