@@ -1,6 +1,8 @@
 /** A model's server that answers with bytes as they are written down, and keeps what it was asked. */
 import type { ServerResponse } from 'node:http';
-import { type FakeServer, listen, type ReceivedRequest, sendJson } from '../fakes/loopback.ts';
+import { anthropicRefusal } from '../fakes/anthropicRefusal.ts';
+import { chatRefusal } from '../fakes/chatRefusal.ts';
+import { closing, type FakeServer, listen, type ReceivedRequest, sendJson } from '../fakes/loopback.ts';
 import { type Fields, fieldsOf } from './caseFile.ts';
 
 export interface WireAnswer {
@@ -17,12 +19,20 @@ export async function startWire(
   answer: (request: ReceivedRequest, index: number) => WireAnswer,
 ): Promise<FakeServer> {
   const requests: ReceivedRequest[] = [];
+  const refused: string[] = [];
   const { address, close } = await listen(async (request, response) => {
     if (!/\/(messages|completions)$/.test(request.path)) return sendJson(response, 404, {});
+    const refusal = request.path.endsWith('/messages')
+      ? anthropicRefusal(request.body, request.bytes)?.message
+      : chatRefusal(request.body, request.bytes);
+    if (refusal !== undefined) {
+      refused.push(refusal);
+      return sendJson(response, 400, { error: { type: 'invalid_request_error', message: refusal } });
+    }
     requests.push(request);
     await send(response, answer(request, requests.length - 1));
   });
-  return { url: address, requests, close };
+  return { url: address, requests, refused, close: closing(close, refused) };
 }
 
 async function send(

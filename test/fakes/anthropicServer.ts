@@ -5,7 +5,10 @@
 import { readFileSync } from 'node:fs';
 import type { ServerResponse } from 'node:http';
 import { parseArgs } from 'node:util';
+import { anthropicRefusal } from './anthropicRefusal.ts';
+import { BoundThinking } from './boundThinking.ts';
 import {
+  closing,
   type Delivery,
   type FakeServer,
   failed,
@@ -51,18 +54,22 @@ export interface AnthropicServerOptions {
 }
 
 export async function startAnthropicServer(options: AnthropicServerOptions): Promise<FakeServer> {
-  const requests: ReceivedRequest[] = [];
-  const server = await listen(
-    (request, response) => serve(request, response, requests, options),
-    options.port,
-  );
-  return { url: server.address, requests, close: server.close };
+  const seen: Seen = { requests: [], refused: [], thinking: new BoundThinking() };
+  const server = await listen((request, response) => serve(request, response, seen, options), options.port);
+  const { requests, refused } = seen;
+  return { url: server.address, requests, refused, close: closing(server.close, refused) };
+}
+
+interface Seen {
+  requests: ReceivedRequest[];
+  refused: string[];
+  thinking: BoundThinking;
 }
 
 async function serve(
   request: ReceivedRequest,
   response: ServerResponse,
-  requests: ReceivedRequest[],
+  { requests, refused, thinking }: Seen,
   { turns, chunkDelayMs = 0, key, onRequest }: AnthropicServerOptions,
 ): Promise<void> {
   const { 'x-api-key': plain, authorization } = request.headers;
@@ -74,8 +81,18 @@ async function serve(
     sendJson(response, 404, plausibleError(404));
     return;
   }
+  const { status, message } = anthropicRefusal(request.body, request.bytes) ?? {
+    status: 400,
+    message: thinking.refusal(request.body),
+  };
+  if (message !== undefined) {
+    refused.push(message);
+    sendJson(response, status, plausibleError(status, message));
+    return;
+  }
   requests.push(request);
   const turn: AnthropicTurn = turnFor(turns, request, requests.length - 1);
+  thinking.note(request.body, thoughtsOf(turn));
   onRequest?.(request);
   if (await failed(turn, response, plausibleError)) return;
   if (request.body?.stream !== true) {
@@ -147,6 +164,11 @@ export function anthropicEvents(
   return events;
 }
 
+const thoughtsOf = (turn: AnthropicTurn): Record<string, unknown>[] => [
+  ...(turn.thinking ?? []).map(block => ({ type: 'thinking', ...block })),
+  ...(turn.redactedThinking ?? []).map(data => ({ type: 'redacted_thinking', data })),
+];
+
 function emptyMessage(model: string): Record<string, unknown> {
   return {
     id: 'msg_local',
@@ -172,7 +194,7 @@ function wholeMessage(turn: AnthropicTurn, model: string): object {
   return { ...emptyMessage(model), content: [...text, ...calls], stop_reason: stopReason, usage };
 }
 
-function plausibleError(status: number): object {
+function plausibleError(status: number, message = `Status ${status}`): object {
   const types: Record<number, string> = {
     400: 'invalid_request_error',
     401: 'authentication_error',
@@ -182,7 +204,7 @@ function plausibleError(status: number): object {
     429: 'rate_limit_error',
     529: 'overloaded_error',
   };
-  return { type: 'error', error: { type: types[status] ?? 'api_error', message: `Status ${status}` } };
+  return { type: 'error', error: { type: types[status] ?? 'api_error', message } };
 }
 
 /**
@@ -207,7 +229,14 @@ async function main(): Promise<void> {
   };
   const server = await startAnthropicServer({ turns, chunkDelayMs, port: Number(values.port), onRequest });
   console.log(server.url);
-  const stop = () => void server.close().then(() => process.exit(0));
+  const stop = () =>
+    void server.close().then(
+      () => process.exit(0),
+      (error: Error) => {
+        console.error(error.message);
+        process.exit(1);
+      },
+    );
   process.on('SIGTERM', stop);
   process.on('SIGINT', stop);
   const parent = process.ppid;

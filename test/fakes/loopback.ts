@@ -8,6 +8,8 @@ export interface ReceivedRequest {
   headers: Record<string, string>;
   // biome-ignore lint/suspicious/noExplicitAny: tests look into the body of a request as it came
   body: any;
+  /** Length of the body. */
+  bytes: number;
   /** `performance.now()` when the request had arrived completely. */
   arrivedAt: number;
   /** Becomes true when the client disconnects before the answer is complete. */
@@ -21,10 +23,21 @@ export interface ReceivedRequest {
 export interface FakeServer {
   /** The provider's base URL, without a slash at the end. */
   url: string;
-  /** Requests for completions, in the order of their arrival. */
+  /** Requests for completions that the real API would take, in the order of their arrival. */
   requests: ReceivedRequest[];
+  /** Why other requests were refused, as the real API would refuse them. A test that expects a refusal takes it out. */
+  refused: string[];
+  /** Throws if a refusal is left: whoever sent the request may have kept silent about it. */
   close(): Promise<void>;
 }
+
+/** Returns `close` as `FakeServer` has it. */
+export const closing =
+  (close: () => Promise<void>, refused: readonly string[]) => async (): Promise<void> => {
+    await close();
+    if (refused.length > 0)
+      throw new Error(`The real API refuses what was sent here: ${refused.join(' | ')}`);
+  };
 
 /** How the server delivers an answer, whatever its content. */
 export interface Delivery {
@@ -76,7 +89,8 @@ export async function listen(
 async function receive(incoming: IncomingMessage, response: ServerResponse): Promise<ReceivedRequest> {
   const pieces: Buffer[] = [];
   for await (const piece of incoming) pieces.push(piece as Buffer);
-  const text = Buffer.concat(pieces).toString('utf8');
+  const body = Buffer.concat(pieces);
+  const text = body.toString('utf8');
   const request: ReceivedRequest = {
     method: incoming.method ?? '',
     path: incoming.url ?? '',
@@ -84,6 +98,7 @@ async function receive(incoming: IncomingMessage, response: ServerResponse): Pro
       Object.entries(incoming.headers).map(([name, value]) => [name, String(value)]),
     ),
     body: text ? JSON.parse(text) : undefined,
+    bytes: body.length,
     arrivedAt: performance.now(),
     aborted: false,
     port: incoming.socket.remotePort,

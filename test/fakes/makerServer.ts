@@ -1,6 +1,8 @@
 /** Fakes OpenAI's Responses API and Gemini's own API on a loopback server, in their wire formats. */
 import type { ServerResponse } from 'node:http';
+import { geminiRefusal } from './geminiRefusal.ts';
 import {
+  closing,
   type Delivery,
   type FakeServer,
   failed,
@@ -11,6 +13,8 @@ import {
   slices,
   turnFor,
 } from './loopback.ts';
+import { invalidRequest } from './openaiServer.ts';
+import { responsesRefusal } from './responsesRefusal.ts';
 
 export type MakerDialect = 'responses' | 'gemini';
 
@@ -40,17 +44,38 @@ export interface MakerServerOptions {
 /** Starts the server. `url` is the base URL, as a person sets it. */
 export async function startMakerServer({ dialect, turns }: MakerServerOptions): Promise<FakeServer> {
   const requests: ReceivedRequest[] = [];
+  const refused: string[] = [];
   const isAsked = (path: string): boolean =>
     dialect === 'responses'
       ? path === '/v1/responses'
       : /^\/v1beta\/models\/[^/]+:streamGenerateContent\?alt=sse$/.test(path);
   const server = await listen(async (request, response) => {
     if (!isAsked(request.path)) return sendJson(response, 404, plausibleError(404));
+    const refusal = refusalOf(request, dialect);
+    if (refusal) {
+      refused.push(refusal.message);
+      return sendJson(response, 400, refusal.body);
+    }
     requests.push(request);
     await answer(turnFor(turns, request, requests.length - 1), dialect, response);
   });
   const base = dialect === 'responses' ? '/v1' : '/v1beta';
-  return { url: server.address + base, requests, close: server.close };
+  return { url: server.address + base, requests, refused, close: closing(server.close, refused) };
+}
+
+/** Returns why the real API would refuse the request, and the body with which it does. */
+function refusalOf(
+  { path, body }: ReceivedRequest,
+  dialect: MakerDialect,
+): { message: string; body: object } | undefined {
+  if (dialect === 'responses') {
+    const message = responsesRefusal(body);
+    return message === undefined ? undefined : { message, body: invalidRequest(message) };
+  }
+  const message = geminiRefusal(body, /models\/([^/]+):/.exec(path)?.[1] ?? '');
+  return message === undefined
+    ? undefined
+    : { message, body: { error: { code: 400, message, status: 'INVALID_ARGUMENT' } } };
 }
 
 async function answer(turn: MakerTurn, dialect: MakerDialect, response: ServerResponse): Promise<void> {

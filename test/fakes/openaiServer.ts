@@ -1,6 +1,8 @@
 /** Fakes OpenAI's chat completions on a loopback server, in their wire format and with the habits of imitating servers. */
 import type { ServerResponse } from 'node:http';
+import { chatRefusal } from './chatRefusal.ts';
 import {
+  closing,
   type Delivery,
   type FakeServer,
   failed,
@@ -42,8 +44,15 @@ export async function startOpenaiServer(
 ): Promise<FakeServer & { others: ReceivedRequest[] }> {
   const requests: ReceivedRequest[] = [];
   const others: ReceivedRequest[] = [];
+  const refused: string[] = [];
   const server = await listen(async (request, response) => {
     if (request.path === '/v1/chat/completions') {
+      const refusal = chatRefusal(request.body, request.bytes);
+      if (refusal !== undefined) {
+        refused.push(refusal);
+        sendJson(response, 400, invalidRequest(refusal));
+        return;
+      }
       requests.push(request);
       await complete(request, response, requests.length - 1, options);
       return;
@@ -52,7 +61,7 @@ export async function startOpenaiServer(
     const answer = options.other?.(request);
     sendJson(response, answer ? 200 : 404, answer ?? plausibleError(404));
   });
-  return { url: `${server.address}/v1`, requests, others, close: server.close };
+  return { url: `${server.address}/v1`, requests, others, refused, close: closing(server.close, refused) };
 }
 
 async function complete(
@@ -67,6 +76,11 @@ async function complete(
   if (!turn.withoutDone) lines.push('data: [DONE]\n\n');
   await sendEvents(response, lines, turn, chunkDelayMs);
 }
+
+/** Returns the body with which OpenAI refuses a request. */
+export const invalidRequest = (message: string): object => ({
+  error: { message, type: 'invalid_request_error', param: null, code: null },
+});
 
 function plausibleError(status: number): object {
   return { error: { message: `Status ${status}`, type: 'api_error', code: null } };

@@ -1,7 +1,15 @@
-/** Fakes a model whose turns are written in the test. */
+/** Fakes a model whose turns are written in the test. A request that a real API would refuse, in any format, is refused. */
 
+import { toAnthropicRequest } from '../../src/engine/providers/anthropic.ts';
+import { toGeminiRequest } from '../../src/engine/providers/gemini.ts';
+import { toOpenaiRequest } from '../../src/engine/providers/openai.ts';
+import { toResponsesRequest } from '../../src/engine/providers/openaiResponses.ts';
 import type { CompletionRequest, Provider, StreamEvent } from '../../src/engine/providers/provider.ts';
 import type { Message } from '../../src/protocol/run.ts';
+import { anthropicRefusal } from './anthropicRefusal.ts';
+import { chatRefusal } from './chatRefusal.ts';
+import { geminiRefusal } from './geminiRefusal.ts';
+import { responsesRefusal } from './responsesRefusal.ts';
 
 /** The events of a turn. An Error among them is thrown at its place. */
 export type ScriptedTurn = readonly (StreamEvent | Error)[];
@@ -19,6 +27,8 @@ export function scriptedProvider(turns: readonly ScriptedTurn[]): ScriptedProvid
     model: 'script',
     requests,
     async *streamCompletion(request: CompletionRequest, signal: AbortSignal) {
+      const refusal = refusalOf(request);
+      if (refusal !== undefined) throw new Error(`The real API refuses what was sent here: ${refusal}`);
       const turn = turns[Math.min(requests.length, turns.length - 1)] ?? [];
       requests.push({
         messages: structuredClone(request.messages) as Message[],
@@ -33,6 +43,21 @@ export function scriptedProvider(turns: readonly ScriptedTurn[]): ScriptedProvid
       }
     },
   };
+}
+
+/** Each request repeats all before it, so of a long conversation only every fortieth message is looked at. */
+const always = 40;
+
+/** Returns why one of the formats would refuse the request, or undefined. */
+function refusalOf(request: CompletionRequest): string | undefined {
+  if (request.messages.length > always && request.messages.length % always > 1) return undefined;
+  const sent = (body: object): unknown => JSON.parse(JSON.stringify(body));
+  return (
+    anthropicRefusal(sent(toAnthropicRequest('claude-haiku-4-5', request)), 0)?.message ??
+    chatRefusal(sent(toOpenaiRequest('openai', 'gpt-4o', request)), 0) ??
+    responsesRefusal(sent(toResponsesRequest('gpt-5.4', request))) ??
+    geminiRefusal(sent(toGeminiRequest('gemini-2.5-pro', request)), 'gemini-2.5-pro')
+  );
 }
 
 export const says = (text: string): StreamEvent => ({ type: 'text', text });

@@ -687,7 +687,11 @@ describe('the formats of the makers', () => {
       ...result('c'),
       content: [{ type: 'text', text: 'T' }, image],
     } as ContentBlock;
-    const messages: Message[] = [{ role: 'user', content: [shown, pdf, image] }];
+    const messages: Message[] = [
+      { role: 'user', content: 'Look.' },
+      { role: 'assistant', content: [{ type: 'tool_use', id: 'c', name: 'show', input: {} }] },
+      { role: 'user', content: [shown, pdf, image] },
+    ];
 
     /** What arrives at a chat server of these. */
     async function arrived(

@@ -4,12 +4,18 @@ import { standardLimits, type TurnLimits } from '../../../src/engine/providers/f
 import { createOpenaiCompatible, toOpenaiRequest } from '../../../src/engine/providers/openai.ts';
 import type { OpenaiCompatibleName } from '../../../src/engine/providers/openaiReader.ts';
 import type { CompletionRequest, StreamEvent } from '../../../src/engine/providers/provider.ts';
-import type { ContentBlock } from '../../../src/protocol/run.ts';
+import type { ContentBlock, Message } from '../../../src/protocol/run.ts';
 import { until } from '../../eventually.ts';
 import { joined } from '../../fakes/joined.ts';
 import { type OpenaiServerOptions, type OpenaiTurn, startOpenaiServer } from '../../fakes/openaiServer.ts';
 
 const key = 'test-key-7f3a';
+
+/** The result of the call `c1`. */
+const answered: Message = {
+  role: 'user',
+  content: [{ type: 'tool_result', tool_use_id: 'c1', content: 'found', is_error: false }],
+};
 
 function ask(part: Partial<CompletionRequest> = {}): CompletionRequest {
   return { system: 'S', messages: [{ role: 'user', content: 'hi' }], tools: [], maxTokens: 1024, ...part };
@@ -133,7 +139,7 @@ describe('openai-compatible', () => {
         if (event.type === 'thinking') return [event.block];
         return event.type === 'tool_call' ? [{ type: 'tool_use', ...event.call }] : [];
       });
-      await collect(ask({ messages: [{ role: 'assistant', content }] }), provider(name));
+      await collect(ask({ messages: [{ role: 'assistant', content }, answered] }), provider(name));
       return server?.requests.at(-1)?.body.messages[1];
     };
     const calls = [{ id: 'c1', type: 'function', function: { name: 'a', arguments: '{}' } }];
@@ -277,7 +283,7 @@ describe('openai-compatible', () => {
       if (event.type === 'thinking') return [event.block];
       return event.type === 'tool_call' ? [{ type: 'tool_use', ...event.call }] : [];
     });
-    const messages = [{ role: 'assistant' as const, content }];
+    const messages: Message[] = [{ role: 'assistant', content }, answered];
     await collect(ask({ messages }));
     assert.equal(server?.requests[2]?.body.messages[1].reasoning_content, 'I look it up.');
     await collect(ask({ messages }), provider('gemini'));
