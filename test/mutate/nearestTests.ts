@@ -10,12 +10,14 @@ const notFromSource = [
   'test/e2e/',
   'test/faults/',
   'test/fleet/',
-  'test/mcp/',
   'test/mutate/',
   'test/plan/',
   'test/realSkills/',
   'test/vscode/',
 ];
+
+/** Who imports this starts the built command line, in which there is no break. */
+const startsBuild = 'test/cli/cliProcess.ts';
 
 export type Importers = ReadonlyMap<string, readonly string[]>;
 
@@ -33,10 +35,8 @@ export function importersIn(root: string): Importers {
 
 /** Returns the test files that import the file directly or through others: its own first, then by the number of steps. */
 export function nearestTests(file: string, importers: Importers): string[] {
-  const steps = new Map([[file, 0]]);
-  for (const [reached, count] of steps) {
-    for (const from of importers.get(reached) ?? []) if (!steps.has(from)) steps.set(from, count + 1);
-  }
+  const steps = stepsFrom(file, importers);
+  const built = stepsFrom(startsBuild, importers);
   const own = `${basename(file).replace(/\.tsx?$/, '')}.test.ts`;
   const room = dirname(file).replace(/^src\//, 'test/');
   const rank = (path: string): [number, number, number] => [
@@ -45,12 +45,22 @@ export function nearestTests(file: string, importers: Importers): string[] {
     dirname(path) === room ? 0 : 1,
   ];
   return [...steps.keys()]
-    .filter(path => path.endsWith('.test.ts') && !notFromSource.some(start => path.startsWith(start)))
+    .filter(path => path.endsWith('.test.ts') && !built.has(path))
+    .filter(path => !notFromSource.some(start => path.startsWith(start)))
     .sort((one, other) => {
       const [mine, theirs] = [rank(one), rank(other)];
       const at = mine.findIndex((value, index) => value !== theirs[index]);
       return at < 0 ? one.localeCompare(other) : (mine[at] ?? 0) - (theirs[at] ?? 0);
     });
+}
+
+/** Returns the files that lead to this one, each with the number of imports in between. */
+function stepsFrom(file: string, importers: Importers): Map<string, number> {
+  const steps = new Map([[file, 0]]);
+  for (const [reached, count] of steps) {
+    for (const from of importers.get(reached) ?? []) if (!steps.has(from)) steps.set(from, count + 1);
+  }
+  return steps;
 }
 
 function sourceFiles(root: string): string[] {

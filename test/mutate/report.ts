@@ -6,7 +6,7 @@ import type { Outcome, Tried } from './tryBreaks.ts';
 
 const columns = ['noticed', 'timed out', 'survived', 'not covered', 'equivalent'] as const;
 
-/** Returns one line for each room and one for all. The score leaves out what no test file reaches, and what changes nothing. */
+/** Returns one line for each room and one for all. The score leaves out the files that no test loads, and what changes nothing. */
 export function drawTable(tried: readonly Tried[]): string {
   const rooms = new Map<string, Tried[]>();
   for (const one of tried) {
@@ -32,16 +32,17 @@ function scoreOf(tried: readonly Tried[]): string {
 const countOf = (tried: readonly Tried[], outcome: Outcome): number =>
   tried.filter(one => one.outcome === outcome).length;
 
-/** Returns the breaks that survived, in the order of their files, and those that no test file reaches by name alone. */
+/** Returns the breaks that survived, in the order of their files, and the files that no test loads. */
 export function drawSurvivors(tried: readonly Tried[]): string {
-  const of = (outcome: Outcome): Break[] =>
+  const of = (outcome: Outcome): Tried[] =>
     tried
       .filter(one => one.outcome === outcome)
-      .map(({ one }) => one)
-      .sort((one, other) => one.file.localeCompare(other.file) || one.start - other.start);
-  const unreached = new Set(of('not covered').map(({ file }) => file));
+      .sort(({ one }, { one: other }) => one.file.localeCompare(other.file) || one.start - other.start);
+  const unreached = new Set(of('not covered').map(({ one }) => one.file));
   return [
-    ...of('survived').map(one => `survived: ${lineOf(one)}`),
+    ...of('survived').map(
+      ({ one, tests }) => `survived${tests === 0 ? ' (no test executes it)' : ''}: ${lineOf(one)}`,
+    ),
     ...[...unreached].map(file => `not covered by a test that runs from the sources: ${file}`),
     '',
   ].join('\n');

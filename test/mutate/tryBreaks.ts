@@ -1,6 +1,7 @@
 /** Tries breaks, several at once, each with the tests that are nearest to its file. */
 import { type Break, breaksOf } from './breaks.ts';
 import { chooseBreaks, type Equivalent, filesOf, isEquivalent } from './choose.ts';
+import { type Executed, hasExecuted } from './coverage.ts';
 import { type Importers, importersIn, nearestTests } from './nearestTests.ts';
 import { type TestResult, Workplace } from './workplace.ts';
 
@@ -9,7 +10,7 @@ export type Outcome = 'noticed' | 'survived' | 'timed out' | 'not covered' | 'eq
 export interface Tried {
   one: Break;
   outcome: Outcome;
-  /** How many test files were there to notice it. */
+  /** How many test files that execute its place have run. */
   tests: number;
 }
 
@@ -23,8 +24,10 @@ export interface Order {
   count: number;
 }
 
-/** At most so many test files try to notice one break, the nearest first. */
+/** At most so many test files try to notice one break: the nearest that execute its place. */
 const testsForBreak = 12;
+/** Looked for among so many that import its file. */
+const candidates = 60;
 /** So many of them run before the others are loaded. */
 const firstTests = 3;
 const atOnce = 2;
@@ -48,7 +51,7 @@ export async function tryBreaks(
   say: (tried: Tried) => void,
 ): Promise<{ tried: Tried[]; unusable: string[] }> {
   const importers = importersIn(root);
-  const bench = new Bench();
+  const bench = new Bench(new Set(breaks.map(({ file }) => file)));
   const tried: Tried[] = [];
   const queue = [...breaks.entries()];
   const workplaces = Array.from({ length: Math.min(atOnce, breaks.length) }, () => new Workplace(root));
@@ -74,32 +77,62 @@ export async function tryBreaks(
   return { tried: tried.filter(Boolean), unusable: bench.unusable };
 }
 
-/** Knows how long each test file takes without a break. */
+interface Baseline {
+  result: TestResult;
+  ms: number;
+  executed: Executed;
+}
+
+/** Knows of each test file how long it takes without a break, and what it executes. */
 class Bench {
-  readonly #baselines = new Map<string, Promise<{ result: TestResult; ms: number }>>();
+  readonly #files: ReadonlySet<string>;
+  readonly #baselines = new Map<string, Promise<Baseline>>();
   readonly unusable: string[] = [];
 
+  /** `files` are those that will be broken. */
+  constructor(files: ReadonlySet<string>) {
+    this.#files = files;
+  }
+
   async try(one: Break, importers: Importers, place: Workplace): Promise<Tried> {
-    const near = nearestTests(one.file, importers).slice(0, testsForBreak);
+    const importing = nearestTests(one.file, importers).slice(0, candidates);
+    const near = importing[Symbol.iterator]();
     let tests = 0;
-    for (const some of [near.slice(0, firstTests), near.slice(firstTests)]) {
-      const usable: string[] = [];
-      let limitMs = leastLimitMs;
-      for (const test of some) {
-        const { result, ms } = await this.#baseline(test, place);
-        if (result !== 'passed') continue;
-        usable.push(test);
-        limitMs += 5 * ms;
-      }
-      if (usable.length === 0) continue;
+    for (const most of [firstTests, testsForBreak - firstTests]) {
+      const { usable, limitMs } = await this.#nextUsable(one, near, most, place);
+      if (usable.length === 0) break;
       tests += usable.length;
       const result = await place.tryBreak(one, usable, limitMs);
       if (result !== 'passed') return { one, outcome: result === 'failed' ? 'noticed' : 'timed out', tests };
     }
-    return { one, outcome: tests === 0 ? 'not covered' : 'survived', tests };
+    if (tests > 0) return { one, outcome: 'survived', tests };
+    // A place that no test executes is one that a test should notice, if tests can load its file at all.
+    const results = await Promise.all(importing.map(test => this.#baseline(test, place)));
+    const isLoaded = results.some(({ result }) => result === 'passed');
+    return { one, outcome: isLoaded ? 'survived' : 'not covered', tests };
   }
 
-  #baseline(test: string, place: Workplace): Promise<{ result: TestResult; ms: number }> {
+  /** Returns the next tests that pass without a break and execute its place, with the time in which they do so at the latest. */
+  async #nextUsable(
+    { file, start }: Break,
+    near: Iterator<string>,
+    most: number,
+    place: Workplace,
+  ): Promise<{ usable: string[]; limitMs: number }> {
+    const usable: string[] = [];
+    let limitMs = leastLimitMs;
+    while (usable.length < most) {
+      const { value: test, done } = near.next();
+      if (done) break;
+      const { result, ms, executed } = await this.#baseline(test, place);
+      if (result !== 'passed' || !hasExecuted(executed, file, start)) continue;
+      usable.push(test);
+      limitMs += 5 * ms;
+    }
+    return { usable, limitMs };
+  }
+
+  #baseline(test: string, place: Workplace): Promise<Baseline> {
     const known = this.#baselines.get(test);
     if (known) return known;
     const measured = this.#measure(test, place);
@@ -107,10 +140,10 @@ class Bench {
     return measured;
   }
 
-  async #measure(test: string, place: Workplace): Promise<{ result: TestResult; ms: number }> {
+  async #measure(test: string, place: Workplace): Promise<Baseline> {
     const start = Date.now();
-    const result = await place.runTests([test], baselineLimitMs);
-    if (result !== 'passed') this.unusable.push(`${test} (${result})`);
-    return { result, ms: Date.now() - start };
+    const measured = await place.measure(test, this.#files, baselineLimitMs);
+    if (measured.result !== 'passed') this.unusable.push(`${test} (${measured.result})`);
+    return { ...measured, ms: Date.now() - start };
   }
 }

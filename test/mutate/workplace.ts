@@ -6,6 +6,7 @@ import {
   mkdtempSync,
   readdirSync,
   readFileSync,
+  rmSync,
   symlinkSync,
   writeFileSync,
 } from 'node:fs';
@@ -13,6 +14,7 @@ import { rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { type Break, broken } from './breaks.ts';
+import { type Executed, readCoverage } from './coverage.ts';
 
 /** What is not copied. The packages are linked. */
 const left = ['.git', '.vscode-test', 'dist', 'node_modules', 'test-results'];
@@ -41,18 +43,38 @@ export class Workplace {
     const whole = readFileSync(path, 'utf8');
     writeFileSync(path, broken(whole, one));
     try {
-      return await this.runTests(tests, limitMs);
+      return await this.#runTests(tests, limitMs);
     } finally {
       writeFileSync(path, whole);
     }
   }
 
-  async runTests(tests: readonly string[], limitMs: number): Promise<TestResult> {
+  /** Runs a test file without a break. Returns how that ended and what it executed of `files`. */
+  async measure(
+    test: string,
+    files: Iterable<string>,
+    limitMs: number,
+  ): Promise<{ result: TestResult; executed: Executed }> {
+    const folder = join(this.#folder, 'coverage');
+    mkdirSync(folder);
+    try {
+      const result = await this.#runTests([test], limitMs, { NODE_V8_COVERAGE: folder });
+      return { result, executed: readCoverage(folder, this.#root, files) };
+    } finally {
+      rmSync(folder, { recursive: true, force: true });
+    }
+  }
+
+  async #runTests(
+    tests: readonly string[],
+    limitMs: number,
+    more: NodeJS.ProcessEnv = {},
+  ): Promise<TestResult> {
     const mocha = join('node_modules', 'mocha', 'bin', 'mocha.js');
     const options = ['--no-config', '--bail', '--exit', '--reporter', 'dot', '--timeout', `${testLimitMs}`];
     const child = spawn(process.execPath, [mocha, ...options, ...tests], {
       cwd: this.#root,
-      env: { ...process.env, NODE_COMPILE_CACHE: join(this.#folder, 'compiled') },
+      env: { ...process.env, NODE_COMPILE_CACHE: join(this.#folder, 'compiled'), ...more },
       stdio: 'ignore',
       // A group of its own: what the tests have started ends with them.
       detached: true,
