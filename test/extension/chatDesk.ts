@@ -65,6 +65,8 @@ export class Desk {
   readonly ran: string[] = [];
   /** How the runs ended that a hidden chat would tell about. */
   readonly ended: string[] = [];
+  /** The conversations that were left for another. */
+  readonly left: string[] = [];
   /** What is kept with the requests of earlier windows, by run. */
   readonly along: Record<string, StoredAttachments> = {};
   trusted = true;
@@ -84,7 +86,7 @@ export class Desk {
         if (isRunning !== (this.running.at(-1) ?? false)) this.running.push(isRunning);
       },
       approvalAsked: request => this.asked.push(request.callId),
-      ended: () => undefined,
+      ended: id => this.left.push(id),
       skillRuns: ({ skill }) => this.ran.push(skill),
       runEnded: outcome => this.ended.push(outcome),
     });

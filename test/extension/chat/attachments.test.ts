@@ -4,8 +4,9 @@ import {
   AttachmentList,
   attachmentOf,
   mentionsIn,
+  textAttachment,
 } from '../../../src/extension/chat/attachments.ts';
-import { maxImageBytes } from '../../../src/protocol/attachment.ts';
+import { maxImageBytes, type TextAttachment } from '../../../src/protocol/attachment.ts';
 
 const png = Buffer.from('89504e470d0a1a0a0000000d49484452', 'hex');
 const text = (content: string, name = 'a.ts') => attachmentOf({ name, bytes: Buffer.from(content) });
@@ -90,6 +91,48 @@ describe('AttachmentList', () => {
     assert.equal(list.holds('selection'), false);
   });
 
+  it('says how large each thing is: kilobytes of a picture or a PDF, lines of a text', () => {
+    const list = new AttachmentList();
+    const data = 'A'.repeat(8_000);
+    list.add({ kind: 'image', name: 'a.png', mediaType: 'image/png', data });
+    list.add({ kind: 'document', name: 'a.pdf', mediaType: 'application/pdf', data });
+    list.add(text('one\ntwo\n'));
+    list.add({ ...text('one\ntwo'), name: 'b', wholeSize: 5_400 } as TextAttachment);
+    assert.deepEqual(
+      list.chips.map(({ detail }) => detail),
+      ['6 KB, image', '6 KB, PDF', '2 lines', 'the first 2 lines of 5 KB'],
+    );
+  });
+
+  it('takes the same file again in the place of the older, and no two things for the same', () => {
+    const list = new AttachmentList();
+    const at = (path: string, name: string) => ({ ...textAttachment(name, 'x'), path });
+    list.add(at('/w/a.ts', 'old'));
+    list.add(at('/w/b.ts', 'other'));
+    list.add(at('/w/a.ts', 'new'));
+    list.add(textAttachment('loose', 'x'));
+    list.add(textAttachment('loose', 'x'));
+    const picture = attachmentOf({ name: 'a.png', bytes: png });
+    list.add(picture, { mention: 'a' });
+    list.add(picture, { mention: 'b' });
+    list.add(textAttachment('mentioned', 'x'), { mention: 'a' });
+    list.add({ ...picture, name: 'newer.png' }, { mention: 'a' });
+    assert.deepEqual(
+      list.chips.map(({ name }) => name),
+      ['other', 'new', 'loose', 'loose', 'a.png', 'mentioned', 'newer.png'],
+    );
+    assert.deepEqual([list.holds('b'), list.holds('c')], [true, false]);
+    list.remove('none');
+    assert.equal(list.chips.length, 7);
+  });
+
+  it('cuts a text that no file has, and says how long it was', () => {
+    const short = textAttachment('Problems', 'x'.repeat(64_000));
+    assert.deepEqual([short.text.length, short.wholeSize, short.language], [64_000, undefined, '']);
+    const long = textAttachment('Problems', 'ü'.repeat(64_001), 'log');
+    assert.deepEqual([long.text.length, long.wholeSize, long.language], [64_000, 128_002, 'log']);
+  });
+
   it('takes no more than a request can carry', () => {
     const list = new AttachmentList();
     for (let count = 0; count < 20; count++) list.add(text('x', `${count}`));
@@ -97,6 +140,9 @@ describe('AttachmentList', () => {
       () => list.add(text('x', 'one more')),
       /one more was not attached: the maximum is 20 attachments/,
     );
+    list.remove(list.chips[19]?.id ?? '');
+    list.add(text('x', 'one more'));
+    assert.equal(list.chips.length, 20);
   });
 });
 

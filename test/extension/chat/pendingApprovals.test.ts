@@ -89,6 +89,53 @@ describe('PendingApprovals', () => {
     assert.deepEqual(await waiting, { allow: true, scope: 'once' });
   });
 
+  it('takes an answer of one’s own only where the card asked a question, and a form only as it is', async () => {
+    const approvals = new PendingApprovals(() => {});
+    const { signal } = new AbortController();
+    const field = { kind: 'text', name: 'day', title: 'Day', isRequired: true } as const;
+    const plain = approvals.approve(request('plain'), signal);
+    const asks = approvals.approve({ ...request('asks'), choices: ['a', 'b'] }, signal);
+    const form = approvals.approve({ ...request('form'), form: [field] }, signal);
+    const once = { allow: true, scope: 'once' } as const;
+    const filled = { ...once, content: { day: 'Monday' } };
+    assert.equal(approvals.answer('token of plain', { ...once, answer: 'c' }), false);
+    assert.equal(approvals.answer('token of plain', filled), false, 'nothing was to be filled in');
+    assert.equal(approvals.answer('token of asks', { ...once, answer: 'c' }), true);
+    assert.equal(approvals.answer('token of form', once), false, 'a form that was not filled in');
+    assert.equal(approvals.answer('token of form', { ...once, content: {} }), false);
+    assert.equal(approvals.answer('token of form', filled), true);
+    assert.deepEqual([await asks, await form], [{ ...once, answer: 'c' }, filled]);
+    const again = approvals.approve({ ...request('form'), form: [field] }, signal);
+    assert.equal(
+      approvals.answer('token of form', { allow: false, reason: 'no' }),
+      true,
+      'a no needs no form',
+    );
+    assert.equal(approvals.answer('token of plain', { allow: false, reason: 'no' }), true);
+    assert.deepEqual(
+      [await plain, await again].map(({ allow }) => allow),
+      [false, false],
+    );
+  });
+
+  it('counts the cards that wait, and says when their number has changed', async () => {
+    const counts: number[] = [];
+    const approvals: PendingApprovals = new PendingApprovals(
+      () => counts.push(approvals.count * 10),
+      () => counts.push(approvals.count),
+    );
+    const controller = new AbortController();
+    const first = approvals.approve(request('a'), controller.signal);
+    const second = approvals.approve(request('b'), controller.signal);
+    approvals.answer('token of a', { allow: true, scope: 'once' });
+    controller.abort();
+    await Promise.all([first, second]);
+    assert.deepEqual(counts, [10, 1, 20, 2, 1, 0]);
+    await approvals.approve(request('c'), controller.signal);
+    assert.equal(counts.length, 6, 'a run that was stopped shows no card');
+    assert.deepEqual(await approvals.ask(['?', '??']), ['', '']);
+  });
+
   it('answers an older question with no when its id comes again', async () => {
     const approvals = new PendingApprovals(() => {});
     const { signal } = new AbortController();
