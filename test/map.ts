@@ -26,7 +26,8 @@ export interface HouseFigures {
  * arrows and about 28 files, of which six improve a skill; what runs by the clock a room with ten arrows and 11 files; the bot one with eight arrows and 13 files;
  * what runs on workers one with six arrows and 10 files, stories there 15 files, and the editor's way to workers one arrow and two files;
  * the code that earlier starts have compiled one file; a small working folder, which needs no git, one; what a command's words carry and
- * name, two; the thoughts that no longer follow what they were bound to, one; what a call of the command line finds around it, one.
+ * name, two; the thoughts that no longer follow what they were bound to, one; what a call of the command line finds around it, one; the encodings
+ * of text, and the tools that write, two.
  */
 export const limits: HouseFigures = {
   rooms: 32,

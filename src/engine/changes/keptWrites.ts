@@ -25,7 +25,7 @@ import {
 } from '../files/atomicWrite.ts';
 import { smallFile } from '../files/openFile.ts';
 import { describeFileError } from '../files/paths.ts';
-import { looksBinary } from '../files/plainText.ts';
+import { decodeText, formOf } from '../files/textEncoding.ts';
 import {
   bytesPath,
   type ChangeLine,
@@ -294,8 +294,10 @@ async function readAnchored(place: string, size: number): Promise<Buffer> {
 }
 
 function linesOf(before: Buffer | undefined, after: Buffer): Pick<KeptWrite, 'lines'> {
-  const isText = (bytes: Buffer | undefined): bytes is Buffer =>
-    bytes !== undefined && bytes.length <= maxCounted && !looksBinary(bytes);
-  if (!isText(before) || !isText(after)) return {};
-  return { lines: countLines(before.toString('utf8'), after.toString('utf8')) };
+  const textOf = (bytes: Buffer | undefined): string | undefined => {
+    const form = bytes === undefined || bytes.length > maxCounted ? undefined : formOf(bytes);
+    return form && decodeText(bytes!, form);
+  };
+  const [old, fresh] = [textOf(before), textOf(after)];
+  return old === undefined || fresh === undefined ? {} : { lines: countLines(old, fresh) };
 }

@@ -4,7 +4,7 @@ import { readFile, stat } from 'node:fs/promises';
 import { diffLines, type StructuredPatchHunk, structuredPatch } from 'diff';
 import type { ToolCall } from '../../protocol/run.ts';
 import { grouped } from '../../protocol/text.ts';
-import { looksBinary } from '../files/plainText.ts';
+import { decodeText, endsLinesLikeWindows, formOf } from '../files/textEncoding.ts';
 
 /** Number of lines that a write added and removed. */
 export interface LineCounts {
@@ -100,8 +100,12 @@ export async function writeDiff(call: ToolCall, path: string): Promise<string | 
   }
   if (call.name !== 'write_file' || typeof content !== 'string') return undefined;
   const before = await oldContent(path);
-  if (typeof before === 'string' && content.length <= longestNew)
-    return withoutLastBreak(unifiedDiff(before, content));
+  if (typeof before === 'string' && content.length <= longestNew) {
+    // The write keeps these line ends.
+    const isWindows = endsLinesLikeWindows(before);
+    const after = isWindows ? content.replace(/\r?\n/g, '\r\n') : content;
+    return withoutLastBreak(unifiedDiff(before, after));
+  }
   const note = typeof before === 'string' ? `replaces ${Buffer.byteLength(before)} bytes` : before.note;
   const [shown, cut] = beginningOf(content);
   return withoutLastBreak(`(${note}${cut})\n${withoutHeadings(unifiedDiff('', shown))}`);
@@ -121,8 +125,9 @@ async function oldContent(path: string): Promise<string | { note: string }> {
   if (!stats) return { note: 'a new file' };
   if (stats.size > longestOld) return { note: `replaces ${stats.size} bytes` };
   const bytes = await readFile(path).catch(() => undefined);
-  if (!bytes || looksBinary(bytes)) return { note: `replaces ${stats.size} bytes that are not text` };
-  return bytes.toString('utf8');
+  const form = bytes && formOf(bytes);
+  if (!form) return { note: `replaces ${stats.size} bytes that are not text` };
+  return decodeText(bytes, form);
 }
 
 /** Compares pieces of a file whose line numbers are unknown. They end where the model has cut them. */

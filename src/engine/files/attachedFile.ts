@@ -12,7 +12,7 @@ import {
 import { sentence } from '../../protocol/text.ts';
 import { TelosError } from '../errors.ts';
 import { openRegularFile } from './openFile.ts';
-import { decodeUtf8, looksBinary, withoutPartialEnd } from './plainText.ts';
+import { decodeText, formOf } from './textEncoding.ts';
 
 /** The bytes as received. `size` is the whole size if they are only the beginning of a file. */
 export interface Handed {
@@ -35,14 +35,15 @@ export function attachmentOf({ name, bytes, size = bytes.length, path, language 
       ? { kind: 'document', name, mediaType, data }
       : { kind: 'image', name, mediaType, data };
   }
-  if (looksBinary(bytes)) {
+  const form = formOf(bytes.subarray(0, maxTextBytes));
+  if (form === undefined) {
     const why = sentence(
       '{0} was not attached: it is neither text nor a file that models read (PDF, PNG, JPEG, GIF, WebP).',
       name,
     );
     throw new TelosError('config', [why]);
   }
-  const text = decodeUtf8(withoutPartialEnd(bytes.subarray(0, maxTextBytes)));
+  const text = decodeText(bytes.subarray(0, maxTextBytes), form);
   const isCut = size > maxTextBytes || text.length > maxTextLength;
   return {
     kind: 'text',

@@ -4,10 +4,11 @@ import type { JsonObject } from '../../protocol/run.ts';
 import { grouped } from '../../protocol/text.ts';
 import { createCommandTool } from './command.ts';
 import type { Address } from './fetchPage.ts';
-import { editFileTool, listDirectoryTool, readFileTool, writeFileTool } from './files.ts';
+import { listDirectoryTool, readFileTool } from './files.ts';
 import { globTool } from './glob.ts';
 import { searchFilesTool } from './search.ts';
 import { type Tool, toolError } from './tool.ts';
+import { editFileTool, writeFileTool } from './writeFiles.ts';
 
 /** In characters. Servers accept no longer addresses. */
 const longestAddress = 8000;

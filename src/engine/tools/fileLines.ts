@@ -4,13 +4,9 @@ import type { FileHandle } from 'node:fs/promises';
 import { basename } from 'node:path';
 import { grouped } from '../../protocol/text.ts';
 import { openRegularFile } from '../files/openFile.ts';
-import {
-  decodeUtf8,
-  describeBinary,
-  looksBinary,
-  withoutPartialEnd,
-  withoutPartialStart,
-} from '../files/plainText.ts';
+import { describeBinary, withoutPartialStart } from '../files/plainText.ts';
+import { decodeText, formNote, formOf, plainForm } from '../files/textEncoding.ts';
+import { writeLimit } from './tool.ts';
 
 /** A range of lines, counted from 1; `last` may be infinite. `fromEnd` is a number of lines at the end. */
 export type LineRange = { first: number; last: number } | { fromEnd: number };
@@ -36,6 +32,8 @@ export async function readFileLines(
 ): Promise<{ text: string; size: number }> {
   const { handle, size } = await openRegularFile(path);
   try {
+    const wide = await wideLines(handle, size, range, numbered);
+    if (wide !== undefined) return { text: wide, size };
     const { bytes, firstLine, isCut } =
       'fromEnd' in range
         ? await lastLines(handle, size, range.fromEnd, limit, checkTime)
@@ -44,13 +42,39 @@ export async function readFileLines(
     const note = isCut
       ? `\n[Cut: these are the ${which} ${grouped(bytes.length)} bytes of what was asked for; the file has ${grouped(size)}.]\n`
       : '';
-    if (looksBinary(bytes))
-      return { text: describeBinary(basename(path), bytes, size) + note, size: bytes.length };
-    const text = decodeUtf8(isCut ? withoutPartialEnd(withoutPartialStart(bytes)) : bytes);
-    return { text: (numbered ? withNumbers(text, firstLine ?? 1) : text) + note, size: bytes.length };
+    const shown = isCut ? withoutPartialStart(bytes) : bytes;
+    const form = shown.length === 0 ? plainForm : formOf(shown);
+    if (!form) return { text: describeBinary(basename(path), bytes, size) + note, size: bytes.length };
+    const text = decodeText(shown, form);
+    const lines = numbered ? withNumbers(text, firstLine ?? 1) : text;
+    return { text: lines + note + noteLine(formNote(form)), size: bytes.length };
   } finally {
     await handle.close();
   }
+}
+
+const noteLine = (note: string | undefined): string => (note === undefined ? '' : `\n${note}\n`);
+
+/**
+ * Returns the lines of a file in UTF-16, in which no byte alone ends a line, so it is read whole. Returns undefined for any other file,
+ * and for one that is too large.
+ */
+async function wideLines(
+  handle: FileHandle,
+  size: number,
+  range: LineRange,
+  numbered: boolean,
+): Promise<string | undefined> {
+  const head = Buffer.alloc(Math.min(size, 8192));
+  const { bytesRead } = await handle.read(head, 0, head.length, 0);
+  const form = formOf(head.subarray(0, bytesRead));
+  if (!form?.encoding.startsWith('utf-16') || size > writeLimit) return undefined;
+  const bytes = Buffer.alloc(size);
+  const whole = await handle.read(bytes, 0, size, 0);
+  const lines = decodeText(bytes.subarray(0, whole.bytesRead), form).match(/[^\n]*\n|[^\n]+$/g) ?? [];
+  const first = 'fromEnd' in range ? Math.max(0, lines.length - range.fromEnd) : range.first - 1;
+  const text = lines.slice(first, 'fromEnd' in range ? lines.length : range.last).join('');
+  return (numbered ? withNumbers(text, first + 1) : text) + noteLine(formNote(form));
 }
 
 async function linesBetween(

@@ -1,33 +1,23 @@
-/** Defines the tools that read, write and edit a file and list a folder, confined to the run's folders. */
+/** Defines the tools that read a file and list a folder, confined to the run's folders. */
 
 import { readdir } from 'node:fs/promises';
 import { basename } from 'node:path';
 import type { ToolResult } from '../../protocol/run.ts';
 import { grouped } from '../../protocol/text.ts';
-import { replaceFile } from '../files/atomicWrite.ts';
 import { mediaTypeOf, mostBytes } from '../files/attachedFile.ts';
-import { openFolder, readRegularFile, readWholeFile, smallFile } from '../files/openFile.ts';
+import { openFolder, readRegularFile } from '../files/openFile.ts';
 import { describeFileError, PathProblem } from '../files/paths.ts';
-import {
-  byteCount,
-  decodeUtf8,
-  describeBinary,
-  escapeInvisible,
-  looksBinary,
-  withoutPartialEnd,
-} from '../files/plainText.ts';
+import { byteCount, describeBinary, escapeInvisible, withoutPartialEnd } from '../files/plainText.ts';
+import { decodeText, formNote, formOf } from '../files/textEncoding.ts';
 import { readFileLines } from './fileLines.ts';
 import {
   isUnmadeWorkingDir,
   orProblem,
   pathProperty,
   readableFolders,
-  shownPath,
   type Tool,
   type ToolContext,
   targetOf,
-  toolError,
-  writeLimit,
 } from './tool.ts';
 
 /** Bytes of one read. */
@@ -97,12 +87,18 @@ async function readLines(
 
 async function readText(path: string, context: ToolContext): Promise<ToolResult> {
   const { bytes, size } = readRegularFile(path, readLimit);
-  if (looksBinary(bytes) || mediaTypeOf(bytes) !== undefined)
+  const form = formOf(bytes);
+  if (form === undefined || mediaTypeOf(bytes) !== undefined)
     return readMedia({ path, bytes, size }, context);
-  if (size <= readLimit) return { content: decodeUtf8(bytes), isError: false };
-  const shown = withoutPartialEnd(bytes);
-  const note = `[Cut: these are the first ${grouped(shown.length)} of ${grouped(size)} bytes of the file.]`;
-  return { content: `${decodeUtf8(shown)}\n\n${note}`, isError: false };
+  const text = decodeText(bytes, form);
+  const notes = [];
+  if (size > readLimit) {
+    const shown = form.encoding === 'utf-8' ? withoutPartialEnd(bytes) : bytes;
+    notes.push(`[Cut: these are the first ${grouped(shown.length)} of ${grouped(size)} bytes of the file.]`);
+  }
+  const note = formNote(form);
+  if (note) notes.push(note);
+  return { content: notes.length > 0 ? `${text}\n\n${notes.join('\n')}` : text, isError: false };
 }
 
 /** Returns a picture or a document for the model to see, if it takes such files, and otherwise what the file is. */
@@ -167,115 +163,3 @@ export function listing(names: readonly string[]): string {
     );
   return shown.join('\n');
 }
-
-export const editFileTool: Tool = {
-  definition: {
-    name: 'edit_file',
-    description:
-      'Replaces text in a file of the working folder. old_text must match exactly, including spaces and line breaks, and occur only once unless replace_all is true.',
-    inputSchema: {
-      type: 'object',
-      properties: {
-        path: pathProperty('The file to change.'),
-        old_text: {
-          type: 'string',
-          description: 'The current text, with enough context to occur only once.',
-        },
-        new_text: { type: 'string', description: 'The new text; empty to delete.' },
-        replace_all: { type: 'boolean', description: 'Replaces every occurrence; false if omitted.' },
-      },
-      required: ['path', 'old_text', 'new_text'],
-      additionalProperties: false,
-    },
-  },
-  access: 'write',
-  execute: (input, context) => orProblem(context, () => edit(input, context)),
-};
-
-async function edit(input: Readonly<Record<string, unknown>>, context: ToolContext) {
-  const path = await targetOf(input['path'], context, [context.workingDir]);
-  const read = await readWhole(path);
-  if ('problem' in read) return toolError(read.problem);
-  const { oldText, newText } = asInFile(read.text, String(input['old_text']), String(input['new_text']));
-  if (oldText === '')
-    return toolError('old_text is empty. Give the text to replace; write_file creates a new file.');
-  if (oldText === newText) return toolError('old_text and new_text are the same. Nothing was changed.');
-  const pieces = read.text.split(oldText);
-  const count = pieces.length - 1;
-  const name = basename(path);
-  if (count === 0)
-    return toolError(`old_text was not found in ${name}; it must match exactly. Read the file again.`);
-  if (count > 1 && input['replace_all'] !== true)
-    return toolError(
-      `old_text occurs ${count} times in ${name}. Give more context, or set replace_all to true.`,
-    );
-  // Calculated before the text is joined, which could take more memory than there is.
-  const size =
-    Buffer.byteLength(read.text) + count * (Buffer.byteLength(newText) - Buffer.byteLength(oldText));
-  if (size > writeLimit)
-    return toolError(
-      `The file would have ${grouped(size)} bytes; at most ${grouped(writeLimit)} can be written. Nothing was changed.`,
-    );
-  const bytes = Buffer.from(pieces.join(newText), 'utf8');
-  const { existed: _, ...changed } = await replaceFile(path, bytes, context.changes);
-  const times = count === 1 ? 'one place' : `${count} places`;
-  return {
-    content: `Changed ${times} of ${await shownPath(path, context)}.`,
-    isError: false,
-    ...changed,
-  };
-}
-
-/**
- * Adapts line breaks to the file. A model writes one kind regardless of the file, and text that looked the same to it must
- * match.
- */
-function asInFile(text: string, oldText: string, newText: string): { oldText: string; newText: string } {
-  const unix = (part: string): string => part.replaceAll('\r\n', '\n');
-  const windows = (part: string): string => unix(part).replaceAll('\n', '\r\n');
-  const found = [oldText, windows(oldText), unix(oldText)].find(part => text.includes(part)) ?? oldText;
-  const endsLikeWindows = found.includes('\n') ? found.includes('\r\n') : text.includes('\r\n');
-  return { oldText: found, newText: endsLikeWindows ? windows(newText) : unix(newText) };
-}
-
-/** Reads the whole text, byte order mark and line ends included. Only text that can be written back exactly is accepted. */
-async function readWhole(path: string): Promise<{ text: string } | { problem: string }> {
-  const { bytes: start, size } = readRegularFile(path, smallFile + 1);
-  if (size > writeLimit)
-    return { problem: `The file has ${grouped(size)} bytes; at most ${grouped(writeLimit)} can be edited.` };
-  const bytes = start.length > smallFile ? await readWholeFile(path) : start;
-  const text = bytes.toString('utf8');
-  if (looksBinary(bytes) || !Buffer.from(text, 'utf8').equals(bytes))
-    return { problem: `${basename(path)} is not UTF-8 text, so it cannot be edited. Nothing was changed.` };
-  return { text };
-}
-
-export const writeFileTool: Tool = {
-  definition: {
-    name: 'write_file',
-    description:
-      'Writes a whole text file in the working folder: creates it and the folders it needs, or replaces its content. At most 16 MiB.',
-    inputSchema: {
-      type: 'object',
-      properties: {
-        path: pathProperty('The file to write.'),
-        content: { type: 'string', description: 'The complete new content of the file.' },
-      },
-      required: ['path', 'content'],
-      additionalProperties: false,
-    },
-  },
-  access: 'write',
-  execute: (input, context) =>
-    orProblem(context, async () => {
-      const bytes = Buffer.from(String(input['content']), 'utf8');
-      if (bytes.length > writeLimit)
-        return toolError(
-          `The content has ${grouped(bytes.length)} bytes; at most ${grouped(writeLimit)} (16 MiB) can be written in one call. Nothing was written. Write less, or several files.`,
-        );
-      const path = await targetOf(input['path'], context, [context.workingDir]);
-      const { existed, ...changed } = await replaceFile(path, bytes, context.changes);
-      const done = `${existed ? 'Overwrote' : 'Created'} ${await shownPath(path, context)} (${byteCount(bytes.length)}).`;
-      return { content: done, isError: false, ...changed };
-    }),
-};

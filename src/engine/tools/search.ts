@@ -11,8 +11,9 @@ import { grouped, shortened } from '../../protocol/text.ts';
 import { globMatcher, longestGlob } from '../files/globPattern.ts';
 import { openRegularFile } from '../files/openFile.ts';
 import { PathProblem } from '../files/paths.ts';
-import { byteCount, decodeUtf8, escapeInvisible, looksBinary } from '../files/plainText.ts';
+import { byteCount, escapeInvisible } from '../files/plainText.ts';
 import { isSensitive } from '../files/sensitiveNames.ts';
+import { decodeText, formOf } from '../files/textEncoding.ts';
 import { countTime, type FoundFile, isOffLimits, prefixOf, type WalkState, walkFiles } from './glob.ts';
 import { findProgram, isProgram, type ProgramPlaces } from './programPath.ts';
 import {
@@ -197,9 +198,10 @@ async function linesOf(path: string): Promise<string[]> {
     try {
       if (size > maxFileSize) return [];
       const bytes = await handle.readFile();
-      return looksBinary(bytes)
+      const form = formOf(bytes);
+      return form === undefined
         ? []
-        : decodeUtf8(bytes)
+        : decodeText(bytes, form)
             .replace(/\r?\n$/, '')
             .split(/\r?\n/);
     } finally {

@@ -5,8 +5,8 @@ import { extname, join, relative, sep } from 'node:path';
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import { globMatcher } from '../files/globPattern.ts';
 import { openRegularFile } from '../files/openFile.ts';
-import { decodeUtf8, looksBinary } from '../files/plainText.ts';
 import { isSensitive } from '../files/sensitiveNames.ts';
+import { decodeText, formOf } from '../files/textEncoding.ts';
 
 export interface CorpusFile {
   /** Absolute and real. */
@@ -191,7 +191,8 @@ export async function corpusChunks(files: readonly CorpusFile[]): Promise<Chunk[
   for (const file of files) {
     if (file.kind !== 'text') continue;
     const bytes = await corpusBytes(file);
-    if (bytes && !looksBinary(bytes)) chunks.push(...chunksOf(file.name, decodeUtf8(bytes)));
+    const form = bytes && formOf(bytes);
+    if (form) chunks.push(...chunksOf(file.name, decodeText(bytes, form)));
   }
   return chunks;
 }

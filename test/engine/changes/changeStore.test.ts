@@ -18,7 +18,7 @@ import { join } from 'node:path';
 import { hasUndo } from '../../../src/engine/changes/changeHistory.ts';
 import { ChangeStore } from '../../../src/engine/changes/changeStore.ts';
 import type { WriteKeeper } from '../../../src/engine/files/atomicWrite.ts';
-import { editFileTool, writeFileTool } from '../../../src/engine/tools/files.ts';
+import { editFileTool, writeFileTool } from '../../../src/engine/tools/writeFiles.ts';
 import { eventually } from '../../eventually.ts';
 import { type TemporaryRun, temporaryRun } from '../tools/temporaryRun.ts';
 

@@ -19,7 +19,7 @@ import { basename, dirname, join } from 'node:path';
 import { ChangeStore } from '../../../src/engine/changes/changeStore.ts';
 import { KeptWrites } from '../../../src/engine/changes/keptWrites.ts';
 import { WatchedFolders } from '../../../src/engine/changes/watchedFolders.ts';
-import { writeFileTool } from '../../../src/engine/tools/files.ts';
+import { writeFileTool } from '../../../src/engine/tools/writeFiles.ts';
 import { type TemporaryRun, temporaryRun } from '../tools/temporaryRun.ts';
 
 for (const [size, others] of [

@@ -17,7 +17,7 @@ import {
 import { join } from 'node:path';
 import { ChangeStore } from '../../../src/engine/changes/changeStore.ts';
 import { RunHistory } from '../../../src/engine/records/runHistory.ts';
-import { writeFileTool } from '../../../src/engine/tools/files.ts';
+import { writeFileTool } from '../../../src/engine/tools/writeFiles.ts';
 import type { RunEvent } from '../../../src/protocol/run.ts';
 import { type TemporaryRun, temporaryRun } from '../tools/temporaryRun.ts';
 

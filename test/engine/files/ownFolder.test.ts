@@ -23,7 +23,7 @@ import { Schedules } from '../../../src/engine/schedule/schedules.ts';
 import { installPack, uninstallPack } from '../../../src/engine/skills/install.ts';
 import { planInstall } from '../../../src/engine/skills/planInstall.ts';
 import { rememberWorkFolder } from '../../../src/engine/skills/workFolders.ts';
-import { writeFileTool } from '../../../src/engine/tools/files.ts';
+import { writeFileTool } from '../../../src/engine/tools/writeFiles.ts';
 import type { RunEvent } from '../../../src/protocol/run.ts';
 import { treeOf } from '../skills/treeOf.ts';
 import { type TemporaryRun, temporaryRun } from '../tools/temporaryRun.ts';

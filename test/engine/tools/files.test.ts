@@ -13,7 +13,8 @@ import {
   writeFileSync,
 } from 'node:fs';
 import { join } from 'node:path';
-import { listDirectoryTool, listing, readFileTool, writeFileTool } from '../../../src/engine/tools/files.ts';
+import { listDirectoryTool, listing, readFileTool } from '../../../src/engine/tools/files.ts';
+import { writeFileTool } from '../../../src/engine/tools/writeFiles.ts';
 import type { ToolResult } from '../../../src/protocol/run.ts';
 import { type TemporaryRun, temporaryRun } from './temporaryRun.ts';
 

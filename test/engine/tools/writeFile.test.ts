@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import { chmodSync, readdirSync, readFileSync, statSync } from 'node:fs';
 import { join } from 'node:path';
-import { editFileTool } from '../../../src/engine/tools/files.ts';
+import { editFileTool } from '../../../src/engine/tools/writeFiles.ts';
 import { type TemporaryRun, temporaryRun } from './temporaryRun.ts';
 
 describe('edit_file', () => {
@@ -70,12 +70,12 @@ describe('edit_file', () => {
 
   it('changes nothing where it cannot do exactly what was asked', async () => {
     const file = run.put('work/a.md', 'text');
-    const binary = run.put('work/b.bin', Buffer.from([0x66, 0xff, 0xfe, 0x66]));
+    const binary = run.put('work/b.bin', Buffer.from([0x66, 0, 0xff, 0xfe]));
     const rows: readonly (readonly [path: string, old: string, replacement: string, says: RegExp])[] = [
       ['a.md', 'Text', 'x', /was not found in a\.md; it must match exactly/],
       ['a.md', '', 'x', /is empty/],
       ['a.md', 'text', 'text', /are the same/],
-      ['b.bin', 'f', 'g', /not UTF-8 text/],
+      ['b.bin', 'f', 'g', /is not text/],
       ['none.md', 'a', 'b', /does not exist/],
       ['../outside/a.md', 'a', 'b', /outside working_dir/],
     ];
