@@ -11,6 +11,7 @@ import type { ApprovalRequest, JsonObject, RunEvent } from '../../../src/protoco
 import { until } from '../../eventually.ts';
 import { calls, done, scriptedProvider } from '../../fakes/scriptedProvider.ts';
 import { type TempFolder, tempFolder } from '../../fakes/tempFolder.ts';
+import { skipBecause } from '../../skipBecause.ts';
 
 type Call = [name: string, input: JsonObject];
 
@@ -210,8 +211,8 @@ describe('a command in the background', function () {
     assert.equal(telos.commandsOf(conversation).move('2'), false);
   });
 
-  it('is a server that later commands of its conversation reach, and nothing else does', async () => {
-    if (await hasNoBox()) return;
+  it('is a server that later commands of its conversation reach, and nothing else does', async function () {
+    if (await hasNoBox()) return skipBecause(this, 'no box works here');
     const script = `require('http').createServer((q, r) => r.end('grown here'))
       .listen(0, '127.0.0.1', function () { require('fs').writeFileSync('port', String(this.address().port)) })`;
     writeFileSync(work('server.cjs'), script);
@@ -235,8 +236,8 @@ describe('a command in the background', function () {
     assert.match(after.results[1] ?? '', /Failed to connect|refused/i);
   });
 
-  it('plants nothing that others run: asked about with the next command, taken back at its end when nobody can be asked', async () => {
-    if (await hasNoBox()) return;
+  it('plants nothing that others run: asked about with the next command, taken back at its end when nobody can be asked', async function () {
+    if (await hasNoBox()) return skipBecause(this, 'no box works here');
     const planter =
       'echo up; while ! test -e one; do sleep 0.05; done; mkdir -p .vscode; echo "{}" > .vscode/tasks.json; touch planted; while ! test -e two; do sleep 0.05; done; echo "all:" > Makefile';
     const { results } = await run([
@@ -257,8 +258,8 @@ describe('a command in the background', function () {
     assert.match(told.results[0] ?? '', /Makefile was taken back/);
   });
 
-  it('is asked about no more once the person has kept what it changed', async () => {
-    if (await hasNoBox()) return;
+  it('is asked about no more once the person has kept what it changed', async function () {
+    if (await hasNoBox()) return skipBecause(this, 'no box works here');
     await run(
       [
         [

@@ -11,6 +11,7 @@ import { delimiter, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { eventually } from '../../eventually.ts';
 import { tar } from '../../fakes/tarFile.ts';
+import { skipBecause } from '../../skipBecause.ts';
 import { temporaryRun } from '../tools/temporaryRun.ts';
 import { type Boxed, boxedRun, itBoxed } from './boxed.ts';
 
@@ -170,8 +171,8 @@ for line in open('/proc/net/tcp').read().splitlines()[1:]:
     assert.deepEqual(seen, ['GET /first']);
   });
 
-  itBoxed('is one of its own for each command where nothing can join another', async run => {
-    if (run.finding.kind !== 'bubblewrap') return;
+  itBoxed('is one of its own for each command where nothing can join another', async (run, context) => {
+    if (run.finding.kind !== 'bubblewrap') return skipBecause(context, 'bubblewrap makes no box here');
     const features = { ...run.finding.features, nsenter: null };
     const alone = boxedRun({ ...run.finding, features }, {}, run);
     const line = 'readlink /proc/self/ns/net; sleep 0.5';

@@ -8,6 +8,7 @@ import { boxNetwork, type NetworkOptions } from '../../../src/engine/box/forward
 import { decide } from '../../../src/engine/policy/decide.ts';
 import { type CommandLimits, runLine } from '../../../src/engine/tools/command.ts';
 import type { CommandBox, ToolContext } from '../../../src/engine/tools/tool.ts';
+import { skipBecause } from '../../skipBecause.ts';
 import { type TemporaryRun, temporaryRun } from '../tools/temporaryRun.ts';
 
 export interface Boxed extends TemporaryRun {
@@ -63,15 +64,18 @@ export function boxedRun(
 }
 
 /**
- * A test with a real box. Where none works, it asserts instead that a sentence says why, and that the command is asked about.
+ * A test with a real box. Where none works, it is skipped, after a look that a sentence says why and that the command is asked about.
  */
-export function itBoxed(title: string, test: (run: Boxed) => Promise<void>): void {
-  it(title, async () => {
+export function itBoxed(title: string, test: (run: Boxed, context: Mocha.Context) => Promise<void>): void {
+  it(title, async function () {
     const run = temporaryRun();
     try {
       const finding = await findBox(run.context);
-      if (finding.works) await test(boxedRun(finding, {}, run));
-      else await promisedWithout(finding, run);
+      if (finding.works) await test(boxedRun(finding, {}, run), this);
+      else {
+        await promisedWithout(finding, run);
+        skipBecause(this, 'no box works here');
+      }
     } finally {
       run.remove();
     }

@@ -20,6 +20,7 @@ import {
 } from '../../../src/protocol/run.ts';
 import { calls, done, scriptedProvider } from '../../fakes/scriptedProvider.ts';
 import { type TempFolder, tempFolder } from '../../fakes/tempFolder.ts';
+import { skipBecause } from '../../skipBecause.ts';
 import { localServer } from './ordinaryCommands.ts';
 
 describe('a run with commands', () => {
@@ -108,12 +109,12 @@ describe('a run with commands', () => {
     return bin;
   }
 
-  it('runs its first command in the box, without a question, and marks it', async () => {
+  it('runs its first command in the box, without a question, and marks it', async function () {
     const line = `touch made && cat plan.md; cat ${at('outside/notes.txt')}; touch ${at('outside/made')}`;
     const { asked, ends, tool, state } = await run([{ command: line }]);
     if (!state?.works) {
       assert.equal(asked.length, 1, state?.why);
-      return;
+      return skipBecause(this, 'no box works here');
     }
     assert.deepEqual(asked, []);
     assert.deepEqual(ends[0]?.policy, { action: 'allow', rule: 'run.box', boxed: true });
@@ -148,7 +149,7 @@ describe('a run with commands', () => {
     assert.deepEqual(after.ends[0]?.policy?.boxed, undefined);
   });
 
-  it('asks once about an install from a granted registry: whether to keep what editors run', async () => {
+  it('asks once about an install from a granted registry: whether to keep what editors run', async function () {
     const { server, port } = await localServer();
     try {
       const rule = `[[allow]]\nagent = "garden"\ntool = "run_command"\nhost = "localhost:${port}"\n`;
@@ -158,7 +159,10 @@ describe('a run with commands', () => {
         { command: install },
         { command: 'node -p "require(\'left-of\')"' },
       ]);
-      if (!state?.works) return assert.equal(asked.length, 2);
+      if (!state?.works) {
+        assert.equal(asked.length, 2);
+        return skipBecause(this, 'no box works here');
+      }
       assert.deepEqual(
         asked.map(({ tool }) => tool),
         ['keep_changes'],
@@ -170,7 +174,7 @@ describe('a run with commands', () => {
     }
   });
 
-  it('asks while the command waits for a host, tells the model what was refused, and asks not about what a rule names', async () => {
+  it('asks while the command waits for a host, tells the model what was refused, and asks not about what a rule names', async function () {
     const seen: string[] = [];
     const server = createServer((request, response) => {
       seen.push(request.url ?? '');
@@ -191,7 +195,7 @@ describe('a run with commands', () => {
       );
       if (!state?.works) {
         assert.equal(asked.length, 2, state?.why);
-        return;
+        return skipBecause(this, 'no box works here');
       }
       assert.deepEqual(
         asked.map(({ tool, subject, rule: by, scopes }) => [tool, subject, by, scopes]),
@@ -228,12 +232,15 @@ describe('a run with commands', () => {
     assert.deepEqual(await asked('first'), []);
   });
 
-  it('offers to run outside of the box in place of a host, of which the model is told', async () => {
+  it('offers to run outside of the box in place of a host, of which the model is told', async function () {
     const wants = 'curl -sS https://held.example/; true';
     const outside = { command: wants, outside_box: true, why: 'You said so.' };
     const { asked, ends, state } = await run([{ command: wants }, outside], { answer: leaveBox });
     const required = await run([{ command: wants }], { env: { TELOS_SANDBOX: 'required' } });
-    if (!state?.works) return assert.equal(asked.length, 2);
+    if (!state?.works) {
+      assert.equal(asked.length, 2);
+      return skipBecause(this, 'no box works here');
+    }
     assert.deepEqual(
       [...asked, ...required.asked].map(({ tool, mayLeave }) => [tool, mayLeave]),
       [

@@ -5,6 +5,7 @@ import { chmodSync, readFileSync, utimesSync } from 'node:fs';
 import { delimiter, join } from 'node:path';
 import { findBox, installCommand, reasonOf } from '../../../src/engine/box/findBox.ts';
 import { filterFor } from '../../../src/engine/box/systemCalls.ts';
+import { skipBecause } from '../../skipBecause.ts';
 import { temporaryRun } from '../tools/temporaryRun.ts';
 
 describe('findBox', () => {
@@ -23,8 +24,8 @@ describe('findBox', () => {
     run.remove();
   });
 
-  it('says why a program that is there does not start, and never throws', async () => {
-    if (process.platform !== 'linux') return;
+  it('says why a program that is there does not start, and never throws', async function () {
+    if (process.platform !== 'linux') return skipBecause(this, 'only on Linux');
     const run = temporaryRun();
     const broken = run.put('outside/bwrap', '#!/bin/sh\necho "bwrap: No permissions" >&2\nexit 1\n');
     chmodSync(broken, 0o755);
@@ -34,8 +35,8 @@ describe('findBox', () => {
     run.remove();
   });
 
-  it('is known to the next process, until the program is another or the box could not be made', () => {
-    if (process.platform !== 'linux') return;
+  it('is known to the next process, until the program is another or the box could not be made', function () {
+    if (process.platform !== 'linux') return skipBecause(this, 'only on Linux');
     const run = temporaryRun();
     const program = run.put('outside/bwrap', `#!/bin/sh\necho start >> ${join(run.outside, 'starts')}\n`);
     chmodSync(program, 0o755);

@@ -11,7 +11,9 @@ import { rememberWorkFolder } from '../../../src/engine/skills/workFolders.ts';
 import { tempFolder } from '../../fakes/tempFolder.ts';
 
 describe('the version of a skill before this one', function () {
-  if (process.platform === 'win32') return;
+  before(function () {
+    if (process.platform === 'win32') this.skip();
+  });
   this.timeout(20_000);
 
   it('is not asked of a git in a folder in which an agent has worked', async () => {

@@ -9,7 +9,9 @@ import { programPlaces } from '../../../src/engine/sources/gitSource.ts';
 import { tempFolder } from '../../fakes/tempFolder.ts';
 
 describe('a database for a look', function () {
-  if (process.platform === 'win32') return;
+  before(function () {
+    if (process.platform === 'win32') this.skip();
+  });
   this.timeout(20_000);
 
   it('is made without programs of a folder in which an agent has worked', async () => {

@@ -7,6 +7,9 @@ import { scanFolder } from '../../../src/engine/scan/scanFolder.ts';
 import { rules } from '../../../src/engine/scan/weight.ts';
 import { flagWords, type RedFlag } from '../../../src/protocol/agentCard.ts';
 import { type TempFolder, tempFolder } from '../../fakes/tempFolder.ts';
+import { itAsUser } from '../changes/asUser.ts';
+
+const asUser = itAsUser(import.meta.filename);
 
 const reportOf = (text: string | Buffer, path = 'SKILL.md', executable = false): ScanReport => {
   const bytes = Buffer.from(text as string);
@@ -229,14 +232,13 @@ describe('the look before', () => {
       assert.equal(passes(await scanFolder(join(folder.path, 'pack')), 'high'), false);
     });
 
-    it('says of a file that may not be read that it was not looked into', async () => {
-      if (process.getuid?.() === 0) {
-        // An administrator reads everything; a device cannot be read as a file.
-        put('SKILL.md', '# A');
-        execFileSync('mkfifo', [join(folder.path, 'pack/run.sh')]);
-        assert.deepEqual(await kindsIn(), ['high special-file run.sh']);
-        return;
-      }
+    it('says of a pipe that it is none that can be looked into', async () => {
+      put('SKILL.md', '# A');
+      execFileSync('mkfifo', [join(folder.path, 'pack/run.sh')]);
+      assert.deepEqual(await kindsIn(), ['high special-file run.sh']);
+    });
+
+    asUser('says of a file that may not be read that it was not looked into', async () => {
       chmodSync(put('run.sh', 'ls'), 0);
       assert.deepEqual(await kindsIn(), ['high not-looked-into run.sh']);
     });

@@ -14,6 +14,7 @@ import type { Runner } from '../../../src/engine/workflow/runnerLock.ts';
 import { Slots } from '../../../src/engine/workflow/slots.ts';
 import type { PlanEvent } from '../../../src/protocol/plan.ts';
 import { type GitRepo, gitRepo } from '../../fakes/gitRepo.ts';
+import { skipBecause } from '../../skipBecause.ts';
 
 const branch = 'telos/bakery';
 
@@ -218,9 +219,9 @@ describe('taking a plan over from a runner that was killed', () => {
     assert.deepEqual(await takeOver(), []);
   });
 
-  it('ends what the killed runner left running, and nothing else', async () => {
+  it('ends what the killed runner left running, and nothing else', async function () {
     // Only Linux shows the environment of a process.
-    if (process.platform !== 'linux') return;
+    if (process.platform !== 'linux') return skipBecause(this, 'only on Linux');
     const mark = `mark-${process.pid}`;
     const start = (value: string, script: string) =>
       spawn('/bin/sh', ['-c', script], {
