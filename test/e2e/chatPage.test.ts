@@ -723,12 +723,12 @@ describe('chat page', () => {
     const faults: string[] = [];
     for (const theme of themeNames) {
       const view = await open({ theme });
+      await view.page.evaluate(axe);
       for (const [name, scene] of Object.entries(scenes)) {
         await view.say(scene);
         await view.page.evaluate(() => {
           for (const details of document.querySelectorAll('details')) details.open = true;
         });
-        await view.page.evaluate(axe);
         const findings = await view.page.evaluate(async () => {
           const { axe } = window as unknown as { axe: { run(): Promise<{ violations: Finding[] }> } };
           return (await axe.run()).violations;

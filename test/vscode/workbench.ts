@@ -97,15 +97,18 @@ export async function chatFrame(workbench: Workbench, others: readonly Frame[] =
 /** The pages of all chats that are shown now. */
 export async function chatFrames(workbench: Workbench): Promise<Frame[]> {
   const found: Frame[] = [];
-  for (const frame of workbench.page.frames()) {
-    // A frame may go away while it is asked.
-    const textboxes = await frame
-      .getByRole('textbox', { name: 'Message Telos' })
-      .count()
-      .catch(() => 0);
-    if (textboxes > 0) found.push(frame);
-  }
+  // By its place: to ask for a role and a name takes long in a page that is just being drawn, and many are asked again and again.
+  for (const frame of pagesOf(workbench))
+    if (await has(frame.locator('.composer textarea'))) found.push(frame);
   return found;
+}
+
+/** The frames in which a page of an extension may be. */
+const pagesOf = ({ page }: Workbench): Frame[] => page.frames().filter(frame => frame !== page.mainFrame());
+
+/** Whether there is such a thing now. Its frame may go away while it is asked. */
+async function has(what: Locator): Promise<boolean> {
+  return (await what.count().catch(() => 0)) > 0;
 }
 
 /**
@@ -200,14 +203,8 @@ export async function frameWith(workbench: Workbench, find: (frame: Frame) => Lo
   let found: Frame | undefined;
   await until(
     async () => {
-      // A frame may go away while it is asked.
-      for (const frame of workbench.page.frames())
-        if (
-          (await find(frame)
-            .count()
-            .catch(() => 0)) > 0
-        )
-          found = frame;
+      for (const frame of pagesOf(workbench)) if (await has(find(frame))) found = frame;
+      if (!found) await workbench.page.waitForTimeout(200);
       return found !== undefined;
     },
     'the page did not appear',
