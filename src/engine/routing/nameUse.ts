@@ -113,6 +113,8 @@ function useByVerb(rest: readonly string[], isAsked: boolean, said: Said): NameU
   if (plays('runs', first)) return isBare ? 'run' : between.some(isOutside) ? 'open' : 'request';
   // The verb of a German wish stands behind: "bitte deploy ausführen", "den Shop deployen".
   const isNominal = rest.every(word => plays('determiners', word));
+  // "Now the weekly summary, please" says the name alone.
+  if (isNominal && after.length === 0 && !isAct(name)) return useAtStart(said);
   if (isNominal && after.some(word => plays('runsBehind', word))) return 'run';
   if (form === 'infinitive' && !clause.isQuestion) return after.length === 0 || isAsked ? 'order' : 'open';
   if (form === 'infinitive' && isAsked) return 'order';
