@@ -9,6 +9,7 @@ import { mostShown } from '../policy/danger.ts';
 import { decide, planOnlyReads } from '../policy/decide.ts';
 import type { Ask, Decision, PolicyContext } from '../policy/decision.ts';
 import { grantedVariables, recordAnswer } from '../policy/grants.ts';
+import { missingPath } from '../policy/missingPath.ts';
 import { policyNotices } from '../policy/policyFile.ts';
 import { rememberRead } from '../policy/secretReads.ts';
 import { hostCall, isBuiltin } from '../policy/subject.ts';
@@ -83,6 +84,8 @@ export async function* approveCall(
   if (decision.action === 'deny')
     return { granted: false, refusal: worded(`Not allowed (${decision.rule}): ${decision.reason}`), policy };
   if (decision.action === 'ask' && !isAnswered(decision, context.answered)) {
+    const missing = await missingPath(call, decision.subject, context.policy);
+    if (missing !== undefined) return { granted: false, refusal: missing };
     const answer = yield* askPerson(call, decision, context, signal);
     if (answer.command !== undefined)
       return yield* approveEdited(call, answer.command, { ...context, answered: decision }, signal);

@@ -327,13 +327,21 @@ function elsewhere(given: string, base: string, folders: MeantFolders): string[]
   const { workingDir, personDir, skillDir } = folders;
   const named = afterSkillName(given, folders);
   const paths = named === undefined ? [] : [ownPath(named, folders)];
-  if (isAbsolute(given) || /^(~|\.\.([\\/]|$))/.test(given) || /^[./\\]*$/.test(given))
-    return paths.filter(isText);
+  if (isAbsolute(given) || given.startsWith('~') || /^[./\\]*$/.test(given)) return paths.filter(isText);
+  if (/^\.\.[\\/]/.test(given)) return [...paths, besideSkill(given, folders)].filter(isText);
   const around = [workingDir, personDir].filter(isText).filter(folder => folder !== base);
   const before = around.map(folder => pathIn(folder, given));
-  const own = base === skillDir ? [] : [pathIn(skillDir, given)];
+  const own = base === skillDir ? [] : [pathIn(skillDir, given) ?? besideSkill(given, folders)];
   const ofPack = packHolds(folders) && base !== folders.packDir ? [pathIn(folders.packDir, given)] : [];
   return [...before, ...paths, ...own, ...ofPack].filter(isText);
+}
+
+/** Returns the real path of a file of the pack to which a path leads from the skill's folder ("../shared/words.md"). */
+function besideSkill(given: string, folders: MeantFolders): string | undefined {
+  const rest = relative(folders.packDir, join(folders.skillDir, given));
+  return packHolds(folders) && isInside(folders.packDir, join(folders.packDir, rest))
+    ? pathIn(folders.packDir, rest)
+    : undefined;
 }
 
 const isText = (text: string | undefined): text is string => text !== undefined;
@@ -387,7 +395,7 @@ function pathIn(folder: string, rest: string): string | undefined {
 }
 
 /** Whether anything is there, be it a link that leads nowhere. */
-function isThere(path: string): boolean {
+export function isThere(path: string): boolean {
   try {
     return lstatSync(path, { throwIfNoEntry: false }) !== undefined;
   } catch (error) {

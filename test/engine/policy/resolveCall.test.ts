@@ -134,12 +134,43 @@ describe('resolveCall', () => {
         'home/secret.txt',
         'skills/todo/../../../../secret.txt',
         'references/../../../../../secret.txt',
-        '../other/scripts/other.sh',
+        '../../../../secret.txt',
+        '../../..',
+        '../todo/references/link.md',
       ])
         assert.equal(pathOf(path), path);
       mkdirSync(join(skill, 'deep'));
       symlinkSync('../references/guide.md', join(skill, 'deep/guide.md'));
       assert.equal(pathOf('deep/guide.md'), join(skill, 'references/guide.md'));
+    });
+
+    it('that leads up from the skill to a file of its pack means that file, if the run has none of that name', () => {
+      folder.add({ 'home/.skills/pack/skills/shared/words.md': 'x', 'home/.skills/elsewhere.md': 'x' });
+      const words = at('home/.skills/pack/skills/shared/words.md');
+      for (const path of ['../shared/words.md', './../shared/words.md', 'references/../../shared/words.md'])
+        assert.equal(pathOf(path), words, path);
+      assert.equal(pathOf('../../tool.py'), at('home/.skills/pack/tool.py'));
+      assert.equal(ran('cat ../shared/words.md'), `cat ${words}`);
+      const { input } = resolved('list_directory', { path: '../shared' }).call;
+      assert.equal(input['path'], at('home/.skills/pack/skills/shared'));
+      assert.equal(
+        resolved('write_file', { path: '../shared/words.md' }).call.input['path'],
+        '../shared/words.md',
+      );
+      // Out of the pack, over a link, or in a folder of skills that do not belong together.
+      symlinkSync(at('home/secret.txt'), at('home/.skills/pack/skills/shared/link.md'));
+      symlinkSync(at('home'), at('home/.skills/pack/out'));
+      for (const path of [
+        '../../../elsewhere.md',
+        '../shared/link.md',
+        '../../out/secret.txt',
+        '../shared/gone.md',
+      ])
+        assert.equal(pathOf(path), path);
+      const loose = { ...foreign, packDir: at('home/.skills/pack/skills') };
+      assert.equal(pathOf('../shared/words.md', loose), '../shared/words.md');
+      folder.add({ 'shared/words.md': 'mine' });
+      assert.equal(pathOf('../shared/words.md'), '../shared/words.md');
     });
 
     it('that is written stays where it says, but for a name of the skill itself', () => {
@@ -273,7 +304,7 @@ describe('resolveCall', () => {
         'out.sh',
         `bash ${at('home/away/skills/todo/x.sh')}`,
         '/srv/skills/todo/../other/scripts/other.sh',
-        'bash ../other/scripts/other.sh',
+        'bash ../../../other/scripts/other.sh',
         'bash skills/TODO/scripts/todo.sh',
       ])
         assert.equal(ran(line), line);

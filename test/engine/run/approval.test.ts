@@ -70,6 +70,43 @@ describe('approveCall', () => {
     }
   });
 
+  it('asks nobody about a path that is not there, and names the nearest ones', async () => {
+    const asked: string[] = [];
+    const human: Human = {
+      ...denyAll,
+      approve: async ({ subject }) => {
+        asked.push(subject);
+        return { allow: false, reason: 'no' };
+      },
+    };
+    folder.add({ 'work/notes/words.md': 'x', 'out/there.md': 'x' });
+    symlinkSync(join(folder.path, 'out/gone'), join(folder.path, 'out/link.md'));
+    const read = (id: string, path: string, tool = 'read_file') =>
+      calls(id, tool, { path: join(folder.path, path) });
+    const { end } = await folder.run(
+      scriptedProvider([
+        [
+          read('1', 'shared/words.md'),
+          read('2', 'shared/.env'),
+          read('3', 'shared', 'list_directory'),
+          read('4', 'out/there.md'),
+          read('5', 'out/link.md'),
+          done('tool_use'),
+        ],
+        [done()],
+      ]),
+      human,
+    );
+    assert.deepEqual(
+      asked.map(path => path.slice(folder.path.length + 1)),
+      ['out/there.md', 'out/gone'],
+    );
+    const [first, second, third] = resultsOf(end).map(({ content }) => String(content));
+    assert.match(first ?? '', /words\.md was not found: .*The nearest names are .*words\.md/);
+    assert.match(second ?? '', /\.env was not found/);
+    assert.match(third ?? '', /shared was not found/);
+  });
+
   it('asks in one line, whatever the path holds that it is about', async () => {
     const asked: ApprovalRequest[] = [];
     const human: Human = {
@@ -97,6 +134,7 @@ describe('approveCall', () => {
       return withValues(bundle[text]!, values);
     };
     const said: string[] = [];
+    folder.add({ 'work/.env': 'KEY=x' });
     const human: Human = {
       ...denyAll,
       approve: async request => {

@@ -109,6 +109,7 @@ describe('the places of a run', () => {
       assert.deepEqual(asked, [], cwd);
       assert.match(results[0] ?? '', new RegExp(`^${at('home/obsidian/telos/count')}\n`), cwd);
     }
+    folder.add({ 'home/private.txt': 'x' });
     const { asked } = await run([['read_file', { path: at('home/private.txt') }]], { cwd: 'home' });
     assert.deepEqual(asked, ['read.outside']);
   });
