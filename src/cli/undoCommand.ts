@@ -49,6 +49,7 @@ export async function undoCommand(
     terminal.say(
       `The files of run ${runId.slice(0, 8)} are as they were before it; there is nothing to undo.`,
     );
+    for (const path of changes.madeRepositories) terminal.say(terminal.style.yellow(exactText(stays(path))));
     return 0;
   }
   if (options.show) {
@@ -104,11 +105,15 @@ async function undo(
 
 const kindOf = ({ restores }: RunChanges): string => (restores ? 'restore' : 'run');
 
+const stays = (repository: string): string =>
+  `A command made the Git repository ${repository}. It stays; remove it if you do not need it.`;
+
 /** Returns what the run did besides, in sentences. */
 export const notUndone = ({
   ranCommands,
   ranOutside,
   movedBranch,
+  madeRepositories,
   leftOut,
 }: Omit<RunChanges, 'runId' | 'at'>): string[] => [
   ...(ranCommands
@@ -120,6 +125,7 @@ export const notUndone = ({
     ? ['Commands ran outside the box. What they changed outside the working folder is not undone.']
     : []),
   ...(movedBranch ? ['A command made a commit or moved a branch. That is not undone.'] : []),
+  ...madeRepositories.map(stays),
   ...(leftOut.length > 0 ? [`Too large, or not readable, and so not undone: ${leftOut.join(', ')}`] : []),
 ];
 

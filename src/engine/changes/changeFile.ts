@@ -68,6 +68,8 @@ export interface LookedLine {
   git?: true;
   /** Files and folders in which changes are not seen, or not restored. Absolute. */
   leftOut?: readonly string[];
+  /** Each `.git` that it made. Undo leaves them. Absolute. */
+  repositories?: readonly string[];
 }
 
 export type ChangeLine =
@@ -184,8 +186,8 @@ const isFolderLine = ({ at, path, before, after }: Fields): boolean =>
   [before, after].every(mode => mode === null || isCount(mode)) &&
   !(before === null && after === null);
 
-const isLooked = ({ id, leftOut }: Fields): boolean =>
-  typeof id === 'string' && (leftOut === undefined || (Array.isArray(leftOut) && leftOut.every(isPlainPath)));
+const isLooked = ({ id, leftOut, repositories }: Fields): boolean =>
+  typeof id === 'string' && [leftOut, repositories].every(paths => paths === undefined || arePaths(paths));
 
 const isUndone = ({ at, paths }: Fields): boolean => typeof at === 'string' && arePaths(paths);
 

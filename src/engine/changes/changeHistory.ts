@@ -44,6 +44,8 @@ export interface RunChanges {
   movedBranch: boolean;
   /** Repositories whose branches, index and the like are undone with the files: they are as the run left them. Absolute. */
   repositories: readonly string[];
+  /** Each `.git` that a command made and that is still there: undo leaves it. Absolute paths. */
+  madeRepositories: readonly string[];
   /** Files and folders of the working folder in which changes of commands are not known or not undone. Absolute paths. */
   leftOut: readonly string[];
   /** Set once everything is undone. ISO 8601, UTC. */
@@ -68,6 +70,7 @@ export interface ReadChanges {
   ranCommands: boolean;
   ranOutside: boolean;
   movedBranch: boolean;
+  madeRepositories: readonly string[];
   leftOut: readonly string[];
 }
 
@@ -115,6 +118,9 @@ export function changesIn(runs: readonly RunIndex[], { withUndone }: { withUndon
     ranCommands: all.some(line => line.type === 'command' && !isKnown.has(line.id ?? '')),
     ranOutside: looked.some(({ outside }) => outside),
     movedBranch: looked.some(({ git }) => git),
+    madeRepositories: [...new Set(looked.flatMap(line => line.repositories ?? []))].filter(
+      path => statsAt(path) !== undefined,
+    ),
     leftOut: [...new Set(looked.flatMap(line => line.leftOut ?? []))],
   };
 }

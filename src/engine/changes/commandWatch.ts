@@ -58,7 +58,10 @@ interface RunBytes {
   addProblem(problem: string): void;
   /** Reports that little is kept of the working folder. Only the first time in a run. */
   addLittle(why: string): void;
-  write(lines: readonly (WriteLine | FolderLine)[], facts: Pick<LookedLine, 'git' | 'leftOut'>): void;
+  write(
+    lines: readonly (WriteLine | FolderLine)[],
+    facts: Pick<LookedLine, 'git' | 'leftOut' | 'repositories'>,
+  ): void;
 }
 
 /** Maximum number of files of one command that are recorded. */
@@ -206,7 +209,7 @@ export class CommandWatch {
   /** Records what the command changed, but for the files that were put back. Returns the paths of the files that were changed. */
   record(putBack: ReadonlySet<string>): string[] {
     if (!this.#found || !this.#watch.seesContent || this.#isTooMuch) return [];
-    const { folders, movedHead, leftOut, vanished } = this.#found;
+    const { folders, movedHead, leftOut, vanished, madeRepositories } = this.#found;
     const at = new Date().toISOString();
     const isOnly = (path: string): boolean => vanished.length > 0 || this.#moved.has(path);
     const only = this.#changes.filter(({ path, before }) => before === null && isOnly(path));
@@ -222,6 +225,7 @@ export class CommandWatch {
     this.#run.write([...writes, ...made], {
       ...(movedHead && { git: true }),
       ...(leftOut.size > 0 && { leftOut: [...leftOut.keys()].slice(0, 20) }),
+      ...(madeRepositories.length > 0 && { repositories: madeRepositories.slice(0, 20) }),
     });
     return changed;
   }

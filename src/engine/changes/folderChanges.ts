@@ -43,6 +43,8 @@ export interface CommandChanges {
   state: readonly SettingChange[];
   /** Whether a branch or HEAD of a repository is not where it was. */
   movedHead: boolean;
+  /** Absolute paths of each `.git` that was made. */
+  madeRepositories: readonly string[];
   /** Absolute paths of folders in which files that others run or obey could be that were not looked at. */
   unlooked: readonly string[];
   /** Absolute paths of what was not kept and is not there any more. It may have been moved, so that no other copy of it is left. */

@@ -152,7 +152,7 @@ export class KeptWrites implements WriteKeeper {
       return;
     }
     const isHeld = this.#held.some(line => line.type === 'command' && line.id === looked.id);
-    const isPlain = !looked.outside && !looked.git && !looked.leftOut;
+    const isPlain = !looked.outside && !looked.git && !looked.leftOut && !looked.repositories;
     if (isHeld && isPlain)
       this.#held = this.#held.filter(line => line.type !== 'command' || line.id !== looked.id);
     else this.#note(looked);

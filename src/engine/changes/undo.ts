@@ -102,11 +102,26 @@ function isAs(seen: Seen, what: LeftFile | OldFile | null): boolean {
   return seen.kind === 'file' && what.sha256 !== undefined && seen.sha256 === what.sha256;
 }
 
-/** Whether a command has changed the mode alone, and the file still has that one. */
-function hasOnlyMode({ before, left }: FileHistory, seen: Seen): boolean {
-  const last = left.at(-1);
-  if (seen.kind !== 'file' || !before || last?.mode === undefined || last.mode === before.mode) return false;
-  return last.sha256 === before.sha256 && (seen.stats.mode & 0o7777) === last.mode;
+/** Whether the run has changed the mode alone, and the file still has that one. */
+function hasOnlyMode(file: FileHistory, seen: Seen): boolean {
+  const { before, left } = file;
+  if (seen.kind !== 'file' || !before || left.at(-1)?.sha256 !== before.sha256) return false;
+  const [mode, now] = [leftMode(file), seen.stats.mode & 0o7777];
+  return now !== (before.mode & 0o7777) && (mode === undefined || now === mode);
+}
+
+/**
+ * Returns the mode with which the run has left the file. A command's writes tell it. A tool's keep the permissions, but not the bits above
+ * them, such as set-user-id. Undefined if a tool created the file anew after it was gone.
+ */
+function leftMode({ before, left }: FileHistory): number | undefined {
+  let mode = before ? before.mode & 0o7777 : undefined;
+  for (const one of left) {
+    if (one === null || one.link !== undefined || one.isFolder) mode = undefined;
+    else if (one.mode !== undefined) mode = one.mode & 0o7777;
+    else if (mode !== undefined) mode &= 0o777;
+  }
+  return mode;
 }
 
 const isRestorable = async (before: OldFile | null, folder: string): Promise<boolean> =>
@@ -227,7 +242,8 @@ async function prepareAnew(file: FileHistory, isSynced: boolean): Promise<string
   return writeBeside(file, isSynced);
 }
 
-async function writeBeside({ path, before, left, folder }: FileHistory, synced: boolean): Promise<string> {
+async function writeBeside(file: FileHistory, synced: boolean): Promise<string> {
+  const { path, before, folder } = file;
   const temporary = `${temporaryPrefix}${randomUUID()}.tmp`;
   const { anchor, close } = openFolder(dirname(path));
   try {
@@ -236,7 +252,7 @@ async function writeBeside({ path, before, left, folder }: FileHistory, synced: 
     else if (before) {
       const now = lstatSync(join(anchor, basename(path)), { throwIfNoEntry: false });
       const bytes = (await oldBytes(before, folder)) ?? Buffer.alloc(0);
-      await writeNew(place, bytes, { mode: modeFor(before, left.at(-1), now), synced });
+      await writeNew(place, bytes, { mode: modeFor(file, before, now), synced });
     }
     await removeLeftTemporaries(dirname(path), temporaryPrefix, anchor);
   } catch (error) {
@@ -248,15 +264,12 @@ async function writeBeside({ path, before, left, folder }: FileHistory, synced: 
   return temporary;
 }
 
-/**
- * Returns the mode for the restored file. A write keeps the permissions but not the bits above them, such as set-user-id, so
- * those are restored. A mode that was changed since is kept.
- */
-function modeFor(before: OldFile, left: LeftFile | null | undefined, now: Stats | undefined): number {
-  if (!now?.isFile()) return before.mode & 0o7777;
+/** Returns the mode for the restored file: the old one, unless something else has changed it since. */
+function modeFor(file: FileHistory, before: OldFile, now: Stats | undefined): number {
+  const [old, left] = [before.mode & 0o7777, leftMode(file)];
+  if (!now?.isFile() || left === undefined) return old;
   const mode = now.mode & 0o7777;
-  const isAsLeft = left?.mode === undefined ? mode === (before.mode & 0o777) : mode === left.mode;
-  return isAsLeft ? before.mode & 0o7777 : mode;
+  return mode === left ? old : mode;
 }
 
 /** Removes what the run created, if it is still that. */

@@ -58,6 +58,8 @@ interface Waiting {
   /** Folders that were not looked at, as they were then. */
   unkept: Map<string, Entry>;
   repositories: RepositoryView;
+  /** Each `.git` that was there. */
+  gits: ReadonlySet<string>;
   problem?: unknown;
 }
 
@@ -139,6 +141,7 @@ export class WatchedFolder {
       leftOut,
       unkept,
       repositories,
+      gits: new Set(view.repositories),
     };
     this.#waiting.add(waiting);
     return {
@@ -194,6 +197,7 @@ export class WatchedFolder {
       unlooked: [...waiting.unlooked].map(at),
       reopened: [...waiting.reopened].map(at),
       movedHead: heads.some(([path, head]) => repositories.heads.get(path) !== head),
+      madeRepositories: view.repositories.filter(path => !waiting.gits.has(path)).map(at),
       leftOut: new Map([...view.leftOut].map(([path, why]) => [at(path), why])),
     };
   }

@@ -188,6 +188,7 @@ export function notUndone({
   ranCommands,
   ranOutside,
   movedBranch,
+  madeRepositories,
   leftOut,
 }: Omit<RunChanges, 'runId' | 'at'>): string[] {
   const { t } = vscode.l10n;
@@ -203,6 +204,9 @@ export function notUndone({
       ? [t('Commands ran outside the box. What they changed outside the working folder is not undone.')]
       : []),
     ...(movedBranch ? [t('A command made a commit or moved a branch. That is not undone.')] : []),
+    ...madeRepositories.map(path =>
+      t('A command made the Git repository {0}. It stays; remove it if you do not need it.', shortPath(path)),
+    ),
     ...(leftOut.length > 0
       ? [t('Too large, or not readable, and so not undone: {0}', named(leftOut.map(shortPath)).join(', '))]
       : []),

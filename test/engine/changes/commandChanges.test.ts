@@ -136,6 +136,54 @@ line'; chmod 600 tool.sh; chmod 4711 private; rm -r deep 'no files'; ln -sfn els
       assert.deepEqual(tree(), before);
     });
 
+    // The size of the folder plays no part in it.
+    if (others === 0)
+      it('brings a mode back in whatever order commands and tools have changed the file', async () => {
+        const steps: Record<string, () => Promise<unknown>> = {
+          mode: () => command('chmod 755 a 2>/dev/null || true'),
+          bits: () => command('chmod 4711 a 2>/dev/null || true'),
+          append: () => command('echo more >> a'),
+          gone: () => command('rm -f a'),
+          write: () =>
+            writeFileTool.execute({ path: 'a', content: 'by the tool' }, { ...run.context, changes }),
+          same: () => writeFileTool.execute({ path: 'a', content: 'one\n' }, { ...run.context, changes }),
+        };
+        const names = Object.keys(steps);
+        let count = 0;
+        for (const first of ['mode', 'bits', 'gone'])
+          for (const second of names)
+            for (const third of ['write', 'same', 'append']) {
+              count += 1;
+              run.put('work/a', 'one\n');
+              chmodSync(inWork('a'), 0o640);
+              changes = store.keeper(`run-${count}`)!;
+              for (const name of [first, second, third]) await steps[name]!();
+              await undo(`run-${count}`);
+              const left = lstatSync(inWork('a'));
+              const found = [(left.mode & 0o7777).toString(8), readFileSync(inWork('a'), 'utf8')];
+              assert.deepEqual(found, ['640', 'one\n'], `${first}, ${second}, ${third}`);
+            }
+      });
+
+    it('keeps a mode that the person has given since', async () => {
+      run.put('work/a', 'one\n');
+      await command('chmod 755 a');
+      await writeFileTool.execute({ path: 'a', content: 'two' }, { ...run.context, changes });
+      chmodSync(inWork('a'), 0o600);
+      await undo();
+      assert.equal(lstatSync(inWork('a')).mode & 0o7777, 0o600);
+    });
+
+    it('names the repositories that the run made, which stay', async () => {
+      mkdirSync(inWork('there'));
+      await command('git init -q deep/er; git init -q there; git init -q gone; echo x > deep/er/x');
+      await command('rm -r gone');
+      await undo();
+      const { madeRepositories } = await store.of('run-1');
+      assert.deepEqual([...madeRepositories].sort(), [inWork('deep/er/.git'), inWork('there/.git')]);
+      assert.equal(existsSync(inWork('deep/er/x')), false);
+    });
+
     it('keeps what was changed after the run, and undoes the rest only if that is asked for', async () => {
       for (const name of ['kept', 'edited', 'deleted', 'back', 'linked']) run.put(`work/${name}`, 'old');
       await command(
@@ -333,7 +381,7 @@ line'; chmod 600 tool.sh; chmod 4711 private; rm -r deep 'no files'; ln -sfn els
     it('says once in each run that little is kept of its folder', async () => {
       const leftOut = new Map([[run.work, 'it has more than 5 files']]);
       const nothing = { files: [], settings: [], state: [], unlooked: [], vanished: [], reopened: [] };
-      const found = { ...nothing, folders: new Map(), movedHead: false, leftOut };
+      const found = { ...nothing, folders: new Map(), movedHead: false, madeRepositories: [], leftOut };
       const watch = { root: run.work, seesContent: true, end: async () => found, contents: async () => {} };
       for (const _ of ['one run', 'the same run, begun again']) {
         const kept = new KeptWrites(
