@@ -29,6 +29,8 @@ const endingTime = 8_000;
 export interface BotParts {
   settings: BotSettings;
   config: Config;
+  /** The variables that it was started with. The others in `config` are read from a file anew for each scheduled run. */
+  env: Readonly<Record<string, string | undefined>>;
   log(line: string): void;
 }
 
@@ -56,7 +58,7 @@ export class Bot {
   readonly #saidFull = new Map<string, number>();
   #isStopping = false;
 
-  constructor({ settings, config, log }: BotParts) {
+  constructor({ settings, config, env, log }: BotParts) {
     this.#settings = settings;
     this.#telos = Telos.open(limitedConfig(config, settings));
     this.#log = log;
@@ -67,7 +69,7 @@ export class Bot {
     });
     this.#gateway = new Gateway(settings, this.#handlers(close));
     this.#questions = new Questions(this.#gateway, this.#state);
-    this.#clock = new BotClock({ settings, config, log, gateway: this.#gateway });
+    this.#clock = new BotClock({ settings, config, env, log, gateway: this.#gateway });
   }
 
   /** Connects, and resolves with a line about it once the bot is ready. Throws what Discord says against it. */
@@ -86,6 +88,7 @@ export class Bot {
     for (const { stop } of this.#active) stop.abort(new Interruption('The bot has ended.'));
     const ends = [...this.#turns.values(), this.#clock.stop()];
     await Promise.race([Promise.all(ends), wait(endingTime, undefined, { ref: false })]);
+    this.#questions.end();
     await this.#telos.closeCommands();
     await this.#state.settled();
     await this.#gateway.close();

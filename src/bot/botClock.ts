@@ -16,6 +16,7 @@ const mostShown = 5;
 interface ClockParts {
   settings: BotSettings;
   config: Config;
+  env: Readonly<Record<string, string | undefined>>;
   gateway: Pick<Gateway, 'post' | 'channelsNamed'>;
   log(line: string): void;
 }
@@ -69,7 +70,7 @@ export class BotClock {
   }
 
   #open({ cwd, maxCost }: Schedule): Telos {
-    const read = loadConfig({ cwd, ...(maxCost !== undefined && { maxCost }) });
+    const read = loadConfig({ env: this.#parts.env, cwd, ...(maxCost !== undefined && { maxCost }) });
     return Telos.open(
       limitedConfig({ ...read, projectFolders: projectFoldersAt(read) }, this.#parts.settings),
     );

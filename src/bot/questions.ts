@@ -38,6 +38,7 @@ interface OpenQuestion {
   posted: Promise<void>;
   until: number;
   answer: (answer: Answer | undefined) => void;
+  timer: NodeJS.Timeout;
 }
 
 export class Questions {
@@ -72,10 +73,17 @@ export class Questions {
       settle = resolve;
     });
     const until = Date.now() + this.#patience;
-    const open: OpenQuestion = { wanted, message: '', posted: Promise.resolve(), until, answer: settle };
-    this.#open.set(token, open);
     const over = (): void => settle(undefined);
     const timer = setTimeout(over, this.#patience);
+    const open: OpenQuestion = {
+      wanted,
+      message: '',
+      posted: Promise.resolve(),
+      until,
+      answer: settle,
+      timer,
+    };
+    this.#open.set(token, open);
     signal?.addEventListener('abort', over);
     try {
       if (signal?.aborted) return undefined;
@@ -93,6 +101,12 @@ export class Questions {
       signal?.removeEventListener('abort', over);
       this.#open.delete(token);
     }
+  }
+
+  /** Waits for no answer any more. The next start takes the buttons away. */
+  end(): void {
+    for (const { timer } of this.#open.values()) clearTimeout(timer);
+    this.#open.clear();
   }
 
   /** Takes the click, if it is one on a question. Everyone gets an answer; only the first click of the right person decides. */

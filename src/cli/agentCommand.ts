@@ -146,7 +146,7 @@ function optionsOf(command: Command): AgentOptions {
 async function carryOutCall({ command, options }: AgentCall, terminal: Terminal): Promise<number> {
   const config = configFor({ cwd: '.' }, terminal);
   if (!config) return usageExitCode;
-  const interrupts = abortOnInterrupt(() => terminal.say('Stopping; Ctrl-C again ends at once.'));
+  const interrupts = abortOnInterrupt(terminal, () => terminal.say('Stopping; Ctrl-C again ends at once.'));
   const { projectDir, contextDir, maxIterations, model, isModelChosen, timeout } = options;
   const orchestrator = new Orchestrator(
     {

@@ -40,12 +40,12 @@ async function serve(config: Config, terminal: Terminal): Promise<number> {
   mkdirSync(config.dataDir, { recursive: true, mode: 0o700 });
   const slow = setTimeout(() => log('Waiting for another telos bot with this data folder to end …'), 1_000);
   const lock = await lockFile(join(config.dataDir, 'discord.lock')).finally(() => clearTimeout(slow));
-  const interrupts = abortOnInterrupt(() =>
+  const interrupts = abortOnInterrupt(terminal, () =>
     log('Stopping; what was done is kept. Ctrl-C again ends at once.'),
   );
   try {
     const { Bot } = await import('../bot/bot.ts');
-    const bot = new Bot({ settings, config, log });
+    const bot = new Bot({ settings, config, env: terminal.surroundings.env, log });
     terminal.say(terminalText(await bot.start()));
     const stopped = new Promise<undefined>(resolve => {
       if (interrupts.signal.aborted) resolve(undefined);

@@ -59,7 +59,7 @@ export async function evalCommand(
   const config = configFor(options, terminal);
   if (!config) return 2;
   const telos = Telos.open(config);
-  const { signal, release } = abortOnInterrupt(() => {});
+  const { signal, release } = abortOnInterrupt(terminal, () => {});
   const { pairs, packs, corpus, negatives, conversations } = options;
   try {
     if ([pairs, packs, corpus, negatives, conversations].some(option => option !== undefined))

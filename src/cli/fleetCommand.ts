@@ -23,7 +23,7 @@ async function withDatabase(
 ): Promise<number> {
   const config = configFor(options, terminal);
   if (!config) return 2;
-  const { signal, release } = abortOnInterrupt(() => undefined);
+  const { signal, release } = abortOnInterrupt(terminal, () => undefined);
   let database: FleetDatabase | undefined;
   try {
     const address = databaseAddress(options.database ?? config.env[databaseVariable]);

@@ -69,7 +69,7 @@ export async function installCommand(
 ): Promise<number> {
   const config = configFor(options, terminal);
   if (!config) return 2;
-  const { signal, release } = abortOnInterrupt(() => {});
+  const { signal, release } = abortOnInterrupt(terminal, () => {});
   const call: Call = { config, options, terminal, signal, printed: [] };
   try {
     const code = await installFrom(source?.trim(), call);

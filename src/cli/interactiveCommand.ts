@@ -39,7 +39,7 @@ export async function chooseAndRun(
   const agents = await wantedAgents(telos, options, terminal);
   if (!agents) return 1;
   // Ends the line on which a terminal shows ^C.
-  const interrupts = abortOnInterrupt(() => terminal.say(''));
+  const interrupts = abortOnInterrupt(terminal, () => terminal.say(''));
   const { signal } = interrupts;
   const dialog: Dialog = {
     terminal,

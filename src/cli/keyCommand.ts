@@ -20,7 +20,7 @@ export async function keyCommand(
 ): Promise<number> {
   const config = configFor(options, terminal);
   if (!config) return 2;
-  const { signal, release } = abortOnInterrupt(() => terminal.say(''));
+  const { signal, release } = abortOnInterrupt(terminal, () => terminal.say(''));
   try {
     const names = keyedProviders.map(({ name }) => name);
     const named = wanted ?? (terminal.canAsk ? await chooseProvider(names, terminal, signal) : undefined);

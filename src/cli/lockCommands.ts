@@ -266,7 +266,7 @@ async function withCall(
 ): Promise<number> {
   const config = configFor(options, terminal);
   if (!config) return 2;
-  const { signal, release } = abortOnInterrupt(() => {});
+  const { signal, release } = abortOnInterrupt(terminal, () => {});
   try {
     return await use({ config, options, terminal, signal });
   } catch (error) {

@@ -141,7 +141,7 @@ export async function followCommand(
 ): Promise<number> {
   const config = configFor(options, terminal);
   if (!config) return 2;
-  const { signal, release } = abortOnInterrupt(() => {});
+  const { signal, release } = abortOnInterrupt(terminal, () => {});
   try {
     await followLog(config.dataDir, signal, record => {
       terminal.out(`${options.json ? terminalJson(record) : terminalLine(recordText(record))}\n`);

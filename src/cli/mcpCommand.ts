@@ -19,7 +19,7 @@ export async function mcpListCommand(
 ): Promise<number> {
   const config = configFor(options, terminal);
   if (!config) return 2;
-  const { signal, release } = abortOnInterrupt(() => {});
+  const { signal, release } = abortOnInterrupt(terminal, () => {});
   try {
     const parts = await Telos.open(config).serverParts();
     const { servers, problems } = await listServers(parts);

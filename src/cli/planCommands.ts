@@ -63,7 +63,7 @@ export async function withPlans(
   const config = configFor(options, terminal);
   if (!config) return exitCodes.usage;
   let call: PlanCall | undefined;
-  const interrupts = abortOnInterrupt(() => {
+  const interrupts = abortOnInterrupt(terminal, () => {
     const words = call?.isWatching
       ? 'This view ends; the plan is as it was.'
       : 'Stopping; what was done is kept. Ctrl-C again ends at once.';

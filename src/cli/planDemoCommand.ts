@@ -32,7 +32,7 @@ export async function planDemoCommand(
   const env = { PATH: terminal.surroundings.env['PATH'], HOME: home };
   const config = playingDemo(loadConfig({ env, home, cwd: repo }), files);
   const telos = Telos.open(config);
-  const interrupts = abortOnInterrupt(() => {});
+  const interrupts = abortOnInterrupt(terminal, () => {});
   const { signal } = interrupts;
   const call: PlanCall = { config, telos, repo, human: allowAll, signal, terminal, place: repo };
   const say = (text: string): void => void (options.json || terminal.say(terminalText(text)));

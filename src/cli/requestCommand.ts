@@ -194,7 +194,7 @@ export async function carryOut(
     ...(mode === undefined ? {} : { mode }),
     ...(options.contextFiles === false && { withoutContextFiles: true }),
   };
-  const interrupts = abortOnInterrupt(() => {
+  const interrupts = abortOnInterrupt(terminal, () => {
     // The newline ends the line on which a terminal shows ^C.
     terminal.say(
       `${terminal.canAsk ? '\n' : ''}${terminal.style.dim('Stopping; Ctrl-C again ends at once.')}`,

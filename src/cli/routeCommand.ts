@@ -26,7 +26,7 @@ export async function routeCommand(text: string, options: RouteOptions, terminal
   const config = configFor(options, terminal);
   if (!config) return 2;
   const telos = Telos.open(config);
-  const { signal, release } = abortOnInterrupt(() => {});
+  const { signal, release } = abortOnInterrupt(terminal, () => {});
   try {
     return await explain(telos, text, options, terminal, signal);
   } catch (error) {

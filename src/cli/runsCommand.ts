@@ -44,7 +44,7 @@ export async function runsCommand(options: RunsOptions, terminal: Terminal): Pro
     return 2;
   }
   return withHistory(options, terminal, async history => {
-    const runs = await wantedRuns(history, options.search, limit);
+    const runs = await wantedRuns(history, options.search, limit, terminal);
     if (options.json) {
       for (const run of runs) terminal.out(`${terminalJson({ ...run, title: titleOf(run) })}\n`);
       return 0;
@@ -73,9 +73,10 @@ async function wantedRuns(
   history: RunHistory,
   search: string | undefined,
   limit: number,
+  terminal: Terminal,
 ): Promise<RunSummary[]> {
   if (!search) return (await history.list()).slice(0, limit);
-  const { signal, release } = abortOnInterrupt(() => {});
+  const { signal, release } = abortOnInterrupt(terminal, () => {});
   try {
     const runs: RunSummary[] = [];
     for await (const run of history.search(search, signal)) if (runs.push(run) >= limit) break;
@@ -178,7 +179,7 @@ export async function runsReplayCommand(
       ? jsonPrinter(terminal)
       : await openTextPrinter(terminal, { verbose: options.verbose ?? false });
     // An interrupt only ends the replay.
-    const { signal, release } = abortOnInterrupt(() => {});
+    const { signal, release } = abortOnInterrupt(terminal, () => {});
     try {
       for await (const event of paced(events, signal)) {
         if (signal.aborted) break;

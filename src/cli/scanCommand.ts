@@ -44,7 +44,7 @@ export async function scanCommand(
   const config = configFor(options, terminal);
   if (!config) return 2;
   const agent = discoverAgents(config).find(({ name }) => name === what);
-  const { signal, release } = abortOnInterrupt(() => {});
+  const { signal, release } = abortOnInterrupt(terminal, () => {});
   try {
     const judge = options.judge ? await scanJudge(config) : undefined;
     const source: Source = agent ? { kind: 'folder', path: agent.packDir } : parseSource(what, config);

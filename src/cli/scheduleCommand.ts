@@ -75,7 +75,7 @@ export async function scheduleAddCommand(
   }
   parseRule(options.at);
   const telos = Telos.open(config);
-  const { signal, release } = abortOnInterrupt(() => {});
+  const { signal, release } = abortOnInterrupt(terminal, () => {});
   const wanted = { text: request, ...(options.agent !== undefined && { agent: options.agent }) };
   const match = await telos.route(wanted, signal).finally(release);
   if (!match.skill) {
@@ -253,7 +253,9 @@ async function runNow(
   terminal: Terminal,
   note?: (event: RunEvent) => void,
 ): Promise<Schedule | undefined | 'cancelled'> {
-  const { signal, release } = abortOnInterrupt(() => terminal.say('Stopping; Ctrl-C again ends at once.'));
+  const { signal, release } = abortOnInterrupt(terminal, () =>
+    terminal.say('Stopping; Ctrl-C again ends at once.'),
+  );
   const open = ({ cwd, maxCost }: Schedule): Telos => {
     const own = configFor({ cwd, ...(maxCost !== undefined && { maxCost }) }, terminal);
     if (!own) throw new TelosError('config', `Its folder ${cwd} is missing.`);

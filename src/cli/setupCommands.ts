@@ -135,7 +135,7 @@ export async function doctorCommand(
 ): Promise<number> {
   const config = configFor(options, terminal);
   if (!config) return 2;
-  const { signal, release } = abortOnInterrupt(() => {});
+  const { signal, release } = abortOnInterrupt(terminal, () => {});
   try {
     const report = await Telos.open(config).doctor(signal);
     if (options.json) terminal.out(`${terminalJson(report)}\n`);

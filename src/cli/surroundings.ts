@@ -12,7 +12,14 @@ export interface Surroundings {
   exitCode?: number | string | null | undefined;
   /** Returns the folder of the call. Throws if it no longer exists. */
   cwd(): string;
+  /** Hears a signal until `off`. */
+  on(signal: EndingSignal, hear: () => void): unknown;
+  off(signal: EndingSignal, hear: () => void): unknown;
+  /** Ends the call at once. */
+  exit(code: number): never;
 }
+
+export type EndingSignal = 'SIGINT' | 'SIGTERM' | 'SIGHUP';
 
 export type Output = NodeJS.WritableStream & {
   readonly isTTY?: boolean;

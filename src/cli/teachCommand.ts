@@ -74,7 +74,7 @@ async function teach(
   const about = describePlan(plan);
   const unattended = `${about}\nNothing was written. Use --yes to write them without being asked.`;
   if (!options.yes && !(await agrees(about, 'Write them?', unattended, terminal))) return 1;
-  const { signal, release } = abortOnInterrupt(() => {});
+  const { signal, release } = abortOnInterrupt(terminal, () => {});
   let failed = 0;
   try {
     await telos.teaching.teach(plan, signal, (skill, result) => {

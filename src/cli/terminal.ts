@@ -6,7 +6,7 @@ import { fstatSync } from 'node:fs';
 import { setTimeout as delay } from 'node:timers/promises';
 import { stripVTControlCharacters } from 'node:util';
 import { reasonOf } from '../engine/errors.ts';
-import type { Output, Surroundings } from './surroundings.ts';
+import type { EndingSignal, Output, Surroundings } from './surroundings.ts';
 
 export interface Terminal {
   /** Writes requested output to stdout. */
@@ -183,24 +183,27 @@ function isSameFile(stdout: Output, stderr: Output): boolean {
 
 export const cancelledExitCode = 130;
 
-const endingSignals = ['SIGINT', 'SIGTERM', 'SIGHUP'] as const;
+const endingSignals: readonly EndingSignal[] = ['SIGINT', 'SIGTERM', 'SIGHUP'];
 
 /**
  * Turns signals into an abort. `signal` aborts at the first interrupt, after `onFirst`. `release` gives the signals back to
- * the process.
+ * what surrounds the call.
  */
-export function abortOnInterrupt(onFirst: () => void): { signal: AbortSignal; release: () => void } {
+export function abortOnInterrupt(
+  { surroundings }: Pick<Terminal, 'surroundings'>,
+  onFirst: () => void,
+): { signal: AbortSignal; release: () => void } {
   const controller = new AbortController();
   const interrupt = (): void => {
-    if (controller.signal.aborted) process.exit(cancelledExitCode);
+    if (controller.signal.aborted) surroundings.exit(cancelledExitCode);
     onFirst();
     controller.abort();
   };
-  for (const name of endingSignals) process.on(name, interrupt);
+  for (const name of endingSignals) surroundings.on(name, interrupt);
   return {
     signal: controller.signal,
     release() {
-      for (const name of endingSignals) process.off(name, interrupt);
+      for (const name of endingSignals) surroundings.off(name, interrupt);
     },
   };
 }

@@ -325,7 +325,7 @@ export async function agrees(
     terminal.say(unattended);
     return false;
   }
-  const { signal, release } = abortOnInterrupt(() => {});
+  const { signal, release } = abortOnInterrupt(terminal, () => {});
   try {
     terminal.say(about);
     const answer = await readLine(`${question} [y/N] `, signal);

@@ -47,7 +47,7 @@ export async function workerCommand(options: WorkerCommandOptions, terminal: Ter
   hideArguments();
   const { maxCost: _maxCost, ...budget } = config.budget;
   const own = { ...config, env, budget };
-  const { signal, release } = abortOnInterrupt(() => undefined);
+  const { signal, release } = abortOnInterrupt(terminal, () => undefined);
   const log = (line: string): void => terminal.say(terminalLine(line));
   // What plans of others run here runs in the box or not at all.
   const boxed = { ...own, sandbox: 'required' as const };

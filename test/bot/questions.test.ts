@@ -37,7 +37,7 @@ describe('Questions', () => {
         ...(signal && { signal }),
       });
     const button = (post: number, at: number): string => posts[post]?.buttons?.[at]?.id ?? '';
-    return { posts, edits, whispers, click, ask, button };
+    return { questions, posts, edits, whispers, click, ask, button };
   }
   const soon = () => new Promise(resolve => setImmediate(resolve));
 
@@ -65,6 +65,17 @@ describe('Questions', () => {
     assert.equal((await first)?.label, 'No');
     assert.notEqual(button(0, 0).split('.')[0], button(1, 0).split('.')[0]);
     assert.ok((button(0, 0).split('.')[0]?.length ?? 0) >= 22);
+  });
+
+  it('wait no longer once the bot ends, and leave their buttons to the next start', async () => {
+    const { questions, edits, whispers, click, ask, button } = desk(20);
+    void ask();
+    await soon();
+    questions.end();
+    await click(button(0, 0));
+    assert.match(whispers[0] ?? '', /over/);
+    await new Promise(resolve => setTimeout(resolve, 60));
+    assert.deepEqual(edits, []);
   });
 
   it('are over after their time, and when the run ends; then a click decides nothing', async () => {

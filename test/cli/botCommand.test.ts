@@ -194,7 +194,7 @@ describe('telos bot', function () {
     }
     await until(() => typed.answer !== undefined);
     assert.deepEqual(typed.answer!['data'].choices, []);
-    bot.child.kill('SIGTERM');
+    bot.stop();
     const { stderr, code } = await bot.result;
     assert.equal(code, 0);
     assert.equal(model.requests.length, 0);

@@ -8,8 +8,10 @@ import { eventually, gate, until } from '../eventually.ts';
 import type { AnthropicTurn } from '../fakes/anthropicServer.ts';
 import { ids } from '../fakes/discordServer.ts';
 import {
+  type BotProcess,
   type BotWorld,
   type BotWorldOptions,
+  botProcess,
   botWorld,
   joined,
   ownerOnly,
@@ -27,6 +29,11 @@ describe('telos bot, disturbed', function () {
   const open = async (options: BotWorldOptions = {}): Promise<BotWorld> => {
     world = await botWorld(options);
     return world;
+  };
+  const openProcess = async (options: BotWorldOptions = {}): Promise<BotProcess> => {
+    const opened = await botProcess(options);
+    world = opened;
+    return opened;
   };
 
   /** A turn whose text stops in the middle until the gate opens. */
@@ -136,7 +143,7 @@ describe('telos bot, disturbed', function () {
 
   it('goes on with the conversation in a thread, also after a kill, and takes old buttons away', async () => {
     const outside = { name: 'write_file', input: { path: '../elsewhere/a.md', content: 'x\n' } };
-    const { discord, model, bot, home, restart } = await open({
+    const { discord, model, bot, home, restart } = await openProcess({
       turns: [{ text: ['One.'] }, { toolCalls: [outside] }, { text: ['Three.'] }],
     });
     const mention = `<@${ids.application}>`;
@@ -181,11 +188,11 @@ describe('telos bot, disturbed', function () {
   });
 
   it('says in the thread that it stops, ends in time, and keeps what was done', async () => {
-    const { discord, bot, home } = await open({ turns: [held(new Promise(() => {}))] });
+    const { discord, bot, home } = await openProcess({ turns: [held(new Promise(() => {}))] });
     discord.slash('run', { request: 'run go' });
     const thread = await threadIn(discord);
     await saying(discord, thread, /First/);
-    bot.child.kill('SIGTERM');
+    bot.stop();
     assert.equal((await bot.result).code, 0);
     await saying(discord, thread, /First half, [\s\S]*The bot has ended/);
     const { stdout } = await home.run(['runs', 'show']);
@@ -231,9 +238,14 @@ describe('telos bot, its other commands', function () {
     world = await botWorld(options);
     return world;
   };
+  const openProcess = async (options: BotWorldOptions = {}): Promise<BotProcess> => {
+    const opened = await botProcess(options);
+    world = opened;
+    return opened;
+  };
 
   it('are registered once, and completed while a person types', async () => {
-    const { discord, bot, restart } = await open({
+    const { discord, bot, restart } = await openProcess({
       files: {
         'skills/two/skills/plan/SKILL.md': '---\nname: plan\ndescription: Plans the whole week\n---\nPlan.\n',
       },
@@ -250,7 +262,7 @@ describe('telos bot, its other commands', function () {
     );
     discord.slash('run', { request: 'now', skill: 'two:plan' });
     await saying(discord, await threadIn(discord), /-# two\\:plan · \$/);
-    bot.child.kill('SIGTERM');
+    bot.stop();
     await bot.result;
     await restart();
     assert.equal(puts(), 1);

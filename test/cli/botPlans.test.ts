@@ -4,13 +4,13 @@ import { eventually, until } from '../eventually.ts';
 import { botToken, DiscordServer, ids } from '../fakes/discordServer.ts';
 import { calls, type PlanWorld, planWorld, runs } from '../plan/planWorld.ts';
 import { ownerOnly, saying } from './botWorld.ts';
-import type { RunningCli } from './cliProcess.ts';
+import type { OngoingCli } from './cliProcess.ts';
 
 describe('telos bot, plans', function () {
   this.timeout(120_000);
   let plans: PlanWorld;
   let discord: DiscordServer;
-  let bot: RunningCli | undefined;
+  let bot: OngoingCli | undefined;
 
   beforeEach(async () => {
     discord = await DiscordServer.start();
@@ -27,7 +27,7 @@ describe('telos bot, plans', function () {
     assert.equal(parked.length, 2, JSON.stringify(journal().slice(-5)));
   });
   afterEach(async () => {
-    bot?.child.kill('SIGKILL');
+    bot?.stop();
     await bot?.result;
     await discord.close();
     await plans.close();
@@ -36,7 +36,7 @@ describe('telos bot, plans', function () {
   async function start(config: string): Promise<void> {
     plans.home.folder.add({ 'config/config.toml': config });
     const env = { DISCORD_BOT_TOKEN: botToken, TELOS_DISCORD_API: discord.url };
-    bot = plans.home.start(['bot', '--cwd', plans.repo], { env });
+    bot = plans.home.call(['bot', '--cwd', plans.repo], { env });
     await bot.says('is ready');
   }
   const answered = () => plans.journal().filter(({ type }) => type === 'question_answered');

@@ -1,21 +1,29 @@
-/** A `telos bot` of its own: the built command line, a Discord and a model on loopback, and a home folder with one skill. */
+/**
+ * A `telos bot`, in this process or as the built command line in one of its own; a Discord and a model on loopback, and a home folder with
+ * one skill.
+ */
 import assert from 'node:assert/strict';
 import { eventually } from '../eventually.ts';
 import { type AnthropicServerOptions, startAnthropicServer } from '../fakes/anthropicServer.ts';
 import type { Fields } from '../fakes/discordGateway.ts';
 import { botToken, DiscordServer, ids, type SentMessage } from '../fakes/discordServer.ts';
 import type { FakeServer } from '../fakes/loopback.ts';
-import { type CliHome, cliHome, type RunningCli } from './cliProcess.ts';
+import { type CliHome, cliHome, type OngoingCli, type RunningCli } from './cliProcess.ts';
 
 export interface BotWorld {
   home: CliHome;
   discord: DiscordServer;
   model: FakeServer;
   env: Record<string, string>;
+  bot: OngoingCli;
+  close(): Promise<void>;
+}
+
+/** The bot has a process of its own, to be killed. */
+export interface BotProcess extends BotWorld {
   bot: RunningCli;
   /** Starts the bot anew, after the one before has ended. */
   restart(): Promise<void>;
-  close(): Promise<void>;
 }
 
 export const ownerOnly = `[discord]\nowners = ["${ids.owner}"]\n`;
@@ -30,14 +38,53 @@ export interface BotWorldOptions extends Partial<AnthropicServerOptions> {
   prepare?: (discord: DiscordServer) => void;
 }
 
-export async function botWorld({
+/** Opens a world whose bot runs in this process. */
+export async function botWorld(options: BotWorldOptions = {}): Promise<BotWorld> {
+  const world = await botlessWorld(options);
+  const bot = world.home.call(['bot'], { env: world.env });
+  await bot.says('is ready');
+  return {
+    ...world,
+    bot,
+    async close() {
+      bot.stop();
+      await bot.result;
+      await world.close();
+    },
+  };
+}
+
+/** Opens a world whose bot is started as a process of its own. */
+export async function botProcess(options: BotWorldOptions = {}): Promise<BotProcess> {
+  const world = await botlessWorld(options);
+  const started = async (): Promise<RunningCli> => {
+    const bot = world.home.start(['bot'], { env: world.env });
+    await bot.says('is ready');
+    return bot;
+  };
+  const opened: BotProcess = {
+    ...world,
+    bot: await started(),
+    async restart() {
+      opened.bot = await started();
+    },
+    async close() {
+      if (opened.bot.child.exitCode === null) opened.bot.child.kill('SIGKILL');
+      await opened.bot.result;
+      await world.close();
+    },
+  };
+  return opened;
+}
+
+async function botlessWorld({
   config = ownerOnly,
   files = {},
   more = {},
   prepare,
   turns = [{ text: ['Done.'] }],
   ...options
-}: BotWorldOptions = {}): Promise<BotWorld> {
+}: BotWorldOptions): Promise<Omit<BotWorld, 'bot'>> {
   const home = cliHome({ 'skills/one/skills/go/SKILL.md': skill, 'config/config.toml': config, ...files });
   const [discord, model] = await Promise.all([
     DiscordServer.start(),
@@ -52,19 +99,16 @@ export async function botWorld({
     TELOS_DISCORD_API: discord.url,
     ...more,
   };
-  const start = async (): Promise<void> => {
-    world.bot = home.start(['bot'], { env });
-    await world.bot.says('is ready');
+  return {
+    home,
+    discord,
+    model,
+    env,
+    async close() {
+      await Promise.all([discord.close(), model.close()]);
+      home.remove();
+    },
   };
-  const world = { home, discord, model, env, restart: start } as unknown as BotWorld;
-  world.close = async () => {
-    if (world.bot.child.exitCode === null) world.bot.child.kill('SIGKILL');
-    await world.bot.result;
-    await Promise.all([discord.close(), model.close()]);
-    home.remove();
-  };
-  await start();
-  return world;
 }
 
 /** Resolves with the thread of the latest request. */

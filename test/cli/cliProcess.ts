@@ -2,7 +2,9 @@
  * Calls the command line with a home folder that belongs to one test: in this process, or as a person would, the built one in a process
  * of its own.
  */
+import assert from 'node:assert/strict';
 import { type ChildProcess, spawn, spawnSync } from 'node:child_process';
+import { EventEmitter } from 'node:events';
 import { cpSync, existsSync, readFileSync } from 'node:fs';
 import { delimiter, join } from 'node:path';
 import { Readable, Writable } from 'node:stream';
@@ -46,18 +48,24 @@ export interface CliResult {
   stderr: string;
 }
 
-export interface RunningCli {
-  child: ChildProcess;
+/** A call that goes on, in this process or in one of its own. */
+export interface OngoingCli {
   result: Promise<CliResult>;
   /** Settles when stdout and stderr together hold the text. */
   says(text: string): Promise<void>;
   /** Returns what it has said until now. */
   said(): string;
+  /** Sends SIGTERM. */
+  stop(): void;
+}
+
+export interface RunningCli extends OngoingCli {
+  child: ChildProcess;
 }
 
 export interface StartOptions {
   /** In addition to those of the machine; undefined takes one away. */
-  env?: Readonly<Record<string, string | undefined>>;
+  env?: Variables;
   node?: string;
   /** Text for stdin. If missing, stdin is closed. */
   input?: string;
@@ -73,6 +81,8 @@ export interface CliHome {
   env: Record<string, string>;
   /** Calls it in this process. For what is about neither a start, signals, pipes nor a terminal. */
   run(args: readonly string[], more?: Pick<StartOptions, 'env'>): Promise<CliResult>;
+  /** As `run`, while it goes on. */
+  call(args: readonly string[], more?: Pick<StartOptions, 'env'>): OngoingCli;
   /** Starts the built one in a process of its own. */
   start(args: readonly string[], more?: StartOptions): RunningCli;
   /** As `start`, until it has ended. */
@@ -85,6 +95,7 @@ export interface CliHome {
 export function cliHome(files: Readonly<Record<string, string>> = {}): CliHome {
   const machine = openMachine({ files: { 'work/.keep': '', ...files } });
   const { folder, skills, data, work, env, remove } = machine;
+  const call: CliHome['call'] = (args, { env: more = {} } = {}) => beginCall(work, { ...env, ...more }, args);
   const start: CliHome['start'] = (args, more) => startCli(machine, args, more);
   return {
     folder,
@@ -92,7 +103,8 @@ export function cliHome(files: Readonly<Record<string, string>> = {}): CliHome {
     dataDir: data,
     workDir: work,
     env,
-    run: (args, { env: more = {} } = {}) => callCli(work, { ...env, ...more }, args),
+    run: (args, more) => call(args, more).result,
+    call,
     start,
     runProcess: (args, more) => start(args, more).result,
     log: async () => (await readLog(logPath(data))).records,
@@ -100,24 +112,28 @@ export function cliHome(files: Readonly<Record<string, string>> = {}): CliHome {
   };
 }
 
+type Variables = Readonly<Record<string, string | undefined>>;
+
 /** Calls the command line in this process, as if it was started in a folder with these variables. There is no terminal. */
-export async function callCli(
-  work: string,
-  env: Readonly<Record<string, string | undefined>>,
-  args: readonly string[],
-): Promise<CliResult> {
+export const callCli = (work: string, env: Variables, args: readonly string[]): Promise<CliResult> =>
+  beginCall(work, env, args).result;
+
+/** As `callCli`, while it goes on. */
+function beginCall(work: string, env: Variables, args: readonly string[]): OngoingCli {
   const ofNode = Object.keys(env).find(name => name.startsWith('NODE_'));
   if (ofNode !== undefined) throw new Error(`${ofNode} is read when a process starts: use runProcess.`);
-  const { runCommandLine } = await import('../../src/cli/commandLine.ts');
   const said = { stdout: '', stderr: '' };
+  const news = new EventEmitter().setMaxListeners(0);
   const collected = (name: keyof typeof said): Writable =>
     new Writable({
       decodeStrings: false,
       write(text: string, _encoding, done) {
         said[name] += text;
+        news.emit('said');
         done();
       },
     });
+  const signals = new EventEmitter();
   const surroundings: Surroundings = {
     env,
     get argv() {
@@ -127,11 +143,28 @@ export async function callCli(
     stdout: collected('stdout'),
     stderr: collected('stderr'),
     cwd: () => work,
+    on: (signal, hear) => signals.on(signal, hear),
+    off: (signal, hear) => signals.off(signal, hear),
+    exit: code => assert.fail(`It ended at once, with ${code}.`),
   };
-  const code = await withTemporaryFolder(env['TMPDIR'], () =>
-    runCommandLine(args, packageFile, surroundings),
-  );
-  return { code: Number(surroundings.exitCode ?? 0) || code, ...said };
+  const call = async (): Promise<CliResult> => {
+    const { runCommandLine } = await import('../../src/cli/commandLine.ts');
+    const code = await withTemporaryFolder(env['TMPDIR'], () =>
+      runCommandLine(args, packageFile, surroundings),
+    );
+    return { code: Number(surroundings.exitCode ?? 0) || code, ...said };
+  };
+  const result = call().finally(() => news.emit('ended'));
+  const says = (text: string): Promise<void> =>
+    new Promise((resolve, reject) => {
+      const look = (): void => void ((said.stdout + said.stderr).includes(text) && resolve());
+      news.on('said', look);
+      news.once('ended', () =>
+        reject(new Error(`Ended without saying '${text}': ${said.stdout}${said.stderr}`)),
+      );
+      look();
+    });
+  return { result, says, said: () => said.stdout + said.stderr, stop: () => void signals.emit('SIGTERM') };
 }
 
 let isTemporaryFolderTaken = false;
@@ -187,7 +220,13 @@ export function startCli(
       );
       look();
     });
-  return { child, result, says, said: () => pieces.join('') + stderr };
+  return {
+    child,
+    result,
+    says,
+    said: () => pieces.join('') + stderr,
+    stop: () => void child.kill('SIGTERM'),
+  };
 }
 
 /** Every Node on this machine that the product promises to run under, one of each major version. */

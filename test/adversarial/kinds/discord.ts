@@ -57,7 +57,12 @@ async function onStage(
     ANTHROPIC_BASE_URL: model.url,
   });
   const log: string[] = [];
-  const bot = new Bot({ settings: readBotSettings(config), config, log: line => log.push(line) });
+  const bot = new Bot({
+    settings: readBotSettings(config),
+    config,
+    env: config.env,
+    log: line => log.push(line),
+  });
   try {
     await bot.start();
     return await play({ discord, model, log, world });
