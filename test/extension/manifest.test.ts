@@ -7,6 +7,10 @@ const manifest: unknown = JSON.parse(
   readFileSync(fileURLToPath(new URL('../../package.json', import.meta.url)), 'utf8'),
 );
 
+interface Manifest {
+  contributes: { configuration: { properties: Record<string, { scope?: string }> } };
+}
+
 /** All conditions, in every part of the manifest. */
 function conditions(value: unknown): string[] {
   if (typeof value !== 'object' || value === null) return [];
@@ -26,6 +30,15 @@ describe('package.json', () => {
       all.filter(each => !condition.test(each)),
       [],
     );
+  });
+
+  it('takes no setting about safety, addresses or money from a workspace', () => {
+    const { properties } = (manifest as Manifest).contributes.configuration;
+    const ours = Object.entries(properties).filter(([name]) =>
+      /sandbox|baseUrl|Folder|catalogs|offer|budget|mcp|protocol|keepRunning|maxRounds/.test(name),
+    );
+    assert.ok(ours.length >= 15);
+    for (const [name, { scope }] of ours) assert.equal(scope, 'machine', name);
   });
 
   it('names the commands that the extension has, and no other', () => {
