@@ -61,7 +61,9 @@ export class Editor {
       });
       undo.push(() => server.stop());
       const context = await (await sharedChromium()).newContext(windowOptions);
-      return new Editor(world, server, door, context);
+      const editor = new Editor(world, server, door, context);
+      running.add(editor);
+      return editor;
     } catch (error) {
       for (const step of undo.reverse()) await step();
       throw error;
@@ -99,6 +101,7 @@ export class Editor {
   }
 
   async stop(): Promise<void> {
+    running.delete(this);
     await this.#context.close().catch(() => undefined);
     await this.server.stop();
     await this.#door.close();
@@ -160,6 +163,7 @@ async function openDoor(): Promise<ModelDoor> {
   };
 }
 
+const running = new Set<Editor>();
 /** Editors that nobody uses just now, by their kind. */
 const idle = new Map<string, Editor[]>();
 
@@ -180,10 +184,9 @@ export async function giveBack(kind: EditorKind, editor: Editor): Promise<void> 
   idle.set(key, [...(idle.get(key) ?? []), editor]);
 }
 
-/** Ends the editors that are idle, and the Chromium that they share. */
+/** Ends all editors, and the Chromium that they share. */
 export async function endEditors(): Promise<void> {
-  const all = [...idle.values()].flat();
   idle.clear();
-  await Promise.all(all.map(editor => editor.stop()));
+  await Promise.all([...running].map(editor => editor.stop()));
   await closeSharedChromium();
 }

@@ -4,6 +4,8 @@
  */
 import { parseArgs } from 'node:util';
 import Mocha from 'mocha';
+import { endEditors } from './editor.ts';
+import { stopServers } from './server.ts';
 
 /** What became of a test, or of a hook that failed. */
 export interface Outcome {
@@ -17,6 +19,14 @@ export interface Outcome {
   /** What failed at last. */
   error?: string;
 }
+
+// Editors are in process groups of their own, and would outlive this one when it is ended before its time.
+const endAll = async (): Promise<void> => {
+  await Promise.allSettled([endEditors(), stopServers()]);
+  process.exit(1);
+};
+for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.once(signal, endAll);
+process.once('disconnect', endAll);
 
 const { values, positionals: files } = parseArgs({
   options: { second: { type: 'boolean', default: false } },
@@ -44,8 +54,8 @@ await new Promise(resolve => {
   runner.on('fail', (test, error) => note(test, 'failed', error));
 });
 await new Promise(resolve => process.send?.(outcomes, resolve));
-// An editor that a failed test has left must not keep this from ending.
-process.exit(0);
+// What a failed test has left must not keep this from ending.
+await endAll();
 
 function note(test: Mocha.Runnable, state: Outcome['state'], error?: Error): void {
   const file = test.file ?? test.parent?.file;

@@ -32,6 +32,8 @@ async function run(files: readonly string[], ...flags: readonly string[]): Promi
   const env = { ...process.env, ...(part === 'night' && { TELOS_WALK: '1' }) };
   const child = fork(join(import.meta.dirname, 'editorFiles.ts'), [...flags, ...files], { env });
   let told: Outcome[] | undefined;
+  const end = (): void => void child.kill();
+  process.once('SIGTERM', end);
   child.on('message', message => {
     told = message as Outcome[];
   });

@@ -54,6 +54,13 @@ const quietSettings = {
   'window.commandCenter': false,
 };
 
+const running = new Set<RunningServer>();
+
+/** Ends the servers of this process that still run. */
+export async function stopServers(): Promise<void> {
+  await Promise.all([...running].map(server => server.stop()));
+}
+
 /** The first start of a cold disk takes a while. Milliseconds. */
 const startLimitMs = 60_000;
 
@@ -76,7 +83,17 @@ export async function startServer(options: ServerOptions): Promise<RunningServer
   const stop = (): Promise<void> => endTree(child);
   try {
     const port = await listeningPort(() => output, ended);
-    return { url: `http://127.0.0.1:${port}`, port, pid: child.pid ?? 0, ended, output: () => output, stop };
+    const server = {
+      url: `http://127.0.0.1:${port}`,
+      port,
+      pid: child.pid ?? 0,
+      ended,
+      output: () => output,
+      stop,
+    };
+    running.add(server);
+    void ended.then(() => running.delete(server));
+    return server;
   } catch (error) {
     await stop();
     throw error;
