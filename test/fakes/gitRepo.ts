@@ -1,7 +1,7 @@
 /** Makes a real git repository for one test, with a home of its own, so that no setting of this machine counts. */
 import { execFileSync } from 'node:child_process';
-import { mkdirSync } from 'node:fs';
 import { join } from 'node:path';
+import { copyRepo } from './repoCopy.ts';
 import { type TempFolder, tempFolder } from './tempFolder.ts';
 
 export interface GitRepo {
@@ -21,7 +21,6 @@ export interface GitRepo {
 export function gitRepo(files: Readonly<Record<string, string>> = { 'README.md': '# Bakery\n' }): GitRepo {
   const folder = tempFolder();
   const path = join(folder.path, 'bakery');
-  mkdirSync(path);
   const env = {
     PATH: process.env['PATH'] ?? '',
     HOME: folder.path,
@@ -43,9 +42,6 @@ export function gitRepo(files: Readonly<Record<string, string>> = { 'README.md':
     git('commit', '-q', '--allow-empty', '-m', message);
     return git('rev-parse', 'HEAD');
   };
-  git('init', '-q', '-b', 'main');
-  git('config', 'user.name', 'Ada');
-  git('config', 'user.email', 'ada@example.com');
-  commit('Begin', files);
+  copyRepo(path, files, { name: 'Ada', email: 'ada@example.com' });
   return { path, add, git, commit, env, folder, remove: folder.remove };
 }

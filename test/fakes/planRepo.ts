@@ -1,6 +1,6 @@
 /** A small real project in git with a plan, for attempts at its stories with recorded steps: real files, processes and commits. */
 import { execFileSync } from 'node:child_process';
-import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { type Config, loadConfig } from '../../src/engine/config.ts';
 import { denyAll, type Human } from '../../src/engine/human.ts';
@@ -18,6 +18,7 @@ import { printPrd } from '../../src/engine/workflow/prdFile.ts';
 import { Projection } from '../../src/engine/workflow/projection.ts';
 import { Slots } from '../../src/engine/workflow/slots.ts';
 import type { JournalLine, PlanEvent, Story } from '../../src/protocol/plan.ts';
+import { copyRepo } from './repoCopy.ts';
 import { calls, done, says } from './scriptedProvider.ts';
 import { type TempFolder, tempFolder } from './tempFolder.ts';
 
@@ -99,16 +100,7 @@ export class PlanRepo {
   ): Promise<PlanRepo> {
     const root = tempFolder({ 'home/.k': '', 'play/.k': '' });
     const repo = join(root.path, 'repo');
-    mkdirSync(repo);
-    for (const [path, text] of Object.entries({ ...usual, ...files })) {
-      mkdirSync(join(repo, path, '..'), { recursive: true });
-      writeFileSync(join(repo, path), text);
-    }
-    run(repo, 'git', 'init', '-q', '-b', 'main');
-    run(repo, 'git', 'config', 'user.name', 'Ann');
-    run(repo, 'git', 'config', 'user.email', 'ann@example.com');
-    run(repo, 'git', 'add', '-A');
-    run(repo, 'git', 'commit', '-qm', 'start');
+    const base = copyRepo(repo, { ...usual, ...files }, { name: 'Ann', email: 'ann@example.com' });
     const folder = await PlanFolder.create(repo, 'shop', 'Build a shop');
     const settings = { ...defaultSettings('shop'), ...more };
     const env = {
@@ -128,7 +120,6 @@ export class PlanRepo {
       cwd: repo,
     });
     const git = new Git(repo, env);
-    const base = run(repo, 'git', 'rev-parse', 'HEAD');
     const slots = await Slots.open(folder, git, settings, env);
     const journal = await Journal.open(folder.journal);
     const plan = new PlanRepo(root, folder, journal, settings, base, slots, git, config);
@@ -149,7 +140,7 @@ export class PlanRepo {
         touches: [],
       },
       ...{
-        checks: [{ name: 'unit', command: 'node --test' }],
+        checks: [{ name: 'there', command: 'ls src' }],
         items: [{ number: 1, text: 'It works', ticked: false }],
       },
       ...more,

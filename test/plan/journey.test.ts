@@ -1,13 +1,14 @@
 /** The way of a plan from its first word, as somebody without an account or with any provider takes it. */
 import assert from 'node:assert/strict';
 import { execFileSync } from 'node:child_process';
-import { cpSync, existsSync, readdirSync, readFileSync, realpathSync, writeFileSync } from 'node:fs';
+import { existsSync, readdirSync, readFileSync, realpathSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { type CliHome, type CliResult, cliHome } from '../cli/cliProcess.ts';
 import { eventually } from '../eventually.ts';
 import { type OpenaiTurn, startOpenaiServer } from '../fakes/openaiServer.ts';
-import { agreeable, calls, once, type PlanWorld, planWorld, writes } from './planWorld.ts';
+import { copyRepo } from '../fakes/repoCopy.ts';
+import { agreeable, bakery, calls, once, type PlanWorld, planWorld, writes } from './planWorld.ts';
 
 const demo = fileURLToPath(new URL('../../media/plan-demo', import.meta.url));
 const storyIds = (text: string): string[] => text.split(/\n+/).filter(Boolean).sort();
@@ -28,12 +29,9 @@ describe('the way of a plan', function () {
       encoding: 'utf8',
       env: { PATH: process.env['PATH'] ?? '', HOME: home.folder.path },
     });
-  const bakery = (): string => {
+  const openBakery = (): string => {
     const repo = join(home.workDir, 'bakery');
-    cpSync(join(demo, 'project'), repo, { recursive: true });
-    git(repo, 'init', '--quiet', '--initial-branch=main');
-    git(repo, 'add', '--all');
-    git(repo, 'commit', '--quiet', '--message', 'A small bakery');
+    copyRepo(repo, bakery);
     return repo;
   };
 
@@ -61,7 +59,7 @@ describe('the way of a plan', function () {
   });
 
   it('begins with a few questions, whose answers stand in interview.md', async () => {
-    const repo = bakery();
+    const repo = openBakery();
     const plan = (...args: readonly string[]): Promise<CliResult> =>
       home.runProcess(['plan', ...args, '--cwd', repo, '--replay', join(demo, 'model')]);
     const asked = await plan('new', 'Build a website for my bakery', '--name', 'site');
@@ -78,7 +76,7 @@ describe('the way of a plan', function () {
   });
 
   it('asks no model when no more questions are wanted, and takes further folders for its context', async () => {
-    const repo = bakery();
+    const repo = openBakery();
     const server = await startOpenaiServer({ turns: [{}] });
     try {
       const env = {
@@ -101,7 +99,7 @@ describe('the way of a plan', function () {
   });
 
   it('needs no feature of one vendor: a plain server of the OpenAI kind plans and builds the same stories', async () => {
-    const repo = bakery();
+    const repo = openBakery();
     const seen = new Map<string, number>();
     const server = await startOpenaiServer({ turns: ({ body }) => recorded(body, seen) });
     const env = {

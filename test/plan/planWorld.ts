@@ -1,7 +1,7 @@
 /** A repository with a plan in it, the built command line, and a model that answers each step of each story as a test wants it. */
 import { execFileSync } from 'node:child_process';
 import { createHash } from 'node:crypto';
-import { cpSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { type CliHome, type CliResult, cliHome, type RunningCli } from '../cli/cliProcess.ts';
@@ -11,8 +11,10 @@ import {
   type ReceivedRequest,
   startAnthropicServer,
 } from '../fakes/anthropicServer.ts';
+import { copyRepo, textsIn } from '../fakes/repoCopy.ts';
 
-const project = fileURLToPath(new URL('../../media/plan-demo/project', import.meta.url));
+/** The files of the sample project. */
+export const bakery = textsIn(fileURLToPath(new URL('../../media/plan-demo/project', import.meta.url)));
 
 /** Answers the request number `turn` (from 0) of a step, in its attempt (from 1). Undefined ends the step without a word. */
 export type StepAnswers = (
@@ -92,7 +94,7 @@ export async function planWorld(stories: readonly StoryText[], model: StepModel)
   const server = await startAnthropicServer({ turns });
   const home = cliHome();
   const repo = join(home.workDir, 'bakery');
-  cpSync(project, repo, { recursive: true });
+  copyRepo(repo, bakery);
   const env = {
     ...{
       ANTHROPIC_BASE_URL: server.url,
@@ -107,9 +109,6 @@ export async function planWorld(stories: readonly StoryText[], model: StepModel)
       env: { PATH: process.env['PATH'] ?? '', HOME: home.folder.path },
       encoding: 'utf8',
     });
-  git('init', '--quiet', '--initial-branch=main');
-  git('add', '--all');
-  git('commit', '--quiet', '--message', 'A small bakery');
   const start = (...args: readonly string[]): RunningCli =>
     home.start(['plan', ...args, '--cwd', repo], { env });
   const world: PlanWorld = {
