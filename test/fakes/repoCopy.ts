@@ -2,15 +2,16 @@
 import { execFileSync } from 'node:child_process';
 import { cpSync, readdirSync, readFileSync } from 'node:fs';
 import { join, relative } from 'node:path';
-import { tempFolder } from './tempFolder.ts';
+import { type TempFolder, tempFolder } from './tempFolder.ts';
 
 export interface Person {
   name: string;
   email: string;
 }
 
-/** By what they hold: folder of the repository. */
+/** Folders of what was made, by what it holds. */
 const made = new Map<string, string>();
+let all: TempFolder | undefined;
 
 /**
  * Makes `path`, with the files in the first commit of `main`. The repository's own settings name the person; without one git knows no name.
@@ -25,20 +26,28 @@ export function copyRepo(path: string, files: Readonly<Record<string, string>>, 
 }
 
 function makeRepo(files: Readonly<Record<string, string>>, person: Person | undefined): string {
-  const folder = tempFolder();
-  process.once('exit', folder.remove);
-  const path = join(folder.path, 'repo');
+  const { path: home, add } = kept();
+  const own = String(made.size);
   const { name, email } = person ?? { name: 'Ada', email: 'ada@example.com' };
-  const env = { PATH: process.env['PATH'] ?? '', HOME: folder.path, GIT_CONFIG_NOSYSTEM: '1' };
+  const env = { PATH: process.env['PATH'] ?? '', HOME: home, GIT_CONFIG_NOSYSTEM: '1' };
+  const cwd = join(home, own);
   const git = (...args: readonly string[]): void => {
-    execFileSync('git', ['-C', path, '-c', `user.name=${name}`, '-c', `user.email=${email}`, ...args], { env });
+    execFileSync('git', ['-c', `user.name=${name}`, '-c', `user.email=${email}`, ...args], { cwd, env });
   };
-  folder.add(Object.fromEntries(Object.entries(files).map(([file, text]) => [join('repo', file), text])));
+  add(Object.fromEntries(Object.entries(files).map(([file, text]) => [join(own, file), text])));
   git('init', '--quiet', '--initial-branch=main');
   if (person) for (const [field, value] of Object.entries(person)) git('config', `user.${field}`, value);
   git('add', '--all');
-  git('-c', 'maintenance.auto=false', 'commit', '--quiet', '--allow-empty', '--message', 'Begin');
-  return path;
+  git('-c', 'maintenance.auto=false', 'commit', '--quiet', '--message', 'Begin');
+  return cwd;
+}
+
+/** The folder of all of them, gone when the process ends. */
+function kept(): TempFolder {
+  if (all) return all;
+  all = tempFolder();
+  process.once('exit', all.remove);
+  return all;
 }
 
 /** Returns the texts of all files below a folder, by their paths in it. */

@@ -14,6 +14,7 @@ import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { setTimeout as wait } from 'node:timers/promises';
 import { eventually, gate } from '../eventually.ts';
+import { skipBecause } from '../skipBecause.ts';
 import { cutAfter } from './cutAfter.ts';
 import { type FleetHome, type FleetWorld, model, notes, openFleet } from './fleetWorld.ts';
 import { type Postgres, startPostgres } from './postgres.ts';
@@ -115,14 +116,14 @@ describe('workers in a bad hour', function () {
 
   it('say that the disk of the database is full, and go on when it has room', async function () {
     // The engine waits up to a minute between two tries, and tries again and again.
-    if (process.env['TELOS_NIGHTLY'] === undefined) return;
+    if (process.env['TELOS_NIGHTLY'] === undefined) skipBecause(this, 'it takes minutes, and runs at night');
     this.timeout(900_000);
     const key = await world.serve(model);
     const [one, person] = [await trusting(20), await trusting(20)];
     const folder = join(one.folder.path, 'small');
     mkdirSync(folder);
     // Only root can make a disk this small.
-    if (!mounts(folder, '16m')) return;
+    if (!mounts(folder, '16m')) skipBecause(this, 'only root can make a disk');
     const { postgres } = world;
     try {
       const worker = await one.worker([], key);
@@ -195,7 +196,7 @@ describe('workers in a bad hour', function () {
     assert.equal(new Set(stderr.match(/ on days-?2/g)).size, 2, stderr);
   });
 
-  it('say that the disk of the results, or of a worker, is full', async () => {
+  it('say that the disk of the results, or of a worker, is full', async function () {
     const key = await world.serve(model);
     const [one, person] = [await trusting(4), await trusting(4)];
     const [results, temporary] = [join(person.folder.path, 'far'), join(one.folder.path, 'tmp')];
@@ -204,7 +205,7 @@ describe('workers in a bad hour', function () {
       return mounts(folder);
     });
     // Only root can make a disk this small.
-    if (unmount.length < 2) return;
+    if (unmount.length < 2) skipBecause(this, 'only root can make a disk');
     try {
       const worker = await one.worker([], key);
       writeFileSync(join(results, 'fills'), Buffer.alloc(60 * 1024));

@@ -4,6 +4,7 @@ import { join } from 'node:path';
 import { preparationLock } from '../../src/engine/fleet/dbos.ts';
 import { program } from '../cli/cliProcess.ts';
 import { eventually, gate } from '../eventually.ts';
+import { skipBecause } from '../skipBecause.ts';
 import {
   type FleetHome,
   type FleetWorld,
@@ -284,8 +285,8 @@ describe('workers come and go', function () {
     assert.equal((await suite.result).code, 130);
   });
 
-  it('shows the address of its database to no other program', async () => {
-    if (process.platform !== 'linux') return;
+  it('shows the address of its database to no other program', async function () {
+    if (process.platform !== 'linux') skipBecause(this, 'only on Linux');
     const home = world.home({});
     const [named, given] = [
       await home.worker(),

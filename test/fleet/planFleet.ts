@@ -11,6 +11,7 @@ import {
   startAnthropicServer,
 } from '../fakes/anthropicServer.ts';
 import { answersOf, checkoutOf, type StepModel, type StoryText, storyText } from '../plan/planWorld.ts';
+import { skipBecause } from '../skipBecause.ts';
 import { type FleetHome, type FleetWorld, openFleet } from './fleetWorld.ts';
 import { type GitDaemon, startGitDaemon } from './gitDaemon.ts';
 
@@ -49,12 +50,12 @@ export interface PlanFleet {
   close(): Promise<void>;
 }
 
-/** A test in which workers build stories. Where no box works they do not, which a test of its own holds, and this says so. */
+/** A test in which workers build stories. Where no box works they do not, which a test of its own holds, and this one is skipped. */
 export function itBuilds(title: string, test: (this: Mocha.Context) => Promise<void>): void {
   it(title, async function () {
     const finding = await findBox({ env: { PATH: process.env['PATH'] ?? '' } });
     if (finding.works) return test.call(this);
-    console.log(`      not judged: no box works here: ${finding.why}`);
+    skipBecause(this, `no box works here: ${finding.why}`);
     this.skip();
   });
 }

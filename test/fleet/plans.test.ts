@@ -247,11 +247,11 @@ describe('a plan on workers', function () {
       assert.equal(plan.journal().filter(({ type }) => type === 'step_started').length, 2),
     );
     kill(two.child, 'group');
-    const stopped = performance.now();
     one.child.kill('SIGTERM');
+    // It waits for so long and no longer: the model has not answered when it ends.
     const ended = await one.result;
     assert.equal(ended.code, 0, ended.stderr);
-    assert.ok(performance.now() - stopped < 30_000);
+    assert.match(ended.stderr, /Ending: 1 running, up to 20 s for them\./);
     assert.match(ended.stderr, /1 handed back/);
     release();
     await here.world.worker(plan);
