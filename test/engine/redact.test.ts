@@ -23,6 +23,17 @@ describe('redact', () => {
     assert.equal(redact('sk-ant is only a beginning'), 'sk-ant is only a beginning');
   });
 
+  it('hides the new ones of several secrets, of which it knows one', () => {
+    const redact = redactor(['known-secret-1']);
+    redact.learn(['known-secret-1', 'later-secret-2']);
+    assert.equal(redact.text('known-secret-1 later-secret-2'), '[redacted] [redacted]');
+    assert.deepEqual([redact.finds('later-secret-2'), redact.finds('other')], [true, false]);
+    redact.learn(['third-secret-3', 'known-secret-1']);
+    assert.equal(redact.text('a third-secret-3'), 'a [redacted]');
+    redact.learn([]);
+    assert.equal(redact.text('a third-secret-3'), 'a [redacted]');
+  });
+
   it('finds a secret inside a longer base64 text at each alignment', () => {
     const redact = redactor([secret]).text;
     for (const before of ['', 'u', 'us', 'use', 'user:']) {

@@ -24,12 +24,10 @@ export interface Order {
   count: number;
 }
 
-/** At most so many test files try to notice one break: the nearest that execute its place. */
-const testsForBreak = 12;
-/** Looked for among so many that import its file. */
-const candidates = 60;
-/** So many of them run before the others are loaded. */
-const firstTests = 3;
+/** So many test files are looked at for one break, the nearest first. Those that execute its place try to notice it. */
+const nearest = 20;
+/** So many of them before the others. */
+const first = 5;
 const atOnce = 2;
 /** Limit for the tests of a break: this, and five times as long as they take without it. In milliseconds. */
 const leastLimitMs = 30_000;
@@ -95,41 +93,38 @@ class Bench {
   }
 
   async try(one: Break, importers: Importers, place: Workplace): Promise<Tried> {
-    const importing = nearestTests(one.file, importers).slice(0, candidates);
-    const near = importing[Symbol.iterator]();
-    let tests = 0;
-    for (const most of [firstTests, testsForBreak - firstTests]) {
-      const { usable, limitMs } = await this.#nextUsable(one, near, most, place);
-      if (usable.length === 0) break;
-      tests += usable.length;
-      const result = await place.tryBreak(one, usable, limitMs);
+    const near = nearestTests(one.file, importers).slice(0, nearest);
+    let [tests, isLoaded] = [0, false];
+    for (const some of [near.slice(0, first), near.slice(first)]) {
+      const { passing, executing, limitMs } = await this.#usable(one, some, place);
+      isLoaded ||= passing > 0;
+      if (executing.length === 0) continue;
+      tests += executing.length;
+      const result = await place.tryBreak(one, executing, limitMs);
       if (result !== 'passed') return { one, outcome: result === 'failed' ? 'noticed' : 'timed out', tests };
     }
-    if (tests > 0) return { one, outcome: 'survived', tests };
     // A place that no test executes is one that a test should notice, if tests can load its file at all.
-    const results = await Promise.all(importing.map(test => this.#baseline(test, place)));
-    const isLoaded = results.some(({ result }) => result === 'passed');
     return { one, outcome: isLoaded ? 'survived' : 'not covered', tests };
   }
 
-  /** Returns the next tests that pass without a break and execute its place, with the time in which they do so at the latest. */
-  async #nextUsable(
+  /** Returns those tests that pass without a break and execute its place, with the time in which they do so at the latest. */
+  async #usable(
     { file, start }: Break,
-    near: Iterator<string>,
-    most: number,
+    some: readonly string[],
     place: Workplace,
-  ): Promise<{ usable: string[]; limitMs: number }> {
-    const usable: string[] = [];
+  ): Promise<{ passing: number; executing: string[]; limitMs: number }> {
+    const executing: string[] = [];
+    let passing = 0;
     let limitMs = leastLimitMs;
-    while (usable.length < most) {
-      const { value: test, done } = near.next();
-      if (done) break;
+    for (const test of some) {
       const { result, ms, executed } = await this.#baseline(test, place);
-      if (result !== 'passed' || !hasExecuted(executed, file, start)) continue;
-      usable.push(test);
+      if (result !== 'passed') continue;
+      passing++;
+      if (!hasExecuted(executed, file, start)) continue;
+      executing.push(test);
       limitMs += 5 * ms;
     }
-    return { usable, limitMs };
+    return { passing, executing, limitMs };
   }
 
   #baseline(test: string, place: Workplace): Promise<Baseline> {

@@ -41,6 +41,11 @@ describe('danger of a command', () => {
     assert.deepEqual(wrong, []);
   });
 
+  it('is seen behind each way to quote the name of a program', () => {
+    for (const rm of ['rm', '"rm"', "'rm'", '$"rm"', "$'rm'", "$'\\x72m'", 'r""m', '\\rm'])
+      assert.deepEqual(said(`${rm} -rf /`), ['refused'], rm);
+  });
+
   it('follows the links of a path, and not the link that is deleted itself', () => {
     symlinkSync(join(folder.path, 'home/other'), join(folder.path, 'home/work/link'));
     assert.deepEqual(said('rm link'), []);

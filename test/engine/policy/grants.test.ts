@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { mkdirSync, symlinkSync } from 'node:fs';
 import { join } from 'node:path';
+import { denyAll, type Human } from '../../../src/engine/human.ts';
 import { decide } from '../../../src/engine/policy/decide.ts';
 import {
   type Ask,
@@ -8,8 +9,16 @@ import {
   type PolicyContext,
   runPolicy,
 } from '../../../src/engine/policy/decision.ts';
-import { grantedVariables, recordAnswer } from '../../../src/engine/policy/grants.ts';
+import {
+  grantedVariables,
+  listPermissions,
+  permissionId,
+  recordAnswer,
+  revokePermission,
+} from '../../../src/engine/policy/grants.ts';
 import { rememberEarlierReads, rememberRead } from '../../../src/engine/policy/secretReads.ts';
+import { approveCall } from '../../../src/engine/run/approval.ts';
+import { builtinTools } from '../../../src/engine/tools/builtin.ts';
 import type {
   ApprovalScope,
   Message,
@@ -349,6 +358,31 @@ describe('decide, with what the user has granted', () => {
     assert.equal(await short('run_command', 'scripts/list.sh'), 'ask card.changed');
   });
 
+  it('shows the card of a new agent once in a run beside what it does not cover', async () => {
+    const cards: boolean[] = [];
+    const human: Human = {
+      ...denyAll,
+      approve: async ({ card }) => {
+        cards.push(card !== undefined);
+        return { allow: true, scope: 'once' };
+      },
+    };
+    const ask = async (subject: string): Promise<void> => {
+      const deciding = approveCall(
+        callOf('run_command', subject),
+        { tools: builtinTools, human, policy: context },
+        new AbortController().signal,
+      );
+      while (!(await deciding.next()).done);
+    };
+    await ask('make plan');
+    await ask('make more');
+    await ask('scripts/list.sh');
+    context = freshRun();
+    await ask('make plan');
+    assert.deepEqual(cards, [true, false, true, true], 'with what it covers each time');
+  });
+
   it('brings the card back with any changed byte, and says what to do', async () => {
     await trust();
     run.put('pack/scripts/list.sh', '#!/bin/sh\ntouch w\n');
@@ -371,6 +405,26 @@ describe('decide, with what the user has granted', () => {
         /changed while its card was open/,
       );
     assert.equal((await about('run_command', 'scripts/list.sh')).rule, 'card.new');
+  });
+
+  it('gives each permission a name of its own, which stays the same wherever it is listed', async () => {
+    const hosts = ['a.test', 'b.test'].map(host => rule(`tool = "fetch_url"\nhost = "${host}"`));
+    const paths = ['~/a', '~/b'].map(path => rule(`tool = "read_file"\npath = "${path}"`));
+    const commands = ['"ls"', '"ls", "-l"'].map(words => rule(`tool = "run_command"\nargv = [${words}]`));
+    policy([...hosts, ...paths, ...commands, rule('tool = "fetch_url"\nhost = "a.test"', 'deny')].join(''));
+    await trust();
+    const places = { configDir: join(run.home, '.config/telos'), home: run.home };
+    const idsOf = async () => (await listPermissions(places)).permissions.map(permissionId);
+    const ids = await idsOf();
+    assert.equal(ids.length, 8);
+    assert.equal(new Set(ids).size, 8, ids.join());
+    policy([...commands, ...paths, ...hosts].join(''));
+    assert.deepEqual((await idsOf()).sort(), ids.filter((_, index) => index !== 7).sort());
+    for (const permission of (await listPermissions(places)).permissions
+      .filter(({ kind }) => kind === 'rule')
+      .slice(0, 5))
+      assert.equal(await revokePermission(permission, places), true);
+    assert.equal((await idsOf()).length, 2);
   });
 
   it('shows commands the variables of an accepted card, and no key of a provider', async () => {

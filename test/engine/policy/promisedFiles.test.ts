@@ -2,6 +2,7 @@
 import assert from 'node:assert/strict';
 import { mkdirSync, symlinkSync } from 'node:fs';
 import { join } from 'node:path';
+import { denyAll } from '../../../src/engine/human.ts';
 import type { ReviewedAgent } from '../../../src/engine/policy/agentFiles.ts';
 import { decide } from '../../../src/engine/policy/decide.ts';
 import {
@@ -11,6 +12,8 @@ import {
   runPolicy,
 } from '../../../src/engine/policy/decision.ts';
 import { promisedIn } from '../../../src/engine/policy/promisedFiles.ts';
+import { approveCall } from '../../../src/engine/run/approval.ts';
+import { builtinTools } from '../../../src/engine/tools/builtin.ts';
 import { describeCard } from '../../../src/protocol/agentCard.ts';
 import { type TempFolder, tempFolder } from '../../fakes/tempFolder.ts';
 
@@ -318,5 +321,25 @@ describe('a card with special files', () => {
       ).rule,
       'write.executed',
     );
+  });
+
+  it('lets a run go on with the skill that its own call has made', async () => {
+    await accept();
+    const isGranted = async (): Promise<boolean> => {
+      const call = { id: '1', name: 'write_file', input: { path: 'tea/SKILL.md', content: 'x' } };
+      const deciding = approveCall(
+        call,
+        { tools: builtinTools, human: denyAll, policy: context },
+        new AbortController().signal,
+      );
+      let step = await deciding.next();
+      while (!step.done) step = await deciding.next();
+      return step.value.granted;
+    };
+    assert.equal(await isGranted(), true);
+    folder.add({ 'home/work/tea/SKILL.md': 'x' });
+    assert.equal(await isGranted(), true);
+    context = { ...context, memory: new RunMemory() };
+    assert.equal(await isGranted(), false, 'another run did not make it');
   });
 });

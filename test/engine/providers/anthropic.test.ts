@@ -150,6 +150,20 @@ describe('anthropic', () => {
     ]);
   });
 
+  it('puts no mark on an empty text, which the API refuses', () => {
+    const marked = (content: Message['content']): boolean => {
+      const messages: Message[] = [
+        { role: 'user', content: 'one' },
+        { role: 'assistant', content: 'two' },
+        { role: 'user', content },
+      ];
+      const last = toAnthropicRequest('M', ask({ messages, tools: [readTool] })).messages.at(-1);
+      return JSON.stringify(last).includes('cache_control');
+    };
+    assert.deepEqual([marked(''), marked('three')], [false, true]);
+    assert.deepEqual([marked([]), marked([{ type: 'text', text: 'x' }])], [false, true]);
+  });
+
   it('marks the start of a single question for the cache only if others repeat it', () => {
     const list = { type: 'text' as const, text: 'the list' };
     const messages: Message[] = [{ role: 'user', content: [list, { type: 'text', text: 'which?' }] }];

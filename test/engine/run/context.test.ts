@@ -1,10 +1,11 @@
 /** What the model is sent when a conversation fills its context: old results left out, a summary, and everything kept. */
 import assert from 'node:assert/strict';
 import { loadConfig } from '../../../src/engine/config.ts';
-import { PromptTooLong } from '../../../src/engine/errors.ts';
+import { PromptTooLong, TelosError } from '../../../src/engine/errors.ts';
 import { denyAll } from '../../../src/engine/human.ts';
 import { RunMemory } from '../../../src/engine/policy/decision.ts';
 import type { CompletionRequest, Provider, StreamEvent } from '../../../src/engine/providers/provider.ts';
+import type { Budget } from '../../../src/engine/run/budget.ts';
 import { blocksOf, sentMessages } from '../../../src/engine/run/contextView.ts';
 import { newRun } from '../../../src/engine/run/request.ts';
 import type { Tool } from '../../../src/engine/tools/tool.ts';
@@ -70,7 +71,7 @@ describe('the context of a model', () => {
 
   async function run(
     provider: Provider,
-    { size = 8_000, window, before = [], secrets = [] as string[] }: Partial<Options> = {},
+    { size = 8_000, window, before = [], secrets = [] as string[], budget }: Partial<Options> = {},
   ): Promise<{ events: RunEvent[]; end: Extract<RunEvent, { type: 'run_end' }> }> {
     const path = folder.path;
     const folders = { workingDir: `${path}/work`, packDir: path, skillDir: path, commandDir: path };
@@ -87,6 +88,7 @@ describe('the context of a model', () => {
       window,
       redact: run.redact.text,
       maxRounds: 400,
+      budget,
       context: { ...folders, env: {} },
       policy: { ...folders, home: path, protectedDirs: [], memory: new RunMemory() },
     };
@@ -102,6 +104,7 @@ describe('the context of a model', () => {
     window: number;
     before: Message[];
     secrets: string[];
+    budget: Budget;
   }
 
   const noSummary = (): StreamEvent[] => assert.fail('no summary is needed');
@@ -203,6 +206,30 @@ describe('the context of a model', () => {
     assert.equal(end.outcome, 'failed');
     assert.match(end.error?.message ?? '', /prompt is too long/);
     assert.equal(provider.requests.length, 1);
+  });
+
+  it('ends at the budget that is reached before a summary, and does not call that a failed summary', async () => {
+    let [checks, atSummary] = [0, 0];
+    const summarize = (): StreamEvent[] => {
+      atSummary ||= checks;
+      return [says('summary'), done()];
+    };
+    const upTo = (most: number): Budget =>
+      ({
+        check: async () => {
+          if (++checks >= most) throw new TelosError('budget', 'The limit is reached.');
+          return [];
+        },
+        add: () => [],
+      }) as Partial<Budget> as Budget;
+    const settings = { window: 8_000, size: 3_000 };
+    await run(reader(60, summarize), { ...settings, budget: upTo(Number.POSITIVE_INFINITY) });
+    assert.ok(atSummary > 1);
+    checks = 0;
+    const provider = reader(60, () => assert.fail('asks no more'));
+    const { events, end } = await run(provider, { ...settings, budget: upTo(atSummary) });
+    assert.deepEqual([end.outcome, end.error?.message], ['budget', 'The limit is reached.']);
+    assert.doesNotMatch(said(events).join(), /could not be summarized/);
   });
 
   it('hides a secret that the model writes into its summary', async () => {

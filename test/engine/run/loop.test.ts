@@ -22,6 +22,11 @@ describe('runLoop', () => {
     const silent = await folder.run(scriptedProvider([[says(' \n'), done('function_call_filter')]]));
     assert.match(notices(silent).join(), /returned an empty answer \(function_call_filter\)/);
     assert.equal(silent.end.outcome, 'completed');
+    const block = { type: 'thinking', thinking: 'hm', signature: 's' } as const;
+    const thought = await folder.run(scriptedProvider([[{ type: 'thinking', block }, says('Yes.'), done()]]));
+    assert.deepEqual(notices(thought), [], 'thinking and a word');
+    const mute = await folder.run(scriptedProvider([[{ type: 'thinking', block }, done()]]));
+    assert.match(notices(mute).join(), /returned an empty answer/);
     const busy = await folder.run(
       scriptedProvider([[calls('1', 'read_file', { path: 'in.txt' })], [done()]]),
     );

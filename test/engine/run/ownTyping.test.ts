@@ -1,6 +1,6 @@
 /** What a person types into an agent of their own keeps its card accepted; everything else brings the card back. */
 import assert from 'node:assert/strict';
-import { chmodSync, mkdirSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
+import { chmodSync, existsSync, mkdirSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { loadConfig } from '../../../src/engine/config.ts';
 import { denyAll, type Human } from '../../../src/engine/human.ts';
@@ -77,6 +77,20 @@ describe('the card of an agent that the person writes', () => {
     assert.deepEqual((await run()).told, []);
     rmSync(inPack('skills/hoe'), { recursive: true });
     assert.deepEqual((await run()).rules, []);
+  });
+
+  it('stays accepted for data that its own script writes, not for what any other command does', async () => {
+    const writes = '#!/bin/sh\necho [] > "$(dirname "$0")/../beds.json"\n';
+    writeFileSync(inPack('scripts/sow.sh'), writes);
+    const telos = open();
+    await telos.acceptCard(await telos.agentCard('garden'));
+    const { rules, told } = await run();
+    assert.deepEqual(rules, []);
+    assert.match(told.join('\n'), /Its script wrote beds\.json/);
+    assert.deepEqual((await run()).rules, []);
+    const other = await run('touch more.json && mkdir -p made');
+    assert.ok(existsSync(inPack('more.json')), other.rules.join());
+    assert.deepEqual((await run()).rules, ['card.changed']);
   });
 
   const changes: Readonly<Record<string, () => void>> = {

@@ -95,6 +95,9 @@ describe('an archive', () => {
       tar(pax('size', '0'), { path: 'fine.txt', content: 'x' }),
       /two sizes/,
     ],
+    ['has a file with holes', tar(pax('GNU.sparse.major', '1'), { path: 'fine.txt' }), /file with holes/],
+    ['sets a link for all', tar({ ...pax('linkpath', 'x'), type: 'g' }, skill), /all entries at once/],
+    ['sets a size for all', tar({ ...pax('size', '0'), type: 'g' }, skill), /all entries at once/],
     ['sets a path for all', tar({ ...pax('path', 'x'), type: 'g' }, skill), /all entries at once/],
     ['has an unknown type', tar({ path: 'x', type: 'S' }), /unknown type/],
     ['is 30 folders deep', tar({ path: `${'d/'.repeat(30)}f` }), /24 folders deep/],
@@ -164,10 +167,11 @@ describe('an archive', () => {
   });
 
   describe('of the kind zip', () => {
-    const zip = (files: Readonly<Record<string, string>>, ...flags: string[]): Buffer => {
+    const zip = (files: Readonly<Record<string, string | Uint8Array>>, ...flags: string[]): Buffer => {
       const place = tempFolder(files);
       try {
-        execFileSync('zip', ['-q', '-r', '-X', ...flags, 'out.zip', '.', '-x', 'out.zip'], {
+        const names = flags.includes('-0') ? Object.keys(files) : ['.', '-x', 'out.zip'];
+        execFileSync('zip', ['-q', '-r', '-X', ...flags, 'out.zip', ...names], {
           cwd: place.path,
         });
         return readFileSync(join(place.path, 'out.zip'));
@@ -186,6 +190,36 @@ describe('an archive', () => {
       return copy;
     };
 
+    /** Takes sizes and sum out of the entries, as a program does that writes to a pipe. */
+    const streamed = (bytes: Buffer): Buffer => {
+      const copy = Buffer.from(bytes);
+      for (const [signature, flags] of [
+        [[0x50, 0x4b, 3, 4], 6],
+        [[0x50, 0x4b, 1, 2], 8],
+      ] as const)
+        for (
+          let at = copy.indexOf(Buffer.from(signature));
+          at >= 0;
+          at = copy.indexOf(Buffer.from(signature), at + 1)
+        ) {
+          copy.writeUInt16LE(copy.readUInt16LE(at + flags) | 8, at + flags);
+          if (flags === 6) copy.fill(0, at + 14, at + 26);
+        }
+      return copy;
+    };
+    /** A zip that packs another one without compressing it, and lists an entry of that one, too. */
+    const within = (): Buffer => {
+      const inner = zip({ 'in.txt': 'inner' }, '-0', '-D');
+      const bytes = zip({ 'x.zip': inner, 'yy.txt': 'inner' }, '-0', '-D');
+      const last = bytes.lastIndexOf(Buffer.from([0x50, 0x4b, 1, 2]));
+      const offset = bytes.indexOf(Buffer.from([0x50, 0x4b, 3, 4]), 30);
+      const local = bytes.subarray(offset);
+      bytes.writeUInt32LE(offset, last + 42);
+      for (let at = 0; at < 12; at++) bytes[last + 16 + at] = local[14 + at] ?? 0;
+      bytes.write('in.txt', last + 46);
+      return bytes;
+    };
+
     it('is unpacked as zip packs it, with its scripts', async () => {
       await open(zip({ 'skills/s/SKILL.md': 'x'.repeat(5000), 'run.sh': '#!/bin/sh\n' }));
       equal(readFileSync(join(root, 'skills/s/SKILL.md'), 'utf8').length, 5000);
@@ -201,6 +235,24 @@ describe('an archive', () => {
       ['has bytes before its beginning', Buffer.concat([Buffer.from('PK  '), plain]), /not where it says/],
     ];
     for (const [what, bytes, why] of cases) it(`is refused if it ${what}`, () => refused(bytes, why));
+
+    it('is unpacked if it was written as a stream, with sizes and sum behind the content', async () => {
+      const bytes = streamed(zip({ 'SKILL.md': 'x'.repeat(500), 'b.txt': 'y' }, '-D'));
+      await open(bytes);
+      equal(readFileSync(join(root, 'SKILL.md'), 'utf8').length, 500);
+    });
+
+    it('is refused if it was written as a stream and states other sizes all the same', async () => {
+      const bytes = streamed(zip({ 'SKILL.md': 'x'.repeat(500) }, '-D'));
+      bytes.writeUInt32LE(499, 22);
+      await refused(bytes, /two ways/);
+      const unsaid = zip({ 'SKILL.md': 'x'.repeat(500) }, '-D');
+      unsaid.fill(0, 14, 26);
+      await refused(unsaid, /two ways/);
+    });
+
+    it('is refused if two entries share their bytes', () =>
+      refused(within(), /shares its bytes with another entry/));
 
     it('is refused if its content is not what its sum says', async () => {
       const stored = zip({ 'a.txt': 'aaaaaaaa' }, '-0');

@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { chmodSync, existsSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs';
+import { chmodSync, existsSync, readFileSync, statSync, symlinkSync, writeFileSync } from 'node:fs';
 import { delimiter, join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { findBox } from '../../../src/engine/box/findBox.ts';
@@ -14,6 +14,7 @@ import {
   type CheckPlace,
   runCheck,
   runChecks,
+  setupPlace,
   suspicionOf,
 } from '../../../src/engine/workflow/checks.ts';
 import { Plan } from '../../../src/engine/workflow/plan.ts';
@@ -177,6 +178,24 @@ describe('checks', () => {
     assert.match(output, /^\[…\]\n/);
     assert.match(output, /THE END$/);
     assert.equal(kept().length, 5_000_000 + '\nTHE END\n'.length);
+  });
+
+  it('ends a check that prints without end, and keeps no more than 64 MiB of it in the file', async () => {
+    const { exitCode, output } = await run('yes');
+    assert.equal(exitCode, null);
+    assert.match(output, /y\n\[?.*printed more than/);
+    const { size } = statSync(join(folder.path, 'out/one.txt'));
+    assert.ok(size > 60 * 1024 * 1024 && size <= 64 * 1024 * 1024, `${size} bytes`);
+  }).timeout(60_000);
+
+  it('sets up a work tree in the box only where the person wants one for each command', () => {
+    const boxed = { ...place, box: {} as NonNullable<CheckPlace['box']> };
+    const isBoxed = (sandbox: 'required' | 'auto', from: CheckPlace) =>
+      'box' in setupPlace(from, { ...config, sandbox } as never);
+    assert.deepEqual(
+      [isBoxed('required', boxed), isBoxed('auto', boxed), isBoxed('required', place)],
+      [true, false, false],
+    );
   });
 
   it('leaves nothing running when it is cancelled', async () => {

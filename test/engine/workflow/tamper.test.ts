@@ -61,6 +61,33 @@ describe('tamper', () => {
     ]);
   });
 
+  it('finds that the configuration of the test runner is renamed away, or that another takes its name', () => {
+    const away = {
+      path: 'old/config.txt',
+      from: 'jest.config.js',
+      status: 'renamed',
+      before: 'x',
+      after: 'x',
+    } as const;
+    assert.deepEqual(kinds(away), ['runner-config jest.config.js']);
+    const into = { ...away, path: 'vitest.config.ts', from: 'old.txt' };
+    assert.deepEqual(kinds(into), ['runner-config old.txt']);
+  });
+
+  it('finds a changed rule that one of several checks runs', () => {
+    const checks: PlanCheck[] = [
+      { name: 'unit', command: 'npm test' },
+      { name: 'style', command: 'make lint' },
+    ];
+    const change = changed('Makefile', 'lint:\n\teslint .\n', 'lint:\n\ttrue\n');
+    assert.deepEqual(kinds(change, { checks }), ['check-script Makefile']);
+    assert.deepEqual(kinds(change, { checks: [checks[0]!] }), []);
+    const named: PlanCheck[] = [...checks, { name: 'own', command: 'sh ./scripts/check.sh --all' }];
+    assert.deepEqual(kinds(changed('scripts/check.sh', 'a', 'b'), { checks: named }), [
+      'check-script scripts/check.sh',
+    ]);
+  });
+
   it('finds tests that are left out, in every shape', () => {
     const before = "it('a', () => { assert.ok(a); });\n";
     for (const line of [
