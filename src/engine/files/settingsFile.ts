@@ -80,6 +80,18 @@ export function readToml(file: string, code: string, consequence: readonly Sente
   }
 }
 
+/**
+ * Returns the line on which a key is written, counted from 1, in the table whose header is on the line `header`; 0 stands for the top of
+ * the file. Returns the header's line, or 1, if the key is written in another way.
+ */
+export function lineOfKey(text: string, key: string, header = 0): number {
+  const lines = text.split('\n').slice(header);
+  const end = lines.findIndex(line => /^\s*\[/.test(line));
+  const table = end < 0 ? lines : lines.slice(0, end);
+  const at = table.findIndex(line => new RegExp(`^\\s*["']?${key}["']?\\s*=`).test(line));
+  return at < 0 ? Math.max(header, 1) : header + at + 1;
+}
+
 /** Returns the trimmed text of a key, or undefined if it is missing, empty or not text. */
 export function textOf(table: TomlTable, key: string): string | undefined {
   const value = Object.hasOwn(table, key) ? table[key] : undefined;

@@ -6,7 +6,7 @@ import { type Sentence, sentence, spoken } from '../../protocol/text.ts';
 import { type Config, expandPath, mostRounds, roundsIn } from '../config.ts';
 import { isInside, realPlace } from '../files/paths.ts';
 import { isSensitive, whatObeys } from '../files/sensitiveNames.ts';
-import { type Diagnostic, readToml, textDefects, textOf, worded } from '../files/settingsFile.ts';
+import { type Diagnostic, lineOfKey, readToml, textDefects, textOf, worded } from '../files/settingsFile.ts';
 
 /** A way to get what is missing. Shown, never run unasked. */
 export interface InstallStep {
@@ -155,6 +155,8 @@ export interface AgentToml {
   description: string | undefined;
   /** Text as written: `.`, or a path that may start with `~`. If undefined, the default. */
   workingDir: string | undefined;
+  /** Line of the working_dir, counted from 1. */
+  workingDirLine: number;
   /** Rounds of a run before it asks whether to go on, if the file sets them. */
   maxRounds: number | undefined;
   diagnostics: readonly Diagnostic[];
@@ -169,7 +171,7 @@ export function readAgentToml(
   consequence: readonly Sentence[] = [sentence('The agent was loaded without it.')],
 ): AgentToml {
   const file = join(packDir, 'agent.toml');
-  const { table, diagnostics } = readToml(file, 'agent-toml', consequence);
+  const { text, table, diagnostics } = readToml(file, 'agent-toml', consequence);
   const place = { code: 'agent-toml-value', file, line: 1 };
   const passedOver = textDefects(table, ['name', 'description', 'working_dir'], place);
   const rounds = Object.hasOwn(table, 'max_rounds') ? table['max_rounds'] : undefined;
@@ -177,6 +179,7 @@ export function readAgentToml(
     name: textOf(table, 'name') ?? basename(packDir),
     description: textOf(table, 'description'),
     workingDir: textOf(table, 'working_dir'),
+    workingDirLine: lineOfKey(text, 'working_dir'),
     maxRounds: roundsIn(rounds),
     diagnostics: [...diagnostics, ...passedOver, ...roundsDefects(rounds, { ...place, severity: 'warning' })],
   };
@@ -208,11 +211,26 @@ const ofTheSystem =
   /^(\/private)?\/(etc|usr|opt|var\/(?!(folders|tmp|home)\/)\w+|bin|sbin|lib\w*|boot|dev|proc|sys|run|System|Library)(\/|$)|^[a-z]:\\(Windows|Program Files[^\\]*|ProgramData)(\\|$)/i;
 
 /**
+ * Returns why no agent works in the folder, whoever chose it, as the end of a sentence: it is a whole disk, or holds the home folder or what
+ * Telos keeps. Returns undefined for any other folder. `path` is absolute.
+ */
+export function tooWide(
+  path: string,
+  { home, configDir, dataDir, skillsDir }: Omit<Places, 'cwd'>,
+): Sentence | undefined {
+  const place = realPlace(path);
+  if (place === undefined) return sentence('leads nowhere');
+  if (dirname(place) === place) return sentence('is a whole disk');
+  const held = [home, configDir, dataDir, skillsDir].find(folder => isInside(place, real(folder)));
+  return held === undefined ? undefined : sentence('holds all of {0}', held);
+}
+
+/**
  * Returns why the folder that the pack names is not used, as the end of a sentence. Returns undefined if it can be used.
  * `written` is the text in the pack's own agent.toml. The user's agents.toml is not checked this way.
  */
 export function workingDirProblem(written: string, packDir: string, places: Places): Sentence | undefined {
-  const { home, cwd, configDir, dataDir, skillsDir } = places;
+  const { home, cwd, skillsDir } = places;
   const path = realPlace(expandPath(written, home, cwd));
   if (path === undefined) return sentence('leads nowhere');
   const own = real(packDir);
@@ -220,8 +238,8 @@ export function workingDirProblem(written: string, packDir: string, places: Plac
   if (path !== own && isInside(own, path)) return undefined;
   if (!/^~/.test(written) && !isAbsolute(written) && !isInside(real(cwd), path))
     return sentence('leads out of the folder in which Telos is called');
-  const around = [home, configDir, dataDir, skillsDir].map(real).find(folder => isInside(path, folder));
-  if (around !== undefined) return sentence('holds all of {0}', around);
+  const wide = tooWide(path, places);
+  if (wide !== undefined) return wide;
   if (dirname(path) === dirname(dirname(path)) || ofTheSystem.test(path))
     return sentence('belongs to the system');
   if (isSensitive(path)) return sentence('is a place of keys and passwords');

@@ -9,6 +9,7 @@ import type { AlongFile } from '../files/folderRecord.ts';
 import {
   type Diagnostic,
   editShared,
+  lineOfKey,
   parseToml,
   readToml,
   type TomlTable,
@@ -18,6 +19,7 @@ import {
   tomlString,
   worded,
 } from '../files/settingsFile.ts';
+import { tooWide } from './agent.ts';
 import { liesWithin, meansHere } from './workFolders.ts';
 
 /** A table `[agents.<name>]`. Paths are absolute, but a workingDir of `.`. Unknown keys are left alone. */
@@ -75,7 +77,22 @@ export function readAgentsToml(config: Config): AgentsToml {
     const place = { code: 'agents-toml-value', file, line };
     diagnostics.push(...textDefects(value, textKeys, place, name));
     const { entry, outside } = entryOf(name, value, line, ofProject, config);
-    entries.push(entry);
+    const wide = entry.workingDir && entry.workingDir !== '.' ? tooWide(entry.workingDir, config) : undefined;
+    entries.push(wide === undefined ? entry : { ...entry, workingDir: undefined });
+    if (wide !== undefined) {
+      const written = textOf(value, 'working_dir') ?? '';
+      const words = worded(
+        sentence(
+          "No agent can work in '{0}', which {1}, so `working_dir` of '{2}' is not used.",
+          written,
+          wide,
+          name,
+        ),
+        sentence('Write a folder for this agent alone, or "." for the folder in which Telos is called.'),
+      );
+      const at = { file, line: lineOfKey(read.text, 'working_dir', line) };
+      diagnostics.push({ severity: 'error', code: 'agents-toml-working-dir', ...words, ...at });
+    }
     for (const key of outside) {
       const words = worded([
         sentence("{0} of agent '{1}' leads out of this project, so it is not used.", key, name),

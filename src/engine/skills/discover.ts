@@ -284,7 +284,7 @@ function withOwnWorkingDir(toml: AgentToml, packDir: string, config: Config): Ag
       ),
     ),
     file: join(packDir, 'agent.toml'),
-    line: 1,
+    line: toml.workingDirLine,
   };
   return { ...toml, workingDir: undefined, diagnostics: [...toml.diagnostics, diagnostic] };
 }

@@ -7,7 +7,7 @@ import { describeCard } from '../../protocol/agentCard.ts';
 import { describeFindings, describeSetup } from '../../protocol/doctorReport.ts';
 import { acknowledge, complain } from '../base/acknowledge.ts';
 import type { CurrentTelos } from '../base/currentTelos.ts';
-import { describeError, describeMessage, plainLabel } from '../base/labels.ts';
+import { describeError, describeMessage, plainLabel, translated } from '../base/labels.ts';
 import { offerFirstSkill } from '../skills/skillFolders.ts';
 import { untrustedMessage } from './editorRuns.ts';
 
@@ -143,7 +143,17 @@ export async function chooseWorkFolder(current: CurrentTelos, known: string | un
     })) ?? [];
   if (!picked) return;
   try {
-    const { setAgentValue } = await import('../../engine/skills/agentsToml.ts');
+    const [{ setAgentValue }, { tooWide }] = await Promise.all([
+      import('../../engine/skills/agentsToml.ts'),
+      import('../../engine/skills/agent.ts'),
+    ]);
+    const wide = tooWide(picked.fsPath, telos.config);
+    if (wide !== undefined) {
+      const place = plainLabel(picked.fsPath, 300);
+      return complain(
+        vscode.l10n.t('No agent can work in {0}, which {1}. Choose another folder.', place, translated(wide)),
+      );
+    }
     const file = join(telos.config.configDir, 'agents.toml');
     await setAgentValue(file, agent.name, 'working_dir', picked.fsPath);
     await current.refresh();

@@ -111,8 +111,44 @@ describe('discover', () => {
       const codes = pack?.diagnostics.map(({ code }) => code);
       assert.deepEqual(codes, expected === usual ? ['agent-working-dir'] : [], written);
     }
-    folder.add({ 'home/.config/telos/agents.toml': '[agents.pack]\nworking_dir = "~"\n' });
-    assert.equal(discover().find(({ name }) => name === 'pack')?.workingDir, home, 'the user may');
+  });
+
+  it('refuses a folder that holds everything, for the user and for a pack, with the line that names it', () => {
+    const own = join(folder.path, 'home/work');
+    const all = [
+      '/',
+      '//',
+      '/.',
+      '~',
+      '~/',
+      '~/.',
+      '..',
+      folder.path,
+      join(folder.path, 'to-home'),
+      '~/.config',
+    ];
+    folder.add({ 'skills/pack/agent.toml': 'description = "x"\n\nworking_dir = "~/work"\n' });
+    folder.add({ 'skills/pack/skills/b/SKILL.md': skill('B'), 'home/notes.md': 'x' });
+    symlinkSync(join(folder.path, 'home'), join(folder.path, 'to-home'));
+    for (const written of all) {
+      folder.add({
+        'home/.config/telos/agents.toml': `# mine\n[agents.other]\ndescription = "x"\n[agents.pack]\n\nworking_dir = ${JSON.stringify(written)}\n`,
+      });
+      const { agents, diagnostics } = discoverAll();
+      assert.equal(agents.find(({ name }) => name === 'pack')?.workingDir, own, written);
+      const [told] = diagnostics.filter(({ code }) => code === 'agents-toml-working-dir');
+      assert.deepEqual([told?.severity, told?.line], ['error', 6], written);
+      assert.match(told?.message ?? '', /No agent can work in '.*', which (is a whole disk|holds all of)/);
+    }
+    folder.add({
+      'home/.config/telos/agents.toml': '',
+      'skills/pack/agent.toml': 'description = "x"\n\nworking_dir = "/"\n',
+    });
+    const pack = discoverAll().agents.find(({ name }) => name === 'pack');
+    assert.deepEqual(
+      pack?.diagnostics.map(({ code, line }) => [code, line]),
+      [['agent-working-dir', 3]],
+    );
   });
 
   it('lets no pack have the folder of another agent for its own, by whatever name', () => {
