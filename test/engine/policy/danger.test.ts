@@ -41,6 +41,13 @@ describe('danger of a command', () => {
     assert.deepEqual(wrong, []);
   });
 
+  it('is seen in what git is told to run by its settings', () => {
+    for (const setting of ['alias.x=!rm -rf /', 'core.pager=rm -rf /', 'alias.x=!git clean -fdx; rm -rf /'])
+      assert.deepEqual(said(`git -c '${setting}' x`), ['refused'], setting);
+    assert.deepEqual(said("git -c 'alias.x=reset --hard' x"), said('git reset --hard'));
+    assert.deepEqual(said("git -c 'user.name=rm' commit -m 'rm -rf /'"), []);
+  });
+
   it('is seen behind each way to quote the name of a program', () => {
     for (const rm of ['rm', '"rm"', "'rm'", '$"rm"', "$'rm'", "$'\\x72m'", 'r""m', '\\rm'])
       assert.deepEqual(said(`${rm} -rf /`), ['refused'], rm);

@@ -49,6 +49,14 @@ describe('parseReadOnlyCommand', () => {
     });
   }
 
+  it('says that an empty line is empty, and how many lines may be read', async () => {
+    for (const line of ['', '  ']) assert.match(await refusal(line), /empty/i);
+    for (const line of ['head -n 3 a.txt', 'head -3 a.txt', 'tail -n +2 a.txt', 'tail --lines=2 a.txt'])
+      assert.equal(await refusal(line), 'it is allowed', line);
+    for (const line of ['head -n +3 a.txt', 'head -n x a.txt', 'tail -n 1k a.txt', 'head -n -3 a.txt'])
+      assert.match(await refusal(line), /-n /, line);
+  });
+
   it('names the word at fault', async () => {
     assert.match(await refusal("find . -name a.txt -exec id '{}' +"), /"-exec"/);
     assert.match(await refusal('rg -nz alpha a.txt'), /"-z in -nz"/);

@@ -37,6 +37,7 @@ describe('steps', () => {
     turns: readonly ScriptedTurn[],
     more: Partial<StepCall> = {},
     signal = new AbortController().signal,
+    env: Readonly<Record<string, string>> = { TELOS_PROVIDER: 'scripted' },
   ): Promise<{ end: StepEnd; requests: ReturnType<typeof scriptedProvider>['requests'] }> {
     provider = scriptedProvider(turns);
     const config = loadConfig({
@@ -44,7 +45,7 @@ describe('steps', () => {
         PATH: process.env['PATH'],
         TELOS_DATA_DIR: join(folder.path, 'data'),
         TELOS_CONFIG_DIR: join(folder.path, 'config'),
-        TELOS_PROVIDER: 'scripted',
+        ...env,
       },
       home: join(folder.path, 'home'),
       cwd: join(folder.path, 'slot'),
@@ -321,8 +322,15 @@ describe('steps', () => {
 
   it('records under its key, and plays that again', async () => {
     const recordTo = join(folder.path, 'rec');
-    await step(only('approve', { summary: 'Fine.' }), { recordTo });
+    const { end: recorded } = await step(only('approve', { summary: 'Fine.' }), { recordTo });
     assert.ok(existsSync(join(recordTo, 'US-001.a1.x.jsonl')));
+    const replay = { TELOS_PROVIDER: 'replay', TELOS_REPLAY_FILE: recordTo };
+    const played = await step([[new Error('no model is asked')]], {}, undefined, replay);
+    assert.deepEqual([played.end.outcome, played.requests], ['completed', []]);
+    assert.deepEqual([played.end.answers, played.end.text], [recorded.answers, recorded.text]);
+    assert.equal(played.end.answers.length, 1);
+    const other = await step([[done()]], { key: 'US-002.a1.x' }, undefined, replay);
+    assert.equal(other.end.outcome, 'failed', 'nothing was recorded under this key');
   });
 
   it('finds the step of a role', () => {
