@@ -40,7 +40,7 @@ export function nearestTests(file: string, importers: Importers): string[] {
   const own = `${basename(file).replace(/\.tsx?$/, '')}.test.ts`;
   const room = dirname(file).replace(/^src\//, 'test/');
   const rank = (path: string): [number, number, number] => [
-    basename(path) === own && dirname(path) === room ? 0 : 1,
+    basename(path) === own ? 0 : 1,
     steps.get(path) ?? 0,
     dirname(path) === room ? 0 : 1,
   ];
