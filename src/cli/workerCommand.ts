@@ -10,6 +10,7 @@ import { Turns } from '../engine/fleet/turns.ts';
 import { runWorker } from '../engine/fleet/worker.ts';
 import { isKnown, type Pace } from '../engine/providers/create.ts';
 import { Telos } from '../engine/telos.ts';
+import { describeBound } from '../engine/workflow/planCard.ts';
 import { StoryWorker } from '../engine/workflow/storyWorker.ts';
 import {
   acceptWorkerCard,
@@ -123,9 +124,15 @@ export async function acceptCardCommand(
 }
 
 function sayCard({ digest, plan, repository, lines, roles }: WaitingCard, terminal: Terminal): void {
-  const texts = roles.flatMap(({ file, text }) => [`text for a role, ${file}:`, ...text.split('\n')]);
-  const shown = [`Plan ${plan} of ${repository}`, ...[...lines, ...texts].map(line => `  ${line}`)];
-  for (const line of [...shown, `Digest: ${digest}`]) terminal.say(exactText(line.replace(/[\r\n]/g, ' ')));
+  const say = (text: string): void => terminal.say(exactText(text.replace(/\r/g, ' ')));
+  say(`Plan ${plan} of ${repository}`.replace(/\n/g, ' '));
+  // What follows in a text of several lines stands further in than any line of the card.
+  const parts = lines.map(line => describeBound(line).replace(/\n/g, '\n      '));
+  const texts = roles.map(({ file, text }) =>
+    [`text for a role, ${file}:`, ...text.split('\n')].join('\n      '),
+  );
+  for (const line of [...parts, ...texts].flatMap(part => part.split('\n'))) say(`  ${line}`);
+  say(`Digest: ${digest}`);
 }
 
 /** Returns the configuration with the model `provider:model`: where it has no key, that is what is said. */

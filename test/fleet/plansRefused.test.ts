@@ -149,7 +149,10 @@ describe('a worker believes no plan', function () {
 
   it('does nothing for an order that lies', async () => {
     const unknown = /not one that this version of Telos knows/;
-    const card = ['branch: telos/site', 'check there: test -f US-001/work.txt'];
+    const card = [
+      JSON.stringify(['branch', 'telos/site']),
+      JSON.stringify(['check', 'there', null, 'test -f US-001/work.txt']),
+    ];
     const lies: [RegExp, Forged][] = [
       [unknown, { change: ({ order }) => ({ ...order, plan: '../../etc' }) }],
       [unknown, { change: ({ order }) => ({ ...order, story: '--upload-pack=touch x' }) }],

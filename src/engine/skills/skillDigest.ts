@@ -24,12 +24,16 @@ async function linesOf(folder: string, below: string): Promise<string[]> {
       const path = join(folder, entry.name);
       const name = JSON.stringify(`${below}${entry.name}`);
       if (entry.isDirectory()) return linesOf(path, `${below}${entry.name}/`);
-      if (entry.isSymbolicLink()) return [`${name}:link:${await readlink(path)}`];
+      if (entry.isSymbolicLink())
+        return [`${name}:link:${(await readlink(path)).replace(/[\\\n]/g, escapedSign)}`];
       return entry.isFile() ? [`${name}:${contentDigest(await readFile(path))}`] : [];
     }),
   );
   return found.flat();
 }
+
+/** A line break in where a link leads would end its line, and a forged one could follow. */
+const escapedSign = (sign: string): string => (sign === '\n' ? '\\n' : '\\\\');
 
 /** Returns the SHA-256 of a file's content, hexadecimal. Line ends of text count as one. */
 export function contentDigest(content: Buffer): string {

@@ -100,38 +100,74 @@ function hostsIn(commands: readonly CardCommand[]): string[] {
 const skillsOf = (stories: readonly Story[]): string[] =>
   [...new Set(stories.flatMap(({ role }) => (stepOfRole(role).skill ? [role] : [])))].sort();
 
-/** Returns what is accepted with a card, one line each. That of fewer stories has some of the same lines. */
+/**
+ * Returns what is accepted with a card: each part as a JSON list of its kind and its fields, so that no two parts are the same text. That of
+ * fewer stories has some of the same lines.
+ */
 export function boundLines(
   settings: Pick<PlanSettings, 'setup' | 'checks' | 'branch' | 'slot' | 'protect'>,
   stories: readonly Story[],
   roles: PlanCard['roles'],
 ): string[] {
-  const timeout = (seconds: number | undefined): string => (seconds === undefined ? '' : ` (${seconds} s)`);
-  const checks = checksOf(settings, stories).map(
-    ({ check: { name, command, timeoutS } }) => `check ${name}${timeout(timeoutS)}: ${command}`,
+  const checks = checksOf(settings, stories).map(({ check: { name, command, timeoutS = null } }) =>
+    JSON.stringify(['check', name, timeoutS, command]),
   );
+  const line = (...fields: [BoundKind, ...string[]]): string => JSON.stringify(fields);
   return [
-    ...settings.setup.map(command => `setup: ${command}`),
-    ...new Set(checks),
-    `branch: ${settings.branch}`,
-    ...settings.slot.copy.map(path => `copied into slots: ${path}`),
-    ...settings.slot.link.map(path => `linked into slots: ${path}`),
-    ...settings.protect.map(glob => `protected: ${glob}`),
-    ...skillsOf(stories).map(skill => `skill: ${skill}`),
-    ...roles.map(({ file, text }) => `role ${file}: ${digestOf([text]).slice(0, 16)}`),
+    ...settings.setup.map(command => line('setup', command)),
+    ...checks,
+    line('branch', settings.branch),
+    ...settings.slot.copy.map(path => line('copied into slots', path)),
+    ...settings.slot.link.map(path => line('linked into slots', path)),
+    ...settings.protect.map(glob => line('protected', glob)),
+    ...skillsOf(stories).map(skill => line('skill', skill)),
+    ...roles.map(({ file, text }) => line('role', file, createHash('sha256').update(text).digest('hex'))),
   ];
 }
 
+type BoundKind =
+  | 'setup'
+  | 'branch'
+  | 'copied into slots'
+  | 'linked into slots'
+  | 'protected'
+  | 'skill'
+  | 'role';
+
+/** Returns a part of a card for a person to read. What is not one, as in a forged order, stays as it is. */
+export function describeBound(line: string): string {
+  const fields: unknown = jsonOf(line);
+  if (!Array.isArray(fields)) return line;
+  const [kind, first = '', timeout, command] = fields as unknown[];
+  if (kind === 'check') {
+    const limit = timeout === null ? '' : ` (${timeout} s)`;
+    return `check ${plainName(String(first))}${limit}: ${command}`;
+  }
+  return kind === 'role' ? `role ${first}: ${String(timeout).slice(0, 16)}` : `${kind}: ${first}`;
+}
+
+function jsonOf(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return undefined;
+  }
+}
+
+/** A name that could be taken for more than a name stands in quotes. */
+const plainName = (name: string): string =>
+  /^[\p{L}\p{N}_.-]+( [\p{L}\p{N}_.-]+)*$/u.test(name) ? name : JSON.stringify(name);
+
 /** Returns the digest of what is accepted with a card. The order of checks and stories does not matter, that of the setup does. */
 export function digestOf(lines: readonly string[]): string {
-  const isSetup = (line: string): boolean => line.startsWith('setup: ');
+  const isSetup = (line: string): boolean => line.startsWith('["setup",');
   const sorted = [...lines.filter(isSetup), ...lines.filter(line => !isSetup(line)).sort()];
   return createHash('sha256').update(JSON.stringify(sorted)).digest('hex');
 }
 
 const differences = (before: readonly string[], now: readonly string[]): string[] => [
-  ...before.filter(line => !now.includes(line)).map(line => `- ${line}`),
-  ...now.filter(line => !before.includes(line)).map(line => `+ ${line}`),
+  ...before.filter(line => !now.includes(line)).map(line => `- ${describeBound(line)}`),
+  ...now.filter(line => !before.includes(line)).map(line => `+ ${describeBound(line)}`),
 ];
 
 /** Returns the name under which a person's own choices for a plan are kept: those for this folder on this machine. */

@@ -47,7 +47,7 @@ interface OrderFile {
   settings: PlanSettings;
   prd: { path: string; text: string };
   roles: RoleText[];
-  /** What was accepted with the plan's card, one line each. */
+  /** What was accepted with the plan's card: see `boundLines`. */
   card: string[];
   journal: JournalLine[];
 }

@@ -11,7 +11,7 @@ import { type AttemptEnd, type AttemptParts, AttemptScene } from './attemptScene
 import { buildAnew, checkAndReview, goOnWith, joinSides } from './attemptWork.ts';
 import { shortened } from './journal.ts';
 import { PlanBudget } from './planBudget.ts';
-import { boundLines, digestOf } from './planCard.ts';
+import { boundLines, describeBound, digestOf } from './planCard.ts';
 import { foldPlan, type PlanState } from './planState.ts';
 import { Slots } from './slots.ts';
 import type { Runs } from './steps.ts';
@@ -138,7 +138,9 @@ export class StoryWorker {
     const { config, log } = this.#parts;
     const left = boundLines(settings, [story], roles).find(line => !card.includes(line));
     if (left !== undefined)
-      throw new Refusal(`The story ${story.id} needs what is not on the card of its plan: ${left}`);
+      throw new Refusal(
+        `The story ${story.id} needs what is not on the card of its plan: ${describeBound(left)}`,
+      );
     if (isWorkerCardAccepted(config, card)) return;
     const digest = digestOf(card);
     await noteWaitingCard(config, { digest, plan, repository, lines: card, roles });

@@ -12,7 +12,7 @@ export interface WaitingCard {
   digest: string;
   plan: string;
   repository: string;
-  /** What is accepted, one line each. */
+  /** What is accepted: see `boundLines`. */
   lines: readonly string[];
   /** The texts of roles that the lines name. */
   roles: readonly { file: string; text: string }[];

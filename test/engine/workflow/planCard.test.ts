@@ -110,6 +110,51 @@ describe('planCard', () => {
     assert.ok(!isCardAccepted(config, folder, changed.digest));
   });
 
+  it('is bound to the fields: no two different cards have one digest', () => {
+    const odd = [
+      'a',
+      'b',
+      'a: b',
+      'a (5 s)',
+      'a (5 s): b',
+      'a\nb',
+      '"a"',
+      '["a"',
+      'a","b',
+      '',
+      ' ',
+      'x: a\nsetup: b',
+    ];
+    const seen = new Map<string, string>();
+    const look = (more: Partial<PlanSettings>): void => {
+      const key = JSON.stringify(more);
+      const { digest } = card({ checks: [], ...more }, { stories: [] });
+      assert.equal(seen.get(digest) ?? key, key);
+      seen.set(digest, key);
+    };
+    for (const one of odd) {
+      look({ setup: [one] });
+      look({ protect: [one] });
+      look({ slot: { copy: [one], link: [], keep: [], ports: 10 } });
+      look({ slot: { copy: [], link: [one], keep: [], ports: 10 } });
+      for (const other of odd) {
+        if (one !== other) look({ setup: [one, other] });
+        look({ checks: [{ name: one, command: other }] });
+        look({ checks: [{ name: one, command: other, timeoutS: 5 }] });
+        look({ setup: [one], protect: [other] });
+      }
+    }
+    assert.equal(seen.size, 12 * 4 + 12 * 11 + 12 * 12 * 3);
+  });
+
+  it('says which of two names a check has, where both would read the same', async () => {
+    const of = (name: string, command: string) => card({ checks: [{ name, command }] }, { stories: [] });
+    await acceptPlanCard(config, folder, of('lint', 'echo ok: ./x'));
+    const changed = of('lint: echo ok', './x');
+    assert.equal(changed.isAccepted, false);
+    assert.deepEqual(changed.changes, ['- check lint: echo ok: ./x', '+ check "lint: echo ok": ./x']);
+  });
+
   it('comes back for all that decides, and for nothing else', async () => {
     await acceptPlanCard(config, folder, card());
     const back: Partial<PlanSettings>[] = [
