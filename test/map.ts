@@ -35,7 +35,7 @@ export const limits: HouseFigures = {
   arrows: 217,
   arrowsUp: 0,
   circles: 0,
-  files: 627,
+  files: 628,
   oneImporter: 66,
 };
 

@@ -1,6 +1,7 @@
 /** Finds what shows only when the files of a package are seen together, or a file as a whole. */
 import type { Finding, FindingLevel } from '../../protocol/agentCard.ts';
 import { isSecretName } from '../redact.ts';
+import { type BinaryForm, namesToRun } from './binaryFile.ts';
 import type { Kind } from './commandLooks.ts';
 import { Declarations } from './declarations.ts';
 import { shownLine } from './redFlags.ts';
@@ -19,6 +20,9 @@ const lifecycle = /^(?:pre|post)?(?:install|prepare)$/;
 /** Files that another runner starts by itself. */
 const startedElsewhere = /(?:^|\/)(?:hooks\/hooks\.json|\.lsp\.json|lspServers\.json)$/i;
 const mostUndeclared = 5;
+/** Characters that are kept to find what they run, and those before and after a name that say so. */
+const mostKept = 8_000_000;
+const around = 300;
 
 /** Takes the files of one package, in any order. */
 export class PackageLooks {
@@ -27,8 +31,19 @@ export class PackageLooks {
   readonly #variables = new Map<string, { file: string; line: number }>();
   readonly #findings: Finding[] = [];
   readonly #declarations = new Declarations();
+  readonly #texts: { file: string; text: string }[] = [];
+  #kept = 0;
+  /** Files that are no text, by the last part of their path. */
+  readonly #binaries = new Map<string, { file: string; form: BinaryForm }[]>();
+
+  addBinary(file: string, form: BinaryForm): void {
+    const name = nameOf(file);
+    this.#binaries.set(name, [...(this.#binaries.get(name) ?? []), { file, form }]);
+  }
 
   add(file: string, text: string, findings: readonly Finding[]): void {
+    this.#kept += text.length;
+    if (this.#kept <= mostKept) this.#texts.push({ file, text });
     if (prose.test(file)) this.#described += `${text}\n`;
     else this.#addCode(file, text, findings);
     if (/(?:^|\/)package\.json$/.test(file)) this.#addScripts(file, text);
@@ -57,7 +72,32 @@ export class PackageLooks {
       this.#find('undeclared', file, line, name);
     for (const { kind, file, line, text } of this.#declarations.incoherences(described))
       this.#find(kind, file, line, text);
+    this.#findBinaries();
     return this.#findings;
+  }
+
+  /** A picture is said once, and weighs little. A file that is no text weighs as much as a script if the package runs it. */
+  #findBinaries(): void {
+    const run = this.#binaries.size > 0 ? this.#namedToRun() : new Map<string, string>();
+    for (const [name, files] of this.#binaries)
+      for (const { file, form } of files) {
+        const line = run.get(name);
+        const level = line !== undefined ? 'high' : form === 'unknown' ? 'medium' : 'low';
+        this.#find('not-looked-into', file, 1, line ?? '', level);
+      }
+  }
+
+  /** Returns the names of the binary files that a text runs, with the line that does. */
+  #namedToRun(): Map<string, string> {
+    const found = new Map<string, string>();
+    for (const { text } of this.#texts)
+      for (const { index, 0: name } of text.matchAll(/[^\s"'`()<>|;&$,=/\\]+/g)) {
+        const said = name.replace(/[.:!?]+$/, '');
+        if (!this.#binaries.has(said) || found.has(said)) continue;
+        const piece = text.slice(Math.max(0, index - around), index + said.length + around);
+        if (namesToRun(piece, said)) found.set(said, lineAround(text, index));
+      }
+    return found;
   }
 
   #addCode(file: string, text: string, findings: readonly Finding[]): void {
@@ -88,6 +128,13 @@ export class PackageLooks {
   #find(kind: Kind, file: string, line: number, text: string, level: FindingLevel = rules[kind].level): void {
     this.#findings.push({ kind, level, file, line, text: shownLine(text) });
   }
+}
+
+const nameOf = (file: string): string => file.slice(file.lastIndexOf('/') + 1);
+
+function lineAround(text: string, index: number): string {
+  const end = text.indexOf('\n', index);
+  return text.slice(text.lastIndexOf('\n', index) + 1, end < 0 ? undefined : end);
 }
 
 const lineAt = (text: string, index: number): number => text.slice(0, index).split('\n').length;

@@ -1,6 +1,7 @@
 /** The look before: says what a person should know of a folder's files before they install or trust it. Runs nothing. */
 import { isUtf8 } from 'node:buffer';
 import type { Finding, FindingLevel } from '../../protocol/agentCard.ts';
+import { binaryForm, writtenIn } from './binaryFile.ts';
 import { PackageLooks } from './packageLooks.ts';
 import { findingsInText } from './redFlags.ts';
 import { byWeight, isAtLeast, rules, rulesVersion } from './weight.ts';
@@ -14,6 +15,8 @@ export interface FileToScan {
   executable: boolean;
   /** Undefined if it could not be read, or is larger than `longestRead`. */
   bytes: Buffer | undefined;
+  /** The first bytes of one that is larger. */
+  head?: Buffer;
 }
 
 export interface ScanReport {
@@ -58,17 +61,34 @@ export function reportOf(found: readonly Finding[], read: number, of: number): S
   return { rules: rulesVersion, findings, of, read, ...counts };
 }
 
-/** Returns what is found in one file, and whether it was looked into as a whole. `looks` learns of it. */
+/**
+ * Returns what is found in one file, and whether it was looked into as a whole. `looks` learns of it, and says at the end what is told of
+ * a file that is no text.
+ */
 export function scanFile(file: FileToScan, looks: PackageLooks): { findings: Finding[]; isRead: boolean } {
-  const { path, size, executable, bytes } = file;
-  if (bytes === undefined || size > longestRead)
-    return { findings: [unread(path, executable)], isRead: false };
+  const { path, size, executable, bytes, head } = file;
+  const isCode = compiledEnding.test(path) || isMeantToBeRead(path);
+  const form = isCode ? undefined : binaryForm(bytes ?? head ?? Buffer.alloc(0));
+  if (bytes === undefined || size > longestRead) {
+    if (form !== 'media' && form !== 'holder') return { findings: [unread(path, executable)], isRead: false };
+    looks.addBinary(path, form);
+    return { findings: [], isRead: false };
+  }
+  if (form !== undefined && !(form === 'unknown' && executable)) {
+    looks.addBinary(path, form);
+    const written = findingsInText(writtenIn(bytes), path).filter(({ level }) => level === 'high');
+    return { findings: written, isRead: form === 'media' };
+  }
   const text = bytes.toString('utf8');
-  const findings = findingsInText(text, path);
+  const findings = findingsInText(form === undefined ? text : writtenIn(bytes), path);
   looks.add(path, text, findings);
   if (!bytes.includes(0) && isUtf8(bytes)) return { findings, isRead: true };
   return { findings: [unread(path, executable || text.startsWith('#!')), ...findings], isRead: false };
 }
+
+/** Whether a program or a model takes a file for text by its name, whatever bytes it has. */
+const isMeantToBeRead = (path: string): boolean => scriptEnding.test(path) || readEnding.test(path);
+const readEnding = /\.(?:md|mdx|markdown|txt|rst|json|jsonc|toml|ya?ml|html?|css|svg|xml)$/i;
 
 /** Code that programs load and that a person cannot read. */
 export const compiledEnding =

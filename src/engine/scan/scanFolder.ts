@@ -1,5 +1,5 @@
 /** Reads a folder for the look before: its files, and what in it is neither a file nor a folder. Follows no link. */
-import { type Dirent, lstatSync, readFileSync } from 'node:fs';
+import { closeSync, type Dirent, lstatSync, openSync, readFileSync, readSync } from 'node:fs';
 import { lstat, readdir, readlink, realpath } from 'node:fs/promises';
 import { basename, join, relative, sep } from 'node:path';
 import type { Finding, RedFlag } from '../../protocol/agentCard.ts';
@@ -72,8 +72,9 @@ class Walk {
     const file = { path: this.#label(path), size: 0, executable: false, bytes: undefined };
     try {
       const { size, mode } = lstatSync(path);
-      const bytes = size > longestRead ? undefined : readFileSync(path);
-      return { ...file, size, executable: (mode & 0o111) !== 0, bytes };
+      const executable = (mode & 0o111) !== 0;
+      if (size > longestRead) return { ...file, size, executable, head: headOf(path) };
+      return { ...file, size, executable, bytes: readFileSync(path) };
     } catch {
       return file;
     }
@@ -127,6 +128,17 @@ class Walk {
 
   #label(path: string): string {
     return path === this.#base ? basename(path) : relative(this.#base, path).split(sep).join('/');
+  }
+}
+
+/** Returns the first bytes, which tell the form of a file. */
+function headOf(path: string): Buffer {
+  const descriptor = openSync(path, 'r');
+  try {
+    const head = Buffer.alloc(4096);
+    return head.subarray(0, readSync(descriptor, head, 0, head.length, 0));
+  } finally {
+    closeSync(descriptor);
   }
 }
 
