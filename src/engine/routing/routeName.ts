@@ -79,9 +79,9 @@ export interface NameMatches {
 export function matchName(text: string, agents: readonly FileAgent[]): NameMatches {
   const request = normalize(text);
   const clauses = clausesOf(text);
-  const named = namedIn(request, agents, clauses).map(found => ({
+  const named = withoutParts(namedIn(request, agents, clauses), request).map(found => ({
     ...found,
-    meaning: meaningOf(found.name, request, clauses),
+    meaning: meaningOf(found.name, request, clauses, isOneWord(found.name, text)),
   }));
   const meant = named.filter(({ meaning }) => meaning !== 'word' && meaning !== 'mention');
   const best = meant.find(({ meaning }) => meaning === 'certain') ?? firstSaid(meant, request);
@@ -166,8 +166,24 @@ function namedIn(request: string, agents: readonly FileAgent[], clauses: readonl
 
 type Meaning = NameMatches['sureness'] | 'mention' | 'word';
 
+/** Returns the names without those that are said only as a part of a longer one: "weekly" in "weekly summary". */
+function withoutParts(named: readonly Named[], request: string): Named[] {
+  const isPart = ({ name }: Named): boolean =>
+    named.some(
+      ({ name: longer }) =>
+        longer !== name &&
+        ` ${longer} `.includes(` ${name} `) &&
+        !` ${request} `.replaceAll(` ${longer} `, '  ').includes(` ${name} `),
+    );
+  return named.filter(one => !isPart(one));
+}
+
+/** Whether a name of several words is written as its skill is called: "release-notes" is no everyday word, "release notes" is. */
+const isOneWord = (name: string, text: string): boolean =>
+  name.includes(' ') && new RegExp(`${name.replaceAll(' ', '[-_]')}`, 'i').test(text);
+
 /** What a name in a request means. `request` is its text, normalized like the name. */
-function meaningOf(name: string, request: string, clauses: readonly Clause[]): Meaning {
+function meaningOf(name: string, request: string, clauses: readonly Clause[], isOneWord: boolean): Meaning {
   const words = name.split(' ');
   const isFiller = words.every(word => isEmpty(wordClass(word)));
   const isShort = /^[a-z0-9]{1,2}$/.test(name);
@@ -175,7 +191,7 @@ function meaningOf(name: string, request: string, clauses: readonly Clause[]): M
     isFiller || words.every(word => isEveryday(word) || isAct(word) || isEmpty(wordClass(word)));
   const use = useOfName(name, clauses) ?? 'open';
   if (use === 'forbid' || use === 'mention') return 'mention';
-  if (use === 'run' || (!isShort && !isCommon)) return 'certain';
+  if (use === 'run' || (!isShort && !isCommon) || (isOneWord && use !== 'aside')) return 'certain';
   if (isShort) return 'word';
   const rest = ` ${request} `.replace(` ${name} `, ' ').trim().split(' ').filter(Boolean);
   const saysLittle = rest.every(word => isEmpty(wordClass(word)));

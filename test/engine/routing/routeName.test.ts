@@ -41,6 +41,8 @@ describe('routing by name', () => {
     assert.equal(byName('weekly summary please', names), 'weekly-summary');
     assert.equal(byName('weekly-summary', names), 'weekly-summary');
     assert.equal(byName('the weekly one', names), 'weekly');
+    assert.equal(byName('make a weekly-summary report', names), 'weekly-summary');
+    assert.equal(byName('do not make a weekly-summary yet', names), undefined);
   });
 
   it('does not take an everyday word for a name, unless the request says little else', () => {
