@@ -16,11 +16,13 @@ import { chatFrame, runCommand, type Workbench } from '../vscode/workbench.ts';
 import type { World } from '../vscode/world.ts';
 
 const oldPlan = 'Water the beds\r\nCut the hedge';
-const written = 'Sow leeks\n';
+const asked = 'Sow leeks\n';
+/** What is written of it: the line ends of a file stay. */
+const written = 'Sow leeks\r\n';
 
 /** What the model does for each request, by a word of it. */
 const answers: Readonly<Record<string, AnthropicTurn>> = {
-  WRITE: { toolCalls: [{ name: 'write_file', input: { path: 'plan.md', content: written } }] },
+  WRITE: { toolCalls: [{ name: 'write_file', input: { path: 'plan.md', content: asked } }] },
   COMMAND: {
     toolCalls: [
       {
