@@ -69,6 +69,8 @@ describe('restoring a conversation in a real VS Code', () => {
       console.error(`The window at the failure: ${await workbench.screenshot('restore-failed')}`);
     await runCommand(workbench.page, 'View: Close All Editors');
     await runCommand(workbench.page, 'Telos: New Conversation');
+    // A conversation that was restored to its beginning looks like a new one, which would then take away what is typed.
+    await chat.locator('.line.restored').waitFor({ state: 'detached' });
     await log().getByText('What do you want to do?').waitFor();
   });
 
