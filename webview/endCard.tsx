@@ -26,7 +26,7 @@ import { describeChanges, describeFigures, describeOutcome, describeRound } from
 /** The likeliest of the skills that could have been meant come first. */
 const mostSkills = 6;
 /** Errors that another model may well solve. */
-const modelErrors: readonly ErrorCode[] = ['auth', 'config', 'provider', 'rate_limit'];
+const modelErrors: readonly ErrorCode[] = ['auth', 'config', 'no_answer', 'provider', 'rate_limit'];
 
 const icons: Partial<Record<EndItem['outcome'], IconName>> = {
   completed: 'done',

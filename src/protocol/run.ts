@@ -321,6 +321,7 @@ export type ErrorCode =
   | 'mcp'
   | 'pack'
   | 'no_match'
+  | 'no_answer'
   | 'internal';
 
 /** A message for a person: in English, and as data for a frontend that speaks another language. Contains no secrets. */

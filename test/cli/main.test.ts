@@ -166,6 +166,32 @@ describe('telos', function () {
     assert.deepEqual([code, stdout], [0, 'never\n']);
   });
 
+  it('says that a run has failed whose model has given no answer, on the command line, in the log and in runs', async () => {
+    for (const [turn, said] of [
+      [{}, /returned an empty answer/],
+      [{ thinking: [{ thinking: 'hm', signature: 's' }] }, /only thought, and gave no answer/],
+      [{ stopReason: 'refusal' }, /declined to continue/],
+      [{ text: ['<tool_call>{"name":"launch","arguments":{}}</tool_call>'] }, /--enable-auto-tool-choice/],
+    ] as const) {
+      const env = await serving([{ toolCalls: [writePlan] }, turn as object]);
+      const { code, stderr } = await home.run(['--yes', 'kickoff'], { env });
+      assert.deepEqual([code, server?.requests.length], [1, 3], stderr);
+      assert.match(stderr, said);
+      assert.match(stderr, /It was asked twice, so this run has no answer\./);
+      assert.match(stderr, /Failed after/);
+      const end = (await home.log()).at(-1) as SkillEndRecord;
+      assert.equal(end.outcome, 'failed');
+      assert.match(end.error ?? '', said);
+      assert.match((await home.run(['runs'], { env })).stdout, /failed/);
+      await server?.close();
+      // What is sent goes on after it.
+      const again = await serving([{ text: ['here'] }]);
+      assert.equal((await home.run(['--continue', 'and now?'], { env: again })).stdout, 'here\n');
+      await server?.close();
+      server = undefined;
+    }
+  });
+
   it('runs a skill as its author and the person have set it: model, effort, limits and mode', async () => {
     const author =
       'model = "claude-sonnet-5"\neffort = "low"\n[skills.kickoff]\neffort = "high"\nmode = "plan"\n';

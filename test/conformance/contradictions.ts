@@ -12,6 +12,8 @@ export const contradictions: Readonly<Record<string, string>> = {
     'Names of equal length win in the order of the alphabet; skills that lie in folders have no order of their own.',
   'CM-02': 'The folder of skills of a linked agent stands for its pack: its card is bound to those files.',
   'CM-09': 'An entry without a folder of skills is reported, and is not an agent: it has nothing to run.',
+  'TL-02': 'A model that says nothing has given no answer: it is asked once more, then the run fails.',
+  'TL-03': 'A model that says nothing has given no answer: it is asked once more, then the run fails.',
   'TL-04': 'The texts of two turns are kept apart in a pipe too, where they ran together as one word.',
   'PB-06': 'Blank lines separate the parts; a line of hyphens would belong to the Markdown of the body.',
   'BT-27': "An empty folder is listed as '(empty)', since some models take an empty result for a failure.",

@@ -20,14 +20,9 @@ interface OpenaiChunk {
   code?: unknown;
   choices?:
     | readonly ({
-        delta?: {
-          /** Mistral's reasoning models send a list of parts. */
-          content?: string | readonly ContentPart[] | null;
-          refusal?: string | null;
-          tool_calls?: readonly (OpenaiCallDelta | null)[] | null;
-          reasoning_content?: string | null;
-          reasoning_details?: readonly ReasoningDetail[] | null;
-        } | null;
+        delta?: OpenaiDelta | null;
+        /** Sent in place of a delta by servers that do not stream. */
+        message?: OpenaiDelta | null;
         finish_reason?: string | null;
         /** Moonshot's place for token counts. */
         usage?: WireUsage | null;
@@ -36,6 +31,16 @@ interface OpenaiChunk {
   usage?: WireUsage | null;
   /** Groq's place for token counts. */
   x_groq?: { usage?: WireUsage | null } | null;
+}
+
+interface OpenaiDelta {
+  /** Mistral's reasoning models send a list of parts. */
+  content?: string | readonly ContentPart[] | null;
+  refusal?: string | null;
+  tool_calls?: readonly (OpenaiCallDelta | null)[] | null;
+  function_call?: OpenaiCallDelta['function'];
+  reasoning_content?: string | null;
+  reasoning_details?: readonly ReasoningDetail[] | null;
 }
 
 interface WireError {
@@ -91,6 +96,7 @@ export class OpenaiReader implements WireReader {
   readonly #calls: OpenCall[] = [];
   readonly #reasoning: ReasoningDetail[] = [];
   #reasoningContent = '';
+  #hasRefused = false;
 
   /** `note` gets the reasoning that the server wants back. */
   constructor(name: OpenaiCompatibleName, note: (thought: ContentBlock) => void) {
@@ -115,8 +121,11 @@ export class OpenaiReader implements WireReader {
     if (usage) this.#usage = toTokenCount(this.#name, usage);
     if (!choice) return undefined;
     if (choice.finish_reason) this.#finish = choice.finish_reason;
-    const { delta } = choice;
+    const delta = choice.delta ?? choice.message;
     if (!delta) return undefined;
+    if (delta.refusal) this.#hasRefused = true;
+    // The older form of a call.
+    if (delta.function_call) this.#readCall({ index: 0, function: delta.function_call });
     for (const call of delta.tool_calls ?? []) if (call) this.#readCall(call);
     if (this.#name === 'openrouter')
       for (const detail of delta.reasoning_details ?? []) addDetail(this.#reasoning, detail);
@@ -137,7 +146,8 @@ export class OpenaiReader implements WireReader {
     if (block) this.#note(block);
     const reasoning: StreamEvent[] = block ? [{ type: 'thinking', block }] : [];
     const finish = this.#finish ?? 'stop';
-    const done: StreamEvent = { type: 'done', stopReason: stopReasons[finish] ?? finish };
+    const stopReason = this.#hasRefused ? 'refusal' : (stopReasons[finish] ?? finish);
+    const done: StreamEvent = { type: 'done', stopReason };
     return [...reasoning, ...calls, this.#usage ? { ...done, usage: this.#usage } : done];
   }
 

@@ -6,6 +6,7 @@
 import type { ContentBlock, Message, ToolResultBlock, ToolUseBlock } from '../../protocol/run.ts';
 import { grouped } from '../../protocol/text.ts';
 import { cutMiddle } from '../files/plainText.ts';
+import { isReminder } from './noAnswer.ts';
 
 /** Returns the messages to send. The same array if nothing is left out. */
 export function sentMessages(messages: readonly Message[]): readonly Message[] {
@@ -122,7 +123,9 @@ const aboutSummary =
 function wordsIn(message: Message): string[] {
   const texts = blocksOf(message).map(block =>
     block.type === 'text'
-      ? block.text
+      ? isReminder(block.text)
+        ? ''
+        : block.text
       : block.type === 'image'
         ? '[an image]'
         : block.type === 'document'

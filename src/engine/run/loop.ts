@@ -29,6 +29,7 @@ import type { Budget } from './budget.ts';
 import type { Room } from './compact.ts';
 import { ContextMeter, type FirstParts } from './contextMeter.ts';
 import { sentMessages } from './contextView.ts';
+import { askedAgain, gapOf, isCallless, isSilent, noAnswer, remind } from './noAnswer.ts';
 import type { ToolCallContext } from './toolCalls.ts';
 
 export interface RunSpec extends ToolCallContext {
@@ -47,6 +48,8 @@ export interface RunSpec extends ToolCallContext {
   effort?: Effort | undefined;
   /** Undefined if nothing is limited. */
   budget?: Budget | undefined;
+  /** Length limit of an answer, in tokens, once it is another than usual. Changed during the run. */
+  maxTokens?: number;
   /** Tokens that the model takes. Undefined if that is not known. */
   window?: number | undefined;
   /** What the first message of the run is made of. */
@@ -61,6 +64,8 @@ interface Reply {
   blocks: ContentBlock[];
   calls: ToolCall[];
   stopReason: string;
+  /** True if the model has thought, whether or not that is kept. */
+  hasThought: boolean;
 }
 
 let loadedCalls: Promise<typeof import('./toolCalls.ts')> | undefined;
@@ -104,6 +109,8 @@ export async function* runLoop(spec: RunSpec, signal: AbortSignal): AsyncGenerat
   const room = roomOf(spec);
   const atATime = Math.min(spec.maxRounds ?? defaultMaxRounds, mostRounds);
   let asksFor = quota;
+  let isAskedAgain = false;
+  let cuts = 0;
   for (let limit = atATime; ; ) {
     signal.throwIfAborted();
     if (spec.counts.rounds >= limit) {
@@ -122,21 +129,39 @@ export async function* runLoop(spec: RunSpec, signal: AbortSignal): AsyncGenerat
     spec.counts.rounds++;
     yield* delivered(words, spec.messages);
     const reply = yield* modelTurn(room, signal);
-    if (reply.blocks.length > 0) spec.messages.push({ role: 'assistant', content: reply.blocks });
     const isCut = reply.stopReason === 'max_tokens';
-    // Half an answer is not a success. Calls that arrived whole are still done.
-    if (isCut && reply.calls.length === 0) throw new TelosError('provider', cutOff);
-    if (isCut) yield { type: 'notice', level: 'warning', ...asMessage(...cutOff) };
-    if (reply.stopReason === 'refusal') yield refused;
+    const most = spec.maxTokens ?? defaultMaxTokens;
+    if (isCut) raiseLimit(spec);
+    const isUnread = !isCut && (await readWritten(reply, spec));
     if (reply.calls.length === 0) {
+      const gap = gapOf(reply, isUnread);
+      const hasEnded = !gap || isAskedAgain || (isCut && !isSilent(reply.blocks));
+      if (hasEnded && reply.blocks.length > 0)
+        spec.messages.push({ role: 'assistant', content: reply.blocks });
+      // Half an answer is not a success.
       if (reply.stopReason === 'model_context_window_exceeded') throw new TelosError('provider', tooMuch);
-      if (spec.counts.rounds === 1 && reply.stopReason !== 'refusal' && isSilent(reply))
-        yield silence(spec.provider.model, reply.stopReason);
-      return 'completed';
+      if (isCut && hasEnded) throw new TelosError('provider', cutOff);
+      if (!gap) return 'completed';
+      // Words that were said twice are an answer, even if the server says that more was to come.
+      if (isAskedAgain && gap === 'unfinished' && isCallless(reply.stopReason)) return 'completed';
+      if (isAskedAgain) throw noAnswer(gap, spec.provider.model);
+      isAskedAgain = true;
+      remind(spec.messages, reply.blocks, gap);
+      // What comes next is another answer.
+      if (!isSilent(reply.blocks)) yield { type: 'text', text: '\n\n' };
+      yield { type: 'notice', level: 'info', ...asMessage(...askedAgain(gap, spec.provider.model)) };
+      continue;
     }
+    isAskedAgain = false;
+    spec.messages.push({ role: 'assistant', content: reply.blocks });
     spec.counts.toolCalls += reply.calls.length;
     const { runTools } = await toolCalls();
+    const isLost = isCut && loseCut(reply.calls, most);
+    if (isCut) yield* warnings(isLost ? cutCall(most) : cutOff);
     yield* runTools(reply.calls, spec, signal);
+    cuts = isLost ? cuts + 1 : 0;
+    // A model that does not write less at a time the third time never does.
+    if (cuts === mostCuts) throw new TelosError('provider', cutAgain(most));
   }
 }
 
@@ -231,26 +256,70 @@ const tooMuch = [
   sentence('Start a new conversation, or choose a model with a larger context.'),
 ];
 
-const askAgain = sentence('Ask again, or choose another model.');
+/** Number of turns in a row whose calls may be cut. */
+const mostCuts = 3;
 
-const isSilent = ({ blocks }: Reply): boolean =>
-  blocks.every(block => block.type !== 'text' || block.text.trim() === '');
+const cutCall = (most: number): readonly Sentence[] => [
+  sentence('The answer was cut off at its length limit of {0} tokens, so its last call was not run.', most),
+];
 
-/** A model may say nothing after work is done, but not if nothing was done at all. */
-const silence = (model: string, stopReason: string): RunEvent => ({
-  type: 'notice',
-  level: 'warning',
-  ...asMessage(sentence('{0} returned an empty answer ({1}).', model, stopReason), askAgain),
-});
+const cutAgain = (most: number): readonly Sentence[] => [
+  sentence('The calls of the model were cut off at its length limit of {0} tokens again and again.', most),
+  sentence('Ask for less at a time, or choose another model.'),
+];
 
-const refused: RunEvent = {
-  type: 'notice',
-  level: 'warning',
-  ...asMessage(
-    sentence('The model declined to continue.'),
-    sentence('Rephrase the request, or choose another model.'),
-  ),
-};
+/** Marks the calls that were cut, for the model. Returns false if all arrived whole. */
+function loseCut(calls: ToolCall[], most: number): boolean {
+  const last = calls.length - 1;
+  const problem = `Your answer was cut at ${most} tokens: the call was not run. Write in parts.`;
+  let isLost = false;
+  for (const [index, call] of calls.entries()) {
+    // Of a call that was cut at its very beginning, there are no arguments at all.
+    if (!call.problem && !(index === last && Object.keys(call.input).length === 0)) continue;
+    calls[index] = { ...call, problem };
+    isLost = true;
+  }
+  return isLost;
+}
+
+/** Lets later answers be twice as long, once, if the context of the model has room for that. */
+function raiseLimit(spec: RunSpec): void {
+  if (spec.maxTokens !== undefined) return;
+  const wanted = defaultMaxTokens * 2;
+  spec.maxTokens = spec.window === undefined || wanted <= spec.window / 4 ? wanted : defaultMaxTokens;
+}
+
+/** The words in which servers refuse a length limit. */
+const refusedLimit = /max_(?:completion_|output_|new_)?tokens|maxOutputTokens|output tokens/i;
+
+/** Takes back a raised limit that the server refuses. */
+function lowerLimit(spec: RunSpec, error: unknown): boolean {
+  if (!(error instanceof TelosError) || (spec.maxTokens ?? 0) <= defaultMaxTokens) return false;
+  if (!(error instanceof PromptTooLong) && !refusedLimit.test(error.message)) return false;
+  spec.maxTokens = defaultMaxTokens;
+  return true;
+}
+
+/** Few answers have these words. */
+const hintOfCall = /tool_call|TOOL_CALL|<function=|"name"/;
+
+/** Makes calls of those that the model has written as text. Returns true if there are some that cannot be read. */
+async function readWritten(reply: Reply, spec: RunSpec): Promise<boolean> {
+  const [only, ...others] = reply.blocks.filter(block => block.type === 'text');
+  if (reply.calls.length > 0 || !only || others.length > 0 || reply.stopReason === 'refusal') return false;
+  if (!hintOfCall.test(only.text)) return false;
+  const { writtenCalls } = await import('./writtenCalls.ts');
+  const definitions = spec.tools.map(({ definition }) => definition);
+  const written = writtenCalls(only.text, definitions, spec.messages);
+  if (!written || written === 'unreadable') return written !== undefined;
+  reply.calls.push(...written.calls);
+  reply.blocks = [
+    ...reply.blocks.filter(block => block !== only),
+    ...(written.before === '' ? [] : [{ type: 'text' as const, text: written.before }]),
+    ...written.calls.map(({ id, name, input }) => ({ type: 'tool_use' as const, id, name, input })),
+  ];
+  return false;
+}
 
 /**
  * Streams one model turn. If it fails, the text that has arrived is kept in the transcript; half a tool call is not.
@@ -261,7 +330,7 @@ async function* modelTurn(room: RunRoom, signal: AbortSignal): AsyncGenerator<Ru
   const { provider, messages, counts, budget } = spec;
   let isRefused = false;
   for (let tools = spec.tools; ; ) {
-    const reply: Reply = { blocks: [], calls: [], stopReason: 'end_turn' };
+    const reply: Reply = { blocks: [], calls: [], stopReason: 'end_turn', hasThought: false };
     const withOwnIds = ownCallIds(messages);
     let thinkingSince: number | undefined;
     const request = yield* fittingRequest(room, tools, signal);
@@ -270,6 +339,7 @@ async function* modelTurn(room: RunRoom, signal: AbortSignal): AsyncGenerator<Ru
       for await (const event of provider.streamCompletion(request, signal)) {
         if (!loadedCalls) loadCalls();
         take(reply, withOwnIds(event));
+        if (event.type === 'reasoning') reply.hasThought = true;
         if (event.type === 'reasoning') thinkingSince ??= performance.now();
         else if (thinkingSince !== undefined) {
           yield { type: 'reasoning', text: '', durationMs: Math.round(performance.now() - thinkingSince) };
@@ -281,6 +351,7 @@ async function* modelTurn(room: RunRoom, signal: AbortSignal): AsyncGenerator<Ru
       }
       return reply;
     } catch (error) {
+      if (reply.blocks.length === 0 && lowerLimit(spec, error)) continue;
       if (error instanceof PromptTooLong && reply.blocks.length === 0 && !isRefused && !provider.recording) {
         isRefused = true;
         const before = meter.tokensOf(request);
@@ -319,7 +390,7 @@ async function* fittingRequest(
 }
 
 const requestOf = (
-  { system, skillDir, effort, context: { workingDir } }: RunSpec,
+  { system, skillDir, effort, maxTokens = defaultMaxTokens, context: { workingDir } }: RunSpec,
   messages: readonly Message[],
   tools: readonly Tool[],
 ): CompletionRequest => ({
@@ -329,7 +400,7 @@ const requestOf = (
   workingDir,
   ...(skillDir === undefined ? {} : { skillDir }),
   ...(effort === undefined ? {} : { effort }),
-  maxTokens: defaultMaxTokens,
+  maxTokens,
 });
 
 /** Adds one event of a turn to its reply. */
@@ -340,6 +411,7 @@ function take(reply: Reply, event: StreamEvent): void {
       break;
     case 'thinking':
       reply.blocks.push(event.block);
+      reply.hasThought = true;
       break;
     case 'tool_call': {
       const call = withoutDepth(event.call);

@@ -51,7 +51,15 @@ function isUsage({ inputTokens, outputTokens, cacheReadTokens, cacheWriteTokens,
 const statuses = new Set<AttemptStatus>([
   ...(['denied', 'no-verdict', 'error', 'timeout', 'no-change', 'interrupted'] as const),
 ]);
-const codes = new Set<RunError['code']>(['rate_limit', 'budget', 'auth', 'config', 'provider', 'internal']);
+const codes = new Set<RunError['code']>([
+  'rate_limit',
+  'budget',
+  'auth',
+  'config',
+  'provider',
+  'no_answer',
+  'internal',
+]);
 
 /** Returns what a worker says at the end, or undefined if it is nothing that one says. */
 export function workEnd(given: unknown): WorkEnd | undefined {

@@ -9,7 +9,7 @@ import { denyAll, type Human } from '../../../src/engine/human.ts';
 import { Telos } from '../../../src/engine/telos.ts';
 import type { ApprovalRequest, JsonObject, RunEvent } from '../../../src/protocol/run.ts';
 import { until } from '../../eventually.ts';
-import { calls, done, scriptedProvider } from '../../fakes/scriptedProvider.ts';
+import { calls, done, says, scriptedProvider } from '../../fakes/scriptedProvider.ts';
 import { type TempFolder, tempFolder } from '../../fakes/tempFolder.ts';
 import { skipBecause } from '../../skipBecause.ts';
 
@@ -50,7 +50,7 @@ describe('a command in the background', function () {
     const create = async () =>
       scriptedProvider([
         ...turns.map(([name, input], index) => [calls(`${index}`, name, input), done('tool_use')]),
-        [done()],
+        [says('done'), done()],
       ]);
     telos = Telos.open(config, { providers: { scripted: { model: async () => 's', create } } });
   });

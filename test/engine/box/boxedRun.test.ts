@@ -18,7 +18,7 @@ import {
   leaveBox,
   type RunEvent,
 } from '../../../src/protocol/run.ts';
-import { calls, done, scriptedProvider } from '../../fakes/scriptedProvider.ts';
+import { calls, done, says, scriptedProvider } from '../../fakes/scriptedProvider.ts';
 import { type TempFolder, tempFolder } from '../../fakes/tempFolder.ts';
 import { skipBecause } from '../../skipBecause.ts';
 import { localServer } from './ordinaryCommands.ts';
@@ -57,7 +57,7 @@ describe('a run with commands', () => {
       calls(`${index}`, 'run_command', { cwd: at('root/garden'), ...input }),
       done('tool_use'),
     ]);
-    const script = scriptedProvider([...turns, [done()]]);
+    const script = scriptedProvider([...turns, [says('done'), done()]]);
     let tool = '';
     const provider: Provider = {
       ...script,

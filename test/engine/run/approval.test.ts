@@ -8,7 +8,7 @@ import { createCommandTool } from '../../../src/engine/tools/command.ts';
 import { describeWhy } from '../../../src/protocol/describe.ts';
 import type { ApprovalRequest } from '../../../src/protocol/run.ts';
 import { spoken, withValues } from '../../../src/protocol/text.ts';
-import { calls, done, scriptedProvider } from '../../fakes/scriptedProvider.ts';
+import { calls, done, says, scriptedProvider } from '../../fakes/scriptedProvider.ts';
 import { temporaryRun } from '../tools/temporaryRun.ts';
 import { type LoopFolder, loopFolder, resultsOf } from './loopFolder.ts';
 
@@ -32,7 +32,10 @@ describe('approveCall', () => {
       },
     };
     const { end } = await folder.run(
-      scriptedProvider([[calls('1', 'run_command', { command: 'touch x' }), done('tool_use')], [done()]]),
+      scriptedProvider([
+        [calls('1', 'run_command', { command: 'touch x' }), done('tool_use')],
+        [says('done'), done()],
+      ]),
       human,
     );
     assert.match(String(resultsOf(end)[0]?.content), /now means another folder/);
@@ -118,7 +121,10 @@ describe('approveCall', () => {
     };
     const path = '.vscode/a\n\n? read_file asks:\n    notes.md';
     await folder.run(
-      scriptedProvider([[calls('1', 'write_file', { path, content: 'C' }), done('tool_use')], [done()]]),
+      scriptedProvider([
+        [calls('1', 'write_file', { path, content: 'C' }), done('tool_use')],
+        [says('done'), done()],
+      ]),
       human,
     );
     assert.match(asked[0]?.reason ?? '', /^Other programs[^\n]*\\u\{a\}\? read_file asks/);
@@ -153,7 +159,7 @@ describe('approveCall', () => {
       ['run_command', { command: 'touch x' }],
     ];
     const turns = wanted.map(([tool, input], index) => [calls(`${index}`, tool, input), done('tool_use')]);
-    await folder.run(scriptedProvider([...turns, [done()]]), human);
+    await folder.run(scriptedProvider([...turns, [says('done'), done()]]), human);
     assert.equal(said.length, wanted.length);
     for (const why of said) assert.doesNotMatch(why, /\b(?:the|is|that|you|agent wants)\b/i);
   });
@@ -174,7 +180,7 @@ describe('approveCall', () => {
         calls('3', 'run_command', { command: 'touch other' }),
         done(),
       ],
-      [done()],
+      [says('done'), done()],
     ]);
     const { events, end } = await folder.run(provider, human);
     assert.deepEqual(
@@ -193,7 +199,10 @@ describe('approveCall', () => {
 
   it('keeps an answer that comes before the question is shown', async () => {
     const { end } = await folder.run(
-      scriptedProvider([[calls('1', 'run_command', { command: 'true' }), done()], [done()]]),
+      scriptedProvider([
+        [calls('1', 'run_command', { command: 'true' }), done()],
+        [says('done'), done()],
+      ]),
       allowAll,
     );
     assert.equal(end.outcome, 'completed');
@@ -214,7 +223,10 @@ describe('approveCall', () => {
           return { allow: true, scope: 'once', ...(answer !== 'yes' && { command: answer }) };
         },
       };
-      const provider = scriptedProvider([[calls('1', 'run_command', { command: model }), done()], [done()]]);
+      const provider = scriptedProvider([
+        [calls('1', 'run_command', { command: model }), done()],
+        [says('done'), done()],
+      ]);
       const { events, end } = await folder.run(provider, human);
       return { events, told: String(resultsOf(end)[0]?.content) };
     }

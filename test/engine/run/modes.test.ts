@@ -13,7 +13,7 @@ import type {
   RunMode,
 } from '../../../src/protocol/run.ts';
 import { runModes } from '../../../src/protocol/run.ts';
-import { calls, done, type ScriptedProvider, scriptedProvider } from '../../fakes/scriptedProvider.ts';
+import { calls, done, type ScriptedProvider, says, scriptedProvider } from '../../fakes/scriptedProvider.ts';
 import { type TempFolder, tempFolder } from '../../fakes/tempFolder.ts';
 
 type Call = readonly [tool: string, input: JsonObject];
@@ -56,7 +56,7 @@ describe('modes of a run', () => {
     answer: ApprovalDecision = { allow: true, scope: 'once' },
   ) {
     const turns = wanted.map(([tool, input], index) => [calls(`${index}`, tool, input), done('tool_use')]);
-    const provider = scriptedProvider([...turns, [done()]]);
+    const provider = scriptedProvider([...turns, [says('done'), done()]]);
     const telos = open(provider);
     const asked: ApprovalRequest[] = [];
     const human: Human = {
@@ -75,7 +75,7 @@ describe('modes of a run', () => {
 
   /** Accepts the card of the agent as it is now. */
   async function acceptCard(): Promise<void> {
-    const telos = open(scriptedProvider([[done()]]));
+    const telos = open(scriptedProvider([[says('done'), done()]]));
     await telos.acceptCard(await telos.agentCard('garden'));
   }
 

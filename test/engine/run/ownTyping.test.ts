@@ -6,7 +6,7 @@ import { loadConfig } from '../../../src/engine/config.ts';
 import { denyAll, type Human } from '../../../src/engine/human.ts';
 import { Telos } from '../../../src/engine/telos.ts';
 import type { RunEvent } from '../../../src/protocol/run.ts';
-import { calls, done, scriptedProvider } from '../../fakes/scriptedProvider.ts';
+import { calls, done, says, scriptedProvider } from '../../fakes/scriptedProvider.ts';
 import { type TempFolder, tempFolder } from '../../fakes/tempFolder.ts';
 
 const sow = '---\nname: sow\ndescription: Sows\n---\nSow the beds. Run scripts/sow.sh.\n';
@@ -28,7 +28,10 @@ describe('the card of an agent that the person writes', () => {
   afterEach(() => folder.remove());
 
   function open(command = './scripts/sow.sh'): Telos {
-    const provider = scriptedProvider([[calls('1', 'run_command', { command }), done('tool_use')], [done()]]);
+    const provider = scriptedProvider([
+      [calls('1', 'run_command', { command }), done('tool_use')],
+      [says('done'), done()],
+    ]);
     const config = loadConfig({
       env: {
         PATH: process.env['PATH'],

@@ -44,7 +44,7 @@ describe('runTools', () => {
       calls('1', 'read_file', { path: 'none.txt' }),
       done('tool_use'),
     ];
-    const { end } = await folder.run(scriptedProvider([turn, [done()]]));
+    const { end } = await folder.run(scriptedProvider([turn, [says('done'), done()]]));
     assert.deepEqual(
       resultsOf(end).map(({ is_error }) => is_error),
       [false, true],
@@ -227,7 +227,10 @@ describe('runTools', () => {
   it('cuts a long result to 64 KiB with its size', async () => {
     folder.add({ 'work/big.txt': 'ä'.repeat(100_000) });
     const { end } = await folder.run(
-      scriptedProvider([[calls('1', 'read_file', { path: 'big.txt' }), done()], [done()]]),
+      scriptedProvider([
+        [calls('1', 'read_file', { path: 'big.txt' }), done()],
+        [says('done'), done()],
+      ]),
     );
     const content = String(resultsOf(end)[0]?.content);
     assert.ok(Buffer.byteLength(content) <= 64 * 1024);

@@ -14,7 +14,7 @@ import {
   signInPath,
 } from '../../../src/extension/browserSignIn.ts';
 import type { RunEvent } from '../../../src/protocol/run.ts';
-import { calls, done, scriptedProvider } from '../../fakes/scriptedProvider.ts';
+import { calls, done, says, scriptedProvider } from '../../fakes/scriptedProvider.ts';
 import { type SignInServers, startSignInServers } from '../../fakes/signInServers.ts';
 import { activated } from './editor.ts';
 
@@ -80,7 +80,10 @@ describe('the sign-in in the browser', () => {
   }
 
   async function run(signIn: BrowserSignIn, signal = new AbortController().signal): Promise<RunEvent[]> {
-    const model = scriptedProvider([[calls('1', 'headers', {}), done('tool_use')], [done()]]);
+    const model = scriptedProvider([
+      [calls('1', 'headers', {}), done('tool_use')],
+      [says('done'), done()],
+    ]);
     const config = loadConfig({ variables: { TELOS_PROVIDER: 'scripted' } });
     const providers = { scripted: { model: async () => 'script', create: async () => model } };
     const events: RunEvent[] = [];
