@@ -87,6 +87,7 @@ function useAt(said: Said): NameUse {
   const rest = withoutConjunct(withoutStart(asked, 'greetings'));
   const [first] = rest;
   const isSubordinate = rest.some(word => plays('subordinators', word) && !plays('determiners', word));
+  if (isGermanWish(rest, after)) return 'run';
   if ((!isAsked || isSubordinate) && isTold(said, first)) return 'mention';
   if (!isAsked && isQuestion(first, rest, said)) return useInQuestion(rest, said);
   const isStatement = plays('determiners', first) && rest.some(word => plays('states', word));
@@ -111,11 +112,9 @@ function useByVerb(rest: readonly string[], isAsked: boolean, said: Said): NameU
   // In "compare weather and news" the second is no verb either.
   if (first === undefined) return clause.goesOn && !isAct(name) ? 'open' : useAtStart(said);
   if (plays('runs', first)) return isBare ? 'run' : between.some(isOutside) ? 'open' : 'request';
-  // The verb of a German wish stands behind: "bitte deploy ausführen", "den Shop deployen".
   const isNominal = rest.every(word => plays('determiners', word));
   // "Now the weekly summary, please" says the name alone.
   if (isNominal && after.length === 0 && !isAct(name)) return useAtStart(said);
-  if (isNominal && after.some(word => plays('runsBehind', word))) return 'run';
   if (form === 'infinitive' && !clause.isQuestion) return after.length === 0 || isAsked ? 'order' : 'open';
   if (form === 'infinitive' && isAsked) return 'order';
   if (isNominal && isAsked) return 'order';
@@ -127,6 +126,12 @@ function useByVerb(rest: readonly string[], isAsked: boolean, said: Said): NameU
   if (plays('looks', first) && isPlain) return isThing ? 'open' : 'request';
   return plays('prepositions', first) && !plays('determiners', first) ? 'aside' : 'open';
 }
+
+/** Whether the verb of a German wish stands behind: "bitte einen Commit machen", "deploy ausführen". */
+const isGermanWish = (rest: readonly string[], after: readonly string[]): boolean =>
+  rest.every(word => plays('determiners', word)) &&
+  plays('runsBehind', after.at(-1)) &&
+  !after.slice(0, -1).some(word => plays('states', word) || plays('stopsBehind', word));
 
 const particle = /^(?:off|up|me|us|mir|uns|moi|nous)$/;
 /** Whether a word between a verb and a name makes the name a part of something else. */
@@ -140,7 +145,6 @@ const isObjectOrPlace = (word: string): boolean =>
 /** Returns the use of a name that stands first: "deploy", "deploy the shop", "deploy main". "Deploy: what does it do?" asks. */
 function useAtStart({ after, index, clauses, form }: Said): NameUse {
   const [next] = after;
-  if (after.some(word => plays('runsBehind', word))) return 'run';
   if (next !== undefined && (plays('determiners', next) || plays('prepositions', next))) return 'order';
   if (clauses.slice(index + 1).some(other => other.isQuestion || asksOrTells(other))) return 'open';
   if (next === undefined) return 'run';
