@@ -71,7 +71,7 @@ export async function withPlans(
   });
   const { signal } = interrupts;
   try {
-    const repo = await topOf(config.cwd);
+    const repo = await topOf(config);
     const human = terminal.canAsk ? terminalHuman(terminal) : unattended;
     call = { config, telos: Telos.open(config), repo, human, signal, terminal };
     return await use(call);
@@ -85,11 +85,11 @@ export async function withPlans(
   }
 }
 
-async function topOf(folder: string): Promise<string> {
-  const answer = await new Git(folder)
+async function topOf({ cwd, env }: Config): Promise<string> {
+  const answer = await new Git(cwd, env)
     .run(['rev-parse', '--show-toplevel'], { allow: [128] })
     .catch(() => undefined);
-  return answer?.stdout.trim() || folder;
+  return answer?.stdout.trim() || cwd;
 }
 
 /** Returns the plan that is named, or the only one that there is. Throws TelosError `config`. */
@@ -156,8 +156,8 @@ export async function adoptCommand(path: string, options: PlanOptions, terminal:
 }
 
 /** Says at once what keeps a plan from running here, which its run would say in the end. */
-async function sayWhatStops({ repo, terminal }: PlanCall): Promise<void> {
-  const stop = (await problemsOf(repo)).find(({ stops }) => stops);
+async function sayWhatStops({ config, repo, terminal }: PlanCall): Promise<void> {
+  const stop = (await problemsOf(repo, config)).find(({ stops }) => stops);
   if (stop) terminal.say(terminal.style.yellow(terminalText(`The plan cannot run here yet: ${stop.text}`)));
 }
 
@@ -409,8 +409,8 @@ async function sayIdle(plan: Plan, { kind }: SteerCommand, terminal: Terminal): 
 
 /** `telos plan doctor`: what of this folder hinders a plan. */
 export async function planDoctorCommand(options: PlanOptions, terminal: Terminal): Promise<number> {
-  return withPlans(options, terminal, async ({ repo }) => {
-    const problems = await problemsOf(repo);
+  return withPlans(options, terminal, async ({ config, repo }) => {
+    const problems = await problemsOf(repo, config);
     if (options.json) terminal.out(`${terminalJson(problems.map(({ text, stops }) => ({ text, stops })))}\n`);
     else if (problems.length === 0) terminal.out('Nothing prevents plans here.\n');
     else

@@ -54,7 +54,7 @@ export async function diffCommand(story: string, options: NamedOptions, terminal
     const attempt =
       options.attempt ?? (known?.commit === undefined ? String(known?.attempts ?? 1) : undefined);
     const commit = attempt === undefined ? known?.commit : `refs/telos/${plan.name}/${story}/a${attempt}`;
-    const git = new Git(call.repo);
+    const git = new Git(call.repo, call.config.env);
     const found = known && commit !== undefined ? await git.tip(commit) : undefined;
     if (found === undefined) {
       terminal.say(`There is no change of ${terminalLine(story)} to show.`);

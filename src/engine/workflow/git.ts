@@ -64,8 +64,8 @@ const lasting = /^[0-9a-f]{40,64}[:^]/;
 export class Git extends GitProgram {
   #shared: Shared;
 
-  constructor(dir: string, env: Environment = process.env, place?: Place) {
-    super(dir, env, place);
+  constructor(dir: string, env: Environment, place?: Place, project?: string) {
+    super(dir, env, place, project);
     const open = new Map<TalkName, GitTalk>();
     const talk = (name: TalkName): GitTalk => {
       const known = open.get(name) ?? new GitTalk(() => this.spawn(talks[name]));
@@ -77,7 +77,7 @@ export class Git extends GitProgram {
 
   /** Returns the same for another work tree of the repository, whose own folder below `.git` is known. */
   at(place: Place): Git {
-    const git = new Git(place.workTree, this.env, place);
+    const git = new Git(place.workTree, this.env, place, this.project);
     git.#shared = this.#shared;
     return git;
   }

@@ -23,7 +23,7 @@ const windowsPath = 260;
 /** Returns what hinders a plan with that branch in a folder. Never throws for a repository that is odd. */
 export async function problemsOf(
   repo: string,
-  { branch, env = process.env }: { branch?: string; env?: Readonly<Record<string, string | undefined>> } = {},
+  { branch, env }: { branch?: string; env: Readonly<Record<string, string | undefined>> },
 ): Promise<GitProblem[]> {
   const git = new Git(repo, env);
   const version = await git.version().catch((error: Error) => error);

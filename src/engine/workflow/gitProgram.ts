@@ -65,18 +65,20 @@ export type PersonPlaces = Pick<ProgramPlaces, 'env'> & { readonly workFolders: 
 
 /**
  * Returns where a plan finds the person's programs: in no folder in which agents work or have worked, and in no project, neither that of
- * `dir` nor that of the call. A file named git there may be what a boxed command has written.
+ * `dirs` nor that of the call. A file named git there may be what a boxed command has written.
  */
-export function personPlaces(env: Environment, dir: string): PersonPlaces {
+export function personPlaces(env: Environment, ...dirs: readonly [string, ...string[]]): PersonPlaces {
   const given = Object.entries(env).filter((each): each is [string, string] => each[1] !== undefined);
   const own = {
     ...(pathIn(Object.fromEntries(given)) === undefined && { PATH: '/usr/bin:/bin' }),
     ...Object.fromEntries(given),
   };
-  const here = hereOr(dir);
+  const here = hereOr(dirs[0]);
   // What plays a sample has a home folder of its own, in which nothing of the person's is remembered.
   const configs = [loadConfig({ env: own, cwd: here }), loadConfig({ cwd: here })];
-  const projects = configs.flatMap(({ home }) => [here, dir].flatMap(cwd => projectFoldersAt({ cwd, home })));
+  const projects = configs.flatMap(({ home }) =>
+    [here, ...dirs].flatMap(cwd => projectFoldersAt({ cwd, home })),
+  );
   const workFolders = [...new Set([...configs.flatMap(config => workFoldersOf(config, [])), ...projects])];
   return { env: withPath(own, trustedPath({ env: own, workFolders }).folders), workFolders };
 }
@@ -94,15 +96,18 @@ export class GitProgram {
   readonly dir: string;
   protected readonly env: Environment;
   protected readonly place: Place | undefined;
+  /** Where the person works. A work tree of a plan lies elsewhere. */
+  protected readonly project: string;
   readonly #shell?: GitTalk;
   #places: PersonPlaces | undefined;
   #git: string | undefined;
 
   /** `dir` lies in the repository. With a `place`, every call works on that work tree, whatever a `.git` file there says. */
-  constructor(dir: string, env: Environment, place: Place | undefined) {
+  constructor(dir: string, env: Environment, place?: Place, project = dir) {
     this.dir = dir;
     this.env = env;
     this.place = place;
+    this.project = project;
     const shell = gitShell;
     if (shell !== undefined) this.#shell = new GitTalk(() => this.#start(shell, []));
   }
@@ -189,7 +194,7 @@ export class GitProgram {
   }
 
   #own(): PersonPlaces {
-    this.#places ??= personPlaces(this.env, this.dir);
+    this.#places ??= personPlaces(this.env, this.dir, this.project);
     return this.#places;
   }
 

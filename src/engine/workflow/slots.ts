@@ -63,12 +63,7 @@ export class Slots {
   }
 
   /** Throws TelosError `config` if the repository or the cache folder cannot be used. */
-  static async open(
-    folder: PlanFolder,
-    git: Git,
-    settings: PlanSettings,
-    env: Environment = process.env,
-  ): Promise<Slots> {
+  static async open(folder: PlanFolder, git: Git, settings: PlanSettings, env: Environment): Promise<Slots> {
     const commonDir = await git.commonDir();
     const hash = createHash('sha256').update(commonDir).digest('hex').slice(0, 8);
     const repo = basename(commonDir) === '.git' ? basename(dirname(commonDir)) : basename(commonDir);

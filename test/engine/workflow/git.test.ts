@@ -193,7 +193,12 @@ describe('git for a plan', () => {
     await planted.run(['rev-parse', 'HEAD']);
     await planted.run(['hash-object', '--stdin'], { input: 'x' });
     assert.ok(await planted.tip('HEAD'));
-    await planted.close();
+    const workTree = join(repo.folder.path, 'elsewhere');
+    repo.git('worktree', 'add', '-q', '--detach', workTree);
+    const gitDir = join(repo.path, '.git/worktrees/elsewhere');
+    const other = planted.at({ gitDir, workTree, index: join(gitDir, 'index') });
+    assert.equal(await other.read(['ls-files']), 'README.md');
+    await Promise.all([planted.close(), other.close()]);
     const remote = new PlanRemote({
       url: repo.path,
       dir: repo.path,
