@@ -1,4 +1,4 @@
-/** Plans that people bring along from other tools, and plans of one story, through the built command line. */
+/** Plans that people bring along from other tools, and plans of one story, through the command line. */
 import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -98,7 +98,7 @@ describe('telos plan adopt and quick', function () {
     assert.equal(source(), text.replace('"passes":false', '"passes":true'));
     assert.match((await world.plan(...back)).stderr, /Nothing was changed/);
     const undone = /telos undo (\S+)/.exec(written.stderr)?.[1] ?? '';
-    assert.equal((await world.home.start(['undo', undone, '--yes']).result).code, 0);
+    assert.equal((await world.home.run(['undo', undone, '--yes'])).code, 0);
     assert.equal(source(), text);
     const given = ['show the build number in the footer', '--check', 'node --test', '--name', 'footer'];
     const asked = await world.plan('quick', ...given);

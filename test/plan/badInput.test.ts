@@ -24,7 +24,7 @@ describe('bad input of a plan', function () {
 
   /** Says what `telos plan doctor` says of a folder. */
   const doctor = async (folder: string, env: Record<string, string> = {}) => {
-    const { code, stdout, stderr } = await world.home.runProcess(['plan', 'doctor', '--cwd', folder], {
+    const { code, stdout, stderr } = await world.home.run(['plan', 'doctor', '--cwd', folder], {
       env,
     });
     assert.equal(stderr, '');
@@ -97,7 +97,7 @@ describe('bad input of a plan', function () {
     world = await planWorld([one], works);
     const bin = folderWith('bin');
     symlinkSync(process.execPath, join(bin, 'node'));
-    const { code, stderr } = await world.home.runProcess(['plan', 'run', 'site', '--cwd', world.repo], {
+    const { code, stderr } = await world.home.run(['plan', 'run', 'site', '--cwd', world.repo], {
       env: { PATH: bin },
     });
     assert.equal(code, 1);

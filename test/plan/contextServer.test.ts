@@ -108,7 +108,7 @@ describe('telos context-server', () => {
   });
 
   it('refuses a folder that does not exist', async () => {
-    const { code, stderr } = await home.runProcess(['context-server', '--project', 'absent']);
+    const { code, stderr } = await home.run(['context-server', '--project', 'absent']);
     assert.equal(code, 2);
     assert.match(stderr, /absent does not exist/);
   });

@@ -145,7 +145,7 @@ describe('a plan that has not run', function () {
   it('hears at once that it cannot run without git', async () => {
     const home = cliHome();
     try {
-      const { stderr } = await home.runProcess(['plan', 'new', 'A site', '--no-more-questions']);
+      const { stderr } = await home.run(['plan', 'new', 'A site', '--no-more-questions']);
       assert.match(stderr, /The plan cannot run here yet: .*git/);
     } finally {
       home.remove();

@@ -37,7 +37,7 @@ describe('the way of a plan', function () {
 
   it('is shown without an account: four stories, a denial, a branch that merges', async () => {
     const env = { TMPDIR: home.folder.path, XDG_CACHE_HOME: join(home.folder.path, 'cache') };
-    const { code, stdout, stderr } = await home.runProcess(['plan', 'demo'], { env });
+    const { code, stdout, stderr } = await home.run(['plan', 'demo'], { env });
     assert.equal(code, 0, stderr);
     const branch = 'telos/bakery';
     assert.equal(stdout.trim().split('\n').at(-1), `The stories are on the branch ${branch}`);
@@ -48,10 +48,10 @@ describe('the way of a plan', function () {
     assert.match(stderr, /done, 4 of 4 stories passed/);
     const next = /Next: cd (\S+) && telos (plan finish bakery --merge)$/m.exec(stderr);
     assert.equal(realpathSync(next?.[1] ?? ''), realpathSync(repo));
-    const checked = await home.runProcess(['plan', 'check', '--cwd', repo], { env });
+    const checked = await home.run(['plan', 'check', '--cwd', repo], { env });
     assert.equal(checked.code, 3);
     assert.match(checked.stderr, /not accepted\.\n.*telos plan approve bakery --card/);
-    const merged = await home.runProcess([...(next?.[2] ?? '').split(' '), '--cwd', next?.[1] ?? ''], {
+    const merged = await home.run([...(next?.[2] ?? '').split(' '), '--cwd', next?.[1] ?? ''], {
       env,
     });
     assert.equal(merged.code, 0, merged.stderr);
@@ -61,7 +61,7 @@ describe('the way of a plan', function () {
   it('begins with a few questions, whose answers stand in interview.md', async () => {
     const repo = openBakery();
     const plan = (...args: readonly string[]): Promise<CliResult> =>
-      home.runProcess(['plan', ...args, '--cwd', repo, '--replay', join(demo, 'model')]);
+      home.run(['plan', ...args, '--cwd', repo, '--replay', join(demo, 'model')]);
     const asked = await plan('new', 'Build a website for my bakery', '--name', 'site');
     assert.equal(asked.code, 3, asked.stderr);
     const questions = [...asked.stderr.matchAll(/^\d+\. (.+)$/gm)].map(([, text = '']) => text);
@@ -85,13 +85,13 @@ describe('the way of a plan', function () {
         TELOS_PROVIDER: 'openai',
       };
       const given = ['plan', 'new', 'A site', '--name', 'site', '--no-more-questions', '--cwd', repo];
-      const absent = await home.runProcess([...given, '--context', 'absent'], { env });
+      const absent = await home.run([...given, '--context', 'absent'], { env });
       assert.equal(absent.code, 1);
       assert.match(absent.stderr, /absent does not exist/);
       assert.equal(existsSync(join(repo, '.telos')), false);
-      const { code, stderr } = await home.runProcess([...given, '--context', '.'], { env });
+      const { code, stderr } = await home.run([...given, '--context', '.'], { env });
       assert.equal(code, 0, stderr);
-      assert.match((await home.runProcess(['plan', 'show', '--cwd', repo])).stdout, /ready to be written/);
+      assert.match((await home.run(['plan', 'show', '--cwd', repo])).stdout, /ready to be written/);
       assert.deepEqual(server.requests, []);
     } finally {
       await server.close();
@@ -112,7 +112,7 @@ describe('the way of a plan', function () {
     };
     try {
       const plan = async (...args: readonly string[]): Promise<void> => {
-        const { code, stderr } = await home.runProcess(['plan', ...args, '--cwd', repo], { env });
+        const { code, stderr } = await home.run(['plan', ...args, '--cwd', repo], { env });
         assert.equal(code, 0, `${args.join(' ')}: ${stderr}`);
       };
       await plan('new', 'A better bakery', '--name', 'bakery', '--no-more-questions');

@@ -2,13 +2,14 @@
 import assert from 'node:assert/strict';
 import { execFileSync } from 'node:child_process';
 import { setTimeout as wait } from 'node:timers/promises';
-import { agreeable, once, planWorld, type StoryText, writes } from './planWorld.ts';
+import { agreeable, nodeTests, once, planWorld, type StoryText, writes } from './planWorld.ts';
 
 /** More with TELOS_NIGHTLY. */
 const [kills, count, slots] = process.env['TELOS_NIGHTLY'] ? [30, 100, '4'] : [8, 6, '2'];
 const stories: readonly StoryText[] = Array.from({ length: count }, (_, index) => ({
   id: `US-${String(index + 1).padStart(3, '0')}`,
   touches: [`src/part${index + 1}.js`],
+  checks: nodeTests,
 }));
 
 describe('a plan whose runner is killed', function () {
@@ -30,7 +31,7 @@ describe('a plan whose runner is killed', function () {
         await running.result;
         assert.equal(world.checkout(), before);
       }
-      const { code, stderr } = await world.plan('run', 'site', '--parallel', slots, '--unattended');
+      const { code, stderr } = await world.start('run', 'site', '--parallel', slots, '--unattended').result;
       assert.equal(code, 0, stderr);
       const ids = world.git('log', '--format=%(trailers:key=Telos-Story,valueonly)', 'main..telos/site');
       assert.deepEqual(

@@ -3,10 +3,12 @@ import assert from 'node:assert/strict';
 import { existsSync, readdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as wait } from 'node:timers/promises';
+import type { OngoingCli, RunningCli } from '../cli/cliProcess.ts';
 import { eventually, gate } from '../eventually.ts';
 import type { AnthropicTurn } from '../fakes/anthropicServer.ts';
 import {
   agreeable,
+  nodeTests,
   once,
   type PlanWorld,
   passed,
@@ -28,7 +30,13 @@ describe('two stories of a plan at the same time', function () {
   afterEach(() => world?.close().then(() => (world = undefined)));
 
   /** Has the second story begin on the base, and end its first attempt when the first story has passed. */
-  async function started(first: StepAnswers, second: StepAnswers, stories = two): Promise<Started> {
+  async function started(
+    first: StepAnswers,
+    second: StepAnswers,
+    stories = two,
+    begin: (here: PlanWorld, ...args: readonly string[]) => OngoingCli = (here, ...args) =>
+      here.call(...args),
+  ): Promise<Started> {
     const { opened, open: letGo } = gate();
     const slow: StepAnswers = (turn, attempt, request) => {
       const answer = second(turn, attempt, request);
@@ -38,7 +46,7 @@ describe('two stories of a plan at the same time', function () {
     };
     const here = await planWorld(stories, { ...agreeable, 'US-001 coder': first, 'US-002 coder': slow });
     world = here;
-    const running = here.start('run', 'site', '--parallel', '2', '--unattended');
+    const running = begin(here, 'run', 'site', '--parallel', '2', '--unattended');
     await eventually(() => assert.deepEqual(passed(here), ['US-001']), 60_000);
     letGo();
     return { here, running };
@@ -68,6 +76,7 @@ describe('two stories of a plan at the same time', function () {
     const { here, running } = await started(
       once(writes({ 'src/a.js': '1\n', 'test/a.test.js': test('b') })),
       once(writes({ 'src/b.js': '1\n', 'test/b.test.js': test('a') })),
+      two.map(story => ({ ...story, checks: nodeTests })),
     );
     await running.result;
     assert.deepEqual(passed(here), ['US-001']);
@@ -106,7 +115,7 @@ describe('two stories of a plan at the same time', function () {
       'US-003 coder': builds('c', gates.c.opened),
     });
     world = here;
-    const running = here.start('run', 'site', '--parallel', '3', '--unattended');
+    const running = here.call('run', 'site', '--parallel', '3', '--unattended');
     await eventually(() => assert.deepEqual(passed(here), ['US-001']), 60_000);
     const root = join(here.home.folder.path, 'cache/telos/worktrees');
     const has = (slot: number, ...names: readonly string[]): void =>
@@ -148,16 +157,18 @@ describe('two stories of a plan at the same time', function () {
   it('asks no model again when its runner is killed while the second is put on top of the first', async () => {
     const isQuick = 'checks-are-quick';
     const check = `test ! -e src/a.js || test ! -e src/b.js || test -e "$HOME/${isQuick}" || sleep 60`;
+    let runner: RunningCli | undefined;
     const { here, running } = await started(
       once(writes({ 'src/a.js': '1\n' })),
       once(writes({ 'src/b.js': '1\n' })),
       two.map(story => ({ ...story, checks: { together: check } })),
+      (world, ...args) => (runner = world.start(...args)),
     );
     const isApproved = (): boolean =>
       here.journal().some(({ type, story }) => type === 'verdict' && story === 'US-002');
     await eventually(() => assert.ok(isApproved()), 60_000);
     await wait(500);
-    running.child.kill('SIGKILL');
+    runner?.child.kill('SIGKILL');
     await running.result;
     assert.deepEqual(passed(here), ['US-001']);
     const asked = here.server.requests.length;
@@ -172,5 +183,5 @@ describe('two stories of a plan at the same time', function () {
 
 interface Started {
   here: PlanWorld;
-  running: ReturnType<PlanWorld['start']>;
+  running: OngoingCli;
 }

@@ -1,10 +1,16 @@
-/** A repository with a plan in it, the built command line, and a model that answers each step of each story as a test wants it. */
+/** A repository with a plan in it, the command line, and a model that answers each step of each story as a test wants it. */
 import { execFileSync } from 'node:child_process';
 import { createHash } from 'node:crypto';
 import { mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { type CliHome, type CliResult, cliHome, type RunningCli } from '../cli/cliProcess.ts';
+import {
+  type CliHome,
+  type CliResult,
+  cliHome,
+  type OngoingCli,
+  type RunningCli,
+} from '../cli/cliProcess.ts';
 import {
   type AnthropicTurn,
   type FakeServer,
@@ -22,6 +28,11 @@ export type StepAnswers = (
   attempt: number,
   request: ReceivedRequest,
 ) => AnthropicTurn | undefined;
+
+/** What a story is checked with unless it says otherwise. It starts no Node. */
+export const usualChecks = { there: 'ls src' };
+/** For what is about tests. */
+export const nodeTests = { tests: 'node --test' };
 
 /** By story and role: `US-001 coder`, `US-001 reviewer`; or by role alone: `coder`. */
 export type StepModel = Readonly<Record<string, StepAnswers>>;
@@ -43,7 +54,11 @@ export interface PlanWorld {
   server: FakeServer;
   /** Requests of one step, in their order. */
   requestsOf(story: string, role: string): ReceivedRequest[];
+  /** Calls a command of plans in this process. */
   plan(...args: readonly string[]): Promise<CliResult>;
+  /** As `plan`, while it goes on. */
+  call(...args: readonly string[]): OngoingCli;
+  /** Starts it in a process of its own, for what is about processes. */
   start(...args: readonly string[]): RunningCli;
   git(...args: readonly string[]): string;
   /** The file below the plan's folder. */
@@ -109,16 +124,15 @@ export async function planWorld(stories: readonly StoryText[], model: StepModel)
       env: { PATH: process.env['PATH'] ?? '', HOME: home.folder.path },
       encoding: 'utf8',
     });
-  const start = (...args: readonly string[]): RunningCli =>
-    home.start(['plan', ...args, '--cwd', repo], { env });
   const world: PlanWorld = {
     home,
     repo,
     server,
     git,
-    start,
     requestsOf,
-    plan: (...args) => start(...args).result,
+    plan: (...args) => world.call(...args).result,
+    call: (...args) => home.call(['plan', ...args, '--cwd', repo], { env }),
+    start: (...args) => home.start(['plan', ...args, '--cwd', repo], { env }),
     file: path => readFileSync(join(repo, '.telos/plans/site', path), 'utf8'),
     set: more => {
       const settings = { ...JSON.parse(world.file('plan.json')), ...more };
@@ -175,7 +189,7 @@ async function withStories(world: PlanWorld, stories: readonly StoryText[]): Pro
 }
 
 export function storyText({ id, title, touches, dependsOn, checks, criteria }: StoryText): string {
-  const named = Object.entries(checks ?? { tests: 'node --test' });
+  const named = Object.entries(checks ?? usualChecks);
   return [
     '---',
     `id: ${id}`,

@@ -44,7 +44,7 @@ describe('telos plan finish --pr', function () {
     mkdirSync(path, { recursive: true });
     for (const name of ['git', 'sh', 'cat'])
       if (!existsSync(join(path, name))) symlinkSync(where(name), join(path, name));
-    return world.home.runProcess(['plan', 'finish', 'site', '--pr', ...more, '--cwd', world.repo], {
+    return world.home.run(['plan', 'finish', 'site', '--pr', ...more, '--cwd', world.repo], {
       env: {
         PATH: `${join(world.repo, 'bin')}:${path}`,
         XDG_CACHE_HOME: join(world.home.folder.path, 'cache'),

@@ -1,4 +1,4 @@
-/** Runs plans through the built command line, as a person at a terminal or a script would, against a model that is scripted by step. */
+/** Runs plans through the command line, as a person at a terminal or a script would, against a model that is scripted by step. */
 import assert from 'node:assert/strict';
 import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -9,6 +9,7 @@ import {
   approves,
   calls,
   denies,
+  nodeTests,
   once,
   type PlanWorld,
   passed,
@@ -36,9 +37,10 @@ describe('telos plan run', function () {
     return world;
   };
   const one: StoryText = { id: 'US-001', title: 'Hours', touches: ['src/hours.js'] };
+  const tested: StoryText = { ...one, checks: nodeTests };
 
   it('passes a story by one commit with its trailers, and leaves the checkout as it is', async () => {
-    const here = await open([one], {
+    const here = await open([tested], {
       ...agreeable,
       coder: once(writes({ 'src/hours.js': 'export const open = 7;\n' })),
     });
@@ -86,7 +88,7 @@ describe('telos plan run', function () {
   });
 
   it('denies work whose check fails without asking a reviewer, whatever that would say', async () => {
-    const here = await open([one], {
+    const here = await open([tested], {
       ...agreeable,
       coder: (turn, attempt) =>
         turn > 0
@@ -121,7 +123,7 @@ describe('telos plan run', function () {
     ['deletes', runs(removal)],
   ] as const)
     it(`denies work that ${way} a test, by its name`, async () => {
-      const here = await open([one], { ...agreeable, coder: once(turn) });
+      const here = await open([tested], { ...agreeable, coder: once(turn) });
       const rule = `[[allow]]\nagent = "*"\ntool = "run_command"\ncommand = "${removal}"\n`;
       here.home.folder.add({ 'config/policy.toml': rule });
       await here.plan('run', 'site', '--unattended');

@@ -100,7 +100,7 @@ describe('a plan that runs', function () {
           ? { text: ['Wait.'], stallMs: 90_000 }
           : once(writes({ 'src/hours.js': '7\n' }))(turn, ...rest),
     });
-    const running = here.start('run', 'site');
+    const running = here.call('run', 'site');
     await eventually(() => assert.ok(here.requestsOf('US-001', 'coder').length > 0), 60_000);
     await here.plan('stop', 'site', '--now');
     const ended = await Promise.race([running.result, wait(60_000)]);
@@ -134,7 +134,7 @@ describe('a plan that runs', function () {
         return turn === 0 ? writes({ 'src/hours.js': '7\n' }) : { text: ['Done.'] };
       },
     });
-    const running = here.start('run', 'site', '--unattended');
+    const running = here.call('run', 'site', '--unattended');
     await eventually(() => assert.ok(here.journal().some(({ type }) => type === 'waiting')), 60_000);
     const { stdout } = await here.plan('status', 'site');
     assert.match(stdout, /^site: waiting until .*accepts no more requests for now/m);

@@ -12,6 +12,7 @@ import {
   planWorld,
   type StepModel,
   type StoryText,
+  usualChecks,
   writes,
 } from './planWorld.ts';
 
@@ -34,7 +35,7 @@ describe('a story that does not get through', function () {
       criteria: [`${file} is there`],
       touches: [file],
       checks: [
-        { name: 'tests', command: 'node --test' },
+        ...Object.entries(usualChecks).map(([name, command]) => ({ name, command })),
         { name: 'own', command: 'touch /tmp/not-accepted' },
       ],
       ...more,
@@ -123,7 +124,7 @@ describe('a story that does not get through', function () {
         attempt === 1 ? limited : turn === 0 ? approves() : { text: ['Done.'] },
     });
     here.set({ storyMaxCost: 0.05 });
-    const first = here.start('run', 'site');
+    const first = here.call('run', 'site');
     await eventually(() => assert.ok(here.journal().some(({ type }) => type === 'waiting')), 60_000);
     await here.plan('stop', 'site', '--now');
     const { stderr } = await first.result;
@@ -154,7 +155,7 @@ describe('a story that does not get through', function () {
       'US-001b coder': once(writes({ 'src/sunday.js': '2\n' })),
       'US-002 coder': once(writes({ 'src/b.js': '3\n' })),
     });
-    const running = here.start('run', 'site', '--unattended');
+    const running = here.call('run', 'site', '--unattended');
     await eventually(() => assert.ok(here.requestsOf('US-001', 'coder').length > 0), 60_000);
     assert.equal((await here.plan('split', 'site', '--story', 'US-001')).code, 0);
     const { code, stderr } = await running.result;

@@ -111,7 +111,7 @@ describe('telos-agent', function () {
     assert.match(read('app/prds/02-menu.md'), /- \[x\] 1\. Menu is there/);
     assert.match(built.stderr, /Attempt 1 of 10: US-001, criterion 1/);
     assert.equal(server.requests.at(-1)?.body.model, 'claude-haiku-4-5');
-    const runs = await home.runProcess(['runs', '--json']);
+    const runs = await home.run(['runs', '--json']);
     assert.ok(runs.stdout.includes('"door":"plan"'), 'the steps are runs like others');
     assert.match(runs.stdout, /"title":"[\w-]+ · US-001 · coder"/);
   });
