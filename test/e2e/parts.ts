@@ -6,6 +6,7 @@ export type Part = 'day' | 'night';
 
 /** What is dear and proves once more, in another way, what the others prove. Each with what makes it dear. */
 const night: Readonly<Record<string, string>> = {
+  'planSteering.test.ts': 'seven plans, each run to an end; by day the engine and the command line do',
   'planDemo.test.ts': 'two windows more, and a plan from its card to its report',
   'planKeyboard.test.ts': 'a plan from its goal to the merge, which by day the mouse does',
   'german.test.ts': 'an editor of its own; localisation is also proved without one',

@@ -5,6 +5,7 @@ import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { type TempFolder, tempFolder } from '../fakes/tempFolder.ts';
+import { resultsOf } from '../runner/outcomes.ts';
 import { root } from '../vscode/paths.ts';
 
 /** Notes each try, and fails those before the given one. */
@@ -63,7 +64,8 @@ describe('the suite of the editor', function () {
   async function suite(...names: readonly string[]): Promise<{ code: number; said: string }> {
     const program = join(root, 'test', 'vscode', 'editorSuite.ts');
     const files = names.map(name => join(folder.path, `${name}.test.mjs`));
-    return promisify(execFile)(process.execPath, [program, ...files]).then(
+    const env = { ...process.env, TELOS_TEST_OUTCOMES: join(folder.path, 'outcomes') };
+    return promisify(execFile)(process.execPath, [program, ...files], { env }).then(
       ({ stdout }) => ({ code: 0, said: stdout }),
       ({ code, stdout }) => ({ code, said: stdout }),
     );
@@ -78,6 +80,14 @@ describe('the suite of the editor', function () {
     assert.match(said, /\n {2}2 passing \(\d+s\)\n {2}1 pending\n {2}1 flaky\n {2}1 failing\n/);
     assert.match(said, /1\) the barrel leaks:\n.*leaks at try 1[\s\S]*leaks at try 2/);
     assert.deepEqual(['full', 'flaky', 'leaks'].map(triesOf), [1, 2, 2]);
+    const told = resultsOf(readFileSync(join(folder.path, 'outcomes'), 'utf8'));
+    assert.deepEqual(told.passedTitles, ['the barrel is full', 'the barrel is flaky']);
+    const titlesOf = (all: readonly { title: string }[]): string[] => all.map(({ title }) => title);
+    assert.deepEqual([told.flaky, told.failed, told.skipped].map(titlesOf), [
+      ['the barrel is flaky'],
+      ['the barrel leaks'],
+      ['the barrel is left out'],
+    ]);
   });
 
   it('takes a file again whose hook failed, says that it did, and keeps what was flaky in it', async () => {

@@ -5,10 +5,13 @@
  */
 import { fork } from 'node:child_process';
 import { once } from 'node:events';
-import { basename, join, resolve } from 'node:path';
+import { writeFileSync } from 'node:fs';
+import { basename, join, relative, resolve } from 'node:path';
 import { parseArgs } from 'node:util';
 import { filesOf } from '../e2e/parts.ts';
+import type { Outcome as TestOutcome } from '../runner/outcomes.ts';
 import type { Outcome } from './editorFiles.ts';
+import { root } from './paths.ts';
 
 const { values, positionals } = parseArgs({
   options: { part: { type: 'string' } },
@@ -25,6 +28,7 @@ const first = await run(positionals.length > 0 ? positionals.map(file => resolve
 const again = withFailedHooks(first);
 const outcomes = again.length > 0 ? taken(first, again, await run(again, '--second')) : first;
 report(outcomes);
+handOver(outcomes);
 process.exitCode = outcomes.some(({ state }) => state === 'failed') ? 1 : 0;
 
 /** Runs files in a process of its own: a module is loaded once, so a second try needs another one. */
@@ -65,6 +69,19 @@ function taken(before: readonly Outcome[], files: readonly string[], second: rea
     return firstError === undefined ? outcome : { ...outcome, firstError };
   });
   return [...before.filter(outcome => !isAgain(outcome)), ...now, ...mended];
+}
+
+/** Writes the outcomes where `npm test` wants them, as its own reporter does. */
+function handOver(all: readonly Outcome[]): void {
+  const into = process.env['TELOS_TEST_OUTCOMES'];
+  if (into === undefined) return;
+  const lines = all.flatMap(({ file, title, state, isHook, seconds, firstError, error }): TestOutcome[] => {
+    const test = { title, file: relative(root, file), ms: seconds * 1_000 };
+    const tried = firstError === undefined ? [] : [{ ...test, state: 'tried' as const, error: firstError }];
+    if (isHook && state === 'passed') return tried;
+    return [...tried, { ...test, state: state === 'pending' ? 'skipped' : state, ...(error && { error }) }];
+  });
+  writeFileSync(into, lines.map(line => `${JSON.stringify(line)}\n`).join(''));
 }
 
 /** Prints the seconds of each file, each flaky test on a line of its own, and mocha's usual summary. */
