@@ -58,7 +58,9 @@ export class Workplace {
     const folder = join(this.#folder, 'coverage');
     mkdirSync(folder);
     try {
-      const result = await this.#runTests([test], limitMs, { NODE_V8_COVERAGE: folder });
+      const covered = await this.#runTests([test], limitMs, { NODE_V8_COVERAGE: folder });
+      // What is counted is slower, and some tests measure how long something takes.
+      const result = covered === 'passed' ? covered : await this.#runTests([test], limitMs);
       return { result, executed: readCoverage(folder, this.#root, files) };
     } finally {
       rmSync(folder, { recursive: true, force: true });
