@@ -10,13 +10,12 @@ import { cpus, tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { build } from 'esbuild';
-import { loadConfig } from '../../src/engine/config.ts';
-import { Telos } from '../../src/engine/telos.ts';
 import { type AnthropicTurn, anthropicEvents, startAnthropicServer } from '../fakes/anthropicServer.ts';
 import { manyRunsRatio } from '../faults/manyRuns.ts';
 import { boxFigures } from './boxed.ts';
 import { editorFigures } from './editor.ts';
 import { farFigures, farRun } from './farRun.ts';
+import { addManySkills, manySkills, rerouteFigure } from './manySkills.ts';
 import {
   alternate,
   type Figure,
@@ -36,7 +35,6 @@ const root = fileURLToPath(new URL('../../', import.meta.url));
 const runsPerSide = 11;
 const toolRounds = 19;
 const longAnswerTokens = 200_000;
-const manySkills = { agents: 40, skillsPerAgent: 50 };
 
 const folder = mkdtempSync(join(tmpdir(), 'telos-bench-'));
 
@@ -200,12 +198,7 @@ async function longAnswerFigures(sidesAt: (url: string) => Sides): Promise<Figur
  * and Node alone.
  */
 async function manySkillsFigures(sidesAt: (url: string) => Sides): Promise<Figure[]> {
-  for (let agent = 0; agent < manySkills.agents; agent++) {
-    for (let skill = 0; skill < manySkills.skillsPerAgent; skill++) {
-      const text = `---\nname: task-${agent}-${skill}\ndescription: Does task ${skill} of area ${agent}${skill === 0 ? `, an unusual${agent} reckoning` : ''}.\n---\n# Task\n\nDo it.\n`;
-      addFile(`many/area-${agent}/skills/task-${agent}-${skill}/SKILL.md`, text);
-    }
-  }
+  addManySkills(join(folder, 'many'));
   const { ours: plain } = sidesAt('http://127.0.0.1:9');
   const cli = plain.args[0] ?? '';
   const ours: Side = {
@@ -234,41 +227,6 @@ async function manySkillsFigures(sidesAt: (url: string) => Sides): Promise<Figur
   ];
 }
 
-/** A request to an engine that is open already, by a name and by words that only the index knows; the slower of the two. */
-async function rerouteFigure(): Promise<Figure> {
-  const config = loadConfig({
-    env: { TELOS_SKILLS_DIR: join(folder, 'many'), TELOS_ROUTING_MODE: 'local' },
-    home: folder,
-    cwd: folder,
-  });
-  const telos = Telos.open(config);
-  const { signal } = new AbortController();
-  const route = async (text: string): Promise<number> => {
-    const start = performance.now();
-    const { skill } = await telos.route({ text }, signal);
-    if (!skill) throw new Error(`'${text}' finds no skill.`);
-    return performance.now() - start;
-  };
-  const requests = [
-    (number: number) => `please do task-${number % manySkills.agents}-7`,
-    (number: number) => `unusual${number % manySkills.agents} reckoning`,
-  ];
-  const medians: number[] = [];
-  for (const request of requests) {
-    await route(request(0));
-    const times: number[] = [];
-    for (let turn = 1; turn <= 101; turn++) times.push(await route(request(turn)));
-    medians.push(median(times));
-  }
-  return {
-    name: 'the same in an engine that is open, again',
-    unit: 'ms',
-    ours: Math.max(...medians),
-    bare: undefined,
-    limit: 5,
-  };
-}
-
 const figures: Figure[] = [];
 function show(...more: Figure[]): void {
   figures.push(...more);
@@ -286,7 +244,7 @@ try {
   show(readsFigure(await readsAtOnce(url => sidesAt(url).ours, reader)));
   show(await manyRunsRatio());
   show(...(await manySkillsFigures(sidesAt)));
-  show(await rerouteFigure());
+  show(await rerouteFigure(join(folder, 'many')));
   show(...(await boxFigures()));
   show(...(await watchedFigures()));
   show(...(await editorFigures()));
