@@ -11,6 +11,7 @@ import {
   symlinkSync,
   writeFileSync,
 } from 'node:fs';
+import { Socket } from 'node:net';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { Parser } from 'htmlparser2';
@@ -46,6 +47,22 @@ const checks = [
   { files_changed: ['out.md'] },
   { tool: 'write_file', times: { min: 1, max: 1 } },
 ];
+
+/** Returns what the call returns. Fails if this process opened a socket meanwhile: no test beside it may run here. */
+async function withoutSockets<T>(call: () => Promise<T>): Promise<T> {
+  const { connect } = Socket.prototype;
+  let opened = 0;
+  Socket.prototype.connect = () => {
+    opened++;
+    throw new Error('a socket was opened');
+  };
+  try {
+    return await call();
+  } finally {
+    Socket.prototype.connect = connect;
+    assert.equal(opened, 0, 'a socket was opened');
+  }
+}
 
 describe('telos eval with recorded runs', function () {
   this.timeout(60_000);
@@ -98,11 +115,12 @@ describe('telos eval with recorded runs', function () {
     return done;
   }
 
+  const replayArgs = (more: readonly string[]) => ['eval', 'notes', '--output', at('results'), ...more];
+  /** Plays what was recorded. Fails if a socket is opened meanwhile. */
+  const replay = (...more: string[]): Promise<CliResult> => withoutSockets(() => home.run(replayArgs(more)));
   /** Plays what was recorded, in a process that must open no socket. */
-  const replay = (...more: string[]): Promise<CliResult> =>
-    home.runProcess(['eval', 'notes', '--output', at('results'), ...more], {
-      env: { NODE_OPTIONS: `--import=${noNetwork}` },
-    });
+  const replayProcess = (...more: string[]): Promise<CliResult> =>
+    home.runProcess(replayArgs(more), { env: { NODE_OPTIONS: `--import=${noNetwork}` } });
 
   const benchmark = (folder = at('results/notes.notes')) => {
     const content = JSON.parse(readFileSync(join(folder, 'benchmark.json'), 'utf8'));
@@ -116,7 +134,7 @@ describe('telos eval with recorded runs', function () {
     assert.match(made.stdout, /maker\/model +2\/2 +100% +\(34 to 100%\) +0\/2 +0% .* \+100 +1\/1/);
     assert.match(made.stdout, /says nothing \(passes in both\): "check .*files_changed/);
     assert.equal(server?.requests.length, 12);
-    const again = await replay();
+    const again = await replayProcess();
     assert.equal(again.code, 0, again.stdout + again.stderr);
     assert.match(again.stdout, /maker\/model +2\/2 +100%/);
     assert.deepEqual(benchmark(), benchmark(at('made/notes.notes')));

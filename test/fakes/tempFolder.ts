@@ -27,5 +27,7 @@ export function tempFolder(files: Readonly<Record<string, string | Uint8Array>> 
     }
   };
   add(files);
-  return { path, add, remove: () => rmSync(path, { recursive: true, force: true }) };
+  // A program that was killed just now may still write.
+  const remove = (): void => rmSync(path, { recursive: true, force: true, maxRetries: 10, retryDelay: 50 });
+  return { path, add, remove };
 }
