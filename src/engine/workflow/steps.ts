@@ -113,15 +113,21 @@ export async function runStep(
         break;
       case 'run_end':
         await tellStart();
-        end.outcome = event.outcome;
         end.text = lastWords(event.messages);
-        if (event.error) end.error = event.error;
+        finish(end, event);
         break;
     }
   }
   clock.stop();
   end.timedOut = clock.signal.aborted && !signal.aborted && end.outcome === 'cancelled';
   return end;
+}
+
+/** What a step asks for is handed in by its tools, and many models have nothing to say behind that. */
+function finish(end: StepEnd, { outcome, error }: Extract<RunEvent, { type: 'run_end' }>): void {
+  const hasAnswered = error?.code === 'no_answer' && end.answers.length > 0;
+  end.outcome = hasAnswered ? 'completed' : outcome;
+  if (error && !hasAnswered) end.error = error;
 }
 
 /** The time of a step, which stands still while the step waits for the person. */

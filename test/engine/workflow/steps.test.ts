@@ -206,6 +206,18 @@ describe('steps', () => {
     ]);
   });
 
+  it('has its answer in what was handed in, when the model says nothing behind it, and none without', async () => {
+    const silent: ScriptedTurn = [done()];
+    const [approval] = only('approve', { summary: 'Seen.' });
+    const { end } = await step([approval!, silent, silent]);
+    assert.deepEqual(
+      [end.outcome, end.error, verdictIn(end.answers)?.approved],
+      ['completed', undefined, true],
+    );
+    const { end: nothing } = await step([silent, silent]);
+    assert.deepEqual([nothing.outcome, nothing.error?.code], ['failed', 'no_answer']);
+  });
+
   it('knows no verdict of a coder', async () => {
     const { end, requests } = await step(only('approve', { summary: 'All good.' }), { name: 'coder' });
     assert.deepEqual(end.answers, []);
