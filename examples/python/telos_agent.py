@@ -30,6 +30,7 @@ class RalphResult:
     error: Optional[str] = None
     iteration_results: list = field(default_factory=list)
     denial_streak: int = 0
+    checks_not_run: list = field(default_factory=list)
 
 
 class InterviewRunner:

@@ -94,8 +94,11 @@ const agentCommands: readonly AgentCommand[] = [
 ];
 
 const usageExitCode = 2;
+const notRunExitCode = 3;
+const exitCodes =
+  '0 done, 1 failed or not all done, 2 wrong usage, 3 built, but with checks that were not run, 130 cancelled';
 
-/** Runs `telos-agent` and returns the exit code: 0 done, 1 failed or not all done, 2 wrong usage, 130 cancelled. */
+/** Runs `telos-agent` and returns the exit code: see `exitCodes`. */
 export async function runAgentLine(args: readonly string[]): Promise<number> {
   const terminal = openTerminal(process);
   try {
@@ -118,7 +121,7 @@ export async function parseAgentLine(args: readonly string[], terminal: Terminal
     .description('Interviews, plans, and builds a project story by story, each reviewed before it counts.')
     .addHelpText(
       'after',
-      '\nThe model, its key and its limits are those of telos; telos doctor shows them.\nExit codes: 0 done, 1 failed or not all done, 2 wrong usage, 130 cancelled.',
+      `\nThe model, its key and its limits are those of telos; telos doctor shows them.\nExit codes: ${exitCodes}.`,
     );
   for (const { name, description, takes } of agentCommands) {
     const command = program.command(name).description(description);
@@ -251,7 +254,8 @@ function finished(result: RalphResult, { json }: AgentOptions, terminal: Termina
   if (json) terminal.out(`${terminalJson(result)}\n`);
   else if (result.success) terminal.out(`Done after ${result.iterations} attempts.\n`);
   else terminal.out(`Not done after ${result.iterations} attempts. ${terminalText(result.error ?? '')}\n`);
-  return result.success ? 0 : 1;
+  if (result.success) return 0;
+  return result.checksNotRun.length > 0 ? notRunExitCode : 1;
 }
 
 async function humanFor({ yes }: AgentOptions, terminal: Terminal): Promise<Human> {

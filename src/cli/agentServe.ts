@@ -136,6 +136,7 @@ const snakeCased = (result: RalphResult) => ({
   error: result.error,
   iteration_results: result.iterationResults,
   denial_streak: result.denialStreak,
+  checks_not_run: result.checksNotRun,
 });
 
 function textIn(params: JsonObject, name: string): string | undefined {

@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { cpSync, existsSync, readFileSync } from 'node:fs';
+import { cpSync, existsSync, mkdirSync, readFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { findBox } from '../../src/engine/box/findBox.ts';
@@ -145,6 +145,29 @@ describe('telos-agent', function () {
     assert.match(help.stdout, /--timeout[^\n]*default: 900/);
   });
 
+  it('ends with 3 where checks were not run as no one allowed them, and with 1 for a folder or stories that are missing', async () => {
+    const prd = '---\ncheck:\n  - {name: unit, command: "exit 0"}\n---\n# Home\n1. [ ] It is there\n';
+    home.folder.add({ 'work/app/prds/01-home.md': prd, 'work/bare/.keep': '' });
+    const built = await telosAgent('execute', '--project-dir', 'app', '--json');
+    const { success, checksNotRun } = JSON.parse(built.stdout);
+    assert.deepEqual([built.code, success, checksNotRun], [3, false, ['US-001: unit']], built.stderr);
+    const again = await telosAgent('execute', '--project-dir', 'app');
+    assert.equal(again.code, 3);
+    assert.match(again.stdout, /Not done after 0 attempts\. Not run, as no one allowed/);
+    assert.equal((await telosAgent('execute', '--project-dir', 'app', '--yes')).code, 0);
+    const bare = await telosAgent('execute', '--project-dir', 'bare');
+    assert.deepEqual([bare.code, /There are no stories/.test(bare.stdout)], [1, true]);
+    for (const args of [
+      ['execute'],
+      ['interview', '--transcript', 'transcript.txt', '--no-more-questions'],
+    ]) {
+      const mistyped = await telosAgent(...args, '--project-dir', 'ap');
+      assert.equal(mistyped.code, 1);
+      assert.match(mistyped.stderr, /does not exist/);
+    }
+    assert.equal(existsSync(join(home.workDir, 'ap')), false);
+  });
+
   it('runs a check on what the model wrote in the box where one is required, or not at all', async () => {
     const prd = '---\ncheck:\n  - {name: unit, command: "sh unit.sh"}\n---\n# Home\n- [ ] 1. It is there\n';
     home.folder.add({ '.ssh/id_rsa': 'hunter2', 'work/app/prds/01-home.md': prd });
@@ -237,6 +260,7 @@ describe('telos-agent', function () {
     const python = (code: string) => run('python3', ['-c', code], join(home.workDir, 'python'));
 
     it('runs the example of the specification as it is written', async () => {
+      mkdirSync(join(home.workDir, 'python/myproject'));
       const { code, stderr } = await run('python3', ['bakery.py'], join(home.workDir, 'python'));
       assert.equal(code, 0, stderr);
       const made = (path: string): string => read(`python/myproject/${path}`);
@@ -246,8 +270,13 @@ describe('telos-agent', function () {
     });
 
     it('has the results that the specification names, and raises what went wrong', async () => {
+      mkdirSync(join(home.workDir, 'python/other'));
       const { code, stdout, stderr } = await python(`
 from telos_agent import TelosOrchestrator, TelosError
+try:
+    TelosOrchestrator(project_dir="./ohter")
+except TelosError as error:
+    print("raised", "does not exist" in str(error))
 with TelosOrchestrator(project_dir="./other", max_iterations=5, on_event=lambda event: print("event", event["type"]) if event["type"] == "iteration_end" else None) as orchestrator:
     runner = orchestrator.interview()
     print(runner.process_round(transcript="T").questions)
@@ -261,6 +290,7 @@ with TelosOrchestrator(project_dir="./other", max_iterations=5, on_event=lambda 
 `);
       assert.equal(code, 0, stderr);
       assert.deepEqual(stdout.trim().split('\n'), [
+        'raised True',
         "['Which tech stack?', 'Online ordering?']",
         'True T',
         'raised True',

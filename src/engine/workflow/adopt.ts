@@ -155,7 +155,7 @@ function fromFile(file: string, read: ReadFile, tag: string | undefined): Read |
     const plan = [requirements, design].flatMap(one => one?.trim() ?? []).join('\n\n');
     if (requirements !== undefined || design !== undefined)
       return { format: 'kiro', goal: basename(folder), plan, found: numberedTasks(text, file) };
-    if (/^\s*- \[[ xX]\] T\d+/m.test(text)) {
+    if (/^\s*(?:[-*+]|\d{1,9}[.)])[ \t]+\[[ xX]\] T\d+/m.test(text)) {
       const [spec, design] = [read(folder, 'spec.md'), read(folder, 'plan.md')];
       const documents = [spec, design].flatMap(one => one?.trim() ?? []).join('\n\n');
       const goal = titleIn(spec ?? text) ?? basename(folder);
@@ -292,7 +292,8 @@ function linesOf(text: string): Line[] {
     if (fence !== undefined) return { text: line, at };
     const [, signs, title] = /^(#{1,6}) +(.*\S)/.exec(line) ?? [];
     if (signs && title) return { text: line, at, heading: { level: signs.length, title } };
-    const [, blank = '', tick, words] = /^(\s*)[-*+] \[([ xX])\]\*? +(.*\S)/.exec(line) ?? [];
+    const [, blank = '', tick, words] =
+      /^(\s*)(?:[-*+]|\d{1,9}[.)])[ \t]+\[([ xX])\]\*?[ \t]+(.*\S)/.exec(line) ?? [];
     if (!words) return { text: line, at };
     return {
       text: line,

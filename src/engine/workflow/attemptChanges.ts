@@ -19,7 +19,7 @@ import type { Slot } from './slots.ts';
 import { isGuarded, isTest, tamperings } from './tamper.ts';
 
 /** In characters. A reviewer reads the rest in the files. */
-const longestDiff = 80_000;
+export const longestDiff = 80_000;
 /** Texts that are looked at. In bytes. */
 const longestText = 512 * 1024;
 

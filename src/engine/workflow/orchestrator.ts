@@ -2,11 +2,12 @@
  * The long work as programs use it: interview, plan, stories, and the loop that builds them, in a folder that need not be a Git
  * repository. The plan's files lie in the project unless another folder is named.
  */
+import { statSync } from 'node:fs';
 import { mkdir, readdir, rename } from 'node:fs/promises';
 import { join, resolve } from 'node:path';
 import type { PlanCheck, StepName, Story } from '../../protocol/plan.ts';
 import type { RunEvent } from '../../protocol/run.ts';
-import { TelosError } from '../errors.ts';
+import { reasonOf, TelosError } from '../errors.ts';
 import { denyAll, type Human, newToken } from '../human.ts';
 import type { ProjectContext } from './contextAnswer.ts';
 import type { AskInterviewer, Interview, InterviewRound } from './interview.ts';
@@ -19,7 +20,7 @@ export type { InterviewRound } from './interview.ts';
 export type { IterationResult, RalphEvent, RalphResult, WrittenVerdict } from './ralphLoop.ts';
 
 export interface OrchestratorOptions {
-  /** The folder that is worked in. Made if it is missing. */
+  /** The folder that is worked in. It must exist. */
   projectDir: string;
   /** Further folders with notes, pictures and documents about the project. */
   contextDir?: string | readonly string[] | undefined;
@@ -29,7 +30,7 @@ export interface OrchestratorOptions {
   model?: string | undefined;
   /** Seconds of one iteration. Defaults to 900. */
   timeout?: number | undefined;
-  /** Where plan.md, prds/, progress.txt and verdict.json lie. Defaults to the project. */
+  /** Where plan.md, prds/, progress.txt and verdict.json lie. Made when a plan is written. Defaults to the project. */
   planDir?: string | undefined;
   /** Who is asked about commands and the like. Defaults to no one, so that only what needs no question is done. */
   human?: Human | undefined;
@@ -63,7 +64,10 @@ export class Orchestrator {
   #runs: Promise<Runs> | undefined;
   #context: ProjectContext | undefined;
 
-  /** `open` opens the engine at the first call that needs it. What else is heavy is loaded then too. */
+  /**
+   * `open` opens the engine at the first call that needs it. What else is heavy is loaded then too. Throws TelosError `config` for what the
+   * options lack, and for a folder that does not exist.
+   */
   constructor(options: OrchestratorOptions, open: () => Promise<Runs>) {
     const { projectDir, contextDir, maxIterations = 10, model, timeout = 900, planDir } = options;
     if (typeof projectDir !== 'string' || projectDir === '')
@@ -71,6 +75,7 @@ export class Orchestrator {
     if (!(Number.isInteger(maxIterations) && maxIterations > 0))
       throw new TelosError('config', `maxIterations is ${maxIterations}. Give a whole number of at least 1.`);
     if (!(timeout > 0)) throw new TelosError('config', `timeout is ${timeout}. Give at least 1 second.`);
+    for (const dir of [projectDir, ...[contextDir ?? []].flat()]) refuseMissing(resolve(dir));
     this.projectDir = resolve(projectDir);
     this.contextDir = contextDir ?? null;
     this.maxIterations = maxIterations;
@@ -92,6 +97,7 @@ export class Orchestrator {
   async generatePlan(context: string, options: CallOptions = {}): Promise<string> {
     const [folder, { writePlan }] = await Promise.all([this.#folder(), import('./planning.ts')]);
     const plan = await writePlan(context, this.#ask(options), this.#signalOf(options));
+    await mkdir(this.planDir, { recursive: true });
     await folder.write('plan.md', plan);
     return folder.path('plan.md');
   }
@@ -114,13 +120,19 @@ export class Orchestrator {
 
   /** Works through the stories of prds/. Never throws for what a model does: that is in the result. Throws the abort reason on abort. */
   async execute(options: CallOptions = {}): Promise<RalphResult> {
-    const [{ ralphLoop, storiesIn }, { stepOfRole }, { runCheck, runChecks }, { LookedCheckBox }] =
-      await Promise.all([
-        import('./ralphLoop.ts'),
-        import('./steps.ts'),
-        import('./checks.ts'),
-        import('./checkLook.ts'),
-      ]);
+    const [
+      { keepLearned, ralphLoop, storiesIn },
+      { stepOfRole },
+      { runCheck, runChecks },
+      { LookedCheckBox },
+      { WorkDifference },
+    ] = await Promise.all([
+      import('./ralphLoop.ts'),
+      import('./steps.ts'),
+      import('./checks.ts'),
+      import('./checkLook.ts'),
+      import('./workDifference.ts'),
+    ]);
     const folder = await this.#folder();
     const signal = this.#signalOf(options);
     const { config } = await this.#opened();
@@ -130,8 +142,10 @@ export class Orchestrator {
     const box = new LookedCheckBox(config, this.projectDir, closed);
     const place = { dir: this.projectDir, box };
     const accepted = await this.#accept(storiesIn(folder), signal);
-    // The box can only keep what is there. Stories that a command makes would be done without a review.
-    await mkdir(folder.path('prds'), { recursive: true });
+    const difference = new WorkDifference(config, this.projectDir, closed);
+    const project = await this.#folder(this.projectDir);
+    const learn = (note: string): Promise<string> =>
+      keepLearned(note, project).catch(error => `Not noted: ${reasonOf(error)}`);
     const common = {
       closed,
       ...(this.planDir === this.projectDir ? {} : { alsoReadable: [this.planDir] }),
@@ -140,29 +154,25 @@ export class Orchestrator {
       checks.filter(({ command }) => accepted.has(command));
     return ralphLoop({
       folder,
-      project: await this.#folder(this.projectDir),
+      project,
       maxIterations: this.maxIterations,
       timeoutMs: this.timeout * 1000,
       signal,
       onEvent: event => options.onEvent?.(event),
       steps: {
-        work: async ({ role, checks, ...step }, ofStep) => {
-          const changed = new Set<string>();
+        work: async ({ role, checks, piece, ...step }, ofStep) => {
           const commands = commandsOf(checks).map(({ command }) => command);
           const refusal = commands.length > 0 ? await refusalOf(box) : undefined;
-          if (refusal) return { ...notBegun(refusal), changedFiles: [] };
-          const see = (event: RunEvent): void => {
-            if (event.type === 'tool_end')
-              for (const file of event.result.changedFiles ?? []) changed.add(file);
-          };
+          if (refusal) return { ...notBegun(refusal), difference: '' };
+          const changed = await difference.watch(piece, ofStep);
           const end = await this.#step(
-            { ...common, ...stepOfRole(role), ...step, commands },
+            { ...common, ...stepOfRole(role), ...step, commands, ports: { learn } },
             options,
             ofStep,
-            see,
           );
-          return { ...end, changedFiles: [...changed] };
+          return { ...end, difference: await changed() };
         },
+        notAllowed: ({ checks }) => checks.filter(({ command }) => !accepted.has(command)),
         check: async (story, ofStep) => {
           return runChecks(commandsOf(story.checks), place, config, ofStep, async () => undefined);
         },
@@ -216,9 +226,7 @@ export class Orchestrator {
     call: Omit<StepCall, 'plan' | 'workingDir'>,
     { onEvent }: CallOptions,
     signal: AbortSignal,
-    see?: (event: RunEvent) => void,
   ): Promise<StepEnd> {
-    await mkdir(this.projectDir, { recursive: true });
     const [{ runStep }, runs] = await Promise.all([import('./steps.ts'), this.#opened()]);
     const model = await this.#modelFor(runs);
     const { name, key } = call;
@@ -231,7 +239,6 @@ export class Orchestrator {
         timeoutMs: this.timeout * 1000,
         ...(model !== undefined && { model }),
         onEvent(event) {
-          see?.(event);
           onEvent?.({ type: 'run_event', step: name, key, event });
         },
       },
@@ -269,7 +276,7 @@ export class Orchestrator {
     return choice && latestModel(choice.name, this.model);
   }
 
-  /** Has the person accept the checks: a model wrote them. Without a yes they are not run, and the reviewer alone decides. */
+  /** Has the person accept the checks: a model wrote them. Without a yes they are not run, and the result says so. */
   async #accept(stories: readonly Story[], signal: AbortSignal): Promise<ReadonlySet<string>> {
     const commands = new Set(stories.flatMap(({ checks }) => checks.map(({ command }) => command)));
     if (commands.size === 0) return commands;
@@ -292,7 +299,6 @@ export class Orchestrator {
 
   async #folder(dir = this.planDir): Promise<PlanFolder> {
     const { PlanFolder } = await import('./planFolder.ts');
-    await mkdir(dir, { recursive: true });
     return new PlanFolder(dir, this.projectDir);
   }
 
@@ -334,6 +340,14 @@ export class InterviewRunner {
   getContext(): string {
     return this.#transcript;
   }
+}
+
+/** Throws TelosError `config` if there is no such folder. One that was mistyped must not be made. */
+function refuseMissing(dir: string): void {
+  const stats = statSync(dir, { throwIfNoEntry: false });
+  if (stats?.isDirectory()) return;
+  const what = stats ? `${dir} is not a folder.` : `The folder ${dir} does not exist.`;
+  throw new TelosError('config', `${what} Make it, or correct its name.`);
 }
 
 /** Returns why no check can run; undefined if they can. */

@@ -14,7 +14,8 @@ export interface ParsedStory {
 /** A name that is safe in a ref, a file name and a trailer. */
 export const isStoryId = (text: string): boolean => /^[A-Za-z0-9][A-Za-z0-9-]{0,39}$/.test(text);
 
-const boxLine = /^(\s*[-*+] \[)([ xX])(\] )(.*\S)\s*$/;
+/** An entry of a list with bullets or numbers that begins with a box: the number that it has in its list, its mark and its words. */
+const boxLine = /^\s*(?:[-*+]|(\d{1,9})[.)])[ \t]+\[([ xX])\][ \t]+(.*\S)\s*$/;
 const headingLine = /^#\s+(.*\S)\s*$/;
 
 /** Returns the story of a file. `path` is relative to the plan's folder, with `/`. Whatever the text is, there is a story. */
@@ -110,19 +111,23 @@ interface FoundItem extends StoryItem {
 /** A box is known by the number that it is written with. One without a number gets the next that is free. */
 function itemsOf(lines: readonly BodyLine[], tell: (what: string, index: number) => void): FoundItem[] {
   const boxes = lines.flatMap(({ line, index }) => {
-    const [, , mark, , text = ''] = boxLine.exec(line) ?? [];
-    if (mark === undefined && /^\s*\d+[.)] \[[ xX]\] \S/.test(line))
-      tell(`"${line.trim().slice(0, 60)}" is not read as a box; begin it with "- [ ] ".`, index);
-    if (mark === undefined && /^\s*[-*+] \[[~/!?*\-✓✔✗]\] \S/.test(line))
+    const [, place, mark, text = ''] = boxLine.exec(line) ?? [];
+    if (mark === undefined && /^\s*(?:[-*+]|\d{1,9}[.)])\s+\[[~/!?*\-✓✔✗]?\]\s+\S/.test(line))
       tell(`"${line.trim().slice(0, 60)}" is not read as a box; write [ ] or [x].`, index);
     if (mark === undefined) return [];
     const [, number, words] = /^(\d{1,4})[.)]\s+(.+)$/.exec(text) ?? [];
-    return [{ wanted: Number(number ?? 0), text: words ?? text, ticked: mark !== ' ', index }];
+    const isNamed = number !== undefined;
+    const wanted = Number(number ?? (place && place.length <= 4 ? place : 0));
+    return [{ wanted, isNamed, text: words ?? text, ticked: mark !== ' ', index }];
   });
-  const taken = new Set<number>();
-  const numbers = boxes.map(({ wanted, index }) => {
-    const isFree = wanted > 0 && !taken.has(wanted);
-    if (wanted > 0 && !isFree) tell(`Two boxes have the number ${wanted}; give each its own.`, index);
+  const taken = new Set(boxes.flatMap(({ wanted, isNamed }) => (isNamed && wanted > 0 ? [wanted] : [])));
+  const used = new Set<number>();
+  const numbers = boxes.map(({ wanted, isNamed, index }) => {
+    // A list often begins again below the next heading, and Markdown lets each entry of one have the same number.
+    const isFree = wanted > 0 && (isNamed ? !used.has(wanted) : !taken.has(wanted));
+    if (isNamed && wanted > 0 && !isFree)
+      tell(`Two boxes have the number ${wanted}; give each its own.`, index);
+    if (isFree) used.add(wanted);
     if (isFree) taken.add(wanted);
     return isFree ? wanted : 0;
   });
@@ -251,12 +256,14 @@ export function printPrd(story: Story, body = ''): string {
 }
 
 /** A paragraph that begins like a heading or a box would be one. */
-const plain = (text: string): string => text.replace(/^(#|[-*+] \[|`{3}|~{3})/, '\\$1');
+const plain = (text: string): string =>
+  text.replace(/^(#|[-*+]\s+\[|`{3}|~{3})/, '\\$1').replace(/^(\d+)(?=[.)]\s+\[)/, '$1\\');
 
 function withoutBoxes(body: string): string {
   const lines = body.split('\n');
   for (const { line, index } of openLines(body))
-    if (boxLine.test(line)) lines[index] = line.replace(/^(\s*[-*+] )(?:\[[ xX]\] +)+/, '$1');
+    if (boxLine.test(line))
+      lines[index] = line.replace(/^(\s*(?:[-*+]|\d{1,9}[.)])[ \t]+)(?:\[[ xX]\][ \t]+)+/, '$1');
   return lines.join('\n');
 }
 

@@ -9,7 +9,7 @@ import type { PlanFolder } from './planFolder.ts';
 import { oneLine, parsePrd, tick } from './prdFile.ts';
 import { printProgress, progressStart } from './progress.ts';
 import type { StepEnd } from './steps.ts';
-import { notesIn, type Verdict, verdictIn } from './stepTools.ts';
+import { type Verdict, verdictIn } from './stepTools.ts';
 
 /** What a reviewer decided, as verdict.json has it. */
 export interface WrittenVerdict {
@@ -33,7 +33,10 @@ export interface IterationResult {
 }
 
 export interface RalphResult {
-  /** True if every box of every story is ticked; without any box, if a reviewer approved work that was called complete. */
+  /**
+   * True if every box of every story is ticked and every check passed on the work as it is at the end. Without any box, a reviewer must
+   * have approved work that was called complete.
+   */
   success: boolean;
   iterations: number;
   finalVerdict: WrittenVerdict | null;
@@ -41,15 +44,21 @@ export interface RalphResult {
   iterationResults: readonly IterationResult[];
   /** Denials in a row at the end. */
   denialStreak: number;
+  /** Checks that no one allowed to run, as `US-001: unit`, where all else is done. If there are any, `success` is false. */
+  checksNotRun: readonly string[];
 }
 
 /** The steps of one iteration. */
 export interface RalphSteps {
+  /** `piece` names what is worked on; the difference is that of all attempts at it. */
   work(
-    step: { key: string; role: string; words: string; checks: Story['checks'] },
+    step: { key: string; piece: string; role: string; words: string; checks: Story['checks'] },
     signal: AbortSignal,
-  ): Promise<StepEnd & { changedFiles: readonly string[] }>;
+  ): Promise<StepEnd & { difference: string }>;
+  /** Returns the results of the checks that may run, up to the first that fails. */
   check(story: Story, signal: AbortSignal): Promise<readonly CheckResult[]>;
+  /** Returns the checks of a story that no one allowed to run. */
+  notAllowed(story: Story): Story['checks'];
   review(
     step: { key: string; words: string; checks: Story['checks'] },
     signal: AbortSignal,
@@ -81,36 +90,90 @@ const escalatesAfter = 3;
 /** Runs until everything is done, the iterations are used, or nothing can go on. Throws the abort reason on abort. */
 export async function ralphLoop(request: RalphRequest): Promise<RalphResult> {
   const { maxIterations, signal } = request;
-  await prepare(request);
   const results: IterationResult[] = [];
-  const run: RalphRun = { ...request, streak: 0, denial: undefined };
-  const end = (success: boolean, error: string | null): RalphResult => ({
-    success,
-    iterations: results.length,
-    finalVerdict: results.findLast(({ verdict }) => verdict)?.verdict ?? null,
-    error,
-    iterationResults: results,
-    denialStreak: run.streak,
-  });
+  const run: RalphRun = { ...request, streak: 0, denial: undefined, green: new Set() };
+  const end = (error: string | null): RalphResult => {
+    const checksNotRun = error === null ? notRun(run) : [];
+    return {
+      success: error === null && checksNotRun.length === 0,
+      iterations: results.length,
+      finalVerdict: results.findLast(({ verdict }) => verdict)?.verdict ?? null,
+      error: error ?? (checksNotRun.length === 0 ? null : notRunText(checksNotRun)),
+      iterationResults: results,
+      denialStreak: run.streak,
+      checksNotRun,
+    };
+  };
+  if (storiesIn(request.folder).length === 0)
+    return end(`There are no stories in ${request.folder.path('prds')}. Split the plan first.`);
+  await prepare(request);
   for (let iteration = 1; ; iteration++) {
     signal.throwIfAborted();
     const stories = storiesIn(request.folder);
-    const next = nextItem(stories);
-    if (!next && hasBoxes(stories)) return end(true, null);
+    const isApproved = results.at(-1)?.status === 'approved' || (hasBoxes(stories) && !nextItem(stories));
+    const red = isApproved ? await redAtEnd(iteration, stories, run) : undefined;
+    if (isApproved && red === undefined) return end(null);
     if (iteration > maxIterations)
-      return end(false, `Max iterations (${maxIterations}) reached; not everything is done.`);
-    const { fatal, ...result } = await iterate(iteration, next, stories, run);
+      return end(red ?? `Max iterations (${maxIterations}) reached; not everything is done.`);
+    const open = storiesIn(request.folder);
+    const { fatal, ...result } = await iterate(iteration, nextItem(open), open, run);
     results.push(result);
     await note(result, run);
-    if (fatal !== undefined) return end(false, fatal);
-    if (result.status === 'approved') return end(true, null);
+    if (fatal !== undefined) return end(fatal);
   }
 }
+
+/** Returns the checks of all stories that no one allowed to run. */
+const notRun = ({ folder, steps }: RalphRun): string[] =>
+  storiesIn(folder).flatMap(story => steps.notAllowed(story).map(({ name }) => `${story.id}: ${name}`));
+
+const notRunText = (names: readonly string[]): string =>
+  `Not run, as no one allowed their commands: the checks ${names.join(', ')}. Allow commands, and run it again.`;
+
+/**
+ * Runs the checks that have not passed since the last work, as a later story may have broken an earlier one. Returns what is wrong, and
+ * takes the last tick of that story back, so that it is worked on again.
+ */
+async function redAtEnd(
+  iteration: number,
+  stories: readonly Story[],
+  run: RalphRun,
+): Promise<string | undefined> {
+  for (const story of stories) {
+    if (run.green.has(story.id)) continue;
+    const red = await redOf(story, iteration, run).then(({ red: one }) => one);
+    if (!red) continue;
+    run.denial = failureOf(red);
+    const last = story.items.at(-1)?.number;
+    if (last !== undefined) await setTicks(story, [last], false, run.folder);
+    return `${story.id} is not done. ${run.denial}`;
+  }
+  return undefined;
+}
+
+/** Runs the checks of a story, and notes if none of them failed. */
+async function redOf(
+  story: Story,
+  iteration: number,
+  { steps, onEvent, green, signal }: RalphRun,
+  ofStep = signal,
+): Promise<{ done: readonly CheckResult[]; red: CheckResult | undefined }> {
+  const done = await steps.check(story, ofStep);
+  for (const check of done) onEvent({ type: 'check_ended', iteration, check });
+  const red = done.find(({ exitCode }) => exitCode !== 0);
+  if (!red) green.add(story.id);
+  return { done, red };
+}
+
+const failureOf = (red: CheckResult): string =>
+  `The check ${red.name} failed (${codeOf(red)}):\n${red.output}`;
 
 interface RalphRun extends RalphRequest {
   streak: number;
   /** The last denial's reason. */
   denial: string | undefined;
+  /** Stories whose checks have passed since the last work. */
+  green: Set<string>;
 }
 
 /** Returns the stories of a plan in the order of their files. */
@@ -176,20 +239,20 @@ async function attempt(
   run: RalphRun,
   signal: AbortSignal,
 ): Promise<Ended> {
-  const { folder, steps, onEvent } = run;
+  const { folder, steps } = run;
   const key = `${next?.story.id ?? 'plan'}.a${iteration}`;
   const checks = next?.story.checks ?? [];
+  const piece = next ? `${next.story.id}.${next.item.number}` : 'plan';
+  const role = next?.story.role ?? 'coder';
+  run.green.clear();
   const work = await steps.work(
-    { key: `${key}.coder`, role: next?.story.role ?? 'coder', words: workWords(next, folder, run), checks },
+    { key: `${key}.coder`, piece, role, words: workWords(next, folder, run), checks },
     signal,
   );
-  await learn(notesIn(work.answers), run);
   if (stopped(work)) return failed(work.error);
-  const done = next ? await steps.check(next.story, signal) : [];
-  for (const check of done) onEvent({ type: 'check_ended', iteration, check });
-  const red = done.find(({ exitCode }) => exitCode !== 0);
-  if (red) return denied(`The check ${red.name} failed (${codeOf(red)}):\n${red.output}`, run);
-  const words = reviewWords(next, folder, done, work.changedFiles);
+  const { done, red } = next ? await redOf(next.story, iteration, run, signal) : { done: [], red: undefined };
+  if (red) return denied(failureOf(red), run);
+  const words = reviewWords(next, run, done, work.difference);
   const review = await steps.review({ key: `${key}.reviewer`, words, checks }, signal);
   if (stopped(review)) return failed(review.error);
   const said = verdictIn(review.answers);
@@ -197,12 +260,12 @@ async function attempt(
   const verdict = writtenVerdict(said);
   await folder.write('verdict.json', `${JSON.stringify(verdict, undefined, 2)}\n`);
   if (!said.approved) {
-    await learn([said.text], run);
+    await keepLearned(said.text, run.project);
     return { ...denied(said.text, run), verdict };
   }
   run.streak = 0;
   run.denial = undefined;
-  if (next) await tickItems(next, said.items, folder);
+  if (next) await setTicks(next.story, [next.item.number, ...said.items], true, folder);
   const isDone = hasBoxes(stories) ? !nextItem(storiesIn(folder)) : work.text.includes(promise);
   return { status: isDone ? 'approved' : 'approved-partial', details: said.text || 'Approved.', verdict };
 }
@@ -210,7 +273,7 @@ async function attempt(
 const codeOf = ({ exitCode }: CheckResult): string =>
   exitCode === null ? 'it ran out of time' : `exit code ${exitCode}`;
 
-/** Whether a step has nothing that could be looked at. One that used all of its rounds has. */
+/** Whether a step has nothing that could be looked at. One that used all of its rounds has: checks and the reviewer decide on it. */
 const stopped = ({ outcome }: StepEnd): boolean => outcome !== 'completed' && outcome !== 'round_limit';
 
 function denied(reason: string, run: RalphRun): Ended {
@@ -238,15 +301,16 @@ export const writtenVerdict = ({ approved, text }: Verdict, now = new Date()): W
 const noReason = 'No reason provided';
 
 /** A person may have edited the file meanwhile, so it is read again. */
-async function tickItems(
-  { story, item }: NonNullable<ReturnType<typeof nextItem>>,
+async function setTicks(
+  { prd }: Story,
   items: readonly number[],
+  ticked: boolean,
   folder: PlanFolder,
 ): Promise<void> {
-  const text = folder.read(...story.prd.split('/'));
+  const text = folder.read(...prd.split('/'));
   if (text === undefined) return;
-  const ticked = [item.number, ...items].reduce((sofar, number) => tick(sofar, number, true), text);
-  if (ticked !== text) await folder.write(story.prd, ticked);
+  const next = items.reduce((sofar, number) => tick(sofar, number, ticked), text);
+  if (next !== text) await folder.write(prd, next);
 }
 
 /** Returns the coder's prompt: the box, its story, and what the last attempts came to. */
@@ -281,9 +345,9 @@ const storyText = (story: Story, folder: PlanFolder): string =>
 /** Returns the reviewer's prompt. What the coder says of its work is not in it. */
 function reviewWords(
   next: ReturnType<typeof nextItem>,
-  folder: PlanFolder,
+  { folder, steps }: RalphRun,
   checks: readonly CheckResult[],
-  changedFiles: readonly string[],
+  difference: string,
 ): string {
   const about = next
     ? [
@@ -295,14 +359,16 @@ function reviewWords(
     check =>
       `<check name="${check.name}" result="${codeOf(check)}">\n${check.output}${check.suspicious ? `\n(${check.suspicious})` : ''}\n</check>`,
   );
-  const files =
-    changedFiles.length > 0
-      ? `Files that were written: ${changedFiles.join(', ')}`
-      : 'No file was written with a file tool; a command may have changed some.';
+  const skipped = next
+    ? steps
+        .notAllowed(next.story)
+        .map(({ name }) => `<check name="${name}" result="not run: no one allowed it" />`)
+    : [];
   return [
     ...about,
-    files,
+    `<difference>\n${difference || 'No file was changed.'}\n</difference>`,
     ...results,
+    ...skipped,
     'Read what was built. Call approve if the criterion is met, with the numbers of further criteria in items if you verified those too. Call deny with what is wrong otherwise.',
   ].join('\n\n');
 }
@@ -331,12 +397,18 @@ async function note(
   onEvent({ type: 'iteration_end', iteration, status, details });
 }
 
-/** Adds what was learned to the file that a loop has made itself. One that a person wrote is theirs. */
-async function learn(lines: readonly string[], { project }: RalphRun): Promise<void> {
+/**
+ * Adds what was learned to the file that a loop has made itself; one that a person wrote is theirs. Returns what became of it, in a
+ * sentence.
+ */
+export async function keepLearned(line: string, project: PlanFolder): Promise<string> {
   const text = project.read(learningsFile) ?? '';
-  if (!text.includes(learningsHeading)) return;
-  const entries = lines.map(line => `- ${shortened(oneLine(line), longestLearning)}`);
-  const fresh = [...new Set(entries)].filter(entry => !text.includes(entry));
-  if (fresh.length === 0 || text.length > mostLearned) return;
-  await project.write(learningsFile, `${text.trimEnd()}\n${fresh.join('\n')}\n`);
+  if (!text.includes(learningsHeading))
+    return `Not noted: ${learningsFile} is the person's, and has no section "${learningsHeading.slice(3)}". Say it at the end of your answer.`;
+  const entry = `- ${shortened(oneLine(line), longestLearning)}`;
+  if (text.split('\n').includes(entry)) return `${learningsFile} says that already.`;
+  if (text.length > mostLearned)
+    return `Not noted: ${learningsFile} has its ${mostLearned} characters. Say it at the end of your answer.`;
+  await project.write(learningsFile, `${text.trimEnd()}\n${entry}\n`);
+  return `Noted in ${learningsFile}.`;
 }

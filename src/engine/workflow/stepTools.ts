@@ -26,6 +26,8 @@ export interface StepPorts {
   runCheck?: (check: PlanCheck, signal: AbortSignal) => Promise<CheckResult>;
   /** Roles that work may be given to. */
   roles?: readonly string[];
+  /** Keeps a note at once. Returns what became of it, in a sentence for the model. Without it, notes are kept when the story passes. */
+  learn?: (note: string) => Promise<string>;
 }
 
 /** A verdict on the work of an attempt. */
@@ -250,7 +252,7 @@ const workOwn: readonly OwnTool[] = [
         ? `"note" has ${length} characters; the maximum is ${longestNote}`
         : undefined;
     },
-    answer: () => 'Noted.',
+    answer: async ({ note }, { learn }) => (await learn?.(String(note).trim())) ?? 'Noted.',
   },
   {
     name: 'ask_person',

@@ -176,8 +176,102 @@ describe('orchestrator', () => {
     assert.equal(first.asked.some(isReviewer), false);
     assert.match(first.asked.findLast(isCoder)?.words ?? '', /broken-by-test/);
     assert.deepEqual(questions, ['echo broken-by-test; exit 3']);
-    const second = open(answer, { maxIterations: 1 });
-    assert.equal((await second.orchestrator.execute()).success, true, 'without a yes nothing is run');
+    const second = open(answer, { maxIterations: 2 });
+    for (const iterations of [1, 0]) {
+      const unasked = await second.orchestrator.execute();
+      assert.deepEqual(
+        [unasked.success, unasked.iterations, unasked.checksNotRun],
+        [false, iterations, ['US-001: unit']],
+        'without a yes nothing is run, and a tick says nothing of it later',
+      );
+      assert.match(
+        unasked.error ?? '',
+        /^Not run, as no one allowed their commands: the checks US-001: unit/,
+      );
+    }
+    assert.match(second.asked.find(isReviewer)?.words ?? '', /<check name="unit" result="not run/);
+  });
+
+  it('is done only if every check passes at the end, also that of a story that was done before', async () => {
+    const checked = (command: string, box: string): string =>
+      `---\ncheck:\n  - {name: unit, command: "${command}"}\n---\n# A\n- [${box}] one\n`;
+    folder.add({
+      'project/a.txt': '',
+      'project/prds/01-a.md': checked('test -e a.txt', 'x'),
+      'project/prds/02-b.md': checked('test -e b.txt', ' '),
+    });
+    let work = 0;
+    const { orchestrator } = open(
+      one => {
+        if (isReviewer(one)) return one.turn === 0 ? approve() : end;
+        if (one.turn > 0) return end;
+        if (++work === 1)
+          return [
+            calls('r', 'run_command', { command: 'rm a.txt' }),
+            calls('w', 'write_file', { path: 'b.txt', content: 'b' }),
+            done('tool_use'),
+          ];
+        return work === 2 ? end : write('a.txt', 'again');
+      },
+      { human: allowAll, maxIterations: 3 },
+    );
+    const result = await orchestrator.execute();
+    assert.deepEqual(
+      result.iterationResults.map(({ status }) => status),
+      ['approved', 'denied', 'approved'],
+    );
+    assert.deepEqual([result.success, read('a.txt')], [true, 'again']);
+    folder.add({ 'project/prds/01-a.md': checked('exit 4', 'x') });
+    const broken = await open(() => end, { human: allowAll, maxIterations: 1 }).orchestrator.execute();
+    assert.equal(broken.success, false);
+    assert.match(read('prds/01-a.md'), /- \[ \] one/);
+  });
+
+  it('shows the reviewer the difference, of file tools and of commands, over all attempts at a criterion', async () => {
+    folder.add({
+      'project/old.txt': 'one\ntwo\n',
+      'project/gone.txt': 'left\n',
+      'project/.env': 'KEY=hunter2\n',
+    });
+    let verdicts = 0;
+    const { orchestrator, asked } = withStories(
+      one => {
+        if (isReviewer(one)) return one.turn > 0 ? end : ++verdicts === 1 ? deny('more') : approve([1, 2]);
+        if (one.turn > 0) return end;
+        return verdicts === 0
+          ? [
+              calls('w', 'write_file', { path: 'old.txt', content: 'one\nTWO\n' }),
+              calls('l', 'learn', { note: 'Tests run with make.' }),
+              calls('c', 'run_command', {
+                command: 'rm gone.txt; echo made > made.txt; echo KEY=swordfish > .env',
+              }),
+              done('tool_use'),
+            ]
+          : write('second.txt', 'later\n');
+      },
+      { human: allowAll, maxIterations: 2 },
+    );
+    assert.equal((await orchestrator.execute()).success, true);
+    const [first = '', second = ''] = asked
+      .filter(one => isReviewer(one) && one.turn === 0)
+      .map(one => one.words);
+    assert.match(first, /changed: old\.txt\n@@[^\n]*\n one\n-two\n\+TWO\n/);
+    assert.match(first, /removed: gone\.txt\n@@[^\n]*\n-left\n/);
+    assert.match(first, /new: made\.txt\n@@[^\n]*\n\+made\n/);
+    assert.match(first, /changed: \.env\n\(/);
+    assert.doesNotMatch(first, /hunter2|swordfish|AGENTS\.md|progress\.txt|prds\//);
+    assert.match(second, /new: second\.txt/);
+    assert.match(second, /\+TWO\n/, 'what the first attempt changed is there still');
+  });
+
+  it('says that a folder does not exist, and makes none', async () => {
+    const missing = join(folder.path, 'projcet');
+    assert.throws(() => open(() => end, { projectDir: missing }), /The folder .*projcet does not exist/);
+    assert.throws(() => open(() => end, { contextDir: [missing] }), /projcet does not exist/);
+    assert.throws(() => open(() => end, { projectDir: join(project, '.keep') }), /is not a folder/);
+    const elsewhere = open(() => assert.fail('a model was asked'), { planDir: missing });
+    assert.match((await elsewhere.orchestrator.execute()).error ?? '', /There are no stories/);
+    assert.equal(existsSync(missing), false);
   });
 
   describe('where its checks run', () => {
@@ -247,10 +341,14 @@ describe('orchestrator', () => {
         assert.match(asked.find(one => isCoder(one) && one.turn === 2)?.last ?? '', /ran/);
       });
 
-    it('lets no command make stories for a plan without any', async function () {
+    it('takes a plan without stories for no success, and lets no command make boxes for one without any', async function () {
       const { works } = await findBox({ env: { PATH: process.env['PATH'] ?? '' } });
       if (!works) return this.skip();
       const made = "mkdir -p prds; echo '- [x] one' > prds/01-a.md; echo ran";
+      const unplanned = await open(() => assert.fail('a model was asked')).orchestrator.execute();
+      assert.deepEqual([unplanned.success, unplanned.iterations], [false, 0]);
+      assert.match(unplanned.error ?? '', /^There are no stories in /);
+      folder.add({ 'project/prds/00-a.md': 'All of it.\n' });
       const { orchestrator, asked } = open(
         one => {
           if (isReviewer(one)) return deny('no');
@@ -308,10 +406,21 @@ describe('orchestrator', () => {
     assert.match(read('AGENTS.md'), /- reason 1\n- reason 2/);
   });
 
-  it('leaves the notes of a person alone', async () => {
+  it('notes what was learned or says that it does not, and leaves the notes of a person alone', async () => {
+    const note: ScriptedTurn = [calls('l', 'learn', { note: 'Tests run with make.' }), done('tool_use')];
+    const learns = async (): Promise<string> => {
+      const { orchestrator, asked } = withStories(
+        one => (isReviewer(one) ? deny('bad') : one.turn === 0 ? note : end),
+        { maxIterations: 1 },
+      );
+      await orchestrator.execute();
+      return asked.find(one => isCoder(one) && one.turn === 1)?.last ?? '';
+    };
+    assert.equal(await learns(), 'Noted in AGENTS.md.');
+    assert.match(read('AGENTS.md'), /- Tests run with make\.\n- bad\n/);
+    assert.match(await learns(), /says that already/);
     folder.add({ 'project/AGENTS.md': '# Mine\n' });
-    const { orchestrator } = withStories(one => (isReviewer(one) ? deny('bad') : end), { maxIterations: 1 });
-    await orchestrator.execute();
+    assert.match(await learns(), /^Not noted: AGENTS\.md is the person's/);
     assert.equal(read('AGENTS.md'), '# Mine\n');
   });
 
@@ -355,6 +464,7 @@ describe('orchestrator', () => {
       error: null,
       iterationResults: [],
       denialStreak: 0,
+      checksNotRun: [],
     });
     folder.add({ 'project/prds/01-a.md': '# A\nprose\n' });
     const marked = open(one =>
@@ -380,10 +490,10 @@ describe('orchestrator', () => {
   it('says what is missing, and writes no half plan', async () => {
     const { orchestrator } = open(() => [says('  '), done()]);
     await assert.rejects(orchestrator.generatePrds(), /plan\.md/);
-    await assert.rejects(orchestrator.generatePlan('T'), /wrote nothing/);
+    await assert.rejects(orchestrator.generatePlan('T'), /The planner stopped/);
     assert.ok(!existsSync(join(project, 'plan.md')));
     folder.add({ 'project/plan.md': '# P' });
-    await assert.rejects(orchestrator.generatePrds(), /No PRD files/);
+    await assert.rejects(open(() => end).orchestrator.generatePrds(), /No PRD files/);
     assert.throws(() => open(() => end, { maxIterations: 0 }), /maxIterations/);
   });
 

@@ -76,7 +76,28 @@ describe('the file of a story', () => {
         ['plus', true],
       ],
     );
-    assert.match(parsePrd('prds/a.md', '1. [ ] one\n').problems.join(), /begin it with "- \[ \] "/);
+  });
+
+  it('has the boxes of numbered lists too, with their numbers where these are free', () => {
+    const text = '# T\n1. [ ] one\n2) [X] two\n   3. [x]  three\n-\t[ ] four\n## Next\n1. [ ] five\n';
+    assert.deepEqual(itemsOf(text), [
+      { number: 1, text: 'one', ticked: false },
+      { number: 2, text: 'two', ticked: true },
+      { number: 3, text: 'three', ticked: true },
+      { number: 4, text: 'four', ticked: false },
+      { number: 5, text: 'five', ticked: false },
+    ]);
+    assert.deepEqual(parsePrd('prds/a.md', text).problems, []);
+    assert.equal(tick(text, 1, true), text.replace('1. [ ] one', '1. [x] one'));
+    assert.equal(tick(text, 5, true), text.replace('1. [ ] five', '1. [x] five'));
+    const named = itemsOf('1. [ ] first\n- [ ] 1. second\n').map(({ number }) => number);
+    assert.deepEqual(named, [2, 1], 'a number in the words comes before one of the list');
+    assert.match(parsePrd('prds/a.md', '1. [] one\n').problems.join(), /write \[ \] or \[x\]/);
+    const printed = printPrd(parsePrd('prds/a.md', '- [ ] a\n').story, '1. [ ] no criterion\n');
+    assert.deepEqual(
+      itemsOf(printed).map(one => one.text),
+      ['a'],
+    );
   });
 
   it('knows a box by its number, also after an edit', () => {
