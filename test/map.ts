@@ -36,7 +36,7 @@ export const limits: HouseFigures = {
   arrows: 217,
   arrowsUp: 0,
   circles: 0,
-  files: 630,
+  files: 631,
   oneImporter: 66,
 };
 
