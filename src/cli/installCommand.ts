@@ -9,7 +9,7 @@ import { lockName } from '../engine/files/lockText.ts';
 import { shellWord } from '../engine/files/plainText.ts';
 import { keptDays } from '../engine/files/replacedFolders.ts';
 import { timeText } from '../engine/records/runText.ts';
-import type { InstalledPack } from '../engine/skills/install.ts';
+import { type InstalledPack, worksInOf } from '../engine/skills/install.ts';
 import { skillFileIn } from '../engine/skills/skillFile.ts';
 import {
   type LookOptions,
@@ -25,6 +25,7 @@ import { parseSource, sourceForms, UnclearSource } from '../engine/sources/sourc
 import { Telos } from '../engine/telos.ts';
 import { describeReplacement, type InstallPlan } from '../protocol/installPlan.ts';
 import { findingLines, movedText } from '../protocol/packOffer.ts';
+import { spoken } from '../protocol/text.ts';
 import { type ConfigOptions, configFor } from './cliConfig.ts';
 import { colouredCard, colouredLines, contentLines, offerJson, sayProgress } from './offerText.ts';
 import { typedPath } from './surroundings.ts';
@@ -140,7 +141,7 @@ async function installFolder(source: string, { config, options, terminal }: Call
       : !isRisky || mayInstallRisky(plan, source, options, terminal);
     if (!(await may)) return 1;
   }
-  sayInstalled(await telos.install(folder, { as, works, agreed: plan.token }), terminal);
+  sayInstalled(await telos.install(folder, { as, works, agreed: plan.token }), config, terminal);
   return 0;
 }
 
@@ -359,8 +360,9 @@ async function trust(offer: Offer, config: Config, terminal: Terminal): Promise<
   );
 }
 
-function report(offer: Offer, installed: InstalledPack, { options, terminal, printed }: Call): void {
+function report(offer: Offer, installed: InstalledPack, { config, options, terminal, printed }: Call): void {
   const { name, path, skillCount, unchanged, undoId } = installed;
+  const worksIn = worksInOf(installed, config);
   const { source, from, version, commit, digest, findings, leftOut, lockedSource } = offer;
   if (options.json)
     printed.push({
@@ -376,17 +378,18 @@ function report(offer: Offer, installed: InstalledPack, { options, terminal, pri
       leftOut,
       findings,
       undoId,
+      worksIn: worksIn && spoken([worksIn]),
     });
-  else sayInstalled(installed, terminal);
+  else sayInstalled(installed, config, terminal);
   if (lockedSource !== undefined) terminal.say(exactText(movedText({ from: lockedSource, to: source })));
 }
 
-function sayInstalled(
-  { name, skillCount, summary, path, leftOut, replaced, undoId }: InstalledPack,
-  terminal: Terminal,
-): void {
+function sayInstalled(installed: InstalledPack, config: Config, terminal: Terminal): void {
+  const { name, skillCount, summary, path, leftOut, replaced, undoId } = installed;
   terminal.out(terminalText(`${summary}\n`));
   terminal.say(terminal.style.dim(terminalText(path)));
+  const worksIn = worksInOf(installed, config);
+  if (worksIn) terminal.say(terminalText(spoken([worksIn])));
   if (replaced) terminal.say(terminal.style.dim(`${keptText} telos undo ${undoId?.slice(0, 8)}`));
   if (skillCount === 0) {
     const next = `It shows up once it has a skill: ${toType('skill', 'add', name)} <skill>`;

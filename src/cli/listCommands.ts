@@ -6,7 +6,9 @@ import type { Diagnostic } from '../engine/files/settingsFile.ts';
 import type { Agent, Missing, Skill } from '../engine/skills/agent.ts';
 import { agentsCalled } from '../engine/skills/catalog.ts';
 import { type LockedPack, lockedPack, lockPath } from '../engine/skills/lockFile.ts';
+import { worksIn } from '../engine/skills/workFolders.ts';
 import { Telos } from '../engine/telos.ts';
+import { spoken } from '../protocol/text.ts';
 import { type ConfigOptions, configFor } from './cliConfig.ts';
 import type { Terminal } from './terminal.ts';
 import { table, terminalJson, terminalLine, terminalText } from './terminalText.ts';
@@ -50,7 +52,7 @@ export async function agentsCommand(options: ListOptions, terminal: Terminal): P
     String(agent.skills.length),
     ...(fetched.size > 0 ? originColumns(fetched.get(agent.packDir)) : []),
     agent.packDir,
-    agent.workingDir,
+    spoken([worksIn(agent.workingDir, config.cwd)]),
   ]);
   const origins = fetched.size > 0 ? ['Source', 'Version', 'State'] : [];
   const headings = ['Agent', 'Mode', 'Skills', ...origins, 'Pack Dir', 'Working Dir'];

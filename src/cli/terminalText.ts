@@ -43,7 +43,7 @@ export function remedyText(remedy: Remedy): string {
     case 'review_agent':
       return `Review it with: ${toType('trust', remedy.agent)}`;
     case 'choose_folder':
-      return `To have them elsewhere, set working_dir under [agents.${JSON.stringify(remedy.agent)}] in ${remedy.file}.`;
+      return `To work elsewhere, set working_dir under [agents.${JSON.stringify(remedy.agent)}] in ${remedy.file}.`;
     case 'allow_rule':
       return `To always allow it, add an [[allow]] rule to ${remedy.file}: ${remedy.lines.join(', ')}.`;
     case 'check_policy':

@@ -75,6 +75,22 @@ describe('telos install', () => {
   const run = (...args: string[]) => home.run(args, { env });
   const lockOf = (of: CliHome) => JSON.parse(readFileSync(join(of.skillsDir, 'telos-lock.json'), 'utf8'));
 
+  it('says where the agent works, and so does the list of agents', async () => {
+    folder.add({
+      'superpowers/skills/fix/SKILL.md': skill('fix'),
+      'superpowers/commands/fix.md': 'Fix it.',
+      'superpowers/package.json': '{}',
+      'vault/skills/note/SKILL.md': skill('note'),
+      'vault/agent.toml': '',
+    });
+    match((await run('install', join(folder.path, 'superpowers'))).stderr, /^Works in: this folder$/m);
+    match((await run('install', join(folder.path, 'vault'))).stderr, /^Works in: \/.*\/vault$/m);
+    match((await run('install', 'github:acme/tools', '--yes')).stderr, /^Works in: this folder$/m);
+    const { stdout } = await run('agents');
+    match(stdout, /^superpowers .* Works in: this folder$/m);
+    match(stdout, /^vault .* Works in: \/.*\/vault$/m);
+  });
+
   it('takes a name with a space as one name, wherever several are taken', async () => {
     equal((await run('install', 'github:acme/tools', '--as', 'Telos 2', '--yes')).code, 0);
     match((await run('verify', 'Telos 2')).stdout, /^Telos 2: same/);

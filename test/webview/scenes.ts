@@ -223,7 +223,7 @@ export const scenes: Record<string, ToWebview> = {
       {
         type: 'notice',
         level: 'info',
-        message: 'Files go to /home/ada/work.',
+        message: 'Works in: /home/ada/work',
         remedy: { kind: 'choose_folder', agent: 'kairos', file: '/home/ada/.config/telos/agents.toml' },
       },
       {

@@ -8,7 +8,7 @@ import type { Config } from '../config.ts';
 import { TelosError } from '../errors.ts';
 import { isInside, realPlace } from '../files/paths.ts';
 import { ReplacedFolders } from '../files/replacedFolders.ts';
-import { isTelosPack } from '../skills/discover.ts';
+import { hasFilesAround } from '../skills/discover.ts';
 import { copyPack } from '../skills/installPlace.ts';
 import { skillsBelow } from '../skills/lint.ts';
 import { skillDigest } from '../skills/skillDigest.ts';
@@ -77,10 +77,10 @@ function versionOf(agent: EvaluatedSkill['agent'], file: string, id: string): Ev
   return asInstalled({ agent: { ...own, skills: [skill] }, skill });
 }
 
-/** What is compared and taken along: the pack around a skill if it was made for Telos, or else the skill alone. */
+/** What is compared and taken along: the pack around a skill if that has files which the skill may need, or else the skill alone. */
 function packOf({ agent, skill }: EvaluatedSkill): string {
   const [pack, dir] = [realPlace(agent.packDir) ?? agent.packDir, realPlace(skill.dir) ?? skill.dir];
-  return isInside(pack, dir) && isTelosPack(pack) ? pack : dir;
+  return isInside(pack, dir) && hasFilesAround(pack) ? pack : dir;
 }
 
 type Found = Omit<EarlierVersion, 'dispose'>;

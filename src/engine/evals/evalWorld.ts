@@ -5,7 +5,7 @@ import { tmpdir } from 'node:os';
 import { basename, dirname, join } from 'node:path';
 import type { Config } from '../config.ts';
 import { isInside } from '../files/paths.ts';
-import { type FileAgent, isTelosPack } from '../skills/discover.ts';
+import { type FileAgent, hasFilesAround, isTelosPack } from '../skills/discover.ts';
 import { contentDigest } from '../skills/skillDigest.ts';
 import { type FileSkill, openSkill } from '../skills/skillFile.ts';
 import type { EvalInput } from './evalFile.ts';
@@ -28,11 +28,14 @@ export function asInstalled({ agent, skill }: EvaluatedSkill): EvaluatedSkill {
   const above = dirname(skill.dir);
   const pack = basename(above) === 'skills' ? dirname(above) : above;
   const servers = join(pack, 'mcp.json');
-  if (!isTelosPack(pack))
+  if (!hasFilesAround(pack))
     return { agent: { ...agent, packDir: skill.dir, isForeign: true, skills: [skill] }, skill };
   const skills = agent.skills.filter(({ dir }) => isInside(pack, dir));
   const mcp = existsSync(servers) && { mcpConfig: servers };
-  return { agent: { ...agent, packDir: pack, skillsDir: above, skills, ...mcp }, skill };
+  return {
+    agent: { ...agent, packDir: pack, skillsDir: above, skills, isForeign: !isTelosPack(pack), ...mcp },
+    skill,
+  };
 }
 
 export interface EvalWorld {

@@ -154,10 +154,11 @@ function addSkill(collected: Collected, { id, from }: { id: string; from: string
     else collected.refuse(`The skill '${id}' ${problem}. Fix it, or export a fixed copy.`, 'mend');
 }
 
-/** Adds what a pack of Telos has beside its skills: all of it, or only what tells about it if the person works in its folder. */
+/** Adds what a pack has beside its skills: all of it, or only what tells about it if the person works in its folder. */
 function addOwn(collected: Collected, agent: Agent): void {
-  const { packDir, workingDir, source, isForeign } = agent;
+  const { packDir, skillsDir, workingDir, source } = agent;
   if (source === 'project') return;
+  const isPack = !agent.isForeign || skillsDir === join(packDir, 'skills');
   const worksInside = isInside(real(packDir), real(workingDir));
   for (const entry of sortedEntries(packDir)) {
     const from = join(packDir, entry.name);
@@ -172,7 +173,7 @@ function addOwn(collected: Collected, agent: Agent): void {
     const why = leftOut(name, from, entry);
     if (why !== undefined) collected.notes.push(`${name} is left out: ${why}.`);
     else if (tells && entry.isFile()) collected.add(from, name);
-    else if (isForeign || worksInside || name.startsWith('.'))
+    else if (!isPack || worksInside || name.startsWith('.'))
       collected.notes.push(
         `${name} is left out: ${worksInside ? 'the agent works in this folder, so it may be yours' : 'it is not part of a skill'}.`,
       );

@@ -12,7 +12,7 @@ import { readAgentFiles } from '../policy/agentFiles.ts';
 import { FileDigests } from '../policy/agentReader.ts';
 import { isKnown } from '../providers/create.ts';
 import { priceOf } from '../providers/models.ts';
-import type { FileAgent } from '../skills/discover.ts';
+import { type FileAgent, hasFilesAround } from '../skills/discover.ts';
 import { skillDigest } from '../skills/skillDigest.ts';
 import { mostSealed, seal } from './sealed.ts';
 
@@ -72,7 +72,7 @@ export function recordingDigest(file: string): string {
 
 /** Returns the digest of the pack around a skill, without evals and what Git keeps. Empty if nothing around the skill counts. */
 export async function packDigest(agent: FileAgent): Promise<string> {
-  if (agent.isForeign) return '';
+  if (agent.isForeign && !hasFilesAround(agent.packDir)) return '';
   const { files } = await readAgentFiles(agent, new FileDigests());
   const lines = [...files]
     .filter(([label]) => !/(?:^|\/)(?:evals|\.git)\//.test(label))

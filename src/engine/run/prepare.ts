@@ -4,7 +4,7 @@ import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import type { Attachment } from '../../protocol/attachment.ts';
 import type { Message, Remedy, RunEvent } from '../../protocol/run.ts';
-import { asMessage, type Sentence, sentence } from '../../protocol/text.ts';
+import { asMessage, type Sentence } from '../../protocol/text.ts';
 import { atMost } from '../cancellation.ts';
 import { type Config, effortFor } from '../config.ts';
 import { isInside, resolvePath } from '../files/paths.ts';
@@ -24,7 +24,14 @@ import { thisMachine } from '../skills/machine.ts';
 import { readinessOf } from '../skills/readiness.ts';
 import { namesTool, readToolNames, type ToolNames } from '../skills/skillFields.ts';
 import { resourcesOf } from '../skills/skillTexts.ts';
-import { personFolder, rememberWorkFolder, workFoldersOf } from '../skills/workFolders.ts';
+import {
+  hasWorkedOutside,
+  movedCode,
+  personFolder,
+  rememberWorkFolder,
+  workFoldersOf,
+  worksIn,
+} from '../skills/workFolders.ts';
 import { backgroundNames, withBackground } from '../tools/backgroundTools.ts';
 import { skillTools } from '../tools/builtin.ts';
 import { commandEnvironment } from '../tools/command.ts';
@@ -101,6 +108,7 @@ async function prepareSkill(
     isPlan || run.request.change
       ? undefined
       : openBox(config, folders, conversationOf(run), policy, { sharesNetwork: true });
+  const hasMoved = !hasWorkedOutside(config, agent.name);
   const isFirst = rememberWorkFolder(config, agent.workingDir, agent.name);
   const { missing } = readinessOf(skill, thisMachine(config.env));
   const earlier = earlierFor(run, provider);
@@ -132,7 +140,8 @@ async function prepareSkill(
   ];
   return {
     opening: [
-      ...(isFirst ? placeOf(agent, config) : []),
+      ...(isFirst || (earlier.length === 0 && !run.caller) ? [placeOf(agent, config, isFirst)] : []),
+      ...(isFirst && hasMoved ? movedFrom(agent) : []),
       ...endedBefore(config, run.redact.text),
       ...(typed === undefined ? [] : [{ type: 'notice', level: 'info', ...asMessage(typed) } as const]),
       ...openingOf(skill, missingNotice(skill, missing)),
@@ -447,12 +456,30 @@ function openingOf({ file, diagnostics }: Skill, missing: Sentence | undefined):
   return [...said, ...(missing === undefined ? [] : [missing])].map(warning);
 }
 
-/** Says where a foreign skill writes, since neither its files nor a setting need have said so. */
-function placeOf({ isForeign, name, workingDir }: Agent, { configDir }: Config): RunEvent[] {
-  if (!isForeign) return [];
+/** Says where an agent works, and how to change that if it is foreign and new there: neither its files nor a setting need have said so. */
+function placeOf(
+  { isForeign, name, workingDir }: Agent,
+  { configDir, cwd }: Config,
+  isFirst: boolean,
+): RunEvent {
   const remedy: Remedy = { kind: 'choose_folder', agent: name, file: join(configDir, 'agents.toml') };
-  return [{ type: 'notice', level: 'info', ...asMessage(sentence('Files go to {0}.', workingDir)), remedy }];
+  return {
+    type: 'notice',
+    level: 'info',
+    ...asMessage(worksIn(workingDir, cwd)),
+    ...(isForeign && isFirst && { remedy }),
+  };
 }
+
+/** Says where the agent worked before, if its work may still be there. */
+const movedFrom = ({ diagnostics }: Agent): RunEvent[] =>
+  diagnostics
+    .filter(({ code }) => code === movedCode)
+    .map(({ message, sentences = [], fixSentence }) => ({
+      type: 'notice',
+      level: 'info',
+      ...(fixSentence ? asMessage(...sentences, fixSentence) : { message }),
+    }));
 
 const placedDefect = (file: string, { message, sentences = [] }: Diagnostic): Sentence => ({
   text: `{0}:${sentences.map((_, index) => ` {${index + 1}}`).join('') || ' {1}'}`,
@@ -487,7 +514,7 @@ export async function realFolders({ protectedDirs, home }: PolicyContext): Promi
   return Promise.all(protectedDirs.map(folder => resolvePath(folder, folder, home).catch(() => folder)));
 }
 
-/** Returns the folders of a run. Commands of a pack of Telos run in its folder, those of a foreign skill where it works. */
+/** Returns the folders of a run. Commands run where the agent works if that is the current folder or it is foreign, else in the pack. */
 export function foldersOf(agent: Agent, skill: Skill, config: Pick<Config, 'cwd' | 'home'>): RunFolders {
   const personDir = personFolder(config);
   return {
@@ -495,7 +522,7 @@ export function foldersOf(agent: Agent, skill: Skill, config: Pick<Config, 'cwd'
     packDir: agent.packDir,
     skillDir: skill.dir,
     ...(skill.name !== skill.id && { skillName: skill.name }),
-    commandDir: agent.isForeign ? agent.workingDir : agent.packDir,
+    commandDir: agent.isForeign || agent.worksHere ? agent.workingDir : agent.packDir,
     ...(personDir === undefined ? {} : { personDir }),
   };
 }

@@ -123,13 +123,15 @@ export interface Agent {
   readonly description: string;
   /** Sorted by id. */
   readonly skills: readonly Skill[];
-  /** Folder of the agent. The commands of a pack of Telos run here. */
+  /** Folder of the agent. The commands of a pack of Telos run here, unless it works in the current folder. */
   readonly packDir: string;
   /**
    * True for skills that were written for any runner: they work in the current folder, and their commands run in workingDir.
-   * False for a pack of Telos, which has an agent.toml, an mcp.json or files of its own beside `skills/`.
+   * False for a pack of Telos, which has an agent.toml or an mcp.json.
    */
   readonly isForeign?: boolean;
+  /** True if workingDir is the current folder because nothing, or `working_dir = "."`, says otherwise. Commands run there, too. */
+  readonly worksHere?: boolean;
   /** The project whose files brought the agent. Its card names it; until that is accepted, each write in it is asked about. */
   readonly projectDir?: string;
   /** Folder of its skills: `<packDir>/skills`, unless they are elsewhere or in several places. */

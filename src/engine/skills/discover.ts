@@ -105,9 +105,10 @@ function* discoverySteps(config: Config): Steps<Discovery> {
   const folders = ownFolderNames(fields, config.workingRoot);
   const places = { ...config, personDir: personFolder(config) };
   const agents = fields.map(each => {
-    const former = formerWork(each, folders.values(), config.workingRoot);
-    const noted = former ? { ...each, diagnostics: [...(each.diagnostics ?? []), former] } : each;
-    return agentOf(noted, places, folders.get(each));
+    const folder = folders.get(each);
+    const agent = agentOf(each, places, folder);
+    const former = formerWork(each, agent, folders.values(), config.workingRoot, folder);
+    return former ? agentOf({ ...each, diagnostics: [...agent.diagnostics, former] }, places, folder) : agent;
   });
   agents.sort((a, b) => (a.name < b.name ? -1 : 1));
   markDisabled(agents, readDisabled(config));
@@ -213,6 +214,7 @@ function* readPack(packDir: string, config: Config): Steps<AgentFields | undefin
   if (skills.length === 0 && skipped.length === 0) return undefined;
   const toml = withOwnWorkingDir(readAgentToml(packDir), packDir, config);
   const isForeign = !isTelosPack(packDir);
+  const movedOut = isForeign && hasFilesAround(packDir);
   return {
     ...toml,
     packDir,
@@ -221,6 +223,7 @@ function* readPack(packDir: string, config: Config): Steps<AgentFields | undefin
     source: 'user',
     skills,
     isForeign,
+    ...(movedOut && { movedOut }),
     diagnostics: [...toml.diagnostics, ...skipped.map(goesWithout)],
   };
 }
@@ -236,14 +239,20 @@ const goesWithout = ({ id, file, why }: PackSkills['skipped'][number]): Diagnost
   line: 1,
 });
 
-/**
- * Whether a pack was made for Telos: it has an agent.toml, an mcp.json, or files of its own beside `skills/`. What only tells
- * people about the pack does not count, and neither do hidden files.
- */
+/** Whether a pack was made for Telos: it has an agent.toml or an mcp.json. A plugin of another host has neither. */
 export function isTelosPack(packDir: string): boolean {
   const names = namesIn(packDir);
-  if (names.includes('agent.toml') || names.includes('mcp.json')) return true;
-  return names.includes('skills') && names.some(name => name !== 'skills' && !tellsPeople.test(name));
+  return names.includes('agent.toml') || names.includes('mcp.json');
+}
+
+/**
+ * Whether a pack's skills may need files around them: it was made for Telos, or has files of its own beside `skills/`. What only
+ * tells people about the pack does not count, and neither do hidden files.
+ */
+export function hasFilesAround(packDir: string): boolean {
+  const names = namesIn(packDir);
+  const hasOwn = names.includes('skills') && names.some(name => name !== 'skills' && !tellsPeople.test(name));
+  return hasOwn || isTelosPack(packDir);
 }
 
 /** Folder of what only Telos reads in an exported agent, by the name under which VS Code knows the extension. */

@@ -31,6 +31,7 @@ import {
   type WholePlan,
 } from './planInstall.ts';
 import { checkPackName } from './scaffold.ts';
+import { worksIn } from './workFolders.ts';
 
 export interface InstalledPack {
   name: string;
@@ -47,6 +48,13 @@ export interface InstalledPack {
   summary: string;
   /** Id for undoing it. Missing if nothing was changed. */
   undoId?: string;
+}
+
+/** Returns where the agent of an installed folder works if it is called from the current folder, in words. Undefined if it has no skill. */
+export function worksInOf({ path }: Pick<InstalledPack, 'path'>, config: Config): Sentence | undefined {
+  const { agents } = discover(config);
+  const agent = agents.find(one => one.packDir === path || one.skills.some(({ dir }) => dir === path));
+  return agent && worksIn(agent.workingDir, config.cwd);
 }
 
 export interface AgreedInstall extends InstallOptions {

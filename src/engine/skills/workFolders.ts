@@ -6,7 +6,7 @@
 import { createHash } from 'node:crypto';
 import { constants, existsSync, mkdirSync, readdirSync, statSync } from 'node:fs';
 import { dirname, join, normalize, resolve } from 'node:path';
-import { sentence } from '../../protocol/text.ts';
+import { type Sentence, sentence } from '../../protocol/text.ts';
 import { type Config, expandPath } from '../config.ts';
 import { appendToOwn } from '../files/atomicWrite.ts';
 import { jsonLine, readLines } from '../files/jsonLines.ts';
@@ -29,6 +29,8 @@ export interface WantedWork {
   chosenBy?: 'pack' | 'project' | 'user';
   /** See `Agent`. */
   isForeign?: boolean;
+  /** True for a foreign pack that earlier versions took for one of Telos, so that it worked in its own folder. */
+  movedOut?: boolean;
 }
 
 /** `personDir` is the result of `personFolder`, which is looked up once for all agents. */
@@ -54,17 +56,21 @@ export function workFolderOf(
   wanted: WantedWork,
   places: Places,
   folder = plainName(wanted),
-): Pick<Agent, 'workingDir' | 'unaskedWithin'> {
+): Pick<Agent, 'workingDir' | 'unaskedWithin' | 'worksHere'> {
   const { home, cwd, workingRoot } = places;
   const own = join(workingRoot, folder);
   const { workingDir: written, chosenBy = 'pack' } = wanted;
   if (written === undefined) {
     const here = wanted.isForeign ? standsApart(wanted, places) : undefined;
-    return here === undefined ? { workingDir: own, unaskedWithin: own } : { workingDir: here };
+    return here === undefined
+      ? { workingDir: own, unaskedWithin: own }
+      : { workingDir: here, worksHere: true };
   }
   const workingDir = expandPath(written, home, cwd);
   if (meansHere(written))
-    return personFolder(places) === undefined ? { workingDir: own, unaskedWithin: own } : { workingDir };
+    return personFolder(places) === undefined
+      ? { workingDir: own, unaskedWithin: own }
+      : { workingDir, worksHere: true };
   if (chosenBy === 'user') return { workingDir };
   const project = chosenBy === 'project' ? realPlace(cwd) : undefined;
   return { workingDir, unaskedWithin: project ?? own };
@@ -114,22 +120,49 @@ export function ownFolderNames<Each extends WantedWork>(
   return names;
 }
 
+/** Returns where an agent works, in words. */
+export const worksIn = (workingDir: string, cwd: string): Sentence =>
+  workingDir === cwd ? sentence('Works in: this folder') : sentence('Works in: {0}', workingDir);
+
+/** Code of a diagnostic that says where an agent worked before. */
+export const movedCode = 'agent-working-dir-moved';
+
 /**
- * Returns a diagnostic for a pack whose name differs from its folder's. It says where earlier versions had the pack work, since
- * its work may be there. Returns undefined if that folder is missing or another agent's, and for any other agent.
+ * Returns a diagnostic for a pack that works elsewhere than in earlier versions: its name differs from its folder's, or it was taken
+ * for one of Telos. It says where, since its work may be there. Returns undefined if that folder is missing or another agent's.
+ * `own` is the name of its own folder.
  */
 export function formerWork(
-  { name, packDir, packFolder, workingDir }: WantedWork,
+  wanted: WantedWork,
+  { workingDir: now, worksHere }: Pick<Agent, 'workingDir' | 'worksHere'>,
   folders: Iterable<string>,
   workingRoot: string,
+  own = plainName(wanted),
 ): Diagnostic | undefined {
+  const { name, packDir, packFolder, workingDir, movedOut } = wanted;
+  if (movedOut && worksHere && namesIn(join(workingRoot, own)).length > 0)
+    return {
+      severity: 'info',
+      code: movedCode,
+      ...worded(
+        sentence(
+          "Earlier versions of Telos let agent '{0}' work in {1}; now it works in {2}.",
+          name,
+          join(workingRoot, own),
+          now,
+        ),
+        sentence('What it wrote stays there; move it if you need it.'),
+      ),
+      file: packDir,
+      line: 1,
+    };
   if (packFolder === undefined || packFolder === name || workingDir !== undefined) return undefined;
   const former = plainName({ name, packDir });
   const isTaken = [...folders].some(folder => folded(folder) === folded(former));
   if (isTaken || !namesIn(workingRoot).includes(former)) return undefined;
   return {
     severity: 'info',
-    code: 'agent-working-dir-moved',
+    code: movedCode,
     ...worded(
       sentence(
         "Earlier versions of Telos let agent '{0}' work in {1}; now its folder for work is called like its pack, {2}.",
@@ -222,6 +255,12 @@ export function rememberWorkFolder({ dataDir, home }: CallPlaces, folder: string
   }
   return isFirst;
 }
+
+/** Whether an agent has worked in a folder that is not below the working root. */
+export const hasWorkedOutside = (
+  { dataDir, workingRoot }: Pick<Config, 'dataDir' | 'workingRoot'>,
+  agent: string,
+): boolean => linesIn(dataDir).some(line => line.agent === agent && !isInside(workingRoot, line.folder));
 
 const remembered = (dataDir: string): string[] =>
   [...new Set(linesIn(dataDir).map(({ folder }) => folder))].slice(-mostFolders);

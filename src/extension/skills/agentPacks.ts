@@ -9,7 +9,7 @@ import { findingLines } from '../../protocol/packOffer.ts';
 import { acknowledge, complain, type NextStep } from '../base/acknowledge.ts';
 import { askText } from '../base/askText.ts';
 import type { CurrentTelos } from '../base/currentTelos.ts';
-import { describeError, describeTime, plainLabel, t, visibleText } from '../base/labels.ts';
+import { describeError, describeTime, plainLabel, t, translated, visibleText } from '../base/labels.ts';
 import type { AgentNode, SkillNode } from './skillTree.ts';
 
 /** Implements `Telos: Install Agent Pack...`. Asks for the folder if it is not given. */
@@ -79,15 +79,18 @@ export async function install(current: CurrentTelos, folder: string, wish: Wish 
   if (answer !== 'yes') return;
   const installed = await telos.install(folder, { as, agreed: plan.token });
   await current.refresh();
-  reportInstalled(current, installed);
+  await reportInstalled(current, installed);
 }
 
 /** Says what was installed, with ways to review it and to undo. */
-export function reportInstalled(current: CurrentTelos, installed: InstalledPack): void {
+export async function reportInstalled(current: CurrentTelos, installed: InstalledPack): Promise<void> {
   const left =
     installed.leftOut.length > 0 ? ` ${vscode.l10n.t('Not copied: {0}.', installed.leftOut.join(', '))}` : '';
+  const { worksInOf } = await import('../../engine/skills/install.ts');
+  const worksIn = worksInOf(installed, (await current.openTelos()).config);
+  const where = worksIn ? ` ${translated(worksIn)}.` : '';
   acknowledge(
-    plainLabel(`${installed.summary}.${left}`, 500),
+    plainLabel(`${installed.summary}.${where}${left}`, 500),
     {
       title: vscode.l10n.t('Review Agent'),
       act: () => vscode.commands.executeCommand('telos.reviewAgent', { agent: { name: installed.name } }),

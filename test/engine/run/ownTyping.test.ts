@@ -77,7 +77,7 @@ describe('the card of an agent that the person writes', () => {
     const { rules, told } = await run();
     assert.deepEqual(rules, []);
     assert.match(told.join('\n'), /Your changes to .*hoe.*SKILL\.md .*name nothing new/);
-    assert.deepEqual((await run()).told, []);
+    assert.deepEqual((await run()).told, [`Works in: ${join(folder.path, 'root/garden')}`]);
     rmSync(inPack('skills/hoe'), { recursive: true });
     assert.deepEqual((await run()).rules, []);
   });

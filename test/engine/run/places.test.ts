@@ -96,9 +96,71 @@ describe('the places of a run', () => {
     assert.ok(existsSync(at('project/out/report.md')));
     assert.deepEqual(readdirSync(at(slug)).sort(), ['SKILL.md', 'references', 'scripts']);
     assert.ok(system.includes(`Commands run in ${at('project')}.`), system);
-    assert.match(notices.join('\n'), new RegExp(`^Files go to ${at('project')}\\.`));
+    assert.deepEqual(notices, ['Works in: this folder']);
     const again = await run([['Bash', { command: 'sh scripts/count.sh out/report.md' }]], { accept: false });
-    assert.deepEqual([again.asked, again.notices], [[], []]);
+    assert.deepEqual([again.asked, again.notices], [[], ['Works in: this folder']]);
+  });
+
+  it('of a plugin are where the person stands, whatever lies beside its skills', async () => {
+    const beside = [
+      'agents/reviewer.md',
+      'commands/fix.md',
+      'hooks/hooks.json',
+      'CLAUDE.md',
+      'package.json',
+      '.claude-plugin/plugin.json',
+      'plugin.json',
+      'gemini-extension.json',
+      'docs/guide.md',
+      'scripts/tool.sh',
+      'lib/core.js',
+      'README.md',
+    ];
+    for (const [number, file] of [...beside, beside].entries()) {
+      const agent = `kit-${number}`;
+      const files = [file].flat().map(path => [`home/.skills/${agent}/${path}`, '{}']);
+      folder.add({ ...Object.fromEntries(files), [`home/.skills/${agent}/skills/fix/SKILL.md`]: skillText });
+      const wanted: [string, JsonObject][] = [
+        ['write_file', { path: `${agent}.js`, content: 'fixed' }],
+        ['run_command', { command: 'pwd' }],
+      ];
+      const { asked, results, notices } = await run(wanted, { agent });
+      assert.deepEqual([asked, notices], [[], ['Works in: this folder']], String(file));
+      assert.equal(readFileSync(at(`project/${agent}.js`), 'utf8'), 'fixed');
+      assert.equal(results[1]?.trim(), at('project'), String(file));
+    }
+    assert.equal(existsSync(at('home/obsidian')), false);
+  });
+
+  it('of a plugin are called by their former folder once, if its work may be there', async () => {
+    folder.add({
+      'home/.skills/kit/skills/fix/SKILL.md': skillText,
+      'home/.skills/kit/commands/fix.md': 'Fix.',
+      'home/obsidian/telos/kit/app.js': 'fixed',
+      'other/app.js': '',
+    });
+    const { notices } = await run([], { agent: 'kit' });
+    assert.deepEqual(notices, [
+      'Works in: this folder',
+      `Earlier versions of Telos let agent 'kit' work in ${at('home/obsidian/telos/kit')}; now it works in ${at('project')}. What it wrote stays there; move it if you need it.`,
+    ]);
+    for (const cwd of ['project', 'other'])
+      assert.deepEqual((await run([], { agent: 'kit', cwd })).notices, ['Works in: this folder']);
+    assert.equal(readFileSync(at('home/obsidian/telos/kit/app.js'), 'utf8'), 'fixed');
+  });
+
+  it('of a pack of Telos that chooses the current folder are there for commands, too', async () => {
+    folder.add({ [`${slug}agent.toml`]: 'working_dir = "."' });
+    const { results, asked, notices } = await run([
+      ['run_command', { command: 'cat data.txt' }],
+      ['run_command', { command: 'pwd' }],
+      ['run_command', { command: 'sh scripts/count.sh data.txt' }],
+    ]);
+    assert.deepEqual([asked, notices], [[], ['Works in: this folder']]);
+    assert.match(results[0] ?? '', /^one\ntwo\n/);
+    assert.equal(results[1]?.trim(), at('project'));
+    assert.match(results[2] ?? '', new RegExp(`^${at('project')}\n2\n`));
+    assert.equal(existsSync(at(`${slug}lines.txt`)), false);
   });
 
   it('of a foreign skill are its own folder for a person at home, or in the skill', async () => {

@@ -91,7 +91,7 @@ describe('a prepared run', () => {
     assert.match(system, /- scripts\/go\.py \(7 bytes\)/);
     assert.match(system, /Grep, .* are search_files/);
     assert.equal(notices.length, 1);
-    assert.match(notices[0] ?? '', /^Files go to .*telos\/pack\.$/);
+    assert.match(notices[0] ?? '', /^Works in: .*telos\/pack$/);
   });
 
   it('says before the run, to the person and to the model, what is missing', async () => {

@@ -88,7 +88,7 @@ describe('startRun', () => {
     const attachments = [{ kind: 'text', name: 'beds.md', language: '', text: 'peas' }] as const;
     const { engine, provider } = open([[says('Sown.'), done()]]);
     const { events, end, types } = await run(engine, { ...sow, attachments });
-    assert.deepEqual(types, ['run_start', 'routed', 'text', 'run_end']);
+    assert.deepEqual(types, ['run_start', 'routed', 'notice', 'text', 'run_end']);
     const [start] = events;
     assert.ok(start?.type === 'run_start');
     assert.deepEqual([start.text, start.attached], ['the beds', [{ kind: 'text', name: 'beds.md' }]]);
