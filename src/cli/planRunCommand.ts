@@ -185,7 +185,7 @@ async function ended(plan: Plan, end: PlanRunEnd, options: RunPlanOptions, call:
       terminal.say(`${plan.name} is already running (pid ${end.pid}); watching. Ctrl-C ends only this view.`);
       call.isWatching = true;
       await showFacts(plan, options, terminal, signal, false, rests);
-      return signal.aborted ? cancelledExitCode : exitCodes.done;
+      return watchedExitCode(plan, signal);
     case 'unapproved':
       return sayEarly(plan.name, end.phase, terminal);
     case 'card':
@@ -231,10 +231,18 @@ async function rested(
     terminal.say(`To go on: telos plan budget ${plan.name} --add 5, then telos plan run ${plan.name}`);
     return exitCodes.budget;
   }
-  return (
-    { done: exitCodes.done, needs_you: exitCodes.person, waiting: exitCodes.rateLimit }[phase as 'done'] ??
-    exitCodes.failed
-  );
+  return exitCodeOf(phase);
+}
+
+const exitCodeOf = (phase: PlanPhase): number =>
+  ({ done: exitCodes.done, needs_you: exitCodes.person, waiting: exitCodes.rateLimit })[phase as 'done'] ??
+  exitCodes.failed;
+
+/** Returns the exit code of the plan as it is now, for one who only watched it. */
+async function watchedExitCode(plan: Plan, signal: AbortSignal): Promise<number> {
+  if (signal.aborted) return cancelledExitCode;
+  const { phase, phaseWhy = '' } = (await plan.look()).state;
+  return phase === 'paused' && /budget/i.test(phaseWhy) ? exitCodes.budget : exitCodeOf(phase);
 }
 
 /** Returns what takes a person's shell to the folder, if they are elsewhere. */
@@ -254,7 +262,7 @@ export async function watchPlanCommand(
     if (!isOver || readRunner(plan.folder))
       await showFacts(plan, options, terminal, call.signal, true, phase => phase === 'done');
     else if (!options.json) terminal.say('Nothing runs, so there is nothing to watch.');
-    return exitCodes.done;
+    return watchedExitCode(plan, call.signal);
   });
 }
 

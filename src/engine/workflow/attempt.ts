@@ -43,7 +43,7 @@ export class LocalSlots implements StorySlots {
 
 /** Comes to kept work: by the one who builds, or from what a runner before had come to. Returns how the attempt ends, if it does. */
 async function begin(scene: AttemptScene): Promise<AttemptEnd | undefined> {
-  const { slots, git, settings, base } = scene.parts;
+  const { slots } = scene.parts;
   const { open } = scene.call.story;
   const number = scene.call.slot + 1;
   if (open?.snapshot) return goOnWith(scene, open, open.snapshot);
@@ -52,7 +52,7 @@ async function begin(scene: AttemptScene): Promise<AttemptEnd | undefined> {
     if (isWorkDone(open.worked) && scene.slot) return keep(scene);
     return { status: 'interrupted', details: 'It was interrupted before its work was saved.' };
   }
-  scene.parent = (await git.tip(`refs/heads/${settings.branch}`)) ?? base;
+  scene.parent = await scene.branchTip();
   // First the slot: after a crash in between, the files of the story before would be taken for those of this one.
   scene.slot = await slots.openSlot(number, scene.parent);
   await noteStart(scene, number);

@@ -6,6 +6,7 @@ import { checkTree } from './attemptChecks.ts';
 import type { AttemptEnd, AttemptScene } from './attemptScene.ts';
 import { commitStory, type Integrated, type Integration, integrate, integrateOnto } from './integrate.ts';
 import { learnedOf, learningsCommit } from './learnings.ts';
+import { branchGone } from './planCommits.ts';
 import { type LinePlace, onlyPlace } from './storySlots.ts';
 
 export type Conflict = Extract<Integrated, { kind: 'conflict' }>;
@@ -50,6 +51,7 @@ export async function putOnBranch(
     known: knownCommits(scene),
     followedBy,
     ...(isOurs && { isOurs }),
+    mustExist: parts.branchWasThere?.() ?? false,
   };
   const check = async ({ tree, commit: merged }: Moved): Promise<AttemptEnd | undefined> => {
     place.announce((await followedBy(merged)) ?? merged);
@@ -83,6 +85,10 @@ export async function putOnBranch(
           ),
           sentence('Switch to another branch there.'),
         ]);
+        return { status: 'interrupted', details: fatal.message, fatal };
+      }
+      case 'gone': {
+        const fatal = branchGone(settings.branch, [...order.known].at(-1));
         return { status: 'interrupted', details: fatal.message, fatal };
       }
       case 'not-ours':

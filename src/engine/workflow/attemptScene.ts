@@ -16,6 +16,7 @@ import type { Git } from './git.ts';
 import type { Journal } from './journal.ts';
 import type { Parking } from './parkedQuestions.ts';
 import type { PlanBudget } from './planBudget.ts';
+import { branchGone } from './planCommits.ts';
 import type { PlanFolder } from './planFolder.ts';
 import type { PlanSettings } from './planSettings.ts';
 import type { PlanState } from './planState.ts';
@@ -51,6 +52,8 @@ export interface AttemptParts {
   budget: PlanBudget;
   /** False once another runner has taken the plan. */
   isOurs?: () => boolean;
+  /** Whether the plan's branch was there when this run began, or a story of this run went to it. */
+  branchWasThere?: () => boolean;
   /** Folder to which the steps are recorded. */
   recordTo?: string;
   /** Tools that answer questions about the project, for the steps that may have them. */
@@ -134,6 +137,16 @@ export class AttemptScene {
 
   refOf(attempt: number): string {
     return `refs/telos/${this.parts.folder.name}/${this.story.id}/a${attempt}`;
+  }
+
+  /** Returns the commit on which the story is built. Throws TelosError `config` if the branch with the earlier stories is gone. */
+  async branchTip(): Promise<string> {
+    const { git, settings, base, journal, branchWasThere } = this.parts;
+    const tip = await git.tip(`refs/heads/${settings.branch}`);
+    if (tip !== undefined) return tip;
+    if (!branchWasThere?.()) return base;
+    const last = journal.lines.findLast(line => line.type === 'story_passed');
+    throw branchGone(settings.branch, last?.type === 'story_passed' ? last.commit : undefined);
   }
 
   /** The boxes that this attempt is about. */

@@ -10,7 +10,9 @@ import type { Git } from './git.ts';
 import { dirtyFiles } from './gitCheckouts.ts';
 import { personPlaces } from './gitProgram.ts';
 import { mergeOnto } from './integrate.ts';
+import { missingStories, planCommits } from './planCommits.ts';
 import type { Slots } from './slots.ts';
+import type { StoryState } from './storyState.ts';
 
 type Environment = Readonly<Record<string, string | undefined>>;
 
@@ -21,6 +23,7 @@ export interface Finish {
   base: string;
   branch: string;
   goal: string;
+  stories: readonly StoryState[];
   /** How it was ended before, if nothing was worked on since. */
   before?: { how: FinishKind; commit?: string };
   /** For the person's own git and `gh`. */
@@ -47,6 +50,7 @@ const mostNamed = 10;
 export async function finishPlan(how: FinishKind, parts: Finish): Promise<Finished> {
   const { git, slots, branch } = parts;
   const tip = await git.tip(`refs/heads/${branch}`);
+  if (how !== 'drop') await refuseMissing(parts);
   if (tip === undefined && parts.before?.how === 'drop')
     throw new TelosError('config', [sentence("The plan '{0}' was discarded already.", parts.plan)]);
   if (how === 'keep' && tip === undefined)
@@ -68,6 +72,21 @@ export async function finishPlan(how: FinishKind, parts: Finish): Promise<Finish
   if (how === 'drop' && tip !== undefined) await git.run(['update-ref', '-d', `refs/heads/${branch}`, tip]);
   const { kept } = await slots.removeSlots();
   return { ...(tip !== undefined && how === 'keep' && { commit: tip }), kept };
+}
+
+/** Throws TelosError `config` if stories have passed that the branch does not have. */
+async function refuseMissing({ git, base, branch, plan, stories }: Finish): Promise<void> {
+  const missing = missingStories(stories, await planCommits(git, base, branch, plan), branch);
+  if (missing.length === 0) return;
+  throw new TelosError('config', [
+    sentence(
+      'The branch {0} does not have all that has passed: {1}.',
+      branch,
+      missing.map(({ story }) => story).join(', '),
+    ),
+    sentence('It was deleted, renamed or reset. Bring its commits back, or run the plan again.'),
+    sentence('Nothing was changed.'),
+  ]);
 }
 
 const noCommits = (branch: string): TelosError =>

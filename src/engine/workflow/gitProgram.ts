@@ -117,10 +117,8 @@ export class GitProgram {
     const [name = ''] = args;
     const answer = await this.call(args, input);
     if (answer.code === 0 || allow.includes(answer.code)) return answer;
-    const said = answer.stderr.trim().split('\n').at(-1) || `it ended with ${answer.code}`;
-    throw new TelosError('config', [
-      sentence('git {0} failed in {1}: {2}', name, this.dir, said.replace(/^(fatal|error): /, '')),
-    ]);
+    const said = reasonIn(answer.stderr) || `it ended with ${answer.code}`;
+    throw new TelosError('config', [sentence('git {0} failed in {1}: {2}', name, this.dir, said)]);
   }
 
   /** Returns the standard output without its last newline. */
@@ -236,4 +234,12 @@ function neutralEnvironment(env: Environment, place: Place | undefined): Environ
     GIT_LITERAL_PATHSPECS: '0',
     ...(place && { GIT_DIR: place.gitDir, GIT_WORK_TREE: place.workTree, GIT_INDEX_FILE: place.index }),
   };
+}
+
+/** Returns the line that says why git failed: its first error, or its first line that is no hint. Empty if it said nothing. */
+export function reasonIn(stderr: string): string {
+  const lines = stderr.split('\n').map(line => line.trim());
+  const [error] = lines.filter(line => /^(?:fatal|error): /.test(line));
+  const [first = ''] = lines.filter(line => line !== '' && !/^(?:hint|warning): ?/.test(line));
+  return (error ?? first).replace(/^(?:fatal|error): /, '');
 }

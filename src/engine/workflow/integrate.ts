@@ -57,6 +57,8 @@ export interface Integration {
   parent: string;
   /** Commits of the plan that its journal knows. Another one of this story means that it is there already. */
   known: ReadonlySet<string>;
+  /** Whether the branch was there in this run, so that it must not be made anew without its stories. */
+  mustExist?: boolean;
   /** Returns a commit that goes to the branch together with this one, behind it. */
   followedBy?(commit: string): Promise<string | undefined>;
   /** False once another runner has taken the plan. */
@@ -71,7 +73,9 @@ export type Integrated =
   | { kind: 'conflict'; files: string[]; tree: string; parent: string }
   /** The branch is checked out in a work tree of the person's, whose files would seem edited. */
   | { kind: 'checked-out'; where: string }
-  | { kind: 'not-ours' };
+  | { kind: 'not-ours' }
+  /** The branch was there, and is not any more. */
+  | { kind: 'gone' };
 
 /** Moves the branch to the commit if it is where the commit expects it. Never moves it in any other way. */
 export async function integrate(git: Git, order: Integration): Promise<Integrated> {
@@ -79,6 +83,7 @@ export async function integrate(git: Git, order: Integration): Promise<Integrate
   for (;;) {
     const { tip: present, checkedOut } = await branchOf(git, branch);
     if (checkedOut !== undefined) return { kind: 'checked-out', where: checkedOut };
+    if (present === undefined && order.mustExist) return { kind: 'gone' };
     const ref = `refs/heads/${branch}`;
     const tip = present ?? base;
     if (tip !== parent) return integrateOnto(git, order, tip);

@@ -274,6 +274,7 @@ export class Plan {
         base,
         branch,
         goal,
+        stories: state.stories,
         env: runs.config.env,
         ...(state.finished && { before: state.finished }),
       });

@@ -1,5 +1,8 @@
 /** The commits that a plan made, as their trailers say. */
+import { sentence } from '../../protocol/text.ts';
+import { TelosError } from '../errors.ts';
 import type { Git } from './git.ts';
+import type { StoryState } from './storyState.ts';
 
 export interface PlanCommit {
   commit: string;
@@ -9,6 +12,8 @@ export interface PlanCommit {
   items: number[];
   /** Boxes of its story were still open. */
   isPart: boolean;
+  /** Names of the checks that it passed. */
+  checks: string[];
 }
 
 /** Returns the commits of the plan between `base` and `branch`, the oldest first. A branch that is missing has none. */
@@ -23,7 +28,8 @@ export async function planCommits(
   const fields = ['Plan', 'Story', 'Part', 'Item'].map(
     name => `%(trailers:key=Telos-${name},valueonly,separator=%x2C)`,
   );
-  const format = ['%H', '%T', ...fields].join('%x1f');
+  const passed = '%(trailers:key=Telos-Check,valueonly,separator=%x1d)';
+  const format = ['%H', '%T', ...fields, passed].join('%x1f');
   const log = await git.read([
     'log',
     '--reverse',
@@ -32,13 +38,16 @@ export async function planCommits(
     `${base}..${tip}`,
   ]);
   return log.split('\x1e').flatMap(record => {
-    const [commit = '', tree = '', of, story = '', part = '', items = ''] = record.trim().split('\x1f');
+    const [commit = '', tree = '', of, story = '', part = '', items = '', names = ''] = record
+      .trim()
+      .split('\x1f');
     if (of !== plan || (story || part) === '') return [];
     const numbers = items
       .split(',')
       .map(Number)
       .filter(number => number > 0);
-    return [{ commit, tree, story: story || part, items: numbers, isPart: story === '' }];
+    const checks = names.split('\x1d').filter(Boolean);
+    return [{ commit, tree, story: story || part, items: numbers, isPart: story === '', checks }];
   });
 }
 
@@ -69,3 +78,46 @@ export async function commitsSince(
   }
   return found;
 }
+
+/** Why a story has to be done again, and which of its boxes. All of them if `items` is missing. */
+export interface MissingStory {
+  story: string;
+  why: string;
+  items?: number[];
+}
+
+/**
+ * Returns the passed stories, or boxes of them, that `onBranch` does not have: a person may have reset the branch. Commits that were made
+ * anew, such as by a rebase, count by their trailers.
+ */
+export function missingStories(
+  stories: readonly StoryState[],
+  onBranch: readonly PlanCommit[],
+  branch: string,
+): MissingStory[] {
+  return stories.flatMap(({ story: { id }, commits }) => {
+    const present = onBranch.filter(one => one.story === id);
+    const gone = commits.filter(one => !present.some(({ commit }) => commit === one.commit));
+    const there = new Set(present.flatMap(({ items }) => items));
+    const lost = gone.flatMap(({ items }) => items).filter(item => !there.has(item));
+    if (gone.length === 0 || (lost.length === 0 && present.length > 0)) return [];
+    const why = `its commit ${gone.at(-1)?.commit.slice(0, 10)} is not on ${branch} any more`;
+    return [{ story: id, why, ...(present.length > 0 && { items: lost }) }];
+  });
+}
+
+/** Returns the error for a branch that had stories and is not there any more. `commit` is the last one that it was seen with. */
+export const branchGone = (branch: string, commit: string | undefined): TelosError =>
+  new TelosError('config', [
+    sentence('The branch {0} of the plan is gone: something else deleted or renamed it.', branch),
+    ...(commit === undefined
+      ? []
+      : [
+          sentence(
+            'Its stories are in {0}. To bring it back: {1}',
+            commit.slice(0, 10),
+            `git branch ${branch} ${commit}`,
+          ),
+        ]),
+    sentence('Then run the plan again. Nothing was built without them.'),
+  ]);

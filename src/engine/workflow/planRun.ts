@@ -4,6 +4,7 @@
  */
 import type { Actor, CheckResult, PlanCheck, PlanLimits, PlanPhase } from '../../protocol/plan.ts';
 import type { PlanCard } from '../../protocol/planCard.ts';
+import { sentence } from '../../protocol/text.ts';
 import { TelosError } from '../errors.ts';
 import type { Human } from '../human.ts';
 import { LocalSlots } from './attempt.ts';
@@ -17,7 +18,13 @@ import { take, waitingIds } from './inbox.ts';
 import { Journal } from './journal.ts';
 import { PlanBudget } from './planBudget.ts';
 import { planCard } from './planCard.ts';
-import { planCommits } from './planCommits.ts';
+import {
+  branchGone,
+  type MissingStory,
+  missingStories,
+  type PlanCommit,
+  planCommits,
+} from './planCommits.ts';
 import type { PlanFolder } from './planFolder.ts';
 import { PlanRunner, type RunnerOptions } from './planRunner.ts';
 import type { PlanSettings } from './planSettings.ts';
@@ -202,6 +209,8 @@ async function work(
     () => state,
   );
   const context = projectContext(caller.runs.config, folder);
+  const hadBranch = (await git.tip(`refs/heads/${settings.branch}`)) !== undefined;
+  const begun = journal.lines.length;
   const parts: AttemptParts = {
     folder,
     journal,
@@ -218,6 +227,7 @@ async function work(
     roles: readRoles(folder.repo),
     env: { [runnerMark]: lock.mark },
     isOurs: () => lock.isOurs(),
+    branchWasThere: () => hadBranch || journal.lines.slice(begun).some(({ type }) => type === 'story_passed'),
     state: () => state,
     contextTools: () => contextTools(context),
     ...(options.recordTo !== undefined && { recordTo: options.recordTo }),
@@ -293,46 +303,79 @@ async function workerSlots(
 }
 
 /**
- * Runs every check on the last commit of the plan's branch. Returns the stories whose commits broke one: the first after which it
- * fails.
+ * Looks whether the branch has what the plan says that it has: the commits of all stories that have passed, on which every check passes that
+ * passed at the base or after one of them. Returns the stories that are to be done again. Throws TelosError `config` if the branch is gone, or
+ * if a check fails that no story broke.
  */
 async function brokenAtEnd(
-  { folder, git, slots, settings, caller, lock }: Open,
+  open: Open,
   { stories }: PlanState,
   base: string,
   atBase: Preflight['atBase'],
   signal: AbortSignal,
-): Promise<{ story: string; why: string }[]> {
+): Promise<readonly MissingStory[]> {
+  const { folder, git, slots, settings, caller, lock } = open;
   const tip = await git.tip(`refs/heads/${settings.branch}`);
-  if (tip === undefined) return [];
+  if (tip === undefined) {
+    const last = stories.flatMap(({ commits }) => commits).at(-1);
+    if (last) throw branchGone(settings.branch, last.commit);
+    return [];
+  }
+  const commits = await planCommits(git, base, settings.branch, folder.name);
+  const missing = missingStories(stories, commits, settings.branch);
+  if (missing.length > 0) return missing;
   const parts = { slots, settings, base, env: { [runnerMark]: lock.mark }, config: caller.runs.config };
+  const fails = async (commit: string, wanted: readonly PlanCheck[]) => {
+    const { results } = await resultsAt(parts, commit, wanted, signal, atBase);
+    return [...results.values()].filter(({ result }) => result.exitCode !== 0);
+  };
   const checks = checksOf(
     settings,
     stories.map(({ story }) => story),
   );
-  const failing = async (commit: string, wanted: readonly PlanCheck[]) => {
-    const { results } = await resultsAt(parts, commit, wanted, signal, atBase);
-    return [...results.values()].filter(({ result }) => result.exitCode !== 0);
-  };
-  const red = await failing(tip, checks);
-  const known = new Set(
-    (
-      await failing(
-        base,
-        red.map(({ check }) => check),
-      )
-    ).map(({ check }) => check.command),
-  );
   const broken = new Map<string, string>();
-  for (const { check, result } of red.filter(one => !known.has(one.check.command))) {
-    for (const { commit, story } of await planCommits(git, base, settings.branch, folder.name)) {
-      if ((await failing(commit, [check])).length === 0) continue;
-      broken.set(
-        story,
-        `The check ${check.name} fails on the whole plan since this story: ${result.output.slice(-500)}`,
-      );
-      break;
-    }
+  for (const { check, result } of await fails(tip, checks)) {
+    const passedAt = firstPass(check, stories, commits);
+    const isKnown = (await fails(base, [check])).length > 0;
+    // Red at the base, and nothing has turned it green.
+    if (isKnown && passedAt < 0) continue;
+    const since = isKnown ? commits.slice(passedAt + 1) : commits;
+    const why = `${result.output.slice(-500)}`;
+    const story = await breakingStory(since, async commit => (await fails(commit, [check])).length > 0);
+    if (story === undefined)
+      throw new TelosError('config', [
+        sentence(
+          'The check {0} fails on {1}, and no story of the plan broke it: {2}',
+          check.name,
+          settings.branch,
+          why,
+        ),
+        sentence('Look at the other commits there, then run the plan again.'),
+      ]);
+    broken.set(story, `The check ${check.name} fails on the whole plan since this story: ${why}`);
   }
   return [...broken].map(([story, why]) => ({ story, why }));
+}
+
+/** Returns the place of the first commit that says that it passed the check; -1 if none does. */
+function firstPass(check: PlanCheck, stories: PlanState['stories'], commits: readonly PlanCommit[]): number {
+  const owners = stories.filter(({ story }) => story.checks.some(({ command }) => command === check.command));
+  const ids = new Set(owners.map(({ story }) => story.id));
+  return commits.findIndex(
+    ({ story, isPart, checks }) =>
+      (ids.has(story) && !isPart) || (ids.size === 0 && checks.includes(check.name)),
+  );
+}
+
+/** Returns the story of the commit from which on the check fails up to the last one. Undefined if it passes at the last one. */
+async function breakingStory(
+  commits: readonly PlanCommit[],
+  isRed: (commit: string) => Promise<boolean>,
+): Promise<string | undefined> {
+  let breaking: string | undefined;
+  for (const { commit, story } of [...commits].reverse()) {
+    if (!(await isRed(commit))) return breaking;
+    breaking = story;
+  }
+  return breaking;
 }

@@ -9,6 +9,7 @@ import { Interruption, TelosError } from '../errors.ts';
 import type { AttemptCall } from './attemptScene.ts';
 import { isForThisRun, notRunning, type SentCommand, vainCommand } from './inbox.ts';
 import type { Journal } from './journal.ts';
+import type { MissingStory } from './planCommits.ts';
 import type { PlanFolder } from './planFolder.ts';
 import { isPartOf } from './planning.ts';
 import { interruptedWhy, type PlanState } from './planState.ts';
@@ -30,8 +31,10 @@ export interface RunnerParts {
   inbox: () => Promise<readonly SentCommand[]>;
   /** Returns why the plan may not ask a model now, or undefined. */
   overBudget: (state: PlanState) => Promise<string | undefined>;
-  /** Runs the checks of all stories on the last commit. Returns what is wrong with it, by the story that broke it. */
-  finalChecks: (state: PlanState, signal: AbortSignal) => Promise<readonly { story: string; why: string }[]>;
+  /**
+   * Looks at the last commit. Returns the stories that are to be done again. Throws TelosError `config` for what no story can mend.
+   */
+  finalChecks: (state: PlanState, signal: AbortSignal) => Promise<readonly MissingStory[]>;
   /** Aborts when another runner took over. */
   lost: AbortSignal;
 }
@@ -405,9 +408,15 @@ export class PlanRunner {
     state: PlanState,
     signal: AbortSignal,
   ): Promise<{ phase: PlanPhase; why?: string } | undefined> {
-    const broken = await this.#parts.finalChecks(state, signal);
-    for (const { story, why } of broken)
-      await this.#note({ type: 'story_reopened', story, why, by: 'engine' });
+    let broken: readonly MissingStory[];
+    try {
+      broken = await this.#parts.finalChecks(state, signal);
+    } catch (error) {
+      if (!(error instanceof TelosError) || error.code !== 'config') throw error;
+      return this.#rest('failed', error.message);
+    }
+    for (const { story, why, items } of broken)
+      await this.#note({ type: 'story_reopened', story, why, by: 'engine', ...(items && { items }) });
     return broken.length > 0 ? undefined : this.#rest('done', '');
   }
 

@@ -10,7 +10,7 @@ import type { PlanEvent } from '../../protocol/plan.ts';
 import { type ProcessRow, processTable } from '../tools/processTable.ts';
 import { type Git, runnerMark } from './git.ts';
 import type { Journal } from './journal.ts';
-import { type PlanCommit, planCommits } from './planCommits.ts';
+import { missingStories, planCommits } from './planCommits.ts';
 import type { PlanFolder } from './planFolder.ts';
 import { foldPlan, type PlanState } from './planState.ts';
 import { parsePrd } from './prdFile.ts';
@@ -162,26 +162,12 @@ async function agree(takeover: Takeover): Promise<string[]> {
     });
     what.push(`${story} was on the branch already (${commit.slice(0, 10)}).`);
   }
-  for (const story of stateOf(takeover).stories) what.push(...(await reopenLost(takeover, story, onBranch)));
+  // What the branch does not have any more is to be done again.
+  for (const { story, why, items } of missingStories(stateOf(takeover).stories, onBranch, branch)) {
+    await journal.append({ type: 'story_reopened', story, why, by: 'engine', ...(items && { items }) });
+    what.push(`${story} is open again: ${why}.`);
+  }
   return what;
-}
-
-/** A person may have reset the branch. What it does not have any more is to be done again. */
-async function reopenLost(
-  { journal, branch }: Takeover,
-  { story, commits }: StoryState,
-  onBranch: readonly PlanCommit[],
-): Promise<string[]> {
-  const present = onBranch.filter(one => one.story === story.id);
-  const gone = commits.filter(one => !present.some(({ commit }) => commit === one.commit));
-  const there = new Set(present.flatMap(({ items }) => items));
-  const lost = gone.flatMap(({ items }) => items).filter(item => !there.has(item));
-  const isLost = gone.length > 0 && (lost.length > 0 || present.length === 0);
-  if (!isLost) return [];
-  const why = `its commit ${gone.at(-1)?.commit.slice(0, 10)} is not on ${branch} any more`;
-  const items = present.length > 0 ? { items: lost } : {};
-  await journal.append({ type: 'story_reopened', story: story.id, why, by: 'engine', ...items });
-  return [`${story.id} is open again: ${why}.`];
 }
 
 /** Keeps the work of a step that had ended: it was paid for. Returns false if nothing is there with which the attempt could go on. */

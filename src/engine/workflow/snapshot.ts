@@ -49,16 +49,29 @@ export async function takeSnapshot(git: Git, order: SnapshotOrder): Promise<Snap
 const mostTries = 5;
 
 async function addAll(git: Git, { without, aside }: SnapshotOrder): Promise<void> {
-  const exclude = [plans, ...without].map(path => `:(top,exclude,literal)${path}`);
-  const args = ['add', '--all', '--', ':/', ...exclude];
+  let excluded = [plans, ...without];
+  const add = (allow: number[]) => {
+    const exclude = excluded.map(path => `:(top,exclude,literal)${path}`);
+    return git.run(['add', '--all', '--', ':/', ...exclude], { allow });
+  };
   for (let tries = 0; tries < mostTries; tries++) {
-    const { code } = await git.run(args, { allow: [1, 128] });
+    const { code } = await add([1, 128]);
     if (code === 0) return;
+    const named = await notIgnored(git, excluded);
     const nested = await unborn(git);
-    if (nested.length === 0) break;
+    if (named.length === excluded.length && nested.length === 0) break;
+    excluded = named;
     await openRepositories(git, nested, aside);
   }
-  await git.run(args);
+  await add([]);
+}
+
+/** Returns the paths that git does not ignore by itself: it refuses to add anything where an ignored one is named, also as an exclusion. */
+async function notIgnored(git: Git, paths: readonly string[]): Promise<string[]> {
+  const input = paths.map(path => `${path}\0`).join('');
+  const { stdout } = await git.run(['check-ignore', '-z', '--stdin'], { allow: [1], input });
+  const ignored = new Set(stdout.split('\0'));
+  return paths.filter(path => !ignored.has(path));
 }
 
 /** Puts the history of repositories aside, so that their files are files like any other. */

@@ -56,9 +56,9 @@ export class WorkerSlots implements StorySlots {
   }
 
   async #through(scene: AttemptScene): Promise<AttemptEnd> {
-    const { git, settings, base } = scene.parts;
+    const { git } = scene.parts;
     if (!scene.call.story.open) {
-      scene.parent = (await git.tip(`refs/heads/${settings.branch}`)) ?? base;
+      scene.parent = await scene.branchTip();
       await noteStart(scene, scene.call.slot + 1);
     }
     let sides: Sides | undefined;
