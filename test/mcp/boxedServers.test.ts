@@ -8,12 +8,12 @@ import { readMcpConfig, setSandbox } from '../../src/engine/mcp/config.ts';
 import { connectServers, type McpReach } from '../../src/engine/mcp/servers.ts';
 import { listen } from '../fakes/loopback.ts';
 import { type TempFolder, tempFolder } from '../fakes/tempFolder.ts';
+import { skipBecause } from '../skipBecause.ts';
 
 /** Answers the one tool with what it could read, write and reach. */
 const program = `
 import { readFileSync, writeFileSync } from 'node:fs';
 import { createInterface } from 'node:readline';
-import { skipBecause } from '../skipBecause.ts';
 const tried = async act => { try { return String(await act()); } catch (error) { return 'no: ' + (error.code ?? error.cause?.code ?? error.message); } };
 const call = async ({ secret, outside, work, port }) => [
   await tried(() => readFileSync(secret, 'utf8')),
