@@ -252,6 +252,30 @@ describe('telos chat', () => {
     assert.doesNotMatch(sent(3), /Apples are red\./);
   });
 
+  it('has failed at a compaction whose summary is empty, and says that nothing was changed', async () => {
+    await serve([
+      { text: [`Found it. ${'All about apples. '.repeat(60)}`] },
+      { text: [' '] },
+      { text: ['Red.'] },
+    ]);
+    const chat = open('chat');
+    await chat.shows(/Ctrl-D leaves/);
+    chat.type('run go\r');
+    await chat.shows(/Done in.*\n\n›/);
+    chat.type('/compact\r');
+    await chat.shows(/wrote no summary of the conversation\. The conversation stays as it is\.\n[^›]*›/);
+    chat.type('which?\r');
+    await chat.shows(/Red\.\n[^›]*Done in.*\n\n›/);
+    assert.match(sent(2), /All about apples.*which\?/);
+    chat.type('\x04');
+    await chat.ended();
+    const runs = JSON.parse(
+      `[${(await home.run(['runs', '--json'], { env })).stdout.trim().replaceAll('\n', ',')}]`,
+    );
+    const outcomes = runs.flat().map((run: { outcome: string }) => run.outcome);
+    assert.deepEqual(outcomes.sort(), ['completed', 'completed', 'failed']);
+  });
+
   it('reads the notes of the person with each request, counts them as files, and stops where told', async () => {
     await serve([{ text: ['Yes.'] }]);
     home.folder.add({ 'config/notes.md': `I live in Kiel. ${'Rain. '.repeat(2_000)}` });

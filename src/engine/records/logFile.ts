@@ -249,7 +249,10 @@ function mended(record: LogRecord): LogRecord {
     const [provider, model] = [textIn(record.provider, '-'), textIn(record.model, '-')];
     return { ...record, run_id, provider, model, agent: agent ?? '-', skill: skill ?? '-' };
   }
-  const error = textIn(record.error, null);
+  const messages = Array.isArray(record.messages) ? record.messages.filter(isMessage) : [];
+  const said = textIn(record.error, null);
+  const isTold = typeof record.outcome === 'string';
+  const error = !isTold && said === null && !hasAnswer(messages) ? unknownEnd : said;
   return {
     ...record,
     run_id,
@@ -259,8 +262,18 @@ function mended(record: LogRecord): LogRecord {
     outcome: textIn(record.outcome, error === null ? 'completed' : 'failed'),
     duration_s: figureIn(record.duration_s),
     rounds: figureIn(record.rounds),
-    messages: Array.isArray(record.messages) ? record.messages.filter(isMessage) : [],
+    messages,
   };
+}
+
+/** The error of a record that says neither how its run ended nor what the model answered. */
+const unknownEnd = 'This record does not say how the run ended.';
+
+function hasAnswer(messages: readonly Message[]): boolean {
+  const last = messages.at(-1);
+  if (last?.role !== 'assistant') return false;
+  if (typeof last.content === 'string') return last.content.trim() !== '';
+  return last.content.some(block => block.type === 'text' && block.text.trim() !== '');
 }
 
 const textIn = <Text extends string, Otherwise>(

@@ -10,6 +10,7 @@ import type { CompletionRequest, Provider, TokenCount } from '../providers/provi
 import type { Budget } from './budget.ts';
 import { type ContextMeter, messageCharacters } from './contextMeter.ts';
 import { blocksOf, compactionIn, joined, sentMessages, textOf } from './contextView.ts';
+import { gapOf } from './noAnswer.ts';
 import type { ContextChange } from './request.ts';
 
 /** Shares of the limit. Room is made in steps, so that the prompts in between begin alike and a provider's cache finds them. */
@@ -51,7 +52,11 @@ export async function* makeRoom(
   yield* trim(room, isRefused ? 0 : untouched);
   if (tokensNow(room) <= limit * compactedFrom) return;
   if (meter.summaryFailed && !isRefused) return;
-  yield* compact(room, { focus: '', keep: limit * keptShare }, signal);
+  const problem = yield* compact(room, { focus: '', keep: limit * keptShare }, signal);
+  if (!problem) return;
+  // A model that refuses once refuses again, and each time costs a whole prompt.
+  meter.summaryFailed = true;
+  yield notice('warning', [...problem, sentence('Only old tool results are left out.')]);
 }
 
 const tokensNow = ({ spec, meter, request }: Room): number =>
@@ -85,15 +90,20 @@ function* trim(room: Room, spared: number): Generator<RunEvent, void> {
 /** Share of the conversation that a summary on demand leaves as it is. */
 const keptOnDemand = 0.05;
 
-/** Does what the person wants with the conversation, and says if there is nothing to do. */
+/** Does what the person wants with the conversation, and says if there is nothing to do. Throws TelosError if it cannot be done. */
 export async function* changeContext(
   room: Room,
   change: ContextChange,
   signal: AbortSignal,
 ): AsyncGenerator<RunEvent, void> {
   const { messages } = room.spec;
-  if (change.kind === 'compact')
-    return yield* compact(room, { focus: change.focus, keep: tokensNow(room) * keptOnDemand }, signal);
+  if (change.kind === 'compact') {
+    const keep = tokensNow(room) * keptOnDemand;
+    const problem = yield* compact(room, { focus: change.focus, keep }, signal);
+    if (problem)
+      throw new TelosError('no_answer', [...problem, sentence('The conversation stays as it is.')]);
+    return;
+  }
   if (compactionIn(messages) === -1)
     return yield notice('info', [sentence('This conversation has no compaction to undo.')]);
   messages.push({ role: 'user', content: '', context: { kind: 'restored' } });
@@ -107,18 +117,18 @@ interface Wish {
   keep: number;
 }
 
-/** Has the model summarize the conversation. Says so if it does not, and then changes nothing. */
+/** Has the model summarize the conversation. Returns why it did not, and then has changed nothing. */
 export async function* compact(
   room: Room,
   { focus, keep }: Wish,
   signal: AbortSignal,
-): AsyncGenerator<RunEvent, void> {
+): AsyncGenerator<RunEvent, readonly Sentence[] | undefined> {
   const { spec, meter, request } = room;
   const sent = sentMessages(spec.messages);
   const kept = keptOf(sent, meter.characters(keep));
   const part = sent.slice(0, sent.length - kept);
   if (!part.some(({ role }) => role === 'assistant'))
-    return yield notice('info', [sentence('There is nothing to summarize yet.')]);
+    return void (yield notice('info', [sentence('There is nothing to summarize yet.')]));
   const before = tokensNow(room);
   let summary: string;
   try {
@@ -127,23 +137,16 @@ export async function* compact(
     signal.throwIfAborted();
     if (error instanceof TelosError && error.code === 'budget') throw error;
     const why = error instanceof Error ? error.message : String(error);
-    return yield* failed(meter, sentence('The conversation could not be summarized: {0}', why));
+    return [sentence('The conversation could not be summarized: {0}', why)];
   }
-  if (summary === '')
-    return yield* failed(meter, sentence('The model wrote no summary of the conversation.'));
+  if (summary === '') return [sentence('The model wrote no summary of the conversation.')];
   const words = meter.characters((meter.limit ?? before) * wordsShare);
   const step: Message = { role: 'user', content: summary, context: { kind: 'compacted', kept, words } };
   const after = meter.tokensOf(request(sentMessages([...spec.messages, step])));
-  if (after >= before)
-    return yield* failed(meter, sentence('The summary is longer than the text it replaces.'));
+  if (after >= before) return [sentence('The summary is longer than the text it replaces.')];
   spec.messages.push(step);
   yield { type: 'compacted', summary, tokensBefore: before, tokensAfter: after };
-}
-
-function* failed(meter: ContextMeter, why: Sentence): Generator<RunEvent, void> {
-  // A model that refuses once refuses again, and each time costs a whole prompt.
-  meter.summaryFailed = true;
-  yield notice('warning', [why, sentence('Only old tool results are left out.')]);
+  return undefined;
 }
 
 /** Returns how many of the latest messages have room. The first of them is the model's, so that no result is without its call. */
@@ -183,7 +186,7 @@ async function* summaryOf(
     stopReason = event.stopReason;
     yield* used(event.usage);
   }
-  if (stopReason === 'refusal') return '';
+  if (gapOf({ blocks: [{ type: 'text', text: summary }], stopReason, hasThought: false }, false)) return '';
   // What was hidden from the record must not come back through the summary.
   return (spec.redact?.(summary) ?? summary).trim();
 }

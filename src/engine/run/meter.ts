@@ -15,6 +15,7 @@ import {
 import { type CallEnd, recordCall, type WrittenCall } from '../records/logFile.ts';
 import { routingProvider } from '../routing/routeModel.ts';
 import { type Budget, openBudget } from './budget.ts';
+import { isCallless, isEarly } from './noAnswer.ts';
 import type { Engine } from './request.ts';
 
 const none: TokenCount = { inputTokens: 0, outputTokens: 0, cacheReadTokens: 0, cacheWriteTokens: 0 };
@@ -72,7 +73,7 @@ function costOf({ name, model }: Provider, tokens: TokenCount | undefined): numb
 
 /**
  * Streams the answer. Throws TelosError `budget` before any call if a limit is reached, otherwise the errors of the provider.
- * The call is logged however it ends. The cost of an answer that was not read to its end is unknown.
+ * The call is logged however it ends, as failed if the model said nothing, refused or was cut. The cost of an answer that was not read to its end is unknown.
  */
 export async function* countedCall(
   provider: Provider,
@@ -87,15 +88,22 @@ export async function* countedCall(
     if (event.type === 'usage') usage = event.usage;
   });
   let heard = false;
+  let isSilent = true;
+  let stopReason = '';
   const end: CallEnd = { outcome: 'cancelled', error: null, toolCalls: 0, durationMs: 0 };
   try {
     const withOwnIds = ownCallIds(request.messages);
     for await (const event of metered.streamCompletion(request, signal)) {
       heard ||= event.type !== 'retry';
       if (event.type === 'tool_call') end.toolCalls++;
+      if (event.type === 'done') stopReason = event.stopReason;
+      isSilent &&= event.type !== 'tool_call' && !(event.type === 'text' && event.text.trim() !== '');
       yield withOwnIds(event);
     }
-    end.outcome = 'completed';
+    const lacksCalls = end.toolCalls === 0 && isCallless(stopReason);
+    const isWhole = !isSilent && !isEarly(stopReason) && !lacksCalls;
+    end.outcome = isWhole ? 'completed' : 'failed';
+    if (!isWhole) end.error = 'no_answer';
   } catch (error) {
     if (!signal.aborted) {
       end.error = error instanceof TelosError ? error.code : 'internal';

@@ -15,6 +15,10 @@ const early: readonly string[] = [
 export const isCallless = (stopReason: string): boolean =>
   ['tool_use', 'tool_calls', 'function_call'].includes(stopReason);
 
+/** Returns true if what ended for that reason was refused or cut, or its server broke it off. */
+export const isEarly = (stopReason: string): boolean =>
+  ['refusal', 'max_tokens', 'model_context_window_exceeded', ...early].includes(stopReason);
+
 export const isSilent = (blocks: readonly ContentBlock[]): boolean =>
   blocks.every(block => block.type !== 'text' || block.text.trim() === '');
 

@@ -109,8 +109,16 @@ describe('a record of the log', () => {
     parseRecord(JSON.stringify({ ts, ...record })) as Record<string, unknown> | undefined;
 
   it('of an earlier version says completed without an error, and failed with one', () => {
-    assert.equal(read({ event: 'skill_end', error: null })?.['outcome'], 'completed');
-    assert.equal(read({ event: 'skill_end' })?.['outcome'], 'completed');
+    const answered = [
+      { role: 'user', content: 'hi' },
+      { role: 'assistant', content: 'Hello.' },
+    ];
+    assert.equal(read({ event: 'skill_end', error: null, messages: answered })?.['outcome'], 'completed');
+    for (const messages of [undefined, [], answered.slice(0, 1), [{ role: 'assistant', content: ' ' }]]) {
+      const { outcome, error } = read({ event: 'skill_end', error: null, messages }) ?? {};
+      assert.deepEqual([outcome, error], ['failed', 'This record does not say how the run ended.']);
+    }
+    assert.equal(read({ event: 'skill_end' })?.['outcome'], 'failed');
     assert.equal(read({ event: 'skill_end', error: 'no key' })?.['outcome'], 'failed');
     assert.equal(read({ event: 'skill_end', error: 'no key', outcome: 'budget' })?.['outcome'], 'budget');
   });
@@ -139,8 +147,9 @@ describe('a record of the log', () => {
       rounds: null,
       messages: {},
     });
-    const { agent, skill, duration_s, rounds, messages, error } = end ?? {};
-    assert.deepEqual([agent, skill, duration_s, rounds, messages, error], [null, null, 0, 0, [], null]);
+    const { agent, skill, duration_s, rounds, messages } = end ?? {};
+    assert.deepEqual([agent, skill, duration_s, rounds, messages], [null, null, 0, 0, []]);
+    assert.equal(read({ event: 'skill_end', error: {}, outcome: 'completed' })?.['error'], null);
     const whole = read({ event: 'skill_end', duration_s: 4, rounds: 2 });
     assert.deepEqual([whole?.['duration_s'], whole?.['rounds']], [4, 2]);
     assert.deepEqual([1, '1', Number.POSITIVE_INFINITY, Number.NaN].map(figureIn), [1, 0, 0, 0]);

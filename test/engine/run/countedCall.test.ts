@@ -97,4 +97,17 @@ describe('A question that the editor puts to a model of ours', () => {
       ],
     );
   });
+
+  it('has failed in the log if the model refused, was cut, or said nothing', async () => {
+    for (const stopReason of ['refusal', 'max_tokens', 'tool_use']) {
+      turn = { text: ['It'], stopReason };
+      await ask();
+    }
+    turn = { text: [' '] };
+    await ask();
+    assert.deepEqual(
+      (await records()).map(({ outcome, error }) => [outcome, error]),
+      Array.from({ length: 4 }, () => ['failed', 'no_answer']),
+    );
+  });
 });
