@@ -71,7 +71,7 @@ describe('telos', function () {
       const { code, stdout, stderr } = await cli.result;
       assert.match(
         stderr,
-        /^kickoff \(kairos\): named in your request\n→ write_file today\.md\nDone in [\d.]+ s · 130 tokens · \$0\.0004 · 1 file: today\.md\n$/,
+        /^kickoff \(kairos\): named in your request\nWorks in: this folder\n→ write_file today\.md\nDone in [\d.]+ s · 130 tokens · \$0\.0004 · 1 file: today\.md\n$/,
       );
       assert.equal(stdout, 'I plan it. \n\nAll done\n');
       assert.equal(code, 0);
@@ -259,7 +259,10 @@ describe('telos', function () {
       both += text;
     });
     await once(child, 'close');
-    assert.match(both, /^kickoff \(kairos\): .*\nI look\.\n→ write_file today\.md\nAll done\nDone in .*\n$/);
+    assert.match(
+      both,
+      /^kickoff \(kairos\): .*\nWorks in: this folder\nI look\.\n→ write_file today\.md\nAll done\nDone in .*\n$/,
+    );
   });
 
   it('finds an agent and a provider in any case', async () => {
@@ -374,7 +377,7 @@ describe('telos', function () {
     const { code, stdout, stderr } = await home.run(['kickoff'], { env });
     assert.deepEqual([code, stdout], [0, 'so be it\n']);
     assert.match(stderr, /✗ run_command: .*--yes/);
-    assert.ok(!existsSync(join(home.skillsDir, 'kairos/made-by-command')));
+    assert.ok(!existsSync(join(home.workDir, 'made-by-command')));
   });
 
   it('allows it with --yes', async () => {
@@ -384,9 +387,9 @@ describe('telos', function () {
     assert.equal(code, 0);
     assert.match(
       stderr,
-      /^kickoff \(kairos\): named in your request\n→ run_command touch made-by-command\nDone in [^\n]*\n$/,
+      /^kickoff \(kairos\): named in your request\nWorks in: this folder\n→ run_command touch made-by-command\nDone in [^\n]*\n$/,
     );
-    assert.ok(existsSync(join(home.skillsDir, 'kairos/made-by-command')));
+    assert.ok(existsSync(join(home.workDir, 'made-by-command')));
   });
 
   it('shows what a command prints while it runs, with --verbose, and once', async () => {
@@ -478,8 +481,8 @@ describe('telos', function () {
     assert.equal(code, 0);
     const lines = stdout.split('\n');
     assert.match(lines[0] ?? '', /^Agent +Mode +Skills +Pack Dir +Working Dir$/);
-    assert.match(lines[1] ?? '', /^gmail +installed +1 +\/.*gmail +\//);
-    assert.match(lines[2] ?? '', /^kairos +installed +2 +\/.*kairos +\//);
+    assert.match(lines[1] ?? '', /^gmail +installed +1 +\/.*gmail +Works in: this folder$/);
+    assert.match(lines[2] ?? '', /^kairos +installed +2 +\/.*kairos +Works in: this folder$/);
     const json = JSON.parse((await home.run(['agents', '--json'])).stdout);
     assert.deepEqual(
       json.map((agent: { name: string; skills: number }) => [agent.name, agent.skills]),

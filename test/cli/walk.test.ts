@@ -169,9 +169,7 @@ describe('the first hour on a terminal', function () {
       assert.match(text, expected, name);
     }
     assert.deepEqual(
-      ['yes', 'no', 'edit', 'other', 'always'].map(name =>
-        existsSync(join(home.folder.path, '.skills/kairos', name)),
-      ),
+      ['yes', 'no', 'edit', 'other', 'always'].map(name => existsSync(inWork(name))),
       [...[true, false, false, true, true]],
     );
   });
