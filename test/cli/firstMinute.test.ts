@@ -146,9 +146,9 @@ describe('the first minute on a terminal', function () {
       assert.match((await home.run(['help', 'runs'], { env })).stdout, /^Usage: telos runs/);
       assert.equal(server.requests.length, 0);
       assert.match((await home.run(['rust'], { env })).stdout, /answered/);
-      const literal = await home.run(['--agent', 'kairos', '--', 'undo', 'the', 'rust'], { env });
+      const literal = await home.run(['--agent', 'kairos', '--', 'run', 'rust'], { env });
       assert.deepEqual([literal.code, literal.stdout], [0, 'answered\n']);
-      assert.match(JSON.stringify(server.requests.at(-1)), /undo the rust/);
+      assert.match(JSON.stringify(server.requests.at(-1)), /run rust/);
     } finally {
       await server.close();
     }

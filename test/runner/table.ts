@@ -45,6 +45,9 @@ const layerFolders = [
   'fleet',
 ];
 
+/** Kills, other programs, and long conversations through a terminal. */
+const cliAtNight = ['killedInstall', 'otherClients', 'farRun'].map(name => `test/cli/${name}.test.ts`);
+
 /** In the order in which a lane runs them. */
 export const layers: readonly Layer[] = [
   {
@@ -98,7 +101,7 @@ export const layers: readonly Layer[] = [
     lane: 'computes',
     when: 'day',
     needsBuild: true,
-    command: { kind: 'mocha', specs: ['test/cli/**/*.test.ts'], testLimitMs: 60_000 },
+    command: { kind: 'mocha', specs: ['test/cli/**/*.test.ts'], ignore: cliAtNight, testLimitMs: 60_000 },
     budget: { day: 6, night: 9 },
   },
   {
@@ -158,6 +161,15 @@ export const layers: readonly Layer[] = [
     needsBuild: true,
     command: { kind: 'mocha', specs: ['test/plan/**/*.test.ts'], testLimitMs: 120_000, jobs: 2 },
     budget: { day: 8, night: 20 },
+  },
+  {
+    name: 'cli-night',
+    shows: 'the command line: kills, other clients, long conversations',
+    lane: 'computes',
+    when: 'night',
+    needsBuild: true,
+    command: { kind: 'mocha', specs: cliAtNight, testLimitMs: 300_000 },
+    budget: { day: 3, night: 6 },
   },
   {
     name: 'editor-night',
