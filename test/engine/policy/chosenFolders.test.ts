@@ -136,7 +136,7 @@ describe('a folder that an agent chose', () => {
     begin('/');
     assert.match(
       describeCard(await card()).join('\n'),
-      /telos\/p\n {2}The pack wants to work in '\/', which holds/,
+      /telos\/p\n {2}The pack wants to work in '\/', which is a whole disk, so it works in its own folder instead/,
     );
   });
 
