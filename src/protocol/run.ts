@@ -74,8 +74,8 @@ export interface Message {
 
 /**
  * `trimmed`: the results of these calls are sent as a note of what they were.
- * `compacted`: the message's content is a summary, which is sent in place of all before it but the last `kept` messages and at most
- * `words` characters of the person's words.
+ * `compacted`: the message's content is a summary, which is sent in place of all before it but the last `kept` messages of the transcript and
+ * at most `words` characters of the person's words. Messages with a context are not counted.
  * `restored`: the latest compaction counts no more.
  */
 export type ContextStep =

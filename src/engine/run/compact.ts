@@ -9,7 +9,15 @@ import { cutMiddle } from '../files/plainText.ts';
 import type { CompletionRequest, Provider, TokenCount } from '../providers/provider.ts';
 import type { Budget } from './budget.ts';
 import { type ContextMeter, messageCharacters } from './contextMeter.ts';
-import { blocksOf, compactionIn, joined, sentMessages, textOf } from './contextView.ts';
+import {
+  blocksOf,
+  type ContextView,
+  compactionIn,
+  joined,
+  sentMessages,
+  textOf,
+  viewOf,
+} from './contextView.ts';
 import { gapOf } from './noAnswer.ts';
 import type { ContextChange } from './request.ts';
 
@@ -124,9 +132,10 @@ export async function* compact(
   signal: AbortSignal,
 ): AsyncGenerator<RunEvent, readonly Sentence[] | undefined> {
   const { spec, meter, request } = room;
-  const sent = sentMessages(spec.messages);
-  const kept = keptOf(sent, meter.characters(keep));
-  const part = sent.slice(0, sent.length - kept);
+  const view = viewOf(spec.messages);
+  const start = startOfKept(view, meter.characters(keep));
+  const first = spokenIn(spec.messages) - view.rest.length + start;
+  const part = joined([...(view.head ? [view.head] : []), ...view.rest.slice(0, start)]);
   if (!part.some(({ role }) => role === 'assistant'))
     return void (yield notice('info', [sentence('There is nothing to summarize yet.')]));
   const before = tokensNow(room);
@@ -140,6 +149,8 @@ export async function* compact(
     return [sentence('The conversation could not be summarized: {0}', why)];
   }
   if (summary === '') return [sentence('The model wrote no summary of the conversation.')];
+  // Counted back from here, as the person may have said more in the meantime.
+  const kept = spokenIn(spec.messages) - first;
   const words = meter.characters((meter.limit ?? before) * wordsShare);
   const step: Message = { role: 'user', content: summary, context: { kind: 'compacted', kept, words } };
   const after = meter.tokensOf(request(sentMessages([...spec.messages, step])));
@@ -149,18 +160,21 @@ export async function* compact(
   return undefined;
 }
 
-/** Returns how many of the latest messages have room. The first of them is the model's, so that no result is without its call. */
-function keptOf(sent: readonly Message[], most: number): number {
+/** Returns the number of messages that are said: those that say how others are sent are none. */
+const spokenIn = (messages: readonly Message[]): number => messages.filter(({ context }) => !context).length;
+
+/** Returns the place in `rest` from which all messages have room. The first of them is the model's, so that no result is without its call. */
+function startOfKept({ head, rest }: ContextView, most: number): number {
   let characters = 0;
-  let kept = 0;
-  // The text before a summary is not a message of its own.
-  for (let count = 1; count < sent.length; count++) {
-    const message = sent[sent.length - count]!;
+  let start = rest.length;
+  // Without a head, the first message has the text of the skill.
+  for (let place = rest.length - 1; place >= (head ? 0 : 1); place--) {
+    const message = rest[place]!;
     characters += messageCharacters(message);
     if (characters > most) break;
-    if (message.role === 'assistant') kept = count;
+    if (message.role === 'assistant') start = place;
   }
-  return kept;
+  return start;
 }
 
 async function* summaryOf(

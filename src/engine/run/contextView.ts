@@ -6,28 +6,50 @@
 import type { ContentBlock, Message, ToolResultBlock, ToolUseBlock } from '../../protocol/run.ts';
 import { grouped } from '../../protocol/text.ts';
 import { cutMiddle } from '../files/plainText.ts';
-import { isReminder } from './noAnswer.ts';
 
 /** Returns the messages to send. The same array if nothing is left out. */
 export function sentMessages(messages: readonly Message[]): readonly Message[] {
   if (!messages.some(({ context }) => context)) return messages;
+  const { head, rest } = viewOf(messages);
+  return head ? joined([head, ...rest]) : rest;
+}
+
+export interface ContextView {
+  /** Stands for the messages before `rest`, if a compaction counts. */
+  head: Message | undefined;
+  /** The latest messages of the transcript without those with `context`, each one by itself. */
+  rest: readonly Message[];
+}
+
+/** Returns the parts of what is sent. Neighbours are not joined yet, so that each message of `rest` is one of the transcript. */
+export function viewOf(messages: readonly Message[]): ContextView {
   const trimmed = new Set(
     messages.flatMap(({ context }) => (context?.kind === 'trimmed' ? context.calls : [])),
   );
   const at = compactionIn(messages);
   const spoken = messages.filter(({ context }) => !context);
   const summary = messages[at];
-  if (summary?.context?.kind !== 'compacted') return withoutResults(spoken, trimmed);
+  if (summary?.context?.kind !== 'compacted')
+    return { head: undefined, rest: withoutResults(spoken, trimmed) };
   const { kept, words } = summary.context;
   const before = messages.slice(0, at).filter(({ context }) => !context).length;
   // A result without its call would be refused.
   const from = spoken.findIndex((message, index) => index >= before - kept && !isResults(message));
   const start = from === -1 ? spoken.length : from;
-  const head: Message = {
-    role: 'user',
-    content: headOf(spoken.slice(0, start), String(summary.content), words),
-  };
-  return joined([head, ...withoutResults(spoken.slice(start), trimmed)]);
+  const content = headOf(spoken.slice(0, start), String(summary.content), words);
+  return { head: { role: 'user', content }, rest: withoutResults(spoken.slice(start), trimmed) };
+}
+
+/** Begins a text that no person said: it asks a model for an answer. */
+export const reminderMark = '[Telos, not the person, says: ';
+
+/** Adds a text to the last message if that is the person's, behind the results of tools: some models take no two of them in a row. */
+export function addText(messages: Message[], text: string): void {
+  const added: ContentBlock = { type: 'text', text };
+  const at = messages.findLastIndex(({ context }) => !context);
+  const last = messages[at];
+  if (last?.role !== 'user') messages.push({ role: 'user', content: [added] });
+  else messages[at] = { role: 'user', content: [...blocksOf(last), added] };
 }
 
 /** Returns the place of the compaction that counts, or -1. An undone one counts no more. */
@@ -123,7 +145,7 @@ const aboutSummary =
 function wordsIn(message: Message): string[] {
   const texts = blocksOf(message).map(block =>
     block.type === 'text'
-      ? isReminder(block.text)
+      ? block.text.startsWith(reminderMark)
         ? ''
         : block.text
       : block.type === 'image'

@@ -28,7 +28,7 @@ import type { Tool } from '../tools/tool.ts';
 import type { Budget } from './budget.ts';
 import type { Room } from './compact.ts';
 import { ContextMeter, type FirstParts } from './contextMeter.ts';
-import { sentMessages } from './contextView.ts';
+import { addText, sentMessages } from './contextView.ts';
 import { askedAgain, gapOf, isCallless, isSilent, noAnswer, remind } from './noAnswer.ts';
 import type { ToolCallContext } from './toolCalls.ts';
 
@@ -168,15 +168,7 @@ export async function* runLoop(spec: RunSpec, signal: AbortSignal): AsyncGenerat
 /** Adds the person's words to the last message of the transcript, behind the results of tools. */
 function* delivered(words: readonly string[], messages: Message[]): Generator<RunEvent, void> {
   for (const text of words) {
-    const last = messages.at(-1);
-    const added: ContentBlock = { type: 'text', text: `The person says: ${text}` };
-    if (last?.role !== 'user') messages.push({ role: 'user', content: [added] });
-    else if (typeof last.content === 'string')
-      messages[messages.length - 1] = {
-        role: 'user',
-        content: [{ type: 'text', text: last.content }, added],
-      };
-    else last.content.push(added);
+    addText(messages, `The person says: ${text}`);
     yield { type: 'notice', level: 'info', message: `You said: ${text}` };
   }
 }

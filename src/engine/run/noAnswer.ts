@@ -2,6 +2,7 @@
 import type { ContentBlock, Message } from '../../protocol/run.ts';
 import { type Sentence, sentence } from '../../protocol/text.ts';
 import { TelosError } from '../errors.ts';
+import { addText, reminderMark } from './contextView.ts';
 
 /** Why a turn without calls is no answer. `unfinished`: the model or its server stopped before the end. */
 export type Gap = 'empty' | 'thoughts' | 'written_call' | 'refused' | 'unfinished';
@@ -47,25 +48,13 @@ const reminders: Readonly<Record<Gap, string>> = {
   unfinished: 'Your last turn ended too early. Go on with the work, or answer now.',
 };
 
-const mark = '[Telos, not the person, says: ';
-
-/** Returns true for a text that no person said: it asks a model for an answer. */
-export const isReminder = (text: string): boolean => text.startsWith(mark);
-
 /**
  * Asks the model for an answer. Words that the turn had are kept before that, but not those of a refusal, which would only lead to another
  * one.
  */
 export function remind(messages: Message[], blocks: readonly ContentBlock[], gap: Gap): void {
-  const reminder: ContentBlock = { type: 'text', text: `${mark}${reminders[gap]}]` };
   if (gap !== 'refused' && !isSilent(blocks)) messages.push({ role: 'assistant', content: [...blocks] });
-  const at = messages.findLastIndex(({ context }) => !context);
-  const last = messages[at];
-  // Some models take no two messages of the person in a row.
-  if (last?.role !== 'user') return void messages.push({ role: 'user', content: [reminder] });
-  const said: ContentBlock[] =
-    typeof last.content === 'string' ? [{ type: 'text', text: last.content }] : last.content;
-  messages[at] = { role: 'user', content: [...said, reminder] };
+  addText(messages, `${reminderMark}${reminders[gap]}]`);
 }
 
 const happened: Readonly<Record<Gap, (model: string) => Sentence>> = {

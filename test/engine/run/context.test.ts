@@ -6,13 +6,16 @@ import { denyAll } from '../../../src/engine/human.ts';
 import { RunMemory } from '../../../src/engine/policy/decision.ts';
 import type { CompletionRequest, Provider, StreamEvent } from '../../../src/engine/providers/provider.ts';
 import type { Budget } from '../../../src/engine/run/budget.ts';
-import { blocksOf, sentMessages } from '../../../src/engine/run/contextView.ts';
+import { changeContext, compact } from '../../../src/engine/run/compact.ts';
+import { ContextMeter } from '../../../src/engine/run/contextMeter.ts';
+import { addText, blocksOf, sentMessages } from '../../../src/engine/run/contextView.ts';
 import { newRun } from '../../../src/engine/run/request.ts';
 import type { Tool } from '../../../src/engine/tools/tool.ts';
 import type { Message, RunEvent } from '../../../src/protocol/run.ts';
 import { loopRun } from '../../fakes/loopRun.ts';
 import { calls, done, says } from '../../fakes/scriptedProvider.ts';
 import { type TempFolder, tempFolder } from '../../fakes/tempFolder.ts';
+import { seeded } from '../../faults/figure.ts';
 
 /** Compares without printing a whole prompt. */
 const has = (text: string, what: RegExp): void => assert.ok(what.test(text), String(what));
@@ -261,6 +264,10 @@ describe('the context of a model', () => {
     assert.match(textOf(sentMessages([...words, step, back, step])), /SUM/);
   });
 
+  it('forgets no block of any conversation: each is in the prompt, or was in the question for a summary that counts', async () => {
+    for (let seed = 1; seed <= 150; seed++) await forgetsNothing(seed);
+  });
+
   it('tells the parts of what was sent, which add up to the count of the provider', async () => {
     const provider = reader(2, noSummary);
     const { events } = await run(provider, { window: 100_000 });
@@ -276,3 +283,90 @@ describe('the context of a model', () => {
     assert.ok(uses[2]!.context!.tokens.tools > uses[0]!.context!.tokens.tools + 3_000);
   });
 });
+
+/** Makes any conversation, with runs that were stopped, words in between, and compactions that are undone. After each step nothing is lost. */
+async function forgetsNothing(seed: number): Promise<void> {
+  const random = seeded(seed);
+  const below = (limit: number): number => Math.floor(random() * limit);
+  const messages: Message[] = [{ role: 'user', content: 'SKILL' }];
+  const marks: string[] = [];
+  const counting: string[] = [];
+  let question = '';
+  const provider: Provider = {
+    name: 'x',
+    model: 'x',
+    async *streamCompletion(request) {
+      await Promise.resolve();
+      question = textOf(request.messages);
+      yield says('summary');
+      yield done();
+    },
+  };
+  const room = {
+    spec: { provider, messages },
+    meter: new ContextMeter(1_000_000),
+    request: (sent: readonly Message[]) => ({ system: '', messages: sent, tools: [], maxTokens: 1_000 }),
+    used: () => [],
+  };
+  const signal = new AbortController().signal;
+  const marked = (): string => {
+    marks.push(`<${marks.length}>`);
+    return `${marks.at(-1)} ${'word '.repeat(below(200))}`;
+  };
+  const open = (): boolean => messages.findLast(({ context }) => !context)?.role === 'user';
+  const steps = [
+    () => void messages.push({ role: 'user', content: marked() }),
+    () => addText(messages, marked()),
+    () => {
+      if (open()) messages.push({ role: 'assistant', content: [{ type: 'text', text: marked() }] });
+    },
+    round,
+    round,
+    () => {
+      const calls = messages
+        .flatMap(blocksOf)
+        .flatMap(block => (block.type === 'tool_use' ? [block.id] : []));
+      messages.push({
+        role: 'user',
+        content: '',
+        context: { kind: 'trimmed', calls: calls.slice(0, below(9)) },
+      });
+    },
+    async () => {
+      for await (const { type } of compact(room, { focus: '', keep: below(1_200) }, signal))
+        if (type === 'compacted') counting.push(question);
+    },
+    async () => {
+      for await (const { type } of changeContext(room, { kind: 'restore' }, signal))
+        if (type === 'compaction_undone') counting.pop();
+    },
+  ];
+  function round(): void {
+    if (!open()) return;
+    const text = { type: 'text', text: marked() } as const;
+    const ids = Array.from({ length: 1 + below(3) }, () => `c${marks.length}-${random()}`);
+    const use = ids.map(
+      id => ({ type: 'tool_use', id, name: 'read_file', input: { path: marked() } }) as const,
+    );
+    messages.push({ role: 'assistant', content: [text, ...use] });
+    const content = ids.map(
+      id => ({ type: 'tool_result', tool_use_id: id, content: marked(), is_error: false }) as const,
+    );
+    messages.push({ role: 'user', content: [...content] });
+  }
+  for (let count = 0; count < 60; count++) {
+    await steps[below(steps.length)]!();
+    const sent = sentMessages(messages);
+    const known = [textOf(sent), ...counting].join();
+    assert.deepEqual(
+      marks.filter(mark => !known.includes(mark)),
+      [],
+      `seed ${seed}, step ${count}`,
+    );
+    const calls = sent.flatMap(blocksOf).flatMap(block => (block.type === 'tool_use' ? [block.id] : []));
+    const results = sent
+      .flatMap(blocksOf)
+      .flatMap(block => (block.type === 'tool_result' ? [block.tool_use_id] : []));
+    assert.deepEqual(results, calls, `seed ${seed}, step ${count}`);
+  }
+}
