@@ -92,8 +92,13 @@ export async function uninstallCommand(
   terminal: Terminal,
 ): Promise<number> {
   return withTelos(options, terminal, async telos => {
-    const { path, origin, edited = 0, stored } = await telos.installed(name);
-    const stays = stored === undefined ? [] : [exactText(`Data that its servers stored stays in ${stored}`)];
+    const { path, origin, edited = 0, stored, home } = await telos.installed(name);
+    const stays = [
+      ...(stored === undefined ? [] : [exactText(`Data that its servers stored stays in ${stored}`)]),
+      ...(home === undefined
+        ? []
+        : [exactText(`Data that its commands stored in the sandbox stays in ${home}`)]),
+    ];
     const about = [
       `This removes agent '${exactText(name)}', the folder ${exactText(path)}.`,
       exactText(describeOrigin(origin, timeText)),

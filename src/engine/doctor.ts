@@ -20,6 +20,7 @@ import type { Remedy } from '../protocol/run.ts';
 import { asMessage, asSaid, type Sentence, sentence, spoken } from '../protocol/text.ts';
 import { budgetProblems, type Config, withoutPassword } from './config.ts';
 import { TelosError } from './errors.ts';
+import { homesIn } from './files/agentHome.ts';
 import { shellWord } from './files/plainText.ts';
 import { type Diagnostic, readToml } from './files/settingsFile.ts';
 import type { SignInPort } from './human.ts';
@@ -109,6 +110,7 @@ function foldersOf(config: Config, agents: readonly FileAgent[], findings: Docto
     { name: 'configuration', path: configDir, write: false },
     { name: 'data and logs', path: dataDir, write: true },
     { name: 'working folders', path: workingRoot, write: true },
+    { name: 'home folders in the sandbox', path: homesIn(dataDir), write: true },
     ...agents.map(({ name, workingDir }) => ({
       name: `working folder of ${name}`,
       agent: name,

@@ -260,19 +260,30 @@ export class Telos {
   }
 
   /**
-   * Returns what `uninstall` would remove, its origin, and the folder in which its servers have stored something, which stays. Throws
-   * the same errors.
+   * Returns what `uninstall` would remove, its origin, and the folders in which its servers and its commands in the sandbox have stored
+   * something, which stay. Throws the same errors.
    */
   async installed(
     name: string,
-  ): Promise<UninstallTarget & { origin: AgentOrigin; edited: number | undefined; stored?: string }> {
+  ): Promise<
+    UninstallTarget & { origin: AgentOrigin; edited: number | undefined; stored?: string; home?: string }
+  > {
     const { describeInstalled, findInstalled } = await import('./skills/install.ts');
     await recoverFolders(this.config.dataDir);
     const target = findInstalled(name, this.config);
-    const { pluginFolders } = await import('./mcp/pluginServers.ts');
+    const [{ pluginFolders }, { agentHome }] = await Promise.all([
+      import('./mcp/pluginServers.ts'),
+      import('./files/agentHome.ts'),
+    ]);
     const { data } = pluginFolders(target.path, this.config.dataDir);
+    const home = agentHome(this.config.dataDir, { packDir: target.path });
     const described = await describeInstalled(target, this.config);
-    return { ...target, ...described, ...(existsSync(data) && { stored: data }) };
+    return {
+      ...target,
+      ...described,
+      ...(existsSync(data) && { stored: data }),
+      ...(existsSync(home) && { home }),
+    };
   }
 
   /**

@@ -220,6 +220,8 @@ function folderName({ name, agent }: DoctorFolder, say: Say): string {
       return say('data and logs');
     case 'working folders':
       return say('working folders');
+    case 'home folders in the sandbox':
+      return say('home folders in the sandbox');
     default:
       return name;
   }

@@ -9,8 +9,9 @@ import {
   symlinkSync,
   writeFileSync,
 } from 'node:fs';
-import { join } from 'node:path';
+import { dirname, join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
+import { agentHome } from '../../src/engine/files/agentHome.ts';
 import { pluginFolders } from '../../src/engine/mcp/pluginServers.ts';
 import { treeOf } from '../engine/skills/treeOf.ts';
 import { type CliHome, cliHome, program } from './cliProcess.ts';
@@ -138,6 +139,20 @@ describe('telos init, skill add, install, uninstall', function () {
     const { stderr } = await home.run(['uninstall', 'gmail', '--yes']);
     assert.ok(stderr.includes(`Data that its servers stored stays in ${data}`), stderr);
     assert.ok(existsSync(join(data, 'notes.db')));
+  });
+
+  it('says what the commands of an agent have stored in the sandbox, and leaves it', async () => {
+    home.folder.add(pack);
+    await home.run(['install', '../src']);
+    const stored = join(agentHome(home.dataDir, { packDir: join(home.skillsDir, 'gmail') }), 'home');
+    mkdirSync(stored, { recursive: true });
+    writeFileSync(join(stored, 'tasks.db'), 'mine');
+    const { stderr } = await home.run(['uninstall', 'gmail', '--yes']);
+    assert.ok(
+      stderr.includes(`Data that its commands stored in the sandbox stays in ${dirname(stored)}`),
+      stderr,
+    );
+    assert.ok(existsSync(join(stored, 'tasks.db')));
   });
 
   it('uninstalls nothing when nobody can be asked, and nothing that is not there', async () => {

@@ -1,5 +1,5 @@
 /** The box of one conversation: encloses its commands, and keeps what they share. */
-import { createHash, randomUUID } from 'node:crypto';
+import { randomUUID } from 'node:crypto';
 import {
   chmodSync,
   closeSync,
@@ -17,10 +17,11 @@ import {
   writeFileSync,
 } from 'node:fs';
 import { rm } from 'node:fs/promises';
-import { basename, delimiter, dirname, join } from 'node:path';
+import { basename, delimiter, dirname, join, relative } from 'node:path';
 import { grouped, sentence } from '../../protocol/text.ts';
 import { type Config, telosFolders } from '../config.ts';
 import { TelosError } from '../errors.ts';
+import { contentOf, type HomeOwner, homesIn, standInFolders, writtenSince } from '../files/agentHome.ts';
 import { makeOwnFolders } from '../files/atomicWrite.ts';
 import { isOpenFolder, removeAll } from '../files/closedFolder.ts';
 import {
@@ -73,8 +74,10 @@ export interface BoxOptions {
   finding: Extract<BoxFinding, { works: true }>;
   config: Pick<Config, 'home' | 'env' | 'dataDir' | 'configDir' | 'hiddenDirs'>;
   folders: RunFolders;
-  /** Names the conversation. Its commands share a home folder, a folder of temporary files, and caches. */
+  /** Names the conversation. Its commands share a folder of temporary files. */
   conversation: string;
+  /** Whose home folder its commands have, with the caches. Without it, they have one of the conversation. */
+  owner?: HomeOwner;
   /** Files that are not hidden although their names say that they hold secrets: the person has put them there for the commands. */
   shown?: readonly string[];
   /** See `BoxPlaces`. */
@@ -160,13 +163,12 @@ function closedFolders(config: BoxOptions['config'], workingDir: string): string
 }
 
 function prepare(
-  { finding, config, folders, conversation, keepsRepository = false, unchanged = [] }: BoxOptions,
+  { finding, config, folders, conversation, owner, keepsRepository = false, unchanged = [] }: BoxOptions,
   { env }: CommandStart,
 ): Prepared {
   const root = join(config.dataDir, 'box');
-  const own = join(root, safeName(conversation));
-  const [ownHome, temporary] = [join(own, 'home'), join(own, 'tmp')];
-  makeOwnFolders(root, own, ownHome, temporary);
+  const { own, home: ownHome, temporary } = standInFolders(config.dataDir, conversation, owner);
+  makeOwnFolders(root, own, ...homeFolders(config.dataDir, ownHome), temporary);
   utimesSync(own, new Date(), new Date());
   void removeOld(root, own).catch(() => undefined);
   const home = realPlace(config.home) ?? config.home;
@@ -201,10 +203,10 @@ function prepare(
  * Returns the same with a home folder, temporary files and caches of their own, for the commands that get secret variables of a card. What
  * other commands leave in theirs is on no card, and programs load it by themselves.
  */
-function withOwnHome({ config, conversation }: BoxOptions, shared: Prepared): Prepared {
-  const own = join(config.dataDir, 'box', safeName(conversation));
-  const [ownHome, temporary] = [join(own, 'home-with-secrets'), join(own, 'tmp-with-secrets')];
-  makeOwnFolders(own, ownHome, temporary);
+function withOwnHome({ config, conversation, owner }: BoxOptions, shared: Prepared): Prepared {
+  const { own, homeWithSecrets: ownHome } = standInFolders(config.dataDir, conversation, owner);
+  const temporary = join(own, 'tmp-with-secrets');
+  makeOwnFolders(own, ...homeFolders(config.dataDir, ownHome), temporary);
   const places = { ...shared.places, ownHome: realPlace(ownHome)!, temporary: realPlace(temporary)! };
   return { ...shared, places, lasting: lastingPlaces(places) };
 }
@@ -224,6 +226,12 @@ function repositoryAround(
   return closed.some(folder => isInside(around, realPlace(folder) ?? folder)) ? undefined : around;
 }
 
+/** Returns a home with the folders around it that are Telos's own. */
+const homeFolders = (dataDir: string, home: string): string[] => {
+  const around = dirname(home);
+  return isInside(homesIn(dataDir), around) ? [homesIn(dataDir), around, home] : [around, home];
+};
+
 /** By folder, for all conversations of this process: they share the repository too. */
 const keptBefore = new Map<string, RepositoryObjects>();
 
@@ -234,7 +242,7 @@ function keptObjects(folder: string, root: string, git: string): RepositoryObjec
 }
 
 async function enclose(
-  { finding, network, shown = [] }: BoxOptions,
+  { finding, network, owner, shown = [] }: BoxOptions,
   { places: known, mask, lasting, names, objectsIn }: Prepared,
   start: CommandStart,
   ask: AskHost | undefined,
@@ -247,6 +255,7 @@ async function enclose(
       sentence('Nothing was run.'),
     ]);
   makeOwnFolders(dirname(known.ownHome), known.ownHome, known.temporary);
+  const atHome = contentOf(known.ownHome);
   const { marked, left } = await namesIn(names);
   const isAround = around !== undefined && !left.has(around) && isOpenRepository(join(around, '.git'));
   const places: BoxPlaces = isAround ? known : own;
@@ -278,7 +287,13 @@ async function enclose(
       clearInterval(gathering);
       const removed = guards.flatMap(guard => guard());
       const [refused] = await Promise.all([opened?.end(), gatherAll(objects)]);
-      return { notes: [...removed, ...objects.flatMap(each => each.problems()), ...(refused ?? [])] };
+      const notes = [...removed, ...objects.flatMap(each => each.problems()), ...(refused ?? [])];
+      const now = contentOf(places.ownHome);
+      const files = writtenSince(atHome, now, placesBelow(places.home, view));
+      const isWhole = atHome.isWhole && now.isWhole;
+      if (files.length === 0 && isWhole) return { notes };
+      const atHomeNow = { folder: places.ownHome, files, isWhole, ...(owner && { agent: owner.name }) };
+      return { notes, home: atHomeNow };
     };
     return { ...process, end };
   } catch (error) {
@@ -286,6 +301,10 @@ async function enclose(
     throw error;
   }
 }
+
+/** Returns the paths below the home folder at which the box shows something else than what stands in for the home. */
+const placesBelow = (home: string, view: readonly Place[]): string[] =>
+  view.flatMap(({ path }) => (path !== home && isInside(home, path) ? [relative(home, path)] : []));
 
 /**
  * Returns the marked names of all folders, and the folders that are too large to be looked through, or closed. Throws TelosError
@@ -460,12 +479,6 @@ function maskIn(root: string): string {
   chmodSync(file, 0o000);
   return file;
 }
-
-/** Returns a name for a folder. A conversation may have been named by someone else. */
-const safeName = (conversation: string): string =>
-  /^[\w-]{1,64}$/.test(conversation)
-    ? conversation
-    : createHash('sha256').update(conversation).digest('hex').slice(0, 32);
 
 /** What all conversations share. */
 const isOfAll = /^(?:objects|git|git-sha256)$/;

@@ -11,7 +11,7 @@ import { chosenFolders, ownFolders } from './agentFiles.ts';
 import { type Ask, allow, type Decision, type PolicyContext, reviewOf } from './decision.ts';
 import { isPromised } from './promisedFiles.ts';
 import { ask, withCard } from './question.ts';
-import type { PolicySubject, PolicySubjectOf } from './subject.ts';
+import { isInStandIn, type PolicySubject, type PolicySubjectOf } from './subject.ts';
 
 export async function decideOnRead(
   wanted: PolicySubjectOf<'read' | 'write'>,
@@ -28,6 +28,7 @@ export async function decideOnRead(
   }
   if ((await folderHolding(path, acceptedFolders(context, unaccepted), home)) !== undefined)
     return allow('read.own-folders', path);
+  if (isInStandIn(path, context)) return allow('read.sandbox', path);
   const chosen = unaccepted.find(folder => isInside(folder.path, path));
   if (chosen) return askAboutFolder(wanted, chosen, context);
   const sentences = [

@@ -9,7 +9,7 @@ import { shortened } from '../../protocol/text.ts';
 import { expandPath } from '../config.ts';
 import { escapeInvisible } from '../files/plainText.ts';
 import { toolNamed } from '../skills/skillFields.ts';
-import { type MeantFolders, meantFile, type Tool } from '../tools/tool.ts';
+import { type MeantFolders, meantFile, placeInBox, type RunFolders, type Tool } from '../tools/tool.ts';
 import { meantCommand } from './commandFiles.ts';
 import { isBuiltin } from './subject.ts';
 
@@ -20,7 +20,7 @@ export interface ResolvedCall {
 }
 
 /** Folders of the run that resolves the call. */
-export type ResolveFolders = MeantFolders & { commandDir: string };
+export type ResolveFolders = MeantFolders & RunFolders;
 
 /** Returns the call as it is meant. Looks at names on the disk, reads no file and changes nothing. */
 export function resolveCall(
@@ -85,6 +85,11 @@ function withPath(input: JsonObject, folders: ResolveFolders, notes: string[]): 
   if (meant.path !== undefined) {
     notes.push(`${shown(path)} is ${shown(meant.path)}.`);
     return { ...input, path: meant.path };
+  }
+  const boxed = placeInBox(path, folders);
+  if (boxed !== undefined) {
+    notes.push(`${shown(path)} is the one that commands in the box have: ${shown(boxed)}.`);
+    return { ...input, path: boxed };
   }
   if (meant.twin !== undefined) {
     const literal = expandPath(path, folders.home, folders.workingDir);

@@ -2,7 +2,14 @@
 import type { Danger, JsonObject, ToolCall } from '../../protocol/run.ts';
 import { type AddressKind, hostKind, isNeverReached, parseWebAddress } from '../addresses.ts';
 import { expandPath } from '../config.ts';
-import { folderHolding, isInside, PathProblem, refuseSpecialFile, resolvePath } from '../files/paths.ts';
+import {
+  folderHolding,
+  isInside,
+  PathProblem,
+  realPlace,
+  refuseSpecialFile,
+  resolvePath,
+} from '../files/paths.ts';
 import { isInsideFolded } from '../files/sensitiveNames.ts';
 import { type McpToolFacts, mcpSubject } from '../mcp/tools.ts';
 import { readableFolders } from '../tools/tool.ts';
@@ -107,7 +114,8 @@ async function file(
   if (typeof given !== 'string') return deny('input.invalid', 'The path must be a string.');
   try {
     const path = await resolvePath(given, context.workingDir, context.home);
-    const owner = await ownFolderAround(path, context);
+    const owner =
+      kind === 'read' && isInStandIn(path, context) ? undefined : await ownFolderAround(path, context);
     if (owner) return closed(path, owner);
     await refuseSpecialFile(path);
     const named = expandPath(given, context.home, context.workingDir);
@@ -117,6 +125,10 @@ async function file(
     return deny(error.kind === 'special' ? 'floor.special-file' : 'input.invalid', error.message);
   }
 }
+
+/** Whether a path is in a folder that only commands in the box have written, such as their own temporary files. */
+export const isInStandIn = (path: string, { standIns = [] }: PolicyContext): boolean =>
+  standIns.some(({ place }) => isInside(realPlace(place) ?? place, path));
 
 const patternOf = (tool: string, given: unknown): { pattern?: string } =>
   tool === 'glob' && typeof given === 'string' ? { pattern: given } : {};

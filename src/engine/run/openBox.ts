@@ -4,13 +4,15 @@ import type { ToolResult } from '../../protocol/run.ts';
 import { hostKind } from '../addresses.ts';
 import type { BoxOptions } from '../box/commandBox.ts';
 import type { Config } from '../config.ts';
+import { standInFolders } from '../files/agentHome.ts';
+import { isInside } from '../files/paths.ts';
 import { boxFacts, type NoBox, type PolicyContext, type RunMemory } from '../policy/decision.ts';
 import { workFoldersOf } from '../skills/workFolders.ts';
 import { toolsInBox } from '../tools/builtin.ts';
-import type { CommandBox, RunFolders, Tool } from '../tools/tool.ts';
+import type { CommandBox, RunFolders, StandIn, Tool } from '../tools/tool.ts';
 
 export interface OpenedBox {
-  facts: Pick<PolicyContext, 'hasBox' | 'noBox' | 'boxRequired'>;
+  facts: Pick<PolicyContext, 'hasBox' | 'noBox' | 'boxRequired' | 'standIns'>;
   box?: CommandBox;
   /** Returns the tools as they are offered where commands run like this. */
   offered(tools: readonly Tool[]): readonly Tool[];
@@ -33,6 +35,7 @@ export async function openBox(
   policy: PolicyContext,
   more: Partial<Pick<BoxOptions, 'shown' | 'keepsRepository' | 'unchanged' | 'sharesNetwork'>> = {},
 ): Promise<OpenedBox> {
+  const owner = policy.agent && { name: policy.agent.name, packDir: policy.packDir };
   const none: OpenedBox = { facts: {}, offered: tools => tools };
   if (config.sandbox === 'off') return none;
   const { memory, agent } = policy;
@@ -46,14 +49,39 @@ export async function openBox(
       import('../box/forwarder.ts'),
     ]);
     const network = boxNetwork({ holdsSecret: policy.holdsSecret, ownHosts: () => ownHosts(policy) });
-    return commandBox({ ...more, finding, config, folders, conversation, network });
+    return commandBox({
+      ...more,
+      finding,
+      config,
+      folders,
+      conversation,
+      network,
+      ...(owner && { owner }),
+    });
   };
+  const standIns = standInsOf(
+    finding.kind,
+    config,
+    folders.workingDir,
+    standInFolders(config.dataDir, conversation, owner),
+  );
   const leave = config.sandbox === 'required' ? 'closed' : 'open';
   return {
-    facts,
+    facts: { ...facts, standIns },
     box: madeLater(make, config.dataDir),
     offered: tools => toolsInBox(tools, leave),
   };
+}
+
+/** Returns where commands find other folders than at the same path outside. On macOS nothing is at another path. */
+function standInsOf(
+  kind: 'bubblewrap' | 'seatbelt',
+  { home }: Pick<Config, 'home'>,
+  workingDir: string,
+  { home: ownHome, temporary }: { home: string; temporary: string },
+): StandIn[] {
+  const at = (path: string, place: string): StandIn => ({ path: kind === 'seatbelt' ? place : path, place });
+  return [at('/tmp', temporary), ...(isInside(workingDir, home) ? [] : [at(home, ownHome)])];
 }
 
 /** Returns a box that is made for the first command. If one cannot be made, the next start looks again whether one works. */

@@ -268,7 +268,7 @@ async function carryOut(
     ...(approvedFolder === undefined ? {} : { approvedFolder }),
     ...(approvedLine === undefined ? {} : { approvedLine }),
     onProgress: far.report,
-    onNotice: message => progress.add({ type: 'notice', level: 'info', message: `${call.name}: ${message}` }),
+    onNotice: message => progress.add({ type: 'notice', level: 'info', ...asMessage(message) }),
     onOutput: text => progress.add({ type: 'tool_output', callId: call.id, text }),
     askSignIn: wanted => progress.through(signInAt(wanted, run, signal)),
     askUser: (question, choices) => progress.through(askQuestion(call, { question, choices }, run, signal)),

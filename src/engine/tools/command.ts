@@ -4,7 +4,9 @@ import { constants } from 'node:os';
 import { delimiter, isAbsolute, join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import type { ToolResult } from '../../protocol/run.ts';
+import { type Sentence, sentence } from '../../protocol/text.ts';
 import { reasonOf } from '../errors.ts';
+import { escapeInvisible } from '../files/plainText.ts';
 import { endOf, UnreadOutput } from './background.ts';
 import { endAllOf, noteOn, TimeLimit, type TreeLimits, untilExitOrStop } from './commandEnd.ts';
 import { type CommandStreams, LiveOutput, OutputCapture, reportOn } from './commandOutput.ts';
@@ -348,15 +350,21 @@ async function runStarted(
     const end = await endAllOf(tree, stopped, child.closed, limits, enclosed);
     const note = noteOn(end, limits);
     if (end.stopped === 'abort') {
-      if (end.unended.length > 0 && note !== undefined) context.onNotice?.(note);
+      if (end.unended.length > 0 && note !== undefined)
+        context.onNotice?.(sentence('{0}: {1}', 'run_command', note));
       throw context.signal.reason;
     }
     // A stopped command may never exit if it has become another user's process.
     const code = end.stopped === undefined ? await exited : undefined;
     const failure = code ? enclosed?.failureIn?.(streams.stderr.text()) : undefined;
     if (failure !== undefined) return { refusal: failure };
-    const { notes = [] } = (await ending()) ?? {};
-    const all = [note ?? (code ? programs.noteOn(command) : undefined), ...notes.map(each => `[${each}]`)];
+    const { notes = [], home } = (await ending()) ?? {};
+    const left = home && writtenAtHome(home);
+    if (left) context.onNotice?.(left.forPerson);
+    const all = [
+      note ?? (code ? programs.noteOn(command) : undefined),
+      ...[...notes, ...(left ? [left.forModel] : [])].map(each => `[${each}]`),
+    ];
     return { streams, code, note: all.filter(Boolean).join('\n') || undefined };
   } finally {
     live?.end();
@@ -364,6 +372,37 @@ async function runStarted(
     await ending();
     child.release();
   }
+}
+
+/** Maximum number of files that are named. */
+const mostNamed = 5;
+
+/** Says where it is what a command wrote into the home of the box: it looks like the person's from inside, and is not. */
+function writtenAtHome({ folder, files, isWhole, agent }: NonNullable<BoxReport['home']>): {
+  forPerson: Sentence;
+  forModel: string;
+} {
+  const more = files.length - mostNamed;
+  const shown = files.slice(0, mostNamed).map(path => escapeInvisible(path));
+  const named = shown.join(', ') + (more > 0 ? ` (+${more})` : '');
+  const kept =
+    agent === undefined ? 'It is gone after this conversation.' : 'It is there again in the next run.';
+  const where = escapeInvisible(folder);
+  if (named === '' || !isWhole)
+    return {
+      forPerson: sentence(
+        'The home folder of the sandbox, {0}, holds too much to say what was written.',
+        where,
+      ),
+      forModel: `What it wrote into ~ is in the home of the box, ${where}, not in the user's home. ${kept}`,
+    };
+  return {
+    forPerson:
+      agent === undefined
+        ? sentence('In the home folder of the sandbox, not in yours: {0} (in {1}).', named, where)
+        : sentence("In the sandbox's home folder of {0}, not in yours: {1} (in {2}).", agent, named, where),
+    forModel: `Written into the home of the box, not into the user's home: ${named} (in ${where}). ${kept} Say so if the user expects it in their home.`,
+  };
 }
 
 /** Returns the command as its box starts it, or why it has none although it must. Returns undefined without a box. */

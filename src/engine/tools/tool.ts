@@ -6,6 +6,7 @@ import { homedir } from 'node:os';
 import { basename, isAbsolute, join, relative, resolve } from 'node:path';
 import type { FormContent } from '../../protocol/form.ts';
 import type { JsonObject, ToolResult } from '../../protocol/run.ts';
+import type { Sentence } from '../../protocol/text.ts';
 import { expandPath } from '../config.ts';
 import type { WriteKeeper } from '../files/atomicWrite.ts';
 import { errorCode, folderHolding, isInside, PathProblem, realPlace, resolvePath } from '../files/paths.ts';
@@ -38,6 +39,15 @@ export interface RunFolders {
    * Working folders of any agent, the folder of the call, the workspace. Programs in them are not found by name. Absolute.
    */
   workFolders?: readonly string[];
+  /** Folders in which commands of the box find others than those of their path. */
+  standIns?: readonly StandIn[];
+}
+
+/** A folder that commands in the box have at a path, in place of the one that is there outside of it. Both are absolute. */
+export interface StandIn {
+  path: string;
+  /** Where it is outside of the box. It need not be there yet. */
+  place: string;
 }
 
 export interface ToolContext extends RunFolders {
@@ -68,7 +78,7 @@ export interface ToolContext extends RunFolders {
   /** Reports how far a long call is, with the share from 0 to 1 if it is known; may be called often. */
   onProgress?: (message: string, share?: number) => void;
   /** Tells the person something that stays in the run. */
-  onNotice?: (message: string) => void;
+  onNotice?: (message: Sentence) => void;
   /** Asks the person a question of the skill. Resolves with neither if no one gives an answer. Missing if there is no person. */
   askUser?: (question: string, choices: readonly string[]) => Promise<{ answer?: string; refusal?: string }>;
   /** Carries out another skill as a step, and returns its answer. Missing if none may be used. */
@@ -127,10 +137,21 @@ export interface CommandStart {
   folder: string;
 }
 
-/** What a boxed command was refused. */
+/** What the box kept from a command, and what came into being in it. */
 export interface BoxReport {
   /** Sentences for the model, such as the addresses that it could not reach. Empty if nothing was refused. */
   notes: readonly string[];
+  /** What the command wrote into the home folder of the box, which is not the person's. Missing if that is nothing. */
+  home?: {
+    /** Where that home is outside of the box. Absolute. */
+    folder: string;
+    /** Files by their path below it, without caches. */
+    files: readonly string[];
+    /** False if the folder holds more than was looked at. */
+    isWhole: boolean;
+    /** The agent that has it again in its next run. Missing if it goes with the conversation. */
+    agent?: string;
+  };
 }
 
 /** A command as it is started in the box. */
@@ -342,6 +363,22 @@ function besideSkill(given: string, folders: MeantFolders): string | undefined {
   return packHolds(folders) && isInside(folders.packDir, join(folders.packDir, rest))
     ? pathIn(folders.packDir, rest)
     : undefined;
+}
+
+/**
+ * Returns where a path is that a command in the box has written: below the folder that stands in for the one of the path. Undefined if
+ * nothing is there, if the path is in a folder of the run, or if the person's own home has it too.
+ */
+export function placeInBox(given: string, folders: RunFolders & { home: string }): string | undefined {
+  if (given === '' || given.includes('\0') || given.length > 4096) return undefined;
+  const path = expandPath(given, folders.home, folders.workingDir);
+  if (readableFolders(folders).some(folder => isInside(folder, path))) return undefined;
+  for (const { path: inside, place } of folders.standIns ?? []) {
+    if (!isInside(inside, path) || (inside === folders.home && isThere(path))) continue;
+    const found = pathIn(place, relative(inside, path));
+    if (found !== undefined) return found;
+  }
+  return undefined;
 }
 
 const isText = (text: string | undefined): text is string => text !== undefined;

@@ -172,7 +172,7 @@ export async function askName(taken: string): Promise<string | undefined> {
 
 async function uninstall(current: CurrentTelos, name: string): Promise<void> {
   const telos = await current.openTelos();
-  const { path, entryIn, origin, edited = 0, stored } = await telos.installed(name);
+  const { path, entryIn, origin, edited = 0, stored, home } = await telos.installed(name);
   const detail = [
     vscode.l10n.t('This folder is removed: {0}', path),
     describeOrigin(origin, timeOf, t),
@@ -181,6 +181,9 @@ async function uninstall(current: CurrentTelos, name: string): Promise<void> {
       : []),
     ...(entryIn ? [vscode.l10n.t('And its entry in {0}', entryIn)] : []),
     ...(stored === undefined ? [] : [vscode.l10n.t('Data that its servers stored stays in {0}', stored)]),
+    ...(home === undefined
+      ? []
+      : [vscode.l10n.t('Data that its commands stored in the sandbox stays in {0}', home)]),
     keptText(),
   ];
   const agree = vscode.l10n.t('Uninstall');

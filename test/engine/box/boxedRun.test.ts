@@ -1,7 +1,7 @@
 /** A whole run where a box works: its commands run there unasked, and outside only after a yes. */
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
-import { existsSync, mkdirSync, realpathSync, symlinkSync } from 'node:fs';
+import { existsSync, mkdirSync, readdirSync, readFileSync, realpathSync, symlinkSync } from 'node:fs';
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
@@ -30,7 +30,10 @@ describe('a run with commands', () => {
     folder = tempFolder({
       'skills/garden/agent.toml': 'name = "garden"\n',
       'skills/garden/skills/sow/SKILL.md': '---\nname: sow\ndescription: Sows\n---\nSow.',
+      'skills/shed/agent.toml': 'name = "shed"\n',
+      'skills/shed/skills/store/SKILL.md': '---\nname: store\ndescription: Stores\n---\nStore.',
       'root/garden/plan.md': 'peas\n',
+      'root/shed/list.md': 'rake\n',
       'outside/notes.txt': 'hunter2\n',
     });
     const root = realpathSync(folder.path);
@@ -47,14 +50,19 @@ describe('a run with commands', () => {
       env = {},
       answer = yes,
       conversationId = 'one',
+      skill = { agent: 'garden', skill: 'sow' },
     }: {
       env?: Record<string, string>;
       answer?: ApprovalDecision;
       conversationId?: string;
+      skill?: { agent: string; skill: string };
     } = {},
   ) {
+    const cwd = at(`root/${skill.agent}`);
     const turns = inputs.map((input, index) => [
-      calls(`${index}`, 'run_command', { cwd: at('root/garden'), ...input }),
+      input['path'] === undefined
+        ? calls(`${index}`, 'run_command', { cwd, ...input })
+        : calls(`${index}`, 'read_file', input),
       done('tool_use'),
     ]);
     const script = scriptedProvider([...turns, [says('done'), done()]]);
@@ -92,10 +100,14 @@ describe('a run with commands', () => {
       },
     };
     const ends: Extract<RunEvent, { type: 'tool_end' }>[] = [];
-    const request = { text: 'the beds', skill: { agent: 'garden', skill: 'sow' }, conversationId };
-    for await (const event of telos.run(request, human, new AbortController().signal))
+    const request = { text: 'the beds', skill, conversationId };
+    const notices: string[] = [];
+    for await (const event of telos.run(request, human, new AbortController().signal)) {
       if (event.type === 'tool_end') ends.push(event);
-    return { asked, ends, tool, state: (await telos.box()).state };
+      if (event.type === 'notice') notices.push(event.message);
+    }
+    const contents = ends.map(({ result }) => result.content);
+    return { asked, ends, contents, notices, tool, state: (await telos.box()).state };
   }
 
   /** The PATH without bubblewrap, as on a machine that has none. */
@@ -123,6 +135,57 @@ describe('a run with commands', () => {
     assert.deepEqual([existsSync(at('root/garden/made')), existsSync(at('outside/made'))], [true, false]);
     assert.match(tool, /outside_box/);
     assert.doesNotMatch(tool, /The user is asked first/);
+  });
+
+  it('keeps what a command writes into its home for later runs of the agent, and says where that is', async function () {
+    const first = await run([
+      { command: 'mkdir -p ~/.sown ~/.cache/a && echo beans > ~/.sown/tasks.db && echo > ~/.cache/a/b' },
+      { command: 'cat ~/.sown/tasks.db' },
+    ]);
+    if (!first.state?.works) return skipBecause(this, 'no box works here');
+    const [written = '', read = ''] = first.contents;
+    assert.match(written, /not into the user's home: \.sown\/tasks\.db \(in \//);
+    assert.doesNotMatch(written, /cache/);
+    assert.equal(read.trim(), 'beans');
+    const said = first.notices.filter(notice => notice.includes('tasks.db'));
+    assert.match(
+      said.join('\n'),
+      /^In the sandbox's home folder of garden, not in yours: \.sown\/tasks\.db \(in .*\)\.$/,
+    );
+    assert.deepEqual(readdirSync(at('home')), []);
+    const later = await run([{ command: 'cat ~/.sown/tasks.db; echo peas >> ~/.sown/tasks.db' }], {
+      conversationId: 'two',
+    });
+    assert.match(later.contents[0] ?? '', /^beans\n/);
+    assert.match(later.contents[0] ?? '', /\.sown\/tasks\.db/, 'a changed file is said too');
+    const place = /\(in (.*)\)\.$/.exec(said[0] ?? '')?.[1] ?? '';
+    assert.equal(readFileSync(join(place, '.sown/tasks.db'), 'utf8'), 'beans\npeas\n');
+    const other = await run([{ command: 'cat ~/.sown/tasks.db || echo none' }], {
+      skill: { agent: 'shed', skill: 'store' },
+    });
+    assert.match(other.contents[0] ?? '', /^none$/m);
+    assert.doesNotMatch(other.contents[0] ?? '', /home of the box, not/);
+  });
+
+  it('reads with its file tools what a command has left in /tmp or in its home, unasked, and no link from there', async function () {
+    const { asked, contents, state } = await run(
+      [
+        {
+          command: `echo sums > /tmp/report.txt; echo kept > ~/report.md; ln -s ${at('outside/notes.txt')} /tmp/link`,
+        },
+        { path: '/tmp/report.txt' },
+        { path: '~/report.md' },
+        { path: '/tmp/link' },
+      ],
+      { answer: { allow: false, reason: 'no' } },
+    );
+    if (!state?.works) return skipBecause(this, 'no box works here');
+    const [, temporary = '', home = '', link = ''] = contents;
+    assert.match(temporary, /^sums\n/);
+    assert.match(temporary, /\/tmp\/report\.txt is the one that commands in the box have/);
+    assert.match(home, /^kept\n/);
+    assert.doesNotMatch(link, /hunter2/);
+    assert.deepEqual(asked, []);
   });
 
   it('tells the model how to leave the box when a command misses something there', async () => {
