@@ -1,6 +1,6 @@
 /** Asks the person a question of the skill, with answers to choose from. */
 import { useLayoutEffect, useRef, useState } from 'preact/hooks';
-import type { ApprovalDecision, ApprovalRequest } from '../src/protocol/run.ts';
+import { type ApprovalDecision, type ApprovalRequest, skipped } from '../src/protocol/run.ts';
 import { t } from './host.ts';
 import { Icon } from './icons.tsx';
 import { answerApproval, draft, focusComposer } from './store.ts';
@@ -12,8 +12,6 @@ const tooEarly = 400;
 
 /** In characters. */
 const longestAnswer = 2_000;
-
-const skipped: ApprovalDecision = { allow: false, reason: 'The user skipped the question.' };
 
 export function ChoiceCard({ request, label }: { request: ApprovalRequest; label: string }) {
   const { choices = [], token } = request;

@@ -265,7 +265,7 @@ function answerApproval(run: Run, callId: string, answer: ApprovalDecision): Run
     item => item.kind === 'approval' && item.request.callId === callId && !item.answer,
     item => ({ ...(item as ApprovalItem), answer }),
   );
-  return setToolState(answered, callId, answer.allow ? 'running' : 'denied');
+  return setToolState(answered, callId, answer.allow || answer.isSkipped ? 'running' : 'denied');
 }
 
 function endRun(

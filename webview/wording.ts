@@ -115,6 +115,7 @@ export function describeAnswer(
   { forConversation }: ApprovalItem['request'],
 ): string {
   if (answer === 'withdrawn') return t('Not answered');
+  if (!answer.allow && answer.isSkipped) return t('You skipped this');
   if (!answer.allow) return answer.isAway ? t('No one was there to answer') : t('You denied this');
   if (answer.answer !== undefined || answer.content !== undefined) return t('You answered');
   if (answer.command !== undefined) return t('Changed and allowed once');

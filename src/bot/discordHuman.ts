@@ -5,7 +5,7 @@ import type { RunRequest } from '../engine/run/request.ts';
 import type { Telos } from '../engine/telos.ts';
 import { describeCard } from '../protocol/agentCard.ts';
 import { describeDanger, describeQuestion, describeWhy } from '../protocol/describe.ts';
-import type { ApprovalDecision, ApprovalRequest, RunEvent } from '../protocol/run.ts';
+import { type ApprovalDecision, type ApprovalRequest, type RunEvent, skipped } from '../protocol/run.ts';
 import { shortened } from '../protocol/text.ts';
 import type { Gateway } from './gateway.ts';
 import type { AnswerPlace } from './growingAnswer.ts';
@@ -92,7 +92,7 @@ async function approve(
 ): Promise<ApprovalDecision> {
   if (request.form)
     return {
-      allow: false,
+      ...skipped,
       reason: 'A form cannot be filled in on Discord, only in the editor or a terminal.',
     };
   // Always is a choice for the machine itself.
@@ -172,5 +172,5 @@ async function answerQuestion(
   });
   const picked = answer?.text ?? listed[labels.indexOf(answer?.label ?? '')];
   if (picked !== undefined) return { allow: true, scope: 'once', answer: picked };
-  return { allow: false, reason: 'The user skipped the question.' };
+  return skipped;
 }

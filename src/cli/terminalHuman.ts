@@ -9,6 +9,7 @@ import {
   type ApprovalRequest,
   type ApprovalScope,
   leaveBox,
+  skipped,
 } from '../protocol/run.ts';
 import { formatDuration } from '../protocol/usage.ts';
 import { abortOnInterrupt, dropTypedAhead, isKeyInput, type Terminal } from './terminal.ts';
@@ -59,7 +60,7 @@ export function terminalHuman(terminal: Terminal, readAnswer: ReadAnswer = readL
         if (isHelp || (isCut && word === 's')) continue;
         if (request.form && decisionOf(word, request)?.allow) {
           const { fillIn } = await import('./terminalForm.ts');
-          return (await fillIn(request.form, terminal, prompt => readAnswer(prompt, signal))) ?? saidNo;
+          return (await fillIn(request.form, terminal, prompt => readAnswer(prompt, signal))) ?? skipped;
         }
         if (word === 'a' && request.scopes.includes('always'))
           terminal.say("Taken as a no: 'always' has to be written out.");
@@ -96,7 +97,7 @@ async function answered(
   const said =
     (await readAnswer(`  Answer? [${numbers}your own words, Enter = skip] `, signal))?.trim() ?? '';
   if (signal.aborted) return { allow: false, reason: 'The run was cancelled.' };
-  if (said === '') return { allow: false, reason: 'The user skipped the question.' };
+  if (said === '') return skipped;
   return { allow: true, scope: 'once', answer: pick(said, choices) ?? said };
 }
 

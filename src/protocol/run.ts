@@ -270,8 +270,15 @@ export type ApprovalDecision =
       /** What the person has filled in. */
       content?: FormContent;
     }
-  /** `isAway`: no person was there to be asked. */
-  | { allow: false; reason: string; isAway?: true };
+  /** `isAway`: no person was there to be asked. `isSkipped`: the person left the question open, which is no denial. */
+  | { allow: false; reason: string; isAway?: true; isSkipped?: true };
+
+/** Leaves a question of the skill, or a form, without an answer. */
+export const skipped = {
+  allow: false,
+  reason: 'The user skipped the question.',
+  isSkipped: true,
+} as const satisfies ApprovalDecision;
 
 /** Refuses a host, and has the model ask to run its command outside of the box. */
 export const leaveBox: ApprovalDecision = {

@@ -1,7 +1,7 @@
 /** What the chat view's page shows of a long run, by itself in Chromium. */
 import assert from 'node:assert/strict';
 import type { Browser } from 'playwright-core';
-import type { RunEvent } from '../../src/protocol/run.ts';
+import { type RunEvent, skipped } from '../../src/protocol/run.ts';
 import { eventually } from '../eventually.ts';
 import { sharedChromium } from '../vscode/chromium.ts';
 import { buildView, openView, type View, type ViewBundle } from '../webview/harness.ts';
@@ -227,7 +227,7 @@ describe('a long run in the chat page', () => {
       { allow: true, scope: 'once', answer: 'green' },
       { allow: true, scope: 'once', answer: 'green' },
       { allow: true, scope: 'once', answer: '3 blue ones' },
-      { allow: false, reason: 'The user skipped the question.' },
+      skipped,
     ]);
   });
 

@@ -6,7 +6,12 @@ import { fileURLToPath } from 'node:url';
 import { loadConfig } from '../../src/engine/config.ts';
 import { Telos } from '../../src/engine/telos.ts';
 import { answers, readForm, readTyped, secretAskedFor } from '../../src/protocol/form.ts';
-import type { ApprovalDecision, ApprovalRequest, RunEvent } from '../../src/protocol/run.ts';
+import {
+  type ApprovalDecision,
+  type ApprovalRequest,
+  type RunEvent,
+  skipped,
+} from '../../src/protocol/run.ts';
 import { calls, done, type ScriptedTurn, says, scriptedProvider } from '../fakes/scriptedProvider.ts';
 import { type TempFolder, tempFolder } from '../fakes/tempFolder.ts';
 
@@ -121,7 +126,10 @@ describe('what a server asks', () => {
       scope: 'once',
     }));
     deepEqual(got, [{ action: 'decline' }]);
-    deepEqual(notices, ["The form of the MCP server 'beds' was declined, since it was not filled in."]);
+    match(notices[0] ?? '', /^Works in: /);
+    deepEqual(notices.slice(1), [
+      "The form of the MCP server 'beds' was declined, since it was not filled in.",
+    ]);
   });
 
   it('sends nothing that does not fit the form, and nothing after a no', async () => {
@@ -132,6 +140,11 @@ describe('what a server asks', () => {
     deepEqual(more.answers, [{ action: 'decline' }]);
     deepEqual((await ask([one], () => no)).answers, [{ action: 'decline' }]);
     deepEqual((await ask([one], () => ({ allow: true, scope: 'once' }))).answers, [{ action: 'decline' }]);
+  });
+
+  it('is told that a form was left open, which is no decline', async () => {
+    const { answers: got } = await ask([form({ count: { type: 'integer' } })], () => skipped);
+    deepEqual(got, [{ action: 'cancel' }]);
   });
 
   it('refuses a form that asks for a password or a key, without asking anybody', async () => {

@@ -2,6 +2,7 @@ import assert from 'node:assert/strict';
 import type { RunEvent, RunOutcome, Usage } from '../../src/protocol/run.ts';
 import type { ChatState, EndItem, Item, ToolItem } from '../../webview/runItems.ts';
 import { emptyChat, interrupt, isRunning, reduce, reduceAll } from '../../webview/state.ts';
+import { describeAnswer } from '../../webview/wording.ts';
 
 const start: RunEvent = {
   type: 'run_start',
@@ -152,6 +153,15 @@ describe('chat state', () => {
     it('mark a denied call as denied, also when its result says that it failed', () => {
       const denied = fold([answer('t1', false), toolEnd('t1', true)], asked);
       assert.equal(tool(denied)?.state, 'denied');
+    });
+
+    it('mark a call whose question was skipped as any other', () => {
+      const decision = { allow: false, reason: 'Skipped.', isSkipped: true } as const;
+      const left = fold([{ type: 'approval_response', callId: 't1', decision }, toolEnd('t1')], asked);
+      assert.equal(tool(left)?.state, 'done');
+      const [question] = items(left).filter(item => item.kind === 'approval');
+      assert.ok(question?.answer && question.answer !== 'withdrawn');
+      assert.equal(describeAnswer(question.answer, question.request), 'You skipped this');
     });
 
     it('answer the call they belong to when several wait', () => {

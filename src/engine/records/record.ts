@@ -243,6 +243,6 @@ function endRecord(end: RunEnd, fold: RunFold): SkillEndRecord {
 
 /** Returns an answer as the log has it. */
 function answerOf(decision: ApprovalDecision): string {
-  if (!decision.allow) return `no: ${decision.reason}`;
+  if (!decision.allow) return decision.isSkipped ? 'skipped' : `no: ${decision.reason}`;
   return decision.command === undefined ? decision.scope : `changed to: ${decision.command}`;
 }

@@ -241,7 +241,7 @@ export function exportName(title: string, startedAt: string, format: ExportForma
 }
 
 function describeAnswer(decision: ApprovalDecision): string {
-  if (!decision.allow) return 'you denied it';
+  if (!decision.allow) return decision.isSkipped ? 'you skipped the question' : 'you denied it';
   if (decision.command === undefined) return `you allowed it (${decision.scope})`;
   return `you changed it to ${inlineCode(decision.command)}`;
 }

@@ -264,6 +264,8 @@ export const grantedHosts =
 interface Answer {
   /** Why the call is refused. */
   refusal?: string;
+  /** True if the person has left the question open: nobody denied anything. */
+  isSkipped?: boolean;
   /** The command as the person has changed it. */
   command?: string;
   /** What the person has filled in. */
@@ -295,6 +297,7 @@ export async function* askPerson(
   yield { type: 'approval_request', request };
   const response = await answer;
   yield { type: 'approval_response', callId: call.id, decision: response };
+  if (!response.allow && response.isSkipped) return { refusal: response.reason, isSkipped: true };
   if (!response.allow) return { refusal: `Denied: ${response.reason}` };
   const { command, content } = response;
   if (question.form) return content ? { content } : {};

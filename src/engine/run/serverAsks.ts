@@ -69,8 +69,8 @@ async function* askForServer(
     yield warning(question.refusal);
     return { action: 'decline', problem: spoken([question.refusal]) };
   }
-  const { refusal, content } = yield* askPerson(call, question, person, signal);
-  if (signal.aborted) return { action: 'cancel' };
+  const { refusal, isSkipped, content } = yield* askPerson(call, question, person, signal);
+  if (signal.aborted || isSkipped) return { action: 'cancel' };
   if (refusal !== undefined) return { action: 'decline' };
   if (!question.form) return { action: 'accept' };
   // The door has checked it. What does not fit would be sent in the person's name.
@@ -116,8 +116,8 @@ async function* sampleForServer(
     showsWhole: true,
   };
   const call: ToolCall = { id: callId, name: 'mcp_sampling', input: {} };
-  const { refusal } = yield* askPerson(call, question, person, signal);
-  if (signal.aborted) return { action: 'cancel' };
+  const { refusal, isSkipped } = yield* askPerson(call, question, person, signal);
+  if (signal.aborted || isSkipped) return { action: 'cancel' };
   if (refusal !== undefined) return { action: 'decline' };
   try {
     const sampled = yield* sampler.ask(wanted, signal);

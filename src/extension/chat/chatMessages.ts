@@ -186,7 +186,7 @@ function readApprove({ token, decision }: Fields): ToHost | undefined {
 
 function readDecision(value: unknown): ApprovalDecision | undefined {
   if (!isFields(value)) return undefined;
-  const { allow, scope, reason, without, command, answer, content } = value;
+  const { allow, scope, reason, without, command, answer, content, isSkipped } = value;
   if (allow === true && content !== undefined) {
     const filled = scope === 'once' ? readContent(content) : undefined;
     return filled && { allow, scope: 'once', content: filled };
@@ -201,7 +201,8 @@ function readDecision(value: unknown): ApprovalDecision | undefined {
     // Without the lines that were left out, the yes would be wider than what was meant.
     return isList ? { allow: true, scope: scope as ApprovalScope, without } : undefined;
   }
-  return allow === false && isText(reason, maxText) ? { allow: false, reason } : undefined;
+  if (allow !== false || !isText(reason, maxText)) return undefined;
+  return { allow: false, reason, ...(isSkipped === true && { isSkipped }) };
 }
 
 /** Returns what was filled into a form; undefined for anything else. */

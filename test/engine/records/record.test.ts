@@ -12,7 +12,7 @@ import {
 import { record } from '../../../src/engine/records/record.ts';
 import { parseLine, type RunLine } from '../../../src/engine/records/runFile.ts';
 import { redactor } from '../../../src/engine/redact.ts';
-import type { Message, RunEvent } from '../../../src/protocol/run.ts';
+import { type Message, type RunEvent, skipped } from '../../../src/protocol/run.ts';
 
 const conversation: Message[] = [
   { role: 'user', content: 'Body\n\nUser request: go' },
@@ -187,7 +187,7 @@ describe('record', () => {
     assert.equal(second?.approval, undefined);
   });
 
-  it('writes down what was answered: why not, or what the command was changed to', async () => {
+  it('writes down what was answered: why not, that it was skipped, or what the command was changed to', async () => {
     const asks = (callId: string): RunEvent => ({
       type: 'approval_request',
       request: { callId, token: 't', tool: 'x', subject: 's', rule: 'r', reason: '', scopes: ['once'] },
@@ -196,13 +196,20 @@ describe('record', () => {
     const answers: RunEvent[] = [
       { type: 'approval_response', callId: 'a', decision: { allow: false, reason: 'not now' } },
       { type: 'approval_response', callId: 'b', decision: { allow: true, scope: 'once', command: 'ls -a' } },
+      { type: 'approval_response', callId: 'c', decision: skipped },
     ];
     await collect(
-      recorded(eventsOf(start, routed, asks('a'), asks('b'), ...answers, ends('a'), ends('b'), end)),
+      recorded(
+        eventsOf(
+          ...[start, routed, ...['a', 'b', 'c'].map(asks)],
+          ...[...answers, ...['a', 'b', 'c'].map(ends), end],
+        ),
+      ),
     );
-    const [, first, second] = (await records()) as ToolCallRecord[];
+    const [, first, second, third] = (await records()) as ToolCallRecord[];
     assert.equal(first?.approval?.answer, 'no: not now');
     assert.equal(second?.approval?.answer, 'changed to: ls -a');
+    assert.equal(third?.approval?.answer, 'skipped');
   });
 
   it('writes down the calls of a skill that ran as a step, with who allowed them, and counts them not as its own', async () => {
