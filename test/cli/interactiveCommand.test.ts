@@ -76,7 +76,7 @@ describe('telos alone on a terminal', () => {
     const { code, out, side } = await typing(['2', 'KICKOFF', 'y']);
     assert.deepEqual([code, out], [0, 'All done']);
     assert.equal(
-      side.replace(/Done in .*\n/, 'Done\n'),
+      side.replace(/Done in .*\n/, 'Done\n').replace(/(?<=Works in: ).*[/\\]/, ''),
       [
         ' 1. gmail   Reads mail',
         ' 2. kairos  plans',
@@ -86,6 +86,7 @@ describe('telos alone on a terminal', () => {
         'Which skill? [number or name, or what you want to do; q = quit] ',
         'Run kickoff of kairos? [y = run, d = dry run, q = quit, or what you want it to do] ',
         'kickoff (kairos): chosen by you',
+        'Works in: kairos',
         'Done',
         '',
       ].join('\n'),

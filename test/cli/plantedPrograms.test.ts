@@ -35,6 +35,8 @@ describe('a program in a folder of work', function () {
 
   beforeEach(async () => {
     home = cliHome({
+      // Works in its own folder.
+      'skills/kairos/agent.toml': 'name = "kairos"\n',
       'skills/kairos/skills/kickoff/SKILL.md':
         '---\ndescription: M\n---\nRun scripts/go.sh and scripts/x.mjs',
       'skills/kairos/scripts/go.sh': 'tool; rg --version; git --version\n',

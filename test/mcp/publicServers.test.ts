@@ -81,7 +81,8 @@ describe('a run with public MCP servers', () => {
       .flatMap(event => (event.type === 'tool_end' ? [event] : []))
       .sort((a, b) => Number(a.callId) - Number(b.callId))
       .map(({ result }) => result);
-    const notices = events.flatMap(event => (event.type === 'notice' ? [event.message] : []));
+    // Where the agent works is the first line of each.
+    const [, ...notices] = events.flatMap(event => (event.type === 'notice' ? [event.message] : []));
     return { end, results, notices, provider, events };
   }
 

@@ -81,7 +81,8 @@ describe('what a server asks', () => {
     const request = { text: 'sow', skill: { agent: 'garden', skill: 'sow' } };
     for await (const event of telos.run(request, human, new AbortController().signal)) events.push(event);
     const result = events.find(event => event.type === 'tool_end');
-    const notices = events.flatMap(event => (event.type === 'notice' ? [event.message] : []));
+    // Where the agent works is the first line of each.
+    const [, ...notices] = events.flatMap(event => (event.type === 'notice' ? [event.message] : []));
     const content = result?.type === 'tool_end' ? result.result.content : '';
     const answers = content.startsWith('[') ? JSON.parse(content) : content;
     return { answers, asked, notices, events, requests: provider.requests };

@@ -322,7 +322,12 @@ describe('openai-compatible', () => {
       if (event.type === 'thinking') return [event.block];
       return event.type === 'tool_call' ? [{ type: 'tool_use', id: 'c1', name: 'a', input: {} }] : [];
     });
-    await collect(ask({ messages: [{ role: 'assistant', content }] }), provider('gemini'));
+    const result: ContentBlock = { type: 'tool_result', tool_use_id: 'c1', content: 'b', is_error: false };
+    const messages: Message[] = [
+      { role: 'assistant', content },
+      { role: 'user', content: [result] },
+    ];
+    await collect(ask({ messages }), provider('gemini'));
     assert.deepEqual(server?.requests[1]?.body.messages[1].tool_calls[0].extra_content, extraContent);
   });
 
