@@ -27,10 +27,11 @@ import { describeReplacement, type InstallPlan } from '../protocol/installPlan.t
 import { findingLines, movedText } from '../protocol/packOffer.ts';
 import { spoken } from '../protocol/text.ts';
 import { type ConfigOptions, configFor } from './cliConfig.ts';
+import { readLine } from './keyboard.ts';
 import { colouredCard, colouredLines, contentLines, offerJson, sayProgress } from './offerText.ts';
 import { typedPath } from './surroundings.ts';
 import { abortOnInterrupt, cancelledExitCode, type Terminal } from './terminal.ts';
-import { agrees, readLine } from './terminalHuman.ts';
+import { agrees } from './terminalHuman.ts';
 import { errorText, exactText, terminalJson, terminalText, toType } from './terminalText.ts';
 
 export interface InstallCommandOptions extends ConfigOptions {

@@ -8,10 +8,11 @@ import { Telos } from '../engine/telos.ts';
 import type { SkillRef } from '../protocol/run.ts';
 import { columnsOf } from '../protocol/text.ts';
 import { configFor } from './cliConfig.ts';
+import { readLine } from './keyboard.ts';
 import { wantedAgents } from './listCommands.ts';
 import { carryOut, type RequestOptions } from './requestCommand.ts';
 import { abortOnInterrupt, cancelledExitCode, type Terminal } from './terminal.ts';
-import { pick, type ReadAnswer, readLine } from './terminalHuman.ts';
+import { pick, type ReadAnswer } from './terminalHuman.ts';
 import { terminalLine } from './terminalText.ts';
 
 interface Dialog {

@@ -1,12 +1,11 @@
 /** Implements `telos key`: asks for the key of a provider, checks it there, keeps it, and offers the models. */
-import { createInterface } from 'node:readline';
-import { Writable } from 'node:stream';
 import { text as textOf } from 'node:stream/consumers';
 import { keyedProviders, providerSetups } from '../engine/providers/create.ts';
 import { checkKey, keepInEnvFile, keyedProvider } from '../engine/providers/keys.ts';
 import { type ConfigOptions, configFor } from './cliConfig.ts';
+import { readLine, readSecret } from './keyboard.ts';
 import { abortOnInterrupt, cancelledExitCode, type Terminal } from './terminal.ts';
-import { pick, readLine } from './terminalHuman.ts';
+import { pick } from './terminalHuman.ts';
 import { terminalLine, terminalText } from './terminalText.ts';
 
 /** Models that are listed. */
@@ -101,20 +100,5 @@ async function chooseModel(
 }
 
 /** Reads the key: without showing it on a terminal, or all of a pipe. */
-async function readKeyText(prompt: string, terminal: Terminal, signal: AbortSignal): Promise<string> {
-  if (!terminal.canAsk) return textOf(terminal.surroundings.stdin);
-  process.stderr.write(prompt);
-  const silent = new Writable({ write: (_chunk, _encoding, done) => done() });
-  const reader = createInterface({ input: process.stdin, output: silent, terminal: true });
-  return new Promise(resolve => {
-    const finish = (key: string): void => {
-      resolve(key);
-      process.stderr.write('\n');
-      reader.close();
-    };
-    reader.once('line', finish);
-    reader.once('SIGINT', () => process.kill(process.pid, 'SIGINT'));
-    reader.once('close', () => resolve(''));
-    signal.addEventListener('abort', () => reader.close(), { once: true });
-  });
-}
+const readKeyText = (prompt: string, terminal: Terminal, signal: AbortSignal): Promise<string> =>
+  terminal.canAsk ? readSecret(prompt, signal) : textOf(terminal.surroundings.stdin);

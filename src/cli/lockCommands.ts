@@ -22,9 +22,9 @@ import { UnclearSource } from '../engine/sources/sourceText.ts';
 import { describeReplacement } from '../protocol/installPlan.ts';
 import { type ConfigOptions, configFor } from './cliConfig.ts';
 import { keptText } from './installCommand.ts';
+import { readLine } from './keyboard.ts';
 import { colouredCard } from './offerText.ts';
 import { abortOnInterrupt, cancelledExitCode, type Terminal } from './terminal.ts';
-import { readLine } from './terminalHuman.ts';
 import { errorText, exactText, table, terminalJson, toType } from './terminalText.ts';
 
 export interface LockCommandOptions extends ConfigOptions {

@@ -1,7 +1,7 @@
 /** Lets the person at a terminal send the running command to the background with one key. */
-import type { Human } from '../engine/human.ts';
 import type { RunEvent } from '../protocol/run.ts';
-import { isKeyInput, signalKeys, type Terminal } from './terminal.ts';
+import { hasQuestion, isKeyInput, onQuestion, signalKeys } from './keyboard.ts';
+import type { Terminal } from './terminal.ts';
 
 /** Only a command that takes longer is worth a key. Until then, what is typed waits for the next prompt. In milliseconds. */
 const patience = 2000;
@@ -14,6 +14,7 @@ export class MoveKey {
   #timer: NodeJS.Timeout | undefined;
   #isReading = false;
   #isTold = false;
+  #ignoreQuestions = (): void => undefined;
 
   /** `move` sends the command of a call to the background, and returns false if it does not run. */
   constructor(terminal: Terminal, move: (callId: string) => boolean) {
@@ -25,27 +26,16 @@ export class MoveKey {
   note(event: RunEvent): void {
     if (event.type === 'tool_start' && event.call.name === 'run_command') {
       this.#callId = event.call.id;
+      this.#ignoreQuestions();
+      // A question gets all keys.
+      this.#ignoreQuestions = onQuestion(isTaken => (isTaken ? this.end() : this.#wait()));
       this.#wait();
     }
     if (event.type === 'tool_end' || event.type === 'run_end') {
       this.#callId = undefined;
       this.end();
+      this.#ignoreQuestions();
     }
-  }
-
-  /** Returns a Human whose questions get all keys. */
-  whoAsks(human: Human): Human {
-    return {
-      ...human,
-      approve: async (request, signal) => {
-        this.end();
-        try {
-          return await human.approve(request, signal);
-        } finally {
-          this.#wait();
-        }
-      },
-    };
   }
 
   /** Reads no keys any more. */
@@ -62,7 +52,8 @@ export class MoveKey {
 
   #wait(): void {
     clearTimeout(this.#timer);
-    if (this.#callId === undefined || !this.#terminal.canAsk || !isKeyInput(process.stdin)) return;
+    if (this.#callId === undefined || hasQuestion()) return;
+    if (!this.#terminal.canAsk || !isKeyInput(process.stdin)) return;
     this.#timer = setTimeout(() => this.#begin(), patience);
     this.#timer.unref();
   }

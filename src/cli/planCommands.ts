@@ -16,10 +16,11 @@ import { PlanFolder } from '../engine/workflow/planFolder.ts';
 import { wantedMarks, writeMarks } from '../engine/workflow/writeBack.ts';
 import type { SteerCommand } from '../protocol/plan.ts';
 import { type ConfigOptions, configFor } from './cliConfig.ts';
+import { readLine } from './keyboard.ts';
 import { headline, nextCommand, nextStep, statusText, waves } from './planView.ts';
 import { typedPath } from './surroundings.ts';
 import { abortOnInterrupt, cancelledExitCode, type Terminal } from './terminal.ts';
-import { agrees, readLine, terminalHuman, unattended } from './terminalHuman.ts';
+import { agrees, terminalHuman, unattended } from './terminalHuman.ts';
 import { errorText, terminalJson, terminalLine, terminalText } from './terminalText.ts';
 
 export interface PlanOptions extends ConfigOptions {

@@ -11,10 +11,11 @@ import type { Attachment } from '../protocol/attachment.ts';
 import { describeRoute } from '../protocol/describe.ts';
 import type { RouteChoice, RouteReason, RunEvent, RunMode, RunOutcome, SkillRef } from '../protocol/run.ts';
 import { type ConfigOptions, configFor, mayWrite } from './cliConfig.ts';
+import { readKey } from './keyboard.ts';
 import type { MoveKey } from './moveKey.ts';
 import { jsonPrinter, noMatchText, openTextPrinter } from './runPrinter.ts';
 import { typedPath } from './surroundings.ts';
-import { abortOnInterrupt, cancelledExitCode, readKey, type Terminal } from './terminal.ts';
+import { abortOnInterrupt, cancelledExitCode, type Terminal } from './terminal.ts';
 import { agrees, terminalHuman, unattended } from './terminalHuman.ts';
 import { errorText, exactText, terminalJson, terminalLine, terminalText } from './terminalText.ts';
 
@@ -223,8 +224,7 @@ async function runOnce(telos: Telos, request: RunRequest, frame: RunFrame): Prom
   const person = await humanFor(options, terminal);
   const move = (callId: string): boolean => telos.commandsOf(request.conversationId ?? runId).move(callId);
   const moveKey = terminal.canAsk && !options.json ? await openMoveKey(terminal, move) : undefined;
-  const human = moveKey?.whoAsks(person) ?? person;
-  for await (const event of telos.run(request, human, signal)) {
+  for await (const event of telos.run(request, person, signal)) {
     if (event.type === 'run_start') runId = event.runId;
     moveKey?.note(event);
     if (event.type === 'run_end') {

@@ -1,5 +1,6 @@
 /** Reads requests at a prompt: with history and completion on a terminal, line by line from a pipe. */
 import { createInterface } from 'node:readline';
+import { dropLateAnswer, inTurn } from './keyboard.ts';
 
 export interface PromptOptions {
   /** The newest first. */
@@ -13,6 +14,9 @@ export interface Prompt {
   read(prompt: string): Promise<{ text: string } | 'end' | 'interrupt'>;
   close(): void;
 }
+
+/** The prompt waits for its turn as long as it takes. */
+const never = new AbortController().signal;
 
 /** Lines that are pasted arrive at once, sooner than a person types the next one. In milliseconds. */
 const pasted = 30;
@@ -28,7 +32,8 @@ function terminalPrompt({ history, complete }: PromptOptions): Prompt {
     async read(prompt) {
       let text = '';
       for (let again = prompt; ; again = '… ') {
-        const line = await readEdited(again, known, complete);
+        const edit = () => readEdited(again, known, complete);
+        const line = (await inTurn(never, edit)) ?? { ended: 'end' as const };
         if (typeof line !== 'string') return line.ended;
         text += line;
         if (!text.endsWith('\\')) break;
@@ -43,11 +48,12 @@ function terminalPrompt({ history, complete }: PromptOptions): Prompt {
 }
 
 /** Reads one line, or several that were pasted. The terminal is as before between two lines, so that Ctrl-C stops a run. */
-function readEdited(
+async function readEdited(
   prompt: string,
   history: readonly string[],
   complete: PromptOptions['complete'],
 ): Promise<string | { ended: 'end' | 'interrupt' }> {
+  await dropLateAnswer();
   const reader = createInterface({
     input: process.stdin,
     output: process.stderr,

@@ -3,7 +3,6 @@
  * be seen.
  */
 import { fstatSync } from 'node:fs';
-import { setTimeout as delay } from 'node:timers/promises';
 import { stripVTControlCharacters } from 'node:util';
 import { reasonOf } from '../engine/errors.ts';
 import type { EndingSignal, Output, Surroundings } from './surroundings.ts';
@@ -206,95 +205,4 @@ export function abortOnInterrupt(
       for (const name of endingSignals) surroundings.off(name, interrupt);
     },
   };
-}
-
-/** A terminal as an input that can be read key by key. */
-export interface KeyInput extends NodeJS.ReadableStream {
-  isTTY: true;
-  setRawMode(raw: boolean): unknown;
-}
-
-/**
- * How long a question is shown before an answer counts, in milliseconds. A pause of this length also ends text that is
- * typed without reading.
- */
-const readingTime = 200;
-
-/** Keys that the terminal turns into signals when it is read line by line. */
-export const signalKeys: readonly (readonly [key: string, signal: NodeJS.Signals])[] = [
-  ['\x03', 'SIGINT'],
-  ['\x1c', 'SIGQUIT'],
-];
-
-export function isKeyInput(input: NodeJS.ReadableStream): input is KeyInput {
-  return 'isTTY' in input && input.isTTY === true && 'setRawMode' in input;
-}
-
-/**
- * Drops text typed before the question could be read. Must be called when the question is shown. Drops what the terminal
- * holds and what comes within the first moment. Reads key by key, since a begun line is otherwise delivered only when it
- * ends. Resolves when an answer counts, or the signal aborts. Returns true if a line was begun whose end is still to come.
- */
-export async function dropTypedAhead(input: KeyInput, signal: AbortSignal): Promise<boolean> {
-  let line = '';
-  let until = performance.now() + readingTime;
-  const drop = (typed: Buffer | string): void => {
-    until = Math.max(until, performance.now() + readingTime);
-    line = (line + typed).split(/[\r\n]/).at(-1)!;
-    for (const [key, name] of signalKeys) if (typed.includes(key)) process.kill(process.pid, name);
-  };
-  // A lost terminal is the end of the input, which the next reader notices.
-  const ignore = (): void => undefined;
-  input.on('error', ignore);
-  input.on('data', drop);
-  input.setRawMode(true);
-  input.resume();
-  try {
-    for (let left = readingTime; left > 0; left = until - performance.now())
-      await delay(left, undefined, { signal });
-  } catch {
-    // Cancelled.
-  } finally {
-    input.setRawMode(false);
-    input.off('data', drop);
-    input.pause();
-    input.off('error', ignore);
-  }
-  // A terminal may send control sequences by itself.
-  return /\P{Cc}/u.test(stripVTControlCharacters(line));
-}
-
-/**
- * Asks for one key and returns it. Returns undefined at the end of the input, or when the signal aborts. Only a key that is pressed
- * after the question counts.
- */
-export async function readKey(
-  prompt: string,
-  signal: AbortSignal,
-  input: NodeJS.ReadableStream = process.stdin,
-  output: NodeJS.WritableStream = process.stderr,
-): Promise<string | undefined> {
-  if (signal.aborted || !isKeyInput(input)) return undefined;
-  output.write(prompt);
-  await dropTypedAhead(input, signal);
-  if (signal.aborted) return undefined;
-  let stop = (): void => undefined;
-  let take = (_typed: Buffer | string): void => undefined;
-  const key = await new Promise<string | undefined>(resolve => {
-    take = typed => resolve(String(typed));
-    stop = () => resolve(undefined);
-    input.on('data', take);
-    for (const end of ['end', 'error'] as const) input.on(end, stop);
-    signal.addEventListener('abort', stop);
-    input.setRawMode(true);
-    input.resume();
-  });
-  input.off('data', take);
-  for (const end of ['end', 'error'] as const) input.off(end, stop);
-  signal.removeEventListener('abort', stop);
-  input.setRawMode(false);
-  input.pause();
-  output.write('\n');
-  for (const [typed, name] of signalKeys) if (key === typed) process.kill(process.pid, name);
-  return key;
 }

@@ -1,6 +1,5 @@
 /** Asks the person at the terminal, on stderr, so that stdout contains only requested output. */
 
-import { createInterface } from 'node:readline';
 import { denyAll, type Human } from '../engine/human.ts';
 import { type AgentCard, describeCard, switchableLines } from '../protocol/agentCard.ts';
 import { describeDanger, describeQuestion } from '../protocol/describe.ts';
@@ -12,7 +11,8 @@ import {
   skipped,
 } from '../protocol/run.ts';
 import { formatDuration } from '../protocol/usage.ts';
-import { abortOnInterrupt, dropTypedAhead, isKeyInput, type Terminal } from './terminal.ts';
+import { inTurn, readShown } from './keyboard.ts';
+import { abortOnInterrupt, type Terminal } from './terminal.ts';
 import { exactText, remedyText, terminalText } from './terminalText.ts';
 
 /** Most that is shown of a subject, half of it from the beginning. The part between is counted, and shown on request. */
@@ -42,8 +42,23 @@ const accepting = {
 /** Resolves to undefined at the end of the input, or when the signal aborts. */
 export type ReadAnswer = (prompt: string, signal: AbortSignal) => Promise<string | undefined>;
 
-/** Returns the person at the terminal. `readAnswer` is for tests; the default reads a line from stdin. */
-export function terminalHuman(terminal: Terminal, readAnswer: ReadAnswer = readLine): Human {
+const cancelled: ApprovalDecision = { allow: false, reason: 'The run was cancelled.' };
+
+/**
+ * Returns the person at the terminal. All such people of the process are one: their questions are shown one after the other.
+ * `readAnswer` is for tests; the default reads a line from stdin.
+ */
+export function terminalHuman(terminal: Terminal, readAnswer: ReadAnswer = readShown): Human {
+  const { approve, ask } = shownHuman(terminal, readAnswer);
+  return {
+    approve: async (request, signal) => (await inTurn(signal, () => approve(request, signal))) ?? cancelled,
+    ask: async (questions, signal) =>
+      (await inTurn(signal, () => ask(questions, signal))) ?? questions.map(() => ''),
+  };
+}
+
+/** Returns the person for questions that have their turn. */
+function shownHuman(terminal: Terminal, readAnswer: ReadAnswer): Human {
   return {
     async approve(request, signal) {
       if (request.choices) return answered(request.subject, request.choices, terminal, readAnswer, signal);
@@ -52,7 +67,7 @@ export function terminalHuman(terminal: Terminal, readAnswer: ReadAnswer = readL
         terminal.say(strange ? notUnderstood(strange) : isHelp ? approvalHelp(request) : text);
         terminal.ring?.();
         const answer = await readAnswer(approvalPrompt(request, isCut), signal);
-        if (signal.aborted) return { allow: false, reason: 'The run was cancelled.' };
+        if (signal.aborted) return cancelled;
         const word = answer?.trim().toLowerCase() ?? '';
         isHelp = word === '?';
         strange = '';
@@ -96,7 +111,7 @@ async function answered(
   const numbers = choices.length === 0 ? '' : `${choices.length === 1 ? '1' : `1 to ${choices.length}`}, `;
   const said =
     (await readAnswer(`  Answer? [${numbers}your own words, Enter = skip] `, signal))?.trim() ?? '';
-  if (signal.aborted) return { allow: false, reason: 'The run was cancelled.' };
+  if (signal.aborted) return cancelled;
   if (said === '') return skipped;
   return { allow: true, scope: 'once', answer: pick(said, choices) ?? said };
 }
@@ -276,42 +291,6 @@ function decisionOf(word: string, { scopes }: ApprovalRequest): ApprovalDecision
 }
 
 /**
- * Reads one line of input. Returns undefined at its end, or when the signal aborts. On a terminal, only text typed after
- * the question counts.
- */
-export async function readLine(
-  prompt: string,
-  signal: AbortSignal,
-  input: NodeJS.ReadableStream = process.stdin,
-  output: NodeJS.WritableStream = process.stderr,
-): Promise<string | undefined> {
-  if (signal.aborted) return undefined;
-  output.write(prompt);
-  let isBegun = isKeyInput(input) && (await dropTypedAhead(input, signal));
-  if (signal.aborted || hasEnded(input)) return undefined;
-  // Not `terminal: true`: raw mode would swallow Ctrl-C, which has to reach the run.
-  const reader = createInterface({ input, output, terminal: false });
-  return new Promise(resolve => {
-    const finish = (answer: string | undefined): void => {
-      resolve(answer); // Before closing, which calls `finish` again without an answer.
-      signal.removeEventListener('abort', stop);
-      reader.close();
-    };
-    const stop = (): void => finish(undefined);
-    signal.addEventListener('abort', stop, { once: true });
-    reader.on('line', line => {
-      if (!isBegun) return finish(line);
-      isBegun = false;
-      output.write(`  That line was typed before the question. Please answer again.\n${prompt}`);
-    });
-    reader.once('close', stop);
-  });
-}
-
-const hasEnded = (input: NodeJS.ReadableStream): boolean =>
-  'readableEnded' in input && input.readableEnded === true;
-
-/**
  * Asks a yes-or-no question. `about` says what would happen, `question` asks. `unattended` is shown if there is no person
  * to ask. Any answer but yes is a no, and is confirmed as one with `declined`.
  */
@@ -328,8 +307,10 @@ export async function agrees(
   }
   const { signal, release } = abortOnInterrupt(terminal, () => {});
   try {
-    terminal.say(about);
-    const answer = await readLine(`${question} [y/N] `, signal);
+    const answer = await inTurn(signal, () => {
+      terminal.say(about);
+      return readShown(`${question} [y/N] `, signal);
+    });
     // The end of the input and Ctrl-C leave the cursor after the question.
     if (answer === undefined) terminal.say('');
     if (['y', 'yes'].includes(answer?.trim().toLowerCase() ?? '')) return true;

@@ -15,8 +15,9 @@ import { Telos } from '../engine/telos.ts';
 import { type AgentCard, describeCard } from '../protocol/agentCard.ts';
 import type { JsonObject } from '../protocol/run.ts';
 import { type ConfigOptions, configFor } from './cliConfig.ts';
+import { readLine } from './keyboard.ts';
 import type { Terminal } from './terminal.ts';
-import { linesNamed, readLine } from './terminalHuman.ts';
+import { linesNamed } from './terminalHuman.ts';
 import { exactText, remedyText, table, terminalJson, terminalText } from './terminalText.ts';
 
 export interface TrustOptions extends ConfigOptions {

@@ -15,8 +15,9 @@ import { timeText } from '../engine/records/runText.ts';
 import { Telos } from '../engine/telos.ts';
 import { counted } from '../protocol/text.ts';
 import { type ConfigOptions, configFor } from './cliConfig.ts';
+import { readLine } from './keyboard.ts';
 import type { Terminal } from './terminal.ts';
-import { agrees, readLine } from './terminalHuman.ts';
+import { agrees } from './terminalHuman.ts';
 import { exactText, table, terminalText } from './terminalText.ts';
 
 export interface UndoOptions extends ConfigOptions {

@@ -6,6 +6,13 @@ import { mapStrings } from './redact.ts';
 /** Returns 128 random bits for a new question, see `ApprovalRequest.token`. */
 export const newToken = (): string => randomBytes(16).toString('base64url');
 
+/** The abort reason of a question whose asker no longer waits for the answer. Its message says so to the person. */
+export class QuestionOver extends Error {
+  constructor(message = 'The question is over: who asked no longer waits.') {
+    super(message);
+  }
+}
+
 /** A person who answers. Both calls settle when the signal aborts: `approve` with a denial, `ask` with empty answers. */
 export interface Human {
   /** True if no person reads the questions, and so no one could stop a run that goes in circles. */

@@ -1,8 +1,9 @@
 import assert from 'node:assert/strict';
 import { PassThrough } from 'node:stream';
 import { setTimeout as delay } from 'node:timers/promises';
+import { readLine } from '../../src/cli/keyboard.ts';
 import type { Terminal } from '../../src/cli/terminal.ts';
-import { readLine, terminalHuman } from '../../src/cli/terminalHuman.ts';
+import { terminalHuman } from '../../src/cli/terminalHuman.ts';
 import type { AgentCard } from '../../src/protocol/agentCard.ts';
 import { type ApprovalRequest, leaveBox } from '../../src/protocol/run.ts';
 import { until } from '../eventually.ts';
