@@ -96,6 +96,13 @@ const downloaders =
 /** Programs that can destroy what they are given. */
 const worst =
   /^(?:rm|srm|shred|rd|remove-item|rimraf|find|mv|chmod|chown|rsync|dd|tee|mkfs\S*|wipefs|blkdiscard)$/;
+/** Flags with which the program only tells its version or its use. To a shell and to Python, `-v` means to tell what they run. */
+const tellsOnly = (name: string): RegExp =>
+  shells.test(name)
+    ? /^--(?:version|help)$/
+    : name.startsWith('python')
+      ? /^(?:-V+|-h|--version|--help)$/
+      : /^(?:-v|-h|--version|--help)$/i;
 /** Programs that pass words of their input on. */
 const feeders = /^(?:xargs|parallel)$/;
 /** Programs that show or search what follows them, or run it on another system than this one. */
@@ -228,7 +235,7 @@ class DangerReader {
       files.length === 0 ||
       operands.some(word => /^-\w*s$|^-$/.test(word)) ||
       /^\/dev\/(?:stdin|fd)/.test(files[0]!);
-    if (!isBare || operands.some(word => /^(?:-v|-h|--version|--help)$/i.test(word))) return;
+    if (!isBare || operands.some(word => tellsOnly(name).test(word))) return;
     if (shells.test(name)) {
       const texts = redirections.flatMap(({ values, isWritten }) => (isWritten ? [] : values));
       for (const text of [...heredocs, ...texts.filter(one => /\s/.test(one))]) this.read(text, depth + 1);

@@ -290,6 +290,103 @@ describe('a prohibition', () => {
     assert.match(await short('read_file', { path: '[slug]/page.md' }), /^deny policy\.deny/);
   });
 
+  it('holds for exactly what it names: an agent and its folder, a server, a digest, a command', async () => {
+    const remove = { command: 'echo "remove x"; ls' };
+    const mine = { path: '~/private/x.txt' };
+    const cat = { command: 'cat ~/private/x.txt' };
+    const rows = [
+      ['agent = "a"\ntool = "run_command"', 'run_command', remove, true],
+      ['agent = "b"\ntool = "run_command"', 'run_command', remove, false],
+      [`agent = "a"\npack = "${run.pack}"\ntool = "run_command"`, 'run_command', remove, true],
+      ['agent = "a"\npack = "/elsewhere"\ntool = "run_command"', 'run_command', remove, false],
+      [`pack = "${run.pack}"\ntool = "run_command"`, 'run_command', remove, true],
+      ['pack = "/elsewhere"\ntool = "run_command"', 'run_command', remove, false],
+      ['tool = "run_command"\ncommand = "remove x"', 'run_command', remove, true],
+      ['tool = "run_command"\ncommand = "remove y"', 'run_command', remove, false],
+      ['tool = "*"\ncommand = "remove x"', 'run_command', remove, true],
+      ['tool = "*"\ncommand = "remove x"', 'read', { q: 'remove x' }, false],
+      ['tool = "run_command"\nargv = ["ls"]', 'run_command', remove, true],
+      ['tool = "run_command"\nargv = ["cat"]', 'run_command', remove, false],
+      ['tool = "*"\nargv = ["ls"]', 'read', { q: 'ls' }, false],
+      ['tool = "read"\ndigest = "d"', 'read', {}, true],
+      ['tool = "read"\ndigest = "e"', 'read', {}, false],
+      ['tool = "other"\ndigest = "d"', 'read', {}, false],
+      ['tool = "*"\ndigest = "d"', 'run_command', remove, false],
+      ['tool = "read"\nserver = "files"', 'read', {}, true],
+      ['tool = "*"\nserver = "files"', 'read', {}, true],
+      ['tool = "*"\nserver = "other"', 'read', {}, false],
+      ['tool = "*"\nserver = "files"', 'run_command', remove, false],
+      ['tool = "read_file"\nserver = "files"\npath = "~/private/**"', 'run_command', cat, false],
+      ['tool = "other"\npath = "~/private/**"', 'read', mine, false],
+      ['tool = "read"\npath = "~/private/**"', 'read', mine, true],
+      ['tool = "read"\npath = "~/private/**"', 'run_command', cat, false],
+      ['tool = "search_files"\npath = "~/private/**"', 'write_file', { ...mine, content: '' }, false],
+      ['tool = "run_command"\nhost = "denied.test"', 'fetch_url', { url: 'https://denied.test/' }, false],
+      ['tool = "fetch_url"\nhost = "denied.test"', 'read_file', { path: 'denied.test' }, false],
+      ['tool = "*"\nhost = "denied.test"\nserver = "files"', 'read', { q: 'http://denied.test' }, true],
+      ['tool = "*"\nhost = "denied.test"\nserver = "other"', 'read', { q: 'http://denied.test' }, false],
+    ] as const;
+    const wrong: string[] = [];
+    for (const [rule, name, input, isForbidden] of rows) {
+      forbid(rule);
+      const found = await short(name, input);
+      if (found.startsWith('deny') !== isForbidden) wrong.push(`${rule} ${JSON.stringify(input)}: ${found}`);
+    }
+    assert.deepEqual(wrong, []);
+  });
+
+  it('is held against each of several files, folders and addresses of one call', async () => {
+    run.put('work/private/x.txt', 'x');
+    run.put('work/own/x.txt', 'x');
+    symlinkSync('private', join(run.work, 'link'));
+    const rows = [
+      [
+        'tool = "read_file"\npath = "WORK/private/**"',
+        'cat WORK/own/x.txt WORK/private/x.txt',
+        'deny policy.deny:1',
+      ],
+      [
+        'tool = "read_file"\npath = "WORK/private/**"',
+        'cat WORK/own/x.txt WORK/own/x.txt',
+        'allow run.read-only',
+      ],
+      ['tool = "read_file"\npath = "WORK/private/**"', 'grep x WORK/own/x.txt WORK', 'deny policy.deny:1'],
+      ['tool = "write_file"\npath = "WORK/private/**"', 'cat WORK/private/x.txt', 'allow run.read-only'],
+      ['tool = "read_file"\npath = "WORK/link/**"', 'cat WORK/private/x.txt', 'deny policy.deny:1'],
+      ['tool = "read_file"\npath = "WORK/link/**"', 'cat WORK/link/x.txt', 'deny policy.deny:1'],
+      ['tool = "fetch_url"\nhost = "x.test"', 'curl own.test x.test', 'deny policy.deny:1'],
+      ['tool = "fetch_url"\nhost = "x.test"', 'curl own.test', 'ask card.new'],
+    ] as const;
+    const wrong: string[] = [];
+    for (const [rule, command, expected] of rows) {
+      forbid(rule.replace('WORK', run.work));
+      const found = await short('run_command', { command: command.replaceAll('WORK', run.work) });
+      if (found !== expected) wrong.push(`${rule} ${command}: ${found}`);
+    }
+    assert.deepEqual(wrong, []);
+    forbid(`tool = "glob"\npath = "${run.work}/link/**"`);
+    for (const pattern of ['private/*', 'link/*'])
+      assert.equal(await short('glob', { pattern }), 'deny policy.deny:1', pattern);
+    forbid('tool = "fetch_url"\nhost = "x.test"');
+    assert.equal(await short('read', { q: 'http://own.test/ http://www.x.test/' }), 'deny policy.deny:1');
+  });
+
+  it('of a place holds for code that joins it from pieces, in the home folder and outside it', async () => {
+    const python = (text: string): Promise<string> =>
+      short('run_command', { command: `python3 -c "print(${text})"` });
+    for (const place of ['~/private', '~/in/private', '/srv/vault']) {
+      forbid(`tool = "read_file"\npath = "${place}/**"`);
+      const full = place.replace('~', run.home);
+      const below = place.replace(/^~?\//, '');
+      const [start, end] = [full.slice(0, -3), full.slice(-3)];
+      for (const text of [`'${start}'+'${end}'`, `'${start}'  +  '${end}/x'`, `home()+'/${below}'`])
+        assert.equal(await python(text), 'deny policy.deny:1', text);
+      const parts = below.split('/').map(part => `'${part}'`);
+      assert.equal(await python(`join(home(),${parts.join(',')},'x')`), 'deny policy.deny:1', place);
+      assert.equal(await python(`'${start}'`), 'ask policy.unclear', start);
+    }
+  });
+
   it('of a tool holds under both of its names', async () => {
     forbid('tool = "delete"');
     facts = { ...facts, tool: 'delete' };
