@@ -18,8 +18,13 @@ import { agentName, type World } from './world.ts';
 const program = fileURLToPath(new URL('mcpCaseServer.ts', import.meta.url));
 export const yes: ApprovalDecision = { allow: true, scope: 'once' };
 
+/** Returns what was said of the servers: where the agent works stands before it in each run. */
 export const noticesOf = ({ events }: AgentRun): string =>
-  events.flatMap(event => (event.type === 'notice' ? [event.message] : [])).join('\n');
+  events
+    .flatMap(event =>
+      event.type === 'notice' && !event.message.startsWith('Works in: ') ? [event.message] : [],
+    )
+    .join('\n');
 
 export const completed = ({ events }: AgentRun): boolean => {
   const end = events.at(-1);

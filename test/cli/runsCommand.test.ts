@@ -52,7 +52,10 @@ describe('telos runs', function () {
 
     const shown = await home.run(['runs', 'show']);
     assert.match(shown.stdout, /^My plan\nSkill: kairos:kickoff\n/);
-    assert.match(shown.stdout, /> run daily kickoff\n\nI plan it\.\n\n→ write_file today\.md\n/);
+    assert.match(
+      shown.stdout,
+      /> run daily kickoff\n\n· Works in: this folder\n\nI plan it\.\n\n→ write_file today\.md\n/,
+    );
     assert.match(shown.stdout, /All done with \[redacted\]/);
 
     await server.close();

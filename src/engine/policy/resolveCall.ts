@@ -125,11 +125,17 @@ function withCommand(input: JsonObject, folders: ResolveFolders, notes: string[]
     own['cwd'] = base = meantFile(cwd, base, folders).path ?? expandPath(cwd, folders.home, base);
   if (typeof command !== 'string') return own;
   const { line, twins } = meantCommand(command, base, folders);
+  if (own['cwd'] === undefined && line !== command && isOfPack(command, folders))
+    return { ...own, cwd: folders.scriptDir };
   if (line !== command) notes.push(`Ran as: ${shown(line, 2000)}`);
   for (const { word, twin } of twins)
     notes.push(`${shown(word)} is the one in ${base}; there is ${shown(twin)} too.`);
   return { ...own, command: line };
 }
+
+/** Whether a command means files of the pack with the very words in which it is written, so that it was written to run there. */
+const isOfPack = (command: string, folders: ResolveFolders): boolean =>
+  folders.scriptDir !== undefined && meantCommand(command, folders.scriptDir, folders).line === command;
 
 /** Other names of the arguments, in small letters and without signs, by the tool's own name and the argument's. */
 const argumentAliases: Readonly<Record<string, Readonly<Record<string, readonly string[]>>>> = {

@@ -514,7 +514,10 @@ export async function realFolders({ protectedDirs, home }: PolicyContext): Promi
   return Promise.all(protectedDirs.map(folder => resolvePath(folder, folder, home).catch(() => folder)));
 }
 
-/** Returns the folders of a run. Commands run where the agent works if that is the current folder or it is foreign, else in the pack. */
+/**
+ * Returns the folders of a run. Commands run where the agent works if that is the current folder or it is foreign, else in the pack; the
+ * scripts of a pack of Telos always run in the pack, for which they were written.
+ */
 export function foldersOf(agent: Agent, skill: Skill, config: Pick<Config, 'cwd' | 'home'>): RunFolders {
   const personDir = personFolder(config);
   return {
@@ -523,6 +526,7 @@ export function foldersOf(agent: Agent, skill: Skill, config: Pick<Config, 'cwd'
     skillDir: skill.dir,
     ...(skill.name !== skill.id && { skillName: skill.name }),
     commandDir: agent.isForeign || agent.worksHere ? agent.workingDir : agent.packDir,
+    ...(!agent.isForeign && agent.worksHere && { scriptDir: agent.packDir }),
     ...(personDir === undefined ? {} : { personDir }),
   };
 }

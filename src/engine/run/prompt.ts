@@ -154,11 +154,11 @@ export function systemPrompt(
 }
 
 /** Names the folders of the run. A path that leads to nothing is looked for in the others by the engine. */
-function folderText({ workingDir, commandDir, skillDir, packDir, personDir }: RunFolders): string {
+function folderText({ workingDir, commandDir, scriptDir, skillDir, packDir, personDir }: RunFolders): string {
   const isPack = packDir !== skillDir && isInside(packDir, skillDir);
   return [
     `Files are read and written relative to ${workingDir}.`,
-    `Commands run in ${commandDir}.`,
+    `Commands run in ${commandDir}${scriptDir === undefined ? '' : `, scripts of the agent in ${scriptDir}`}.`,
     ...(personDir === undefined ? [] : [`The person works in ${personDir}; files there may be read.`]),
     `The skill's own folder is ${skillDir}${isPack ? `, in the pack ${packDir}` : ''}; files that its text names beside itself are there, and may be read and run by the names that it uses, or by their absolute path.`,
     'Write nothing into the folder of the skill or its pack.',

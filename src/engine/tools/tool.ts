@@ -31,6 +31,8 @@ export interface RunFolders {
   skillName?: string;
   /** Folder in which commands run. Absolute. */
   commandDir: string;
+  /** Folder in which a command runs that, as it is written, names files of the pack. Absolute. Missing if that is `commandDir`, too. */
+  scriptDir?: string;
   /** The current folder; readable. Absolute. Missing if that is the home folder, or contains it. */
   personDir?: string;
   /** Further readable folders. Absolute. */

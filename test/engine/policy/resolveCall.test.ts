@@ -318,6 +318,21 @@ describe('resolveCall', () => {
       assert.equal(ran('python3 scripts/run.py', telos), 'python3 <skill>/scripts/run.py');
     });
 
+    it('run in the pack of Telos whose files they name, if it works in the current folder, and else where the person is', () => {
+      const here = { ...foreign, scriptDir: at('home/.skills/pack') };
+      const asRun = (command: string, more: JsonObject = {}) =>
+        resolved('run_command', { command, ...more }, here).call.input;
+      assert.deepEqual(asRun('python3 tool.py --all'), {
+        command: 'python3 tool.py --all',
+        cwd: at('home/.skills/pack'),
+      });
+      assert.deepEqual(asRun('npm test'), { command: 'npm test' });
+      assert.deepEqual(asRun('cat data.json'), { command: 'cat data.json' });
+      const both = asRun('python3 tool.py data.json');
+      assert.deepEqual(both, { command: `python3 ${at('home/.skills/pack/tool.py')} data.json` });
+      assert.equal(asRun('python3 tool.py', { cwd: at('vault') })['cwd'], at('vault'));
+    });
+
     it('are one word to the shell, whatever the path is called', () => {
       folder.add({ "home/.skills/pack/skills/a b; 'c'/x.sh": '' });
       const skillDir = at("home/.skills/pack/skills/a b; 'c'");
