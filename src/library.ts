@@ -96,7 +96,7 @@ export class Plan {
       .finally(() => over.abort());
     // Awaited below; without this, a failure before that would end the process.
     end.catch(() => undefined);
-    for await (const line of followJournal(plan.folder.journal, over.signal))
+    for await (const line of followJournal(plan.folder.journal, over.signal, plan.folder.seal))
       if (line.seq > lines) yield line;
     return end;
   }

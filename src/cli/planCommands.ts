@@ -9,9 +9,10 @@ import { Telos } from '../engine/telos.ts';
 import { type Adopted, adopt, adoptedName, makeAdopted } from '../engine/workflow/adopt.ts';
 import { refuseMissing } from '../engine/workflow/contextFolders.ts';
 import { Git } from '../engine/workflow/git.ts';
-import { problemsOf } from '../engine/workflow/gitProblems.ts';
+import { problemsOf, problemsOfPlan } from '../engine/workflow/gitProblems.ts';
 import { notRunning } from '../engine/workflow/inbox.ts';
-import { Plan } from '../engine/workflow/plan.ts';
+import { MachineSeal } from '../engine/workflow/machineSeal.ts';
+import { openPlan, Plan } from '../engine/workflow/plan.ts';
 import { PlanFolder } from '../engine/workflow/planFolder.ts';
 import { wantedMarks, writeMarks } from '../engine/workflow/writeBack.ts';
 import type { SteerCommand } from '../protocol/plan.ts';
@@ -103,7 +104,7 @@ export function planNamed(name: string | undefined, { repo, telos, human }: Plan
     );
   if (name === undefined && names.length > 1)
     throw new TelosError('config', `There are several plans; name one: ${names.join(', ')}`);
-  return new Plan(PlanFolder.open(repo, name ?? names[0] ?? ''), { runs: telos, human, by: 'cli' });
+  return openPlan(repo, name ?? names[0] ?? '', { runs: telos, human, by: 'cli' });
 }
 
 /** Calls `use` with the plan that is named, or the only one that there is. Otherwise as `withPlans`. */
@@ -142,7 +143,8 @@ export async function adoptCommand(path: string, options: PlanOptions, terminal:
     const read = () => adopt(resolve(call.config.cwd, path), options.tag);
     if (options.writeBack) return writeBack(read, options, call);
     const found = read();
-    const folder = await makeAdopted(found, call.repo, ...(options.name === undefined ? [] : [options.name]));
+    const seal = new MachineSeal(call.config.dataDir);
+    const folder = await makeAdopted(found, call.repo, seal, options.name);
     const stories = found.stories.map(({ story }) => story);
     await sayWhatStops(call);
     if (options.json) terminal.out(`${terminalJson({ plan: folder.name, format: found.format, stories })}\n`);
@@ -306,7 +308,9 @@ export async function showPlanCommand(
       return exitCodes.done;
     }
     const plan = planNamed(name, call);
-    const { state, problems } = await plan.look();
+    const { state, problems: ofFiles } = await plan.look();
+    const stops = (await problemsOfPlan(plan.folder, call.config.env)).filter(one => one.stops);
+    const problems = [...stops.map(({ text }) => text), ...ofFiles];
     if (options.json) terminal.out(`${terminalJson({ name: plan.name, ...stateJson(state), problems })}\n`);
     else terminal.out(`${statusText(plan.name, state, problems, terminal.style, terminal.outWidth)}\n`);
     return exitCodes.done;

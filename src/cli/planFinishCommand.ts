@@ -87,8 +87,12 @@ export async function finishCommand(
   }
   const [kind] = how as [FinishKind];
   return withPlan(name, options as RunPlanOptions, terminal, async plan => {
-    const { branch = (await plan.folder.settings()).branch } = (await plan.look()).state;
-    const dropped = `This deletes the branch ${branch} with what passed. Patches of the attempts stay in ${plan.folder.path('attempts')}.`;
+    const { branch: made } = (await plan.look()).state;
+    const branch = made ?? (await plan.folder.settings()).branch;
+    const dropped =
+      made === undefined
+        ? 'This discards the plan. It has never run, so no branch is deleted.'
+        : `This deletes the branch ${branch} with what passed. Patches of the attempts stay in ${plan.folder.path('attempts')}.`;
     const published = `This pushes ${branch} to your remote and opens a pull request with gh, where others can see them.`;
     const asked = {
       drop: [dropped, 'Discard it?', 'No one can be asked here; --yes discards it. Nothing was changed.'],

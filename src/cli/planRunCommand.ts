@@ -277,7 +277,7 @@ async function showFacts(
 ): Promise<void> {
   const before = (await plan.look()).lines;
   const shown = isNew ? before : 0;
-  for await (const line of followJournal(plan.folder.journal, signal)) {
+  for await (const line of followJournal(plan.folder.journal, signal, plan.folder.seal)) {
     if (line.seq <= shown) continue;
     if (options.json) terminal.out(`${terminalJson(line)}\n`);
     else {

@@ -5,8 +5,7 @@ import { denyAll } from '../engine/human.ts';
 import { mapStrings, redactor, secretsIn } from '../engine/redact.ts';
 import { Telos } from '../engine/telos.ts';
 import { type RunAnswer, type RunnerLine, readOrder } from '../engine/workflow/detachedRun.ts';
-import { Plan } from '../engine/workflow/plan.ts';
-import { PlanFolder } from '../engine/workflow/planFolder.ts';
+import { openPlan } from '../engine/workflow/plan.ts';
 
 /** Says a line of its own to who has started the process. */
 const say = (line: RunnerLine): void => void process.stdout.write(`${JSON.stringify(line)}\n`);
@@ -36,7 +35,7 @@ async function carryOut(signal: AbortSignal): Promise<RunAnswer> {
     } = readOrder(await text(process.stdin));
     redact = redactor(secretsIn(config.env)).text;
     const runs = Telos.open(config, { ...(ripgrep !== undefined && { ripgrep }) });
-    const plan = new Plan(PlanFolder.open(repo, name), { runs, human: denyAll, by: 'editor' });
+    const plan = openPlan(repo, name, { runs, human: denyAll, by: 'editor' });
     const log = (line: string): void => say({ log: redact(line) });
     const elsewhere =
       workers && (await (await import('./planWorkers.ts')).planWorkers(config, { ...workers, log }));

@@ -3,6 +3,7 @@ import assert from 'node:assert/strict';
 import { readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { basename, join } from 'node:path';
 import { Journal } from '../../src/engine/workflow/journal.ts';
+import { MachineSeal } from '../../src/engine/workflow/machineSeal.ts';
 import { PlanFolder } from '../../src/engine/workflow/planFolder.ts';
 import { takeRunner } from '../../src/engine/workflow/runnerLock.ts';
 import type { PlanEvent } from '../../src/protocol/plan.ts';
@@ -122,7 +123,10 @@ describe('the file of a story in a real VS Code', () => {
 
   it('says why a box failed literally, whoever wrote it', async () => {
     await desk.makeReady('second');
-    const journal = await Journal.open(desk.file('second', 'journal.jsonl'));
+    const journal = await Journal.open(
+      desk.file('second', 'journal.jsonl'),
+      new MachineSeal(desk.world.data),
+    );
     const why = '[the oven](command:workbench.action.quit) is ![cold](https://example.com/x.png)';
     await journal.append({ type: 'story_failed', story: 'US-004', why, by: 'engine' });
     await journal.close();
@@ -140,9 +144,9 @@ describe('the file of a story in a real VS Code', () => {
     for (const other of PlanFolder.list(desk.world.workspace))
       rmSync(desk.file(other, ''), { recursive: true });
     await desk.makeReady('third');
-    const folder = PlanFolder.open(desk.world.workspace, 'third');
+    const folder = PlanFolder.open(desk.world.workspace, 'third', new MachineSeal(desk.world.data));
     const note = async (...events: readonly PlanEvent[]): Promise<void> => {
-      const journal = await Journal.open(folder.journal);
+      const journal = await Journal.open(folder.journal, folder.seal);
       for (const event of events) await journal.append(event);
       await journal.close();
     };

@@ -2,6 +2,7 @@
 import assert from 'node:assert/strict';
 import { mkdir, readdir, readFile, writeFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
+import { MachineSeal } from '../../src/engine/workflow/machineSeal.ts';
 import { PlanFolder } from '../../src/engine/workflow/planFolder.ts';
 import { storyText } from '../plan/planWorld.ts';
 import { fetchCodeServer } from '../vscode/codeServer.ts';
@@ -94,8 +95,9 @@ describe('kinds of workspaces in a real VS Code', () => {
       {
         withoutAccount: true,
         restricted: true,
-        prepare: async ({ workspace }) => {
-          const made = await PlanFolder.create(workspace, 'shop', 'Sell bread');
+        prepare: async ({ workspace, data }) => {
+          const seal = new MachineSeal(data);
+          const made = await PlanFolder.create(workspace, 'shop', 'Sell bread', seal);
           await made.write('prds/01-bread.md', story);
         },
       },

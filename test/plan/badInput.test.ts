@@ -214,16 +214,12 @@ describe('bad input of a plan', function () {
       'US-002 coder': once(writes({ 'src/b.js': '1\n' })),
     });
     assert.equal((await run('--only', 'US-001')).code, 1);
-    const file = join(world.repo, '.telos/plans/site/journal.jsonl');
     const hour = 3_600_000;
-    const lines = readFileSync(file, 'utf8')
-      .trim()
-      .split('\n')
-      .map(line => JSON.parse(line));
-    const later = lines.map(line =>
-      JSON.stringify({ ...line, ts: new Date(Date.parse(line.ts) + hour).toISOString() }),
+    await world.rewrite(
+      world
+        .journal()
+        .map(line => ({ ...line, ts: new Date(Date.parse(String(line['ts'])) + hour).toISOString() })),
     );
-    writeFileSync(file, `${later.join('\n')}\n`);
     const { code, stderr } = await run('--max-minutes', '5');
     assert.equal(code, 0, stderr);
   });

@@ -1,7 +1,8 @@
 /** Plans that are done: what they are told then, and what becomes of them. */
 import assert from 'node:assert/strict';
-import { mkdirSync, readdirSync, writeFileSync } from 'node:fs';
+import { mkdirSync, readdirSync } from 'node:fs';
 import { join } from 'node:path';
+import { send } from '../../src/engine/workflow/inbox.ts';
 import { cliHome } from '../cli/cliProcess.ts';
 import { agreeable, once, type PlanWorld, planWorld, type StepModel, writes } from './planWorld.ts';
 
@@ -45,17 +46,16 @@ describe('a plan that is done', function () {
     assert.equal(readdirSync(inbox(here)).length, 1);
   });
 
-  it('keeps its stories and is not held when it runs with orders that another program left', async () => {
+  it('keeps its stories and is not held when it runs with orders that were late', async () => {
     const here = await done();
     const tip = here.git('rev-parse', 'telos/site');
-    mkdirSync(inbox(here), { recursive: true });
     for (const command of [
       { kind: 'pause' },
       { kind: 'stop', when: 'now' },
       { kind: 'skip', story: 'US-001' },
       { kind: 'accept', story: 'US-001' },
-    ])
-      writeFileSync(join(inbox(here), `${command.kind}.json`), JSON.stringify({ command, by: 'other' }));
+    ] as const)
+      await send(here.folder(), command, 'other');
     const { code, stderr } = await here.plan('run', 'site', '--unattended');
     assert.equal(code, 0, stderr);
     assert.match(stderr, /Ignored: pause\. The plan is not running\./);

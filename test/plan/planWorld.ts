@@ -4,6 +4,8 @@ import { createHash } from 'node:crypto';
 import { mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
+import { MachineSeal } from '../../src/engine/workflow/machineSeal.ts';
+import { PlanFolder } from '../../src/engine/workflow/planFolder.ts';
 import {
   type CliHome,
   type CliResult,
@@ -66,6 +68,10 @@ export interface PlanWorld {
   /** Changes plan.json. */
   set(more: Readonly<Record<string, unknown>>): void;
   journal(): { type: string; [key: string]: unknown }[];
+  /** Writes the journal anew, as this machine would. */
+  rewrite(lines: readonly object[]): Promise<void>;
+  /** The plan's folder, whose words are sealed for this machine. */
+  folder(): PlanFolder;
   /** Everything of the person's that a plan must leave alone: files, index, HEAD, stash, and refs of others. */
   checkout(): string;
   close(): Promise<void>;
@@ -143,7 +149,14 @@ export async function planWorld(stories: readonly StoryText[], model: StepModel)
         .file('journal.jsonl')
         .split('\n')
         .filter(Boolean)
-        .map(line => JSON.parse(line)),
+        .map(line => JSON.parse(line, (key, value) => (key === 'seal' ? undefined : value))),
+    rewrite: async lines => {
+      const { seal, journal } = world.folder();
+      await seal?.ready();
+      const sealed = lines.map(line => seal?.sealed('journal site', JSON.stringify(line)));
+      writeFileSync(journal, `${sealed.join('\n')}\n`);
+    },
+    folder: () => PlanFolder.open(repo, 'site', new MachineSeal(home.dataDir)),
     checkout: () => checkoutOf(repo, git),
     close: async () => {
       await server.close();

@@ -12,6 +12,7 @@ import { reasonOf, TelosError } from '../errors.ts';
 import { errorCode, fileProblem } from '../files/paths.ts';
 import { readRegularFile } from '../files/settingsFile.ts';
 import { Journal } from './journal.ts';
+import type { MachineSeal } from './machineSeal.ts';
 import { PlanFolder, slug } from './planFolder.ts';
 import { oneLine, printPrd } from './prdFile.ts';
 import { Projection } from './projection.ts';
@@ -97,14 +98,15 @@ export const adoptedName = ({ goal }: Adopted): string => slug(goal) || 'adopted
 export async function makeAdopted(
   adopted: Adopted,
   repo: string,
+  seal: MachineSeal,
   name = adoptedName(adopted),
 ): Promise<PlanFolder> {
   const { goal, plan, stories, format } = adopted;
-  const folder = await PlanFolder.create(repo, name, goal);
+  const folder = await PlanFolder.create(repo, name, goal, seal);
   const text = plan === '' ? `# ${goal}\n\nTaken over from ${format}.\n` : `${plan.trimEnd()}\n`;
   await folder.write('plan.md', text);
   for (const { story, body } of stories) await folder.write(story.prd, printPrd(story, body));
-  const journal = await Journal.open(folder.journal);
+  const journal = await Journal.open(folder.journal, seal);
   try {
     await journal.append({ type: 'plan_written', digest: createHash('sha256').update(text).digest('hex') });
     await journal.append({ type: 'plan_reviewed', decision: 'approved', comments: [], by: 'cli' });

@@ -91,7 +91,7 @@ export async function checkTree(
 function withFile(scene: AttemptScene, ending: string): CheckPlace {
   const safe = (name: string): string => name.replace(/[^\w.-]+/g, '-').slice(0, 60);
   const outputFile = ({ name }: PlanCheck): string =>
-    scene.parts.folder.path('checks', `${scene.key}.${safe(name)}${ending}.txt`);
+    scene.parts.folder.own('checks', `${scene.key}.${safe(name)}${ending}.txt`);
   return { ...scene.checkPlace, outputFile };
 }
 

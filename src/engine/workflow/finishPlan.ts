@@ -7,7 +7,7 @@ import { TelosError } from '../errors.ts';
 import { shellWord } from '../files/plainText.ts';
 import { commandPrograms, findProgram, programEndings } from '../tools/programPath.ts';
 import type { Git } from './git.ts';
-import { dirtyFiles } from './gitCheckouts.ts';
+import { branchOf, dirtyFiles } from './gitCheckouts.ts';
 import { personPlaces } from './gitProgram.ts';
 import { mergeOnto } from './integrate.ts';
 import { missingStories, planCommits } from './planCommits.ts';
@@ -22,6 +22,8 @@ export interface Finish {
   plan: string;
   base: string;
   branch: string;
+  /** The plan made the branch. Otherwise nothing is done with it. */
+  isMade: boolean;
   goal: string;
   stories: readonly StoryState[];
   /** How it was ended before, if nothing was worked on since. */
@@ -44,12 +46,12 @@ export interface Finished {
 const mostNamed = 10;
 
 /**
- * Throws TelosError `config` if that was done already, the checkout is not clean, no branch is checked out, or the two cannot be merged
- * without a conflict.
+ * Throws TelosError `config` if that was done already, the checkout is not clean, no branch is checked out, the two cannot be merged
+ * without a conflict, or a branch that is to be deleted is checked out.
  */
 export async function finishPlan(how: FinishKind, parts: Finish): Promise<Finished> {
-  const { git, slots, branch } = parts;
-  const tip = await git.tip(`refs/heads/${branch}`);
+  const { git, slots, branch, isMade } = parts;
+  const { tip, checkedOut: place } = isMade ? await branchOf(git, branch) : {};
   if (how !== 'drop') await refuseMissing(parts);
   if (tip === undefined && parts.before?.how === 'drop')
     throw new TelosError('config', [sentence("The plan '{0}' was discarded already.", parts.plan)]);
@@ -69,7 +71,13 @@ export async function finishPlan(how: FinishKind, parts: Finish): Promise<Finish
     const opened = await openPullRequest(git, { branch, base, into, title: goal }, env);
     return { ...opened, commit: tip, kept: (await slots.removeSlots()).kept };
   }
-  if (how === 'drop' && tip !== undefined) await git.run(['update-ref', '-d', `refs/heads/${branch}`, tip]);
+  if (how === 'drop' && place !== undefined)
+    throw new TelosError('config', [
+      sentence("The plan's branch {0} is checked out in {1}, so it was not deleted.", branch, place),
+      sentence('Switch to another branch there.'),
+    ]);
+  if (how === 'drop' && tip !== undefined)
+    await git.run(['update-ref', '--no-deref', '-d', `refs/heads/${branch}`, tip]);
   const { kept } = await slots.removeSlots();
   return { ...(tip !== undefined && how === 'keep' && { commit: tip }), kept };
 }

@@ -7,6 +7,9 @@ import { shellWord } from '../files/plainText.ts';
 import { Git } from './git.ts';
 import { branchOf } from './gitCheckouts.ts';
 import { oldestGit } from './gitProgram.ts';
+import { foreignLines, lookIntoJournal } from './journal.ts';
+import { madeBranches } from './planCommits.ts';
+import { type PlanFolder, progressNames } from './planFolder.ts';
 
 export interface GitProblem {
   /** One sentence, and what to do. */
@@ -20,10 +23,16 @@ export interface GitProblem {
 /** Longest path that Windows takes from programs that do not ask for more. */
 const windowsPath = 260;
 
+/** The branch that a plan is to have, and those that it has made. */
+export interface PlanBranch {
+  branch: string;
+  made: ReadonlySet<string>;
+}
+
 /** Returns what hinders a plan with that branch in a folder. Never throws for a repository that is odd. */
 export async function problemsOf(
   repo: string,
-  { branch, env }: { branch?: string; env: Readonly<Record<string, string | undefined>> },
+  { plan, env }: { plan?: PlanBranch; env: Readonly<Record<string, string | undefined>> },
 ): Promise<GitProblem[]> {
   const git = new Git(repo, env);
   const version = await git.version().catch((error: Error) => error);
@@ -52,7 +61,18 @@ export async function problemsOf(
         sentence('Make a first commit.'),
       ),
     ];
-  return (await Promise.all([stopsOf(git, branch), notesOf(git, repo)])).flat();
+  return (await Promise.all([stopsOf(git, plan), notesOf(git, repo)])).flat();
+}
+
+/** As `problemsOf`, for the plan in a folder. Throws TelosError `config` if its settings or its journal cannot be read. */
+export async function problemsOfPlan(
+  folder: PlanFolder,
+  env: Readonly<Record<string, string | undefined>>,
+): Promise<GitProblem[]> {
+  const { branch } = await folder.settings();
+  const { lines, foreign } = await lookIntoJournal(folder.journal, folder.seal);
+  const problems = await problemsOf(folder.repo, { plan: { branch, made: madeBranches(lines) }, env });
+  return [...problems, ...foreignLines(foreign).map(text => ({ text, stops: false }))];
 }
 
 const stop = (...sentences: readonly Sentence[]): GitProblem => ({
@@ -72,32 +92,43 @@ const notARepository = (repo: string, said: string): Sentence[] =>
         sentence('Make one with "git init" and a first commit.'),
       ];
 
-async function stopsOf(git: Git, branch: string | undefined): Promise<GitProblem[]> {
-  const found: GitProblem[] = [];
-  const where = branch === undefined ? undefined : (await branchOf(git, branch)).checkedOut;
-  if (where !== undefined)
-    found.push(
-      stop(
-        sentence(
-          "The plan's branch {0} is checked out in {1}, where its files would seem edited whenever a story passes.",
-          ...[branch ?? '', where],
-        ),
-        sentence('Switch to another branch there.'),
-      ),
-    );
-  const state = ['journal.jsonl', 'inbox', 'projection.json'].map(name => `.telos/plans/*/${name}`);
-  const tracked = await git.read(['ls-files', '--', ...state]);
+async function stopsOf(git: Git, plan: PlanBranch | undefined): Promise<GitProblem[]> {
+  const found = plan ? await problemsOfBranch(git, plan) : [];
+  // A folder stands for all that is below it. A star does not, and may be any folder.
+  const state = progressNames.flatMap(name => [`.telos/plans/*/${name}`, `.telos/plans/*/${name}/**`]);
+  const tracked = await git.read(['ls-files', '-z', '--', ...state.map(path => `:(top,glob,icase)${path}`)]);
   if (tracked !== '')
     found.push(
       stop(
         sentence(
           "{0} is in git, and what came with a repository does not count as a plan's progress.",
-          tracked.split('\n')[0] ?? '',
+          tracked.split('\0')[0] ?? '',
         ),
         sentence('Take it out with: {0}', 'git rm --cached'),
       ),
     );
   return found;
+}
+
+async function problemsOfBranch(git: Git, { branch, made }: PlanBranch): Promise<GitProblem[]> {
+  const { tip, checkedOut } = await branchOf(git, branch);
+  if (checkedOut !== undefined)
+    return [
+      stop(
+        sentence(
+          "The plan's branch {0} is checked out in {1}, where its files would seem edited whenever a story passes.",
+          ...[branch, checkedOut],
+        ),
+        sentence('Switch to another branch there.'),
+      ),
+    ];
+  if (tip === undefined || made.has(branch)) return [];
+  return [
+    stop(
+      sentence('There is a branch {0} already, which this plan did not make.', branch),
+      sentence('Name another branch in plan.json, or delete or rename that one.'),
+    ),
+  ];
 }
 
 async function notesOf(git: Git, repo: string): Promise<GitProblem[]> {

@@ -29,13 +29,19 @@ export async function send(folder: PlanFolder, command: SteerCommand, by: Actor)
   const time = Date.now().toString(36).padStart(9, '0');
   const count = (sent++ % 36 ** 3).toString(36).padStart(3, '0');
   const id = `${time}${count}${randomBytes(5).toString('hex')}`;
-  await createWhole(folder.path('inbox', `${id}.json`), `${JSON.stringify({ command, by })}\n`);
+  const json = JSON.stringify({ command, by });
+  await folder.seal?.ready();
+  const text = folder.seal ? folder.seal.sealed(aboutOf(folder, id), json) : json;
+  await createWhole(folder.own('inbox', `${id}.json`), `${text}\n`);
   return id;
 }
 
+/** What the seal of a command is about. With its id it is carried out once. */
+const aboutOf = ({ name }: PlanFolder, id: string): string => `inbox ${name} ${id}`;
+
 /**
  * Returns the commands that wait, the oldest first. `isKnown` says whether the journal has a command; such a one is only removed. What
- * is not a command is put aside with the ending `.refused`, and reported to `refuse`.
+ * is not a command, or was not sent from this machine, is put aside with the ending `.refused`, and reported to `refuse`.
  */
 export async function take(
   folder: PlanFolder,
@@ -48,10 +54,14 @@ export async function take(
     const done = (): Promise<void> => rm(path, { force: true });
     const read = isKnown(id) ? undefined : readCommand(folder, name);
     if (isKnown(id)) await done();
-    else if (read) found.push({ ...read, id, done });
+    else if (read !== undefined && read !== 'foreign') found.push({ ...read, id, done });
     else {
       await rename(path, `${path}.refused`).catch(() => undefined);
-      refuse(`${path} is not a command for a plan, so it was put aside.`);
+      refuse(
+        read === 'foreign'
+          ? `${path} was not sent by a person on this machine, so it was put aside.`
+          : `${path} is not a command for a plan, so it was put aside.`,
+      );
     }
   }
   return found;
@@ -73,7 +83,10 @@ function waiting(folder: PlanFolder): string[] {
   }
 }
 
-function readCommand(folder: PlanFolder, name: string): { command: SteerCommand; by: Actor } | undefined {
+function readCommand(
+  folder: PlanFolder,
+  name: string,
+): { command: SteerCommand; by: Actor } | 'foreign' | undefined {
   let text: string | undefined;
   try {
     text = folder.read('inbox', name);
@@ -81,7 +94,9 @@ function readCommand(folder: PlanFolder, name: string): { command: SteerCommand;
     return undefined;
   }
   if (text === undefined || text.length > 2 * mostText) return undefined;
-  return jsonLine(text, value => {
+  const json = folder.seal ? folder.seal.opened(aboutOf(folder, idOf(name)), text) : text;
+  if (json === undefined) return 'foreign';
+  return jsonLine(json, value => {
     if (!isFields(value) || !isFields(value['command'])) return undefined;
     const { command, by } = value;
     const actor = actors.find(one => one === by) ?? 'other';

@@ -4,7 +4,7 @@
  */
 import { constants, writeSync } from 'node:fs';
 import { type FileHandle, open, stat } from 'node:fs/promises';
-import { dirname } from 'node:path';
+import { basename, dirname } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import type { JournalLine, PlanEvent } from '../../protocol/plan.ts';
 import { type Sentence, sentence, spoken } from '../../protocol/text.ts';
@@ -12,6 +12,7 @@ import { TelosError } from '../errors.ts';
 import { jsonLine, linesFrom, readLines } from '../files/jsonLines.ts';
 import { fileProblem } from '../files/paths.ts';
 import { readRegularFile } from '../files/settingsFile.ts';
+import type { MachineSeal } from './machineSeal.ts';
 
 /** A journal of a plan of a thousand stories has some megabytes. */
 const mostBytes = 512 * 1024 * 1024;
@@ -26,23 +27,37 @@ export class Journal {
   readonly file: string;
   readonly #lines: JournalLine[];
   readonly #handle: FileHandle;
+  readonly #seal: MachineSeal | undefined;
   #size: number;
+  /** Of all lines that were written here, also those of a later version. */
+  #highest: number;
   #broken = false;
   #last: Promise<unknown> = Promise.resolve();
   /** What is written next, all of it at once. */
   readonly #waiting: PlanEvent[] = [];
   #next: Promise<JournalLine[]> = Promise.resolve([]);
 
-  private constructor(file: string, handle: FileHandle, read: { lines: JournalLine[]; size: number }) {
+  private constructor(
+    file: string,
+    handle: FileHandle,
+    { lines, highest, size }: Pick<JournalText, 'lines' | 'highest'> & { size: number },
+    seal: MachineSeal | undefined,
+  ) {
     this.file = file;
     this.#handle = handle;
-    this.#lines = read.lines;
-    this.#size = read.size;
+    this.#lines = lines;
+    this.#highest = highest;
+    this.#size = size;
+    this.#seal = seal;
   }
 
-  /** Creates a missing file. Closes a last line that a crash tore. Throws TelosError `config` if it cannot be read and written. */
-  static async open(file: string): Promise<Journal> {
+  /**
+   * Creates a missing file. Closes a last line that a crash tore. With a seal, lines without it are left out, and those that come get
+   * it. Throws TelosError `config` if it cannot be read and written.
+   */
+  static async open(file: string, seal?: MachineSeal): Promise<Journal> {
     try {
+      await seal?.ready();
       const isNew = (await stat(file).catch(() => undefined)) === undefined;
 
       const { O_RDWR, O_APPEND, O_CREAT, O_NOFOLLOW = 0 } = constants;
@@ -50,7 +65,7 @@ export class Journal {
       if (isNew) await syncFolder(dirname(file));
       const text = (await handle.readFile()).toString('utf8');
       const size = (await handle.stat()).size;
-      const journal = new Journal(file, handle, { lines: linesOf(text), size });
+      const journal = new Journal(file, handle, { ...journalText(text, file, seal), size }, seal);
       if (text !== '' && !text.endsWith('\n')) await journal.#write('\n');
       return journal;
     } catch (error) {
@@ -77,18 +92,23 @@ export class Journal {
 
   async #appendWaiting(): Promise<JournalLine[]> {
     const events = this.#waiting.splice(0);
-    const first = (this.#lines.at(-1)?.seq ?? 0) + 1;
+    const first = this.#highest + 1;
     const ts = new Date().toISOString();
     const lines = events.map(
       (event, index): JournalLine => ({ seq: first + index, ts, ...shortened(event) }),
     );
     try {
-      await this.#write(lines.map(line => `${JSON.stringify(line)}\n`).join(''));
+      await this.#write(lines.map(line => `${this.#sealed(JSON.stringify(line))}\n`).join(''));
     } catch (error) {
       throw unwritable(this.file, error);
     }
     this.#lines.push(...lines);
+    this.#highest += lines.length;
     return lines;
+  }
+
+  #sealed(json: string): string {
+    return this.#seal ? this.#seal.sealed(aboutOf(this.file), json) : json;
   }
 
   async #write(text: string): Promise<void> {
@@ -150,22 +170,44 @@ export function shortened<Value>(value: Value): Value {
   return Object.fromEntries(Object.entries(value).map(([key, part]) => [key, shortened(part)])) as Value;
 }
 
-/** Returns the facts of a journal, without a line that is still being written. A missing file has none. */
-export async function readJournal(file: string): Promise<JournalLine[]> {
+/**
+ * Returns the facts of a journal, without a line that is still being written. With a seal, those without it are left out. A missing file
+ * has none.
+ */
+export const readJournal = async (file: string, seal?: MachineSeal): Promise<JournalLine[]> =>
+  (await lookIntoJournal(file, seal)).lines;
+
+/** As `readJournal`, with the number of lines that this machine did not write. */
+export async function lookIntoJournal(
+  file: string,
+  seal: MachineSeal | undefined,
+): Promise<Pick<JournalText, 'lines' | 'foreign'>> {
   try {
     const text = readRegularFile(file, mostBytes).toString('utf8');
-    return linesOf(text.slice(0, text.lastIndexOf('\n') + 1));
+    return journalText(text.slice(0, text.lastIndexOf('\n') + 1), file, seal);
   } catch (error) {
-    if ((error as NodeJS.ErrnoException).code === 'ENOENT') return [];
+    if ((error as NodeJS.ErrnoException).code === 'ENOENT') return { lines: [], foreign: 0 };
     throw new TelosError('config', closed(fileProblem(error, file)));
   }
 }
+
+/** Says that a journal has lines of others, if it does. */
+export const foreignLines = (count: number): string[] =>
+  count === 0
+    ? []
+    : [
+        `journal.jsonl has ${count === 1 ? 'a line that was' : `${count} lines that were`} not written on this machine. What came with a folder does not count as a plan's progress.`,
+      ];
 
 /** How often a followed journal is looked at. In milliseconds. */
 const lookInterval = 100;
 
 /** Yields the facts of a journal, those that it has and those that come, until the signal aborts. */
-export async function* followJournal(file: string, signal: AbortSignal): AsyncGenerator<JournalLine> {
+export async function* followJournal(
+  file: string,
+  signal: AbortSignal,
+  seal?: MachineSeal,
+): AsyncGenerator<JournalLine> {
   for (let position = 0; ; ) {
     // What was written before the abort is still reported.
     const isLast = signal.aborted;
@@ -175,7 +217,7 @@ export async function* followJournal(file: string, signal: AbortSignal): AsyncGe
     if (size > position) {
       const { text, read } = await linesFrom(file, position, size);
       position += read;
-      yield* linesOf(text);
+      yield* journalText(text, file, seal).lines;
       if (read > 0) continue;
     }
     if (isLast) return;
@@ -184,15 +226,38 @@ export async function* followJournal(file: string, signal: AbortSignal): AsyncGe
 }
 
 /** Returns the lines that are whole. One that a crash tore or that a later version wrote differently is left out. */
-export function linesOf(text: string): JournalLine[] {
-  const { values } = readLines(text, line => jsonLine(line, accepted));
-  // A number that does not grow was not written here after the line before it.
-  let seq = 0;
-  return values.filter(line => {
-    const grows = line.seq > seq;
-    if (grows) seq = line.seq;
-    return grows;
+export const linesOf = (text: string): JournalLine[] => journalText(text, '', undefined).lines;
+
+interface JournalText {
+  lines: JournalLine[];
+  /** The highest number that a line has, or 0. */
+  highest: number;
+  /** Lines without the seal. */
+  foreign: number;
+}
+
+/** What the seal of a line is about: the plan is the folder of its journal. */
+const aboutOf = (file: string): string => `journal ${basename(dirname(file))}`;
+
+function journalText(text: string, file: string, seal: MachineSeal | undefined): JournalText {
+  let [highest, foreign] = [0, 0];
+  const about = aboutOf(file);
+  const { values } = readLines(text, line => {
+    const whole = jsonLine(line, value => (isFields(value) ? value : undefined));
+    if (!whole) return undefined;
+    const json = seal ? seal.opened(about, line) : line;
+    if (json === undefined) {
+      foreign += 1;
+      return undefined;
+    }
+    const { seal: _seal, ...fields } = whole;
+    const { seq } = fields;
+    // A number that does not grow was not written here after the line before it.
+    if (!Number.isSafeInteger(seq) || Number(seq) <= highest) return undefined;
+    highest = Number(seq);
+    return accepted(fields);
   });
+  return { lines: values, highest, foreign };
 }
 
 type Fields = Readonly<Record<string, unknown>>;

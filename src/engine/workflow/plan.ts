@@ -25,7 +25,9 @@ import { dirtyFiles } from './gitCheckouts.ts';
 import { idle, isForThisRun, send, vainCommand } from './inbox.ts';
 import { Interview, type InterviewRound, openTranscript, withAnswers } from './interview.ts';
 import { Journal, readJournal } from './journal.ts';
+import { MachineSeal } from './machineSeal.ts';
 import { acceptPlanCard, planCard } from './planCard.ts';
+import { madeBranches } from './planCommits.ts';
 import { PlanFolder, slug } from './planFolder.ts';
 import { lookAt, type PlanLook } from './planLook.ts';
 import { type AskStep, revisePlan, splitPlan, throwIfFailed, writePlan } from './planning.ts';
@@ -34,7 +36,7 @@ import { oneLine, parsePrd, printPrd } from './prdFile.ts';
 import { Projection } from './projection.ts';
 import { readRunner, takeRunner } from './runnerLock.ts';
 import { Slots } from './slots.ts';
-import { runStep, type StepEnd } from './steps.ts';
+import { type Runs, runStep, type StepEnd } from './steps.ts';
 
 export class Plan {
   readonly folder: PlanFolder;
@@ -52,7 +54,7 @@ export class Plan {
     caller: PlanCaller,
     name = planNameOf(goal, repo),
   ): Promise<Plan> {
-    const folder = await PlanFolder.create(repo, name, goal);
+    const folder = await PlanFolder.create(repo, name, goal, sealOf(caller.runs));
     await folder.write('interview.md', openTranscript(goal));
     return new Plan(folder, caller);
   }
@@ -109,7 +111,7 @@ export class Plan {
   ): Promise<InterviewRound> {
     return this.#locked(async note => {
       await this.folder.write('interview.md', transcript);
-      const rounds = (await readJournal(this.folder.journal)).filter(
+      const rounds = (await readJournal(this.folder.journal, this.folder.seal)).filter(
         ({ type }) => type === 'interview_round',
       );
       const interview = new Interview(
@@ -267,12 +269,14 @@ export class Plan {
       const git = new Git(this.folder.repo, runs.config.env);
       const slots = await Slots.open(this.folder, git, settings, runs.config.env);
       const { branch = settings.branch, base = '', goal } = state;
+      const isMade = madeBranches(journal.lines).has(branch);
       const done = await finishPlan(how, {
         git,
         slots,
         plan: this.name,
         base,
         branch,
+        isMade,
         goal,
         stories: state.stories,
         env: runs.config.env,
@@ -331,7 +335,7 @@ export class Plan {
         sentence('Try again when that has ended.'),
       ]);
     try {
-      const journal = await Journal.open(this.folder.journal);
+      const journal = await Journal.open(this.folder.journal, this.folder.seal);
       try {
         return await use(async event => void (await journal.append(event)), journal);
       } finally {
@@ -379,7 +383,9 @@ export class Plan {
 
 /** Returns the plan of that name. Throws TelosError `config` if there is none. */
 export const openPlan = (repo: string, name: string, caller: PlanCaller): Plan =>
-  new Plan(PlanFolder.open(repo, name), caller);
+  new Plan(PlanFolder.open(repo, name, sealOf(caller.runs)), caller);
+
+const sealOf = ({ config }: Pick<Runs, 'config'>): MachineSeal => new MachineSeal(config.dataDir);
 
 const digestOf = (text: string): string => createHash('sha256').update(text).digest('hex');
 

@@ -1,4 +1,5 @@
 /** The commits that a plan made, as their trailers say. */
+import type { JournalLine } from '../../protocol/plan.ts';
 import { sentence } from '../../protocol/text.ts';
 import { TelosError } from '../errors.ts';
 import type { Git } from './git.ts';
@@ -23,7 +24,7 @@ export async function planCommits(
   branch: string,
   plan: string,
 ): Promise<PlanCommit[]> {
-  const tip = await git.tip(branch);
+  const tip = await git.tip(`refs/heads/${branch}`);
   if (tip === undefined) return [];
   const fields = ['Plan', 'Story', 'Part', 'Item'].map(
     name => `%(trailers:key=Telos-${name},valueonly,separator=%x2C)`,
@@ -49,6 +50,16 @@ export async function planCommits(
     const checks = names.split('\x1d').filter(Boolean);
     return [{ commit, tree, story: story || part, items: numbers, isPart: story === '', checks }];
   });
+}
+
+/**
+ * Returns the branches that a plan has made and not discarded, as its journal says: no run begins with one that was there before. Any
+ * other branch that the plan's settings name is someone's own.
+ */
+export function madeBranches(lines: readonly JournalLine[]): Set<string> {
+  const discarded = lines.findLastIndex(line => line.type === 'finished' && line.how === 'drop');
+  const since = lines.slice(discarded + 1);
+  return new Set(since.flatMap(line => (line.type === 'runner_started' ? [line.branch] : [])));
 }
 
 /** So many commits a branch may have gone on while a story was worked on. */

@@ -11,10 +11,13 @@ import { createWhole, isLink, writeWhole } from '../files/atomicWrite.ts';
 import { errorCode, fileProblem, isInside } from '../files/paths.ts';
 import { fileState, readRegularFile } from '../files/settingsFile.ts';
 import { Journal } from './journal.ts';
+import type { MachineSeal } from './machineSeal.ts';
 import { defaultSettings, type PlanSettings, parseSettings } from './planSettings.ts';
 
-/** What lies in `.telos` for the machine alone. */
-const ignored = ['journal.jsonl', 'attempts/', 'checks/', 'inbox/', 'runner.*.lock', 'projection.json'];
+/** What lies in a plan's folder for the machine alone. */
+export const progressNames = [
+  ...['journal.jsonl', 'attempts', 'checks', 'inbox', 'runner.*.lock', 'projection.json'],
+] as const;
 
 const mostFileBytes = 64 * 1024 * 1024;
 
@@ -30,13 +33,16 @@ export interface StoryFile {
 export class PlanFolder {
   readonly dir: string;
   readonly repo: string;
+  /** Tells words of this machine from those that came with the folder. Without it, all that is there counts: a worker's own folder. */
+  readonly seal: MachineSeal | undefined;
   /** As they were read last, by path. */
   #stories = new Map<string, { state: string | undefined; file: StoryFile }>();
 
   /** `root` is `.telos/plans/NAME`, or whatever folder the caller of the library named. */
-  constructor(root: string, repo: string) {
+  constructor(root: string, repo: string, seal?: MachineSeal) {
     this.dir = root;
     this.repo = repo;
+    this.seal = seal;
   }
 
   /** The plan's name, as its refs and its branch have it. */
@@ -50,12 +56,12 @@ export class PlanFolder {
 
   /** Throws TelosError `config` if it is a link. */
   get journal(): string {
-    return this.#own(['journal.jsonl']);
+    return this.own('journal.jsonl');
   }
 
   /** Returns the plan of that name. Throws TelosError `config` if there is none. */
-  static open(repo: string, name: string): PlanFolder {
-    const folder = new PlanFolder(planPath(repo, name), repo);
+  static open(repo: string, name: string, seal?: MachineSeal): PlanFolder {
+    const folder = new PlanFolder(planPath(repo, name), repo, seal);
     folder.#refuseLinks();
     if (!isFolder(folder.dir)) {
       const names = PlanFolder.list(repo);
@@ -69,13 +75,13 @@ export class PlanFolder {
   }
 
   /** Makes the folder of a new plan and writes its first line. Throws TelosError `config` if the name is taken or is not one. */
-  static async create(repo: string, name: string, goal: string): Promise<PlanFolder> {
-    const folder = new PlanFolder(planPath(repo, name), repo);
+  static async create(repo: string, name: string, goal: string, seal?: MachineSeal): Promise<PlanFolder> {
+    const folder = new PlanFolder(planPath(repo, name), repo, seal);
     folder.#refuseLinks();
     await mkdir(folder.dir, { recursive: true });
-    const ignore = `${ignored.map(path => `/plans/*/${path}`).join('\n')}\n`;
+    const ignore = `${progressNames.map(path => `/plans/*/${path}`).join('\n')}\n`;
     await createWhole(join(repo, '.telos', '.gitignore'), ignore);
-    const journal = await Journal.open(folder.journal);
+    const journal = await Journal.open(folder.journal, seal);
     try {
       // A plan whose making was cut off before its first line is made now.
       if (journal.lines.length > 0)
@@ -104,7 +110,7 @@ export class PlanFolder {
 
   /** Returns the text of a file of the plan, or undefined if it is missing. Throws TelosError `config` if it cannot be read. */
   read(...parts: readonly string[]): string | undefined {
-    const path = this.#own(parts);
+    const path = this.own(...parts);
     try {
       return readRegularFile(path, mostFileBytes).toString('utf8');
     } catch (error) {
@@ -118,7 +124,7 @@ export class PlanFolder {
    * cut. Throws TelosError `config` if it cannot be written.
    */
   async write(name: string, text: string, { again = false } = {}): Promise<void> {
-    const path = this.#own(name.split('/'));
+    const path = this.own(...name.split('/'));
     try {
       await mkdir(dirname(path), { recursive: true });
       await writeWhole(path, text, undefined, !again);
@@ -129,12 +135,12 @@ export class PlanFolder {
 
   /** Removes a file of the plan. One that is missing is fine. */
   async remove(name: string): Promise<void> {
-    await rm(this.#own(name.split('/')), { force: true });
+    await rm(this.own(...name.split('/')), { force: true });
   }
 
   /** Returns the story files by path, in the order of their names. Those that are unchanged since the last time are not read. */
   readPrds(): StoryFile[] {
-    const folder = this.#own(['prds']);
+    const folder = this.own('prds');
     if (!isFolder(folder)) return [];
     const files = readdirSync(folder, { withFileTypes: true }).filter(
       entry => entry.isFile() && /\.md$/i.test(entry.name) && !entry.name.startsWith('.'),
@@ -173,7 +179,7 @@ export class PlanFolder {
   }
 
   /** Returns the path of a file of the plan. Throws TelosError `config` if it is not below the folder, or leads through a link. */
-  #own(parts: readonly string[]): string {
+  own(...parts: readonly string[]): string {
     const path = this.path(...parts);
     if (!isInside(this.dir, path))
       throw new TelosError('config', [sentence('{0} is not a file of the plan.', path)]);

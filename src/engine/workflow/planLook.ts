@@ -1,7 +1,7 @@
 /** Reads what a plan is now, for those who only look. Loads nothing that works on a plan, so that a window shows its plans at once. */
 import type { Story } from '../../protocol/plan.ts';
 import { findKey } from '../skills/frontmatter.ts';
-import { readJournal } from './journal.ts';
+import { foreignLines, lookIntoJournal } from './journal.ts';
 import type { PlanFolder } from './planFolder.ts';
 import { foldPlan, type PlanState } from './planState.ts';
 import { parsePrd } from './prdFile.ts';
@@ -26,7 +26,11 @@ export async function lookAt(folder: PlanFolder): Promise<PlanLook> {
     const line = one && findKey(one.text, 'depends_on');
     return line === undefined ? problem : `${one?.story.prd}, line ${line}: ${problem}`;
   };
-  const lines = await readJournal(folder.journal);
-  const problems = [...parsed.flatMap(one => one.problems), ...storyProblems(stories).map(placed)];
+  const { lines, foreign } = await lookIntoJournal(folder.journal, folder.seal);
+  const problems = [
+    ...foreignLines(foreign),
+    ...parsed.flatMap(one => one.problems),
+    ...storyProblems(stories).map(placed),
+  ];
   return { state: foldPlan(lines, stories), stories, problems, lines: lines.at(-1)?.seq ?? 0 };
 }

@@ -13,7 +13,7 @@ import { contextFolders, projectContext } from './contextFolders.ts';
 import { contextTools } from './contextServer.ts';
 import { type Git, Git as RepositoryGit, runnerMark } from './git.ts';
 import { dirtyFiles } from './gitCheckouts.ts';
-import { type GitProblem, problemsOf } from './gitProblems.ts';
+import { type GitProblem, problemsOfPlan } from './gitProblems.ts';
 import { take, waitingIds } from './inbox.ts';
 import { Journal } from './journal.ts';
 import { PlanBudget } from './planBudget.ts';
@@ -92,10 +92,10 @@ export async function runPlan(
   const earlier = new Set(lock.previous ? [] : waiting);
   try {
     const settings = await folder.settings();
-    const problems = await problemsOf(folder.repo, { branch: settings.branch, env: caller.runs.config.env });
+    const problems = await problemsOfPlan(folder, caller.runs.config.env);
     const stop = problems.find(({ stops }) => stops);
     if (stop) throw new TelosError('config', stop.sentences ?? stop.text);
-    const journal = await Journal.open(folder.journal);
+    const journal = await Journal.open(folder.journal, folder.seal);
     try {
       const env = { ...caller.runs.config.env, [runnerMark]: lock.mark };
       const git = new RepositoryGit(folder.repo, env);
@@ -232,6 +232,8 @@ async function work(
     contextTools: () => contextTools(context),
     ...(options.recordTo !== undefined && { recordTo: options.recordTo }),
   };
+  /** What lay in the inbox and was no word of the person, said once although it could not be put aside. */
+  const told = new Set<string>();
   const storySlots = options.workers
     ? await workerSlots(parts, options.workers, limits, signal)
     : new LocalSlots(parts);
@@ -248,11 +250,20 @@ async function work(
       },
       slots: storySlots,
       split: async (story, stop) => (await import('./storySplit.ts')).splitInPlan(parts, story, stop),
-      inbox: async () =>
-        (await take(folder, id => state.steered.has(id))).map(sent => ({
-          ...sent,
-          isEarlier: open.earlier.has(sent.id),
-        })),
+      inbox: async () => {
+        const refused: string[] = [];
+        const sent = await take(
+          folder,
+          id => state.steered.has(id),
+          said => refused.push(said),
+        );
+        const news = refused.filter(said => !told.has(said));
+        for (const said of news) {
+          told.add(said);
+          await journal.append({ type: 'recovered', what: [said] });
+        }
+        return sent.map(one => ({ ...one, isEarlier: open.earlier.has(one.id) }));
+      },
       overBudget: async () => budget.overText,
       finalChecks: (now, stop) => brokenAtEnd(open, now, base, flight.atBase, stop),
     },

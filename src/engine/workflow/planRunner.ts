@@ -5,7 +5,7 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import type { Actor, JournalLine, PlanEvent, PlanPhase, SteerCommand } from '../../protocol/plan.ts';
 import { spoken } from '../../protocol/text.ts';
-import { Interruption, TelosError } from '../errors.ts';
+import { Interruption, reasonOf, TelosError } from '../errors.ts';
 import type { AttemptCall } from './attemptScene.ts';
 import { isForThisRun, notRunning, type SentCommand, vainCommand } from './inbox.ts';
 import type { Journal } from './journal.ts';
@@ -227,7 +227,7 @@ export class PlanRunner {
       .then(() => {
         this.#wait = firstWait;
       })
-      .catch(error => this.#failed(error))
+      .catch(error => this.#failed(error, { story: id, attempt }))
       .finally(() => this.#working.delete(id));
     this.#working.set(id, working);
   }
@@ -259,14 +259,31 @@ export class PlanRunner {
   }
 
   /** Decides what an error of one attempt means for the whole plan. */
-  #failed(error: unknown): void {
-    if (!(error instanceof TelosError)) throw error;
+  async #failed(error: unknown, of?: { story: string; attempt: number }): Promise<void> {
+    if (!(error instanceof TelosError)) {
+      // Nothing says that a defect goes away. Unless the plan ends, the story would begin again and again.
+      const message = reasonOf(error);
+      this.#fatal ??= new TelosError('internal', message, { cause: error });
+      if (of) await this.#noteDefect(of, message);
+      return;
+    }
     if (error.code !== 'rate_limit' || this.#options.stopsAtLimit) {
       this.#fatal ??= error;
       return;
     }
     this.#waitFor(error.retryAfterMs ?? this.#wait, error.message);
     this.#wait = Math.min(this.#wait * 2, longestWait);
+  }
+
+  /** An attempt that the journal has as begun ends there too, so that it counts. */
+  async #noteDefect(of: { story: string; attempt: number }, details: string): Promise<void> {
+    try {
+      const { open } = (await this.#parts.project()).story(of.story) ?? {};
+      if (open?.attempt === of.attempt)
+        await this.#note({ type: 'attempt_ended', ...of, status: 'error', details });
+    } catch {
+      // The next run finds an attempt that was cut off.
+    }
   }
 
   async #abortAll(): Promise<void> {

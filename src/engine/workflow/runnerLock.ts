@@ -128,7 +128,9 @@ function asRunner(value: unknown): Runner | undefined {
   const fields = value as Record<string, unknown>;
   const texts = ['boot', 'namespace', 'started', 'mark', 'door', 'since'];
   const isRunner = Number.isInteger(fields['pid']) && texts.every(key => typeof fields[key] === 'string');
-  return isRunner ? (value as Runner) : undefined;
+  // All that carries the mark is ended, so one that came with the folder must not be a part of another's.
+  const isMarked = isRunner && (fields['mark'] === '' || /^[\da-f-]{36}$/.test(String(fields['mark'])));
+  return isMarked ? (value as Runner) : undefined;
 }
 
 function isAlive({ runner, beatAt }: Found): boolean {

@@ -304,11 +304,11 @@ export class Slots {
 
   /** Writes what `commit` changes since `parent` to `attempts/NAME.patch`. Returns its path in the plan's folder. */
   async savePatch(name: string, parent: string, commit: string): Promise<string> {
-    await mkdir(this.#folder.path('attempts'), { recursive: true });
+    await mkdir(this.#folder.own('attempts'), { recursive: true });
     let path = `attempts/${name}.patch`;
     for (let count = 2; existsSync(this.#folder.path(path)); count++)
       path = `attempts/${name}-${count}.patch`;
-    const temporary = this.#folder.path('attempts', `.${basename(path)}.tmp`);
+    const temporary = this.#folder.own('attempts', `.${basename(path)}.tmp`);
     const shape = [
       '--binary',
       '--full-index',

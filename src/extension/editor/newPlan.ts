@@ -76,7 +76,7 @@ export async function openPlanFile({ folder }: Plan): Promise<void> {
 
 /** Returns what the person wants changed in plan.md and what was not done yet. */
 async function openComments({ folder }: Plan): Promise<readonly string[]> {
-  const lines = await readJournal(folder.journal);
+  const lines = await readJournal(folder.journal, folder.seal);
   const last = lines.findLast(({ type }) => type === 'plan_reviewed' || type === 'plan_written');
   return last?.type === 'plan_reviewed' && last.decision === 'changes' ? last.comments : [];
 }
@@ -84,7 +84,9 @@ async function openComments({ folder }: Plan): Promise<readonly string[]> {
 /** Asks one round. Returns false if the person left the form; then *Run Plan* goes on with the same questions. */
 async function interview(plan: Plan, ask: AskModel, stage: ChatStage): Promise<boolean> {
   const said = vscode.l10n.t('Asking what must be known for {0}', plainLabel(plan.name));
-  const rounds = (await readJournal(plan.folder.journal)).filter(line => line.type === 'interview_round');
+  const rounds = (await readJournal(plan.folder.journal, plan.folder.seal)).filter(
+    line => line.type === 'interview_round',
+  );
   const last = rounds.at(-1)?.questions ?? [];
   const isOpen = last.length > 0 && !plan.transcript.includes(`Q: ${oneLine(last[0] ?? '')}`);
   const noMoreQuestions = !isOpen && rounds.length >= mostRounds;

@@ -155,7 +155,7 @@ export class PlanComments implements vscode.Disposable {
   async #takeAnswers({ folder }: PlanNode): Promise<void> {
     const waiting = this.#of(folder.dir).filter(({ entries }) => entries.at(-1)?.sent !== undefined);
     if (waiting.length === 0) return;
-    const lines = await readJournal(folder.journal);
+    const lines = await readJournal(folder.journal, folder.seal);
     const at = lines.findLastIndex(line => line.type === 'plan_reviewed' && line.decision === 'changes');
     const review = lines[at];
     const written = lines.slice(at + 1).find(line => line.type === 'plan_written');

@@ -225,7 +225,7 @@ export class PlanPages implements vscode.Disposable {
     const { folder, look, isLive } = node;
     const state = look?.state;
     if (!state) throw new Error(vscode.l10n.t('The plan {0} cannot be read.', plainLabel(folder.name)));
-    const report = reportOf(await readJournal(folder.journal), state, story);
+    const report = reportOf(await readJournal(folder.journal, folder.seal), state, story);
     const git = new Git(folder.repo, await this.#parts.env());
     try {
       const into = story === undefined ? await checkedOutBranch(git) : undefined;

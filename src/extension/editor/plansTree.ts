@@ -7,6 +7,7 @@ import { homedir } from 'node:os';
 import { join } from 'node:path';
 import * as vscode from 'vscode';
 import { projectFoldersAt } from '../../engine/skills/workFolders.ts';
+import type { MachineSeal } from '../../engine/workflow/machineSeal.ts';
 import { PlanFolder } from '../../engine/workflow/planFolder.ts';
 import { lookAt } from '../../engine/workflow/planLook.ts';
 import { readRunner } from '../../engine/workflow/runnerLock.ts';
@@ -38,6 +39,7 @@ export class PlansTree implements vscode.Disposable {
   readonly #view: vscode.TreeView<PlansNode>;
   readonly #changed: vscode.EventEmitter<void>;
   readonly #log: vscode.LogOutputChannel;
+  readonly #seal: () => Promise<MachineSeal>;
   readonly #looked = new vscode.EventEmitter<void>();
   readonly #status = vscode.window.createStatusBarItem('telos.plans', vscode.StatusBarAlignment.Right, 99);
   readonly #subscriptions: vscode.Disposable;
@@ -65,8 +67,10 @@ export class PlansTree implements vscode.Disposable {
     view: vscode.TreeView<PlansNode>,
     changed: vscode.EventEmitter<void>,
     log: vscode.LogOutputChannel,
+    seal: () => Promise<MachineSeal>,
   ) {
     this.#view = view;
+    this.#seal = seal;
     this.#changed = changed;
     this.#log = log;
     this.#status.name = vscode.l10n.t('Telos Plans');
@@ -239,7 +243,7 @@ export class PlansTree implements vscode.Disposable {
   }
 
   async #look(repo: string, name: string, dir: string): Promise<PlanNode> {
-    const folder = this.#folders.get(dir) ?? new PlanFolder(dir, repo);
+    const folder = this.#folders.get(dir) ?? new PlanFolder(dir, repo, await this.#seal());
     this.#folders.set(dir, folder);
     try {
       // Refuses a plan that is reached through a link.

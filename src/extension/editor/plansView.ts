@@ -90,7 +90,15 @@ export class PlansView implements vscode.Disposable {
   #showTree(): Promise<PlansTree> {
     this.#tree ??= loadTree().then(({ PlansTree }) => {
       this.#watcher.dispose();
-      const tree = new PlansTree(this.#view, this.#changed, this.#host.log);
+      const tree = new PlansTree(
+        this.#view,
+        this.#changed,
+        this.#host.log,
+        async () =>
+          new (await import('../../engine/workflow/machineSeal.ts')).MachineSeal(
+            (await this.#current.openTelos()).config.dataDir,
+          ),
+      );
       const shown = tree.onDidLook(() => {
         if (tree.plans.length === 0) return;
         shown.dispose();

@@ -5,6 +5,7 @@ import { join } from 'node:path';
 import { ChangeStore } from '../../../src/engine/changes/changeStore.ts';
 import { type Adopted, adopt, makeAdopted } from '../../../src/engine/workflow/adopt.ts';
 import { Journal } from '../../../src/engine/workflow/journal.ts';
+import { MachineSeal } from '../../../src/engine/workflow/machineSeal.ts';
 import { foldPlan } from '../../../src/engine/workflow/planState.ts';
 import { parsePrd, printPrd } from '../../../src/engine/workflow/prdFile.ts';
 import { Projection } from '../../../src/engine/workflow/projection.ts';
@@ -182,16 +183,17 @@ describe('adopt', () => {
   it('makes a plan of it, whose ticked boxes count as accepted by the person', async () => {
     const { path } = folder;
     const tasks = '# Door\n\n## Lock\n- [x] Buy one\n- [ ] Fit it\n';
-    const plan = await makeAdopted(read({ 'TODO.md': tasks }, 'TODO.md'), path);
+    const seal = new MachineSeal(join(path, 'data'));
+    const plan = await makeAdopted(read({ 'TODO.md': tasks }, 'TODO.md'), path, seal);
     assert.equal(plan.name, 'door');
     assert.match(plan.read('plan.md') ?? '', /^# Door\n/);
-    const journal = await Journal.open(plan.journal);
+    const journal = await Journal.open(plan.journal, seal);
     const { state } = await new Projection(plan, journal).project();
     await journal.close();
     assert.deepEqual([state.phase, state.isPlanApproved, state.goal], ['stories_review', true, 'Door']);
     assert.deepEqual([...(state.story('US-001')?.accepted ?? [])], [1]);
     assert.deepEqual(JSON.parse(plan.read('prd.json') ?? '').userStories[0].passes, false);
-    await assert.rejects(makeAdopted(read({ 'TODO.md': tasks }, 'TODO.md'), path), /already/);
+    await assert.rejects(makeAdopted(read({ 'TODO.md': tasks }, 'TODO.md'), path, seal), /already/);
   });
 
   it('says what it cannot read', () => {

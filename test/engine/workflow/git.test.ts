@@ -139,13 +139,24 @@ describe('git for a plan', () => {
       (await problemsOf(repo.path, { env: repo.env, ...options })).map(({ text }) => text);
     assert.deepEqual(await said(), []);
     repo.git('checkout', '-q', '-b', 'telos/x');
-    assert.match((await said({ branch: 'telos/x' })).join(), /telos\/x is checked out in .*bakery/);
+    assert.match(
+      (await said({ plan: { branch: 'telos/x', made: new Set() } })).join(),
+      /telos\/x is checked out in .*bakery/,
+    );
     repo.git('checkout', '-q', '--detach');
     assert.match((await said()).join(), /No branch is checked out/);
     repo.git('checkout', '-q', 'main');
-    repo.commit('state', { '.telos/plans/x/journal.jsonl': '{}' });
-    assert.match((await said()).join(), /journal\.jsonl is in git/);
-    repo.git('rm', '-rq', '--cached', '.telos');
+    for (const name of [
+      'journal.jsonl',
+      'inbox/a.json',
+      'attempts/a.patch',
+      'checks/b/c.txt',
+      'runner.1.lock',
+    ]) {
+      repo.commit('state', { [`.telos/plans/x/${name}`]: '{}' });
+      assert.match((await said()).join(), new RegExp(`plans/x/${name} is in git`));
+      repo.git('rm', '-rqf', '.telos');
+    }
     repo.commit('lfs', { '.gitattributes': '*.bin filter=lfs\n', '.gitignore': '.telos\n' });
     const plain = (await said()).join();
     assert.match(plain, /^$|Git LFS, which is not installed/);

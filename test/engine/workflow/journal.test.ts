@@ -1,9 +1,10 @@
 import assert from 'node:assert/strict';
 import { execFileSync } from 'node:child_process';
-import { appendFileSync, readFileSync, symlinkSync, truncateSync, writeFileSync } from 'node:fs';
+import { appendFileSync, mkdirSync, readFileSync, symlinkSync, truncateSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { followJournal, Journal, readJournal } from '../../../src/engine/workflow/journal.ts';
+import { MachineSeal } from '../../../src/engine/workflow/machineSeal.ts';
 import type { JournalLine, PlanEvent } from '../../../src/protocol/plan.ts';
 import { type TempFolder, tempFolder } from '../../fakes/tempFolder.ts';
 
@@ -71,6 +72,40 @@ describe('the journal of a plan', () => {
       (await readJournal(file)).map(({ type }) => type),
       ['plan_created', 'phase'],
     );
+  });
+
+  it('uses no number again that a line of a later version has', async () => {
+    await written(created);
+    appendFileSync(file, '{"seq":2,"ts":"x","type":"unheard_of"}\n');
+    await written(phase);
+    assert.deepEqual(
+      (await readJournal(file)).map(({ seq }) => seq),
+      [1, 3],
+    );
+  });
+
+  it('with a seal has only what this machine wrote, as it wrote it, for this plan', async () => {
+    const [ours, other] = [new MachineSeal(join(folder.path, 'a')), new MachineSeal(join(folder.path, 'b'))];
+    const write = async (seal: MachineSeal | undefined, event: PlanEvent): Promise<void> => {
+      const journal = await Journal.open(file, seal);
+      await journal.append(event);
+      await journal.close();
+    };
+    await write(undefined, phase);
+    await write(other, phase);
+    await write(ours, created);
+    await write(ours, phase);
+    const read = async (seal: MachineSeal): Promise<number[]> =>
+      (await readJournal(file, seal)).map(({ seq }) => seq);
+    assert.deepEqual(await read(new MachineSeal(join(folder.path, 'a'))), [1, 2]);
+    assert.deepEqual(await readJournal(file, new MachineSeal(join(folder.path, 'none'))), []);
+    const text = readFileSync(file, 'utf8');
+    writeFileSync(file, text.replace(/"phase":"paused"(?=.*\n$)/, '"phase":"done"'));
+    assert.deepEqual(await read(ours), [1]);
+    mkdirSync(join(folder.path, 'another'));
+    file = join(folder.path, 'another', 'journal.jsonl');
+    writeFileSync(file, text);
+    assert.deepEqual(await read(ours), []);
   });
 
   it('shows a viewer no line that is still being written', async () => {

@@ -150,7 +150,53 @@ describe('the runner of a plan', () => {
     );
     assert.deepEqual(waitingIds(folder), []);
   });
+
+  it('ends with a defect of an attempt, whenever that comes, and counts the attempt', async () => {
+    for (const [failsAfter, projectMs] of [
+      [60, 0],
+      [60, 40],
+      [0, 40],
+    ] as const) {
+      const projection = new Projection(folder, journal);
+      const begun: string[] = [];
+      const runner = new PlanRunner(
+        {
+          folder,
+          journal,
+          next: nextStories,
+          inbox: async () => [],
+          overBudget: async () => undefined,
+          finalChecks: async () => [],
+          split: async () => undefined,
+          lost: new AbortController().signal,
+          project: async () => {
+            await new Promise(resolve => setTimeout(resolve, projectMs));
+            return (await projection.project()).state;
+          },
+          slots: slotsOf(async ({ story: { story }, attempt }) => {
+            begun.push(story.id);
+            const start = { item: 1, slot: 1, parent: 'p', role: 'coder' };
+            await journal.append({ type: 'attempt_started', story: story.id, attempt, ...start });
+            await defect(failsAfter);
+          }),
+        },
+        { slots: 1 },
+      );
+      const end = await runner.run(new AbortController().signal);
+      assert.deepEqual(end, { phase: 'failed', why: 'EMFILE: too many open files' });
+      assert.deepEqual(begun, ['US-001']);
+      const { open, lastStatus } = (await projection.project()).state.story('US-001') ?? {};
+      assert.deepEqual([open, lastStatus], [undefined, 'error']);
+    }
+    assert.equal((await new Projection(folder, journal).project()).state.story('US-001')?.attempts, 3);
+  });
 });
+
+/** An attempt that fails by a defect, such as too many open files, at some time. */
+const defect = async (afterMs: number): Promise<never> => {
+  await new Promise(resolve => setTimeout(resolve, afterMs));
+  throw Object.assign(new Error('EMFILE: too many open files'), { code: 'EMFILE' });
+};
 
 const slotsOf = (run: StorySlots['run']): StorySlots => ({
   canHold: true,

@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict';
 import { type ChildProcess, spawn } from 'node:child_process';
+import { randomUUID } from 'node:crypto';
 import { once } from 'node:events';
 import { readdirSync, readFileSync, utimesSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -101,7 +102,7 @@ describe("the lock of a plan's runner", () => {
       boot: 'another',
       namespace: '',
       started: '',
-      mark: 'm',
+      mark: randomUUID(),
       door: 'cli',
       since: 's',
     };

@@ -4,6 +4,7 @@ import { mkdir, readFile, rename, rm, symlink, truncate, writeFile } from 'node:
 import { join } from 'node:path';
 import * as vscode from 'vscode';
 import { Journal } from '../../../src/engine/workflow/journal.ts';
+import { MachineSeal } from '../../../src/engine/workflow/machineSeal.ts';
 import { PlanFolder } from '../../../src/engine/workflow/planFolder.ts';
 import { PlanComments } from '../../../src/extension/editor/planComments.ts';
 import { PlanFiles } from '../../../src/extension/editor/planReview.ts';
@@ -14,6 +15,7 @@ import { until } from './editor.ts';
 describe('the tree of plans', () => {
   const workspace = vscode.workspace.workspaceFolders?.[0]?.uri.fsPath ?? '';
   const plans = join(workspace, '.telos', 'plans');
+  const seal = new MachineSeal(process.env['TELOS_DATA_DIR'] ?? '');
   let tree: PlansTree;
   let view: { badge?: vscode.ViewBadge };
   let changes = 0;
@@ -23,7 +25,7 @@ describe('the tree of plans', () => {
     const changed = new vscode.EventEmitter<void>();
     changed.event(() => changes++);
     const log = vscode.window.createOutputChannel('Plans', { log: true });
-    tree = new PlansTree(view as vscode.TreeView<PlansNode>, changed, log);
+    tree = new PlansTree(view as vscode.TreeView<PlansNode>, changed, log, async () => seal);
     await tree.children();
   });
 
@@ -37,14 +39,14 @@ describe('the tree of plans', () => {
     events: readonly PlanEvent[],
     stories: readonly string[],
   ): Promise<PlanFolder> {
-    const folder = await PlanFolder.create(workspace, name, 'Sell **bread**');
+    const folder = await PlanFolder.create(workspace, name, 'Sell **bread**', seal);
     for (const [index, text] of stories.entries()) await folder.write(`prds/0${index + 1}.md`, text);
     await noted(folder, ...events);
     return folder;
   }
 
   async function noted(folder: PlanFolder, ...events: readonly PlanEvent[]): Promise<void> {
-    const journal = await Journal.open(folder.journal);
+    const journal = await Journal.open(folder.journal, seal);
     for (const event of events) await journal.append(event);
     await journal.close();
   }
