@@ -5,6 +5,7 @@ import { useEffect, useLayoutEffect, useRef, useState } from 'preact/hooks';
 import { describeQuestion, describeWhy } from '../src/protocol/describe.ts';
 import type { FormField } from '../src/protocol/form.ts';
 import { type ApprovalDecision, type ApprovalRequest, leaveBox } from '../src/protocol/run.ts';
+import { beginningOf } from '../src/protocol/text.ts';
 import { formatDuration } from '../src/protocol/usage.ts';
 import { AgentCardView } from './agentCardView.tsx';
 import { ChoiceCard } from './choiceCard.tsx';
@@ -37,7 +38,7 @@ export function ApprovalCard({ item }: { item: ApprovalItem }) {
           {visible(isInterview ? request.subject : request.tool)}
         </span>
         {allowed && answer.answer !== undefined && <span>{visible(answer.answer)}</span>}
-        {subject && <code class="one-line">{visible(subject.split('\n', 1)[0]!.slice(0, 200))}</code>}
+        {subject && <code class="one-line">{visible(beginningOf(subject.split('\n', 1)[0]!, 200))}</code>}
       </span>
     </div>
   );

@@ -2,6 +2,7 @@
  * Draws what needs a library that loads on first use: the colours of code, formulas and diagrams. Until then, and where something cannot
  * be drawn, its source is shown.
  */
+import { beginningOf } from '../src/protocol/text.ts';
 import { t } from './host.ts';
 import { sanitize } from './markdown.ts';
 
@@ -88,7 +89,7 @@ async function drawBlock(block: HTMLElement): Promise<void> {
   const { drawDiagram } = await import('./diagrams.ts');
   const picture = await drawDiagram(source);
   if (!picture || !block.isConnected) return;
-  picture.alt = t('Diagram: {0}', source.trim().split('\n', 1)[0]!.slice(0, 100));
+  picture.alt = t('Diagram: {0}', beginningOf(source.trim().split('\n', 1)[0]!, 100));
   const frame = document.createElement('div');
   frame.className = 'diagram';
   frame.tabIndex = 0;

@@ -2,7 +2,7 @@
  * Makes each character of a hostile text visible before a person approves it. Characters that would reorder, hide or move text on
  * the screen are shown as code points.
  */
-import { codePointOf, unseen } from '../src/protocol/text.ts';
+import { beginningOf, codePointOf, endOf, unseen } from '../src/protocol/text.ts';
 
 /** A part of a text. `escaped` parts represent characters that would not be seen as they are. */
 export interface VisiblePart {
@@ -56,12 +56,10 @@ export interface Excerpt {
   readonly tail: string;
 }
 
-/** Cuts the middle out of a text of more than `limit` UTF-16 units, never through a surrogate pair. */
+/** Cuts the middle out of a text of more than `limit` UTF-16 units, never through a character. */
 export function excerpt(text: string, limit: number): Excerpt {
   if (text.length <= limit) return { head: text, hidden: 0, tail: '' };
-  let headEnd = Math.floor(limit * 0.75);
-  let tailStart = text.length - (limit - headEnd);
-  if (/[\uD800-\uDBFF]/.test(text.charAt(headEnd - 1))) headEnd -= 1;
-  if (/[\uDC00-\uDFFF]/.test(text.charAt(tailStart))) tailStart += 1;
-  return { head: text.slice(0, headEnd), hidden: tailStart - headEnd, tail: text.slice(tailStart) };
+  const head = beginningOf(text, Math.floor(limit * 0.75));
+  const tail = endOf(text, Math.ceil(limit * 0.25));
+  return { head, hidden: text.length - head.length - tail.length, tail };
 }

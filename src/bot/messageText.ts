@@ -1,5 +1,5 @@
 /** Writes texts as Discord shows them: divided into messages, and without what could steer or imitate. */
-import { codePointOf, shortened, steering, unseen } from '../protocol/text.ts';
+import { beginningOf, codePointOf, shortened, steering, unseen } from '../protocol/text.ts';
 
 /** Characters of an answer in one message. Discord takes 2,000; the rest is for fences and the line of its state. */
 export const messageLimit = 1900;
@@ -35,9 +35,7 @@ function cutAt(text: string, limit: number): { length: number; skipped: number }
   if (text.length <= limit) return { length: text.length, skipped: 0 };
   const line = text.lastIndexOf('\n', limit);
   if (line > 0) return { length: line, skipped: 1 };
-  // A character of two units stays whole.
-  const isPair = /[\ud800-\udbff]/.test(text[limit - 1]!) && /[\udc00-\udfff]/.test(text[limit]!);
-  return { length: isPair ? limit - 1 : limit, skipped: 0 };
+  return { length: beginningOf(text, limit).length, skipped: 0 };
 }
 
 /** What is said of a language after a fence. A longer mark or word would not fit beside the text. */

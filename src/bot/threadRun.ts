@@ -5,7 +5,7 @@ import { openRegularFile } from '../engine/files/openFile.ts';
 import { shellWord } from '../engine/files/plainText.ts';
 import type { Telos } from '../engine/telos.ts';
 import type { ApprovalRequest, RunEvent, SkillRef, ToolCall, Usage } from '../protocol/run.ts';
-import { counted } from '../protocol/text.ts';
+import { beginningOf, counted } from '../protocol/text.ts';
 import { addedUsage, formatCost } from '../protocol/usage.ts';
 import {
   decider,
@@ -178,7 +178,7 @@ async function chooseSkill(
   { questions }: RunParts,
 ): Promise<{ skill: SkillRef; isChoice: true } | undefined> {
   const named = choices.map(({ agent, skill }) => ({
-    label: `${agent}:${skill}`.slice(0, 75),
+    label: beginningOf(`${agent}:${skill}`, 75),
     skill: { agent, skill },
   }));
   const answer = await questions.ask({

@@ -20,6 +20,7 @@ import {
 } from '../engine/sources/locked.ts';
 import { UnclearSource } from '../engine/sources/sourceText.ts';
 import { describeReplacement } from '../protocol/installPlan.ts';
+import { beginningOf } from '../protocol/text.ts';
 import { type ConfigOptions, configFor } from './cliConfig.ts';
 import { keptText } from './installCommand.ts';
 import { readLine } from './keyboard.ts';
@@ -204,7 +205,7 @@ async function sayDiffs({ offer, name }: PackUpdate, terminal: Terminal): Promis
       ? (await offer.read(path)).toString('utf8')
       : '';
     const diff = before.includes('\0') || after.includes('\0') ? '(not text)' : unifiedDiff(before, after);
-    const shown = diff.length > longestDiff ? `${diff.slice(0, longestDiff)}\n...` : diff;
+    const shown = diff.length > longestDiff ? `${beginningOf(diff, longestDiff)}\n...` : diff;
     terminal.say([`${name}/${path}`, ...shown.split('\n')].map(exactText).join('\n'));
   }
 }

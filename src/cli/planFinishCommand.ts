@@ -1,6 +1,7 @@
 /** Implements `telos plan check`, `diff` and `finish`: what a plan has come to, and its way into the person's branch. */
 import { Git } from '../engine/workflow/git.ts';
 import type { FinishKind } from '../protocol/plan.ts';
+import { endOf } from '../protocol/text.ts';
 import { exitCodes, withPlan } from './planCommands.ts';
 import type { RunPlanOptions } from './planRunCommand.ts';
 import type { Terminal } from './terminal.ts';
@@ -39,7 +40,7 @@ export async function checkCommand(
         terminal.out(
           `${exitCode === 0 ? 'passed' : 'failed'}  ${terminalLine(name)} (${(ms / 1000).toFixed(1)} s)\n`,
         );
-        if (exitCode !== 0) terminal.out(`${terminalText(output.slice(-2000))}\n`);
+        if (exitCode !== 0) terminal.out(`${terminalText(endOf(output, 2000))}\n`);
       }
     }
     return results.every(({ exitCode }) => exitCode === 0) ? exitCodes.done : exitCodes.failed;

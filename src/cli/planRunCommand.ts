@@ -8,6 +8,7 @@ import type { PlanRunEnd, PlanWorkers } from '../engine/workflow/planRun.ts';
 import { readRunner } from '../engine/workflow/runnerLock.ts';
 import type { CheckResult, PlanLimits, PlanPhase } from '../protocol/plan.ts';
 import type { PlanCard } from '../protocol/planCard.ts';
+import { endOf } from '../protocol/text.ts';
 import { exitCodes, type PlanCall, type PlanOptions, withPlan, withPlans } from './planCommands.ts';
 import { factText, headline, nextCommand, nextStep, stuckLines } from './planView.ts';
 import { typedPath } from './surroundings.ts';
@@ -200,7 +201,7 @@ async function ended(plan: Plan, end: PlanRunEnd, options: RunPlanOptions, call:
     case 'red':
       for (const { name, output } of end.checks)
         terminal.say(
-          terminalText(`${name} fails on the base, before anything was changed:\n${output.slice(-800)}`),
+          terminalText(`${name} fails on the base, before anything was changed:\n${endOf(output, 800)}`),
         );
       terminal.say('Fix that first, or take the check out of the stories and plan.json.');
       return exitCodes.person;

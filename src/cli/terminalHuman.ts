@@ -10,6 +10,7 @@ import {
   leaveBox,
   skipped,
 } from '../protocol/run.ts';
+import { beginningOf, endOf } from '../protocol/text.ts';
 import { formatDuration } from '../protocol/usage.ts';
 import { inTurn, readShown } from './keyboard.ts';
 import { abortOnInterrupt, type Terminal } from './terminal.ts';
@@ -167,15 +168,9 @@ function excerpt(text: string, whole: boolean): Excerpt {
   const lines = text.split('\n');
   if (whole || (text.length <= shownCharacters && lines.length <= shownLines))
     return { head: text, hidden: 0, tail: '' };
-  const head = lines
-    .slice(0, shownLines / 2)
-    .join('\n')
-    .slice(0, shownCharacters / 2);
+  const head = beginningOf(lines.slice(0, shownLines / 2).join('\n'), shownCharacters / 2);
   const rest = text.slice(head.length).split('\n');
-  const tail = rest
-    .slice(-shownLines / 2)
-    .join('\n')
-    .slice(-shownCharacters / 2);
+  const tail = endOf(rest.slice(-shownLines / 2).join('\n'), shownCharacters / 2);
   return { head, hidden: text.length - head.length - tail.length, tail };
 }
 

@@ -2,7 +2,7 @@
  * Defines the forms in which an MCP server asks a person something in the middle of a call, reads them, and checks what is filled in.
  * Pure: the engine, the chat view and a terminal share it. Source: the elicitation page of the Model Context Protocol, 2025-11-25.
  */
-import { type Sentence, sentence as say } from './text.ts';
+import { beginningOf, type Sentence, sentence as say } from './text.ts';
 
 export interface FormOption {
   value: string;
@@ -85,7 +85,7 @@ export function readForm(params: unknown): { message: string; fields: FormField[
   const fields: FormField[] = [];
   for (const [name, schema] of entries) {
     const field = fieldOf(name, fieldsOf(schema), needed.includes(name));
-    if (!field) return `its field ${JSON.stringify(name.slice(0, 80))} is not one that a form can have`;
+    if (!field) return `its field ${JSON.stringify(beginningOf(name, 80))} is not one that a form can have`;
     fields.push(field);
   }
   return { message, fields };
@@ -96,8 +96,8 @@ function fieldOf(name: string, schema: Fields, isRequired: boolean): FormField |
   if (name === '' || name.length > longestName || name === '__proto__') return undefined;
   const base = {
     name,
-    title: typeof title === 'string' && title.trim() !== '' ? title.slice(0, longestName) : name,
-    ...(typeof description === 'string' && { description: description.slice(0, longestText) }),
+    title: typeof title === 'string' && title.trim() !== '' ? beginningOf(title, longestName) : name,
+    ...(typeof description === 'string' && { description: beginningOf(description, longestText) }),
     isRequired,
   };
   switch (type) {

@@ -1,4 +1,5 @@
 /** Keeps the end of what a running command prints, as a terminal would show it. */
+import { endOf } from './text.ts';
 
 /**
  * Returns the output with `added` behind it, at most `most` characters of its end, from the beginning of a line. A carriage return
@@ -9,7 +10,7 @@ export function withOutput(before: string, added: string, most: number): string 
   const last = lines.length - 1;
   const text = lines.map((line, index) => rewritten(line, index === last)).join('\n');
   if (text.length <= most) return text;
-  const cut = text.slice(-most);
+  const cut = endOf(text, most);
   const begin = cut.indexOf('\n') + 1;
   return begin > 0 && begin < cut.length ? cut.slice(begin) : cut;
 }

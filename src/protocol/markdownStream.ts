@@ -1,6 +1,6 @@
 /** Shows Markdown on a terminal while it arrives. What could still become a mark is held back until that is known. */
 import { inline, type Mark, type Piece } from './markdownMarks.ts';
-import { columnsOf } from './text.ts';
+import { beginningOf, columnsOf } from './text.ts';
 
 /** Takes text without steering characters, and returns what can be shown. */
 export interface MarkdownStream {
@@ -88,8 +88,11 @@ class Renderer implements MarkdownStream {
       for (const piece of pieces) out += this.#wrap.add({ ...piece, marks: [...marks, ...piece.marks] });
       return rest;
     };
-    for (; this.#line.length > mostHeld; this.#line = this.#line.slice(mostHeld))
-      show(this.#line.slice(0, mostHeld), true);
+    while (this.#line.length > mostHeld) {
+      const shown = beginningOf(this.#line, mostHeld);
+      show(shown, true);
+      this.#line = this.#line.slice(shown.length);
+    }
     this.#line = show(this.#line, isWhole);
     if (!isWhole) return out;
     this.#marks = undefined;

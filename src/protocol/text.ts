@@ -56,13 +56,39 @@ export const hiding = new Characters(
 export const codePointOf = (character: string): string =>
   `<U+${(character.codePointAt(0) ?? 0).toString(16).toUpperCase().padStart(4, '0')}>`;
 
-/** Returns a text of at most `most` characters: the whole one, or its beginning and an ellipsis. No character is cut in two. */
-export function shortened(text: string, most: number): string {
-  if (text.length <= most) return text;
-  const characters = [...text.slice(0, 2 * most)];
-  return characters.length <= most && text.length <= 2 * most
-    ? text
-    : `${characters.slice(0, most - 1).join('')}…`;
+/**
+ * Returns the beginning of a text, with at most `most` units of UTF-16. What a reader sees as one character, such as an emoji with its
+ * skin, is whole or not there.
+ */
+export const beginningOf = (text: string, most: number): string =>
+  text.length <= most ? text : text.slice(0, characterAt(text, most).start);
+
+/** Returns the end of a text, in the same way. */
+export const endOf = (text: string, most: number): string =>
+  text.length <= most ? text : text.slice(characterAt(text, text.length - most).end);
+
+/** Returns a text of at most `most` units of UTF-16: the whole one, or its beginning and an ellipsis. No character is cut in two. */
+export const shortened = (text: string, most: number): string =>
+  text.length <= most ? text : `${beginningOf(text, most - 1)}…`;
+
+/** Units of UTF-16 that a character has at most, for a cut. A stranger can pile up marks without end. */
+const longestCharacter = 64;
+
+let characters: Intl.Segmenter | undefined;
+
+/** Returns where the character starts and ends that a cut at `at` would be in. Both are `at` if the cut is between two. */
+function characterAt(text: string, at: number): { start: number; end: number } {
+  const unit = text.charCodeAt(at);
+  // Nothing below this joins the character before it, but a line feed.
+  if (at <= 0 || at >= text.length || (unit < 0x300 && unit !== 0x0a)) return { start: at, end: at };
+  const isHalved = (unit & 0xfc00) === 0xdc00 && (text.charCodeAt(at - 1) & 0xfc00) === 0xd800;
+  const from = Math.max(0, at - longestCharacter);
+  characters ??= new Intl.Segmenter('en', { granularity: 'grapheme' });
+  const found = characters.segment(text.slice(from, at + longestCharacter)).containing(at - from)!;
+  const [start, end] = [from + found.index, from + found.index + found.segment.length];
+  if (start === at) return { start, end: start };
+  if (end - start <= longestCharacter && (found.index > 0 || from === 0)) return { start, end };
+  return isHalved ? { start: at - 1, end: at + 1 } : { start: at, end: at };
 }
 
 /** Takes an English text with places `{0}`, `{1}` …. Returns it with these values, in the language of the frontend. */

@@ -5,7 +5,7 @@ import { isSensitive } from '../../src/engine/files/sensitiveNames.ts';
 import { mcpReach } from '../../src/engine/policy/mcpReach.ts';
 import { findRedFlags } from '../../src/engine/scan/redFlags.ts';
 import { plainLabel, visibleText } from '../../src/extension/base/labels.ts';
-import { hiding, ignored, shortened, steering, unseen } from '../../src/protocol/text.ts';
+import { beginningOf, endOf, hiding, ignored, shortened, steering, unseen } from '../../src/protocol/text.ts';
 import { visible } from '../../webview/visibleText.ts';
 
 const everyCharacter = Array.from({ length: 0x110000 }, (_, code) => String.fromCodePoint(code));
@@ -77,5 +77,31 @@ describe('a text that is cut', () => {
       const cut = shortened('🌱🌱🌱🌱🌱', most);
       assert.ok(!/\p{Cs}/u.test(cut) && [...cut].length <= most, `${most}: ${cut}`);
     }
+  });
+
+  it('has no half of an emoji, of a flag or of a letter with marks, at either end', () => {
+    const signs = ['a', '\n', '\r\n', 'é', 'e\u0301', '漢', '🌱', '👍🏽', '👩‍👩‍👧‍👦', '🇩🇪', '한', '✈️'];
+    const text = Array.from({ length: 60 }, (_, index) => signs[(index * 7) % signs.length]!).join('');
+    const ends = new Set([...new Intl.Segmenter('en').segment(text)].map(({ index }) => index)).add(
+      text.length,
+    );
+    for (let most = 0; most <= text.length; most++) {
+      const [begin, end] = [beginningOf(text, most), endOf(text, most)];
+      assert.ok(text.startsWith(begin) && begin.length <= most && begin.length > most - 12, `${most}`);
+      assert.ok(text.endsWith(end) && end.length <= most && end.length > most - 12, `${most}`);
+      assert.ok(ends.has(begin.length) && ends.has(text.length - end.length), `${most}: ${begin}|${end}`);
+    }
+  });
+
+  it('is short, and whole characters, where marks are piled up without end or halves come from outside', () => {
+    for (const one of ['e', '🌱', '\ud83d'])
+      for (const pile of ['\u0301', '\u200d🌱', '\u{e0100}', '🏽', '\ud83d', '\udf31']) {
+        const text = one + pile.repeat(2_000);
+        for (let most = 900; most < 908; most++)
+          for (const cut of [beginningOf(text, most), endOf(text, most)]) {
+            assert.ok(cut.length <= most && cut.length > most - 70);
+            assert.ok(cut.isWellFormed() || !text.isWellFormed());
+          }
+      }
   });
 });

@@ -16,6 +16,7 @@ import {
 import { copyFile, readdir, rename, rm, stat } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { deflateSync, inflateSync } from 'node:zlib';
+import { endOf } from '../../protocol/text.ts';
 import { takingTurns } from '../cancellation.ts';
 import { makeOwnFolders, refuseLinks, writeOwn } from '../files/atomicWrite.ts';
 import { statsAt } from '../files/paths.ts';
@@ -194,7 +195,7 @@ export class ShadowGit {
       return;
     }
     const child = this.#spawn(['cat-file', '--batch']);
-    const ended = endOf(child);
+    const ended = goodEnd(child);
     child.stdin.on('error', () => undefined);
     child.stdin.end(blobs.map(blob => `${blob}\n`).join(''));
     let waiting: Buffer[] = [];
@@ -247,7 +248,7 @@ export class ShadowGit {
     child.stdin.end();
     const chunks: Buffer[] = [];
     child.stdout.on('data', chunk => chunks.push(chunk));
-    await endOf(child);
+    await goodEnd(child);
     return Buffer.concat(chunks).toString();
   }
 
@@ -265,7 +266,7 @@ export class ShadowGit {
     child.stdout.resume();
     // The exit code says it.
     child.stdin.on('error', () => undefined);
-    const ended = endOf(child);
+    const ended = goodEnd(child);
     let isOver = false;
     const over = ended.then(
       () => undefined,
@@ -338,10 +339,10 @@ function looseBytes(file: string): Buffer | undefined {
 }
 
 /** Resolves when the process has ended well. Throws an Error with what it said, or with why it did not start. */
-function endOf(child: ChildProcessWithoutNullStreams): Promise<void> {
+function goodEnd(child: ChildProcessWithoutNullStreams): Promise<void> {
   let said = '';
-  child.stderr.on('data', chunk => {
-    said = (said + chunk).slice(-2000);
+  child.stderr.setEncoding('utf8').on('data', (chunk: string) => {
+    said = endOf(said + chunk, 2000);
   });
   return new Promise((resolve, reject) => {
     child.once('error', reject);

@@ -2,6 +2,7 @@
 import { readFile } from 'node:fs/promises';
 import { resolve } from 'node:path';
 import { runInNewContext } from 'node:vm';
+import { beginningOf } from '../../protocol/text.ts';
 import { isInside, realPlace } from '../files/paths.ts';
 
 /** What is wanted of a text. */
@@ -222,4 +223,4 @@ function valueAt(value: unknown, steps: readonly string[]): unknown {
 
 /** In characters. More is not read in a report. */
 const longestShown = 300;
-const shown = (text: string | undefined): string => (text ?? 'nothing').trim().slice(0, longestShown);
+const shown = (text: string | undefined): string => beginningOf((text ?? 'nothing').trim(), longestShown);

@@ -5,7 +5,7 @@
 import { randomUUID } from 'node:crypto';
 import { isDeepStrictEqual } from 'node:util';
 import type { Finding } from '../../protocol/agentCard.ts';
-import { asSaid, type Sentence, sentence } from '../../protocol/text.ts';
+import { asSaid, beginningOf, type Sentence, sentence } from '../../protocol/text.ts';
 import { TelosError } from '../errors.ts';
 import type { CompletionRequest, TokenCount } from '../providers/provider.ts';
 import { findingsInText } from '../scan/redFlags.ts';
@@ -90,10 +90,10 @@ function* materialOf(skill: FileSkill, body: string, defect: Defect): Generator<
     yield ['a request', defect.request];
     yield ['what was wrong, says the person', defect.said];
     if (defect.expected.length > 0) yield ['what is expected', defect.expected.join('\n')];
-    yield ['the run', defect.transcript.slice(0, longestTranscript)];
+    yield ['the run', beginningOf(defect.transcript, longestTranscript)];
     return;
   }
-  yield ['its text', body.slice(0, longestTranscript)];
+  yield ['its text', beginningOf(body, longestTranscript)];
   // What is kept for validation must not shape what it validates.
   const shown = defect.triggers.filter(({ split }) => split !== 'validation');
   const listed = (should: boolean): string =>
@@ -182,7 +182,7 @@ export function proposalOf(skill: FileSkill, part: Defect['part'], text: string,
     before,
     after,
     findings,
-    why: why.replace(/\s+/g, ' ').trim().slice(0, longestWhy),
+    why: beginningOf(why.replace(/\s+/g, ' ').trim(), longestWhy),
   };
 }
 
@@ -218,7 +218,7 @@ function withBody(before: string, text: string): string {
 
 /** Returns the file with another description, on one line. */
 function withDescription(before: string, text: string): string {
-  const value = text.replace(/\s+/g, ' ').trim().slice(0, longestDescription);
+  const value = beginningOf(text.replace(/\s+/g, ' ').trim(), longestDescription);
   const line = `description: ${isPlain(value) ? value : JSON.stringify(value)}`;
   const end = lineEndOf(before);
   const split = splitFrontmatter(withoutMark(before));

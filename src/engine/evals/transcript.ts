@@ -2,6 +2,7 @@
 import { lstat, readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { ContentBlock, Message } from '../../protocol/run.ts';
+import { beginningOf } from '../../protocol/text.ts';
 
 /** Returns the model's last words. Empty if it has said none. */
 export function lastWords(messages: readonly Message[]): string {
@@ -36,7 +37,7 @@ function lineOf(role: Message['role'], block: ContentBlock): string[] {
         typeof content === 'string'
           ? content
           : content.flatMap(part => (part.type === 'text' ? [part.text] : [])).join('\n');
-      return [`The tool returns: ${text.slice(0, longestPart)}`];
+      return [`The tool returns: ${beginningOf(text, longestPart)}`];
     }
     default:
       return [];
@@ -54,7 +55,7 @@ export async function writtenFiles(folder: string, changed: readonly string[]): 
       if (stats && !stats.isFile()) return `\n\n${path} is not a regular file.`;
       const content = await readFile(join(folder, path)).catch(() => undefined);
       if (content === undefined) return `\n\nThe file ${path} was deleted.`;
-      const text = content.includes(0) ? '(not text)' : content.toString('utf8').slice(0, longestPart);
+      const text = content.includes(0) ? '(not text)' : beginningOf(content.toString('utf8'), longestPart);
       return `\n\nThe file ${path}:\n${text}`;
     }),
   );

@@ -1,4 +1,5 @@
 /** Mends a copy of a SKILL.md that other hosts would not load. They drop such a skill without a word. */
+import { beginningOf } from '../../protocol/text.ts';
 import { findKey, findValue, parseSkillFile, splitFrontmatter, withoutMark } from '../skills/frontmatter.ts';
 import { mendText } from '../skills/lint.ts';
 import { descriptionProblems, longestDescription } from '../skills/packSkills.ts';
@@ -31,7 +32,7 @@ export function mendedSkill(bytes: Buffer, id: string): Buffer {
 
 function cut(description: string): string {
   if (description.length <= longestDescription) return description;
-  return `${description.slice(0, longestDescription - 1).replace(/\s+\S*$/, '')}…`;
+  return `${beginningOf(description, longestDescription - 1).replace(/\s+\S*$/, '')}…`;
 }
 
 /** Returns the text with a value of one line for a key of the frontmatter, in place of the one that it has. */

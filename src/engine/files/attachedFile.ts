@@ -9,7 +9,7 @@ import {
   maxTextBytes,
   maxTextLength,
 } from '../../protocol/attachment.ts';
-import { sentence } from '../../protocol/text.ts';
+import { beginningOf, sentence } from '../../protocol/text.ts';
 import { TelosError } from '../errors.ts';
 import { openRegularFile } from './openFile.ts';
 import { decodeText, formOf } from './textEncoding.ts';
@@ -49,7 +49,7 @@ export function attachmentOf({ name, bytes, size = bytes.length, path, language 
     kind: 'text',
     name,
     language: language ?? '',
-    text: text.slice(0, maxTextLength),
+    text: beginningOf(text, maxTextLength),
     ...(path !== undefined && { path }),
     ...(isCut && { wholeSize: size }),
   };

@@ -1,5 +1,6 @@
 /** Reads the address of a database, and tells its errors without the password in it. */
 import { connect } from 'node:net';
+import { beginningOf } from '../../protocol/text.ts';
 import { reasonOf, TelosError } from '../errors.ts';
 
 export interface DatabaseAddress {
@@ -101,5 +102,8 @@ export function problemOf(error: unknown, { url, shown }: DatabaseAddress): Telo
 function withoutSecrets(text: string, url: string): string {
   const { password = '' } = parsed(url) ?? {};
   const secrets = [url, password, decoded(password) ?? ''].filter(Boolean);
-  return secrets.reduce((left, secret) => left.replaceAll(secret, '***'), text).slice(0, 300);
+  return beginningOf(
+    secrets.reduce((left, secret) => left.replaceAll(secret, '***'), text),
+    300,
+  );
 }

@@ -1,6 +1,7 @@
 /** What a suite asks of a worker, and what it gets back: names and digests there, a sealed result here. Never a path, a command or a text. */
 import { createHash } from 'node:crypto';
 import { existsSync, readFileSync } from 'node:fs';
+import { beginningOf, endOf } from '../../protocol/text.ts';
 import { TelosError } from '../errors.ts';
 import { type EvalCase, inputsDigest } from '../evals/evalFile.ts';
 import { type Configuration, configurations, type EvaluatedSkill } from '../evals/evalWorld.ts';
@@ -182,8 +183,11 @@ export function sealResult(carried: Carried, replyTo: string): string {
     const { transcript, graded } = carried;
     const shorter = transcript.length > most;
     const half = Math.floor(most / 2);
-    const fitted = shorter ? transcript.slice(0, half) + cut + transcript.slice(-half) : transcript;
-    const evidence = graded.map(each => ({ ...each, evidence: each.evidence.slice(0, Math.max(most, 200)) }));
+    const fitted = shorter ? beginningOf(transcript, half) + cut + endOf(transcript, half) : transcript;
+    const evidence = graded.map(each => ({
+      ...each,
+      evidence: beginningOf(each.evidence, Math.max(most, 200)),
+    }));
     const sealed = seal({ ...carried, outputs: [], transcript: fitted, graded: evidence }, replyTo);
     if (sealed.length <= mostSealed - 1_024 || most < 1_000) return sealed;
   }

@@ -2,6 +2,7 @@
 import { mkdtemp, realpath, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { basename, dirname, join } from 'node:path';
+import { beginningOf } from '../../protocol/text.ts';
 import type { Config } from '../config.ts';
 import { TelosError } from '../errors.ts';
 import { type EvalCase, readEval } from '../evals/evalFile.ts';
@@ -56,7 +57,7 @@ export async function answerOrder(
     if (!isOurs) parts.failed(error);
     // What the system says of a file names a path of this machine.
     const why = isOurs ? error.message : 'The run failed there; the worker says why on its own terminal.';
-    return { refused: redact(why).slice(0, 500) };
+    return { refused: beginningOf(redact(why), 500) };
   }
 }
 

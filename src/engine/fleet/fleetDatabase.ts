@@ -1,5 +1,6 @@
 /** What workers and suites write into the database and read from it, over the durable engine alone. */
 import { setTimeout as delay } from 'node:timers/promises';
+import { beginningOf } from '../../protocol/text.ts';
 import { TelosError } from '../errors.ts';
 import { type DatabaseAddress, isAway, problemOf, reach, shortageOf } from './databaseAddress.ts';
 import { type Dbos, loadDbos } from './dbos.ts';
@@ -208,7 +209,7 @@ export class FleetDatabase {
       id: workflowID,
       status,
       output,
-      error: String((error as { message?: unknown } | undefined)?.message ?? '').slice(0, 500),
+      error: beginningOf(String((error as { message?: unknown } | undefined)?.message ?? ''), 500),
     }));
   }
 

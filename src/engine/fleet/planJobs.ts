@@ -3,6 +3,7 @@ import { randomBytes } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import { dirname } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
+import { beginningOf } from '../../protocol/text.ts';
 import { TelosError } from '../errors.ts';
 import { createWhole, makeOwnFolders } from '../files/atomicWrite.ts';
 import type { DatabaseAddress } from './databaseAddress.ts';
@@ -327,7 +328,7 @@ export class PlanJobs {
     const { refused, sealed } = Object(output) as { refused?: unknown; sealed?: unknown };
     if (status !== 'SUCCESS') return { kind: 'left', worker, why: `failed (${error || status})` };
     if (typeof refused !== 'string') return { kind: 'ended', worker, end: this.#proven(sealed, open)?.end };
-    const why = refused.slice(0, 500);
+    const why = beginningOf(refused, 500);
     this.#refusals.set(worker, why);
     this.#once(`The worker ${worker} refuses: ${why}`);
     return { kind: 'refused', why };

@@ -1,3 +1,5 @@
+import { beginningOf } from '../../protocol/text.ts';
+
 /** What workers and suites say of themselves in the database. What they say is shown, and decides only who is given jobs. */
 
 /** A version of the orders. Another one is never mixed with it, whatever the version of Telos is. */
@@ -36,7 +38,7 @@ export interface FailedFacts {
   why: string;
 }
 
-const textOf = (value: unknown): string => (typeof value === 'string' ? value.slice(0, 100) : '');
+const textOf = (value: unknown): string => (typeof value === 'string' ? beginningOf(value, 100) : '');
 const countOf = (value: unknown): number =>
   Number.isInteger(value) && (value as number) >= 0 ? Math.min(value as number, 1_000_000) : 0;
 const recordOf = (value: unknown): Readonly<Record<string, unknown>> =>
@@ -73,7 +75,7 @@ export function failedFacts(given: unknown): FailedFacts {
   return {
     job: textOf(job),
     worker: textOf(worker),
-    why: typeof why === 'string' ? why.slice(0, 500) : '',
+    why: typeof why === 'string' ? beginningOf(why, 500) : '',
   };
 }
 

@@ -1,6 +1,7 @@
 /** The slots of workers: gives each as many jobs as it has room for, and collects what came of them. */
 import { randomBytes } from 'node:crypto';
 import { setTimeout as delay } from 'node:timers/promises';
+import { beginningOf } from '../../protocol/text.ts';
 import { type EvalResult, nothing } from '../evals/runEval.ts';
 import type { EvalJob, JobResult, Slots, SuiteTerms } from '../evals/slots.ts';
 import { SuiteBudget } from '../evals/suiteBudget.ts';
@@ -252,7 +253,7 @@ class RemoteSuite {
     if (status !== 'SUCCESS') return unfinished(`The worker ${worker} failed: ${error || status}`);
     const answer = (output ?? {}) as Partial<Record<'sealed' | 'refused', unknown>> & Partial<EvalAnswer>;
     if (typeof answer.refused === 'string') {
-      const why = answer.refused.slice(0, 500);
+      const why = beginningOf(answer.refused, 500);
       given.refused.set(worker, why);
       this.#once(`The worker ${worker} refuses: ${why}`);
       const isLeft = this.#able().some(([id]) => !given.refused.has(id));

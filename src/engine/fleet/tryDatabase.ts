@@ -8,6 +8,7 @@ import { tmpdir } from 'node:os';
 import { dirname, join, relative } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
+import { beginningOf, endOf } from '../../protocol/text.ts';
 import { reasonOf, TelosError } from '../errors.ts';
 import { makeOwnFolders } from '../files/atomicWrite.ts';
 import { guardOrphans } from '../tools/orphanGuard.ts';
@@ -189,7 +190,7 @@ function ready(server: ChildProcess): Promise<void> {
     server.once('error', error => failed(error.message));
     server.once('close', () => failed(said));
     server.stderr?.setEncoding('utf8').on('data', (text: string) => {
-      said = (said + text).slice(-10_000);
+      said = endOf(said + text, 10_000);
       if (!text.includes('ready to accept connections')) return;
       clearTimeout(late);
       resolve();
@@ -236,4 +237,4 @@ async function freePort(): Promise<number> {
   return port;
 }
 
-const lastLine = (text: string): string => text.trim().split('\n').at(-1)?.slice(0, 300) ?? '';
+const lastLine = (text: string): string => beginningOf(text.trim().split('\n').at(-1) ?? '', 300);

@@ -2,7 +2,7 @@
 import { existsSync } from 'node:fs';
 import { homedir } from 'node:os';
 import { basename, join } from 'node:path';
-import { type Sentence, sentence } from '../../protocol/text.ts';
+import { beginningOf, type Sentence, sentence } from '../../protocol/text.ts';
 import { TelosError } from '../errors.ts';
 import { editShared, readSettings } from '../files/settingsFile.ts';
 import { jsonIn, serverOf, withServer } from './config.ts';
@@ -88,7 +88,7 @@ export function importableServers(
     const entry = taken(written, text => withOwnVariables(text, folder, asks, unknown));
     const server = serverOf(entry);
     if (nameProblem(name))
-      problems.push(sentence("'{0}' is not a name for a server here.", name.slice(0, 60)));
+      problems.push(sentence("'{0}' is not a name for a server here.", beginningOf(name, 60)));
     else if ('envFile' in Object(written))
       problems.push(
         sentence(

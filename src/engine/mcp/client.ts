@@ -2,7 +2,7 @@
 import { basename } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import type { JsonObject, ToolResult } from '../../protocol/run.ts';
-import { type Sentence, sentence, spoken } from '../../protocol/text.ts';
+import { beginningOf, type Sentence, sentence, spoken } from '../../protocol/text.ts';
 import { untilAborted } from '../cancellation.ts';
 import { TelosError } from '../errors.ts';
 import { withinDepth } from '../jsonDepth.ts';
@@ -181,7 +181,7 @@ class Session implements McpConnection {
       this.ended = true;
     };
     client.onerror = error => {
-      if (error instanceof SyntaxError) this.noise ??= redact(error.message.slice(0, 200));
+      if (error instanceof SyntaxError) this.noise ??= redact(beginningOf(error.message, 200));
     };
     client.setNotificationHandler(ToolListChangedNotificationSchema, () => this.#refresh());
   }

@@ -2,7 +2,7 @@
 
 import { statSync } from 'node:fs';
 import { StringDecoder } from 'node:string_decoder';
-import { asSaid, type Sentence, sentence, shortened } from '../../protocol/text.ts';
+import { asSaid, beginningOf, endOf, type Sentence, sentence, shortened } from '../../protocol/text.ts';
 import { TelosError } from '../errors.ts';
 import { checkedFetch } from '../tools/checkedFetch.ts';
 import { settledWithin } from '../tools/commandEnd.ts';
@@ -105,7 +105,7 @@ export function stdioLink(
     const kept = text.slice(0, stderrKept - head.length);
     head += kept;
     const rest = tail + text.slice(kept.length);
-    tail = rest.slice(-stderrKept);
+    tail = endOf(rest, stderrKept);
     isCut ||= rest.length > stderrKept;
   });
   const log = (): string => (isCut ? `${head}\n[...]\n${tail}` : head + tail);
@@ -258,7 +258,7 @@ function plainReason(error: unknown): string {
     const text = [at.message, ...inner].filter(Boolean).join(': ');
     if (text && !reasons.includes(text)) reasons.push(text);
   }
-  return (reasons.join(': ') || String(error)).slice(0, 600);
+  return beginningOf(reasons.join(': ') || String(error), 600);
 }
 
 /**

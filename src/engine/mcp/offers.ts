@@ -1,5 +1,6 @@
 /** Reads what an MCP server offers besides tools: prompts, which a person calls, and resources, which a person attaches. */
 import { Buffer } from 'node:buffer';
+import { beginningOf } from '../../protocol/text.ts';
 import { escapeInvisible } from '../files/plainText.ts';
 import { withinDepth } from '../jsonDepth.ts';
 import { toolResultOf } from './result.ts';
@@ -112,7 +113,7 @@ const isName = (value: unknown): value is string =>
   escapeInvisible(value) === value;
 
 const lineOf = (value: unknown): string =>
-  typeof value === 'string' ? escapeInvisible(value.slice(0, longestDescription).trim()) : '';
+  typeof value === 'string' ? escapeInvisible(beginningOf(value, longestDescription).trim()) : '';
 
 const fieldsOf = (value: unknown): Fields =>
   typeof value === 'object' && value !== null ? (value as Fields) : {};

@@ -1,5 +1,6 @@
 /** Keeps what this process knows of its MCP servers: which live, the tools they have, why one failed, and what they wrote. */
 import type { Sentence } from '../../protocol/text.ts';
+import { endOf } from '../../protocol/text.ts';
 import type { McpOffers } from './offers.ts';
 import type { McpToolListing } from './tools.ts';
 
@@ -116,7 +117,7 @@ export class ServerBook {
     return text => {
       const kept = text.slice(0, logKept - page.head.length);
       page.head += kept;
-      page.tail = (page.tail + text.slice(kept.length)).slice(-logKept);
+      page.tail = endOf(page.tail + text.slice(kept.length), logKept);
     };
   }
 

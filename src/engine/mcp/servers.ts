@@ -1,7 +1,7 @@
 /** Connects the MCP servers of one run in parallel. A failing server does not affect the others; all end with the run. */
 
 import { statSync } from 'node:fs';
-import { asSaid, type Sentence, sentence } from '../../protocol/text.ts';
+import { asSaid, beginningOf, type Sentence, sentence } from '../../protocol/text.ts';
 import { hostKind } from '../addresses.ts';
 import { type Config, expandPath } from '../config.ts';
 import { TelosError } from '../errors.ts';
@@ -373,7 +373,7 @@ const crowdedText = (server: string, used: number): Sentence =>
 function tooDeepText(server: string, tools: readonly string[]): Sentence {
   const named = tools
     .slice(0, 5)
-    .map(tool => escapeInvisible(tool.slice(0, 100)))
+    .map(tool => escapeInvisible(beginningOf(tool, 100)))
     .join(', ');
   const rest = tools.length - 5;
   if (tools.length === 1)

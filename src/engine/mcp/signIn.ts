@@ -5,7 +5,7 @@
  */
 
 import { randomBytes } from 'node:crypto';
-import { sentence } from '../../protocol/text.ts';
+import { beginningOf, sentence } from '../../protocol/text.ts';
 import { TelosError } from '../errors.ts';
 import type { SignInPort } from '../human.ts';
 import { checkedFetch } from '../tools/checkedFetch.ts';
@@ -214,7 +214,9 @@ export class McpSignIn {
     } catch (error) {
       if (error instanceof TelosError) throw error;
       const why = error instanceof Error ? error.message : String(error);
-      throw new TelosError('mcp', [sentence('its sign-in failed: {0}', why.slice(0, 300))], { cause: error });
+      throw new TelosError('mcp', [sentence('its sign-in failed: {0}', beginningOf(why, 300))], {
+        cause: error,
+      });
     }
   }
 

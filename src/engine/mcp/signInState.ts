@@ -1,6 +1,6 @@
 /** Reads the data of an MCP sign-in: refusal, description of the authorization server, the browser's answer, stored state. */
 
-import { sentence } from '../../protocol/text.ts';
+import { beginningOf, sentence } from '../../protocol/text.ts';
 import { hostKind, isNeverReached } from '../addresses.ts';
 import { TelosError } from '../errors.ts';
 import type { SecretPlace, SignInPort } from '../human.ts';
@@ -54,7 +54,10 @@ export async function documentOf(port: SignInPort): Promise<string | undefined> 
   const isPlain = url && url.username === '' && url.password === '' && url.hash === '';
   if (isPlain && url.protocol === 'https:' && url.pathname !== '/') return address;
   throw new TelosError('mcp', [
-    sentence('the address of your client id document is not https with a path: {0}', address.slice(0, 200)),
+    sentence(
+      'the address of your client id document is not https with a path: {0}',
+      beginningOf(address, 200),
+    ),
   ]);
 }
 
@@ -102,7 +105,7 @@ export function checkIssuer({
   const { origin } = new URL(authorizationServerUrl);
   if (!URL.canParse(metadata.issuer) || new URL(metadata.issuer).origin !== origin)
     throw new TelosError('mcp', [
-      sentence('the authorization server {0} calls itself {1}', origin, metadata.issuer.slice(0, 200)),
+      sentence('the authorization server {0} calls itself {1}', origin, beginningOf(metadata.issuer, 200)),
     ]);
 }
 
@@ -133,7 +136,7 @@ export function codeIn(answer: URLSearchParams, state: string, discovery: Discov
   const refusal = answer.get('error');
   if (refusal !== null) {
     const why = answer.get('error_description') ?? refusal;
-    throw new TelosError('mcp', [sentence('the sign-in was refused: {0}', why.slice(0, 200))]);
+    throw new TelosError('mcp', [sentence('the sign-in was refused: {0}', beginningOf(why, 200))]);
   }
   const code = answer.get('code');
   if (!code) throw new TelosError('mcp', [sentence('its sign-in came back without a code')]);

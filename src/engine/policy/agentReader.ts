@@ -7,6 +7,7 @@ import { createHash } from 'node:crypto';
 import { type BigIntStats, lstatSync, readdirSync, readlinkSync, statSync } from 'node:fs';
 import { dirname, join, relative, resolve, sep } from 'node:path';
 import type { RedFlag } from '../../protocol/agentCard.ts';
+import { beginningOf } from '../../protocol/text.ts';
 import { takingTurns } from '../cancellation.ts';
 import { readWholeFile } from '../files/openFile.ts';
 import { goesDownAndUp, isInside, realIfThere, resolvePath, statsAt } from '../files/paths.ts';
@@ -146,7 +147,7 @@ export class Reader {
 
   #flag(kind: RedFlag['kind'], path: string, text = ''): void {
     if (this.#flags.length < mostEscapes)
-      this.#flags.push({ kind, file: this.labelOf(path), line: 1, text: text.slice(0, longestTarget) });
+      this.#flags.push({ kind, file: this.labelOf(path), line: 1, text: beginningOf(text, longestTarget) });
   }
 
   async #addRepository(folder: string): Promise<void> {

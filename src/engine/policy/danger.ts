@@ -1,6 +1,7 @@
 /** Reads from the words of a command what a person should know before it runs, and what no answer allows. */
 import { basename } from 'node:path';
 import { type Danger, type DangerKind, dangerKinds } from '../../protocol/run.ts';
+import { beginningOf } from '../../protocol/text.ts';
 import {
   behindCarriers,
   firstValues,
@@ -85,7 +86,7 @@ export function shownDangers(
 }
 
 const shortName = (name: string): string =>
-  name.length > longestName ? `${name.slice(0, longestName)}…` : name;
+  name.length > longestName ? `${beginningOf(name, longestName)}…` : name;
 
 const rank = ({ kind }: Danger): number => dangerKinds.indexOf(kind);
 

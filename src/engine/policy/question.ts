@@ -1,7 +1,7 @@
 /** Words the question about a call, and binds what an answer grants to the files that the agent has now. */
 
 import type { ApprovalScope, Remedy } from '../../protocol/run.ts';
-import { type Sentence, sentence, spoken } from '../../protocol/text.ts';
+import { beginningOf, type Sentence, sentence, spoken } from '../../protocol/text.ts';
 
 import { escapeInvisible } from '../files/plainText.ts';
 import { tomlString } from '../files/settingsFile.ts';
@@ -47,7 +47,7 @@ export function ownWords(wanted: PolicySubject): readonly Sentence[] {
   const { description = '' } = wanted.kind === 'mcp' ? wanted.facts : {};
   if (description === '') return [];
   const cut = description.length - longestDescription;
-  const said = escapeInvisible(JSON.stringify(description.slice(0, longestDescription)));
+  const said = escapeInvisible(JSON.stringify(beginningOf(description, longestDescription)));
   return cut > 0
     ? [sentence('Its description: {0} and {1} more characters', said, cut)]
     : [sentence('Its description: {0}', said)];

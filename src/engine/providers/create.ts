@@ -308,9 +308,9 @@ export async function createProvider(
 ): Promise<Provider> {
   const provider = await providerOf(config, choice, skillDir, step);
   if (provider.name === 'replay') return provider;
-  const { mediaAware } = await import('./media.ts');
+  const [{ mediaAware }, { wellSpoken }] = await Promise.all([import('./media.ts'), import('./provider.ts')]);
   const { name } = provider;
-  const aware = mediaAware(provider, isKnown(name) ? providerAddress(config, name) : '');
+  const aware = mediaAware(wellSpoken(provider), isKnown(name) ? providerAddress(config, name) : '');
   return choice.pace?.(aware) ?? aware;
 }
 

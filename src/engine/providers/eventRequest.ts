@@ -1,4 +1,5 @@
 /** Sends a request whose answer is a stream of events, for the wire formats that are read without an SDK. */
+import { beginningOf } from '../../protocol/text.ts';
 import {
   explainHttpFailure,
   explainLineFailure,
@@ -50,10 +51,10 @@ export async function requestEvents(
     signal,
   });
   if (response.ok) return response;
-  throw new RefusedRequest(response, await beginningOf(response));
+  throw new RefusedRequest(response, await beginningOfAnswer(response));
 }
 
-async function beginningOf(response: Response): Promise<string> {
+async function beginningOfAnswer(response: Response): Promise<string> {
   const reader = response.body?.getReader();
   const decoder = new TextDecoder();
   let text = '';
@@ -63,7 +64,7 @@ async function beginningOf(response: Response): Promise<string> {
     text += decoder.decode(value, { stream: true });
   }
   await reader?.cancel();
-  return text.slice(0, mostRefusal);
+  return beginningOf(text, mostRefusal);
 }
 
 /** Returns the failure for whatever ended a request or its answer. `read` returns what a refusal says, as far as it differs. */

@@ -1,6 +1,6 @@
 /** Turns what ends a turn early into an error that says what to do: an HTTP answer, a broken connection, a limit of time. */
 import type { Remedy } from '../../protocol/run.ts';
-import { type Sentence, sentence } from '../../protocol/text.ts';
+import { beginningOf, type Sentence, sentence } from '../../protocol/text.ts';
 import { PromptTooLong, TelosError } from '../errors.ts';
 
 /** Advice after an answer that may come another time. */
@@ -132,7 +132,7 @@ function wordsOf(reason: string): string {
 
 function withoutSecret(text: string, secret: string): string {
   const known = secret ? text.replaceAll(secret, '[key]') : text;
-  return known.replace(/\bsk-[\w*.-]{6,}/g, '[key]').slice(0, 600);
+  return beginningOf(known.replace(/\bsk-[\w*.-]{6,}/g, '[key]'), 600);
 }
 
 function asSentence(text: string): string {
@@ -180,7 +180,7 @@ export class Opening {
   /** Returns the error for an answer without any event whose content type is not an event stream, else undefined. */
   unexpectedAnswer(label: string): NoEventStream | undefined {
     if (this.#type === '' || this.#type === 'text/event-stream') return undefined;
-    const begins = this.#text.slice(0, shown).replace(/\s+/g, ' ').trim();
+    const begins = beginningOf(this.#text, shown).replace(/\s+/g, ' ').trim();
     return new NoEventStream('provider', [
       sentence('The answer is not an event stream of {0} but {1}: “{2}”.', label, this.#type, begins),
       sentence('Check the address, and whether a proxy or the sign-in page of a network answered instead.'),

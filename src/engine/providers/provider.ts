@@ -120,6 +120,25 @@ export function readToolCall(id: string, name: string, json: string): ToolCall {
   }
 }
 
+/**
+ * Returns the provider, which sends whole characters alone. A server refuses half of one, wherever it stands, and would then refuse the
+ * conversation for good. Tools, files, people and models all write them.
+ */
+export const wellSpoken = (provider: Provider): Provider => ({
+  ...provider,
+  streamCompletion: (request, signal) => provider.streamCompletion(wellFormed(request), signal),
+});
+
+/** Returns the value with U+FFFD in place of each half of a character, also in names. The same value, and the same parts, where there is none. */
+function wellFormed<Value>(value: Value): Value {
+  if (typeof value === 'string') return value.toWellFormed() as Value & string;
+  if (typeof value !== 'object' || value === null) return value;
+  const before = Object.entries(value);
+  const after = before.map(([name, item]) => [name.toWellFormed(), wellFormed(item)] as const);
+  if (after.every(([name, item], at) => name === before[at]![0] && item === before[at]![1])) return value;
+  return (Array.isArray(value) ? after.map(([, item]) => item) : Object.fromEntries(after)) as Value;
+}
+
 const mark = 'telos-call-extras:';
 
 /**
@@ -152,7 +171,8 @@ function callExtrasIn(
 ): { callId: string; extras: object; provider: string | undefined } | undefined {
   if (block.type !== 'redacted_thinking' || !isCallExtras(block)) return undefined;
   const [callId, extras, provider] = JSON.parse(block.data.slice(mark.length)) as [string, object, string?];
-  return { callId, extras, provider };
+  // The text of the block hides them from a look for halves of characters.
+  return { callId, extras: wellFormed(extras), provider };
 }
 
 /** Returns what `provider` attached with a block of its own. Undefined for any other block. */

@@ -6,7 +6,7 @@ import { join } from 'node:path';
 import { setTimeout as wait } from 'node:timers/promises';
 import type { AttachedName } from '../../protocol/attachment.ts';
 import type { Message, RunEvent } from '../../protocol/run.ts';
-import { sentence } from '../../protocol/text.ts';
+import { beginningOf, sentence } from '../../protocol/text.ts';
 import { reasonOf, TelosError } from '../errors.ts';
 import { linesFrom, readLines } from '../files/jsonLines.ts';
 import { appendLine } from './logFile.ts';
@@ -148,7 +148,7 @@ export class RunHistory {
       ]);
     appendLine(
       file,
-      JSON.stringify({ type: 'title', title: title.replace(/\s+/g, ' ').trim().slice(0, maxTitle) }),
+      JSON.stringify({ type: 'title', title: beginningOf(title.replace(/\s+/g, ' ').trim(), maxTitle) }),
     );
   }
 

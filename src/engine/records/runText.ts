@@ -1,7 +1,7 @@
 /** Renders a run as a document: its request, actions, answers and usage. Exports conversations for other people, without secrets. */
 
 import type { ApprovalDecision, RunEvent, ToolCall, ToolResult } from '../../protocol/run.ts';
-import { shortened } from '../../protocol/text.ts';
+import { beginningOf, shortened } from '../../protocol/text.ts';
 import { formatDuration } from '../../protocol/usage.ts';
 import { mapStrings } from '../redact.ts';
 import type { KeptConversation } from './runHistory.ts';
@@ -134,7 +134,7 @@ const maxShown = 20_000;
 
 export function shownPart(text: string): string {
   if (text.length <= maxShown) return text;
-  return `${text.slice(0, maxShown)}\n[... ${text.length - maxShown} more characters]`;
+  return `${beginningOf(text, maxShown)}\n[... ${text.length - maxShown} more characters]`;
 }
 
 /** Returns the whole request. */
@@ -235,9 +235,8 @@ export function exportName(title: string, startedAt: string, format: ExportForma
     .normalize('NFC')
     .toLowerCase()
     .replace(/[^\p{L}\p{N}]+/gu, '-')
-    .replace(/^-+|-+$/g, '')
-    .slice(0, 60);
-  return `${[startedAt.slice(0, 10).replace(/[^\d-]/g, ''), words || 'run'].filter(Boolean).join('-')}.${format}`;
+    .replace(/^-+|-+$/g, '');
+  return `${[startedAt.slice(0, 10).replace(/[^\d-]/g, ''), beginningOf(words, 60) || 'run'].filter(Boolean).join('-')}.${format}`;
 }
 
 function describeAnswer(decision: ApprovalDecision): string {

@@ -2,6 +2,7 @@
 
 import { closeSync, constants, openSync, writeSync } from 'node:fs';
 import { innermost, type Message, type RunEvent, type Usage } from '../../protocol/run.ts';
+import { beginningOf } from '../../protocol/text.ts';
 import { reasonOf } from '../errors.ts';
 import { makeOwnFolders } from '../files/atomicWrite.ts';
 import { describeFileError } from '../files/paths.ts';
@@ -131,7 +132,7 @@ export class RunRecorder {
       ...(step && { step: step.key }),
       ...(this.#run.folder !== undefined && { folder: this.#run.folder }),
       startedAt,
-      request: text.slice(0, maxHeaderRequest),
+      request: beginningOf(text, maxHeaderRequest),
       pid: process.pid,
     };
     this.#runId = runId;

@@ -1,5 +1,6 @@
 /** Asks a model which skill a request means, in one small completion. */
 import type { TextBlock } from '../../protocol/run.ts';
+import { beginningOf } from '../../protocol/text.ts';
 import type { Config } from '../config.ts';
 import { createProvider, type ProviderChoice } from '../providers/create.ts';
 import type { Provider } from '../providers/provider.ts';
@@ -44,7 +45,7 @@ export async function askModel(
     ([name, { skill }]) => `- ${name}: ${oneLine(skill.synopsis ?? skill.description)}`,
   );
   const now = [...byName].find(([, { skill }]) => skill === running?.skill)?.[0];
-  const said = `User request: ${text.trim().slice(0, maxRequest)}`;
+  const said = `User request: ${beginningOf(text.trim(), maxRequest)}`;
   const blocks: TextBlock[] = [
     // The list is the same for every request, so a provider's cache keeps it.
     { type: 'text', text: `Available skills:\n${lines.join('\n')}` },
@@ -99,7 +100,7 @@ function namesIn(reply: string, byName: ReadonlyMap<string, Candidate>): readonl
   if (first && more.length === 0) return second && second.skill !== first.skill ? [first, second] : [first];
   throw new Error(
     forgiven(reply)
-      ? `it answered “${oneLine(reply).slice(0, 60)}”, which is not a skill`
+      ? `it answered “${beginningOf(oneLine(reply), 60)}”, which is not a skill`
       : 'its answer was empty',
   );
 }
@@ -122,4 +123,4 @@ function forgiven(reply: string): string {
     .toLowerCase();
 }
 
-const oneLine = (text: string): string => text.replace(/\s+/g, ' ').trim().slice(0, maxDescription);
+const oneLine = (text: string): string => beginningOf(text.replace(/\s+/g, ' ').trim(), maxDescription);

@@ -4,7 +4,7 @@
  * and a provider's cache finds the beginning of the last one.
  */
 import type { ContentBlock, Message, ToolResultBlock, ToolUseBlock } from '../../protocol/run.ts';
-import { grouped } from '../../protocol/text.ts';
+import { beginningOf, endOf, grouped } from '../../protocol/text.ts';
 import { cutMiddle } from '../files/plainText.ts';
 
 /** Returns the messages to send. The same array if nothing is left out. */
@@ -110,13 +110,13 @@ function noteOf(block: ToolResultBlock, call: ToolUseBlock | undefined): ToolRes
   if (known) return known;
   const text = textOf(block);
   const name = call?.name ?? 'the tool';
-  const given = call ? ` for ${JSON.stringify(call.input).slice(0, 300)}` : '';
+  const given = call ? ` for ${beginningOf(JSON.stringify(call.input), 300)}` : '';
   const again = readers.includes(name)
     ? `Call ${name} again with the same input if you need the rest.`
     : 'Repeat the call only if that changes nothing.';
   const content = [
     `[To save room, only the beginning and the end are left of the ${grouped(text.length)} characters that ${name} returned${given}. ${again}]`,
-    `${text.slice(0, keptBeginning)}\n[...]\n${text.slice(-keptEnd)}`,
+    `${beginningOf(text, keptBeginning)}\n[...]\n${endOf(text, keptEnd)}`,
   ].join('\n');
   const note: ToolResultBlock = { ...block, content };
   notes.set(block, note);

@@ -1,7 +1,7 @@
 /** Asks the person what an MCP server wants in the middle of a call: to fill in a form, to open an address, or to ask the model. */
 import { answers, readForm, secretAskedFor } from '../../protocol/form.ts';
 import type { RunEvent, ToolCall } from '../../protocol/run.ts';
-import { asMessage, type Sentence, sentence, shortened, spoken } from '../../protocol/text.ts';
+import { asMessage, beginningOf, type Sentence, sentence, shortened, spoken } from '../../protocol/text.ts';
 import { hostKind, isNeverReached } from '../addresses.ts';
 import type { Ask } from '../policy/decision.ts';
 import type { ServerAnswer, ServerWish } from '../tools/tool.ts';
@@ -173,10 +173,10 @@ function urlQuestion(
       refusal: sentence(
         "The MCP server '{0}' wants an address opened that is not safe, which was refused: {1}",
         server,
-        String(url).slice(0, 300),
+        beginningOf(String(url), 300),
       ),
     };
-  const says = typeof message === 'string' ? message.slice(0, 1000) : '';
+  const says = typeof message === 'string' ? beginningOf(message, 1000) : '';
   const sentences = [
     opens
       ? sentence(

@@ -3,7 +3,7 @@
  * until a call needs them.
  */
 import type { RunEvent, ToolCall, ToolResult } from '../../protocol/run.ts';
-import { asMessage, sentence } from '../../protocol/text.ts';
+import { asMessage, beginningOf, sentence } from '../../protocol/text.ts';
 import { escapeInvisible } from '../files/plainText.ts';
 import { readMcpConfig } from '../mcp/config.ts';
 import type { McpServers, OfferingServer } from '../mcp/servers.ts';
@@ -146,7 +146,7 @@ const isUnknown = (name: string, tools: readonly Tool[]): boolean =>
   !isBuiltin(name) && !tools.some(({ definition }) => definition.name === name);
 
 function gateTool(servers: readonly string[]): Tool {
-  const named = servers.slice(0, mostNamed).map(name => escapeInvisible(name.slice(0, 60)));
+  const named = servers.slice(0, mostNamed).map(name => escapeInvisible(beginningOf(name, 60)));
   const more = servers.length > named.length ? ` and ${servers.length - named.length} more` : '';
   return {
     definition: {

@@ -11,7 +11,7 @@ import type {
   ToolCall,
   ToolResult,
 } from '../../protocol/run.ts';
-import { sentence, spoken } from '../../protocol/text.ts';
+import { beginningOf, sentence, spoken } from '../../protocol/text.ts';
 import { escapeInvisible } from '../files/plainText.ts';
 import { newToken } from '../human.ts';
 import type { Match } from '../routing/routeName.ts';
@@ -98,7 +98,7 @@ const isOwn = ({ name }: Agent, { id }: Skill, own: SkillRef | undefined): boole
 
 function lineOf(agent: Agent, skill: Skill): string {
   const said = escapeInvisible(skill.description.replace(/\s+/g, ' ').trim());
-  const line = said.length > longestLine ? `${said.slice(0, longestLine - 1)}…` : said;
+  const line = said.length > longestLine ? `${beginningOf(said, longestLine - 1)}…` : said;
   return `${agent.name}:${skill.id}${line === '' ? '' : `: ${line}`}`;
 }
 

@@ -3,6 +3,7 @@
  * none blocks anything. The files are data of strangers, and may be written to talk a model out of an opinion.
  */
 import { randomUUID } from 'node:crypto';
+import { beginningOf } from '../../protocol/text.ts';
 import type { FileToScan } from './scan.ts';
 
 /** What a model says of a line. */
@@ -159,6 +160,6 @@ function opinionIn(given: unknown, piece: Piece): Opinion | undefined {
   const at = text.indexOf(words);
   if (at < 0) return undefined;
   const line = text.slice(0, at).split('\n').length;
-  const reason = why.replace(/\s+/g, ' ').trim().slice(0, longestWhy);
+  const reason = beginningOf(why.replace(/\s+/g, ' ').trim(), longestWhy);
   return { file: String(file), line, quote: words.replace(/\s+/g, ' '), why: reason };
 }

@@ -1,6 +1,6 @@
 /** Searches the text of an agent's files for content that a person should see before they trust it. A hint, never a decision. */
 import type { Finding, RedFlag } from '../../protocol/agentCard.ts';
-import { Characters, codePointOf, hiding, unseen } from '../../protocol/text.ts';
+import { beginningOf, Characters, codePointOf, hiding, unseen } from '../../protocol/text.ts';
 import {
   isPiped,
   isSavedAndRunLater,
@@ -84,7 +84,7 @@ export function findingsInText(text: string, file: string): Finding[] {
 
 /** Returns a line with escapes for what cannot be seen, shortened. */
 export const shownLine = (line: string): string =>
-  unseen.replacedIn(line.trim(), codePointOf).slice(0, longestText);
+  beginningOf(unseen.replacedIn(line.trim(), codePointOf), longestText);
 
 /**
  * Calls `add` with each kind that a line has, the number of the line, and the command as a shell reads it. Looks for no kind that is in
@@ -134,9 +134,9 @@ export function lookAtLines(
       fetched ??= new FetchedCode();
       if (!found.has('pipe-to-shell') && isSavedAndRunLater(lines, index)) report('pipe-to-shell', line);
     }
-    for (const kind of riskyHostsIn(line)) report(kind, line.slice(0, 500));
+    for (const kind of riskyHostsIn(line)) report(kind, beginningOf(line, 500));
     if (fetched?.isRunBy(line, isPiped) && !found.has('pipe-to-shell')) report('pipe-to-shell', line);
-    if (mask & beyondAscii && invisible.test(line)) report('invisible-characters', line.slice(0, 500));
+    if (mask & beyondAscii && invisible.test(line)) report('invisible-characters', beginningOf(line, 500));
     if (mask & ofArchive && archive.test(line) && isNearPassword(index))
       report('archive-password', line.slice(0, piece));
   }

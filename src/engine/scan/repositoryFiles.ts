@@ -3,6 +3,7 @@
 import { lstat } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { RedFlag } from '../../protocol/agentCard.ts';
+import { beginningOf } from '../../protocol/text.ts';
 import { folded } from '../files/sensitiveNames.ts';
 
 /** Returns true for a name that some file system takes for `.git`. */
@@ -41,7 +42,7 @@ export function repositoryFlags(label: string, text: string): RedFlag[] {
   return text.split('\n').flatMap((line, index) => {
     section = /^\s*\[\s*([\w-]+)/.exec(line)?.[1]?.toLowerCase() ?? section;
     const runs = section === 'alias' ? /=\s*["']?!/.test(line) : startsProgram.test(line);
-    return runs ? [{ kind, file: label, line: index + 1, text: line.trim().slice(0, 200) } as const] : [];
+    return runs ? [{ kind, file: label, line: index + 1, text: beginningOf(line.trim(), 200) } as const] : [];
   });
 }
 

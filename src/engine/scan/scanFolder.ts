@@ -3,6 +3,7 @@ import { closeSync, type Dirent, lstatSync, openSync, readFileSync, readSync } f
 import { lstat, readdir, readlink, realpath } from 'node:fs/promises';
 import { basename, join, relative, sep } from 'node:path';
 import type { Finding, RedFlag } from '../../protocol/agentCard.ts';
+import { beginningOf } from '../../protocol/text.ts';
 import { isInside } from '../files/paths.ts';
 import { PackageLooks } from './packageLooks.ts';
 import { isRepository, isRepositoryName, repositoryFlags, rewrittenByGit } from './repositoryFiles.ts';
@@ -123,7 +124,7 @@ class Walk {
 
   #flag(kind: RedFlag['kind'], path: string, text = ''): void {
     const { level } = rules[kind];
-    this.findings.push({ kind, level, file: this.#label(path), line: 1, text: text.slice(0, 200) });
+    this.findings.push({ kind, level, file: this.#label(path), line: 1, text: beginningOf(text, 200) });
   }
 
   #label(path: string): string {

@@ -1,6 +1,7 @@
 /** Writes the entries that make the system's scheduler call Telos, as text: nothing here touches the machine. */
 
 import { join } from 'node:path';
+import { beginningOf } from '../../protocol/text.ts';
 import { shellWord } from '../files/plainText.ts';
 import { cronText, isEvery, parseRule, type Times } from './rule.ts';
 import type { ClockKind, Schedule } from './schedules.ts';
@@ -44,7 +45,7 @@ const indented = (text: string): string => text.trimEnd().replace(/^/gm, '    ')
 export const dueWords = ({ id }: Schedule): string[] => ['schedule', 'due', id];
 /** Returns one line, so that a request cannot add lines to the entry. */
 export const titleOf = ({ request }: Schedule): string =>
-  `Telos: ${request.replace(/[\p{C}\p{Z}]+/gu, ' ').slice(0, 80)}`;
+  `Telos: ${beginningOf(request.replace(/[\p{C}\p{Z}]+/gu, ' '), 80)}`;
 
 // ---- systemd ----
 

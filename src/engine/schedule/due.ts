@@ -2,6 +2,7 @@
 import { statSync } from 'node:fs';
 import type { AgentCard } from '../../protocol/agentCard.ts';
 import type { ApprovalRequest, RunEvent, RunOutcome, SkillRef } from '../../protocol/run.ts';
+import { beginningOf } from '../../protocol/text.ts';
 import { reasonOf } from '../errors.ts';
 import { denyAll, type Human } from '../human.ts';
 import { mayStillRun } from '../records/logFile.ts';
@@ -164,7 +165,7 @@ const longestNeed = 300;
 /** Denies each question, which the person finds in the schedule afterwards. The model reads that it may go on without. */
 function awayHuman(needs: string[]): Human {
   const add = (text: string): void => {
-    const said = text.length > longestNeed ? `${text.slice(0, longestNeed)}…` : text;
+    const said = text.length > longestNeed ? `${beginningOf(text, longestNeed)}…` : text;
     if (!needs.includes(said)) needs.push(said);
   };
   return {

@@ -1,5 +1,5 @@
 /** Reads what the fields and the text of a SKILL.md say: the tools it names, what it requires of the machine, and what it does. */
-import { type Sentence, sentence, shortened } from '../../protocol/text.ts';
+import { beginningOf, type Sentence, sentence, shortened } from '../../protocol/text.ts';
 import type { InstallStep, RuntimeMetadata } from './agent.ts';
 import { parseYamlValue } from './frontmatter.ts';
 import { parseLooseJson } from './frontmatterLines.ts';
@@ -244,7 +244,7 @@ function proseBlocks(text: string): { heading: string; text: string }[] {
   let fence = '';
   let paragraph: string[] = [];
   const end = (): void => {
-    const prose = plainText(paragraph.join(' ').slice(0, 2_000));
+    const prose = plainText(beginningOf(paragraph.join(' '), 2_000));
     // A paragraph without two words says nothing.
     if (/\S\s+\S|[\u3040-\u9fff]{4}/.test(prose)) blocks.push({ heading, text: prose });
     paragraph = [];

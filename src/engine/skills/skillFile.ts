@@ -13,7 +13,7 @@ import {
 } from 'node:fs';
 import { basename, dirname, join, sep } from 'node:path';
 import type { SkillRef } from '../../protocol/run.ts';
-import { type Sentence, sentence, spoken } from '../../protocol/text.ts';
+import { beginningOf, type Sentence, sentence, spoken } from '../../protocol/text.ts';
 import { roundsIn } from '../config.ts';
 import { reasonOf } from '../errors.ts';
 import { isInside, realPlace } from '../files/paths.ts';
@@ -224,7 +224,7 @@ function readManifest(file: string, id: string, within: string | undefined): Man
       line: oddity.line,
     });
   return {
-    description: (description ?? noDescription).slice(0, maxDescription),
+    description: beginningOf(description ?? noDescription, maxDescription),
     name: fieldText(parsed.fields['name']) || id,
     body: parsed.body,
     fields: parsed.fields,

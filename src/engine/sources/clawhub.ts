@@ -1,7 +1,7 @@
 /** Finds skills in ClawHub, shows its verdict on them, and fetches a version whose files are checked one by one. */
 import { rm } from 'node:fs/promises';
 import { join } from 'node:path';
-import { type Sentence, sentence } from '../../protocol/text.ts';
+import { beginningOf, type Sentence, sentence } from '../../protocol/text.ts';
 import { TelosError } from '../errors.ts';
 import { contentsOf } from '../files/folderRecord.ts';
 import { type Download, download, downloadJson, jsonOf } from './download.ts';
@@ -140,7 +140,7 @@ const refusals: Readonly<Record<number, Sentence>> = {
 };
 
 function refusedBy({ status, bytes }: Download): TelosError {
-  const said = bytes.toString('utf8').trim().slice(0, 300);
+  const said = beginningOf(bytes.toString('utf8').trim(), 300);
   return new TelosError('pack', [
     {
       text: said ? '{0}: {1}.' : '{0}.',

@@ -2,7 +2,7 @@
 import { createHash } from 'node:crypto';
 import type { IncomingMessage } from 'node:http';
 import { setTimeout as pause } from 'node:timers/promises';
-import { asSaid, type Sentence, sentence } from '../../protocol/text.ts';
+import { asSaid, beginningOf, type Sentence, sentence } from '../../protocol/text.ts';
 import { hostKind, parseWebAddress } from '../addresses.ts';
 import { reasonOf, TelosError } from '../errors.ts';
 import { errorCode } from '../files/paths.ts';
@@ -235,7 +235,7 @@ function waitOf(header: string | undefined): number {
 
 /** Returns the error for a status, with the server's own sentence where it has one. */
 function failure({ status, url, bytes, type, headers }: Download): TelosError {
-  const text = type === 'text/plain' ? bytes.toString('utf8').trim().slice(0, 300) : '';
+  const text = type === 'text/plain' ? beginningOf(bytes.toString('utf8').trim(), 300) : '';
   const said = text === '' ? [] : [sentence('It says: {0}', text)];
   if (status === 429)
     return new TelosError('pack', [

@@ -6,7 +6,7 @@ import { spawn } from 'node:child_process';
 import { mkdtemp, readdir, realpath, rm, stat } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { sentence } from '../../protocol/text.ts';
+import { beginningOf, sentence } from '../../protocol/text.ts';
 import { addressKind, hostKind, isNeverReached } from '../addresses.ts';
 import { loadConfig } from '../config.ts';
 import { TelosError } from '../errors.ts';
@@ -145,7 +145,7 @@ async function writeTree(
 function entryOf(line: string, writer: TreeWriter): GitEntry {
   const [, mode = '', hash = '', size = '', path = ''] =
     /^(\d{6}) \w+ ([\da-f]{40}) +(\d+|-)\t([\s\S]+)$/.exec(line) ?? [];
-  if (path === '') throw writer.refused(line.slice(0, 80), 'cannot be read');
+  if (path === '') throw writer.refused(beginningOf(line, 80), 'cannot be read');
   if (mode === '120000' && Number(size) > treeLimits.path)
     throw writer.refused(path, 'is a link that is too long');
   return { mode, hash, size: Number(size) || 0, path };

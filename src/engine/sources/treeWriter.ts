@@ -3,7 +3,7 @@ import { createHash } from 'node:crypto';
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { writeFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
-import { sentence } from '../../protocol/text.ts';
+import { beginningOf, sentence } from '../../protocol/text.ts';
 import { TelosError } from '../errors.ts';
 import { folded } from '../files/sensitiveNames.ts';
 
@@ -137,11 +137,12 @@ export class TreeWriter {
     if (path.includes('\\')) throw this.refused(path, 'has a backslash in its name');
     if (/[\p{Cc}]/u.test(path)) throw this.refused(path, 'has a control character in its name');
     if (path.startsWith('/') || /^[A-Za-z]:/.test(path)) throw this.refused(path, 'is an absolute path');
-    if (path.length > treeLimits.path) throw this.refused(path.slice(0, 80), 'has a path that is too long');
+    if (path.length > treeLimits.path)
+      throw this.refused(beginningOf(path, 80), 'has a path that is too long');
     const all = path.split('/').filter(part => part !== '' && part !== '.');
     if (all.includes('..')) throw this.refused(path, 'leads out of it');
     if (all.some(part => Buffer.byteLength(part) > treeLimits.name))
-      throw this.refused(path.slice(0, 80), 'has a name that is too long');
+      throw this.refused(beginningOf(path, 80), 'has a name that is too long');
     const parts = all.slice(this.#drop);
     if (parts.length === 0) return undefined;
     const git = parts.findIndex(part => folded(part) === '.git' || folded(part) === 'git~1');
@@ -174,7 +175,8 @@ function leadsOut(path: string, target: string): boolean {
   return false;
 }
 
-const shown = (path: string): string => JSON.stringify(path.length > 200 ? `${path.slice(0, 200)}…` : path);
+const shown = (path: string): string =>
+  JSON.stringify(path.length > 200 ? `${beginningOf(path, 200)}…` : path);
 
 export const sha256Of = (bytes: Uint8Array | string): string =>
   createHash('sha256').update(bytes).digest('hex');

@@ -7,7 +7,7 @@ import { stat } from 'node:fs/promises';
 import { basename, dirname, join, relative, sep } from 'node:path';
 import { createContext, Script } from 'node:vm';
 import type { ToolResult } from '../../protocol/run.ts';
-import { grouped, shortened } from '../../protocol/text.ts';
+import { beginningOf, grouped, shortened } from '../../protocol/text.ts';
 import { globMatcher, longestGlob } from '../files/globPattern.ts';
 import { openRegularFile } from '../files/openFile.ts';
 import { PathProblem } from '../files/paths.ts';
@@ -268,7 +268,7 @@ export async function searchWithRipgrep(
   const timer = setTimeout(stop, searchTime);
   context.signal.addEventListener('abort', stop);
   child.stderr.setEncoding('utf8').on('data', (chunk: string) => {
-    errors = (errors + chunk).slice(0, 2000);
+    errors = beginningOf(errors + chunk, 2000);
   });
   const ended = new Promise<number | undefined>(done => {
     child.once('error', () => done(undefined));

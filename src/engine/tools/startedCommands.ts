@@ -1,7 +1,7 @@
 /** Remembers on the disk which commands run in the background, so that the next start can say which of them ended with the program. */
 import { readdirSync, readFileSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
-import { shortened } from '../../protocol/text.ts';
+import { beginningOf, shortened } from '../../protocol/text.ts';
 import { appendOwn } from '../files/atomicWrite.ts';
 
 const folderIn = (dataDir: string): string => join(dataDir, 'background');
@@ -35,7 +35,7 @@ export function endedWithProgram(dataDir: string): string[] {
     const [, pid] = /^(\d+)-[\w-]+\.txt$/.exec(name) ?? [];
     if (pid === undefined || isAlive(Number(pid))) return [];
     try {
-      const command = readFileSync(join(folder, name), 'utf8').slice(0, longestLine);
+      const command = beginningOf(readFileSync(join(folder, name), 'utf8'), longestLine);
       rmSync(join(folder, name), { force: true });
       return [command];
     } catch {

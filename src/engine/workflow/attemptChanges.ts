@@ -3,6 +3,7 @@ import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { basename, dirname } from 'node:path/posix';
 import type { PlanCheck } from '../../protocol/plan.ts';
+import { beginningOf } from '../../protocol/text.ts';
 import { obeyedAt } from '../files/sensitiveNames.ts';
 import type { Git } from './git.ts';
 import type { ChangedFile } from './gitDifference.ts';
@@ -37,7 +38,7 @@ export async function diffText(git: Git, parent: string, commit: string): Promis
     parent,
     commit,
   ]);
-  return `${files}\n\n${patch.slice(0, longestDiff)}\n[Cut here: the difference has ${patch.length} characters. Read the other files themselves.]`;
+  return `${files}\n\n${beginningOf(patch, longestDiff)}\n[Cut here: the difference has ${patch.length} characters. Read the other files themselves.]`;
 }
 
 /** Returns the files that differ between two commits, with the texts of those that the guard looks into. */

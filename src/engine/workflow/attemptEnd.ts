@@ -1,5 +1,6 @@
 /** Ends an attempt: keeps what it was about, notes how it ended, and asks the person where only they know how to go on. */
 import type { PlanEvent } from '../../protocol/plan.ts';
+import { beginningOf } from '../../protocol/text.ts';
 import { TelosError } from '../errors.ts';
 import type { AttemptEnd, AttemptScene } from './attemptScene.ts';
 
@@ -61,6 +62,6 @@ async function askIfStuck(scene: AttemptScene, details: string): Promise<void> {
   );
   const last = reasons.slice(-mostRepeats).map(reason => reason.replace(/[\d\s.]+/g, ' '));
   if (last.length < mostRepeats || new Set(last).size > 1) return;
-  const text = `${id} was denied ${mostRepeats} times for the same reason. Say what to change, or split the story.\nThe reason: ${details.slice(0, 600)}`;
+  const text = `${id} was denied ${mostRepeats} times for the same reason. Say what to change, or split the story.\nThe reason: ${beginningOf(details, 600)}`;
   await scene.note({ type: 'question_parked', question: { id: `${scene.key}-stuck`, story: id, text } });
 }

@@ -1,5 +1,6 @@
 /** Words what is asked of those who build and review a story. Pure. */
 import type { CheckResult, JournalLine, PlanCheck, StoryItem } from '../../protocol/plan.ts';
+import { beginningOf, endOf } from '../../protocol/text.ts';
 import type { StoryState } from './storyState.ts';
 
 /** Denials in a row after which the words become more urgent. */
@@ -162,10 +163,10 @@ function fenced(text: string, language: string): string {
 }
 
 const cut = (text: string, most: number): string =>
-  text.length > most ? `${text.slice(0, most)}\n[Cut here.]` : text;
+  text.length > most ? `${beginningOf(text, most)}\n[Cut here.]` : text;
 
 const tail = (text: string, most: number): string =>
-  text.length > most ? `[…]\n${text.slice(-most)}` : text;
+  text.length > most ? `[…]\n${endOf(text, most)}` : text;
 
 /** Returns why a check did not let an attempt pass. */
 export function failureText({ name, exitCode, output }: CheckResult, where = ''): string {

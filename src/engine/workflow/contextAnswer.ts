@@ -1,4 +1,5 @@
 /** Answers questions about a project from its own files, for someone who does not program. Writes nothing and runs nothing. */
+import { beginningOf } from '../../protocol/text.ts';
 import { escapeInvisible } from '../files/plainText.ts';
 import type { AttachedFile } from '../providers/provider.ts';
 import { eachWord } from '../routing/language.ts';
@@ -89,7 +90,7 @@ export class ProjectContext {
 
   /** Returns one to five lines. An answer that says nothing is not kept. Throws TelosError if the model fails. */
   async answerQuestion(query: string, signal: AbortSignal): Promise<string> {
-    const question = query.trim().slice(0, longestQuestion);
+    const question = beginningOf(query.trim(), longestQuestion);
     if (question === '') return 'ERROR: The question is empty. Give it as query.';
     const corpus = await this.#read();
     const kept = this.#answers.find(question);

@@ -1,7 +1,7 @@
 /** Processes of git that answer one question after the other: starting one for each question would take longer than the answers. */
 
 import type { ChildProcessWithoutNullStreams } from 'node:child_process';
-import { sentence } from '../../protocol/text.ts';
+import { endOf, sentence } from '../../protocol/text.ts';
 import { TelosError } from '../errors.ts';
 import { shellWord } from '../files/plainText.ts';
 
@@ -114,8 +114,8 @@ export class GitTalk {
   #begin(): ChildProcessWithoutNullStreams {
     const child = this.#start();
     this.#child = child;
-    child.stderr.on('data', part => {
-      this.#said = `${this.#said}${part}`.slice(-4000);
+    child.stderr.setEncoding('utf8').on('data', (part: string) => {
+      this.#said = endOf(`${this.#said}${part}`, 4000);
     });
     // It may end before it has read all of it.
     child.stdin.on('error', () => undefined);

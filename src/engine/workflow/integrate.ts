@@ -1,5 +1,5 @@
 /** Makes the commit of a story and puts it on the plan's branch: by one step of one ref, or not at all. */
-import { sentence } from '../../protocol/text.ts';
+import { beginningOf, sentence } from '../../protocol/text.ts';
 import { TelosError } from '../errors.ts';
 import type { Git } from './git.ts';
 import { branchOf } from './gitCheckouts.ts';
@@ -40,9 +40,9 @@ export function commitStory(git: Git, story: StoryCommit): Promise<string> {
   ];
   // Each is one line, whatever a model wrote: a second one could name another story.
   const lines = trailers.map(([name, value]) =>
-    `Telos-${name}: ${oneLine(value).slice(0, mostText)}`.trimEnd(),
+    `Telos-${name}: ${beginningOf(oneLine(value), mostText)}`.trimEnd(),
   );
-  const title = `${id}: ${oneLine(story.title).slice(0, mostText)}`;
+  const title = `${id}: ${beginningOf(oneLine(story.title), mostText)}`;
   return git.commitTree(story.tree, [story.parent], `${title}\n\n${lines.join('\n')}\n`);
 }
 

@@ -7,7 +7,7 @@ import { type FileHandle, open, stat } from 'node:fs/promises';
 import { basename, dirname } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import type { JournalLine, PlanEvent } from '../../protocol/plan.ts';
-import { type Sentence, sentence, spoken } from '../../protocol/text.ts';
+import { beginningOf, type Sentence, sentence, spoken } from '../../protocol/text.ts';
 import { TelosError } from '../errors.ts';
 import { jsonLine, linesFrom, readLines } from '../files/jsonLines.ts';
 import { fileProblem } from '../files/paths.ts';
@@ -164,7 +164,7 @@ async function syncFolder(folder: string): Promise<void> {
 /** Returns the event with each text at a length that a line can have. */
 export function shortened<Value>(value: Value): Value {
   if (typeof value === 'string')
-    return (value.length > mostText ? `${value.slice(0, mostText)}…` : value) as Value;
+    return (value.length > mostText ? `${beginningOf(value, mostText)}…` : value) as Value;
   if (Array.isArray(value)) return value.map(shortened) as Value;
   if (typeof value !== 'object' || value === null) return value;
   return Object.fromEntries(Object.entries(value).map(([key, part]) => [key, shortened(part)])) as Value;

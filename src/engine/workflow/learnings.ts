@@ -1,5 +1,6 @@
 /** Keeps what stories have learned about a project in its AGENTS.md, as a commit of its own behind the story's. */
 import type { JournalLine } from '../../protocol/plan.ts';
+import { beginningOf } from '../../protocol/text.ts';
 import type { Git } from './git.ts';
 import { oneLine } from './prdFile.ts';
 
@@ -42,7 +43,7 @@ export function learnedOf(lines: readonly JournalLine[], story: string): string[
     if (!('story' in line) || line.story !== story) continue;
     if (line.type === 'story_passed') notes = [];
     if (line.type === 'verdict' && !line.approved)
-      notes.push(`The review of ${story} denied: ${oneLine(line.text).slice(0, longestDenial)}`);
+      notes.push(`The review of ${story} denied: ${beginningOf(oneLine(line.text), longestDenial)}`);
     if (line.type === 'learned') notes.push(...line.notes);
   }
   return notes;

@@ -4,7 +4,7 @@
  */
 import { spawn } from 'node:child_process';
 import { setTimeout as delay } from 'node:timers/promises';
-import { sentence } from '../../protocol/text.ts';
+import { beginningOf, endOf, sentence } from '../../protocol/text.ts';
 import { withoutPassword } from '../config.ts';
 import { TelosError } from '../errors.ts';
 import { commandPrograms, findGit } from '../tools/programPath.ts';
@@ -153,7 +153,7 @@ export class PlanRemote {
       lines.find(line => isElsewhere.test(line)) ??
       lines.findLast(line => /^(?:fatal|error|remote|ERROR| !)/.test(line) && !/failed to push/.test(line));
     const words = (said ?? lines.at(-1) ?? `it ended with ${code}`).replace(/^(?:fatal|error): /, '').trim();
-    const safe = words.replaceAll(this.url, this.shown).slice(0, 300);
+    const safe = beginningOf(words.replaceAll(this.url, this.shown), 300);
     return new TelosError('config', [
       sentence('git {0} failed with the remote {1}: {2}', what, this.shown, safe),
     ]);
@@ -179,11 +179,11 @@ export class PlanRemote {
     const timer = setTimeout(stop, callLimit);
     signal.addEventListener('abort', stop, { once: true });
     let [stdout, stderr] = ['', ''];
-    child.stdout.on('data', part => {
-      stdout = `${stdout}${part}`.slice(-1_000_000);
+    child.stdout.setEncoding('utf8').on('data', (part: string) => {
+      stdout = endOf(`${stdout}${part}`, 1_000_000);
     });
-    child.stderr.on('data', part => {
-      stderr = `${stderr}${part}`.slice(-20_000);
+    child.stderr.setEncoding('utf8').on('data', (part: string) => {
+      stderr = endOf(`${stderr}${part}`, 20_000);
     });
     try {
       return await new Promise((done, fail) => {

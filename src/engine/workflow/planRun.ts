@@ -4,7 +4,7 @@
  */
 import type { Actor, CheckResult, PlanCheck, PlanLimits, PlanPhase } from '../../protocol/plan.ts';
 import type { PlanCard } from '../../protocol/planCard.ts';
-import { sentence } from '../../protocol/text.ts';
+import { endOf, sentence } from '../../protocol/text.ts';
 import { TelosError } from '../errors.ts';
 import type { Human } from '../human.ts';
 import { LocalSlots } from './attempt.ts';
@@ -351,7 +351,7 @@ async function brokenAtEnd(
     // Red at the base, and nothing has turned it green.
     if (isKnown && passedAt < 0) continue;
     const since = isKnown ? commits.slice(passedAt + 1) : commits;
-    const why = `${result.output.slice(-500)}`;
+    const why = `${endOf(result.output, 500)}`;
     const story = await breakingStory(since, async commit => (await fails(commit, [check])).length > 0);
     if (story === undefined)
       throw new TelosError('config', [

@@ -1,6 +1,7 @@
 /** Reads and writes the file of a story: frontmatter, a title and numbered boxes. A person may edit any of it at any time. */
 import { basename } from 'node:path/posix';
 import type { PlanCheck, Story, StoryItem } from '../../protocol/plan.ts';
+import { beginningOf } from '../../protocol/text.ts';
 import { findKey, parseSkillFile } from '../skills/frontmatter.ts';
 
 export interface ParsedStory {
@@ -113,7 +114,7 @@ function itemsOf(lines: readonly BodyLine[], tell: (what: string, index: number)
   const boxes = lines.flatMap(({ line, index }) => {
     const [, place, mark, text = ''] = boxLine.exec(line) ?? [];
     if (mark === undefined && /^\s*(?:[-*+]|\d{1,9}[.)])\s+\[[~/!?*\-✓✔✗]?\]\s+\S/.test(line))
-      tell(`"${line.trim().slice(0, 60)}" is not read as a box; write [ ] or [x].`, index);
+      tell(`"${beginningOf(line.trim(), 60)}" is not read as a box; write [ ] or [x].`, index);
     if (mark === undefined) return [];
     const [, number, words] = /^(\d{1,4})[.)]\s+(.+)$/.exec(text) ?? [];
     const isNamed = number !== undefined;
@@ -174,7 +175,8 @@ function textList(value: unknown, key: string, tell: Tell): string[] {
 function touchesOf(value: unknown, tell: Tell): string[] {
   return textList(value, 'touches', tell).filter(path => {
     const isOutside = leadsOut(path);
-    if (isOutside) tell(`"${path.slice(0, 60)}" in touches leads out of the repository, so it is ignored.`);
+    if (isOutside)
+      tell(`"${beginningOf(path, 60)}" in touches leads out of the repository, so it is ignored.`);
     return !isOutside;
   });
 }

@@ -1,5 +1,6 @@
 /** Works on an attempt for someone else's plan: in a clone of its own, within what the owner of this machine allowed and accepted. */
 import type { JournalLine, PlanEvent } from '../../protocol/plan.ts';
+import { beginningOf } from '../../protocol/text.ts';
 import { type Config, withoutPassword } from '../config.ts';
 import { reasonOf, TelosError } from '../errors.ts';
 import type { Human } from '../human.ts';
@@ -87,7 +88,7 @@ export class StoryWorker {
       if (!isOurs) say(error);
       const failed = 'The job failed there; the worker says why on its own terminal.';
       const why = isFull ? 'The disk of the worker is full.' : isOurs ? error.message : failed;
-      return { refused: redact(why).slice(0, 500) };
+      return { refused: beginningOf(redact(why), 500) };
     }
   }
 
@@ -122,7 +123,7 @@ export class StoryWorker {
       throw new Refusal(
         repositories.length === 0
           ? 'This worker does no stories: its owner has allowed no repository.'
-          : `The owner of this worker has not allowed the repository ${repository.slice(0, 200)}.`,
+          : `The owner of this worker has not allowed the repository ${beginningOf(repository, 200)}.`,
       );
     const known = this.#clones.get(url) ?? WorkerClone.open(url, config.env, log);
     this.#clones.set(url, known);

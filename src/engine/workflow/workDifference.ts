@@ -2,6 +2,7 @@
 import { randomUUID } from 'node:crypto';
 import { readFile, rm } from 'node:fs/promises';
 import { join, relative } from 'node:path';
+import { beginningOf } from '../../protocol/text.ts';
 import { bytesPath } from '../changes/changeFile.ts';
 import type { KeptChange } from '../changes/commandWatch.ts';
 import { KeptWrites } from '../changes/keptWrites.ts';
@@ -80,7 +81,7 @@ export class WorkDifference {
     const names = parts.map(part => part.slice(0, part.indexOf('\n'))).join('\n');
     const whole = parts.join('\n').trimEnd();
     if (whole.length <= longestDiff) return whole;
-    return `${names.slice(0, longestDiff)}\n\n${whole.slice(0, longestDiff)}\n[Cut here: the difference has ${whole.length} characters. Read the other files themselves.]`;
+    return `${beginningOf(names, longestDiff)}\n\n${beginningOf(whole, longestDiff)}\n[Cut here: the difference has ${whole.length} characters. Read the other files themselves.]`;
   }
 }
 

@@ -5,6 +5,7 @@
 import { randomUUID } from 'node:crypto';
 import { attachmentOf as attachmentOfBytes, type Handed } from '../../engine/files/attachedFile.ts';
 import { type Attachment, maxTextLength, type TextAttachment } from '../../protocol/attachment.ts';
+import { beginningOf } from '../../protocol/text.ts';
 import type { AttachmentChip } from '../../protocol/webview.ts';
 import { describeError, t } from '../base/labels.ts';
 
@@ -29,7 +30,7 @@ export function textAttachment(name: string, text: string, language = ''): TextA
     kind: 'text',
     name,
     language,
-    text: text.slice(0, maxTextLength),
+    text: beginningOf(text, maxTextLength),
     ...(isCut && { wholeSize: Buffer.byteLength(text) }),
   };
 }

@@ -4,6 +4,7 @@ import { join } from 'node:path';
 import * as vscode from 'vscode';
 import type { ExportedAgent, ExportForm, ExportOptions } from '../../engine/export/exportAgents.ts';
 import type { Agent } from '../../engine/skills/agent.ts';
+import { beginningOf } from '../../protocol/text.ts';
 import { acknowledge } from '../base/acknowledge.ts';
 import type { CurrentTelos } from '../base/currentTelos.ts';
 import { describeError, plainLabel, visibleText } from '../base/labels.ts';
@@ -153,7 +154,7 @@ export async function written(
 }
 
 async function agreesTo(button: string, question: string, error: unknown): Promise<boolean> {
-  const detail = visibleText(describeError(error)).slice(0, 2_000);
+  const detail = beginningOf(visibleText(describeError(error)), 2_000);
   return (await vscode.window.showWarningMessage(question, { modal: true, detail }, button)) === button;
 }
 

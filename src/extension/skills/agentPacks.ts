@@ -6,6 +6,7 @@ import type { InstalledPack } from '../../engine/skills/install.ts';
 import { packNameProblem } from '../../engine/skills/scaffold.ts';
 import { describeOrigin, describeReplacement, type InstallPlan } from '../../protocol/installPlan.ts';
 import { findingLines } from '../../protocol/packOffer.ts';
+import { beginningOf } from '../../protocol/text.ts';
 import { acknowledge, complain, type NextStep } from '../base/acknowledge.ts';
 import { askText } from '../base/askText.ts';
 import type { CurrentTelos } from '../base/currentTelos.ts';
@@ -126,7 +127,7 @@ async function agreesToCopy(
 /** Returns the lines of the findings in the folder if there are high-severity ones. */
 async function warningOf({ source }: InstallPlan): Promise<string[]> {
   const { dangersIn } = await import('../../engine/sources/look.ts');
-  return findingLines(await dangersIn(source), t).map(({ text }) => visibleText(text).slice(0, 400));
+  return findingLines(await dangersIn(source), t).map(({ text }) => beginningOf(visibleText(text), 400));
 }
 
 export const linkText = (): string => vscode.l10n.t('A link from outside the editor asks for this.');

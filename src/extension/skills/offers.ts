@@ -11,6 +11,7 @@ import {
 import type { SourceProgress } from '../../engine/sources/sourceText.ts';
 import { describeReplacement } from '../../protocol/installPlan.ts';
 import { cardLines, sizeText } from '../../protocol/packOffer.ts';
+import { beginningOf } from '../../protocol/text.ts';
 import type { CurrentTelos } from '../base/currentTelos.ts';
 import { describeTime, plainLabel, t, visibleText } from '../base/labels.ts';
 import { askName, install, keptText, linkText, reportInstalled, said } from './agentPacks.ts';
@@ -172,7 +173,7 @@ function cardText(offer: Offer): string[] {
       ? ['', ...describeReplacement(plan, iso => describeTime(new Date(iso)), t), '', keptText()]
       : [];
   const lines = [...cardLines(offer, t).map(({ text }) => text), ...replaced];
-  return lines.map(line => visibleText(line).slice(0, 400));
+  return lines.map(line => beginningOf(visibleText(line), 400));
 }
 
 const scheme = 'telos-offer';

@@ -8,6 +8,8 @@ import {
   createProvider,
   type FrontendProvider,
 } from '../../../src/engine/providers/create.ts';
+import { callExtrasBlock } from '../../../src/engine/providers/provider.ts';
+import type { Message } from '../../../src/protocol/run.ts';
 import { scriptedProvider } from '../../fakes/scriptedProvider.ts';
 
 /** Nothing listens on the discard port, so that an Ollama of the machine is never asked. */
@@ -258,5 +260,71 @@ describe('the format in which a provider is spoken to', () => {
     const chat = { TELOS_PROTOCOL: 'chat' };
     assert.equal(await asked('openai', chat, 'gpt-5.4'), 'https://api.openai.com/v1/chat/completions');
     assert.match(await asked('gemini', chat, 'm'), /\/v1beta\/openai\/chat\/completions$/);
+  });
+});
+
+describe('a half of a character', () => {
+  const half = 'sown \ud83d';
+  const id = 'call_1';
+  const input = { [half]: [half] };
+  const messages: Message[] = [
+    { role: 'user', content: half },
+    {
+      role: 'assistant',
+      content: [
+        callExtrasBlock(id, { extra: half }, 'openrouter'),
+        { type: 'text', text: half },
+        { type: 'tool_use', id, name: 'sow', input },
+      ],
+    },
+    { role: 'user', content: [{ type: 'tool_result', tool_use_id: id, content: half, is_error: false }] },
+    { role: 'user', content: [{ type: 'text', text: '🌱 is whole' }] },
+  ];
+  const inputSchema = { type: 'object', properties: { [half]: { type: 'string', description: half } } };
+  const tools = [{ name: 'sow', description: half, inputSchema }];
+  const request = { system: half, messages, tools, maxTokens: 9 };
+
+  it('reaches no server, in whatever format, and nothing else is changed', async () => {
+    const bodies: string[] = [];
+    const server = createServer((asked, answer) => {
+      const parts: Buffer[] = [];
+      asked
+        .on('data', part => parts.push(part))
+        .on('end', () => {
+          if (asked.method === 'POST') bodies.push(`${asked.url} ${Buffer.concat(parts)}`);
+          answer.writeHead(400).end('{"error":{"message":"no"}}');
+        });
+    });
+    await new Promise<void>(listening => server.listen(0, '127.0.0.1', listening));
+    const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+    const names = ['anthropic', 'openai', 'gemini', 'openrouter', 'ollama'];
+    const env = Object.fromEntries(
+      names.flatMap(name => [
+        [`${name.toUpperCase()}_API_KEY`, 'k'],
+        [`${name.toUpperCase()}_BASE_URL`, url],
+      ]),
+    );
+    try {
+      for (const name of names)
+        for (const protocol of ['native', 'chat']) {
+          const set = config({ ...env, TELOS_PROTOCOL: protocol }, { provider: name, model: 'm' });
+          const provider = await createProvider(set, await chooseProvider(set));
+          const before = structuredClone(request);
+          const read = async (): Promise<void> => {
+            for await (const _ of provider.streamCompletion(request, new AbortController().signal));
+          };
+          await assert.rejects(read());
+          assert.deepEqual(request, before);
+        }
+    } finally {
+      server.close();
+    }
+    const sent = bodies.filter(body => body.includes('sown'));
+    const paths = new Set(sent.map(body => body.split(/[ ?]/)[0]));
+    assert.ok(paths.size >= 5, [...paths].join(' '));
+    for (const body of sent) {
+      assert.doesNotMatch(body, /\\ud[89a-f]/i);
+      assert.ok(body.includes('sown \ufffd') && body.includes('🌱 is whole'), body.slice(0, 40));
+    }
   });
 });

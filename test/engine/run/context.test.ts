@@ -264,6 +264,23 @@ describe('the context of a model', () => {
     assert.match(textOf(sentMessages([...words, step, back, step])), /SUM/);
   });
 
+  it('never sends half an emoji of a result that is left out, or of what it was asked for', () => {
+    for (let shift = 0; shift < 4; shift++) {
+      const emoji = 'x'.repeat(shift) + '👍🏽'.repeat(2_000);
+      const use = { type: 'tool_use', id: 'a', name: 'read_file', input: { path: emoji } } as const;
+      const result = { type: 'tool_result', tool_use_id: 'a', content: emoji, is_error: false } as const;
+      const sent = sentMessages([
+        { role: 'assistant', content: [use] },
+        { role: 'user', content: [result] },
+        { role: 'user', content: '', context: { kind: 'trimmed', calls: ['a'] } },
+      ]);
+      const [note] = blocksOf(sent[1]!);
+      assert.ok(note?.type === 'tool_result' && typeof note.content === 'string');
+      assert.ok(note.content.isWellFormed() && note.content.length < 1_500);
+      assert.doesNotMatch(note.content, /👍(?!🏽)|(?<!👍)🏽/u);
+    }
+  });
+
   it('forgets no block of any conversation: each is in the prompt, or was in the question for a summary that counts', async () => {
     for (let seed = 1; seed <= 150; seed++) await forgetsNothing(seed);
   });
