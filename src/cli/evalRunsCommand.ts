@@ -126,7 +126,7 @@ async function runAll(
     }
   } finally {
     // What is done is kept, also if the rest is stopped.
-    await keepAll(resultsOf(), options);
+    for (const left of await keepAll(resultsOf(), options)) terminal.say(terminalText(left));
     await fleet?.close();
   }
   const skills = resultsOf();
@@ -248,16 +248,19 @@ function folderOf(
 /** Older results of a skill than these are removed. */
 const mostKept = 20;
 
-async function keepAll(all: readonly SkillResults[], options: EvalRunOptions): Promise<void> {
+/** Returns sentences about files that could not be kept. */
+async function keepAll(all: readonly SkillResults[], options: EvalRunOptions): Promise<string[]> {
+  const left: string[] = [];
   for (const each of all) {
     const { folder } = each;
     // A folder that is named has the results of this call alone.
     for (const name of namesIn(folder).filter(isOfResults)) await rm(join(folder, name), { recursive: true });
-    await writeResults(each, new Date());
+    left.push(...(await writeResults(each, new Date())));
     if (options.output !== undefined) continue;
     const old = namesIn(join(folder, '..')).sort().slice(0, -mostKept);
     for (const name of old) await rm(join(folder, '..', name), { recursive: true, force: true });
   }
+  return left;
 }
 
 const isOfResults = (name: string): boolean => /^(?:eval-\d+|benchmark\.json|telos\.json)$/.test(name);

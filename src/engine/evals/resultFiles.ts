@@ -6,6 +6,8 @@ import type { SkillRef } from '../../protocol/run.ts';
 import { sentence } from '../../protocol/text.ts';
 import { TelosError } from '../errors.ts';
 import { writeWhole } from '../files/atomicWrite.ts';
+import { describeFileError } from '../files/paths.ts';
+import { isSensitive, obeyedAt } from '../files/sensitiveNames.ts';
 import { skillDigest } from '../skills/skillDigest.ts';
 import { figuresOf, type SuiteFigures } from './benchmark.ts';
 import { type Configuration, configurations, type EvaluatedSkill } from './evalWorld.ts';
@@ -135,13 +137,14 @@ function statsOf(values: readonly number[]) {
 const rounded = (value: number): number => Math.round(value * 10_000) / 10_000;
 
 /**
- * Writes the results of one skill into their folder: benchmark.json, telos.json, and grading.json and timing.json of each run.
- * Throws errors of the file system.
+ * Writes the results of one skill into their folder: benchmark.json, telos.json, and grading.json and timing.json of each run. Returns a
+ * sentence for each file of a run that could not be kept. Throws errors of the file system.
  */
 export async function writeResults(
   { one, results, folder, earlier }: SkillResults,
   now: Date,
-): Promise<void> {
+): Promise<string[]> {
+  const left: string[] = [];
   const write = async (path: string, value: unknown): Promise<void> => {
     await mkdir(join(folder, path, '..'), { recursive: true });
     await writeWhole(join(folder, path), `${JSON.stringify(value, null, 2)}\n`);
@@ -166,11 +169,7 @@ export async function writeResults(
     await write(`${run}/grading.json`, gradingOf(result));
     await write(`${run}/timing.json`, timingOf(result));
     await mkdir(join(folder, run, 'outputs'), { recursive: true });
-    for (const [path, bytes] of result.outputs) {
-      const file = join(folder, run, 'outputs', path);
-      await mkdir(dirname(file), { recursive: true });
-      await writeFile(file, bytes, { mode: 0o600 });
-    }
+    left.push(...(await keepOutputs(join(folder, run, 'outputs'), result)));
     await writeWhole(join(folder, run, 'transcript.md'), `${result.transcript}\n`);
   }
   const stored: StoredResults = {
@@ -187,6 +186,31 @@ export async function writeResults(
   await write('telos.json', stored);
   // Last, since its presence says that the folder is whole.
   await write('benchmark.json', benchmarkOf(one, results, now));
+  return left;
+}
+
+/** Writes the files of a run. Returns a sentence for each that could not be kept: no name of theirs may lose the other results. */
+async function keepOutputs(folder: string, { outputs }: EvalResult): Promise<string[]> {
+  const left: string[] = [];
+  for (const [path, bytes] of outputs) {
+    const file = join(folder, keptName(path));
+    try {
+      await mkdir(dirname(file), { recursive: true });
+      await writeFile(file, bytes, { mode: 0o600, flag: 'wx' });
+    } catch (error) {
+      left.push(`A file of a run is left out. ${describeFileError(error, file)}`);
+    }
+  }
+  return left;
+}
+
+/**
+ * Returns the name under which a file of a run is kept. What programs or agents obey, such as .git/config, has a name that nothing obeys:
+ * the folder may lie in a project, and whoever can write to the database of the workers can forge a result.
+ */
+function keptName(path: string): string {
+  const isObeyed = obeyedAt(path, path) !== undefined || isSensitive(path);
+  return isObeyed ? `kept-${path.replace(/[^\w.-]+/g, '_').slice(-150)}.kept` : path;
 }
 
 function gradingOf(result: EvalResult) {

@@ -210,11 +210,11 @@ export function readResult(
     numbers.every(value => Number.isFinite(value) && value >= 0) &&
     texts.every(value => typeof value === 'string') &&
     Array.isArray(graded) &&
-    graded.every(({ text, evidence }) => typeof text === 'string' && typeof evidence === 'string') &&
+    graded.every(one => typeof one?.text === 'string' && typeof one.evidence === 'string') &&
     Array.isArray(denials) &&
-    denials.every(({ tool, rule }) => typeof tool === 'string' && typeof rule === 'string') &&
+    denials.every(one => typeof one?.tool === 'string' && typeof one.rule === 'string') &&
     (status !== 'stale' || typeof stale?.reason === 'string') &&
-    (error === undefined || (typeof error.code === 'string' && typeof error.message === 'string')) &&
+    (error === undefined || (typeof error?.code === 'string' && typeof error.message === 'string')) &&
     Array.isArray(calls) &&
     calls.every(pair => Array.isArray(pair) && typeof pair[0] === 'string' && Number.isInteger(pair[1])) &&
     Array.isArray(outputs) &&

@@ -1,10 +1,17 @@
 import assert from 'node:assert/strict';
 import { randomBytes } from 'node:crypto';
+import { existsSync } from 'node:fs';
+import { join } from 'node:path';
+import type { EvaluatedSkill } from '../../../src/engine/evals/evalWorld.ts';
+import { writeResults } from '../../../src/engine/evals/resultFiles.ts';
 import { type EvalResult, type EvalRun, nothing } from '../../../src/engine/evals/runEval.ts';
+import { obeyedAt } from '../../../src/engine/files/sensitiveNames.ts';
 import { databaseAddress, problemOf } from '../../../src/engine/fleet/databaseAddress.ts';
 import { carriedOf, readResult, sealResult } from '../../../src/engine/fleet/evalOrder.ts';
 import { Signs } from '../../../src/engine/fleet/presence.ts';
 import { mostSealed, seal, suiteKeys, unseal } from '../../../src/engine/fleet/sealed.ts';
+import { textsIn } from '../../fakes/repoCopy.ts';
+import { tempFolder } from '../../fakes/tempFolder.ts';
 
 const run = { configuration: 'with_skill', run: 1, model: 'm' } as EvalRun;
 const job = { place: 0, run, from: { recording: '' } };
@@ -43,6 +50,73 @@ describe('results of workers', () => {
     }
   });
 
+  it('write no name that programs or agents obey, and no file of theirs loses the other results', async () => {
+    const { path, remove } = tempFolder({ 'skill/SKILL.md': '---\nname: s\ndescription: d\n---\nx\n' });
+    try {
+      const obeyed = [
+        ...[
+          '.git/config',
+          '.git/HEAD',
+          '.git/objects/x',
+          '.git/refs/x',
+          'sub/.GIT/config',
+          'git~1/config',
+          '.git',
+        ],
+        ...[
+          'HEAD',
+          'config',
+          'objects/x',
+          'refs/x',
+          '.envrc',
+          '.env',
+          '.vscode/tasks.json',
+          'AGENTS.md',
+          'CLAUDE.md',
+        ],
+        ...[
+          '.claude/settings.json',
+          '.mcp.json',
+          'package.json',
+          'requirements.txt',
+          'Makefile',
+          'Dockerfile',
+        ],
+        ...[
+          '.devcontainer/devcontainer.json',
+          'a.code-workspace',
+          '.telos/plans/x/plan.json',
+          'x\\.git\\config',
+        ],
+      ];
+      const names = [...obeyed, 'a', 'a/b', `${'long'.repeat(200)}`, 'notes/today.md'];
+      const skill = { id: 's', name: 's', dir: join(path, 'skill') };
+      const one = { agent: { name: 'a' }, skill } as EvaluatedSkill;
+      const each = {
+        id: 1,
+        prompt: 'x',
+        expectations: [],
+        checks: [],
+        files: [],
+        expectedOutput: '',
+        line: 1,
+      };
+      const outputs = new Map(names.map(name => [name, Buffer.from(name)]));
+      const forged = { ...result('x'), one, eval: each, outputs } as unknown as EvalResult;
+      const folder = join(path, 'results');
+      const left = await writeResults({ one, results: [forged], folder }, new Date(0));
+      assert.equal(left.length, 2, left.join('\n'));
+      const kept = join(folder, 'eval-1/with_skill/run-1/outputs');
+      const found = textsIn(kept);
+      assert.equal(Object.keys(found).length, names.length - 2);
+      for (const name of Object.keys(found)) assert.equal(obeyedAt(name, name), undefined, name);
+      assert.equal(found['notes/today.md'], 'notes/today.md');
+      assert.equal(existsSync(join(folder, 'benchmark.json')), true);
+    } finally {
+      remove();
+    }
+  });
+
   it('fit into 256 KiB, however long a run was', () => {
     const keys = suiteKeys();
     const noise = randomBytes(3_000_000).toString('hex');
@@ -68,6 +142,9 @@ describe('results of workers', () => {
       { ...whole, spent: -1 },
       { ...whole, tokens: '12' },
       { ...whole, graded: [{}] },
+      { ...whole, graded: [null] },
+      { ...whole, denials: [null] },
+      { ...whole, error: null },
       { ...whole, graded: 'all' },
       { ...whole, changed: [{}] },
       { ...whole, calls: { read_file: 2 } },
