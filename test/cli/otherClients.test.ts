@@ -40,9 +40,11 @@ describe('other clients', function () {
   ): Promise<string> => {
     const [program, first] =
       name === 'claude' ? ['npx', ['--yes', '--package', claudeCode, name]] : [join(installed, name), []];
+    const certificates = process.env['NODE_EXTRA_CA_CERTS'];
     const env = {
       PATH: `${dirname(process.execPath)}:${process.env['PATH']}`,
       HOME: home.folder.path,
+      ...(certificates === undefined ? {} : { NODE_EXTRA_CA_CERTS: certificates }),
       CLAWHUB_REGISTRY: servers.url,
       CLAWHUB_DISABLE_TELEMETRY: '1',
       DO_NOT_TRACK: '1',

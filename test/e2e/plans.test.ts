@@ -170,8 +170,12 @@ describe('plans in a real VS Code', () => {
     }
     const cli = join(root, 'dist', 'cli.js');
     runner = spawn(process.execPath, [cli, 'plan', 'run', 'second'], { ...desk.terminal, stdio: 'ignore' });
-    await Promise.any(windows.map(window => window.row('second, running').waitFor()));
     // A window can take longer to draw its row than the whole plan takes.
+    await eventually(() => {
+      const rows = desk.journal('second');
+      const isRunning = rows.some(({ type }) => type === 'attempt_started');
+      assert.ok(isRunning, JSON.stringify([runner?.exitCode, rows.slice(-5)]));
+    }, 60_000);
     runner.kill('SIGSTOP');
     for (const window of windows) await window.row('second, running').waitFor();
     await other.press(other.row('second, running'), 'Pause Plan');
@@ -191,6 +195,7 @@ describe('plans in a real VS Code', () => {
     );
     await story.getByRole('button', { name: 'Send Message...' }).click();
     await desk.type('Open at seven');
+    await eventually(() => assert.deepEqual(toldOf('second', 'US-004'), ['Open at seven']));
     await desk.telos('tell', 'US-004', 'Close at six', '--plan', 'second');
     await eventually(() => assert.deepEqual(toldOf('second', 'US-004'), ['Open at seven', 'Close at six']));
     await desk.workbench.screenshot('plan-story-live');
