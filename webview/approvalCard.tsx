@@ -1,18 +1,19 @@
 /** Asks the person before something is done. Shows exactly what, where and why, and the possible answers. */
 
-import type { Ref } from 'preact';
+import type { RefObject } from 'preact';
 import { useEffect, useLayoutEffect, useRef, useState } from 'preact/hooks';
 import { describeQuestion, describeWhy } from '../src/protocol/describe.ts';
 import type { FormField } from '../src/protocol/form.ts';
-import { type ApprovalDecision, type ApprovalRequest, leaveBox } from '../src/protocol/run.ts';
+import { type ApprovalDecision, type ApprovalRequest, leaveBox, skipped } from '../src/protocol/run.ts';
 import { beginningOf } from '../src/protocol/text.ts';
 import { formatDuration } from '../src/protocol/usage.ts';
 import { AgentCardView } from './agentCardView.tsx';
 import { ChoiceCard } from './choiceCard.tsx';
 import { t } from './host.ts';
 import { Icon } from './icons.tsx';
+import { isTextbox, Key, keyNames, pressable, settleAgain, useMenu, useQuestion } from './questions.tsx';
 import type { ApprovalItem } from './runItems.ts';
-import { answerApproval, draft, elsewhere } from './store.ts';
+import { answerApproval, elsewhere, focusComposer } from './store.ts';
 import { DiffText, UntrustedText } from './untrustedText.tsx';
 import { visible } from './visibleText.ts';
 import { allowLabel, denial, deniedFor, describeAnswer, longestWhy } from './wording.ts';
@@ -59,34 +60,36 @@ function OpenApproval({ item, label }: { item: ApprovalItem; label: string }) {
   const danger = request.danger !== undefined;
   const [answered, setAnswered] = useState(false);
   const [without, setWithout] = useState<readonly string[]>([]);
-  const first = useRef<HTMLButtonElement>(null);
-  const shownAt = useRef(performance.now());
-  // Runs before the card is shown. Later, it would take the focus from where the person has moved it meanwhile.
-  useLayoutEffect(() => {
-    const inChat = document.hasFocus() && document.activeElement !== document.body;
-    if (inChat && draft.peek() === '' && !isInAnotherApproval()) first.current?.focus();
-  }, []);
+  const card = useRef<HTMLDivElement>(null);
+  const deny = useRef<HTMLButtonElement>(null);
+  const form = useRef<HTMLFormElement>(null);
   const answer = (decision: ApprovalDecision) => {
+    if (answered) return;
     setAnswered(true);
     answerApproval(request.token, decision);
+    settleAgain();
+    if (card.current?.contains(document.activeElement)) focusComposer();
   };
-  const onKeyDown = (event: KeyboardEvent) => {
-    const isKey = event.key === 'Enter' || event.key === ' ' || event.key === 'Escape';
-    if (!isKey || isTextbox(event.target)) return;
-    // A key that is still held, or was meant for what stood here before, answers nothing.
-    const isEarly = event.repeat || performance.now() - shownAt.current < tooEarly;
-    if (isEarly || event.key === 'Escape') event.preventDefault();
-    if (event.key !== 'Escape') return;
-    event.stopPropagation();
-    if (!isEarly && !answered) answer(denial);
-  };
+  const [once] = request.scopes;
+  const question = useQuestion(card, {
+    isAnswered: answered,
+    allow: () => {
+      if (request.form) goTo(form.current);
+      // What is dangerous takes a click, or a press of the button itself.
+      else if (danger || once === undefined) deny.current?.focus();
+      else answer({ allow: true, scope: once });
+    },
+    deny: () => answer(request.form ? skipped : denial),
+    leave: focusComposer,
+  });
   return (
     // biome-ignore lint/a11y/useSemanticElements: a fieldset groups form fields, and this is not a form
     <div
       role="group"
       aria-label={label}
       class={danger ? 'card approval danger' : 'card approval'}
-      onKeyDown={onKeyDown}
+      ref={card}
+      onKeyDown={dropRepeats}
     >
       <div class="card-title">
         <Icon name={danger ? 'warning' : 'shield'} />
@@ -116,37 +119,52 @@ function OpenApproval({ item, label }: { item: ApprovalItem; label: string }) {
       {request.form ? (
         <Form
           fields={request.form}
-          refusal={request.tool === 'plan_interview' ? t('Later') : t('Decline')}
+          isInterview={request.tool === 'plan_interview'}
+          form={form}
+          {...question}
           answered={answered}
           answer={answer}
         />
       ) : (
-        <Answers request={request} without={without} first={first} answered={answered} answer={answer} />
+        <Answers
+          {...question}
+          request={request}
+          without={without}
+          deny={deny}
+          answered={answered}
+          answer={answer}
+        />
       )}
     </div>
   );
 }
 
-/** In milliseconds from the moment that a card is shown. */
-const tooEarly = 400;
+/** A key that is still held was meant for what was here before. */
+export function dropRepeats(event: KeyboardEvent): void {
+  if (event.repeat && !isTextbox(event.target) && /^(?:Enter| )$/.test(event.key)) event.preventDefault();
+}
 
-const isTextbox = (target: EventTarget | null): boolean =>
-  target instanceof HTMLTextAreaElement ||
-  target instanceof HTMLInputElement ||
-  target instanceof HTMLSelectElement;
+/** Sends the form from within; from elsewhere, goes to its first field. */
+function goTo(form: HTMLFormElement | null): void {
+  if (form?.contains(document.activeElement)) form.requestSubmit();
+  else form?.querySelector<HTMLElement>('input, select, button')?.focus();
+}
+
+interface CardState {
+  isSettled: boolean;
+  hasKeys: boolean;
+  answered: boolean;
+  answer(decision: ApprovalDecision): void;
+}
 
 /** The form, whose code loads with the first one. */
 function Form({
-  fields,
-  refusal,
-  answered,
   answer,
-}: {
+  ...rest
+}: CardState & {
   fields: readonly FormField[];
-  /** The label of the button that fills in nothing. */
-  refusal: string;
-  answered: boolean;
-  answer(decision: ApprovalDecision): void;
+  isInterview: boolean;
+  form: RefObject<HTMLFormElement | null>;
 }) {
   const [loaded, setLoaded] = useState<typeof import('./formCard.tsx')>();
   useEffect(() => {
@@ -155,11 +173,10 @@ function Form({
   if (!loaded) return null;
   return (
     <loaded.FormFields
-      fields={fields}
-      refusal={refusal}
-      answered={answered}
+      {...rest}
       send={content => answer({ allow: true, scope: 'once', content })}
-      refuse={() => answer(denial)}
+      decline={() => answer(denial)}
+      skip={() => answer(skipped)}
     />
   );
 }
@@ -191,21 +208,32 @@ function Details({ request }: { request: ApprovalRequest }) {
   );
 }
 
-interface AnswersProps {
+interface AnswersProps extends CardState {
   request: ApprovalRequest;
   /** Lines of the card that are switched off. */
   without: readonly string[];
-  first: Ref<HTMLButtonElement>;
-  answered: boolean;
-  answer(decision: ApprovalDecision): void;
+  deny: RefObject<HTMLButtonElement | null>;
 }
 
-/** Two buttons, and a menu for longer scopes and for a reason. Enter never allows what is dangerous. */
-function Answers({ request, without, first, answered, answer }: AnswersProps) {
+/** Two buttons, and a menu for longer scopes and for a reason. No key allows what is dangerous. */
+function Answers({ request, without, deny, answered, answer, isSettled, hasKeys }: AnswersProps) {
   const [isOpen, setOpen] = useState(false);
   const [isSayingWhy, setSayingWhy] = useState(false);
   const [isEditing, setEditing] = useState(false);
+  const more = useRef<HTMLButtonElement>(null);
+  const closeMenu = () => {
+    setOpen(false);
+    if (document.activeElement?.closest('.menu')) more.current?.focus();
+  };
+  useMenu(isOpen && !isSayingWhy && !isEditing, closeMenu);
+  const back = () => {
+    const hadFocus = document.activeElement?.closest('.words') != null;
+    setSayingWhy(false);
+    setEditing(false);
+    if (hadFocus) requestAnimationFrame(() => more.current?.focus());
+  };
   const danger = request.danger !== undefined;
+  const takesKey = hasKeys && !danger;
   const [once, ...longer] = request.scopes;
   // What is hidden in the command would not be seen in a textbox.
   const canEdit = request.isEditable && visible(request.subject) === request.subject;
@@ -214,9 +242,10 @@ function Answers({ request, without, first, answered, answer }: AnswersProps) {
       <Words
         label={t('Why not? The model reads this.')}
         send={t('Deny')}
+        isSettled={isSettled}
         answered={answered}
         onSend={why => answer(deniedFor(why))}
-        back={() => setSayingWhy(false)}
+        back={back}
       />
     );
   if (isEditing)
@@ -226,9 +255,10 @@ function Answers({ request, without, first, answered, answer }: AnswersProps) {
         text={request.subject}
         send={t('Run once')}
         danger={danger}
+        isSettled={isSettled}
         answered={answered}
         onSend={command => answer({ allow: true, scope: 'once', command })}
-        back={() => setEditing(false)}
+        back={back}
       />
     );
   return (
@@ -236,28 +266,29 @@ function Answers({ request, without, first, answered, answer }: AnswersProps) {
       <div class="buttons">
         {once !== undefined && (
           <button
-            ref={danger ? null : first}
             type="button"
             class={danger ? 'secondary' : 'primary'}
             disabled={answered}
-            {...(danger ? {} : { 'aria-keyshortcuts': 'Enter' })}
-            onClick={() => answer({ allow: true, scope: once })}
+            {...(takesKey && { 'aria-keyshortcuts': keyNames.allow })}
+            {...pressable(isSettled, () => answer({ allow: true, scope: once }))}
           >
             {allowLabel(once, request)}
+            {takesKey && <Key of="allow" />}
           </button>
         )}
         <button
-          ref={danger ? first : null}
+          ref={deny}
           type="button"
           class="secondary"
           disabled={answered}
-          aria-keyshortcuts="Escape"
-          title={t('Deny (Escape)')}
-          onClick={() => answer(denial)}
+          {...(hasKeys && { 'aria-keyshortcuts': keyNames.deny })}
+          {...pressable(isSettled, () => answer(denial))}
         >
           {t('Deny')}
+          {hasKeys && <Key of="deny" />}
         </button>
         <button
+          ref={more}
           type="button"
           class="small"
           aria-expanded={isOpen}
@@ -276,9 +307,9 @@ function Answers({ request, without, first, answered, answer }: AnswersProps) {
               key={scope}
               type="button"
               disabled={answered}
-              onClick={() =>
-                answer({ allow: true, scope, ...(scope === 'always' && without.length > 0 && { without }) })
-              }
+              {...pressable(isSettled, () =>
+                answer({ allow: true, scope, ...(scope === 'always' && without.length > 0 && { without }) }),
+              )}
             >
               {scope === 'always' && request.card
                 ? t('Accept the card of {0}', visible(request.card.agent))
@@ -291,7 +322,7 @@ function Answers({ request, without, first, answered, answer }: AnswersProps) {
             </button>
           )}
           {request.mayLeave && (
-            <button type="button" disabled={answered} onClick={() => answer(leaveBox)}>
+            <button type="button" disabled={answered} {...pressable(isSettled, () => answer(leaveBox))}>
               {t('Run Outside of the Box…')}
             </button>
           )}
@@ -312,23 +343,24 @@ interface WordsProps {
   send: string;
   /** Enter alone never allows what is dangerous. */
   danger?: boolean;
+  isSettled: boolean;
   answered: boolean;
   onSend(words: string): void;
   back(): void;
 }
 
 /** Takes words for an answer: why something is denied, or the command to run in its place. */
-function Words({ label, text, send: sendLabel, danger = false, answered, onSend, back }: WordsProps) {
+function Words(props: WordsProps) {
+  const { label, text, send: sendLabel, danger = false, isSettled, answered, onSend, back } = props;
+  useMenu(true, back);
   const [words, setWords] = useState(text ?? '');
   const box = useRef<HTMLTextAreaElement>(null);
   useLayoutEffect(() => box.current?.focus(), []);
   const isDisabled = answered || (text !== undefined && words.trim() === '');
   const onKeyDown = (event: KeyboardEvent) => {
-    if (event.isComposing || event.shiftKey || !/^(?:Enter|Escape)$/.test(event.key)) return;
+    if (event.isComposing || event.shiftKey || event.key !== 'Enter') return;
     event.preventDefault();
-    event.stopPropagation();
-    if (event.key === 'Escape') back();
-    else if (!event.repeat && !isDisabled && !danger) onSend(words);
+    if (!event.repeat && !isDisabled && isSettled && !danger) onSend(words);
   };
   return (
     <div class={text === undefined ? 'words' : 'words code'}>
@@ -347,7 +379,7 @@ function Words({ label, text, send: sendLabel, danger = false, answered, onSend,
           type="button"
           class={danger ? 'secondary' : 'primary'}
           disabled={isDisabled}
-          onClick={() => onSend(words)}
+          {...pressable(isSettled, () => onSend(words))}
         >
           {sendLabel}
         </button>
@@ -357,8 +389,4 @@ function Words({ label, text, send: sendLabel, danger = false, answered, onSend,
       </div>
     </div>
   );
-}
-
-function isInAnotherApproval(): boolean {
-  return document.activeElement?.closest('.approval') != null;
 }

@@ -1,14 +1,12 @@
 /** Asks the person a question of the skill, with answers to choose from. */
-import { useLayoutEffect, useRef, useState } from 'preact/hooks';
+import { useRef, useState } from 'preact/hooks';
 import { type ApprovalDecision, type ApprovalRequest, skipped } from '../src/protocol/run.ts';
 import { t } from './host.ts';
 import { Icon } from './icons.tsx';
-import { answerApproval, draft, focusComposer } from './store.ts';
+import { Key, keyNames, pressable, settleAgain, useQuestion } from './questions.tsx';
+import { answerApproval, focusComposer } from './store.ts';
 import { UntrustedText } from './untrustedText.tsx';
 import { visible } from './visibleText.ts';
-
-/** In milliseconds from the moment that a card is shown. A key that was meant for something else answers nothing. */
-const tooEarly = 400;
 
 /** In characters. */
 const longestAnswer = 2_000;
@@ -18,33 +16,37 @@ export function ChoiceCard({ request, label }: { request: ApprovalRequest; label
   const [answered, setAnswered] = useState(false);
   const [words, setWords] = useState('');
   const card = useRef<HTMLDivElement>(null);
-  const shownAt = useRef(performance.now());
   const answers = () => [...(card.current?.querySelectorAll<HTMLElement>('.choices button, textarea') ?? [])];
-  useLayoutEffect(() => {
-    const inChat = document.hasFocus() && document.activeElement !== document.body;
-    const isAnswering = document.activeElement?.closest('.approval') != null;
-    if (inChat && draft.peek() === '' && !isAnswering) answers()[0]?.focus();
-  }, []);
   const answer = (decision: ApprovalDecision) => {
+    if (answered) return;
     setAnswered(true);
     answerApproval(token, decision);
+    settleAgain();
     // The card goes away with what has the focus.
-    focusComposer();
+    if (card.current?.contains(document.activeElement)) focusComposer();
   };
+  const { isSettled, hasKeys } = useQuestion(card, {
+    isAnswered: answered,
+    allow: () => {
+      if (words.trim() !== '') say(words.trim());
+      else if (!card.current?.contains(document.activeElement)) answers()[0]?.focus();
+    },
+    deny: () => answer(skipped),
+    leave: focusComposer,
+  });
   const say = (said: string) => answer({ allow: true, scope: 'once', answer: said });
   const onKeyDown = (event: KeyboardEvent) => {
-    if (event.isComposing) return;
+    if (event.isComposing || event.ctrlKey || event.metaKey || event.altKey) return;
     const isTyping = event.target instanceof HTMLTextAreaElement;
-    const isEarly = event.repeat || performance.now() - shownAt.current < tooEarly;
+    const isEarly = event.repeat || !isSettled;
     const place = answers().indexOf(document.activeElement as HTMLElement);
     const step = { ArrowDown: 1, ArrowUp: -1 }[event.key];
     const choice = isTyping ? undefined : choices[Number(event.key) - 1];
     if (step !== undefined && (!isTyping || words === '')) answers()[place + step]?.focus();
-    else if (event.key === 'Escape') isEarly || answered || answer(skipped);
     else if (choice !== undefined) isEarly || answered || say(choice);
     else if (event.key === 'Enter' && isTyping && !event.shiftKey) {
       if (words.trim() !== '' && !isEarly) say(words.trim());
-    } else if (!(isEarly && /^(?:Enter| )$/.test(event.key))) return;
+    } else if (isTyping || !isEarly || !/^(?:Enter| )$/.test(event.key)) return;
     event.preventDefault();
     event.stopPropagation();
   };
@@ -65,7 +67,7 @@ export function ChoiceCard({ request, label }: { request: ApprovalRequest; label
             type="button"
             disabled={answered}
             aria-keyshortcuts={String(index + 1)}
-            onClick={() => say(choice)}
+            {...pressable(isSettled, () => say(choice))}
           >
             {index + 1}. {visible(choice)}
           </button>
@@ -86,19 +88,22 @@ export function ChoiceCard({ request, label }: { request: ApprovalRequest; label
             type="button"
             class="primary"
             disabled={answered || words.trim() === ''}
-            onClick={() => say(words.trim())}
+            {...(hasKeys && { 'aria-keyshortcuts': keyNames.allow })}
+            {...pressable(isSettled, () => say(words.trim()))}
           >
             {t('Answer')}
+            {hasKeys && <Key of="allow" />}
           </button>
           <button
             type="button"
             class="secondary"
             disabled={answered}
-            aria-keyshortcuts="Escape"
-            title={t('Skip (Escape): the run decides by itself')}
-            onClick={() => answer(skipped)}
+            {...(hasKeys && { 'aria-keyshortcuts': keyNames.deny })}
+            title={t('The run decides by itself')}
+            {...pressable(isSettled, () => answer(skipped))}
           >
             {t('Skip')}
+            {hasKeys && <Key of="deny" />}
           </button>
         </div>
       </div>

@@ -5,6 +5,7 @@ import { announce } from './announcer.tsx';
 import { commandsFor } from './chatCommands.ts';
 import { post, t } from './host.ts';
 import { completePrompt, completeSkill, mentionAt, offeredMentions } from './mentions.ts';
+import { useMenu } from './questions.tsx';
 import { cursor, draft, foundFiles, info, putCursor, offers as serverOffers } from './store.ts';
 import { visible } from './visibleText.ts';
 
@@ -161,6 +162,9 @@ export function Completions() {
     list.current?.children[index]?.scrollIntoView({ block: 'nearest' });
   }, [index, options]);
   const count = options.length;
+  useMenu(count > 0, () => {
+    closedFor.value = draft.peek();
+  });
   useEffect(() => {
     if (count > 0) announce([offers(count, mention.peek() !== undefined)]);
   }, [count]);

@@ -10,6 +10,7 @@ import { post, t } from './host.ts';
 import { Icon } from './icons.tsx';
 import { namedSkill } from './mentions.ts';
 import { Restored, RunningCommands, Todos } from './pinned.tsx';
+import { isAllowKey, useMenu } from './questions.tsx';
 import {
   busy,
   continuing,
@@ -88,15 +89,17 @@ function Help() {
   const rows = [
     ...chatCommands.map(({ name, description }) => [name, description] as const),
     ['@', t('Attaches a file, the selection, problems or a resource')] as const,
-    [t('Enter'), t('Sends; on a question, allows once')] as const,
+    [t('Enter'), t('Sends')] as const,
+    [t('Ctrl+Enter'), t('On a question: allows once, or goes to its choices or fields')] as const,
     [t('Shift+Enter'), t('Begins a new line')] as const,
     [t('Up'), t('Brings the last request back')] as const,
-    [t('Escape'), t('Closes a list; on a question, denies')] as const,
+    [t('Escape'), t('Closes a list; on a question, denies or skips')] as const,
   ];
   const close = () => {
     helpShown.value = false;
     focusComposer();
   };
+  useMenu(true, close);
   return (
     <section class="card help" aria-label={t('Commands and keys')}>
       <div class="card-title">
@@ -233,7 +236,8 @@ function onKeyDown(event: KeyboardEvent) {
   const composing = event.isComposing || event.keyCode === 229;
   if (!composing && takeKey(event)) return;
   if (!composing && /^Arrow(?:Up|Down)$/.test(event.key) && takeRecall(event)) return;
-  if (event.key !== 'Enter' || event.shiftKey || event.altKey || composing) return;
+  // Nothing is sent by the key that allows: its question may just have gone.
+  if (event.key !== 'Enter' || event.shiftKey || event.altKey || composing || isAllowKey(event)) return;
   event.preventDefault();
   if (!event.repeat) void send();
 }

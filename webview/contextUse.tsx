@@ -5,6 +5,7 @@ import { useState } from 'preact/hooks';
 import { type ContextPart, contextParts } from '../src/protocol/run.ts';
 import { post, t } from './host.ts';
 import { Icon } from './icons.tsx';
+import { useMenu } from './questions.tsx';
 import type { Item } from './runItems.ts';
 import { totalOf } from './state.ts';
 import { busy, chat, contextFiles, ready } from './store.ts';
@@ -25,6 +26,7 @@ const partNames: Readonly<Record<ContextPart, string>> = {
 /** Shows the share of the context that is used. Pressing it shows the parts, with a button that makes room. */
 export function ContextMeter() {
   const [open, setOpen] = useState(false);
+  useMenu(open, () => setOpen(false));
   const known = use.value;
   if (!known) return null;
   const total = totalOf(known);
@@ -43,7 +45,6 @@ export function ContextMeter() {
         aria-label={t('Context {0}: {1}', shown, amount)}
         title={t('What the model was last sent: {0}', amount)}
         onClick={() => setOpen(!open)}
-        onKeyDown={event => event.key === 'Escape' && setOpen(false)}
       >
         {shown}
       </button>

@@ -6,6 +6,7 @@ import { t } from './host.ts';
 import { Icon } from './icons.tsx';
 import type { MarkdownStream } from './markdownBlocks.ts';
 import { callOfShared } from './mentions.ts';
+import { settleAgain } from './questions.tsx';
 import type { Run } from './runItems.ts';
 import { RunView, Unchanged } from './runView.tsx';
 import { chat, conversationId, draft, elsewhere, focusComposer, info, pending } from './store.ts';
@@ -51,6 +52,10 @@ export function Conversation() {
   }, [pending.value]);
   const { runs } = chat.value;
   const label = t('Conversation');
+  const jump = () => {
+    settleAgain();
+    follower.current?.jump();
+  };
   return (
     <div class="conversation">
       {/* biome-ignore lint/a11y/noNoninteractiveTabindex: it scrolls, so the keyboard must reach it */}
@@ -80,7 +85,7 @@ export function Conversation() {
         </div>
       </div>
       {!following && (
-        <button type="button" class="jump" onClick={() => follower.current?.jump()}>
+        <button type="button" class="jump" onClick={jump}>
           <Icon name="down" />
           {t('Jump to latest')}
         </button>

@@ -1,11 +1,13 @@
 /** Shows how a run ended, and what to do next if it did not end well. */
 
+import { useLayoutEffect, useRef } from 'preact/hooks';
 import { describeRoute } from '../src/protocol/describe.ts';
 import type { ErrorCode, RunError, SkillRef } from '../src/protocol/run.ts';
 import { describeDay, describeLeft } from '../src/protocol/usage.ts';
 import type { ViewCommand } from '../src/protocol/webview.ts';
 import { post, t } from './host.ts';
 import { Icon, type IconName } from './icons.tsx';
+import { pressable, useSettled } from './questions.tsx';
 import type { EndItem, RoundUsage } from './runItems.ts';
 import {
   askWithoutSkill,
@@ -16,6 +18,7 @@ import {
   resend,
   resume,
   submit,
+  takesLikely,
   teachingOffer,
   today,
   undone,
@@ -139,7 +142,7 @@ function ErrorCard({ item, message }: { item: EndItem; message: string }) {
         <Icon name={isNoMatch ? 'info' : 'warning'} />
         <span class="message">{isNoMatch ? noMatchText(item.error!) : visibleLines(message)}</span>
       </div>
-      {isNoMatch && <Choices item={item} />}
+      {isNoMatch && (item.error?.choices ?? []).length > 0 && <Choices item={item} />}
       {isNoMatch ? <OtherSkills item={item} /> : <WaysOut item={item} error={item.error!} />}
       {isNoMatch && item.runId === lastRunId.value && <TeachingOffer />}
     </div>
@@ -161,15 +164,21 @@ function NoSkillsCard() {
 /** Offers to let a model write how people ask for the skills, with the price. */
 function TeachingOffer() {
   const text = teachingOffer.value;
-  if (text === undefined) return null;
-  const answer = (given: 'write' | 'never') => () => post({ type: 'teach', answer: given });
+  return text === undefined ? null : <Teaching text={text} />;
+}
+
+function Teaching({ text }: { text: string }) {
+  const place = useRef<HTMLDivElement>(null);
+  const isSettled = useSettled(place);
+  const answer = (given: 'write' | 'never') =>
+    pressable(isSettled, () => post({ type: 'teach', answer: given }));
   return (
-    <div class="teaching">
+    <div class="teaching" ref={place}>
       <p>{visible(text)}</p>
-      <button type="button" class="chip" onClick={answer('write')}>
+      <button type="button" class="chip" {...answer('write')}>
         {t('Write Them')}
       </button>
-      <button type="button" class="chip" onClick={answer('never')}>
+      <button type="button" class="chip" {...answer('never')}>
         {t("Don't Ask Again")}
       </button>
     </div>
@@ -243,9 +252,18 @@ function noMatchText({ choices = [], didYouMean }: RunError): string {
 /** Offers the likely skills, each with its reason. Enter in the empty box below runs the first. */
 function Choices({ item }: { item: EndItem }) {
   const choices = item.error?.choices ?? [];
-  if (choices.length === 0) return null;
+  const list = useRef<HTMLOListElement>(null);
+  const isSettled = useSettled(list);
+  const isLast = item.runId === lastRunId.value;
+  useLayoutEffect(() => {
+    if (!isLast) return undefined;
+    takesLikely.value = isSettled;
+    return () => {
+      takesLikely.value = false;
+    };
+  }, [isLast, isSettled]);
   return (
-    <ol class="choices">
+    <ol class="choices" ref={list}>
       {choices.map(({ agent, skill, description, reason }, index) => (
         <li key={`${agent}:${skill}`}>
           <button
@@ -253,10 +271,10 @@ function Choices({ item }: { item: EndItem }) {
             class={index === 0 ? 'primary' : 'secondary'}
             disabled={busy.value || !ready.value}
             title={visible(description)}
-            onClick={() => submit(item.text, { agent, skill })}
+            {...pressable(isSettled, () => submit(item.text, { agent, skill }))}
           >
             {visible(skill)}
-            {index === 0 && item.runId === lastRunId.value && <kbd>{t('Enter')}</kbd>}
+            {index === 0 && isLast && <kbd>{t('Enter')}</kbd>}
           </button>{' '}
           <span class="figures">{visible(describeRoute(agent, skill, reason, t))}</span>
         </li>
@@ -270,6 +288,8 @@ function OtherSkills({ item }: { item: EndItem }) {
   const suggestions: readonly SkillRef[] = item.error?.suggestions ?? [];
   const all = suggestions.length > 0 ? suggestions : (info.value?.skills ?? []);
   const hasChoices = (item.error?.choices ?? []).length > 0;
+  const place = useRef<HTMLDivElement>(null);
+  const isSettled = useSettled(place);
   const offered = hasChoices ? [] : all.slice(0, mostSkills);
   if (offered.length === 0 && !hasChoices) {
     return (
@@ -284,14 +304,14 @@ function OtherSkills({ item }: { item: EndItem }) {
   return (
     <>
       {!hasChoices && <p>{t('Run it with:')}</p>}
-      <div class="buttons">
+      <div class="buttons" ref={place}>
         {offered.map(ref => (
           <button
             key={`${ref.agent}:${ref.skill}`}
             type="button"
             class="secondary"
             disabled={busy.value}
-            onClick={() => submit(item.text, { agent: ref.agent, skill: ref.skill })}
+            {...pressable(isSettled, () => submit(item.text, { agent: ref.agent, skill: ref.skill }))}
           >
             {visible(ref.skill)} <span class="of">{t('of {0}', visible(ref.agent))}</span>
           </button>

@@ -1,6 +1,7 @@
 /** The fields of a form that an MCP server asks a person to fill in. Loads with the first form. */
 
-import { useLayoutEffect, useRef, useState } from 'preact/hooks';
+import type { RefObject } from 'preact';
+import { useState } from 'preact/hooks';
 import {
   type FormContent,
   type FormField,
@@ -10,16 +11,20 @@ import {
 } from '../src/protocol/form.ts';
 import { type Sentence, spoken } from '../src/protocol/text.ts';
 import { t } from './host.ts';
-import { draft } from './store.ts';
+import { Key, keyNames, pressable } from './questions.tsx';
 import { visible } from './visibleText.ts';
 
 interface FormProps {
   fields: readonly FormField[];
-  /** The label of the button that fills in nothing. */
-  refusal: string;
+  /** An interview can be left until later, and not be declined. */
+  isInterview: boolean;
+  form: RefObject<HTMLFormElement | null>;
+  isSettled: boolean;
+  hasKeys: boolean;
   answered: boolean;
   send(content: FormContent): void;
-  refuse(): void;
+  decline(): void;
+  skip(): void;
 }
 
 /** Returns what a field holds at first. A choice that has to be made is not made for the person. */
@@ -28,18 +33,12 @@ function initialOf(field: FormField): Typed | undefined {
   return typeof field.initial === 'number' ? String(field.initial) : field.initial;
 }
 
-export function FormFields({ fields, refusal, answered, send, refuse }: FormProps) {
+export function FormFields(props: FormProps) {
+  const { fields, form, answered, send } = props;
   const [typed, setTyped] = useState<Readonly<Record<string, Typed | undefined>>>(() =>
     Object.fromEntries(fields.map(field => [field.name, initialOf(field)])),
   );
   const [problems, setProblems] = useState<Readonly<Record<string, Sentence>>>({});
-  const form = useRef<HTMLFormElement>(null);
-  // Who is in the chat and types nothing goes on here.
-  useLayoutEffect(() => {
-    const isAnswering = document.activeElement?.closest('.approval') != null;
-    if (!answered && document.hasFocus() && draft.peek() === '' && !isAnswering)
-      form.current?.querySelector<HTMLElement>('input, select')?.focus();
-  }, []);
   const onSubmit = (event: SubmitEvent): void => {
     event.preventDefault();
     if (answered) return;
@@ -80,20 +79,44 @@ export function FormFields({ fields, refusal, answered, send, refuse }: FormProp
           />
         ),
       )}
-      <div class="buttons">
-        <button type="submit" class="primary" disabled={answered}>
-          {t('Send')}
-        </button>
-        {fields.filter(isButton).map(({ name, title }) => (
-          <button key={name} type="submit" name={name} class="secondary" disabled={answered}>
-            {visible(title)}
-          </button>
-        ))}
-        <button type="button" class="secondary" disabled={answered} onClick={refuse}>
-          {refusal}
-        </button>
-      </div>
+      <FormButtons {...props} />
     </form>
+  );
+}
+
+function FormButtons({ fields, isInterview, isSettled, hasKeys, answered, decline, skip }: FormProps) {
+  const press = (act?: () => void) => ({ disabled: answered, ...pressable(isSettled, act) });
+  return (
+    <div class="buttons">
+      <button
+        type="submit"
+        class="primary"
+        {...(hasKeys && { 'aria-keyshortcuts': keyNames.allow })}
+        {...press()}
+      >
+        {t('Send')}
+        {hasKeys && <Key of="allow" />}
+      </button>
+      {fields.filter(isButton).map(({ name, title }) => (
+        <button key={name} type="submit" name={name} class="secondary" {...press()}>
+          {visible(title)}
+        </button>
+      ))}
+      {!isInterview && (
+        <button type="button" class="secondary" {...press(decline)}>
+          {t('Decline')}
+        </button>
+      )}
+      <button
+        type="button"
+        class="secondary"
+        {...(hasKeys && { 'aria-keyshortcuts': keyNames.deny })}
+        {...press(skip)}
+      >
+        {isInterview ? t('Later') : t('Skip')}
+        {hasKeys && <Key of="deny" />}
+      </button>
+    </div>
   );
 }
 

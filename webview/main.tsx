@@ -11,6 +11,7 @@ import { Conversation } from './conversation.tsx';
 import { takeFilesFound, takeImage } from './fileLinks.ts';
 import { post, t } from './host.ts';
 import { takeClicks } from './markdownSurface.tsx';
+import { takeQuestionKeys } from './questions.tsx';
 import {
   emptyChat,
   type Inbox,
@@ -196,5 +197,6 @@ window.addEventListener('focus', () => {
   if (document.activeElement === document.body) focusComposer();
 });
 takeClicks(document);
+takeQuestionKeys();
 render(<App />, document.getElementById('root')!);
 ask();

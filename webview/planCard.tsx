@@ -5,6 +5,7 @@ import type { CardCommand, PlanCard } from '../src/protocol/planCard.ts';
 import { formatCost } from '../src/protocol/usage.ts';
 import { post, t } from './host.ts';
 import { Icon } from './icons.tsx';
+import { SettledButton } from './questions.tsx';
 import { UntrustedText } from './untrustedText.tsx';
 import { visible } from './visibleText.ts';
 
@@ -21,18 +22,18 @@ export function CardPage({ name, card, isLive }: { name: string; card: PlanCard;
       <div class="buttons">
         {card.isAccepted ? (
           !isLive && (
-            <button type="button" class="primary" onClick={() => post({ type: 'act', verb: 'run' })}>
+            <SettledButton key="run" class="primary" act={() => post({ type: 'act', verb: 'run' })}>
               {t('Run')}
-            </button>
+            </SettledButton>
           )
         ) : (
-          <button
-            type="button"
+          <SettledButton
+            key={card.digest}
             class="primary"
-            onClick={() => post({ type: 'accept_card', digest: card.digest })}
+            act={() => post({ type: 'accept_card', digest: card.digest })}
           >
             {t('Accept This Card')}
-          </button>
+          </SettledButton>
         )}
         <button type="button" class="secondary" onClick={() => post({ type: 'act', verb: 'open' })}>
           {t('Show the Plan')}

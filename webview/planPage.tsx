@@ -9,6 +9,7 @@ import { formatCost, formatDuration } from '../src/protocol/usage.ts';
 import { keepPlace, post, t } from './host.ts';
 import { CardPage } from './planCard.tsx';
 import { StoryDetails, StorySummary } from './planStory.tsx';
+import { SettledButton } from './questions.tsx';
 import { visible, visibleLines } from './visibleText.ts';
 
 const root = document.getElementById('root');
@@ -44,9 +45,9 @@ function Page({ page }: { page: PlanPage }) {
       {page.questions.map(({ id, text }) => (
         <section key={id} class="question" aria-label={t('Question')}>
           <p>{visibleLines(text)}</p>
-          <button type="button" class="primary" onClick={() => post({ type: 'answer', id })}>
+          <SettledButton class="primary" act={() => post({ type: 'answer', id })}>
             {t('Answer...')}
-          </button>
+          </SettledButton>
         </section>
       ))}
       {page.card && <CardPage name={page.name} card={page.card} isLive={page.isLive} />}
@@ -141,13 +142,12 @@ interface ActProps {
 
 function Act({ verb, isPrimary, about, children }: ActProps) {
   return (
-    <button
-      type="button"
+    <SettledButton
       class={isPrimary ? 'primary' : 'secondary'}
       aria-describedby={about}
-      onClick={() => post({ type: 'act', verb })}
+      act={() => post({ type: 'act', verb })}
     >
       {children}
-    </button>
+    </SettledButton>
   );
 }

@@ -12,6 +12,7 @@ import { planWords } from '../src/protocol/planWords.ts';
 import { formatCost, formatDuration } from '../src/protocol/usage.ts';
 import { post, t } from './host.ts';
 import { Icon } from './icons.tsx';
+import { SettledButton } from './questions.tsx';
 import { visible, visibleLines } from './visibleText.ts';
 
 /** A story among those of its plan: how it ended, and what showed it. */
@@ -225,9 +226,9 @@ interface StoryButtonProps {
 
 function StoryButton({ verb, story: { id }, children }: StoryButtonProps) {
   return (
-    <button type="button" class="secondary" onClick={() => post({ type: 'act', verb, story: id })}>
+    <SettledButton key={`${verb} ${id}`} class="secondary" act={() => post({ type: 'act', verb, story: id })}>
       {children}
-    </button>
+    </SettledButton>
   );
 }
 

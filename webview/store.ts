@@ -98,7 +98,7 @@ export function sendDraft(): boolean {
   if (!ready.peek()) return false;
   const first = likely.peek();
   if (text.trim() === '') {
-    if (first?.choices[0]) submit(first.text, refOf(first.choices[0]));
+    if (first?.choices[0] && takesLikely.peek()) submit(first.text, refOf(first.choices[0]));
     return first !== undefined;
   }
   const choice = next.peek();
@@ -168,6 +168,9 @@ export const likely = computed(() => {
   const choices = last.error?.choices ?? [];
   return choices.length > 0 ? { text: last.text, choices } : undefined;
 });
+
+/** True once the likely skills have been on the screen for a while, so that Enter means the first of them. */
+export const takesLikely = signal(false);
 
 export function stop(): void {
   pending.value = false;

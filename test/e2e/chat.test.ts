@@ -5,6 +5,7 @@ import { readdir, readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { Frame, Locator } from 'playwright-core';
 import type { ToWebview } from '../../src/protocol/webview.ts';
+import { eventually } from '../eventually.ts';
 import type { AnthropicTurn } from '../fakes/anthropicServer.ts';
 import { fetchCodeServer } from '../vscode/codeServer.ts';
 import { type EditorSession, firstStartLimit, openEditorSession } from '../vscode/editorSession.ts';
@@ -133,6 +134,44 @@ describe('chat in a real VS Code', () => {
     assert.equal((await readFile(written, 'utf8')).trim(), 'the barrel is full');
     assert.match(JSON.stringify(model.requests.at(-1)?.body), /tool_result.*the barrel is full/);
     await workbench.screenshot('approved-run');
+  });
+
+  it('leaves the keyboard to who is writing while it asks', async () => {
+    const question = { question: 'Which bed?', choices: ['north', 'south'] };
+    const { chat, workbench, world, model } = await open('garden', [
+      { toolCalls: [{ name: 'run_command', input: { command: 'cd .. && echo full > barrel.txt' } }] },
+      { toolCalls: [{ name: 'write_file', input: { path: '../outside.md', content: 'x' } }] },
+      { toolCalls: [{ name: 'ask_user', input: question }] },
+      { text: ['Nothing was done.'] },
+    ]);
+    const { keyboard } = workbench.page;
+    const textbox = chat.getByRole('textbox', { name: 'Message Telos' });
+    await textbox.fill('check the barrel');
+    await chat.getByRole('button', { name: 'Send', disabled: false }).waitFor();
+    await textbox.press('Enter');
+    let typed = '';
+    for (const [tool, refuse] of [
+      ['run_command', 'Deny'],
+      ['write_file', 'Deny'],
+      ['ask_user', 'Skip'],
+    ] as const) {
+      const card = chat.getByRole('group', { name: `Approval: ${tool}` });
+      for (const letter of 'no wait ') await keyboard.press(letter === ' ' ? 'Space' : letter);
+      await card.getByRole('button', { name: refuse, disabled: false }).waitFor();
+      await keyboard.type('stop ');
+      typed += 'no wait stop ';
+      assert.equal(await textbox.inputValue(), typed);
+      await eventually(async () => {
+        await keyboard.press('Escape');
+        assert.equal(await card.getByRole('button').count(), 0);
+      });
+    }
+    await chat.getByText('Nothing was done.').waitFor();
+    for (const name of ['barrel.txt', 'outside.md'])
+      assert.equal(existsSync(join(world.workspace, '..', name)), false, name);
+    const said = JSON.stringify(model.requests.at(-1)?.body);
+    assert.match(said, /The user denied this.*The user denied this.*The user skipped the question/);
+    await textbox.fill('');
   });
 });
 

@@ -202,7 +202,10 @@ describe('a long run in the chat page', () => {
       const id = `q${from}`;
       await view.say(events(from, call(id, 'ask_user', {}), question(id, choices)));
       from += 2;
-      await view.page.waitForTimeout(600);
+      await eventually(async () =>
+        assert.equal(await card.getByRole('button', { name: 'Skip' }).getAttribute('aria-disabled'), 'false'),
+      );
+      await view.page.keyboard.press('Control+Enter');
     };
     const answered = async (): Promise<void> => {
       const decision = (await answers()).at(-1)!;

@@ -74,8 +74,9 @@ describe('chat page', () => {
   const button = (view: View, name: string) => view.page.getByRole('button', { name, exact: true });
   const log = (view: View) => view.page.getByRole('log', { name: 'Conversation' });
 
-  /** Waits until a question takes keys: those of its first moments were meant for something else. */
-  const afterTheEarlyKeys = (view: View) => view.page.waitForTimeout(600);
+  /** Waits until what a button belongs to can be answered: what comes before was meant for something else. */
+  const settled = (view: View, name: string) =>
+    eventually(async () => assert.equal(await button(view, name).getAttribute('aria-disabled'), 'false'));
 
   async function sent<Type extends ToHost['type']>(view: View, type: Type) {
     return (await view.posted()).filter(
@@ -191,9 +192,8 @@ describe('chat page', () => {
     await view.say(events(2, call('t', 'run_command', { command: 'ls' }), ask('t', 'ls \u202E-la')));
     const card = view.page.getByRole('group', { name: 'Approval: run_command' });
     assert.equal(await card.locator('.subject').textContent(), 'ls <U+202E>-la');
-    await view.page.waitForFunction(() => document.activeElement?.textContent === 'Allow Once');
-    await afterTheEarlyKeys(view);
-    await view.page.keyboard.press('Tab');
+    await settled(view, 'Allow Once');
+    await button(view, 'Deny').focus();
     await view.page.keyboard.press('Tab');
     await view.page.keyboard.press('Enter');
     await view.page.keyboard.press('Tab');
@@ -207,29 +207,6 @@ describe('chat page', () => {
     );
     assert.equal(await card.getByRole('button').count(), 0);
     assert.match((await card.textContent()) ?? '', /Allowed for this run/);
-  });
-
-  it('allows once with Enter and denies with Escape, but not with a key that was on its way', async () => {
-    for (const [key, decision] of [
-      ['Enter', { allow: true, scope: 'once' }],
-      ['Escape', { allow: false, reason: 'The user denied this.' }],
-    ] as const) {
-      const view = await open();
-      await view.say(conversation([start('go'), routed]));
-      await textbox(view).focus();
-      await view.say(events(2, call('t', 'run_command', { command: 'ls' }), ask('t', 'ls')));
-      await view.page.waitForFunction(() => document.activeElement?.textContent === 'Allow Once');
-      // A key that is held down repeats.
-      await view.page.evaluate(pressed => {
-        const held = { key: pressed, repeat: true, bubbles: true, cancelable: true };
-        if (document.activeElement?.dispatchEvent(new KeyboardEvent('keydown', held)))
-          (document.activeElement as HTMLElement).click();
-      }, key);
-      assert.deepEqual(await sent(view, 'approve'), []);
-      await afterTheEarlyKeys(view);
-      await view.page.keyboard.press(key);
-      assert.deepEqual(await sent(view, 'approve'), [{ type: 'approve', token: 'token of t', decision }]);
-    }
   });
 
   it('names a danger, and allows nothing dangerous with Enter or for always', async () => {
@@ -248,7 +225,7 @@ describe('chat page', () => {
       'Deny and Say Why…',
     ]);
     assert.equal(await button(view, 'Allow Once').getAttribute('aria-keyshortcuts'), null);
-    await afterTheEarlyKeys(view);
+    await settled(view, 'Deny');
     await button(view, 'Deny').focus();
     await view.page.keyboard.press('Enter');
     const [answer] = await sent(view, 'approve');
@@ -336,15 +313,6 @@ describe('chat page', () => {
       ])
         assert.equal(await part.evaluate(isInSight), true, `${name}: ${await part.textContent()}`);
     }
-  });
-
-  it('does not take the focus from someone who is typing', async () => {
-    const view = await open();
-    await view.say(conversation([start('go'), routed]));
-    await textbox(view).fill('next I ');
-    await view.say(events(2, call('t', 'run_command', { command: 'ls' }), ask('t', 'ls')));
-    await view.page.getByRole('group', { name: 'Approval: run_command' }).waitFor();
-    assert.equal(await textbox(view).evaluate(element => element === document.activeElement), true);
   });
 
   it('shows a tool call with its result and opens the file it changed', async () => {
@@ -484,6 +452,8 @@ describe('chat page', () => {
     await view.say(conversation([start('my morning'), endedBy(error)]));
     await view.page.getByText('Which skill do you mean?').waitFor();
     await view.page.getByText('kickoff (kairos): best match for your words: morning').waitFor();
+    const first = view.page.getByRole('button', { name: /^kickoff/ });
+    await eventually(async () => assert.equal(await first.getAttribute('aria-disabled'), 'false'));
     await textbox(view).press('Enter');
     await view.say(conversation([start('my morning'), endedBy({ ...error, didYouMean: 'kickoff' })]));
     await view.page.getByText('Did you mean kickoff?').waitFor();
@@ -785,11 +755,8 @@ describe('chat page', () => {
       'contacts api.example.com',
     ])
       assert.equal(await line(name).isChecked(), true, name);
-    // A key does nothing in the first moment of a card.
-    await eventually(async () => {
-      if (await line('sees REPORT_TOKEN').isChecked()) await line('sees REPORT_TOKEN').press('Space');
-      assert.equal(await line('sees REPORT_TOKEN').isChecked(), false);
-    });
+    await line('sees REPORT_TOKEN').press('Space');
+    assert.equal(await line('sees REPORT_TOKEN').isChecked(), false);
     await line('writes AGENTS.md').press('Space');
     await line('runs scripts/upload.sh').press('Space');
     await line('sees REPORT_TOKEN').press('Space');

@@ -41,7 +41,13 @@ describe('a plan by the keyboard alone', () => {
   /** Goes to the next place until it is the wanted one. */
   async function tabTo(frame: Frame, label: string, key = 'Tab'): Promise<void> {
     for (let steps = 0; steps < 60; steps++) {
-      if ((await focused(frame)) === label) return;
+      if ((await focused(frame)) === label)
+        return eventually(async () =>
+          assert.notEqual(
+            await frame.evaluate(() => document.activeElement?.getAttribute('aria-disabled')),
+            'true',
+          ),
+        );
       await press(key);
     }
     assert.fail(`"${label}" cannot be reached; at last "${await focused(frame)}" had the focus`);
@@ -59,12 +65,14 @@ describe('a plan by the keyboard alone', () => {
     }, 60_000);
     await press('Enter');
     const chat = await frameWith(desk.workbench, frame => frame.getByText('What should Telos know?'));
-    await eventually(async () =>
+    // The form takes no focus by itself.
+    await eventually(async () => {
+      await press('Control+Enter');
       assert.equal(
         await chat.evaluate(() => document.hasFocus() && document.activeElement?.tagName),
         'INPUT',
-      ),
-    );
+      );
+    });
     await desk.workbench.screenshot('plan-keyboard-form');
     await press('Enter');
     await desk.lens('Approve').waitFor();

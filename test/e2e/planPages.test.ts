@@ -213,6 +213,31 @@ describe('a page about a plan, alone', () => {
     assert.deepEqual((await view.asked()).at(-1), { type: 'act', verb: 'run' });
   });
 
+  it('takes no press that was meant for what stood there before', async () => {
+    view = await openView(browser, bundle, { entry: 'planPage' });
+    const { page: window } = view;
+    const asked = async () => (await view!.asked()).slice(1);
+    const at = async (name: string) => {
+      const box = await window.getByRole('button', { name, exact: true }).boundingBox();
+      assert.ok(box);
+      return [box.x + 5, box.y + 5] as const;
+    };
+    // A card that has changed while the button was pressed was never read.
+    await view.say(shown({ card }));
+    await window.getByRole('button', { name: 'Accept This Card' }).hover();
+    await window.mouse.down();
+    await view.say(shown({ card: { ...card, digest: 'd2' } }));
+    await window.mouse.up();
+    await window.mouse.click(...(await at('Accept This Card')));
+    assert.deepEqual(await asked(), []);
+    await window.getByRole('button', { name: 'Accept This Card' }).click();
+    assert.deepEqual(await asked(), [{ type: 'accept_card', digest: 'd2' }]);
+    // The second click of a double click is not for the button that takes its place.
+    await view.say(shown({ card: { ...card, digest: 'd2', isAccepted: true } }));
+    await window.mouse.click(...(await at('Run')), { clickCount: 2 });
+    assert.deepEqual(await asked(), [{ type: 'accept_card', digest: 'd2' }]);
+  });
+
   it('has nothing that axe finds fault with, in every theme, and fits into 250 pixels', async function () {
     this.timeout(10 * 60_000);
     const axe = await readFile(fileURLToPath(import.meta.resolve('axe-core/axe.min.js')), 'utf8');

@@ -12,6 +12,7 @@ import {
   type ApprovalRequest,
   type ApprovalScope,
   leaveBox,
+  skipped,
 } from '../../protocol/run.ts';
 import { askText } from '../base/askText.ts';
 import { plainLabel, translated } from '../base/labels.ts';
@@ -44,7 +45,7 @@ export const pickHuman: Human = {
 async function approve(request: ApprovalRequest, token: vscode.CancellationToken): Promise<ApprovalDecision> {
   if (request.choices?.length === 0) {
     const [answer = ''] = await ask([request.subject], token);
-    return answer === '' ? dismissed : { allow: true, scope: 'once', answer };
+    return answer === '' ? skipped : { allow: true, scope: 'once', answer };
   }
   while (!token.isCancellationRequested) {
     const pick = await vscode.window.showQuickPick(
@@ -56,7 +57,7 @@ async function approve(request: ApprovalRequest, token: vscode.CancellationToken
       },
       token,
     );
-    if (!pick) return dismissed;
+    if (!pick) return request.choices || request.form ? skipped : dismissed;
     if (pick.decision?.allow && request.form) return fillIn(request.form, token);
     if (pick.decision) return pick.decision;
     await showWhole(request);
@@ -78,9 +79,9 @@ async function fillIn(
   const content: [string, FormValue][] = [];
   for (const field of fields) {
     const typed = await askField(field, token);
-    if (typed === undefined) return dismissed;
+    if (typed === undefined) return skipped;
     const { value, problem } = readTyped(field, typed);
-    if (problem) return dismissed;
+    if (problem) return skipped;
     if (value !== undefined) content.push([field.name, value]);
   }
   return { allow: true, scope: 'once', content: Object.fromEntries(content) };
