@@ -360,7 +360,7 @@ function Words(props: WordsProps) {
   const onKeyDown = (event: KeyboardEvent) => {
     if (event.isComposing || event.shiftKey || event.key !== 'Enter') return;
     event.preventDefault();
-    if (!event.repeat && !isDisabled && isSettled && !danger) onSend(words);
+    if (!event.repeat && !isDisabled && !danger) onSend(words);
   };
   return (
     <div class={text === undefined ? 'words' : 'words code'}>

@@ -45,7 +45,7 @@ export function ChoiceCard({ request, label }: { request: ApprovalRequest; label
     if (step !== undefined && (!isTyping || words === '')) answers()[place + step]?.focus();
     else if (choice !== undefined) isEarly || answered || say(choice);
     else if (event.key === 'Enter' && isTyping && !event.shiftKey) {
-      if (words.trim() !== '' && !isEarly) say(words.trim());
+      if (words.trim() !== '' && !event.repeat) say(words.trim());
     } else if (isTyping || !isEarly || !/^(?:Enter| )$/.test(event.key)) return;
     event.preventDefault();
     event.stopPropagation();
