@@ -8,7 +8,9 @@ import { TelosError } from '../engine/errors.ts';
 import { lockName } from '../engine/files/lockText.ts';
 import { shellWord } from '../engine/files/plainText.ts';
 import { keptDays } from '../engine/files/replacedFolders.ts';
+import { readMcpConfig } from '../engine/mcp/config.ts';
 import { timeText } from '../engine/records/runText.ts';
+import { ownMcpConfig } from '../engine/skills/discover.ts';
 import { type InstalledPack, worksInOf } from '../engine/skills/install.ts';
 import { skillFileIn } from '../engine/skills/skillFile.ts';
 import {
@@ -391,6 +393,7 @@ function sayInstalled(installed: InstalledPack, config: Config, terminal: Termin
   terminal.say(terminal.style.dim(terminalText(path)));
   const worksIn = worksInOf(installed, config);
   if (worksIn) terminal.say(terminalText(spoken([worksIn])));
+  for (const line of serverLines(installed)) terminal.say(terminalText(line));
   if (replaced) terminal.say(terminal.style.dim(`${keptText} telos undo ${undoId?.slice(0, 8)}`));
   if (skillCount === 0) {
     const next = `It shows up once it has a skill: ${toType('skill', 'add', name)} <skill>`;
@@ -398,6 +401,15 @@ function sayInstalled(installed: InstalledPack, config: Config, terminal: Termin
   }
   if (leftOut.length > 0)
     terminal.say(terminal.style.yellow(terminalText(`Links were left out: ${leftOut.join(', ')}`)));
+}
+
+/** Returns a line with the MCP servers of an installed folder, and one for each that its files name and that cannot start. */
+function serverLines({ path }: InstalledPack): string[] {
+  const { mcpConfig } = ownMcpConfig(path);
+  if (mcpConfig === undefined) return [];
+  const { servers, problems } = readMcpConfig(mcpConfig);
+  const names = [...servers.keys()].join(', ');
+  return [...(names ? [`MCP servers, once you accept the agent: ${names}`] : []), ...problems];
 }
 
 export const keptText = `The old folder is kept for ${keptDays} days. To bring it back:`;

@@ -12,7 +12,10 @@ import { table, terminalJson, terminalText, toType } from './terminalText.ts';
 
 type Found = ListedServer & { state: string; tools?: readonly string[] };
 
-/** Lists the servers; with `start`, starts those of reviewed agents. Returns the exit code: 1 if one of them does not work. */
+/**
+ * Lists the servers; with `start`, starts those of reviewed agents. Returns the exit code: 1 if one of them does not work or cannot be
+ * read.
+ */
 export async function mcpListCommand(
   options: ConfigOptions & { start?: boolean; json?: boolean },
   terminal: Terminal,
@@ -33,10 +36,11 @@ export async function mcpListCommand(
           terminal.outWidth,
         )}\n`,
       );
-    else terminal.say('No agent has an MCP server. `telos mcp add` adds one.');
+    else if (problems.length === 0) terminal.say('No agent has an MCP server. `telos mcp add` adds one.');
     if (!options.json) for (const problem of problems) terminal.say(terminalText(problem));
     const fails = ({ agent, server }: Found): boolean => parts.book.facts(agent, server)?.state === 'failed';
-    return found.some(fails) ? 1 : 0;
+    const isBroken = found.some(fails) || (options.start === true && problems.length > 0);
+    return isBroken ? 1 : 0;
   } catch (error) {
     if (signal.aborted) return cancelledExitCode;
     throw error;

@@ -92,6 +92,8 @@ export interface AgentCard {
   writes?: readonly string[];
   /** MCP servers, each with its exact command line or address as written. */
   servers: readonly { name: string; place: string }[];
+  /** What its files say of MCP servers and cannot be used, with the reason, in sentences. Such servers are not started. */
+  notStarted?: readonly string[];
   redFlags: readonly RedFlag[];
   /** Parts of the agent's folder that the digest does not cover. */
   leftOut?: readonly { path: string; why: 'repository' | 'work' }[];
@@ -274,10 +276,10 @@ export function describeCard(card: AgentCard, say: Say = english): string[] {
     ...(card.commands?.length ? list(say('Commands that it may run'), card.commands) : []),
     ...list(say('Variables that its commands see'), card.variables),
     ...(card.writes?.length ? list(say('Files that its text says it writes'), card.writes) : []),
-    ...list(
-      say('MCP servers'),
-      card.servers.map(({ name, place }) => `${name}: ${place}`),
-    ),
+    ...list(say('MCP servers'), [
+      ...card.servers.map(({ name, place }) => `${name}: ${place}`),
+      ...notStartedTexts(card, say),
+    ]),
     ...(leftOut.length > 0 ? list(say('Not covered by this card'), leftOut) : []),
     ...(flags.length > 0 ? [say('Look at these:'), ...capped(flags, shownFlags, say)] : []),
     ...(changes.length > 0 ? [say('What has changed:'), ...capped(changes, shownChanges, say)] : []),
@@ -286,6 +288,12 @@ export function describeCard(card: AgentCard, say: Say = english): string[] {
   // A name can contain a line break, and the text after it would look like a line of the card.
   return lines.map(line => unseen.replacedIn(line, codePointOf));
 }
+
+/** Returns one line for each server that the agent's files name and that is not started. */
+export const notStartedTexts = (
+  { notStarted = [] }: Pick<AgentCard, 'notStarted'>,
+  say: Say = english,
+): string[] => notStarted.map(problem => say('not started: {0}', problem));
 
 function capped(lines: readonly string[], limit: number, say: Say): string[] {
   const shown = lines.slice(0, limit).map(line => `  ${line}`);

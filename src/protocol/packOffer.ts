@@ -2,7 +2,14 @@
  * Defines what a person sees of a pack before it is installed, and the words for it. The pack chooses parts of these texts, so the
  * frontends make visible what would hide in them.
  */
-import { type AgentCard, describeFlag, type Finding, type FindingLevel, flagWords } from './agentCard.ts';
+import {
+  type AgentCard,
+  describeFlag,
+  type Finding,
+  type FindingLevel,
+  flagWords,
+  notStartedTexts,
+} from './agentCard.ts';
 import type { InstallPlan } from './installPlan.ts';
 import { english, type Say } from './text.ts';
 
@@ -37,7 +44,10 @@ export interface PackLook {
   skills: readonly OfferedSkill[];
   files: readonly OfferedFile[];
   /** What its files name: the lines of the card that a person would accept. */
-  card: Pick<AgentCard, 'hosts' | 'scripts' | 'commands' | 'variables' | 'writes' | 'servers' | 'folders'>;
+  card: Pick<
+    AgentCard,
+    'hosts' | 'scripts' | 'commands' | 'variables' | 'writes' | 'servers' | 'notStarted' | 'folders'
+  >;
   findings: readonly SourceFinding[];
   /** Number of files that were looked into as a whole, and of all; and the version of the rules. */
   counts: { read: number; of: number; rules: string };
@@ -110,6 +120,7 @@ export function wantsTexts({ card }: Pick<PackLook, 'card'>, say: Say = english)
       say('MCP servers'),
       card.servers.map(({ name }) => name),
     ),
+    ...notStartedTexts(card, say).map(oneLine),
   ];
 }
 
@@ -123,7 +134,10 @@ export function cardLines(offer: PackOffer, say: Say = english): CardLine[] {
     : say('(new)');
   const list = (title: string, items: readonly string[]): string =>
     `${title}: ${items.join(' ') || say('none')}`;
-  const servers = card.servers.map(({ name, place }) => `${name} (${place})`);
+  const servers = [
+    ...card.servers.map(({ name, place }) => `${name} (${place})`),
+    ...notStartedTexts(card, say),
+  ];
   const left = leftOut.length - mostLeftOut;
   return [
     `${say('Agent {0}', offer.name)} ${state}`,

@@ -91,6 +91,33 @@ describe('telos install', () => {
     match(stdout, /^vault .* Works in: \/.*\/vault$/m);
   });
 
+  it('names the MCP servers of a plugin, and those that cannot start, where it is installed and listed', async () => {
+    const servers = { own: { command: 'node' }, far: { type: 'ws', url: 'wss://mcp.example.org' } };
+    folder.add({
+      'plug/skills/fix/SKILL.md': skill('fix'),
+      'plug/.mcp.json': JSON.stringify({ mcpServers: servers }),
+      'odd/skills/fix/SKILL.md': skill('fix'),
+      'odd/plugin.json': JSON.stringify({ name: 'odd', mcpServers: './missing.json' }),
+    });
+    const plug = await run('install', join(folder.path, 'plug'));
+    match(plug.stderr, /^MCP servers, once you accept the agent: own$/m);
+    match(plug.stderr, /\.mcp\.json: the MCP server 'far' is ignored: its type is "ws"/);
+    const odd = await run('install', join(folder.path, 'odd'), '--yes');
+    match(odd.stderr, /names MCP servers in \.\/missing\.json, which is not there/);
+    const listed = await run('mcp', 'list');
+    match(listed.stdout, /^own +plug +not reviewed/m);
+    match(listed.stderr, /missing\.json, which is not there/);
+    match(listed.stderr, /'far' is ignored/);
+    equal((await run('uninstall', 'plug', '--yes')).code, 0);
+    doesNotMatch((await run('mcp', 'list')).stderr, /No agent has an MCP server/);
+    commitFiles(join(folder.path, 'git/plug.git'), {
+      'skills/fix/SKILL.md': skill('fix'),
+      '.mcp.json': JSON.stringify(servers),
+    });
+    const far = await run('install', `git+${daemon.base}plug.git`, '--yes');
+    match(far.stderr, /MCP servers: own \(node\) not started: \.mcp\.json: the MCP server 'far'/);
+  });
+
   it('takes a name with a space as one name, wherever several are taken', async () => {
     equal((await run('install', 'github:acme/tools', '--as', 'Telos 2', '--yes')).code, 0);
     match((await run('verify', 'Telos 2')).stdout, /^Telos 2: same/);

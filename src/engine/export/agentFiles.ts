@@ -2,6 +2,7 @@
 import { lstatSync, readdirSync, readFileSync } from 'node:fs';
 import { basename, join } from 'node:path';
 import { type Finding, flagWords } from '../../protocol/agentCard.ts';
+import { inPlugin } from '../files/hostPlugin.ts';
 import { isInside, realIfThere } from '../files/paths.ts';
 import { isSensitive } from '../files/sensitiveNames.ts';
 import { readMcpConfig } from '../mcp/config.ts';
@@ -186,7 +187,8 @@ function serversOf({ mcpConfig, packDir }: Agent, collected: Collected): Portabl
   const none = { portable: {}, withVariables: {}, notes: [], refused: [] };
   if (mcpConfig === undefined) return none;
   const { servers, problems } = readMcpConfig(mcpConfig);
-  const found = portableServers(servers, real(packDir), collected.has);
+  const placed = new Map([...servers].map(([name, server]) => [name, inPlugin(server)]));
+  const found = portableServers(placed, real(packDir), collected.has);
   const secrets = literalSecrets(Object.fromEntries(servers));
   for (const problem of [...problems, ...found.refused]) collected.refuse(problem);
   if (secrets.length > 0)
@@ -194,7 +196,7 @@ function serversOf({ mcpConfig, packDir }: Agent, collected: Collected): Portabl
       `${basename(mcpConfig)} contains a secret. Put it into a variable and write \${NAME} there.`,
     );
   // The portable file says all of a plugin's.
-  if ([...servers.values()].some(({ isOfPlugin }) => !isOfPlugin))
+  if ([...servers.values()].some(server => !server.isOfPlugin && !('pluginRoot' in server)))
     collected.add(mcpConfig, `${exportedFolder}/mcp.json`);
   return found;
 }

@@ -4,6 +4,7 @@ import { homedir } from 'node:os';
 import { basename, join } from 'node:path';
 import { beginningOf, type Sentence, sentence } from '../../protocol/text.ts';
 import { TelosError } from '../errors.ts';
+import { readHostPlugin } from '../files/hostPlugin.ts';
 import { editShared, readSettings } from '../files/settingsFile.ts';
 import { jsonIn, serverOf, withServer } from './config.ts';
 import { readPluginServers } from './pluginServers.ts';
@@ -38,7 +39,7 @@ export async function addServers(
       const content = jsonIn(next);
       if (typeof content !== 'object' || content === null || Array.isArray(content))
         throw new TelosError('config', [sentence('{0} is not JSON. Correct it first.', file)]);
-      if (readPluginServers(file, next, content) !== undefined)
+      if (readHostPlugin(file, jsonIn) !== undefined || readPluginServers(file, next, content) !== undefined)
         throw new TelosError('config', [sentence('{0} belongs to a plugin and is not changed.', file)]);
       if (Object.hasOwn((content as { mcpServers?: object }).mcpServers ?? {}, name))
         throw new TelosError('config', [sentence("{0} has an MCP server '{1}' already.", file, name)]);

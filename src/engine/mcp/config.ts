@@ -11,6 +11,7 @@ import { hostKind, isNeverReached } from '../addresses.ts';
 import { type Config, expandPath } from '../config.ts';
 import { reasonOf } from '../errors.ts';
 import { writeWhole } from '../files/atomicWrite.ts';
+import { type HostPlugin, hostOnly, inPlugin, readHostPlugin, serverFilesOf } from '../files/hostPlugin.ts';
 import { readSettings } from '../files/settingsFile.ts';
 import { pluginFolders, readPluginServers, resolveProgram } from './pluginServers.ts';
 import { literalSecrets, secretsInBroken } from './secrets.ts';
@@ -25,6 +26,8 @@ export interface StdioServer {
   /** It runs in the box for commands, or not at all. */
   sandbox?: true;
   isOfPlugin?: OfPlugin;
+  /** Folder of the plugin for other hosts that has the server, where its words name that. Absolute path. */
+  pluginRoot?: string;
 }
 
 /** Of a plugin of agent-plugins.org: its two folders are filled in when it is started, and no variable of the person. */
@@ -56,9 +59,12 @@ export interface McpConfig {
 
 /**
  * Reads `{"mcpServers": {name: {command, args, env, cwd, sandbox} | {type, url, headers, oauth}}}`. Unknown keys are ignored.
- * Servers with `disabled: true` are left out, and so are comments. A plugin's file is read by its own, closed schema. Never throws.
+ * Servers with `disabled: true` are left out, and so are comments. A plugin's file is read by its own, closed schema, one of a plugin for
+ * other hosts as those do. Never throws.
  */
 export function readMcpConfig(file: string): McpConfig {
+  const ofHost = readHostPlugin(file, parsed);
+  if (ofHost) return ofHostPlugin(ofHost);
   const none = (problem: string): McpConfig => ({ servers: new Map(), problems: [problem] });
   let text: string;
   try {
@@ -73,14 +79,12 @@ export function readMcpConfig(file: string): McpConfig {
     // The parser's own message quotes the surrounding text, which may be a token.
     return none(`${file}${faultIn(text)}, so its MCP servers are missing.`);
   }
-  const ignored = (name: string, why: string): string =>
-    `${file}: the MCP server '${name}' is ignored: ${why}.`;
   const ofPlugin = readPluginServers(file, text, content);
   if (typeof ofPlugin === 'string') return none(`${file} ${ofPlugin}, so its MCP servers are missing.`);
   if (ofPlugin)
     return {
       servers: ofPlugin.servers,
-      problems: ofPlugin.mistakes.map(([name, why]) => ignored(name, why)),
+      problems: ofPlugin.mistakes.map(([name, why]) => ignored(file, name, why)),
     };
   const entries = tableOf(tableOf(content)?.['mcpServers']);
   if (!entries) return none(`${file} has no server in "mcpServers", so no MCP server is connected.`);
@@ -88,10 +92,27 @@ export function readMcpConfig(file: string): McpConfig {
   const problems: string[] = [];
   for (const [name, entry] of Object.entries(entries)) {
     const server = serverOf(entry);
-    if (typeof server === 'string') problems.push(ignored(name, server));
+    if (typeof server === 'string') problems.push(ignored(file, name, server));
     else if (tableOf(entry)?.['disabled'] !== true) servers.set(name, server);
   }
   return { servers, problems };
+}
+
+const ignored = (file: string, name: string, why: string): string =>
+  `${file}: the MCP server '${name}' is ignored: ${why}.`;
+
+/** Returns the servers of a plugin that was made for other hosts. What cannot be used of them is named. */
+function ofHostPlugin({ root, entries, problems }: HostPlugin): McpConfig {
+  const servers = new Map<string, McpServer>();
+  const found = [...problems];
+  for (const { file, name, entry } of entries) {
+    const server = hostOnly(entry) ?? serverOf(entry);
+    if (typeof server === 'string') found.push(ignored(file, name, server));
+    else if (tableOf(entry)?.['disabled'] === true)
+      found.push(ignored(file, name, 'it is switched off there'));
+    else servers.set(name, server.type === 'stdio' ? { ...server, pluginRoot: root } : server);
+  }
+  return { servers, problems: found };
 }
 
 /** Returns the server that an entry describes, or a phrase that names the mistake in the entry. */
@@ -137,7 +158,7 @@ export function serverOf(entry: unknown): McpServer | string {
 export async function setSandbox(file: string, server: string, isBoxed: boolean): Promise<boolean> {
   const text = readSettings(file);
   const known = readMcpConfig(file).servers.get(server);
-  if (known?.type !== 'stdio' || known.isOfPlugin) return false;
+  if (known?.type !== 'stdio' || known.isOfPlugin || known.pluginRoot) return false;
   const indent = /^[\t ]+/m.exec(text)?.[0] ?? '  ';
   const formattingOptions = indent.startsWith('\t')
     ? { insertSpaces: false, tabSize: 1 }
@@ -181,7 +202,7 @@ export function hiddenIn(file: string, env: Readonly<Record<string, string>>): s
     const value = Object.hasOwn(env, name) ? (env[name] ?? '') : '';
     return isPlace(value) ? [] : [value];
   });
-  return [...values, ...writtenSecrets(file)];
+  return [...values, ...serverFilesOf(file, parsed).flatMap(writtenSecrets)];
 }
 
 /** Returns the secrets in the file, also those of disabled servers, since a model may read the file. */
@@ -216,7 +237,7 @@ export function readyServer(
   { env, dataDir }: Pick<Config, 'env' | 'dataDir'>,
   packDir: string,
 ): { server: McpServer } | { refusal: Sentence } {
-  if (!written.isOfPlugin || written.type !== 'stdio') return resolveServer(written, env);
+  if (!written.isOfPlugin || written.type !== 'stdio') return resolveServer(inPlugin(written), env);
   const folders = pluginFolders(packDir, dataDir);
   try {
     mkdirSync(folders.data, { recursive: true, mode: 0o700 });
@@ -313,10 +334,14 @@ export function signInName(agent: string, url: string): string {
 const withoutSecrets = (url: string): string => url.replace(/\/\/[^/@]*@/, '//').replace(/[?#].*$/s, '');
 
 /** Returns the variables of the person that a server asks for. One of a plugin asks for none: what looks like it is plain text. */
-const namesIn = (server: McpServer): string[] =>
+export const namesIn = (server: McpServer): string[] =>
   server.isOfPlugin
     ? []
-    : [...new Set(textsIn(server).flatMap(text => [...text.matchAll(variable)].map(match => match[1]!)))];
+    : [
+        ...new Set(
+          textsIn(inPlugin(server)).flatMap(text => [...text.matchAll(variable)].map(match => match[1]!)),
+        ),
+      ];
 
 /** Returns the texts in which variables are looked for. A command or a folder with a variable would be hard to review. */
 function textsIn(server: McpServer): string[] {
@@ -428,7 +453,9 @@ function folderOf(
   { home, dataDir }: Pick<Config, 'home' | 'dataDir'>,
 ): string {
   if (server.type !== 'stdio') return packDir;
-  const program = server.isOfPlugin ? resolveProgram(server, pluginFolders(packDir, dataDir)) : server;
+  const program = server.isOfPlugin
+    ? resolveProgram(server, pluginFolders(packDir, dataDir))
+    : inPlugin(server);
   return 'cwd' in program && program.cwd ? expandPath(program.cwd, home, packDir) : packDir;
 }
 

@@ -1,8 +1,9 @@
 /** Makes an agent's card: lists what its files name, and flags what a person should look at. */
 import { readFile } from 'node:fs/promises';
-import { basename, dirname, relative } from 'node:path';
+import { basename, dirname, join, relative } from 'node:path';
 import type { AgentCard, RedFlag } from '../../protocol/agentCard.ts';
 import { hostKind, unprotected } from '../addresses.ts';
+import { inPlugin } from '../files/hostPlugin.ts';
 import { looksBinary } from '../files/plainText.ts';
 import { isTelosKey, type McpServer, readMcpConfig } from '../mcp/config.ts';
 import { isSecretName } from '../redact.ts';
@@ -20,7 +21,7 @@ import { promisedIn } from './promisedFiles.ts';
 /** The permissions that accepting a card grants. */
 export type CardFacts = Pick<
   AgentCard,
-  'hosts' | 'scripts' | 'commands' | 'variables' | 'writes' | 'servers' | 'folders'
+  'hosts' | 'scripts' | 'commands' | 'variables' | 'writes' | 'servers' | 'notStarted' | 'folders'
 > & {
   /** Working folder inside the agent's own folder, if empty. The digest does not cover files added later, which are work. */
   workFolder?: string;
@@ -82,7 +83,7 @@ export async function cardOf(
     if (hasRepository(files) && !proseEnding.test(label) && namesRepositoryFile(text))
       redFlags.push({ kind: 'repository-file', file: label, line: 1, text: '' });
   }
-  const { servers, used, inClear } = serversOf(agent);
+  const { servers, used, inClear, notStarted } = serversOf(agent);
   for (const name of used) variables.add(name);
   const mcpFile = relative(agent.packDir, agent.mcpConfig ?? '');
   for (const text of inClear) redFlags.push({ kind: 'secret-in-clear', file: mcpFile, line: 1, text });
@@ -97,6 +98,7 @@ export async function cardOf(
     variables: [...variables].filter(name => !isTelosKey(name)).sort(),
     ...(writes.size > 0 ? { writes: [...writes].sort() } : {}),
     servers,
+    ...(notStarted.length > 0 ? { notStarted } : {}),
     folders: files.folders,
     redFlags: withAllKindsFirst(redFlags),
     leftOut: leftOutOf(files, workFolder),
@@ -232,13 +234,15 @@ function serversOf(agent: ReviewedAgent): {
   servers: { name: string; place: string }[];
   used: string[];
   inClear: string[];
+  notStarted: readonly string[];
 } {
-  if (agent.mcpConfig === undefined) return { servers: [], used: [], inClear: [] };
-  const { servers } = readMcpConfig(agent.mcpConfig);
+  if (agent.mcpConfig === undefined) return { servers: [], used: [], inClear: [], notStarted: [] };
+  const { servers, problems } = readMcpConfig(agent.mcpConfig);
   const entries = [...servers];
-  const asking = entries.filter(([, { isOfPlugin }]) => !isOfPlugin);
+  const asking = entries.filter(([, { isOfPlugin }]) => !isOfPlugin).map(([, server]) => inPlugin(server));
   const used = [...JSON.stringify(asking).matchAll(/\$\{(\w+)\}/g)].map(match => match[1]!);
   return {
+    notStarted: problems.map(problem => problem.replaceAll(join(agent.packDir, '/'), '')),
     servers: entries.map(([name, server]) => ({ name, place: exactPlace(server) })),
     used,
     inClear: entries.flatMap(([name, server]) =>

@@ -3,8 +3,10 @@
 import { createHash } from 'node:crypto';
 import { basename, dirname, join, relative, sep } from 'node:path';
 import type { AgentCard, CardFolder, RedFlag } from '../../protocol/agentCard.ts';
+import { serverFilesOf } from '../files/hostPlugin.ts';
 import { isInside, realIfThere, realPlace, resolvePath } from '../files/paths.ts';
 import { folded, isSensitive } from '../files/sensitiveNames.ts';
+import { jsonIn } from '../mcp/config.ts';
 import { isRepositoryName } from '../scan/repositoryFiles.ts';
 import type { Agent, Skill } from '../skills/agent.ts';
 import { type AgentFile, type FileDigests, isBelow, Reader } from './agentReader.ts';
@@ -67,7 +69,8 @@ export async function readAgentFiles(
   if (isLeftOut) reader.leaveOutWork(inner, Object.keys(accepted.files));
   for (const folder of folders) await reader.addFolder(folder);
   // A file that is read over a link is a part of the agent, like a file in its folder.
-  if (agent.mcpConfig !== undefined) await reader.addRead(agent.mcpConfig);
+  if (agent.mcpConfig !== undefined)
+    for (const file of serverFilesOf(agent.mcpConfig, jsonIn)) await reader.addRead(file);
   for (const { file } of agent.skills) if (isReadAsSkill(file)) await reader.addRead(file);
   const { files, tooLarge, leftOut } = reader;
   const lines = [...files].map(([name, { sha256 }]) => `${escaped(name)}:${sha256}`).sort();

@@ -4,6 +4,7 @@ import { statSync } from 'node:fs';
 import { basename } from 'node:path';
 import { sentence, shortened, spoken } from '../../protocol/text.ts';
 import { type Config, expandPath } from '../config.ts';
+import { inPlugin } from '../files/hostPlugin.ts';
 import { isInside, realPlace } from '../files/paths.ts';
 import { isCode, isInsideFolded } from '../files/sensitiveNames.ts';
 import type { OpenBox } from '../mcp/boxedServer.ts';
@@ -51,7 +52,7 @@ async function writtenServer(context: PolicyContext): Promise<WrittenServer | un
   const reviewed = ownFolders(agent);
   for (const [server, written] of readMcpConfig(agent.mcpConfig).servers) {
     if (written.type !== 'stdio') continue;
-    const entry = written.isOfPlugin ? startedOf(written, context) : written;
+    const entry = written.isOfPlugin ? startedOf(written, context) : inPlugin(written);
     if (!entry) continue;
     const cwd = expandPath(entry.cwd ?? '.', home, packDir);
     const inCwd = (path: string): string => realPlace(expandPath(path, home, cwd)) ?? path;

@@ -66,7 +66,9 @@ export async function listServers({
         file,
         isRemote,
         isAccepted,
-        ...(written.type === 'stdio' && !written.isOfPlugin && { isBoxed: written.sandbox === true }),
+        ...(written.type === 'stdio' &&
+          !written.isOfPlugin &&
+          !written.pluginRoot && { isBoxed: written.sandbox === true }),
         isSignedIn: kept !== undefined && /"access_token"/.test(kept),
       });
     }

@@ -4,6 +4,7 @@ import { existsSync, readdirSync } from 'node:fs';
 import { basename, join, relative, sep } from 'node:path';
 import { type Sentence, sentence } from '../../protocol/text.ts';
 import type { Config } from '../config.ts';
+import { hostServerFile } from '../files/hostPlugin.ts';
 import { type Diagnostic, worded } from '../files/settingsFile.ts';
 import { type Agent, type AgentToml, readAgentToml, type SkillSource, workingDirProblem } from './agent.ts';
 import { type AgentEntry, type AgentsToml, readAgentsToml } from './agentsToml.ts';
@@ -167,12 +168,14 @@ export function agentOf(
 
 /**
  * Returns `<packDir>/mcp.json` if it exists and may be read. A folder that Telos has exported keeps settings that other hosts cannot
- * read, such as variables, in a separate file, which is returned instead.
+ * read, such as variables, in a separate file, which is returned instead. A plugin for other hosts has another file.
  */
 export function ownMcpConfig(packDir: string, limit?: ProjectLimit): Pick<AgentFields, 'mcpConfig'> {
   const exported = join(packDir, exportedFolder, 'mcp.json');
-  const mcpConfig = existsSync(exported) ? exported : join(packDir, 'mcp.json');
-  return { mcpConfig: existsSync(mcpConfig) && limit?.refuses(mcpConfig) !== true ? mcpConfig : undefined };
+  const own = existsSync(exported) ? exported : join(packDir, 'mcp.json');
+  // What a project's .mcp.json names are the servers of another host, not of its skills.
+  const mcpConfig = existsSync(own) ? own : limit ? undefined : hostServerFile(packDir);
+  return { mcpConfig: mcpConfig && limit?.refuses(mcpConfig) !== true ? mcpConfig : undefined };
 }
 
 /**

@@ -1,0 +1,155 @@
+/**
+ * Finds the MCP servers of a plugin that was made for other hosts: in its .mcp.json, or in its plugin.json, in place or by a path. The
+ * folder of the plugin is filled in where they write `${CLAUDE_PLUGIN_ROOT}`.
+ */
+import { existsSync } from 'node:fs';
+import { basename, dirname, join, relative, sep } from 'node:path';
+import { reasonOf } from '../errors.ts';
+import { isInside, realPlace } from './paths.ts';
+import { pluginSchema, readSettings } from './settingsFile.ts';
+
+/** An entry as written, and the file that has it. */
+interface PluginEntry {
+  file: string;
+  name: string;
+  entry: unknown;
+}
+
+export interface HostPlugin {
+  /** Folder of the plugin. Absolute path. */
+  root: string;
+  entries: readonly PluginEntry[];
+  /** Files whose text makes the entries. Absolute paths. */
+  files: readonly string[];
+  /** What names servers and could not be read, in sentences. */
+  problems: readonly string[];
+}
+
+const serverFile = '.mcp.json';
+const folders = ['.claude-plugin', '.plugin', '.github/plugin', '.cursor-plugin', '.codex-plugin'];
+/** The manifests of the hosts, the first that names servers counts: they are copies of each other. */
+const manifests = [...folders.map(folder => `${folder}/plugin.json`), 'plugin.json'];
+const root$ = '$'.concat('{CLAUDE_PLUGIN_ROOT}');
+
+/**
+ * Returns the file that names the MCP servers of the plugin in a folder: its manifest if that has `mcpServers`, or its .mcp.json.
+ * Undefined if neither does. A plugin.json of agent-plugins.org has none: its servers are in an mcp.json.
+ */
+export function hostServerFile(packDir: string): string | undefined {
+  const manifest = manifests.find(name => namedIn(packDir, name) !== undefined);
+  const own = join(packDir, serverFile);
+  return manifest === undefined ? (existsSync(own) ? own : undefined) : join(packDir, manifest);
+}
+
+/** Returns the servers that a file of `hostServerFile` leads to. Undefined for any other file. Never throws. */
+export function readHostPlugin(file: string, parse: (text: string) => unknown): HostPlugin | undefined {
+  const root = rootOf(file);
+  if (root === undefined) return undefined;
+  const entries: PluginEntry[] = [];
+  const files: string[] = [];
+  const problems: string[] = [];
+  const add = (from: string, servers: object): void => {
+    for (const [name, entry] of Object.entries(servers))
+      if (!entries.some(known => known.name === name)) entries.push({ file: from, name, entry });
+      else if (!entries.some(known => known.name === name && isSame(known.entry, entry)))
+        problems.push(
+          `${from}: the MCP server '${name}' is ignored: another file of the plugin has that name.`,
+        );
+  };
+  const addFile = (path: string): void => {
+    if (files.includes(path)) return;
+    files.push(path);
+    const servers = serversIn(path, parse);
+    if (typeof servers === 'string') problems.push(`${path} ${servers}, so its MCP servers are missing.`);
+    else add(path, servers);
+  };
+  if (basename(file) !== serverFile) {
+    files.push(file);
+    for (const named of [namedIn(root, relative(root, file))].flat())
+      if (typeof named === 'object' && named !== null) add(file, named);
+      else if (named === isBroken) problems.push(`${file} is not JSON, so its MCP servers are missing.`);
+      else if (typeof named !== 'string')
+        problems.push(`${file} has "mcpServers" that are neither servers nor a path.`);
+      else {
+        const place = realPlace(join(root, named.replaceAll(root$, '.')));
+        if (place === undefined || !isInside(realPlace(root) ?? root, place))
+          problems.push(
+            `${file} names MCP servers in ${named}, which leads out of the plugin. They are not started.`,
+          );
+        else if (!existsSync(place))
+          problems.push(`${file} names MCP servers in ${named}, which is not there.`);
+        else if (!place.endsWith('.json'))
+          problems.push(`${file} names MCP servers in ${named}, which is not JSON. They are not started.`);
+        else addFile(join(root, relative(realPlace(root) ?? root, place)));
+      }
+  }
+  if (existsSync(join(root, serverFile))) addFile(join(root, serverFile));
+  return { root, entries, files, problems };
+}
+
+/** Returns the files whose text says which servers start, and how. Never throws. */
+export const serverFilesOf = (file: string, parse: (text: string) => unknown): readonly string[] =>
+  readHostPlugin(file, parse)?.files ?? [file];
+
+/** Returns why an entry for other hosts cannot be used here, as a phrase; undefined if nothing speaks against it. */
+export function hostOnly(entry: unknown): string | undefined {
+  const [preset] = /\$\{\w+:-[^}]*\}/.exec(JSON.stringify(entry) ?? '') ?? [];
+  if (preset !== undefined) return `it uses ${preset}, a default that Telos does not fill in`;
+  const table = Object(entry) as object;
+  return 'headersHelper' in table
+    ? 'it has a program make its headers ("headersHelper"), which Telos does not run'
+    : undefined;
+}
+
+/** Returns a server with the plugin's folder in place of its name. The same server if it has no such folder. */
+export function inPlugin<Server extends object>(server: Server): Server {
+  const { pluginRoot } = server as { pluginRoot?: string };
+  if (pluginRoot === undefined) return server;
+  const fill = (value: unknown): unknown => {
+    if (typeof value === 'string') return value.replaceAll(root$, pluginRoot);
+    if (Array.isArray(value)) return value.map(fill);
+    return typeof value === 'object' && value !== null
+      ? Object.fromEntries(Object.entries(value).map(([key, item]) => [key, fill(item)]))
+      : value;
+  };
+  return fill(server) as Server;
+}
+
+function rootOf(file: string): string | undefined {
+  if (basename(file) === serverFile) return dirname(file);
+  const name = manifests.find(each => file.endsWith(`${sep}${each.split('/').join(sep)}`));
+  return name === undefined ? undefined : file.slice(0, -name.length - 1);
+}
+
+const isBroken = Symbol('names servers, and is not JSON');
+
+/** Returns `mcpServers` of a manifest below the folder; undefined if it has none. */
+function namedIn(root: string, manifest: string): unknown {
+  if (manifest === 'plugin.json' && pluginSchema(root) !== undefined) return undefined;
+  let text = '';
+  try {
+    text = readSettings(join(root, manifest));
+    return (JSON.parse(text) as Record<string, unknown>)['mcpServers'] ?? undefined;
+  } catch {
+    return text.includes('"mcpServers"') ? isBroken : undefined;
+  }
+}
+
+/** Returns the entries of a file: below `mcpServers`, or all of it, as some plugins write it. Returns what is wrong as a phrase. */
+function serversIn(file: string, parse: (text: string) => unknown): object | string {
+  let content: unknown;
+  try {
+    content = parse(readSettings(file));
+  } catch (error) {
+    // The parser's own message quotes the surrounding text, which may be a token.
+    return error instanceof SyntaxError ? 'is not JSON' : `could not be read (${reasonOf(error)})`;
+  }
+  const named = isTable(content) && 'mcpServers' in content ? content.mcpServers : content;
+  if (!isTable(named)) return 'has no server in "mcpServers"';
+  return Object.fromEntries(Object.entries(named).filter(([key]) => key !== '$schema'));
+}
+
+const isTable = (value: unknown): value is object & { mcpServers?: unknown } =>
+  typeof value === 'object' && value !== null && !Array.isArray(value);
+
+const isSame = (one: unknown, other: unknown): boolean => JSON.stringify(one) === JSON.stringify(other);
