@@ -43,7 +43,12 @@ export async function checkCommand(
         if (exitCode !== 0) terminal.out(`${terminalText(endOf(output, 2000))}\n`);
       }
     }
-    return results.every(({ exitCode }) => exitCode === 0) ? exitCodes.done : exitCodes.failed;
+    if (results.length === 0)
+      terminal.say(
+        `${story === undefined ? 'The plan' : terminalLine(story)} has no check, so nothing was run.`,
+      );
+    const isGreen = results.length > 0 && results.every(({ exitCode }) => exitCode === 0);
+    return isGreen ? exitCodes.done : exitCodes.failed;
   });
 }
 

@@ -32,8 +32,8 @@ export interface ScanOptions extends ConfigOptions {
 }
 
 /**
- * Returns the exit code: 1 for a finding of the level or above, if a file could not be looked into, or if a source was refused or
- * cannot be reached. It is 2 if there is no such agent or folder, or if the source has to be said more exactly.
+ * Returns the exit code: 1 for a finding of the level or above, if a file could not be looked into or there is none, or if a source was
+ * refused or cannot be reached. It is 2 if there is no such agent or folder, or if the source has to be said more exactly.
  */
 export async function scanCommand(
   what: string,
@@ -150,6 +150,7 @@ function print(report: Report, terminal: Terminal): void {
   const unread = of - read;
   const parts = [
     `Checked ${read} of ${counted(of, 'file')}: ${high} high, ${medium} medium, ${low} low.`,
+    of === 0 ? 'There is no file to check, so the scan does not pass.' : '',
     unread > 0 ? `${counted(unread, 'file')} could not be checked, so the scan does not pass.` : '',
     'The scan finds only known patterns; Telos asks before anything runs.',
   ];

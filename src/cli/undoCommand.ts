@@ -249,7 +249,8 @@ export async function undoFolderCommand(
   const about = lines.map(exactText).join('\n');
   if (!yes && !(await agrees(about, 'Undo it?', unattended, terminal))) return 1;
   const { editedKept, leftAlone } = await telos.undoFolder(id, { force });
-  terminal.say(exactText(`Undone. Agent '${record.agent}' is as it was before.`));
+  const what = leftAlone.length > 0 ? `The folder of agent '${record.agent}'` : `Agent '${record.agent}'`;
+  terminal.say(exactText(`Undone. ${what} is as it was before.`));
   if (editedKept) terminal.say('The other folder was stored; telos undo restores it.');
   for (const file of leftAlone)
     terminal.say(

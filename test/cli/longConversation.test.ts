@@ -105,6 +105,57 @@ describe('a long conversation on a terminal', () => {
     });
   });
 
+  it('sends no thought whose past has changed: in a step, after old results, a compaction, its undoing, and in the next process', async () => {
+    home.folder.add({
+      'skills/garden/skills/read/SKILL.md': '---\nname: read\ndescription: d\n---\nAs a step.\n',
+    });
+    for (let page = 1; page <= pages; page++)
+      home.folder.add({ [`work/${page}.txt`]: `begin p${page} ${'rain and wind '.repeat(1_400)}\n` });
+    let seals = 0;
+    let left = pages;
+    const answers = ['Step done.', 'First done.', 'Second done.', 'Third done.', 'Fourth done.'];
+    const turn = ({ body }: ReceivedRequest): AnthropicTurn => {
+      const text = JSON.stringify(body);
+      const usage = { input_tokens: Math.ceil(text.length / 4) };
+      if (text.includes('Write that summary, for yourself.')) return { text: ['The pages say rain.'], usage };
+      const thinking = [{ thinking: 'let me see', signature: `seal-${++seals}` }];
+      const call = (name: string, input: object): AnthropicTurn => ({
+        thinking,
+        toolCalls: [{ name, input }],
+        usage,
+      });
+      if (seals === 1) return call('use_skill', { skill: 'read', request: 'all pages' });
+      if (left > 0) return call('read_file', { path: `${left--}.txt` });
+      left = answers.length > 4 ? pages : 2;
+      return { thinking, text: [answers.shift() ?? ''], usage };
+    };
+    const more = {
+      TELOS_CONTEXT_WINDOW: String(window),
+      TELOS_MODEL: 'claude-sonnet-5-5',
+      TELOS_MAX_ROUNDS: '60',
+    };
+    const chat = await open('chat run go', turn, more);
+    await chat.shows(/First done\.\nDone in/);
+    chat.type('/compact\r');
+    await chat.shows(/Compacted: the model is sent/);
+    chat.type('go on\r');
+    await chat.shows(/Second done\.\nDone in/);
+    chat.type('/uncompact\r');
+    await chat.shows(/The compaction is undone/);
+    chat.type('go on\r');
+    await chat.shows(/Third done\.\nDone in/);
+    chat.type('\x04');
+    assert.equal(await chat.ended(), 0);
+    const env = { ANTHROPIC_API_KEY: 'sk-ant-test-0123456789', ANTHROPIC_BASE_URL: server.url, ...more };
+    assert.equal((await home.run(['--continue', 'go on'], { env })).stdout, 'Fourth done.\n');
+    assert.deepEqual(server.refused, []);
+    const sent = server.requests.map(
+      ({ body }) => (JSON.stringify(body).match(/"signature":"seal-/g) ?? []).length,
+    );
+    assert.ok(sent.filter(count => count > 0).length > pages, sent.join(' '));
+    assert.ok(JSON.stringify(server.requests).includes('As a step.'));
+  });
+
   it('asks the questions of a server, and refuses its form for a password before anybody is asked', async () => {
     const form = (properties: object) => ({
       message: 'Where should the beds go?',

@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { readdirSync } from 'node:fs';
+import { mkdirSync, readdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { treeOf } from '../engine/skills/treeOf.ts';
 import {
@@ -165,6 +165,10 @@ describe('telos scan', function () {
     const { code, stderr } = await scan('nothing');
     assert.equal(code, 2);
     assert.match(stderr, /There is no agent and no folder nothing\./);
+    mkdirSync(join(home.workDir, 'bare'));
+    const bare = await scan('bare');
+    assert.equal(bare.code, 1);
+    assert.match(bare.stderr, /Checked 0 of 0 files.*There is no file to check, so the scan does not pass\./);
   });
 
   describe('with --judge', () => {

@@ -268,6 +268,21 @@ describe('telos init, skill add, install, uninstall', function () {
       assert.equal(treeOf(agent()), before);
     });
 
+    it('says of an agent whose entry was edited meanwhile that its folder alone is as before', async () => {
+      const toml = 'config/agents.toml';
+      home.folder.add({
+        [toml]: '[agents.old]\nmode = "installed"\n',
+        'data/agents/old/skills/s/SKILL.md': '---\nname: s\ndescription: D\n---\nB\n',
+      });
+      assert.equal((await home.run(['uninstall', 'old', '--yes'])).code, 0);
+      home.folder.add({ [toml]: '# edited\n' });
+      const { stderr } = await home.run(['undo', '--yes']);
+      assert.match(
+        stderr,
+        /Undone\. The folder of agent 'old' is as it was before\.\n.*entry was not put back/,
+      );
+    });
+
     it('keeps what an uninstall removes, and an edited agent from being undone unasked', async () => {
       const before = treeOf(agent());
       await home.run(['uninstall', 'gmail', '--yes']);

@@ -93,6 +93,17 @@ describe('bad input of a plan', function () {
     assert.equal(world.git('diff', '--name-only', 'main', 'telos/site').trim(), 'src/hours.js');
   });
 
+  it('is not a success to check a story that has no check, nor one whose check fails', async () => {
+    const none = { ...one, id: 'US-002', title: 'Nothing', checks: {} };
+    const red = { ...one, id: 'US-003', title: 'Red', checks: { red: 'exit 4' } };
+    const green = { ...one, id: 'US-004', title: 'Green', checks: { green: 'exit 0' } };
+    world = await planWorld([none, red, green], works);
+    const bare = await world.plan('check', 'US-002');
+    assert.deepEqual([bare.code, bare.stderr], [1, 'US-002 has no check, so nothing was run.\n']);
+    assert.equal((await world.plan('check', 'US-003')).code, 1);
+    assert.equal((await world.plan('check', 'US-004')).code, 0);
+  });
+
   it('runs nothing where there is no git, and keeps the plan', async () => {
     world = await planWorld([one], works);
     const bin = folderWith('bin');

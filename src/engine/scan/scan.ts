@@ -50,9 +50,9 @@ export function scanFiles(files: Iterable<FileToScan>): ScanReport {
   return reportOf([...findings, ...looks.findings()], read, of);
 }
 
-/** Returns true if nothing is as high as `level`, and every file was looked into. */
+/** Returns true if nothing is as high as `level`, and every file was looked into. Where there is no file, nothing was. */
 export const passes = ({ findings, read, of }: ScanReport, level: FindingLevel): boolean =>
-  read === of && !findings.some(finding => isAtLeast(finding.level, level));
+  of > 0 && read === of && !findings.some(finding => isAtLeast(finding.level, level));
 
 export function reportOf(found: readonly Finding[], read: number, of: number): ScanReport {
   const findings = [...found].sort(byWeight);

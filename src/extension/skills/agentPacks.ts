@@ -234,7 +234,11 @@ async function undoPack(current: CurrentTelos, id?: string): Promise<void> {
   if (answer !== agree) return;
   const { record, leftAlone } = await telos.undoFolder(meant, { force: isBlocked });
   await current.refresh();
-  const done = vscode.l10n.t('Undone. Agent {0} is as it was before.', plainLabel(record.agent));
+  const agent = plainLabel(record.agent);
+  const done =
+    leftAlone.length > 0
+      ? vscode.l10n.t('Undone. The folder of agent {0} is as it was before.', agent)
+      : vscode.l10n.t('Undone. Agent {0} is as it was before.', agent);
   const left = leftAlone.map(file =>
     vscode.l10n.t('{0} has been edited since then and was not changed.', plainLabel(file, 500)),
   );
