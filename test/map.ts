@@ -37,7 +37,7 @@ export const limits: HouseFigures = {
   arrows: 218,
   arrowsUp: 0,
   circles: 0,
-  files: 635,
+  files: 636,
   oneImporter: 66,
 };
 
