@@ -186,6 +186,14 @@ const refused: Readonly<Record<string, readonly [object, RegExp]>> = {
     rounds(assistant([{ ...thought, signature: '' }, text('x')]), user('x')),
     /^messages.1.content.0: Invalid `signature` in `thinking` block/,
   ],
+  'no thoughts of a model that always thinks': [
+    { model: 'claude-opus-5-5', thinking: { type: 'disabled' } },
+    /thinking\.type\.disabled" is not supported/,
+  ],
+  'thoughts between tools of a model that has none': [
+    { model: 'claude-opus-5', thinking: { type: 'between_tools' } },
+    /thinking\.type\.between_tools" is not supported/,
+  ],
   'a small budget': [thinking(1023), /budget_tokens: Input should be greater/],
   'a budget as large as the answer': [
     thinking(4096),

@@ -300,7 +300,19 @@ function* inMarks(body: Part): Generator<string> {
     yield `A maximum of ${mostMarks} blocks with cache_control may be provided. Found ${marks}.`;
 }
 
-function* inThinking({ thinking, max_tokens: most, messages, tool_choice: choice }: Part): Generator<string> {
+function* inThinking({
+  model,
+  thinking,
+  max_tokens: most,
+  messages,
+  tool_choice: choice,
+}: Part): Generator<string> {
+  const type = isPart(thinking) ? thinking['type'] : undefined;
+  const isLatestSonnet = /^claude-sonnet-5-5/.test(String(model));
+  if (type === 'disabled' && (isLatestSonnet || /^claude-(?:opus-5-5|fable|mythos)/.test(String(model))))
+    yield '"thinking.type.disabled" is not supported for this model.';
+  if (type === 'between_tools' && !isLatestSonnet)
+    yield '"thinking.type.between_tools" is not supported for this model.';
   if (!isPart(thinking) || thinking['type'] !== 'enabled') return;
   const budget = Number(thinking['budget_tokens']);
   if (!(budget >= leastBudget))

@@ -7,15 +7,20 @@ import type { Provider } from './provider.ts';
  * more, the usual one counts.
  */
 const windows: Readonly<Record<string, readonly (readonly [RegExp, number])[]>> = {
-  anthropic: [[/^claude-/, 200_000]],
+  anthropic: [
+    [/^claude-[a-z]+-(?:[5-9]|\d\d)(?:-|$)/, 1_000_000],
+    [/^claude-/, 200_000],
+  ],
   openai: [
     [/^gpt-4\.1/, 1_000_000],
+    // Since 5.4 they take 1,050,000, at twice the price above this.
     [/^gpt-[5-9]/, 272_000],
     [/^o[134](?:-|$)/, 200_000],
     [/^gpt-4(?:o|-turbo)/, 128_000],
   ],
   gemini: [[/^gemini-/, 1_000_000]],
   openrouter: [
+    [/^anthropic\/claude-[a-z]+-(?:[5-9]|\d\d)(?:[-.:]|$)/, 1_000_000],
     [/^anthropic\/claude-/, 200_000],
     [/^google\/gemini-/, 1_000_000],
   ],

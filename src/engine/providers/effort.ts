@@ -37,6 +37,8 @@ export const isOpenaiReasoner = (model: string): boolean =>
 export function openaiEffort(effort: Effort, model: string): string {
   const level = levelOf(effort);
   const version = /^gpt-\d/.test(nameOf(model)) ? (versionOf(nameOf(model)) ?? 0) : 0;
+  // These refuse to think not at all.
+  if (level === 'off' && /^gpt-(?:6\.1-sol|6\.2-astra)(?:-|$)/.test(nameOf(model))) return 'low';
   if (level === 'off') return version >= 5.01 ? 'none' : version >= 5 ? 'minimal' : 'low';
   if (level === 'max') return version >= 5.06 ? 'max' : version >= 5.02 ? 'xhigh' : 'high';
   return level;
@@ -72,6 +74,8 @@ export const thinksByBudget = (model: string): boolean =>
 
 type AnthropicThinking =
   | { type: 'adaptive'; display: 'summarized' }
+  | { type: 'between_tools' }
+  | { type: 'disabled' }
   | { type: 'enabled'; budget_tokens: number };
 
 /** Returns what sets the effort of Anthropic's model: since 4.6 it decides itself, below an effort; before, it takes a budget. */
@@ -81,11 +85,19 @@ export function anthropicThinking(
 ): { thinking?: AnthropicThinking; effort?: Exclude<EffortLevel, 'off'> } {
   const name = nameOf(model);
   const level = levelOf(effort);
-  const isAdaptive = /^claude-/.test(name) && (versionOf(name) ?? 0) >= 4.06;
-  // These always think.
-  const cannotStop = /^claude-(?:opus-5-5|fable-5)/.test(name);
-  if (level === 'off') return cannotStop ? { effort: 'low' } : {};
+  const version = /^claude-/.test(name) ? (versionOf(name) ?? 0) : 0;
+  const isAdaptive = version >= 4.06;
+  if (level === 'off') return withoutThoughts(name, version);
   if (!isAdaptive) return { thinking: { type: 'enabled', budget_tokens: thinkingTokens(effort) } };
   const most = level === 'max' && /^claude-sonnet-4-6/.test(name) ? 'high' : level;
   return { thinking: { type: 'adaptive', display: 'summarized' }, effort: most };
+}
+
+/** Returns what makes a model of Anthropic think as little as it can. Since version 5 it thinks unless it is told not to. */
+function withoutThoughts(name: string, version: number): ReturnType<typeof anthropicThinking> {
+  if (/^claude-(?:opus-5-5|fable-|mythos-)/.test(name)) return { effort: 'low' };
+  if (version < 5) return {};
+  return {
+    thinking: { type: /^claude-sonnet-/.test(name) && version >= 5.05 ? 'between_tools' : 'disabled' },
+  };
 }

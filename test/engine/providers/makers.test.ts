@@ -5,6 +5,7 @@ import type { AddressInfo } from 'node:net';
 import { type Effort, loadConfig } from '../../../src/engine/config.ts';
 import { TelosError } from '../../../src/engine/errors.ts';
 import { toAnthropicRequest } from '../../../src/engine/providers/anthropic.ts';
+import { windowOf } from '../../../src/engine/providers/contextWindow.ts';
 import { chooseProvider, createProvider } from '../../../src/engine/providers/create.ts';
 import { standardLimits } from '../../../src/engine/providers/failures.ts';
 import { createGemini, toGeminiRequest } from '../../../src/engine/providers/gemini.ts';
@@ -659,12 +660,20 @@ describe('the formats of the makers', () => {
       ['enabled', 6_000, 7_024],
     ]);
     assert.deepEqual(anthropic('claude-sonnet-5'), [
-      [undefined, undefined, 1_024],
+      ['disabled', undefined, 1_024],
       ['adaptive', 'low', 3_072],
       ['adaptive', 'max', 33_792],
       ['adaptive', 'medium', 7_024],
     ]);
-    assert.deepEqual(anthropic('claude-opus-5-5')[0], [undefined, 'low', 1_024]);
+    for (const model of ['claude-haiku-5-5', 'claude-opus-5', 'claude-sonnet-5-20260630'])
+      assert.deepEqual(anthropic(model)[0], ['disabled', undefined, 1_024], model);
+    assert.deepEqual(anthropic('claude-sonnet-5-5')[0], ['between_tools', undefined, 1_024]);
+    for (const model of ['claude-opus-5-5', 'claude-fable-5-1', 'claude-mythos-5-2'])
+      assert.deepEqual(anthropic(model)[0], [undefined, 'low', 1_024], model);
+    assert.deepEqual(anthropic('claude-opus-4-8')[0], [undefined, undefined, 1_024]);
+    for (const model of ['gpt-6.1-sol', 'gpt-6.2-astra-2026-10-01'])
+      assert.deepEqual(openai(model), ['low', 'low', 'max', 'medium'], model);
+    assert.equal(openai('gpt-6.1-terra')[0], 'none');
     assert.deepEqual(anthropic('claude-sonnet-4-6')[2]?.slice(0, 2), ['adaptive', 'high']);
     const chat = (name: 'openai' | 'openrouter' | 'ollama', model: string, effort: Effort) => {
       const body = toOpenaiRequest(name, model, ask({ effort })) as unknown as Record<string, unknown>;
@@ -675,6 +684,22 @@ describe('the formats of the makers', () => {
     assert.equal(chat('ollama', 'qwen3', 'off'), 'none');
     assert.equal(chat('openai', 'gpt-4o', 'high'), undefined);
     assert.equal(toOpenaiRequest('openai', 'M', ask()).reasoning_effort, undefined);
+  });
+
+  it('knows how much the models of today take, and takes less where more costs twice', () => {
+    const tokens = (name: string, model: string) => windowOf({ contextWindow: undefined }, { name, model });
+    for (const model of [
+      'claude-sonnet-5',
+      'claude-sonnet-5-5',
+      'claude-haiku-5-5',
+      'claude-opus-5-20260724',
+    ])
+      assert.equal(tokens('anthropic', model), 1_000_000, model);
+    for (const model of ['claude-haiku-4-5-20251001', 'claude-opus-4-8', 'claude-3-5-haiku-20241022'])
+      assert.equal(tokens('anthropic', model), 200_000, model);
+    assert.equal(tokens('openrouter', 'anthropic/claude-sonnet-5.5'), 1_000_000);
+    assert.equal(tokens('openrouter', 'anthropic/claude-sonnet-4.6'), 200_000);
+    assert.equal(tokens('openai', 'gpt-6.2-sol'), 272_000);
   });
 
   describe('a model that takes no such files', () => {
