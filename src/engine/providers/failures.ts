@@ -66,7 +66,7 @@ export function explainHttpFailure(failure: HttpFailure): TurnFailure {
 
 /** The words in which servers refuse a prompt because of its length. With 429 they are about a limit of tokens a minute. */
 const tooLongWords =
-  /(?:prompt|input|request|message)s?\b[^.]{0,40}\btoo (?:long|large)|context[_ ](?:length|window|size|limit)|(?:maximum|available) (?:context|prompt) |token count[^.]{0,40}exceeds|exceed\w* (?:the )?(?:limit|maximum)[^.]{0,40}\btokens|too many (?:input |prompt )?tokens|reduce the length of the (?:messages|prompt|input)/i;
+  /(?:prompt|input|request|message)s?\b[^.]{0,40}\btoo (?:long|large)|context[_ ](?:length|window|size|limit)|(?:maximum|available) (?:context|prompt) |token count[^.]{0,40}exceeds|exceed\w* (?:the )?(?:limit|maximum)[^.]{0,40}\btokens|too many (?:input |prompt )?tokens|reduce the length of the (?:messages|prompt|input)|(?:prompt|input|length|tokens?)\b[^.]{0,40}\bexceed\w*[^.]{0,20}\bmax\w* (?:\w+ )?length|range of input length|exceed\w*[^.]{0,20}\btoken limit|inputs?\W+tokens \+ \W?max_new_tokens|inputs?\W+must have less than \d+ tokens/i;
 
 /** Returns advice for 404. Only a server that knows models mentions one; any other has nothing at this address. */
 function missing(

@@ -25,6 +25,14 @@ describe('a prompt that is too long', () => {
     "This model's maximum prompt length is 131072 but the request contains 140000 tokens.",
     'Please reduce the length of the messages or completion.',
     'Input is too long for requested model.',
+    'Prompt exceeds max length',
+    '<400> InternalError.Algo.InvalidParameter: Range of input length should be [1, 202752]',
+    'Invalid request: Your request exceeded model token limit: 131072 (requested: 140000)',
+    'Input validation error: `inputs` tokens + `max_new_tokens` must be <= 4096. Given: 5000 `inputs` tokens and 100 `max_new_tokens`',
+    'Input validation error: `inputs` must have less than 4095 tokens. Given: 5120',
+    'Requested input length 140000 exceeds maximum input length 131072',
+    'too many tokens: size limit exceeded by 1000 tokens. Try using shorter or fewer inputs.',
+    'The input token length 140000 exceeds the max context length 131072',
   ])
     it(`is known by: ${reason.slice(0, 50)}`, () => {
       for (const status of [400, 500]) {
@@ -39,6 +47,8 @@ describe('a prompt that is too long', () => {
     [400, 'tools.0.name: String should match pattern'],
     [400, 'max_tokens: 50000 > 8192, which is the maximum allowed number of output tokens for this model'],
     [400, 'messages.3.content.0.image: image exceeds 5 MB'],
+    [400, 'The name exceeds the maximum allowed length of 64 characters.'],
+    [400, "Invalid 'tools[0].name': string too long. Expected a string with maximum length 64."],
     [404, 'The model x does not exist'],
     [429, 'Request too large for gpt-4o on tokens per min (TPM): Limit 30000, Requested 40000.'],
     [401, 'invalid x-api-key'],
