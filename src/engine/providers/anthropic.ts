@@ -9,8 +9,8 @@ import { anthropicThinking, thinkingTokens, thinksByBudget } from './effort.ts';
 import {
   explainHttpFailure,
   explainLineFailure,
+  limitsAt,
   ReportedError,
-  standardLimits,
   type TurnFailure,
   type TurnLimits,
 } from './failures.ts';
@@ -36,7 +36,7 @@ export interface AnthropicOptions {
 const label = 'Anthropic';
 
 export function createAnthropic(options: AnthropicOptions): Provider {
-  const { apiKey, model, baseUrl, limits = standardLimits } = options;
+  const { apiKey, model, baseUrl, limits = limitsAt(baseUrl) } = options;
   const settings = new BaseAnthropic({
     apiKey,
     baseURL: baseUrl,

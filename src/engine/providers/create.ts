@@ -237,8 +237,9 @@ export function providerAddress(config: Config, name: Exclude<ProviderName, 'rep
   const { baseUrl, baseUrlVariable } = providerSetups[name];
   const address = (config.env[baseUrlVariable]?.trim() || baseUrl).replace(/\/+$/, '');
   // Both makers write their address the other way elsewhere, so people do too.
-  if (name === 'anthropic') return address.replace(/\/v1$/, '');
-  return name === 'ollama' && /^https?:\/\/[^/]+$/i.test(address) ? `${address}/v1` : address;
+  if (name === 'anthropic') return address.replace(/(?:\/v1)?\/messages$|\/v1$/, '');
+  const base = address.replace(/\/(?:chat\/completions|responses)$/, '');
+  return (name === 'ollama' || name === 'openai') && /^https?:\/\/[^/]+$/i.test(base) ? `${base}/v1` : base;
 }
 
 /** Returns why no request can be sent to an address, and what to do about it; undefined if one can. */

@@ -1,6 +1,7 @@
 /** Turns what ends a turn early into an error that says what to do: an HTTP answer, a broken connection, a limit of time. */
 import type { Remedy } from '../../protocol/run.ts';
 import { beginningOf, type Sentence, sentence } from '../../protocol/text.ts';
+import { hostKind } from '../addresses.ts';
 import { PromptTooLong, TelosError } from '../errors.ts';
 
 /** Advice after an answer that may come another time. */
@@ -227,6 +228,8 @@ export interface TurnLimits {
   tries: number;
   /** Pause before the second attempt; it doubles with each further one. */
   firstPauseMs: number;
+  /** Set where a model that was silent for so long is not asked again: it would begin anew, and be as slow. */
+  waitsOnce?: true;
   /** Longest pause that a server may ask for. If it asks for more, the turn fails at once and says so. */
   longestPauseMs: number;
 }
@@ -239,6 +242,15 @@ export const standardLimits: TurnLimits = {
   firstPauseMs: 1_000,
   longestPauseMs: 120_000,
 };
+
+/** A model on this machine or in this network may have to be loaded from disk, and reads a long prompt slowly. */
+const localLimits: TurnLimits = { ...standardLimits, firstByteMs: 600_000, idleMs: 600_000, waitsOnce: true };
+
+/** Returns the limits for a server, by where it is. */
+export function limitsAt(baseUrl: string): TurnLimits {
+  const kind = URL.canParse(baseUrl) ? hostKind(new URL(baseUrl).hostname) : 'public';
+  return kind === 'loopback' || kind === 'private' ? localLimits : standardLimits;
+}
 
 /**
  * Aborts one attempt when the outer signal aborts or when the model was silent for too long. Uses one timer, however many

@@ -17,8 +17,8 @@ import { isOpenaiReasoner, levelOf, openaiEffort, thinkingTokens } from './effor
 import {
   explainHttpFailure,
   explainLineFailure,
+  limitsAt,
   ReportedError,
-  standardLimits,
   type TurnFailure,
   type TurnLimits,
 } from './failures.ts';
@@ -48,11 +48,8 @@ const labels: Readonly<Record<OpenaiCompatibleName, string>> = {
   ollama: 'Ollama',
 };
 
-/** Limits for a local model, which may have to be loaded from disk and may think for a long time. */
-const localLimits: TurnLimits = { ...standardLimits, firstByteMs: 300_000, idleMs: 300_000 };
-
 export function createOpenaiCompatible(options: OpenaiCompatibleOptions): Provider {
-  const { name, apiKey, model, baseUrl, limits = name === 'ollama' ? localLimits : standardLimits } = options;
+  const { name, apiKey, model, baseUrl, limits = limitsAt(baseUrl) } = options;
   const client = new OpenAI({
     apiKey: apiKey || 'none', // the SDK requires one
     baseURL: baseUrl,

@@ -12,7 +12,7 @@ import type {
 } from '../../protocol/run.ts';
 import { isOpenaiReasoner, openaiEffort, thinkingTokens } from './effort.ts';
 import { explainRequest, RefusedRequest, requestEvents } from './eventRequest.ts';
-import { standardLimits, type TurnFailure, type TurnLimits } from './failures.ts';
+import { limitsAt, type TurnFailure, type TurnLimits } from './failures.ts';
 import { type AttachedFile, type CompletionRequest, extrasIn, type Provider } from './provider.ts';
 import { isReasoningItem, type ReasoningItem, ResponsesReader } from './responsesReader.ts';
 import { streamTurn } from './turn.ts';
@@ -51,7 +51,7 @@ export interface ResponsesRequest {
 }
 
 export function createOpenaiResponses(options: ResponsesOptions): Provider {
-  const { apiKey, model, baseUrl, limits = standardLimits } = options;
+  const { apiKey, model, baseUrl, limits = limitsAt(baseUrl) } = options;
   const headers: Record<string, string> = apiKey ? { authorization: `Bearer ${apiKey}` } : {};
   const origin = originOf(model);
   let lacks: Lacks = {};

@@ -75,7 +75,7 @@ export async function* streamTurn(
         cause instanceof NoEventStream
           ? { error: cause, again: false }
           : cause instanceof TelosError
-            ? { error: cause, again: cause.code === 'provider' }
+            ? { error: cause, again: cause.code === 'provider' && !(watch.expired && limits.waitsOnce) }
             : source.explain(cause);
     } finally {
       watch.end();

@@ -390,6 +390,13 @@ describe('anthropic', () => {
     assert.match(error.message, /did not answer within/);
   });
 
+  it('asks a model that is slow by itself only once', async () => {
+    await serve({ stallMs: 5000 });
+    const error = await failure({ firstByteMs: 30, tries: 3, firstPauseMs: 1, waitsOnce: true });
+    assert.match(error.message, /did not answer within/);
+    assert.equal(server?.requests.length, 1);
+  });
+
   it('gives up on a stream that falls silent, or only says that it is still there', async () => {
     for (const stallFiller of ['', 'event: ping\ndata: {"type": "ping"}\n\n']) {
       await serve({ text: ['x'], stallAfterStartMs: 3000, stallFiller });

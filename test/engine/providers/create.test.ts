@@ -8,6 +8,7 @@ import {
   createProvider,
   type FrontendProvider,
 } from '../../../src/engine/providers/create.ts';
+import { limitsAt, standardLimits } from '../../../src/engine/providers/failures.ts';
 import { callExtrasBlock } from '../../../src/engine/providers/provider.ts';
 import type { Message } from '../../../src/protocol/run.ts';
 import { scriptedProvider } from '../../fakes/scriptedProvider.ts';
@@ -126,7 +127,30 @@ describe('choosing a provider', () => {
       assert.equal(await addressOf('anthropic', 'ANTHROPIC_BASE_URL', value), 'http://h:1');
     }
     assert.equal(await addressOf('ollama', 'OLLAMA_BASE_URL', 'http://h/proxy'), 'http://h/proxy');
-    assert.equal(await addressOf('openai', 'OPENAI_BASE_URL', 'http://h:1'), 'http://h:1');
+    for (const value of [
+      'http://h:1',
+      'http://h:1/v1',
+      'http://h:1/v1/chat/completions',
+      'http://h:1/v1/responses/',
+    ])
+      assert.equal(await addressOf('openai', 'OPENAI_BASE_URL', value), 'http://h:1/v1', value);
+    assert.equal(await addressOf('openai', 'OPENAI_BASE_URL', 'http://h/api/openai'), 'http://h/api/openai');
+    assert.equal(await addressOf('anthropic', 'ANTHROPIC_BASE_URL', 'http://h:1/v1/messages'), 'http://h:1');
+  });
+
+  it('gives a model on this machine or in this network ten minutes, once, and any other the usual time', () => {
+    for (const address of [
+      'http://localhost:1234/v1',
+      'http://127.0.0.1:8080',
+      'http://192.168.1.20:8000/v1',
+      'http://gpu-box:11434/v1',
+    ])
+      assert.deepEqual(
+        [limitsAt(address).firstByteMs, limitsAt(address).waitsOnce],
+        [600_000, true],
+        address,
+      );
+    assert.deepEqual(limitsAt('https://api.openai.com/v1'), standardLimits);
   });
 
   it('says of an address that is none which variable to set, and no password', async () => {
