@@ -5,6 +5,7 @@ import type { JsonObject, ToolResult } from '../../protocol/run.ts';
 import { shortened } from '../../protocol/text.ts';
 import { escapeInvisible } from '../files/plainText.ts';
 import { type Tool, type ToolContext, toolError } from '../tools/tool.ts';
+import { modelSchema } from './modelSchema.ts';
 
 /** A tool as its server lists it. */
 export interface McpToolListing {
@@ -125,18 +126,19 @@ const shortDigest = (text: string, length: number): string =>
 
 function mcpTool(name: string, source: McpToolSource, listing: McpToolListing): Tool {
   const facts = { server: source.server, tool: listing.name };
+  const { schema, asServer } = modelSchema(listing.inputSchema);
   return {
     definition: {
       name,
       description: capped(listing.description),
-      inputSchema: acceptable(listing.inputSchema),
+      inputSchema: schema,
     },
     access: listing.readOnly ? 'network' : 'execute',
     async execute(input, context) {
       if (context.approvedSubject !== undefined && context.approvedSubject !== mcpSubject(facts, input))
         return toolError('The call differs from the one that was approved. Nothing was done.');
       const { signal, onProgress, askSignIn, askServer } = context;
-      return source.call(listing.name, input, signal, onProgress, askSignIn, askServer);
+      return source.call(listing.name, asServer(input), signal, onProgress, askSignIn, askServer);
     },
   };
 }
@@ -144,13 +146,4 @@ function mcpTool(name: string, source: McpToolSource, listing: McpToolListing): 
 function capped(description: string): string {
   if (description.length <= longestDescription) return description;
   return shortened(description, longestDescription);
-}
-
-/**
- * Returns a schema that providers accept. They refuse the whole request if a schema is not an object. They also refuse a
- * choice of schemas at its top level.
- */
-function acceptable(schema: JsonObject): JsonObject {
-  const { anyOf: _any, oneOf: _one, allOf: _all, ...rest } = schema;
-  return { ...rest, type: 'object', properties: rest['properties'] ?? {} };
 }
