@@ -18,8 +18,8 @@ import {
 import { dirname, join } from 'node:path';
 import { sentence } from '../../protocol/text.ts';
 import { TelosError } from '../errors.ts';
+import { rowOf } from '../files/liveProcess.ts';
 import { errorCode } from '../files/paths.ts';
-import { rowOf } from '../tools/processTable.ts';
 import type { CommandStart, EnclosedCommand } from '../tools/tool.ts';
 import { type BoxFinding, isolation, ownNetwork } from './findBox.ts';
 import type { SharedNetwork } from './sharedNetwork.ts';

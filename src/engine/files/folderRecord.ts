@@ -8,6 +8,7 @@ import { constants, readFileSync, type Stats } from 'node:fs';
 import { lstat, open, readdir, readlink } from 'node:fs/promises';
 import { isAbsolute, join, resolve } from 'node:path';
 import { isLink, makeOwnFolders, writeOwn } from './atomicWrite.ts';
+import type { ProcessIdentity } from './liveProcess.ts';
 
 /**
  * Contents by path below the folder, with `/`. A value is `sha256:<hex>` for a file, `sha256:<hex>+x` for an executable one,
@@ -163,6 +164,7 @@ export interface FolderRecord {
 export interface FolderJournal {
   id: string;
   pid: number;
+  owner?: Omit<ProcessIdentity, 'pid'>;
   host: string;
   at: string;
   target: string;

@@ -1,7 +1,7 @@
 /** Reads the small settings files that people write, and edits those that other windows and command lines edit at the same time. */
 
 import { randomUUID } from 'node:crypto';
-import { readFileSync, statSync } from 'node:fs';
+import { readFileSync, type Stats, statSync } from 'node:fs';
 import { link, mkdir, open, readFile, rename, rm, stat, utimes } from 'node:fs/promises';
 import { basename, dirname, join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
@@ -9,6 +9,8 @@ import { parse, TomlError } from 'smol-toml';
 import { asMessage, type Sentence, sentence, spoken } from '../../protocol/text.ts';
 import { reasonOf, TelosError } from '../errors.ts';
 import { writeWhole } from './atomicWrite.ts';
+import { jsonLine } from './jsonLines.ts';
+import { isStillRunning, thisProcess } from './liveProcess.ts';
 
 /** Far larger than any file written by hand. In bytes. */
 const handwrittenBytes = 4 * 1024 * 1024;
@@ -218,10 +220,11 @@ export interface FileLock {
 
 /** Takes the lock file for this process. Throws TelosError `config` if another one keeps it for long. */
 export async function lockFile(path: string): Promise<FileLock> {
-  for (const deadline = Date.now() + lockPatience; Date.now() < deadline; ) {
+  const watch: LockWatch = {};
+  for (const deadline = performance.now() + lockPatience; performance.now() < deadline; ) {
     const made = await make(path);
     if (made) return made;
-    await removeStale(path);
+    await removeStale(path, watch);
     await delay(5 + Math.random() * 20);
   }
   throw new TelosError('config', [
@@ -232,7 +235,7 @@ export async function lockFile(path: string): Promise<FileLock> {
 
 /** Returns undefined if a lock exists. A lock contains its own text, by which its maker recognizes it. */
 async function make(path: string): Promise<FileLock | undefined> {
-  const token = randomUUID();
+  const token = JSON.stringify({ id: randomUUID(), ...thisProcess() });
   try {
     const handle = await open(path, 'wx', 0o600);
     try {
@@ -263,9 +266,26 @@ async function make(path: string): Promise<FileLock | undefined> {
   return { isOurs, release };
 }
 
-async function removeStale(path: string): Promise<void> {
+/** How a lock of another machine was found last, and since when it is so, by a clock that no one sets. */
+interface LockWatch {
+  state?: string;
+  since?: number;
+}
+
+/** A process of this machine is known to be there or not. Of any other, only the beat says whether it holds the lock. */
+function isStale(text: string, { mtimeMs }: Stats, watch: LockWatch): boolean {
+  const runs = isStillRunning(jsonLine(text, value => Object(value) as object) ?? {});
+  if (runs !== undefined) return !runs;
+  const state = `${mtimeMs} ${text}`;
+  if (watch.state !== state) Object.assign(watch, { state, since: performance.now() });
+  const isStill = performance.now() - (watch.since ?? 0) > 2 * beatInterval;
+  return isStill && Date.now() - mtimeMs >= lockAge;
+}
+
+async function removeStale(path: string, watch: LockWatch): Promise<void> {
   const seen = await stat(path).catch(() => undefined);
-  if (!seen || Date.now() - seen.mtimeMs < lockAge) return;
+  const text = await readFile(path, 'utf8').catch(() => undefined);
+  if (!seen || text === undefined || !isStale(text, seen, watch)) return;
   // Moved aside first: if two processes find it stale, only one gets it. A lock that is no longer the stale one is put back.
   const aside = `${path}.${randomUUID()}`;
   try {
@@ -273,8 +293,8 @@ async function removeStale(path: string): Promise<void> {
   } catch {
     return;
   }
-  const got = await stat(aside).catch(() => undefined);
-  if (got && got.ino !== seen.ino) await link(aside, path).catch(() => undefined);
+  const got = await readFile(aside, 'utf8').catch(() => undefined);
+  if (got !== undefined && got !== text) await link(aside, path).catch(() => undefined);
   await rm(aside, { force: true });
 }
 

@@ -23,6 +23,7 @@ import {
   writeRecord,
 } from './folderRecord.ts';
 import { temporaryPrefix } from './globPattern.ts';
+import { isStillRunning, ownerHere } from './liveProcess.ts';
 import { entryIn, packsIn, withEntry } from './lockText.ts';
 import { errorCode, isInside } from './paths.ts';
 
@@ -63,7 +64,17 @@ export async function swapFolder(dataDir: string, change: FolderChange): Promise
   const staged = from === undefined ? beside(target, `new-${id}`) : from;
   const isOwn = from === undefined;
   const [host, at] = [hostname(), new Date().toISOString()];
-  const journal = { id, pid: process.pid, host, at, target, staged, isOwn, ...(undoes && { undoes }) };
+  const journal = {
+    id,
+    pid: process.pid,
+    owner: ownerHere(),
+    host,
+    at,
+    target,
+    staged,
+    isOwn,
+    ...(undoes && { undoes }),
+  };
   await writeJournal(dataDir, journal);
   try {
     if (isOwn && staged !== null) await mkdir(staged);
@@ -248,17 +259,13 @@ async function recover(dataDir: string, journal: FolderJournal): Promise<void> {
 }
 
 /**
- * Whether the process of the journal may still be running. Only the time is known about another machine that shares the folder.
+ * Whether the process of the journal may still be at it. Only the time is known about another machine that shares the folder. What this
+ * process has left after an error is over too in the end.
  */
-function mayGoOn({ pid, host, at }: FolderJournal): boolean {
-  if (isOlder(at, longestFilling)) return false;
-  if (host !== hostname()) return true;
-  try {
-    process.kill(pid, 0);
-    return true;
-  } catch (error) {
-    return errorCode(error) === 'EPERM';
-  }
+function mayGoOn({ pid, owner, host, at }: FolderJournal): boolean {
+  const runs = isStillRunning({ ...owner, pid });
+  if (runs === undefined) return host !== hostname() && !isOlder(at, longestFilling);
+  return runs && !(pid === process.pid && isOlder(at, longestFilling));
 }
 
 const isOlder = (at: string, milliseconds: number): boolean => !(Date.now() - Date.parse(at) < milliseconds);

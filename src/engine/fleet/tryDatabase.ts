@@ -1,7 +1,16 @@
 /** A PostgreSQL for a look: of this machine alone, with a password of its own, gone with the process that started it. */
+
 import { type ChildProcess, execFile, execFileSync, spawn } from 'node:child_process';
 import { randomBytes } from 'node:crypto';
-import { chownSync, existsSync, mkdtempSync, readdirSync, readFileSync, realpathSync } from 'node:fs';
+import {
+  chownSync,
+  existsSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  realpathSync,
+  writeFileSync,
+} from 'node:fs';
 import { rm, symlink, writeFile } from 'node:fs/promises';
 import { createServer } from 'node:net';
 import { tmpdir } from 'node:os';
@@ -11,6 +20,7 @@ import { promisify } from 'node:util';
 import { beginningOf, endOf } from '../../protocol/text.ts';
 import { reasonOf, TelosError } from '../errors.ts';
 import { makeOwnFolders } from '../files/atomicWrite.ts';
+import { isStillRunning, thisProcess } from '../files/liveProcess.ts';
 import { guardOrphans } from '../tools/orphanGuard.ts';
 import { newMark } from '../tools/processTable.ts';
 import { findProgram, type ProgramPlaces } from '../tools/programPath.ts';
@@ -58,6 +68,7 @@ export async function startTryDatabase(
   await removeLeft(base);
   await linkLibraries(native);
   const folder = mkdtempSync(join(base, 'telos-try-'));
+  writeFileSync(join(folder, ownerFile), JSON.stringify(thisProcess()));
   if (owner.uid !== undefined) chownSync(folder, owner.uid, owner.gid ?? owner.uid);
   const password = randomBytes(24).toString('base64url');
   try {
@@ -198,20 +209,22 @@ function ready(server: ChildProcess): Promise<void> {
   });
 }
 
+/** In the folder of a database: the process that has it. */
+const ownerFile = 'owner.json';
+
 /** Removes what a killed one has left. What still runs keeps its folder. */
 async function removeLeft(base: string): Promise<void> {
   for (const name of readdirSync(base).filter(one => one.startsWith('telos-try-'))) {
     const folder = join(base, name);
-    if (!runsIn(folder)) await rm(folder, { recursive: true, force: true }).catch(() => undefined);
+    if (!isOwned(folder)) await rm(folder, { recursive: true, force: true }).catch(() => undefined);
   }
 }
 
-function runsIn(folder: string): boolean {
+function isOwned(folder: string): boolean {
   try {
-    const [pid] = readFileSync(join(folder, 'data/postmaster.pid'), 'utf8').split('\n');
-    return process.kill(Number(pid), 0);
-  } catch (error) {
-    return (error as NodeJS.ErrnoException).code === 'EPERM';
+    return isStillRunning(JSON.parse(readFileSync(join(folder, ownerFile), 'utf8')) as object) === true;
+  } catch {
+    return false;
   }
 }
 

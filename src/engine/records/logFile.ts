@@ -207,20 +207,6 @@ export async function readLog(file: string): Promise<{ records: LogRecord[]; ski
   return { records, skipped };
 }
 
-/** Longest time a run takes. After that, another process may have the same number. In milliseconds. */
-const longestRunMs = 24 * 3600 * 1000;
-
-/** Whether a run without an end in the log can still be running. If not, its process was killed or the machine went down. */
-export function mayStillRun({ pid, ts }: Pick<SkillStartRecord, 'pid' | 'ts'>): boolean {
-  if (pid === undefined || !(Date.now() - Date.parse(ts) < longestRunMs)) return false;
-  try {
-    process.kill(pid, 0);
-    return true;
-  } catch (error) {
-    return (error as NodeJS.ErrnoException).code === 'EPERM';
-  }
-}
-
 /** Returns a number of a record, or 0 if the value is not a number. A record may have been edited by hand. */
 export const figureIn = (value: unknown): number =>
   typeof value === 'number' && Number.isFinite(value) ? value : 0;

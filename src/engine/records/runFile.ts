@@ -3,6 +3,7 @@
 import { join } from 'node:path';
 import type { Message, RunEvent, Usage } from '../../protocol/run.ts';
 import { jsonLine } from '../files/jsonLines.ts';
+import type { ProcessIdentity } from '../files/liveProcess.ts';
 import { mapStrings } from '../redact.ts';
 import { cutText, maxRecordBytes } from './logFile.ts';
 
@@ -27,8 +28,9 @@ export interface RunHeader {
   startedAt: string;
   /** Beginning of the request. `run_start` has all of it. */
   request: string;
-  /** Process that runs it. */
+  /** Process that runs it. What tells it from a later one with its pid is missing in runs that an older version has stored. */
   pid: number;
+  owner?: Omit<ProcessIdentity, 'pid'>;
 }
 
 /**

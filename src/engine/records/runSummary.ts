@@ -5,7 +5,7 @@ import { readFile } from 'node:fs/promises';
 import { basename } from 'node:path';
 import type { Message, RouteRule, RunEvent, RunOutcome, Usage } from '../../protocol/run.ts';
 import { completeLines, readLines } from '../files/jsonLines.ts';
-import { mayStillRun } from './logFile.ts';
+import { isOwnerRunning } from '../files/liveProcess.ts';
 import { isAddedLater, parseLine, type RunLine, type RunOrigin } from './runFile.ts';
 import { joinedDeltas } from './transcript.ts';
 
@@ -112,7 +112,7 @@ function lastLines(handle: number, size: number): RunLine[] {
 export function summaryOf(file: string, lines: readonly RunLine[]): RunSummary | undefined {
   const header = lines[0];
   if (header?.type !== 'run') return undefined;
-  const { runId, conversation = runId, after, door, step, folder, startedAt, request, pid } = header;
+  const { runId, conversation = runId, after, door, step, folder, startedAt, request } = header;
   const summary: RunSummary = {
     runId,
     file,
@@ -130,7 +130,7 @@ export function summaryOf(file: string, lines: readonly RunLine[]): RunSummary |
     rounds: 0,
     toolCalls: 0,
     isRecording: false,
-    outcome: mayStillRun({ pid, ts: startedAt }) ? 'running' : 'interrupted',
+    outcome: isOwnerRunning(header) ? 'running' : 'interrupted',
   };
   for (const line of lines) addLine(summary, line);
   return summary;

@@ -5,6 +5,7 @@ import { innermost, type Message, type RunEvent, type Usage } from '../../protoc
 import { beginningOf } from '../../protocol/text.ts';
 import { reasonOf } from '../errors.ts';
 import { makeOwnFolders } from '../files/atomicWrite.ts';
+import { ownerHere } from '../files/liveProcess.ts';
 import { describeFileError } from '../files/paths.ts';
 import { mapStrings, type Redactor } from '../redact.ts';
 import { type RunAttachments, storeAttachments } from './runAttachments.ts';
@@ -134,6 +135,7 @@ export class RunRecorder {
       startedAt,
       request: beginningOf(text, maxHeaderRequest),
       pid: process.pid,
+      owner: ownerHere(),
     };
     this.#runId = runId;
     this.#file = new RunWriter(path, runsFolder(this.#dataDir));

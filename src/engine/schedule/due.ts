@@ -4,8 +4,8 @@ import type { AgentCard } from '../../protocol/agentCard.ts';
 import type { ApprovalRequest, RunEvent, RunOutcome, SkillRef } from '../../protocol/run.ts';
 import { beginningOf } from '../../protocol/text.ts';
 import { reasonOf } from '../errors.ts';
+import { isOwnerRunning, ownerHere } from '../files/liveProcess.ts';
 import { denyAll, type Human } from '../human.ts';
-import { mayStillRun } from '../records/logFile.ts';
 import { nextTime, parseRule, type Rule } from './rule.ts';
 import type { LastTime, Schedule, Schedules } from './schedules.ts';
 
@@ -35,6 +35,11 @@ const missedAfter = 10 * 60_000;
 /** A schedule pauses itself after this many times in a row that did not end well. */
 const mostFailures = 3;
 
+/** In milliseconds. A clock that was set back by less has the schedule wait that long. */
+const smallestSetBack = 5_000;
+/** In milliseconds. A time that has come since then is due, where no one knows what was taken up. */
+const justNow = 2 * 60_000;
+
 const hour = 3_600_000;
 /** Looked through in this order for the latest time that has come, so that a rule of every minute is quick after a year too. */
 const windows = [hour, 24 * hour, 31 * 24 * hour, 366 * 24 * hour];
@@ -43,9 +48,13 @@ const windows = [hour, 24 * hour, 31 * 24 * hour, 366 * 24 * hour];
 export function dueTime({ at, since, last, isPaused }: Schedule, now: Date): Date | undefined {
   if (isPaused) return undefined;
   const rule = parseRule(at);
-  const upTo = Math.max(Date.parse(since), last ? Date.parse(last.dueAt) : 0);
-  // A clock that was once ahead must not stop the schedule until then.
-  const from = upTo > now.getTime() + hour ? now.getTime() - 60_000 : upTo;
+  const most = now.getTime() + smallestSetBack;
+  const [begun, taken] = [Date.parse(since), last ? Date.parse(last.dueAt) : undefined];
+  // What lies ahead was noted by a clock that has been set back since, and must not stop the schedule until then.
+  const marks = (taken !== undefined && taken > most ? [] : [begun, taken ?? begun]).filter(
+    mark => mark <= most,
+  );
+  const from = Math.max(now.getTime() - (marks.length > 0 ? Number.POSITIVE_INFINITY : justNow), ...marks);
   for (const length of windows) {
     const start = Math.max(from, now.getTime() - length);
     const found = latestBetween(rule, new Date(start), now);
@@ -62,7 +71,7 @@ function latestBetween(rule: Rule, from: Date, to: Date): Date | undefined {
 
 /** True while a process works on it. */
 export const isRunning = ({ last }: Schedule): boolean =>
-  last !== undefined && last.endedAt === undefined && mayStillRun({ pid: last.pid, ts: last.startedAt });
+  last !== undefined && last.endedAt === undefined && isOwnerRunning(last);
 
 /**
  * Runs the schedule if one of its times has come, or in any case if `isByHand`. The time is kept as taken up before anything runs,
@@ -83,7 +92,7 @@ export async function runIfDue(
     if (!dueAt) return before === schedule ? undefined : before;
     const startedAt = now().toISOString();
     const isMissed = !isByHand && now().getTime() - dueAt.getTime() > missedAfter;
-    taken = { dueAt: dueAt.toISOString(), startedAt, pid: process.pid };
+    taken = { dueAt: dueAt.toISOString(), startedAt, pid: process.pid, owner: ownerHere() };
     if (isMissed && schedule.missed === 'skip') taken = { ...taken, endedAt: startedAt, outcome: 'skipped' };
     return { ...before, last: taken };
   });

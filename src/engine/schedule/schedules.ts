@@ -1,4 +1,5 @@
 /** Keeps the schedules of a person, one file for each, so that two windows and the scheduler never overwrite each other's. */
+
 import { readdirSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import type { AgentCard } from '../../protocol/agentCard.ts';
@@ -6,6 +7,7 @@ import type { RunOutcome, SkillRef } from '../../protocol/run.ts';
 import { sentence } from '../../protocol/text.ts';
 import { reasonOf, TelosError } from '../errors.ts';
 import { createWhole, makeOwnFolders, writeOwn } from '../files/atomicWrite.ts';
+import type { ProcessIdentity } from '../files/liveProcess.ts';
 import { errorCode } from '../files/paths.ts';
 import { lockFile, readSettings } from '../files/settingsFile.ts';
 import { parseRule } from './rule.ts';
@@ -23,8 +25,9 @@ export interface LastTime {
   /** The time of the rule, or of the call by hand. ISO 8601, like all times here. */
   dueAt: string;
   startedAt: string;
-  /** Process that runs it. */
+  /** Process that runs it, and what tells it from a later one with its pid. */
   pid: number;
+  owner?: Omit<ProcessIdentity, 'pid'>;
   /** Missing while it runs, or if it was killed. */
   endedAt?: string;
   runId?: string;

@@ -4,9 +4,9 @@ import { readFileSync } from 'node:fs';
 import { readFile } from 'node:fs/promises';
 import { setTimeout as delay } from 'node:timers/promises';
 import { codePointOf, grouped, unseen } from '../../protocol/text.ts';
+import type { ProcessRow } from '../files/liveProcess.ts';
 import type { CommandStreams, OutputCapture } from './commandOutput.ts';
 import type { StartedProcess } from './processStart.ts';
-import type { ProcessRow } from './processTable.ts';
 import { endProcessTree, isMoreThan, livingProcesses, type ProcessTree } from './processTree.ts';
 import type { EnclosedCommand } from './tool.ts';
 

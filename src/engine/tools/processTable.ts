@@ -4,6 +4,7 @@ import { randomInt, randomUUID } from 'node:crypto';
 import { readdirSync, readFileSync } from 'node:fs';
 import { readFile } from 'node:fs/promises';
 import { setImmediate as nextTurn } from 'node:timers/promises';
+import { type ProcessRow, rowOf } from '../files/liveProcess.ts';
 import { findProgram } from './programPath.ts';
 
 export interface ProcessMark {
@@ -56,19 +57,6 @@ export function marked(
 ): { program: string; args: string[] } {
   if (mark.lockLimit === undefined) return { program, args: [...args] };
   return { program: '/bin/sh', args: ['-c', script, String(mark.lockLimit), program, ...args] };
-}
-
-export interface ProcessRow {
-  pid: number;
-  parent: number;
-  group: number;
-  session: number;
-  /** Identifies a process together with the pid, since a pid alone is reused. */
-  started: string;
-  /** The name that the process gives itself; it may contain any character. */
-  name: string;
-  /** Resident memory. Undefined if the list does not contain it. */
-  residentBytes: number | undefined;
 }
 
 export interface ProcessTable {
@@ -143,44 +131,6 @@ export function listedPids(): number[] {
 }
 
 const isNumber = (name: string): boolean => /^\d+$/.test(name);
-
-/**
- * Linux only. Returns undefined for a process that has ended. It reads no disk, so it takes 10 microseconds; asynchronously
- * it would take five times that.
- */
-export function rowOf(pid: number): ProcessRow | undefined {
-  try {
-    return linuxRow(pid, readFileSync(`/proc/${pid}/stat`, 'utf8'));
-  } catch {
-    return undefined;
-  }
-}
-
-/** The flag of a process that runs no more code of its own. */
-const exiting = 0x4;
-
-/**
- * Parses the fields after the name in parentheses, which may itself contain spaces and parentheses. See proc_pid_stat(5).
- */
-function linuxRow(pid: number, stat: string): ProcessRow | undefined {
-  const nameEnd = stat.lastIndexOf(')');
-  const [state, parent, group, session, ...rest] = stat.slice(nameEnd + 2).split(' ');
-  const [flags, threads, started] = [rest[2], rest[13], rest[15]];
-  // The first process of a box has run its last instruction tens of milliseconds before the kernel has taken its namespaces apart.
-  const hasEnded = state === 'Z' || (Number(flags) & exiting) !== 0;
-  // A process whose first thread has ended looks dead while its other threads continue.
-  const isDead = state === 'X' || (hasEnded && !(Number(threads) > 1));
-  if (isDead || started === undefined) return undefined;
-  return {
-    pid,
-    parent: Number(parent),
-    group: Number(group),
-    session: Number(session),
-    started,
-    name: stat.slice(stat.indexOf('(') + 1, nameEnd),
-    residentBytes: undefined,
-  };
-}
 
 /**
  * Linux only. Returns the number of file locks to which a process may raise its limit, or undefined without a limit. No

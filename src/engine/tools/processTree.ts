@@ -2,14 +2,13 @@
 
 import { spawn } from 'node:child_process';
 import { setTimeout as delay, setImmediate as nextTurn } from 'node:timers/promises';
+import { type ProcessRow, rowOf } from '../files/liveProcess.ts';
 import {
   listedPids,
   lockLimitOf,
   type ProcessMark,
-  type ProcessRow,
   type ProcessTable,
   processTable,
-  rowOf,
 } from './processTable.ts';
 
 /** A command's first process and what is known of the processes that it has started. Each look adds to that. */

@@ -3,6 +3,8 @@ import { readdirSync, readFileSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { beginningOf, shortened } from '../../protocol/text.ts';
 import { appendOwn } from '../files/atomicWrite.ts';
+import { jsonLine } from '../files/jsonLines.ts';
+import { isOwnerRunning, type Owned, ownerHere } from '../files/liveProcess.ts';
 
 const folderIn = (dataDir: string): string => join(dataDir, 'background');
 
@@ -13,7 +15,7 @@ const longestLine = 200;
 export function rememberStarted(dataDir: string, id: string, command: string): string | undefined {
   const file = join(folderIn(dataDir), `${process.pid}-${id}.txt`);
   try {
-    appendOwn(file, shortened(command, longestLine));
+    appendOwn(file, `${JSON.stringify(ownerHere())}\n${shortened(command, longestLine)}`);
     return file;
   } catch {
     return undefined;
@@ -33,22 +35,16 @@ export function endedWithProgram(dataDir: string): string[] {
   }
   return names.flatMap(name => {
     const [, pid] = /^(\d+)-[\w-]+\.txt$/.exec(name) ?? [];
-    if (pid === undefined || isAlive(Number(pid))) return [];
+    if (pid === undefined) return [];
     try {
-      const command = beginningOf(readFileSync(join(folder, name), 'utf8'), longestLine);
+      const [head = '', ...words] = readFileSync(join(folder, name), 'utf8').split('\n');
+      const owner = jsonLine(head, value => Object(value) as Owned['owner']);
+      if (isOwnerRunning({ pid: Number(pid), ...(owner && { owner }) })) return [];
+      const command = beginningOf(words.join('\n'), longestLine);
       rmSync(join(folder, name), { force: true });
       return [command];
     } catch {
       return [];
     }
   });
-}
-
-function isAlive(pid: number): boolean {
-  try {
-    process.kill(pid, 0);
-    return true;
-  } catch (error) {
-    return (error as NodeJS.ErrnoException).code === 'EPERM';
-  }
 }

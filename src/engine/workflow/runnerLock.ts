@@ -3,24 +3,16 @@
  * who takes over makes the next, which succeeds for one alone. No one moves or deletes a file that could be another's present one.
  */
 import { randomUUID } from 'node:crypto';
-import { readdirSync, readFileSync, readlinkSync, statSync } from 'node:fs';
+import { readdirSync, readFileSync, statSync } from 'node:fs';
 import { rm, utimes } from 'node:fs/promises';
-import { hostname, uptime } from 'node:os';
 import { createWhole, writeWhole } from '../files/atomicWrite.ts';
 import { jsonLine } from '../files/jsonLines.ts';
+import { isStillRunning, type ProcessIdentity, thisProcess } from '../files/liveProcess.ts';
 import { readRegularFile } from '../files/settingsFile.ts';
-import { rowOf } from '../tools/processTable.ts';
 import type { PlanFolder } from './planFolder.ts';
 
 /** The runner that works on a plan, or the last one that did. */
-export interface Runner {
-  pid: number;
-  /** Start of the machine: pids of another one say nothing. */
-  boot: string;
-  /** Pids count within it. Empty where the system has none such. */
-  namespace: string;
-  /** Start of the process as the system counts it. Empty where it is not known. A pid alone is used again. */
-  started: string;
+export interface Runner extends ProcessIdentity {
   /** What everything that it starts has in its environment as `TELOS_PLAN_RUNNER`. */
   mark: string;
   /** Where it was started: `cli`, `editor` and the like. */
@@ -135,47 +127,8 @@ function asRunner(value: unknown): Runner | undefined {
 
 function isAlive({ runner, beatAt }: Found): boolean {
   if (runner.ended) return false;
-  const here = thisProcess();
-  const isHere = isSameBoot(runner.boot, here.boot) && runner.namespace === here.namespace;
-  // A pid of this machine says for sure. Elsewhere only the beat does; a clock that was put back counts as a beat.
-  return isHere ? isRunning(runner) : Date.now() - beatAt < patience;
-}
-
-function isRunning({ pid, started }: Runner): boolean {
-  if (process.platform === 'linux') {
-    const row = rowOf(pid);
-    return row !== undefined && (started === '' || row.started === started);
-  }
-  try {
-    process.kill(pid, 0);
-    return true;
-  } catch (error) {
-    return (error as NodeJS.ErrnoException).code === 'EPERM';
-  }
-}
-
-function thisProcess(): Pick<Runner, 'pid' | 'boot' | 'namespace' | 'started'> {
-  const { pid } = process;
-  if (process.platform !== 'linux') return { pid, boot: bootTime(), namespace: '', started: '' };
-  return {
-    pid,
-    boot: readFileSync('/proc/sys/kernel/random/boot_id', 'utf8').trim(),
-    namespace: readlinkSync('/proc/self/ns/pid'),
-    started: rowOf(pid)?.started ?? '',
-  };
-}
-
-/** The host and the second at which it started, where the system has no id for that. */
-const bootTime = (): string => `${hostname()} ${Math.round(Date.now() / 1000 - uptime())}`;
-
-/** Seconds by which a clock that is set moves the start that is reckoned from it. */
-const bootTolerance = 60;
-
-function isSameBoot(one: string, other: string): boolean {
-  const [host, second] = one.split(' ');
-  const [hostHere, secondHere] = other.split(' ');
-  if (host !== hostHere || second === undefined || secondHere === undefined) return one === other;
-  return Math.abs(Number(second) - Number(secondHere)) < bootTolerance;
+  // A process of this machine is known for sure. Elsewhere only the beat says it; a clock that was put back counts as a beat.
+  return isStillRunning(runner) ?? Date.now() - beatAt < patience;
 }
 
 /** `previous` is the runner that did not end by itself. */

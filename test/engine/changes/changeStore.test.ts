@@ -18,6 +18,7 @@ import { join } from 'node:path';
 import { hasUndo } from '../../../src/engine/changes/changeHistory.ts';
 import { ChangeStore } from '../../../src/engine/changes/changeStore.ts';
 import type { WriteKeeper } from '../../../src/engine/files/atomicWrite.ts';
+import { ownerHere } from '../../../src/engine/files/liveProcess.ts';
 import { editFileTool, writeFileTool } from '../../../src/engine/tools/writeFiles.ts';
 import { eventually } from '../../eventually.ts';
 import { type TemporaryRun, temporaryRun } from '../tools/temporaryRun.ts';
@@ -214,7 +215,8 @@ describe('changes of a run', () => {
   });
 
   it('undoes no run that goes on', async () => {
-    const began = { type: 'run', version: 1, runId: 'run-1', door: 'cli', request: '', pid: process.pid };
+    const thisRun = { pid: process.pid, owner: ownerHere() };
+    const began = { type: 'run', version: 1, runId: 'run-1', door: 'cli', request: '', ...thisRun };
     run.put(
       'data/runs/run-1.jsonl',
       `${JSON.stringify({ ...began, startedAt: new Date().toISOString() })}\n`,

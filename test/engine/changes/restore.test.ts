@@ -16,6 +16,7 @@ import {
 } from 'node:fs';
 import { join } from 'node:path';
 import { ChangeStore } from '../../../src/engine/changes/changeStore.ts';
+import { ownerHere } from '../../../src/engine/files/liveProcess.ts';
 import { RunHistory } from '../../../src/engine/records/runHistory.ts';
 import { writeFileTool } from '../../../src/engine/tools/writeFiles.ts';
 import type { RunEvent } from '../../../src/protocol/run.ts';
@@ -186,7 +187,7 @@ describe('restoring a conversation', () => {
     truncateSync(file, 0);
     const startedAt = new Date().toISOString();
     const header = { type: 'run', version: 1, runId: 'run-1', startedAt, request: '', door: 'cli' };
-    writeFileSync(file, `${JSON.stringify({ ...header, pid: process.pid })}\n`);
+    writeFileSync(file, `${JSON.stringify({ ...header, pid: process.pid, owner: ownerHere() })}\n`);
     await assert.rejects(store.restore(['run-1']), /still active/);
   });
 });

@@ -11,7 +11,6 @@ import {
   LogReader,
   logDays,
   logPath,
-  mayStillRun,
   parseRecord,
   readLog,
   recordCall,
@@ -181,18 +180,6 @@ describe('a record of the log', () => {
     assert.equal(parseRecord(JSON.stringify({ event: 'skill_end' })), undefined);
     assert.equal(parseRecord(JSON.stringify({ ts, event: 'other' })), undefined);
     assert.equal(parseRecord('"text"'), undefined);
-  });
-});
-
-describe('mayStillRun', () => {
-  const now = (minutes: number): string => new Date(Date.now() - minutes * 60_000).toISOString();
-  it('holds for a process that is there, of a run that is less than a day old', () => {
-    const { pid } = process;
-    assert.equal(mayStillRun({ pid, ts: now(23 * 60) }), true);
-    assert.equal(mayStillRun({ pid, ts: now(25 * 60) }), false);
-    assert.equal(mayStillRun({ pid, ts: 'some time' }), false);
-    assert.equal(mayStillRun({ ts: now(1) }), false);
-    assert.equal(mayStillRun({ pid: 2 ** 30, ts: now(1) }), false);
   });
 });
 

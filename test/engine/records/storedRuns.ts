@@ -1,6 +1,7 @@
 /** Files of runs for tests, written line by line as a run writes them. */
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { dirname } from 'node:path';
+import { ownerHere } from '../../../src/engine/files/liveProcess.ts';
 import { lineOf, type RunHeader, type RunLine, runPath } from '../../../src/engine/records/runFile.ts';
 import type { Message, RunEvent, RunOutcome } from '../../../src/protocol/run.ts';
 
@@ -45,6 +46,7 @@ export function linesOf(run: SampleRun): RunLine[] {
     startedAt,
     request: request.slice(0, 500),
     pid,
+    ...(pid === process.pid && { owner: ownerHere() }),
   };
   const usage = { inputTokens: 100, outputTokens: 20, cacheReadTokens: 0, cacheWriteTokens: 0, cost };
   const messages: Message[] = [

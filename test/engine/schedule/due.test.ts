@@ -1,4 +1,5 @@
 import assert from 'node:assert/strict';
+import { ownerHere } from '../../../src/engine/files/liveProcess.ts';
 import { type DueParts, dueTime, runIfDue, type ScheduleEngine } from '../../../src/engine/schedule/due.ts';
 import { type Schedule, Schedules } from '../../../src/engine/schedule/schedules.ts';
 import type { ApprovalRequest, RunEvent, RunOutcome } from '../../../src/protocol/run.ts';
@@ -75,6 +76,46 @@ describe('what is due', () => {
     const last = { dueAt: at('2040-01-01T00:00').toISOString(), startedAt: '', pid: 1, endedAt: '' };
     assert.deepEqual(dueTime({ ...schedule, last }, at('2026-05-02T08:30:05')), at('2026-05-02T08:30'));
     assert.equal(dueTime({ ...schedule, last }, at('2026-05-02T08:40')), undefined);
+  });
+
+  it('runs at its times after the clock was set back by minutes or hours, each time once', async () => {
+    for (const ahead of ['2026-05-01T08:31', '2026-05-01T09:20', '2026-05-01T20:00', '2031-01-01T00:00']) {
+      for (const noted of ['last', 'since', 'both']) {
+        const [time, before] = [at(ahead).toISOString(), at('2026-04-30T08:30').toISOString()];
+        const last = { dueAt: noted === 'since' ? before : time, startedAt: time, pid: 1, endedAt: time };
+        const since = noted === 'last' ? at('2026-01-01T00:00').toISOString() : time;
+        await schedules.change(schedule.id, one => ({ ...one, since, last, failures: 0 }));
+        runs = 0;
+        const name = `${ahead} ${noted}`;
+        assert.equal(await call('2026-05-01T08:29:00'), undefined, name);
+        assert.equal(
+          (await call('2026-05-01T08:30:10'))?.last?.dueAt,
+          at('2026-05-01T08:30').toISOString(),
+          name,
+        );
+        for (const later of ['08:30:40', '08:31:40', '08:40:00'])
+          assert.equal(await call(`2026-05-01T${later}`), undefined, `${name} ${later}`);
+        assert.equal(runs, 1, name);
+      }
+    }
+  });
+
+  it('runs when its last run was killed and another process has the pid since', async () => {
+    const startedAt = at('2026-05-01T08:00').toISOString();
+    for (const last of [{ pid: 1, owner: ownerHere() }, { pid: 1 }]) {
+      await schedules.change(schedule.id, one => ({
+        ...one,
+        failures: 0,
+        last: { dueAt: startedAt, startedAt, ...last },
+      }));
+      const ended = await call('2026-05-01T08:30');
+      assert.equal(ended?.last?.outcome, 'completed');
+    }
+    await schedules.change(schedule.id, one => ({
+      ...one,
+      last: { dueAt: startedAt, startedAt, pid: process.pid, owner: ownerHere() },
+    }));
+    assert.equal(await call('2026-05-01T08:30'), undefined);
   });
 
   it('runs once when two processes are called at the same time', async () => {

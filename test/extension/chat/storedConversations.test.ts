@@ -2,6 +2,7 @@ import assert from 'node:assert/strict';
 import { appendFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { loadConfig } from '../../../src/engine/config.ts';
+import { ownerHere, rowOf } from '../../../src/engine/files/liveProcess.ts';
 import { RunHistory, setAside } from '../../../src/engine/records/runHistory.ts';
 import { StoredConversations } from '../../../src/extension/chat/storedConversations.ts';
 import type { RunEvent } from '../../../src/protocol/run.ts';
@@ -47,6 +48,7 @@ describe('StoredConversations', () => {
       startedAt,
       request: text,
       pid,
+      ...(pid !== 1 && { owner: { ...ownerHere(), started: rowOf(pid)?.started ?? '-' } }),
     };
     const messages = [
       { role: 'user', content: text },
