@@ -134,6 +134,8 @@ export interface AlongFile {
   after: string | null;
   /** Name of an entry in a lock file. The texts are then those of the entry, and the rest of the file stays. */
   entry?: string;
+  /** The lock file is that of ClawHub's own client. */
+  isClawhub?: true;
 }
 
 export interface FolderRecord {

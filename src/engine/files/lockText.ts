@@ -35,6 +35,28 @@ function parsed(text: string): Record<string, unknown> | undefined {
   }
 }
 
+/** Returns the text of an entry in the lock file of ClawHub's client, or null if there is none. Throws Error if the file is none. */
+export function clawhubEntryIn(text: string | null, name: string): string | null {
+  const { skills } = clawhubSkillsIn(text);
+  return Object.hasOwn(skills, name) ? canonicalJson(skills[name]) : null;
+}
+
+function clawhubSkillsIn(text: string | null): { skills: Record<string, unknown>; rest: object } {
+  const { skills = {}, ...rest } = text === null ? {} : (parsed(text) ?? {});
+  if (typeof skills !== 'object' || skills === null || Array.isArray(skills))
+    throw new Error('has no skills');
+  return { skills: { ...skills }, rest };
+}
+
+/** Returns the text of ClawHub's lock file with this entry, or without it if `entry` is null; null if nothing is left in it. */
+export function withClawhubEntry(text: string | null, name: string, entry: string | null): string | null {
+  const { skills, rest } = clawhubSkillsIn(text);
+  const { [name]: _before, ...others } = skills;
+  const all = entry === null ? others : { ...others, [name]: JSON.parse(entry) as unknown };
+  if (Object.keys(all).length === 0 && Object.keys(rest).every(key => key === 'version')) return null;
+  return `${JSON.stringify({ ...rest, version: 1, skills: all }, null, 2)}\n`;
+}
+
 /** Returns the canonical text of an entry, or null if there is none. Throws as `packsIn` does. */
 export function entryIn(text: string | null, name: string): string | null {
   const packs = packsIn(text);

@@ -24,8 +24,9 @@ import {
 } from './folderRecord.ts';
 import { temporaryPrefix } from './globPattern.ts';
 import { isStillRunning, ownerHere } from './liveProcess.ts';
-import { entryIn, packsIn, withEntry } from './lockText.ts';
+import { clawhubEntryIn, entryIn, packsIn, withClawhubEntry, withEntry } from './lockText.ts';
 import { errorCode, isInside } from './paths.ts';
+import { lockFile } from './settingsFile.ts';
 
 /** A folder to put in place, or to remove. */
 export interface FolderChange extends Pick<FolderRecord, 'kind' | 'agent' | 'target' | 'source'> {
@@ -166,13 +167,16 @@ export const isOccupied = (error: unknown): boolean =>
  */
 export async function putAlong(files: readonly AlongFile[], dataDir?: string): Promise<string[]> {
   const leftAlone: string[] = [];
-  for (const { file, before, after, entry } of files) {
+  for (const one of files) {
+    const { file, before, after, entry } = one;
     const isOwn = dataDir !== undefined && isInside(dataDir, file);
     if (isOwn) refuseLinks(dirname(file), file);
-    const now = await readFile(file, 'utf8').catch(() => null);
     if (entry !== undefined) {
-      if (!(await putEntry(file, now, { before, after, entry }))) leftAlone.push(file);
-    } else if (now === after) continue;
+      if (!(await putEntry({ ...one, entry }))) leftAlone.push(file);
+      continue;
+    }
+    const now = await readFile(file, 'utf8').catch(() => null);
+    if (now === after) continue;
     else if (now !== before) leftAlone.push(file);
     else if (after === null) await rm(file, { force: true });
     else await (isOwn ? writeOwn : writeWhole)(file, after);
@@ -180,32 +184,41 @@ export async function putAlong(files: readonly AlongFile[], dataDir?: string): P
   return leftAlone;
 }
 
-/** Changes one entry of a lock file. Returns false if something else has changed that entry, or if the file cannot be read. */
-async function putEntry(
-  file: string,
-  now: string | null,
-  { before, after, entry }: { before: string | null; after: string | null; entry: string },
-): Promise<boolean> {
-  for (let text = now; ; ) {
-    const next = changedEntry(text, { before, after, entry });
+/**
+ * Changes one entry of a lock file, with the file to itself: other processes change theirs at the same time. Returns false if something
+ * else has changed that entry, or if the file cannot be read.
+ */
+async function putEntry(change: EntryChange): Promise<boolean> {
+  const { file } = change;
+  await mkdir(dirname(file), { recursive: true });
+  const lock = await lockFile(`${file}.lock`);
+  try {
+    const text = await readFile(file, 'utf8').catch(() => null);
+    const next = changedEntry(text, change);
     if (next === undefined) return false;
-    if (next === text || next === null) return true;
     // The last entry takes the file with it, so that undoing the first install leaves nothing.
-    if (Object.keys(packsIn(next)).length === 0) await rm(file, { force: true });
-    else await writeWhole(file, next);
-    // Another process may have written its own entry at the same moment.
-    text = await readFile(file, 'utf8').catch(() => null);
+    if (next === null && text !== null) await rm(file, { force: true });
+    else if (next !== null && next !== text) await writeWhole(file, next, lock.isOurs);
+    return true;
+  } finally {
+    await lock.release();
   }
 }
 
+type EntryChange = AlongFile & { entry: string };
+
+/** Returns the text of the file with the change; null if nothing is left in it, undefined if the entry is another by now. */
 function changedEntry(
   text: string | null,
-  { before, after, entry }: { before: string | null; after: string | null; entry: string },
+  { before, after, entry, isClawhub }: EntryChange,
 ): string | null | undefined {
   try {
-    const there = entryIn(text, entry);
+    const there = isClawhub ? clawhubEntryIn(text, entry) : entryIn(text, entry);
     if (there === after) return text;
-    return there === before ? withEntry(text, entry, after) : undefined;
+    if (there !== before) return undefined;
+    if (isClawhub) return withClawhubEntry(text, entry, after);
+    const next = withEntry(text, entry, after);
+    return Object.keys(packsIn(next)).length === 0 ? null : next;
   } catch {
     return undefined;
   }

@@ -4,6 +4,7 @@ import { readFileSync } from 'node:fs';
 import { mkdir, readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { type AlongFile, contentsOf, type FolderContents } from '../files/folderRecord.ts';
+import { canonicalJson, clawhubEntryIn } from '../files/lockText.ts';
 import type { Resolved } from './lockFile.ts';
 
 type FromClawhub = Extract<Resolved, { kind: 'clawhub' }>;
@@ -32,19 +33,20 @@ function isSameOrigin(one: string, other: string): boolean {
 export function clawhubChanges(name: string, resolved: Resolved | undefined, skillsDir: string): AlongFile[] {
   if (resolved && resolved.kind !== 'clawhub') return [];
   const file = join(skillsDir, '.clawhub', 'lock.json');
-  const before = textAt(file);
-  if (!resolved && !(name in ((parsed(before)['skills'] as object | undefined) ?? {}))) return [];
-  const installed = resolved && {
+  const before = entryAt(file, name);
+  if (!resolved && before === null) return [];
+  const after = resolved && {
     version: resolved.version,
     installedAt: Date.now(),
     ...(resolved.ownerHandle && { ownerHandle: resolved.ownerHandle }),
   };
-  return [{ file, before, after: lockText(before, name, installed) }];
+  return [{ file, before, after: after ? canonicalJson(after) : null, entry: name, isClawhub: true }];
 }
 
-function textAt(file: string): string | null {
+/** Returns the entry as it is now. A file that cannot be read has none, and is left alone. */
+function entryAt(file: string, name: string): string | null {
   try {
-    return readFileSync(file, 'utf8');
+    return clawhubEntryIn(readFileSync(file, 'utf8'), name);
   } catch {
     return null;
   }
@@ -77,23 +79,3 @@ function originText(
 
 const isHidden = (path: string): boolean =>
   path.split('/').some(part => part.startsWith('.') || part === 'node_modules');
-
-function lockText(
-  known: string | null,
-  name: string,
-  entry: { version: string; installedAt: number; ownerHandle?: string } | undefined,
-): string {
-  const lock = parsed(known);
-  const others = Object.entries((lock['skills'] as object | undefined) ?? {}).filter(([key]) => key !== name);
-  const skills = Object.fromEntries(entry ? [...others, [name, entry]] : others);
-  return `${JSON.stringify({ ...lock, version: 1, skills }, null, 2)}\n`;
-}
-
-function parsed(text: string | null): Readonly<Record<string, unknown>> {
-  try {
-    const value: unknown = JSON.parse(text ?? '');
-    return typeof value === 'object' && value !== null ? (value as Record<string, unknown>) : {};
-  } catch {
-    return {};
-  }
-}

@@ -1,7 +1,9 @@
 /** What was installed or removed comes back as it was, and what was edited in the meantime is never lost. */
 import assert from 'node:assert/strict';
+import { execFile } from 'node:child_process';
 import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { promisify } from 'node:util';
 import { loadConfig } from '../../../src/engine/config.ts';
 import { ReplacedFolders } from '../../../src/engine/files/replacedFolders.ts';
 import { discover } from '../../../src/engine/skills/discover.ts';
@@ -158,5 +160,41 @@ describe('ReplacedFolders', () => {
       folder.add({ [`home/.local/share/telos/replaced/${id}/record.json`]: '{' });
     }
     assert.deepEqual(await folders().list(), []);
+  });
+});
+
+describe('installs of several processes at once', function () {
+  this.timeout(120_000);
+
+  it('lose no entry of the lock file, nor of that of ClawHub', async () => {
+    const { path, remove } = tempFolder();
+    try {
+      const source = new URL('../../../src/engine/', import.meta.url).href;
+      const [processes, each] = [4, 15];
+      const script = (own: number): string => `
+        import { putAlong } from '${source}files/swapFolder.ts';
+        import { clawhubChanges } from '${source}skills/clawhubFiles.ts';
+        import { lockChange } from '${source}skills/lockFile.ts';
+        const resolved = { kind: 'clawhub', registry: 'https://example.com', slug: 's', version: '1.0.0' };
+        const entry = { source: 's', resolved: { kind: 'folder', path: '/s' }, digest: '', files: {}, leftOut: [], pinned: false, installedAt: '2026-01-01T00:00:00Z' };
+        for (let index = 0; index < ${each}; index++) {
+          const name = 'p${own}-' + index;
+          const left = await putAlong([
+            { file: ${JSON.stringify(join(path, 'telos-lock.json'))}, before: null, after: JSON.stringify(entry), entry: name },
+            ...clawhubChanges(name, resolved, ${JSON.stringify(path)}),
+          ]);
+          if (left.length > 0) throw new Error(left.join());
+        }`;
+      const ended = Array.from({ length: processes }, (_, own) =>
+        promisify(execFile)(process.execPath, ['--input-type=module', '-e', script(own)]),
+      );
+      await Promise.all(ended);
+      const read = (file: string) => JSON.parse(readFileSync(join(path, file), 'utf8'));
+      assert.equal(Object.keys(read('telos-lock.json').packs).length, processes * each);
+      assert.equal(Object.keys(read('.clawhub/lock.json').skills).length, processes * each);
+      assert.deepEqual(readdirSync(join(path, '.clawhub')), ['lock.json']);
+    } finally {
+      remove();
+    }
   });
 });
