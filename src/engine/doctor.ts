@@ -357,6 +357,14 @@ async function lookAtServers(
       ...answered.problems.map(problem => ({ severity: 'error' as const, ...asMessage(problem) })),
     );
     for (const report of answered.servers) servers.push(describeServer(agent, report, findings));
+    // That nothing of it can start is not that it has none.
+    if (answered.servers.length === 0 && answered.problems.length > 0)
+      servers.push({
+        agent: agent.name,
+        server: '*',
+        place: agent.mcpConfig,
+        outcome: { state: 'failed', problem: spoken(answered.problems.flat()) },
+      });
   }
   return servers;
 }

@@ -169,6 +169,17 @@ describe('Telos.doctor', () => {
     assert.equal(report.findings.length, 1);
   });
 
+  it('does not say that an accepted agent has no servers, if none of those that it names can start', async () => {
+    folder.add({ 'skills/kairos/mcp.json': JSON.stringify({ mcpServers: { beds: { port: 80 } } }) });
+    const telos = open();
+    await telos.acceptCard(await telos.agentCard('kairos'));
+    const report = await telos.doctor(signal);
+    const text = describeReport(report, messageText).join('\n');
+    assert.doesNotMatch(text, /MCP servers: none/);
+    assert.match(text, /'?beds'?/);
+    assert.equal(isBroken(report), true);
+  });
+
   it('starts no server of an agent that nobody has accepted', async () => {
     const file = join(folder.path, 'started');
     const servers = { one: { command: process.execPath, args: [mcpServer, 'none', file] } };
