@@ -5,6 +5,7 @@ import type { AddressInfo } from 'node:net';
 import { McpServer } from '@modelcontextprotocol/sdk/server/mcp.js';
 import { StreamableHTTPServerTransport } from '@modelcontextprotocol/sdk/server/streamableHttp.js';
 import type { Transport } from '@modelcontextprotocol/sdk/shared/transport.js';
+import { ElicitResultSchema } from '@modelcontextprotocol/sdk/types.js';
 import { z } from 'zod';
 
 export interface SdkServer {
@@ -32,6 +33,15 @@ export async function startSdkServer(unknownStatus = 404): Promise<SdkServer> {
     server.registerTool('shout', { inputSchema: { text: z.string() } }, async ({ text }) => {
       shouted++;
       return { content: [{ type: 'text', text: text.toUpperCase() }] };
+    });
+    const calls: (() => void)[] = [];
+    server.registerTool('pair', { inputSchema: { text: z.string() } }, async ({ text }, { sendRequest }) => {
+      // The second of two calls asks first.
+      if (calls.length === 0) await new Promise<void>(resolve => calls.push(resolve));
+      const params = { message: text, requestedSchema: { type: 'object' as const, properties: {} } };
+      const { action } = await sendRequest({ method: 'elicitation/create', params }, ElicitResultSchema);
+      calls.shift()?.();
+      return { content: [{ type: 'text', text: `${text}: ${action}` }] };
     });
     const transport = new StreamableHTTPServerTransport({
       sessionIdGenerator: randomUUID,

@@ -27,6 +27,7 @@ if (fault === 'slow')
   tools = [{ name: 'slow', description: 'Says how far it is.', inputSchema: { type: 'object' } }];
 if (fault === 'crowded')
   tools = Array.from({ length: 600 }, (_, at) => ({ name: `tool${at}`, inputSchema: { type: 'object' } }));
+if (fault === 'storms') tools = tools.slice(0, 3);
 if (fault === 'flutters')
   tools = [...tools, { name: 'flutter', description: 'Says that its tools change.', inputSchema: {} }];
 // Built by hand, since nothing else writes JSON this deep.
@@ -93,6 +94,7 @@ function list(id: number | undefined, params: Fields | undefined): void {
   const start = Number(params?.['cursor'] ?? 0);
   const more = start + size < tools.length ? { nextCursor: String(start + size) } : {};
   send({ id, result: { tools: tools.slice(start, start + size), ...more } });
+  if (fault === 'storms') send({ method: 'notifications/tools/list_changed' });
 }
 
 function call(id: number | undefined, params: Fields): void {
@@ -157,6 +159,7 @@ function call(id: number | undefined, params: Fields): void {
       break;
     case 'ask':
       void askPerson(input).then(text);
+      if (input['leaves']) setTimeout(() => leave(String(input['leaves']), text), 50);
       break;
     default:
       send({ id, error: { code: -32602, message: `no tool ${params['name']}` } });
@@ -223,6 +226,15 @@ function offer(id: number | undefined, method: string, params: Fields): void {
         send({ id, result: { contents: [{ uri: name, mimeType: 'text/plain', blob: blobs[name] }] } });
       else send({ id, error: { code: -32002, message: `no resource ${name}` } });
   }
+}
+
+/** Does not wait for the answer to what was asked, in one of three ways. */
+function leave(how: string, text: (content: string) => void): void {
+  if (how === 'exits') process.exit(3);
+  if (how === 'answers') text('["answered without you"]');
+  if (how !== 'cancels') return;
+  send({ method: 'notifications/cancelled', params: { requestId: 1000, reason: 'took too long' } });
+  setTimeout(() => text('["went on"]'), 200);
 }
 
 /** What waits for the client's answers, by the id of the request. */

@@ -64,9 +64,11 @@ describe('MCP servers', () => {
     mcpServers: object,
     limits: McpLimits = patient,
     signal = new AbortController().signal,
+    canAsk = false,
   ): Promise<McpServers> {
     const agent = agentWith(mcpServers);
-    const servers = await connectServers(config, agent, builtinTools, environment, signal, { limits });
+    const reach = { limits, canAsk };
+    const servers = await connectServers(config, agent, builtinTools, environment, signal, reach);
     open.push(servers);
     return servers;
   }
@@ -154,6 +156,15 @@ describe('MCP servers', () => {
     await until(() => namesOf(servers).includes('grown'));
     const lists = recorded().filter(({ method }) => method === 'tools/list').length;
     assert.ok(lists < 100, `${lists} lists were asked for`);
+  });
+
+  it('asks ever more seldom for the tools of a server that reports a change with each list', async () => {
+    const begin = performance.now();
+    await connect({ a: server('storms') });
+    await until(() => recorded().filter(({ method }) => method === 'tools/list').length >= 5);
+    // The list of the start, one at once, and three after a quarter, half and a whole second.
+    const took = performance.now() - begin;
+    assert.ok(took > 1700, `five lists in ${Math.round(took)} ms`);
   });
 
   it('sees that a server has other tools now', async () => {
@@ -347,6 +358,34 @@ describe('MCP servers', () => {
           assert.match(problem, /requires a sign-in at http:.* \(HTTP 401\)/);
       } finally {
         await close();
+      }
+    });
+
+    it('have what they ask answered during the call that it belongs to', async () => {
+      const asking = await startSdkServer();
+      try {
+        const servers = await connect({ http: { url: asking.url } }, patient, undefined, true);
+        const asked: string[] = [];
+        const pair = (text: string) =>
+          call(
+            servers,
+            'pair',
+            { text },
+            {
+              askServer: async wish => {
+                asked.push(`${text} is asked ${(wish.params as { message: string }).message}`);
+                return { action: 'cancel' };
+              },
+            },
+          );
+        const answers = await Promise.all([pair('one'), pair('two')]);
+        assert.deepEqual(asked, ['two is asked two', 'one is asked one']);
+        assert.deepEqual(
+          answers.map(({ content }) => content),
+          ['one: cancel', 'two: cancel'],
+        );
+      } finally {
+        await asking.close();
       }
     });
 

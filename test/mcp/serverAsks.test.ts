@@ -38,12 +38,18 @@ describe('what a server asks', () => {
   /** Runs a call that asks, and returns the server's answers, the questions that came, and the notices. */
   async function ask(
     questions: readonly object[],
-    answer: (request: ApprovalRequest) => ApprovalDecision | Promise<ApprovalDecision>,
+    answer: (request: ApprovalRequest, signal: AbortSignal) => ApprovalDecision | Promise<ApprovalDecision>,
     opened?: string[],
     {
       said = [],
       more = {},
-    }: { said?: readonly ScriptedTurn[]; more?: Readonly<Record<string, string>> } = {},
+      leaves,
+    }: {
+      said?: readonly ScriptedTurn[];
+      more?: Readonly<Record<string, string>>;
+      /** How the server leaves before an answer. */
+      leaves?: 'answers' | 'cancels' | 'exits';
+    } = {},
   ) {
     const config = loadConfig({
       env: {
@@ -58,7 +64,7 @@ describe('what a server asks', () => {
       cwd: join(folder.path, 'work'),
     });
     const provider = scriptedProvider([
-      [calls('1', 'ask', { questions }), done('tool_use')],
+      [calls('1', 'ask', { questions, ...(leaves && { leaves }) }), done('tool_use')],
       ...said,
       [says('Done.'), done()],
     ]);
@@ -70,10 +76,10 @@ describe('what a server asks', () => {
     await telos.acceptCard(await telos.agentCard('garden'));
     const asked: ApprovalRequest[] = [];
     const human = {
-      approve: async (request: ApprovalRequest): Promise<ApprovalDecision> => {
+      approve: async (request: ApprovalRequest, signal: AbortSignal): Promise<ApprovalDecision> => {
         if (request.tool === 'ask') return { allow: true, scope: 'once' };
         asked.push(request);
-        return answer(request);
+        return answer(request, signal);
       },
       ask: async () => [],
     };
@@ -127,10 +133,7 @@ describe('what a server asks', () => {
       scope: 'once',
     }));
     deepEqual(got, [{ action: 'decline' }]);
-    match(notices[0] ?? '', /^Works in: /);
-    deepEqual(notices.slice(1), [
-      "The form of the MCP server 'beds' was declined, since it was not filled in.",
-    ]);
+    deepEqual(notices, ["The form of the MCP server 'beds' was declined, since it was not filled in."]);
   });
 
   it('sends nothing that does not fit the form, and nothing after a no', async () => {
@@ -281,6 +284,35 @@ describe('what a server asks', () => {
     const end = events.at(-1);
     equal(end?.type === 'run_end' && end.outcome, 'budget');
   });
+
+  for (const leaves of ['answers', 'cancels', 'exits'] as const) {
+    it(`takes the question back when the server ${leaves} before the answer, and asks no model for a late yes`, async () => {
+      const messages = [{ role: 'user', content: { type: 'text', text: 'Which bed?' } }];
+      for (const question of [form({ place: { type: 'string' } }), { messages, maxTokens: 20 }]) {
+        const yes = Promise.withResolvers<ApprovalDecision>();
+        const signals: AbortSignal[] = [];
+        // A frontend that does not listen to the signal holds up nothing.
+        const { events, requests } = await ask(
+          [question],
+          (_request, signal) => {
+            signals.push(signal);
+            return yes.promise;
+          },
+          undefined,
+          { leaves, said: [[says('Done.'), done()]] },
+        );
+        equal(signals.length, 1);
+        ok(signals[0]?.reason instanceof Error, 'the signal has aborted');
+        const order = events.flatMap(({ type }) =>
+          type === 'approval_response' || type === 'tool_end' || type === 'run_end' ? [type] : [],
+        );
+        deepEqual(order, ['approval_response', 'approval_response', 'tool_end', 'run_end']);
+        yes.resolve({ allow: true, scope: 'once', content: { place: 'South' } });
+        await wait(50);
+        equal(requests.length, 2);
+      }
+    });
+  }
 
   it('gives a person time: the limit of the call stands still meanwhile', async () => {
     const { answers: got } = await ask([form({ ok: { type: 'boolean' } })], async () => {

@@ -1,13 +1,16 @@
 /** Connects to one MCP server, lists its tools and calls them. This file is loaded with the first server. */
+import { AsyncLocalStorage } from 'node:async_hooks';
 import { basename } from 'node:path';
+import { setTimeout as delay } from 'node:timers/promises';
 import { pathToFileURL } from 'node:url';
 import type { JsonObject, ToolResult } from '../../protocol/run.ts';
 import { beginningOf, type Sentence, sentence, spoken } from '../../protocol/text.ts';
 import { untilAborted } from '../cancellation.ts';
 import { TelosError } from '../errors.ts';
+import { QuestionOver } from '../human.ts';
 import { withinDepth } from '../jsonDepth.ts';
 import { mapStrings } from '../redact.ts';
-import { type ServerAnswer, type ToolContext, toolError } from '../tools/tool.ts';
+import { type ServerAnswer, type ServerWish, type ToolContext, toolError } from '../tools/tool.ts';
 import type { McpServer } from './config.ts';
 import { type Link, type McpSurroundings, mayBeOlder, remoteLink, stdioLink } from './link.ts';
 import { listed, mostListed, type OfferMethod } from './offers.ts';
@@ -95,7 +98,11 @@ async function connect(
   const link = server.type === 'stdio' ? stdioLink(server, surroundings) : remoteLink(server, surroundings);
   const deadline = new AbortController();
   const timer = setTimeout(() => deadline.abort(), limits.connectMs);
-  const stop = AbortSignal.any([signal, deadline.signal]);
+  // Not `AbortSignal.any`: the SDK leaves its listeners, with which Node would hold the session as long as the process lives.
+  const stopping = new AbortController();
+  const stop = stopping.signal;
+  const abort = (): void => stopping.abort();
+  for (const one of [signal, deadline.signal]) one.addEventListener('abort', abort);
   // No validators: they would compile the output schema of a hostile server. Models can read output that does not match.
   const anything = {
     getValidator: () => (data: unknown) => ({ valid: true, data, errorMessage: undefined }),
@@ -133,6 +140,7 @@ async function connect(
     throw new TelosError('mcp', [mapStrings(reason, redact)], { cause: error });
   } finally {
     clearTimeout(timer);
+    signal.removeEventListener('abort', abort);
   }
 }
 
@@ -145,8 +153,8 @@ class Session implements McpConnection {
   readonly #limits: McpLimits;
   readonly #redact: (text: string) => string;
   readonly #openUrl: McpSurroundings['openUrl'];
-  /** What asks the person, for each call that runs, with the clock that stands still meanwhile. */
-  readonly #asking = new Set<{ ask: AskServer; clock: CallClock }>();
+  /** The calls that run and may ask the person. */
+  readonly #asking = new Set<AskingCall>();
   readonly #closing = new AbortController();
   ended = false;
   forgotten = false;
@@ -155,6 +163,9 @@ class Session implements McpConnection {
   tooDeepTools: readonly string[] = [];
   #isListing = false;
   #hasChanged = false;
+  /** When the tools were listed again last, and how long the next listing waits after that. In milliseconds. */
+  #listedAt = Number.NEGATIVE_INFINITY;
+  #pause = firstPause;
 
   constructor(
     server: string,
@@ -170,8 +181,10 @@ class Session implements McpConnection {
     this.#redact = redact;
     this.#openUrl = openUrl;
     if (canAsk) {
-      client.setRequestHandler(ElicitRequestSchema, ({ params }) => this.#elicit(params));
-      client.setRequestHandler(CreateMessageRequestSchema, ({ params }) => this.#sample(params));
+      client.setRequestHandler(ElicitRequestSchema, ({ params }, { signal }) => this.#elicit(params, signal));
+      client.setRequestHandler(CreateMessageRequestSchema, ({ params }, { signal }) =>
+        this.#sample(params, signal),
+      );
     }
     if (root !== undefined) {
       const roots = [{ uri: pathToFileURL(root).href, name: basename(root) }];
@@ -198,9 +211,11 @@ class Session implements McpConnection {
     const tools: McpToolListing[] = [];
     let tooDeep: string[] = [];
     this.#hasChanged = false;
-    const options = { signal, timeout: this.#limits.connectMs };
     const ask = (params: Fields) =>
-      this.#client.request({ method: 'tools/list', params }, ResultSchema, options);
+      withOwnSignal(signal, own => {
+        const options = { signal: own, timeout: this.#limits.connectMs };
+        return this.#client.request({ method: 'tools/list', params }, ResultSchema, options);
+      });
     const pages = listed(ask, 'tools');
     let hasMore = false;
     while (this.#client.getServerCapabilities()?.tools) {
@@ -223,32 +238,36 @@ class Session implements McpConnection {
 
   async ask(method: OfferMethod, params: Fields, signal: AbortSignal): Promise<Fields> {
     signal.throwIfAborted();
-    // Without a listener of its own, the SDK would cancel what was answered long ago.
-    const own = new AbortController();
-    const abort = (): void => own.abort(signal.reason);
-    signal.addEventListener('abort', abort);
     try {
-      const options = { signal: own.signal, timeout: this.#limits.callMs };
-      const answer = await this.#client.request({ method, params }, ResultSchema, options);
+      const answer = await withOwnSignal(signal, own => {
+        const options = { signal: own, timeout: this.#limits.callMs };
+        return this.#client.request({ method, params }, ResultSchema, options);
+      });
       return mapStrings(withinDepth(answer as Fields), this.#redact);
     } catch (error) {
       if (signal.aborted) throw signal.reason;
       if (this.#link.hasForgotten(error)) this.ended = this.forgotten = true;
       const reason = this.ended ? this.#endedWhy() : this.#link.explain(error);
       throw new TelosError('mcp', [mapStrings(reason, this.#redact)], { cause: error });
-    } finally {
-      signal.removeEventListener('abort', abort);
     }
   }
 
-  /** Lists the tools again, one listing at a time, however often the server reports a change. */
+  /** Lists the tools again, one listing at a time and ever more seldom, however often the server reports a change. */
   async #refresh(): Promise<void> {
     this.#hasChanged = true;
     if (this.#isListing) return;
     this.#isListing = true;
+    const { signal } = this.#closing;
     try {
-      while (this.#hasChanged) await this.listTools(this.#closing.signal);
-      this.onToolsChanged?.();
+      while (this.#hasChanged) {
+        const since = performance.now() - this.#listedAt;
+        if (since >= longestPause) this.#pause = firstPause;
+        else await delay(Math.max(0, this.#pause - since), undefined, { signal, ref: false });
+        await this.listTools(signal);
+        if (since < longestPause) this.#pause = Math.min(2 * this.#pause, longestPause);
+        this.#listedAt = performance.now();
+        this.onToolsChanged?.();
+      }
     } catch {
       // The tools stay as they were. If the server has ended, the next call reports it.
     } finally {
@@ -268,13 +287,27 @@ class Session implements McpConnection {
     if (this.ended) return toolError(this.#endedText());
     // The call gets its own signal. The SDK leaves its listener on it, and would cancel calls that were answered long ago.
     const own = new AbortController();
-    const abort = (): void => own.abort(signal.reason);
+    const over = new AbortController();
+    const abort = (): void => {
+      own.abort(signal.reason);
+      over.abort(signal.reason);
+    };
     signal.addEventListener('abort', abort);
     const clock = new CallClock(this.#limits, why => own.abort(why));
-    const asking = askServer && { ask: askServer, clock };
+    const asking = askServer && {
+      session: this,
+      ask: askServer,
+      clock,
+      over: over.signal,
+      open: new Set<Promise<unknown>>(),
+    };
     if (asking) this.#asking.add(asking);
+    const request: Client['request'] = (...words) =>
+      asking
+        ? callOfAnswer.run(asking, () => this.#client.request(...words))
+        : this.#client.request(...words);
     try {
-      const answer = await this.#client.request(
+      const answer = await request(
         { method: 'tools/call', params: { name: tool, arguments: { ...input } } },
         ResultSchema,
         {
@@ -297,7 +330,7 @@ class Session implements McpConnection {
           `${tool} of the MCP server '${this.server}' ${clock.overText}; the call was cancelled.`,
         );
       if (error instanceof McpError && error.code === ErrorCode.UrlElicitationRequired && askServer)
-        return this.#visitFirst(tool, error, askServer);
+        return await this.#visitFirst(tool, error, wish => askServer(wish, over.signal));
       return toolError(
         this.#redact(
           `${tool} of the MCP server '${this.server}' failed: ${spoken([this.#link.explain(error)])}`,
@@ -306,54 +339,81 @@ class Session implements McpConnection {
     } finally {
       clock.stop();
       if (asking) this.#asking.delete(asking);
+      over.abort(new QuestionOver(`The question is over: ${tool} of '${this.server}' has ended.`));
       signal.removeEventListener('abort', abort);
+      // Its questions end before it does, so that none of them outlives the run.
+      await Promise.all(asking?.open ?? []);
     }
   }
 
-  /** Has the person answer what the server asks. Without a call that runs, no one knows what the question is about. */
-  async #elicit(params: unknown): Promise<{ action: 'accept' | 'decline' | 'cancel'; content?: Content }> {
-    const asking = [...this.#asking].at(-1);
-    if (!asking) return { action: 'cancel' };
-    asking.clock.pause();
-    try {
-      const isUrl = (params as { mode?: unknown } | null)?.mode === 'url';
-      const answer = isUrl
-        ? await this.#visit(params, asking.ask)
-        : await asking.ask({ kind: 'form', server: this.server, params });
-      if (answer.action === 'decline' && answer.problem !== undefined)
-        throw new McpError(ErrorCode.InvalidParams, answer.problem);
-      if (answer.action !== 'accept') return { action: answer.action };
-      const content = Object.entries(answer.content ?? {}).map(([name, value]) => [name, value] as const);
-      return isUrl
-        ? { action: 'accept' }
-        : { action: 'accept', content: Object.fromEntries(content) as Content };
-    } finally {
-      asking.clock.resume();
-    }
+  /** Has the person answer what the server asks, until the server takes it back. */
+  async #elicit(
+    params: unknown,
+    signal: AbortSignal,
+  ): Promise<{ action: 'accept' | 'decline' | 'cancel'; content?: Content }> {
+    const isUrl = (params as { mode?: unknown } | null)?.mode === 'url';
+    const answer = await this.#duringCall(signal, ask =>
+      isUrl ? this.#visit(params, ask) : ask({ kind: 'form', server: this.server, params }),
+    );
+    if (answer.action === 'decline' && answer.problem !== undefined)
+      throw new McpError(ErrorCode.InvalidParams, answer.problem);
+    if (answer.action !== 'accept') return { action: answer.action };
+    const content = Object.entries(answer.content ?? {}).map(([name, value]) => [name, value] as const);
+    return isUrl
+      ? { action: 'accept' }
+      : { action: 'accept', content: Object.fromEntries(content) as Content };
   }
 
   /** Has the model answer what the server asks it, after the person's yes. Throws what the protocol wants to be answered after a no. */
-  async #sample(params: unknown) {
-    const asking = [...this.#asking].at(-1);
-    if (!asking) throw new McpError(rejected, 'The user is asked only during a call.');
-    asking.clock.pause();
+  async #sample(params: unknown, signal: AbortSignal) {
+    if (this.#asking.size === 0) throw new McpError(rejected, 'The user is asked only during a call.');
+    const wish = { kind: 'sampling' as const, server: this.server, params: withinDepth(params) };
+    const answer = await this.#duringCall(signal, ask => ask(mapStrings(wish, this.#redact)));
+    const { sampled } = answer.action === 'accept' ? answer : {};
+    if (!sampled) {
+      const { problem = 'The user rejected the request.' } = answer.action === 'accept' ? {} : answer;
+      throw new McpError(rejected, problem);
+    }
+    const { text, model, stopReason } = sampled;
+    return { role: 'assistant' as const, content: { type: 'text' as const, text }, model, stopReason };
+  }
+
+  /**
+   * Has `put` ask the person during the call that the question belongs to. The answer is `cancel` once that has ended, or `signal` aborts.
+   * Over HTTP, a question comes with the answer to its call. A program does not say which of its calls asks: the question then is put
+   * during the oldest one that runs, and again during the next, until all that ran have ended.
+   */
+  async #duringCall(
+    signal: AbortSignal,
+    put: (ask: AskPerson) => Promise<ServerAnswer>,
+  ): Promise<ServerAnswer> {
+    const own = callOfAnswer.getStore();
+    const isKnown = own?.session === this;
+    const calls = [...this.#asking].filter(call => !isKnown || call === own);
+    const takenBack = new AbortController();
+    const takeBack = (): void =>
+      takenBack.abort(
+        new QuestionOver(`The question is over: the MCP server '${this.server}' no longer waits.`),
+      );
+    signal.addEventListener('abort', takeBack);
+    for (const { clock } of calls) clock.pause();
     try {
-      const wish = { kind: 'sampling' as const, server: this.server, params: withinDepth(params) };
-      const answer = await asking.ask(mapStrings(wish, this.#redact));
-      const { sampled } = answer.action === 'accept' ? answer : {};
-      if (!sampled) {
-        const { problem = 'The user rejected the request.' } = answer.action === 'accept' ? {} : answer;
-        throw new McpError(rejected, problem);
+      for (const call of calls) {
+        if (call.over.aborted) continue;
+        const over = AbortSignal.any([takenBack.signal, call.over]);
+        const question = put(wish => call.ask(wish, over));
+        call.open.add(question);
+        const answer = await question.finally(() => call.open.delete(question));
+        if (!call.over.aborted || signal.aborted) return answer;
       }
-      const { text, model, stopReason } = sampled;
-      return { role: 'assistant' as const, content: { type: 'text' as const, text }, model, stopReason };
+      return { action: 'cancel' };
     } finally {
-      asking.clock.resume();
+      for (const { clock } of calls) clock.resume();
     }
   }
 
   /** Asks the person, and opens the address after a yes. */
-  async #visit(params: unknown, ask: AskServer): Promise<ServerAnswer> {
+  async #visit(params: unknown, ask: AskPerson): Promise<ServerAnswer> {
     const answer = await ask({
       kind: 'url',
       server: this.server,
@@ -366,7 +426,7 @@ class Session implements McpConnection {
   }
 
   /** Has the person open the pages that a server wants visited before it carries out a call. */
-  async #visitFirst(tool: string, { data }: McpError, ask: AskServer): Promise<ToolResult> {
+  async #visitFirst(tool: string, { data }: McpError, ask: AskPerson): Promise<ToolResult> {
     const { elicitations } = (data ?? {}) as { elicitations?: unknown };
     const pages = Array.isArray(elicitations) ? elicitations.slice(0, mostPages) : [];
     const answers: ServerAnswer[] = [];
@@ -396,9 +456,44 @@ class Session implements McpConnection {
   }
 }
 
+/** Calls `work` with a signal of its own, which aborts with `signal`: the SDK leaves its listeners, and would cancel what was answered long ago. */
+async function withOwnSignal<Result>(
+  signal: AbortSignal,
+  work: (own: AbortSignal) => Promise<Result>,
+): Promise<Result> {
+  const own = new AbortController();
+  const abort = (): void => own.abort(signal.reason);
+  signal.addEventListener('abort', abort);
+  try {
+    return await work(own.signal);
+  } finally {
+    signal.removeEventListener('abort', abort);
+  }
+}
+
 type Fields = Readonly<Record<string, unknown>>;
 type AskServer = NonNullable<ToolContext['askServer']>;
+type AskPerson = (wish: ServerWish) => Promise<ServerAnswer>;
 type Content = Record<string, string | number | boolean | string[]>;
+
+/** A call that runs, as far as its server may ask the person meanwhile. */
+interface AskingCall {
+  session: McpConnection;
+  ask: AskServer;
+  /** Stands still while a question is open. */
+  clock: CallClock;
+  /** Aborts when the call has ended. */
+  over: AbortSignal;
+  /** Its questions that wait. */
+  open: Set<Promise<unknown>>;
+}
+
+/** The call whose answer is read, where the transport tells the answers of calls apart. */
+const callOfAnswer = new AsyncLocalStorage<AskingCall>();
+
+/** Pauses between listings of a server that reports change after change, in milliseconds. After the longest without a report they begin anew. */
+const firstPause = 250;
+const longestPause = 30_000;
 
 /** What the protocol answers a server whose question the person has rejected. */
 const rejected = -1;

@@ -3,8 +3,10 @@ import { answers, readForm, secretAskedFor } from '../../protocol/form.ts';
 import type { RunEvent, ToolCall } from '../../protocol/run.ts';
 import { asMessage, beginningOf, type Sentence, sentence, shortened, spoken } from '../../protocol/text.ts';
 import { hostKind, isNeverReached } from '../addresses.ts';
+import { untilAborted } from '../cancellation.ts';
+import { type Human, QuestionOver } from '../human.ts';
 import type { Ask } from '../policy/decision.ts';
-import type { ServerAnswer, ServerWish } from '../tools/tool.ts';
+import type { ServerAnswer, ServerWish, ToolContext } from '../tools/tool.ts';
 import { type ApprovalContext, askPerson } from './approval.ts';
 import { type ModelParts, readSampling, samplerOf, samplingText } from './sampling.ts';
 
@@ -26,29 +28,42 @@ export function serverQuestions(
   { id }: ToolCall,
   person: Person,
   show: <Result>(events: AsyncGenerator<RunEvent, Result>) => Promise<Result>,
-  signal: AbortSignal,
-): (wish: ServerWish) => Promise<ServerAnswer> {
+): NonNullable<ToolContext['askServer']> {
+  const asked: Person = { ...person, human: whileAwaited(person.human) };
   let open: Promise<unknown> = Promise.resolve();
-  let asked = 0;
+  let count = 0;
   let refused = 0;
   let isOver = false;
-  const ask = async (wish: ServerWish): Promise<ServerAnswer> => {
-    if (signal.aborted) return { action: 'cancel' };
-    if (asked >= mostQuestions || refused >= mostRefusals) {
+  const ask = async (wish: ServerWish, over: AbortSignal): Promise<ServerAnswer> => {
+    if (over.aborted) return { action: 'cancel' };
+    if (count >= mostQuestions || refused >= mostRefusals) {
       if (!isOver) await show(tooMany(wish));
       isOver = true;
       return { action: 'decline' };
     }
-    const answer = await show(askForServer(wish, `${id}-ask-${++asked}`, person, signal));
+    const answer = await show(askForServer(wish, `${id}-ask-${++count}`, asked, over));
     if (answer.action !== 'accept') refused++;
     return answer;
   };
-  return wish => {
-    const answer = open.then(() => ask(wish)).catch((): ServerAnswer => ({ action: 'cancel' }));
+  return (wish, over) => {
+    const answer = open.then(() => ask(wish, over)).catch((): ServerAnswer => ({ action: 'cancel' }));
     open = answer;
     return answer;
   };
 }
+
+/** Returns the person, who is not waited for when the question is over, whatever the frontend does. */
+const whileAwaited = (human: Human): Human => ({
+  ...human,
+  async approve(request, signal) {
+    try {
+      return await untilAborted(human.approve(request, signal), signal);
+    } catch (error) {
+      if (!signal.aborted) throw error;
+      return { allow: false, reason: new QuestionOver().message };
+    }
+  },
+});
 
 async function* tooMany({ server }: ServerWish): AsyncGenerator<RunEvent, void> {
   yield warning(

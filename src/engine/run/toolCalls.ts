@@ -277,7 +277,7 @@ async function carryOut(
     }),
     ...(run.background && { background: placeOf(call, run.background, run) }),
     ...(!run.human.isAway && {
-      askServer: serverQuestions(call, run, events => progress.through(events), signal),
+      askServer: serverQuestions(call, run, events => progress.through(events)),
     }),
   };
   const isOwnScript = tool.access === 'execute' && granted.policy.rule.startsWith('card.');

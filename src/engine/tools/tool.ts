@@ -94,8 +94,11 @@ export interface ToolContext extends RunFolders {
    * undefined if they signed in. Throws what went wrong.
    */
   askSignIn?: (wanted: WantedSignIn) => Promise<string | undefined>;
-  /** Has the person answer what an MCP server asks in the middle of a call. Missing if there is no person to ask. Never throws. */
-  askServer?: (wish: ServerWish) => Promise<ServerAnswer>;
+  /**
+   * Has the person answer what an MCP server asks in the middle of a call. Missing if there is no person to ask. `over` aborts when no one
+   * waits for the answer, which is `cancel` then. Never throws.
+   */
+  askServer?: (wish: ServerWish, over: AbortSignal) => Promise<ServerAnswer>;
 }
 
 /** What a call of a command needs to go on in the background. */
