@@ -29,13 +29,13 @@ export interface HttpFailure {
 }
 
 /**
- * Returns the error for an HTTP status: 401 and 403 become `auth`, 429 `rate_limit`, the rest `provider`. Retried are 408,
+ * Returns the error for an HTTP status: 401, and 403 if it is about the key, become `auth`, 429 `rate_limit`, the rest `provider`. Retried are 408,
  * 429 (except for a spent budget) and 5xx.
  */
 export function explainHttpFailure(failure: HttpFailure): TurnFailure {
   const { label, status } = failure;
   const reason = asSentence(withoutSecret(wordsOf(failure.reason), failure.secret));
-  if (status === 401 || status === 403) {
+  if (isAboutKey(status, failure.reason)) {
     const why = sentence('{0} refused the key: {1}', label, reason);
     const remedy = failure.keyVariable && { kind: 'set_key' as const, variable: failure.keyVariable };
     return { error: new TelosError('auth', [why], { remedy: remedy || undefined }), again: false };
@@ -45,6 +45,11 @@ export function explainHttpFailure(failure: HttpFailure): TurnFailure {
     const why = sentence('{0} refused the request ({1}): {2}', label, status, reason);
     const next = sentence('Start a new conversation, or choose a model with a larger context.');
     return { error: new PromptTooLong('provider', isLong ? [why, next] : [why]), again: false };
+  }
+  if (status === 403) {
+    const why = sentence('{0} refused the request ({1}): {2}', label, status, reason);
+    const next = sentence('The key may have no right to this, or something between does not let it through.');
+    return { error: new TelosError('provider', [why, next]), again: false };
   }
   const pauseMs = retryAfter(failure.headers);
   if (status === 429) {
@@ -64,6 +69,16 @@ export function explainHttpFailure(failure: HttpFailure): TurnFailure {
   const error = new TelosError('provider', [why, ...(hint ? [hint] : [])], { remedy });
   return { error, again: status === 408 };
 }
+
+/**
+ * Returns true if a server refuses the key. It says 403 also for a model or a country that is not allowed, and a firewall between says it
+ * for anything.
+ */
+export const isAboutKey = (status: number, reason: string): boolean =>
+  status === 401 || (status === 403 && keyWords.test(reason.slice(0, 4_000)));
+
+const keyWords =
+  /\b(?:invalid|incorrect|wrong|bad|expired|revoked|missing|unknown|no)\b[^.]{0,30}\b(?:key|token|credential)s?\b|\b(?:key|token|credential)s?\b[^.]{0,40}\b(?:invalid|incorrect|wrong|expired|revoked|missing|unknown|leaked|disabled|not (?:valid|found|recognized))\b|unregistered callers|API_KEY_INVALID/i;
 
 /** The words in which servers refuse a prompt because of its length. With 429 they are about a limit of tokens a minute. */
 const tooLongWords =
@@ -120,7 +135,7 @@ function retryAfter(headers: HttpFailure['headers']): number | undefined {
 }
 
 /** Returns the reason without the leading status. From an HTML page, returns its title or its visible text. */
-function wordsOf(reason: string): string {
+export function wordsOf(reason: string): string {
   const text = reason
     .slice(0, 20_000)
     .replace(/^\d{3} /, '')

@@ -1,7 +1,7 @@
 /** Lists the models of each provider, and calculates from prices.json what a round costs. */
 
 import type { Usage } from '../../protocol/run.ts';
-import { type Sentence, sentence, spoken } from '../../protocol/text.ts';
+import { beginningOf, type Sentence, sentence, spoken } from '../../protocol/text.ts';
 import type { Config } from '../config.ts';
 import {
   addressProblem,
@@ -12,6 +12,7 @@ import {
   providerAddress,
   providerSetups,
 } from './create.ts';
+import { isAboutKey, wordsOf } from './failures.ts';
 import prices from './prices.json' with { type: 'json' };
 import type { Provider, TokenCount } from './provider.ts';
 
@@ -104,11 +105,16 @@ export async function pingProvider(
     );
     const text = await response.text();
     const { status } = response;
-    if (status === 401 || status === 403 || (status === 400 && name === 'gemini'))
+    if (isAboutKey(status, text) || (status === 400 && name === 'gemini'))
       return {
         ok: false,
         problem: `${name} refused the key (${status}). Check ${keyVariable ?? baseUrlVariable}.`,
         isRefused: true,
+      };
+    if (status === 403)
+      return {
+        ok: false,
+        problem: `${name} at ${baseUrl} refused the request (403): ${beginningOf(wordsOf(text), 300) || 'no reason given'}`,
       };
     // A gateway may pass on messages only. An answer is enough to know.
     if (!response.ok && status !== 404 && status !== 405)

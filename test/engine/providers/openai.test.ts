@@ -346,6 +346,30 @@ describe('openai-compatible', () => {
     assert.deepEqual(names('openrouter', 'openai/gpt-5'), ['max_tokens']);
   });
 
+  it('says what the server said of a 403, and blames the key only if that does', async () => {
+    const said = async (errorBody: object): Promise<TelosError> => {
+      await serve([{ status: 403, errorBody }]);
+      const error: unknown = await collect().catch((thrown: unknown) => thrown);
+      assert.ok(error instanceof TelosError);
+      return error;
+    };
+    for (const message of [
+      'Country, region, or territory not supported.',
+      'Project does not have access to model `gpt-5`.',
+      'Blocked by the firewall.',
+    ]) {
+      const { code, remedy, message: shown } = await said({ error: { message } });
+      assert.deepEqual([code, remedy], ['provider', undefined], message);
+      assert.ok(shown.includes(`OpenAI refused the request (403): ${message}`), shown);
+    }
+    for (const message of [
+      'Invalid API key.',
+      'The API key has expired.',
+      'Your API key was reported as leaked.',
+    ])
+      assert.equal((await said({ error: { message } })).code, 'auth', message);
+  });
+
   it('explains a refused key, never with the key', async () => {
     await serve([{ status: 401, errorBody: { error: { message: `Incorrect API key provided: ${key}.` } } }]);
     await assert.rejects(collect(), (error: unknown) => {

@@ -57,6 +57,8 @@ describe('pingProvider', () => {
       problem: 'anthropic refused the key (401). Check ANTHROPIC_API_KEY.',
       isRefused: true,
     });
+    answer = { status: 403, body: '{"error":"Your country is not supported"}', headers: {} };
+    assert.match(JSON.stringify(await ping(anthropic())), /refused the request \(403\).*country is not supp/);
     answer.status = 500;
     assert.match(JSON.stringify(await ping(anthropic())), /answered with status 500/);
     const gone = await ping({ ...anthropic(), ANTHROPIC_BASE_URL: 'http://127.0.0.1:2' });
