@@ -24,6 +24,10 @@ export interface SignInFaults {
   tokens?: string;
   /** Issuer according to the metadata. */
   issuer?: string;
+  /** Characters that its description has too many. */
+  padding?: number;
+  /** The ways in which it says that it protects codes; null for a server that does not say any. */
+  pkce?: readonly string[] | null;
   /** Address to which the MCP server redirects every request. */
   redirect?: string;
   /** Rejects every refresh token from now on. */
@@ -92,7 +96,8 @@ export async function startSignInServers(
           ...(faults.registersNobody ? {} : { registration_endpoint: `${authorization.address}/register` }),
           ...(faults.takesDocuments && { client_id_metadata_document_supported: true }),
           response_types_supported: ['code'],
-          code_challenge_methods_supported: ['S256'],
+          ...(faults.padding && { padding: 'x'.repeat(faults.padding) }),
+          ...(faults.pkce !== null && { code_challenge_methods_supported: faults.pkce ?? ['S256'] }),
           authorization_response_iss_parameter_supported: true,
         });
       case '/register': {

@@ -271,10 +271,27 @@ describe('the sign-in at an MCP server', () => {
     assert.ok(!paths('authorization').includes('POST /token'));
   });
 
-  it('goes nowhere with an authorization server that calls itself another one', async () => {
-    servers.faults.issuer = 'http://127.0.0.1:9';
-    const ran = await run();
-    assert.match(noticesOf(ran), /calls itself/);
+  it('goes nowhere with an authorization server that calls itself another one, also on the same host', async () => {
+    for (const issuer of ['http://127.0.0.1:9', `${servers.authorization}/tenants/other`]) {
+      servers.faults.issuer = issuer;
+      const ran = await run();
+      assert.match(noticesOf(ran), /calls itself/);
+      assert.deepEqual([visited, signIns()], [[], []]);
+    }
+  });
+
+  it('goes nowhere with an authorization server that does not say that it protects codes with S256', async () => {
+    for (const pkce of [null, [], ['plain']]) {
+      servers.faults.pkce = pkce;
+      const ran = await run();
+      assert.match(noticesOf(ran), /PKCE \(S256\)/);
+      assert.deepEqual([visited, signIns()], [[], []]);
+    }
+  });
+
+  it('reads no description of an authorization server that is larger than a megabyte', async () => {
+    servers.faults.padding = 2 * 1024 * 1024;
+    await run();
     assert.deepEqual([visited, signIns()], [[], []]);
   });
 

@@ -4,7 +4,7 @@ import { statSync } from 'node:fs';
 import { StringDecoder } from 'node:string_decoder';
 import { asSaid, beginningOf, endOf, type Sentence, sentence, shortened } from '../../protocol/text.ts';
 import { TelosError } from '../errors.ts';
-import { checkedFetch } from '../tools/checkedFetch.ts';
+import { checkedFetch, withinBytes } from '../tools/checkedFetch.ts';
 import { settledWithin } from '../tools/commandEnd.ts';
 import { guardOrphans } from '../tools/orphanGuard.ts';
 import { marked, newMark } from '../tools/processTable.ts';
@@ -205,7 +205,8 @@ export function remoteLink(server: RemoteServer, { fetch }: McpSurroundings): Li
   const options = {
     requestInit: { headers: server.headers },
     redirectPolicy: 'same-origin' as const,
-    fetch: fetch ?? checkedFetch,
+    fetch: async (input: string | URL, init?: RequestInit) =>
+      withinBytes(await (fetch ?? checkedFetch)(input, init), maxMessage),
   };
   const transport =
     server.type === 'sse'

@@ -15,7 +15,7 @@ import {
   type Challenge,
   type ClientInformation,
   challengeOf,
-  checkIssuer,
+  checkAuthorizationServer,
   checkReach,
   clientOf,
   codeIn,
@@ -109,7 +109,7 @@ export class McpSignIn {
     const { resourceMetadataUrl } = this.#challenge ?? {};
     const at = resourceMetadataUrl ? { resourceMetadataUrl } : {};
     const found = await discoverOAuthServerInfo(this.#server, { ...at, fetchFn });
-    checkIssuer(found);
+    checkAuthorizationServer(found);
     await this.#checkClient(found);
     for (const place of placesOf(found)) checkReach(place, this.#server);
     this.#found = found;

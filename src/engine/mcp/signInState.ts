@@ -4,7 +4,7 @@ import { beginningOf, sentence } from '../../protocol/text.ts';
 import { hostKind, isNeverReached } from '../addresses.ts';
 import { TelosError } from '../errors.ts';
 import type { SecretPlace, SignInPort } from '../human.ts';
-import { checkedFetch } from '../tools/checkedFetch.ts';
+import { checkedFetch, withinBytes } from '../tools/checkedFetch.ts';
 import type { KnownClient } from './config.ts';
 import {
   type discoverOAuthServerInfo,
@@ -89,10 +89,10 @@ export function challengeOf(response: Response, server: URL): Challenge {
 }
 
 /**
- * Throws TelosError `mcp` if the authorization server gives no metadata or names another issuer. A server that uses the name
- * of another could receive that server's codes.
+ * Throws TelosError `mcp` if the authorization server gives no metadata, names another issuer, or does not say that it checks codes with
+ * PKCE S256. A server that uses the name of another could receive that server's codes; without PKCE, whoever sees a code could use it.
  */
-export function checkIssuer({
+export function checkAuthorizationServer({
   authorizationServerUrl,
   authorizationServerMetadata: metadata,
 }: Discovery): void {
@@ -102,12 +102,27 @@ export function checkIssuer({
         'it requires a sign-in and does not say where; put what it accepts into "headers" of its entry',
       ),
     ]);
-  const { origin } = new URL(authorizationServerUrl);
-  if (!URL.canParse(metadata.issuer) || new URL(metadata.issuer).origin !== origin)
+  const { issuer, code_challenge_methods_supported: methods } = metadata;
+  // Several of them may share an origin, such as the tenants of a host.
+  if (!URL.canParse(issuer) || issuerOf(issuer) !== issuerOf(authorizationServerUrl))
     throw new TelosError('mcp', [
-      sentence('the authorization server {0} calls itself {1}', origin, beginningOf(metadata.issuer, 200)),
+      sentence(
+        'the authorization server {0} calls itself {1}',
+        beginningOf(issuerOf(authorizationServerUrl), 200),
+        beginningOf(issuer, 200),
+      ),
+    ]);
+  if (!methods?.includes('S256'))
+    throw new TelosError('mcp', [
+      sentence(
+        'the authorization server {0} does not say that it protects a sign-in with PKCE (S256), so no one signs in there',
+        issuerOf(authorizationServerUrl),
+      ),
     ]);
 }
+
+/** Returns an issuer in the one form in which two are compared. */
+const issuerOf = (address: string | URL): string => new URL(address).href.replace(/\/$/, '');
 
 /** Returns the addresses of a sign-in, the browser's page first. */
 export function placesOf({
@@ -195,6 +210,8 @@ export class KeptSignIn {
 
 /** Time limit of each request of a sign-in, in milliseconds. */
 const requestLimit = 15_000;
+/** Of each answer of a sign-in, in bytes: a description of a server, a registration, a token. */
+const largestAnswer = 1024 * 1024;
 
 /**
  * Returns a fetch function for a sign-in at `server`. It follows no redirect. It throws TelosError `mcp` for an address that
@@ -207,7 +224,7 @@ export function guardedFetch(server: URL, allowed: readonly string[] | undefined
     if (allowed && !allowed.includes(url.origin))
       throw new TelosError('mcp', [sentence('its sign-in needs {0}, which was not allowed', url.origin)]);
     const stop = AbortSignal.any([signal, AbortSignal.timeout(requestLimit)]);
-    return checkedFetch(url, { ...init, redirect: 'error', signal: stop });
+    return withinBytes(await checkedFetch(url, { ...init, redirect: 'error', signal: stop }), largestAnswer);
   };
 }
 

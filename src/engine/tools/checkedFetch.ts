@@ -5,6 +5,7 @@ import type { LookupFunction } from 'node:net';
 import { Readable } from 'node:stream';
 import { urlToHttpOptions } from 'node:url';
 import { constants, createBrotliDecompress, createGunzip } from 'node:zlib';
+import { sentence } from '../../protocol/text.ts';
 import { type AddressKind, addressKind, hostKind, isNeverReached } from '../addresses.ts';
 import { TelosError } from '../errors.ts';
 import { type Resolve, resolveName } from './fetchPage.ts';
@@ -93,6 +94,41 @@ function responseOf(answer: IncomingMessage): Response {
   }
   const stream = unpacked(answer, headers.get('content-encoding'));
   return new Response(Readable.toWeb(stream) as ReadableStream, { status, statusText, headers });
+}
+
+/**
+ * Returns the answer, whose body fails with TelosError `mcp` once it is larger than `most` bytes. Of a stream of events, which may go on
+ * for ever, no single event may be larger.
+ */
+export function withinBytes(response: Response, most: number): Response {
+  if (!response.body) return response;
+  const isStream = /^text\/event-stream\b/i.test(response.headers.get('content-type') ?? '');
+  let count = 0;
+  // Of the line that is read, without its end.
+  let lineLength = 0;
+  let last: number | undefined;
+  const counted = new TransformStream<Uint8Array, Uint8Array>({
+    transform(chunk, controller) {
+      let from = 0;
+      for (let end = isStream ? chunk.indexOf(10) : -1; end >= 0; end = chunk.indexOf(10, from)) {
+        const isReturn = (end > from ? chunk[end - 1] : last) === 13;
+        lineLength += end - from;
+        // An empty line ends an event.
+        count = lineLength <= (isReturn ? 1 : 0) ? 0 : count + (end - from);
+        lineLength = 0;
+        from = end + 1;
+      }
+      last = chunk.at(-1) ?? last;
+      lineLength += chunk.length - from;
+      count += chunk.length - from;
+      if (count <= most) return controller.enqueue(chunk);
+      controller.error(
+        new TelosError('mcp', [sentence('an answer is larger than {0} MB', most / 1024 / 1024)]),
+      );
+    },
+  });
+  const { status, statusText, headers } = response;
+  return new Response(response.body.pipeThrough(counted), { status, statusText, headers });
 }
 
 /** Decompresses the answer. Some servers compress it although `identity` was requested. */

@@ -47,13 +47,22 @@ export async function serveLines(
   const session = new Session(output, handle);
   const stop = (): void => void input.destroy();
   signal.addEventListener('abort', stop, { once: true });
-  let rest = '';
+  // Pieces of the line that is not complete yet. Joining them with each new one would take the square of its length.
+  let pieces: string[] = [];
+  let length = 0;
   try {
-    for await (const piece of input.setEncoding('utf8')) {
-      const lines = `${rest}${piece}`.split('\n');
-      rest = lines.pop() ?? '';
-      if (rest.length > longestLine) throw new Error('A line is too long.');
-      for (const line of lines) if (line.trim() !== '') session.take(line);
+    for await (const chunk of input.setEncoding('utf8')) {
+      const [rest = '', ...begun] = String(chunk).split('\n');
+      for (const [at, piece] of [rest, ...begun].entries()) {
+        if (at > 0) {
+          const line = pieces.join('');
+          [pieces, length] = [[], 0];
+          if (line.trim() !== '') session.take(line);
+        }
+        length += piece.length;
+        if (length > longestLine) throw new Error('A line is too long.');
+        pieces.push(piece);
+      }
     }
   } catch (error) {
     if (!signal.aborted) session.fail(error);

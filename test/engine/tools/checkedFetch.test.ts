@@ -4,7 +4,7 @@ import { syncBuiltinESMExports } from 'node:module';
 import { gzipSync } from 'node:zlib';
 import { connectServers } from '../../../src/engine/mcp/servers.ts';
 import { guardedFetch } from '../../../src/engine/mcp/signInState.ts';
-import { checkedFetch } from '../../../src/engine/tools/checkedFetch.ts';
+import { checkedFetch, withinBytes } from '../../../src/engine/tools/checkedFetch.ts';
 import { spoken } from '../../../src/protocol/text.ts';
 import { listen, type ReceivedRequest } from '../../fakes/loopback.ts';
 import { tempFolder } from '../../fakes/tempFolder.ts';
@@ -118,5 +118,27 @@ describe('a request to an MCP server', () => {
     } finally {
       folder.remove();
     }
+  });
+});
+
+describe('withinBytes', () => {
+  const answer = (pieces: readonly string[], type: string): Response => {
+    const body = ReadableStream.from(pieces.map(piece => Buffer.from(piece)));
+    return withinBytes(new Response(body as ReadableStream, { headers: { 'content-type': type } }), 1024);
+  };
+
+  it('fails an answer that is larger, and a single event of a stream, but no long stream', async () => {
+    const small = 'x'.repeat(600);
+    assert.equal(await answer([small], 'application/json').text(), small);
+    await assert.rejects(answer([small, small], 'application/json').text(), { code: 'mcp' });
+    for (const end of ['\n\n', '\r\n\r\n']) {
+      const events = Array.from({ length: 10 }, () => [`data: ${small}`, ...end]).flat();
+      const read = await answer(events, 'text/event-stream').text();
+      assert.equal(read, events.join(''));
+    }
+    for (const line of ['\n', '\n:\n', '\r\n'])
+      await assert.rejects(answer([`data: ${small}${line}`, `data: ${small}`], 'text/event-stream').text(), {
+        code: 'mcp',
+      });
   });
 });

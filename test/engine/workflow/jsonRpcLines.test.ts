@@ -58,6 +58,23 @@ describe('JSON-RPC in lines', () => {
     );
   });
 
+  it('takes a line of many megabytes in small pieces without looking at it again and again, and none without end', async () => {
+    const length = async (_method: string, { text }: { text?: unknown }) => String(text).length;
+    const piece = 'x'.repeat(1024);
+    const line = (count: number) => [
+      '{"jsonrpc":"2.0","id":1,"method":"m","params":{"text":"',
+      ...Array.from({ length: count }, () => piece),
+      '"}}\n',
+    ];
+    // Some 20,000 pieces; the time is that of a test, not of hours.
+    assert.deepEqual(
+      (await answers(line(20_000), length)).map(({ result }) => result),
+      [20_480_000],
+    );
+    const [refused] = await answers(line(40_000), length);
+    assert.match(JSON.stringify(refused), /too long/);
+  });
+
   it('refuses what is no message, and goes on', async () => {
     const lines = [
       '{',
