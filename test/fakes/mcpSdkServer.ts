@@ -34,13 +34,18 @@ export async function startSdkServer(unknownStatus = 404): Promise<SdkServer> {
       shouted++;
       return { content: [{ type: 'text', text: text.toUpperCase() }] };
     });
-    const calls: (() => void)[] = [];
+    const steps: (() => void)[] = [];
+    const wait = (): Promise<void> => new Promise(resolve => steps.push(resolve));
+    let pairs = 0;
     server.registerTool('pair', { inputSchema: { text: z.string() } }, async ({ text }, { sendRequest }) => {
-      // The second of two calls asks first.
-      if (calls.length === 0) await new Promise<void>(resolve => calls.push(resolve));
+      // The first of two calls asks once both run, and the second when the first has its answer.
+      const isFirst = pairs++ % 2 === 0;
+      const turn = wait();
+      if (!isFirst) steps.shift()?.();
+      await turn;
       const params = { message: text, requestedSchema: { type: 'object' as const, properties: {} } };
       const { action } = await sendRequest({ method: 'elicitation/create', params }, ElicitResultSchema);
-      calls.shift()?.();
+      steps.shift()?.();
       return { content: [{ type: 'text', text: `${text}: ${action}` }] };
     });
     const transport = new StreamableHTTPServerTransport({

@@ -379,7 +379,7 @@ describe('MCP servers', () => {
             },
           );
         const answers = await Promise.all([pair('one'), pair('two')]);
-        assert.deepEqual(asked, ['two is asked two', 'one is asked one']);
+        assert.deepEqual(asked, ['one is asked one', 'two is asked two']);
         assert.deepEqual(
           answers.map(({ content }) => content),
           ['one: cancel', 'two: cancel'],

@@ -272,7 +272,7 @@ describe('the sign-in at an MCP server', () => {
   });
 
   it('goes nowhere with an authorization server that calls itself another one, also on the same host', async () => {
-    for (const issuer of ['http://127.0.0.1:9', `${servers.authorization}/tenants/other`]) {
+    for (const issuer of ['http://127.0.0.1:9', `${servers.page}/tenants/other`]) {
       servers.faults.issuer = issuer;
       const ran = await run();
       assert.match(noticesOf(ran), /calls itself/);

@@ -289,14 +289,17 @@ describe('what a server asks', () => {
     it(`takes the question back when the server ${leaves} before the answer, and asks no model for a late yes`, async () => {
       const messages = [{ role: 'user', content: { type: 'text', text: 'Which bed?' } }];
       for (const question of [form({ place: { type: 'string' } }), { messages, maxTokens: 20 }]) {
-        const yes = Promise.withResolvers<ApprovalDecision>();
+        let answerLate = (_answer: ApprovalDecision): void => undefined;
+        const late = new Promise<ApprovalDecision>(resolve => {
+          answerLate = resolve;
+        });
         const signals: AbortSignal[] = [];
         // A frontend that does not listen to the signal holds up nothing.
         const { events, requests } = await ask(
           [question],
           (_request, signal) => {
             signals.push(signal);
-            return yes.promise;
+            return late;
           },
           undefined,
           { leaves, said: [[says('Done.'), done()]] },
@@ -307,7 +310,7 @@ describe('what a server asks', () => {
           type === 'approval_response' || type === 'tool_end' || type === 'run_end' ? [type] : [],
         );
         deepEqual(order, ['approval_response', 'approval_response', 'tool_end', 'run_end']);
-        yes.resolve({ allow: true, scope: 'once', content: { place: 'South' } });
+        answerLate({ allow: true, scope: 'once', content: { place: 'South' } });
         await wait(50);
         equal(requests.length, 2);
       }

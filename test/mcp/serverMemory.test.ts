@@ -24,7 +24,9 @@ async function inUse(): Promise<Record<string, number>> {
     collect();
     await wait(20);
   }
-  return Object.fromEntries(Object.entries(kinds).map(([name, kind]) => [name, queryObjects(kind as never)]));
+  return Object.fromEntries(
+    Object.entries(kinds).map(([name, kind]) => [name, Number(queryObjects(kind as never))]),
+  );
 }
 
 describe('the servers of runs that have ended', () => {

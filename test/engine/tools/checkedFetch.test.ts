@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import dns from 'node:dns/promises';
 import { syncBuiltinESMExports } from 'node:module';
+import { Readable } from 'node:stream';
 import { gzipSync } from 'node:zlib';
 import { connectServers } from '../../../src/engine/mcp/servers.ts';
 import { guardedFetch } from '../../../src/engine/mcp/signInState.ts';
@@ -123,7 +124,7 @@ describe('a request to an MCP server', () => {
 
 describe('withinBytes', () => {
   const answer = (pieces: readonly string[], type: string): Response => {
-    const body = ReadableStream.from(pieces.map(piece => Buffer.from(piece)));
+    const body = Readable.toWeb(Readable.from(pieces.map(piece => Buffer.from(piece))));
     return withinBytes(new Response(body as ReadableStream, { headers: { 'content-type': type } }), 1024);
   };
 
