@@ -163,7 +163,7 @@ async function followLog(
   const reader = new LogReader(dataDir, 'end');
   const watcher = watch(folder);
   const readOn = async (): Promise<void> => {
-    for (const record of (await reader.readOn()).records) onRecord(record);
+    for await (const { records } of reader.readOn()) records.forEach(onRecord);
   };
   let reading = Promise.resolve();
   try {
@@ -186,6 +186,8 @@ function recordText(record: LogRecord): string {
       return `${run} ${record.skill} of ${record.agent} starts (${record.provider} ${record.model})`;
     case 'tool_call':
       return `${run} ${record.is_error ? '✗' : '→'} ${record.tool}`;
+    case 'model_call':
+      return `${run} ${record.cost === 'unknown' ? 'a cost that is not known' : `$${record.cost.toFixed(4)}`}`;
     case 'skill_end':
       return `${run} ${callText(record)}${record.outcome}${record.error ? `: ${record.error}` : ''}`;
   }

@@ -54,7 +54,7 @@ export class SuiteBudget {
       async *streamCompletion(request, signal) {
         check();
         for await (const event of provider.streamCompletion(request, signal)) {
-          if (event.type === 'done') count(event.usage);
+          if (event.type === 'done' || event.type === 'spent') count(event.usage);
           yield event;
         }
       },

@@ -28,18 +28,25 @@ export const completeLines = (bytes: Buffer): string => bytes.toString('utf8', 0
 
 const completeLength = (bytes: Buffer): number => bytes.lastIndexOf(0x0a) + 1;
 
-/** Returns the complete lines of a file from a position to `end`, and the number of their bytes. Throws the error of the file system. */
+/**
+ * Returns the complete lines of a file from a position to `end`, of at most `most` bytes, and the number of their bytes. Of a line that is
+ * longer, the text is left out. With `withRest`, a last line without its end is one of them. Throws the error of the file system.
+ */
 export async function linesFrom(
   file: string,
   position: number,
   end: number,
+  most = Number.POSITIVE_INFINITY,
+  withRest = false,
 ): Promise<{ text: string; read: number }> {
   const handle = await open(file);
   try {
-    const whole = Buffer.alloc(Math.max(0, end - position));
+    const whole = Buffer.alloc(Math.max(0, Math.min(end - position, most)));
     const { bytesRead } = await handle.read(whole, 0, whole.length, position);
     const bytes = whole.subarray(0, bytesRead);
-    return { text: completeLines(bytes), read: completeLength(bytes) };
+    if (withRest && position + bytesRead === end) return { text: bytes.toString('utf8'), read: bytesRead };
+    const read = completeLength(bytes);
+    return { text: completeLines(bytes), read: read === 0 && bytesRead === most ? bytesRead : read };
   } finally {
     await handle.close();
   }

@@ -58,6 +58,7 @@ export function createAnthropic(options: AnthropicOptions): Provider {
       return streamTurn(
         {
           label,
+          request,
           open: attemptSignal =>
             exchange.send(messages => {
               const body = toAnthropicRequest(model, { ...request, messages });
@@ -230,6 +231,12 @@ class AnthropicReader implements WireReader {
       default:
         return undefined; // the API may add events at any time
     }
+  }
+
+  /** Undefined until the server has counted the prompt. */
+  get used(): TokenCount | undefined {
+    const { inputTokens, cacheReadTokens, cacheWriteTokens } = this.#usage;
+    return inputTokens + cacheReadTokens + cacheWriteTokens > 0 ? this.#usage : undefined;
   }
 
   /** Closes blocks whose end was not sent: they are as complete as the answer is. */

@@ -56,6 +56,7 @@ export function createGemini(options: GeminiOptions): Provider {
       return streamTurn(
         {
           label: 'Gemini',
+          request,
           reader: () => new GeminiReader(originOf(model)),
           open: attemptSignal => requestEvents(url, { 'x-goog-api-key': apiKey }, body, attemptSignal),
           explain: error => explain(error, apiKey, address),

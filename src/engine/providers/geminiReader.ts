@@ -75,6 +75,10 @@ export class GeminiReader implements WireReader {
     return events;
   }
 
+  get used(): TokenCount | undefined {
+    return this.#usage;
+  }
+
   end(): readonly StreamEvent[] {
     const done: StreamEvent = { type: 'done', stopReason: this.#stopReason() };
     return [this.#usage ? { ...done, usage: this.#usage } : done];

@@ -77,6 +77,7 @@ export function createOpenaiCompatible(options: OpenaiCompatibleOptions): Provid
       return streamTurn(
         {
           label: labels[name],
+          request,
           reader: () => new OpenaiReader(name, exchange.note),
           open: attemptSignal =>
             exchange.send(async messages => {

@@ -134,6 +134,10 @@ export class OpenaiReader implements WireReader {
     return text ? { type: 'text', text } : undefined;
   }
 
+  get used(): TokenCount | undefined {
+    return this.#usage;
+  }
+
   /** Returns the calls last: this format does not mark a call as complete before the whole answer is. */
   end(): readonly StreamEvent[] {
     const calls = this.#calls.flatMap(({ id, name, json, extra }): StreamEvent[] => {

@@ -63,6 +63,7 @@ export function createOpenaiResponses(options: ResponsesOptions): Provider {
       return streamTurn(
         {
           label: 'OpenAI',
+          request,
           reader: () => new ResponsesReader(origin),
           async open(attemptSignal) {
             const send = () =>

@@ -55,7 +55,8 @@ export interface TokenCount {
 
 /**
  * An event of one model turn. Text deltas, reasoning blocks and complete tool calls arrive in the model's order, then exactly
- * one `done`. A `tool_call` is sent only once its arguments are complete. `reasoning` is a delta of what the model thinks, for a
+ * one `done`. `spent` is what an attempt has used that ended before it was whole: the person stopped it, it broke off, or it is retried.
+ * What the server has not said of it is estimated. A `tool_call` is sent only once its arguments are complete. `reasoning` is a delta of what the model thinks, for a
  * person; `thinking` is a complete block that the model wants back.
  */
 export type StreamEvent =
@@ -64,6 +65,8 @@ export type StreamEvent =
   | { type: 'thinking'; block: ThinkingBlock | RedactedThinkingBlock }
   | { type: 'tool_call'; call: ToolCall }
   | { type: 'retry'; attempt: number; waitMs: number; why: string; sentences?: readonly Sentence[] }
+  | { type: 'spent'; usage: TokenCount }
+  | { type: 'spent'; usage: TokenCount }
   | { type: 'done'; stopReason: string; usage?: TokenCount };
 
 /** Kinds of files that a model may take besides text. */

@@ -93,7 +93,7 @@ export function openRecorder(
         events: [],
       };
       for await (const event of inner.streamCompletion(request, signal)) {
-        if (event.type !== 'retry') turn.events.push(priced(event, priceOf));
+        if (event.type !== 'retry' && event.type !== 'spent') turn.events.push(priced(event, priceOf));
         // Written before `done` is passed on, since the caller may stop reading after that event.
         if (event.type === 'done') {
           turns.push(turn);

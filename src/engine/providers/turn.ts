@@ -10,7 +10,7 @@ import {
   type TurnLimits,
   TurnWatch,
 } from './failures.ts';
-import type { StreamEvent } from './provider.ts';
+import type { CompletionRequest, StreamEvent, TokenCount } from './provider.ts';
 
 /** Converts the data of a provider's wire events into stream events. One reader reads one answer. */
 export interface WireReader {
@@ -18,6 +18,8 @@ export interface WireReader {
   read(data: string): StreamEvent | readonly StreamEvent[] | undefined;
   /** True once the complete answer was read, whether or not the connection has ended. */
   readonly whole: boolean;
+  /** What the server has said of the answer's tokens so far. */
+  readonly used?: TokenCount | undefined;
   /** Returns the remaining events. Called at the end of a complete answer. */
   end(): readonly StreamEvent[];
 }
@@ -25,6 +27,7 @@ export interface WireReader {
 export interface TurnSource {
   /** The provider's name as in a sentence: "Anthropic". */
   label: string;
+  request: CompletionRequest;
   reader(): WireReader;
   /** Sends the request. Resolves with an answer whose body is an event stream. */
   open(signal: AbortSignal): Promise<Response>;
@@ -45,6 +48,7 @@ export async function* streamTurn(
     const watch = new TurnWatch(signal, limits);
     const reader = source.reader();
     let passedOn = false;
+    let written = 0;
     let failure: TurnFailure;
     try {
       const response = await source.open(watch.signal);
@@ -58,6 +62,7 @@ export async function* streamTurn(
         for (const event of joinedText(eventsIn(decoder.push(bytes), reader, watch))) {
           // Thoughts are only shown, so an answer that breaks off in them can begin again.
           if (event.type !== 'reasoning') passedOn = true;
+          written += writtenIn(event);
           watch.held = true; // the time that the caller takes does not count
           yield event;
           watch.held = false;
@@ -69,6 +74,10 @@ export async function* streamTurn(
       for (const event of reader.end()) yield event;
       return;
     } catch (error) {
+      // Who reports an error in place of an answer, and counts nothing, charges nothing.
+      const isUnused = error instanceof ReportedError && written === 0 && !reader.used;
+      const isBegun = watch.hasHeard && !isUnused;
+      if (isBegun) yield { type: 'spent', usage: spentBy(source.request, reader.used, written) };
       if (signal.aborted) throw signal.reason;
       const cause = watch.expired ?? error;
       failure =
@@ -89,6 +98,36 @@ export async function* streamTurn(
     // A timer may fire a fraction of a millisecond early. The wait that a server asks for is a lower bound.
     await pause(retry.waitMs + 1, signal);
   }
+}
+
+/** Characters of an event that the model has written. */
+function writtenIn(event: StreamEvent): number {
+  if (event.type === 'text' || event.type === 'reasoning') return event.text.length;
+  return event.type === 'tool_call' ? JSON.stringify(event.call.input).length : 0;
+}
+
+/** About as many characters are one token, and about as many tokens are a picture. */
+const charactersPerToken = 4;
+const mediaTokens = 1_600;
+
+/** Returns what an answer has used that did not come to its end: what the server has said, and an estimate of the rest. */
+function spentBy(
+  { system, messages, tools }: CompletionRequest,
+  used: TokenCount | undefined,
+  written: number,
+): TokenCount {
+  let media = 0;
+  const read = (name: string, value: unknown): unknown => {
+    if (name !== 'source') return value;
+    media++;
+    return undefined;
+  };
+  const outputTokens = Math.max(used?.outputTokens ?? 0, Math.ceil(written / charactersPerToken));
+  if (used && used.inputTokens + used.cacheReadTokens + used.cacheWriteTokens > 0)
+    return { ...used, outputTokens };
+  const characters = JSON.stringify([system, messages, tools], read).length;
+  const inputTokens = Math.ceil(characters / charactersPerToken) + media * mediaTokens;
+  return { inputTokens, outputTokens, cacheReadTokens: 0, cacheWriteTokens: 0 };
 }
 
 /**

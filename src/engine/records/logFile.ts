@@ -11,7 +11,6 @@ import {
   statSync,
   writeSync,
 } from 'node:fs';
-import { readFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import type { ErrorCode, Message, RoutingModel, RunEvent, RunOutcome, Usage } from '../../protocol/run.ts';
 import { noUsage } from '../../protocol/usage.ts';
@@ -47,6 +46,15 @@ export interface ToolCallRecord {
   policy?: { action: 'allow' | 'ask' | 'deny'; rule: string; boxed?: true };
   /** Present if a person was asked: the rule that asked, and the answer. */
   approval?: { rule: string; answer: string };
+}
+
+/** Written when a model has answered a run, or was stopped while it did. The figures are part of those at the end of the run. */
+export interface ModelCallRecord extends WrittenUsage {
+  ts: string;
+  event: 'model_call';
+  run_id: string;
+  /** Of the run up to here, without the time in which a person was waited for. */
+  duration_s: number;
 }
 
 export interface WrittenUsage {
@@ -93,7 +101,7 @@ export interface WrittenCall {
   model: string;
 }
 
-export type LogRecord = SkillStartRecord | ToolCallRecord | SkillEndRecord;
+export type LogRecord = SkillStartRecord | ToolCallRecord | ModelCallRecord | SkillEndRecord;
 
 /** Maximum length of a record, including its newline. In bytes. */
 export const maxRecordBytes = 8 * 1024 * 1024;
@@ -203,15 +211,34 @@ const leftOut = (count: number): Message => ({
  * counted. Throws the error of the file system.
  */
 export async function readLog(file: string): Promise<{ records: LogRecord[]; skipped: number }> {
-  const { values: records, skipped } = readLines(await readFile(file, 'utf8'), parseRecord);
+  const records: LogRecord[] = [];
+  const skipped = await eachRecord(file, record => void records.push(record));
   return { records, skipped };
 }
+
+/** Passes the records of a log file on, like `readLog`, but keeps none: a day can have more than fits into memory. Returns the number of other lines. */
+export async function eachRecord(file: string, take: (record: LogRecord) => void): Promise<number> {
+  const size = statSync(file).size;
+  let skipped = 0;
+  for (let position = 0; position < size; ) {
+    const piece = await linesFrom(file, position, size, pieceBytes, true);
+    if (piece.read === 0) break;
+    position += piece.read;
+    const read = readLines(piece.text, parseRecord);
+    skipped += read.skipped;
+    read.values.forEach(take);
+  }
+  return skipped;
+}
+
+/** Number of bytes of a log that are in memory at a time. Longer than any record. */
+const pieceBytes = 2 * maxRecordBytes;
 
 /** Returns a number of a record, or 0 if the value is not a number. A record may have been edited by hand. */
 export const figureIn = (value: unknown): number =>
   typeof value === 'number' && Number.isFinite(value) ? value : 0;
 
-const eventNames = new Set(['skill_start', 'tool_call', 'skill_end']);
+const eventNames = new Set(['skill_start', 'tool_call', 'model_call', 'skill_end']);
 
 /** Returns undefined for a line that is not a record. A line longer than any record is not parsed. */
 export function parseRecord(line: string): LogRecord | undefined {
@@ -229,6 +256,7 @@ export function parseRecord(line: string): LogRecord | undefined {
  */
 function mended(record: LogRecord): LogRecord {
   const run_id = textIn(record.run_id, '');
+  if (record.event === 'model_call') return { ...record, run_id };
   if (record.event === 'tool_call') return { ...record, run_id, tool: textIn(record.tool, '-') };
   const [agent, skill] = [textIn(record.agent, null), textIn(record.skill, null)];
   if (record.event === 'skill_start') {
@@ -356,21 +384,23 @@ export class LogReader {
   }
 
   /**
-   * Returns the records added since the last call. `newDay` is true if they come from another file than before. Throws the error
-   * of the file system.
+   * Yields the records added since the last call, in pieces. `isNew` is true for the first piece of a file that was not read before:
+   * that of a new day, or one that is shorter than it was. Throws the error of the file system.
    */
-  async readOn(): Promise<{ records: LogRecord[]; newDay: boolean }> {
+  async *readOn(): AsyncGenerator<{ records: LogRecord[]; isNew: boolean }> {
     const today = logPath(this.#dataDir);
-    const newDay = today !== this.#file;
-    if (newDay) {
-      this.#file = today;
-      this.#position = 0;
+    const size = sizeOf(today);
+    let isNew = today !== this.#file || size < this.#position;
+    if (isNew) this.#position = 0;
+    this.#file = today;
+    if (isNew && size === 0) yield { records: [], isNew };
+    while (this.#position < size) {
+      const { text, read } = await linesFrom(this.#file, this.#position, size, pieceBytes);
+      if (read === 0) return;
+      this.#position += read;
+      yield { records: readLines(text, parseRecord).values, isNew };
+      isNew = false;
     }
-    const size = sizeOf(this.#file);
-    if (size <= this.#position) return { records: [], newDay };
-    const { text, read } = await linesFrom(this.#file, this.#position, size);
-    this.#position += read;
-    return { records: readLines(text, parseRecord).values, newDay };
   }
 }
 

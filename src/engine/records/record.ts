@@ -8,6 +8,7 @@ import {
   type LogRecord,
   localTimestamp,
   logPath,
+  type ModelCallRecord,
   type SkillEndRecord,
   type ToolCallRecord,
   writtenRouting,
@@ -28,7 +29,7 @@ export async function* record(
   dataDir: string,
 ): AsyncGenerator<RunEvent> {
   const redacted = run.redact.events();
-  const fold = new RunFold();
+  const fold = new RunFold(run.waited);
   const log = new LogWriter(dataDir);
   const file = new RunRecorder(run, dataDir);
   let failure: string | undefined;
@@ -76,11 +77,23 @@ class RunFold implements RunTotals {
   rounds = 0;
   toolCalls = 0;
   #startedAt = performance.now();
+  readonly #waited: { readonly ms: number };
+  /** True while an answer arrives whose usage is not known yet. */
+  #isAnswering = false;
   /** Usage of the rounds. */
   #usage: Usage | undefined;
   /** Usage of the call that chose the skill. */
   routing: (RoutingModel & { usage: Usage }) | undefined;
   readonly #approvals = new Map<string, { rule: string; answer: string }>();
+
+  constructor(waited: { readonly ms: number } = { ms: 0 }) {
+    this.#waited = waited;
+  }
+
+  /** The time of the run so far, without that in which a person was waited for. */
+  get elapsedMs(): number {
+    return Math.max(0, performance.now() - this.#startedAt - this.#waited.ms);
+  }
 
   add(event: RunEvent): void {
     switch (event.type) {
@@ -104,7 +117,12 @@ class RunFold implements RunTotals {
         if (approval) approval.answer = answerOf(decision);
         break;
       }
+      case 'text':
+      case 'reasoning':
+        this.#isAnswering = true;
+        break;
       case 'usage':
+        this.#isAnswering = false;
         this.#addUsage(event);
         break;
       case 'tool_end':
@@ -146,12 +164,14 @@ class RunFold implements RunTotals {
 
   /** Returns the end of a run that did not report one. `failure` is the error that ended it, if any. */
   endWithout(failure: string | undefined, messages: readonly Message[]): RunEnd {
+    // The reader has stopped in the middle of an answer, so nothing says what it has used.
+    if (this.#isAnswering && !this.routed?.isRecording) this.#usage = addedUsage(this.#usage, unknownUsage);
     return {
       type: 'run_end',
       outcome: failure === undefined ? 'cancelled' : 'failed',
       rounds: this.rounds,
       toolCalls: this.toolCalls,
-      durationMs: Math.round(performance.now() - this.#startedAt),
+      durationMs: Math.round(this.elapsedMs),
       messages: [...messages],
       ...(failure !== undefined && { error: { code: 'internal', message: failure } }),
     };
@@ -196,12 +216,16 @@ function recordOf(event: RunEvent, fold: RunFold): LogRecord | undefined {
       return toolRecord(event, fold);
     case 'skill_event':
       return /^(?:tool_end|skill_event)$/.test(event.event.type) ? recordOf(event.event, fold) : undefined;
+    case 'usage':
+      return !fold.isOpen || fold.routed?.isRecording ? undefined : callRecord(event.usage, fold);
     case 'run_end':
       return endRecord(event, fold);
     default:
       return undefined;
   }
 }
+
+const unknownUsage: Usage = { ...noUsage, cost: 'unknown' };
 
 const now = (): string => localTimestamp(new Date());
 
@@ -220,6 +244,11 @@ function toolRecord(
     ...(policy && { policy }),
     ...(approval && { approval }),
   };
+}
+
+function callRecord(usage: Usage, { runId: run_id, elapsedMs }: RunFold): ModelCallRecord {
+  const duration_s = Math.round(elapsedMs) / 1000;
+  return { ts: now(), event: 'model_call', run_id, duration_s, ...writtenUsage(usage) };
 }
 
 function endRecord(end: RunEnd, fold: RunFold): SkillEndRecord {

@@ -30,6 +30,8 @@ export interface RecordedRun {
   readonly redact: Redactor;
   /** The folder of the call. Absolute path. */
   readonly folder?: string;
+  /** How long a person was waited for, in milliseconds. It is not the run's time. */
+  readonly waited?: { readonly ms: number };
 }
 
 /** The parts of a request that are stored with its run. */

@@ -1,6 +1,6 @@
 /** Says from the log and the stored runs how each skill has done: how often it ran, how it was found, how it ended, what it cost. */
 import type { RouteRule } from '../../protocol/run.ts';
-import { dayOf, figureIn, logDays, readLog, type SkillEndRecord } from './logFile.ts';
+import { dayOf, eachRecord, figureIn, logDays, type SkillEndRecord } from './logFile.ts';
 import { RunHistory } from './runHistory.ts';
 import type { RunSummary } from './runSummary.ts';
 
@@ -47,16 +47,14 @@ export async function readSkillUse(dataDir: string, days: number, now = new Date
   let skippedLines = 0;
   for (const { day, file } of logDays(dataDir)) {
     if (day < from || day > to) continue;
-    const { records, skipped } = await readLog(file);
-    skippedLines += skipped;
-    for (const record of records) {
-      if (record.event !== 'skill_end' || !record.agent || !record.skill) continue;
+    skippedLines += await eachRecord(file, record => {
+      if (record.event !== 'skill_end' || !record.agent || !record.skill) return;
       const key = JSON.stringify([record.agent, record.skill]);
       // The conversation, which may be long, is not kept.
       const group = groups.get(key) ?? [];
       group.push({ ...record, messages: [] });
       groups.set(key, group);
-    }
+    });
   }
   const skills = [...groups.values()].map(records => useOf(records, summaries, left));
   return { from, to, skills: skills.sort(mostUsedFirst), skippedLines };

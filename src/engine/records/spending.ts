@@ -1,10 +1,10 @@
 /** Adds up the usage of runs from the log: by day, agent, skill and model. */
 import {
   dayOf,
+  eachRecord,
   figureIn,
   type LogRecord,
   logDays,
-  readLog,
   type SkillEndRecord,
   type WrittenUsage,
 } from './logFile.ts';
@@ -61,11 +61,9 @@ export async function readSpending(dataDir: string, days: number, now = new Date
   for (const { day, file } of logDays(dataDir)) {
     // A run that ends after midnight has begun in the log of the day before.
     if (day < dayBefore(days) || day > to) continue;
-    const { records, skipped } = await readLog(file);
-    if (day >= from) skippedLines += skipped;
-    for (const record of records) {
+    const skipped = await eachRecord(file, record => {
       noteModel(record, models);
-      if (day < from || record.event !== 'skill_end' || !asksModel(record)) continue;
+      if (day < from || record.event !== 'skill_end' || !asksModel(record)) return;
       const agent = record.agent || (record.call ? `(${record.call.door})` : '-');
       add(total, record);
       add(tables.day.row(day), record);
@@ -75,7 +73,8 @@ export async function readSpending(dataDir: string, days: number, now = new Date
       if (routing) add(tables.model.row(`${routing.provider} ${routing.model}`), routing);
       if (record.rounds > 0)
         add(tables.model.row(models.get(record.run_id) ?? '-'), routing ? without(record, routing) : record);
-    }
+    });
+    if (day >= from) skippedLines += skipped;
   }
   return {
     from,

@@ -6,7 +6,13 @@ import type { DaySpending } from '../../protocol/usage.ts';
 import { type BudgetName, budgetVariables, type Config } from '../config.ts';
 import { reasonOf, TelosError } from '../errors.ts';
 import { hasPrice, type NamedModel, unpriced } from '../providers/models.ts';
-import { figureIn, LogReader } from '../records/logFile.ts';
+import {
+  figureIn,
+  LogReader,
+  type LogRecord,
+  type ModelCallRecord,
+  type SkillEndRecord,
+} from '../records/logFile.ts';
 
 export interface Budget {
   /**
@@ -28,9 +34,17 @@ interface Amounts {
 
 type BudgetConfig = Pick<Config, 'budget' | 'origins' | 'dataDir'>;
 
+/** The run whose budget it is. */
+interface BudgetOwner {
+  /** Under which its use is logged while it goes on. */
+  readonly id: string;
+  /** How long a person was waited for, in milliseconds. It is not the run's time. */
+  readonly waited: { readonly ms: number };
+}
+
 /** Returns the budget of one run, which starts now. Undefined if nothing is limited. */
-export function openBudget(config: BudgetConfig): Budget | undefined {
-  return Object.keys(config.budget).length > 0 ? new RunBudget(config) : undefined;
+export function openBudget(config: BudgetConfig, owner?: BudgetOwner): Budget | undefined {
+  return Object.keys(config.budget).length > 0 ? new RunBudget(config, owner) : undefined;
 }
 
 /** Returns one budget that keeps to all of them. Undefined if nothing is limited. */
@@ -55,6 +69,7 @@ const limits: readonly { name: BudgetName; amount: keyof Amounts; perDay: boolea
 
 class RunBudget implements Budget {
   readonly #config: BudgetConfig;
+  readonly #owner: BudgetOwner | undefined;
   readonly #started = performance.now();
   readonly #today: DayUse | undefined;
   readonly #said = new Set<string>();
@@ -63,10 +78,11 @@ class RunBudget implements Budget {
   /** True once an answer has cost an amount that is not known. */
   #isUnpriced = false;
 
-  constructor(config: BudgetConfig) {
+  constructor(config: BudgetConfig, owner: BudgetOwner | undefined) {
     this.#config = config;
+    this.#owner = owner;
     const wantsDay = limits.some(({ name, perDay }) => perDay && config.budget[name] !== undefined);
-    this.#today = wantsDay ? new DayUse(config.dataDir) : undefined;
+    this.#today = wantsDay ? dayUseOf(config.dataDir) : undefined;
   }
 
   async check(next: NamedModel): Promise<Sentence[]> {
@@ -74,9 +90,9 @@ class RunBudget implements Budget {
     const byCost = limits.find(({ name, amount }) => amount === 'cost' && budget[name] !== undefined);
     if (byCost && !Number.isNaN(budget[byCost.name]) && (this.#isUnpriced || !hasPrice(next)))
       throw new TelosError('budget', unpriced(next, placeOf(byCost.name, origins)));
-    const minutes = (performance.now() - this.#started) / 60_000;
+    const minutes = (performance.now() - this.#started - (this.#owner?.waited.ms ?? 0)) / 60_000;
     const run: Amounts = { cost: this.#cost, tokens: this.#tokens, minutes };
-    const { use, unknown, problem } = (await this.#today?.read()) ?? nothingYet;
+    const { use, unknown, problem } = (await this.#today?.read(this.#owner?.id)) ?? nothingYet;
     for (const { name, amount, perDay } of limits) {
       const limit = budget[name];
       if (limit === undefined) continue;
@@ -133,11 +149,26 @@ interface DaySoFar {
 
 const nothingYet: DaySoFar = { use: { cost: 0, tokens: 0, minutes: 0 }, unknown: 0 };
 
-/** Usage of the runs that ended today, including those of other processes. A run in progress counts when it ends. */
+/** Runs of one process share what was read of a log, which may be long. */
+const days = new Map<string, DayUse>();
+const mostDays = 16;
+
+/** Returns the use of the day, by the logs of this data folder. */
+function dayUseOf(dataDir: string): DayUse {
+  const day = days.get(dataDir) ?? new DayUse(dataDir);
+  days.delete(dataDir);
+  days.set(dataDir, day);
+  if (days.size > mostDays) days.delete(days.keys().next().value ?? '');
+  return day;
+}
+
+/** Usage of the runs of today, including those of other processes. Of a run in progress, what it has used so far. */
 export class DayUse {
   readonly #dataDir: string;
   #reader: LogReader | undefined;
   #sum: DaySoFar = nothingYet;
+  /** Runs without an end in the log, by their id. */
+  readonly #open = new Map<string, DaySoFar>();
   #last: Promise<unknown> = Promise.resolve();
 
   constructor(dataDir: string) {
@@ -164,39 +195,27 @@ export class DayUse {
     };
   }
 
-  /** Waits for a read in progress: two at once would add up the same lines. */
-  read(): Promise<DaySoFar> {
-    const reading = this.#last.then(() => this.#readOn());
+  /** Leaves the run `except` out, as far as it goes on. Waits for a read in progress: two at once would add up the same lines. */
+  read(except?: string): Promise<DaySoFar> {
+    const reading = this.#last.then(() => this.#readOn(except));
     this.#last = reading;
     return reading;
   }
 
   /** Never rejects. */
-  async #readOn(): Promise<DaySoFar> {
+  async #readOn(except: string | undefined): Promise<DaySoFar> {
     try {
       this.#reader ??= new LogReader(this.#dataDir, 'start');
-      const { records, newDay } = await this.#reader.readOn();
-      if (newDay) this.#sum = nothingYet;
-      for (const record of records) {
-        if (record.event !== 'skill_end') continue;
-        const { cost, tokens, minutes } = this.#sum.use;
-        const known = typeof record.cost === 'number';
-        const read = figureIn(record.input_tokens) + figureIn(record.cache_read_tokens);
-        const written = figureIn(record.output_tokens) + figureIn(record.cache_write_tokens);
-        this.#sum = {
-          use: {
-            cost: cost + (known ? figureIn(record.cost) : 0),
-            tokens: tokens + read + written,
-            minutes: minutes + figureIn(record.duration_s) / 60,
-          },
-          unknown: this.#sum.unknown + (known ? 0 : 1),
-        };
+      for await (const { records, isNew } of this.#reader.readOn()) {
+        if (isNew) this.#sum = nothingYet;
+        if (isNew) this.#open.clear();
+        for (const record of records) this.#add(record);
       }
-      return this.#sum;
+      return this.#sumWithout(except);
     } catch (error) {
       const why = reasonOf(error);
       return {
-        ...this.#sum,
+        ...this.#sumWithout(except),
         problem: sentence(
           "Today's log could not be read ({0}), so the budget of the day only counts this run.",
           why,
@@ -204,7 +223,57 @@ export class DayUse {
       };
     }
   }
+
+  #sumWithout(except: string | undefined): DaySoFar {
+    let sum = this.#sum;
+    for (const [id, use] of this.#open) if (id !== except) sum = bothUses(sum, use);
+    return sum;
+  }
+
+  #add(record: LogRecord): void {
+    if (record.event !== 'model_call' && record.event !== 'skill_end') return;
+    const { run_id: id } = record;
+    const before = this.#open.get(id) ?? nothingYet;
+    const { cost, minutes } = before.use;
+    const now = useIn(record);
+    if (record.event === 'model_call') {
+      // Each record has the time of the run up to then.
+      const sum = bothUses({ ...before, use: { ...before.use, minutes: 0 } }, now);
+      this.#open.set(id, { ...sum, unknown: Math.min(sum.unknown, 1) });
+      return;
+    }
+    this.#open.delete(id);
+    // An unknown part does not hide what is known of the rest.
+    const known = Math.max(now.use.cost, now.unknown > 0 ? cost : 0);
+    this.#sum = bothUses(this.#sum, {
+      ...now,
+      use: { ...now.use, cost: known, minutes: now.use.minutes || minutes },
+    });
+  }
 }
+
+function useIn(record: ModelCallRecord | SkillEndRecord): DaySoFar {
+  const isKnown = typeof record.cost === 'number';
+  const read = figureIn(record.input_tokens) + figureIn(record.cache_read_tokens);
+  const written = figureIn(record.output_tokens) + figureIn(record.cache_write_tokens);
+  return {
+    use: {
+      cost: figureIn(record.cost),
+      tokens: read + written,
+      minutes: figureIn(record.duration_s) / 60,
+    },
+    unknown: isKnown ? 0 : 1,
+  };
+}
+
+const bothUses = (one: DaySoFar, other: DaySoFar): DaySoFar => ({
+  use: {
+    cost: one.use.cost + other.use.cost,
+    tokens: one.use.tokens + other.use.tokens,
+    minutes: one.use.minutes + other.use.minutes,
+  },
+  unknown: one.unknown + other.unknown,
+});
 
 function unreadable(name: BudgetName, origins: Config['origins']): TelosError {
   return new TelosError('config', [

@@ -196,9 +196,8 @@ async function* summaryOf(
   for await (const event of spec.provider.streamCompletion({ ...sent, maxTokens, isAside: true }, signal)) {
     if (event.type === 'text') summary += event.text;
     if (event.type === 'retry') yield event;
-    if (event.type !== 'done') continue;
-    stopReason = event.stopReason;
-    yield* used(event.usage);
+    if (event.type === 'done' || event.type === 'spent') yield* used(event.usage);
+    if (event.type === 'done') stopReason = event.stopReason;
   }
   if (gapOf({ blocks: [{ type: 'text', text: summary }], stopReason, hasThought: false }, false)) return '';
   // What was hidden from the record must not come back through the summary.

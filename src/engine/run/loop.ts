@@ -114,20 +114,23 @@ export async function* runLoop(spec: RunSpec, signal: AbortSignal): AsyncGenerat
   for (let limit = atATime; ; ) {
     signal.throwIfAborted();
     if (spec.counts.rounds >= limit) {
-      if (limit >= mostRounds || spec.human.isAway) return 'round_limit';
-      const answer = yield* askToGoOn(atATime, spec, signal);
-      if (!answer.allow) return 'round_limit';
+      const mayGoOn = limit < mostRounds && !spec.human.isAway;
+      const answer = mayGoOn ? yield* askToGoOn(atATime, spec, signal) : undefined;
+      if (!answer?.allow) {
+        // Words that were said in the last round are there when the conversation goes on.
+        yield* hear(spec);
+        return 'round_limit';
+      }
       limit = answer.scope === 'once' ? Math.min(limit + atATime, mostRounds) : mostRounds;
     } else if (asksFor && isDue(asksFor, spec)) {
       const answer = yield* askForMore(asksFor, limit, spec, signal);
       if (!answer.allow) return 'cancelled';
       if (answer.scope !== 'once') asksFor = undefined;
     }
-    const words = (await spec.mail?.()) ?? [];
+    yield* hear(spec);
     signal.throwIfAborted();
     yield* warnings((await spec.budget?.check(spec.provider)) ?? []);
     spec.counts.rounds++;
-    yield* delivered(words, spec.messages);
     const reply = yield* modelTurn(room, signal);
     const isCut = reply.stopReason === 'max_tokens';
     const most = spec.maxTokens ?? defaultMaxTokens;
@@ -165,9 +168,9 @@ export async function* runLoop(spec: RunSpec, signal: AbortSignal): AsyncGenerat
   }
 }
 
-/** Adds the person's words to the last message of the transcript, behind the results of tools. */
-function* delivered(words: readonly string[], messages: Message[]): Generator<RunEvent, void> {
-  for (const text of words) {
+/** Adds what the person has said to the last message of the transcript, behind the results of tools. It is there however the run ends. */
+async function* hear({ mail, messages }: RunSpec): AsyncGenerator<RunEvent, void> {
+  for (const text of (await mail?.()) ?? []) {
     addText(messages, `The person says: ${text}`);
     yield { type: 'notice', level: 'info', message: `You said: ${text}` };
   }
@@ -338,6 +341,7 @@ async function* modelTurn(room: RunRoom, signal: AbortSignal): AsyncGenerator<Ru
           thinkingSince = undefined;
         }
         if (event.type === 'text' || event.type === 'reasoning' || event.type === 'retry') yield event;
+        if (event.type === 'spent') yield* used(event.usage, spec);
         if (event.type === 'done')
           yield* used(event.usage, spec, event.usage && meter.counted(request, event.usage));
       }

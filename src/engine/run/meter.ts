@@ -2,6 +2,7 @@
 
 import type { RunEvent, Usage } from '../../protocol/run.ts';
 import { asMessage, type Sentence } from '../../protocol/text.ts';
+import { addedUsage } from '../../protocol/usage.ts';
 import type { Config } from '../config.ts';
 import { TelosError } from '../errors.ts';
 import { priceOf, usageOf } from '../providers/models.ts';
@@ -37,7 +38,7 @@ export function meteredProvider(
     async *streamCompletion(request, signal) {
       warn((await budget?.check(provider)) ?? []);
       for await (const event of provider.streamCompletion(request, signal)) {
-        if (event.type === 'done') {
+        if (event.type === 'done' || event.type === 'spent') {
           const usage = usageOf(event.usage ?? none, costOf(provider, event.usage));
           report({
             type: 'usage',
@@ -85,7 +86,7 @@ export async function* countedCall(
   const started = performance.now();
   let usage: Usage | undefined;
   const metered = meteredProvider(provider, openBudget(config), event => {
-    if (event.type === 'usage') usage = event.usage;
+    if (event.type === 'usage') usage = addedUsage(usage, event.usage);
   });
   let heard = false;
   let isSilent = true;

@@ -215,13 +215,14 @@ export interface Run {
 export function newRun(request: RunRequest, human: Human, config: Config): Run {
   const redact = redactor(secretsIn(config.env));
   const waited = { ms: 0 };
+  const id = randomUUID();
   return {
-    id: randomUUID(),
+    id,
     request,
     folder: config.cwd,
     human: timed(withoutSecrets(human, redact.text), waited),
     redact,
-    budget: joinedBudget([openBudget(config), request.step?.budget]),
+    budget: joinedBudget([openBudget(config, { id, waited }), request.step?.budget]),
     messages: [],
     earlier: 0,
     counts: { rounds: 0, toolCalls: 0 },
@@ -232,12 +233,14 @@ export function newRun(request: RunRequest, human: Human, config: Config): Run {
 
 /** Returns a Human that adds up how long its answers take. */
 function timed(human: Human, waited: { ms: number }): Human {
+  let [open, since] = [0, 0];
+  // Of questions beside each other, the time counts once.
   const measured = async <Answer>(answer: Promise<Answer>): Promise<Answer> => {
-    const asked = performance.now();
+    if (open++ === 0) since = performance.now();
     try {
       return await answer;
     } finally {
-      waited.ms += performance.now() - asked;
+      if (--open === 0) waited.ms += performance.now() - since;
     }
   };
   return {

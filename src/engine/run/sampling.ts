@@ -94,8 +94,8 @@ export function samplerOf({
       for await (const event of provider.streamCompletion(request, signal)) {
         if (event.type === 'text') text += event.text;
         if (event.type === 'retry') yield event;
-        if (event.type !== 'done') continue;
-        stopReason = event.stopReason;
+        if (event.type !== 'done' && event.type !== 'spent') continue;
+        if (event.type === 'done') stopReason = event.stopReason;
         const usage = event.usage && usageOf(event.usage, priceOf(event.usage));
         if (usage) yield { type: 'usage', round: counts.rounds, usage };
         yield* warnings(budget?.add(usage) ?? []);

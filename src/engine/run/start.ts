@@ -256,7 +256,10 @@ async function settingsOf(
     // The file in which a person changes them, no matter who set them.
     const place = { value: '', origin: 'default', file: join(config.configDir, 'agents.toml') } as const;
     const origins = Object.fromEntries(Object.keys(budget).map(name => [name, place]));
-    run.budget = joinedBudget([run.budget, openBudget({ ...config, budget, origins })]);
+    run.budget = joinedBudget([
+      run.budget,
+      openBudget({ ...config, budget, origins }, { id: run.caller?.runId ?? run.id, waited: run.waited }),
+    ]);
   }
   if (model === undefined || isFlag('model')) return { said };
   const usual = settings.isAuthorsModel ? await models.choice() : undefined;

@@ -372,7 +372,8 @@ describe('anthropic', () => {
 
   it('tries again when overload is reported in the stream', async () => {
     await serve({ streamError: { type: 'overloaded_error', message: 'Overloaded' } }, { text: ['ok'] });
-    assert.equal((await collect())[0]?.type, 'retry');
+    const [used, next] = await collect();
+    assert.deepEqual([used?.type, next?.type], ['spent', 'retry']);
   });
 
   it('names the address when nobody answers there', async () => {

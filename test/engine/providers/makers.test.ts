@@ -156,7 +156,7 @@ describe('the formats of the makers', () => {
           { text: ['ok'] },
         );
         const types = joined(await collect()).map(({ type }) => type);
-        assert.deepEqual(types, ['reasoning', 'retry', 'text', 'done']);
+        assert.deepEqual(types, ['reasoning', 'spent', 'retry', 'text', 'done']);
         assert.equal(requests.length, 2);
       });
 
@@ -578,7 +578,7 @@ describe('the formats of the makers', () => {
       await serve({ finish: 'MALFORMED_FUNCTION_CALL' }, { text: ['ok'] });
       assert.deepEqual(
         (await collect()).map(({ type }) => type),
-        ['retry', 'text', 'done'],
+        ['spent', 'retry', 'text', 'done'],
       );
     });
 

@@ -9,6 +9,7 @@ import {
   appendRecord,
   figureIn,
   LogReader,
+  type LogRecord,
   logDays,
   logPath,
   parseRecord,
@@ -241,17 +242,22 @@ describe('the log on disk', () => {
     const file = logPath(dataDir);
     const record = { ts, event: 'tool_call', tool: 't', is_error: false, run_id: '', call_id: '1' } as const;
     const fromStart = new LogReader(dataDir, 'start');
-    assert.deepEqual(await fromStart.readOn(), { records: [], newDay: false });
+    const added = async (reader: LogReader): Promise<LogRecord[]> => {
+      const all: LogRecord[] = [];
+      for await (const { records } of reader.readOn()) all.push(...records);
+      return all;
+    };
+    assert.deepEqual(await added(fromStart), []);
     appendRecord(file, record);
     const fromEnd = new LogReader(dataDir, 'end');
-    assert.deepEqual(await fromStart.readOn(), { records: [record], newDay: false });
-    assert.deepEqual(await fromStart.readOn(), { records: [], newDay: false });
+    assert.deepEqual(await added(fromStart), [record]);
+    assert.deepEqual(await added(fromStart), []);
     const line = JSON.stringify({ ...record, call_id: '2' });
     writeFileSync(file, line.slice(0, 30), { flag: 'a' });
-    assert.deepEqual((await fromEnd.readOn()).records, []);
+    assert.deepEqual(await added(fromEnd), []);
     writeFileSync(file, `${line.slice(30)}\n`, { flag: 'a' });
     for (const reader of [fromStart, fromEnd])
-      assert.deepEqual((await reader.readOn()).records, [{ ...record, call_id: '2' }]);
+      assert.deepEqual(await added(reader), [{ ...record, call_id: '2' }]);
   });
 
   it('says how many messages it left out where not even the ends of them fit', async () => {

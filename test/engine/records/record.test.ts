@@ -83,7 +83,16 @@ describe('record', () => {
     const seen = await collect(recorded(eventsOf(...events)));
     const safe = JSON.stringify(events).replaceAll('token-12345', '[redacted]');
     assert.deepEqual(seen, JSON.parse(safe));
-    const [first, second, third, ...more] = await records();
+    const all = await records();
+    const calls = all.filter(one => one.event === 'model_call');
+    assert.deepEqual(
+      calls.map(({ run_id, cost, input_tokens }) => [run_id, cost, input_tokens]),
+      [
+        ['r1', 0.25, 10],
+        ['r1', 0.5, 10],
+      ],
+    );
+    const [first, second, third, ...more] = all.filter(one => one.event !== 'model_call');
     assert.equal(more.length, 0);
     assert.deepEqual(Object.keys(first!).slice(0, 5), ['ts', 'event', 'provider', 'model', 'has_mcp']);
     assert.deepEqual(

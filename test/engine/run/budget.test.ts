@@ -1,13 +1,18 @@
 /** A limit stops a run before the call that would go over it, and says how to go on. */
 
 import assert from 'node:assert/strict';
-import { mkdirSync } from 'node:fs';
+import { appendFileSync, mkdirSync, truncateSync } from 'node:fs';
 import { join } from 'node:path';
 import { type ConfigOverrides, loadConfig } from '../../../src/engine/config.ts';
 import { TelosError } from '../../../src/engine/errors.ts';
+import { denyAll } from '../../../src/engine/human.ts';
 import { appendRecord, logPath, type SkillEndRecord } from '../../../src/engine/records/logFile.ts';
+import { readSpending } from '../../../src/engine/records/spending.ts';
 import { DayUse, openBudget } from '../../../src/engine/run/budget.ts';
+import { Telos } from '../../../src/engine/telos.ts';
+import type { RunEvent } from '../../../src/protocol/run.ts';
 import { spoken } from '../../../src/protocol/text.ts';
+import { type AnthropicTurn, type FakeServer, startAnthropicServer } from '../../fakes/anthropicServer.ts';
 import { type TempFolder, tempFolder } from '../../fakes/tempFolder.ts';
 
 describe('openBudget', () => {
@@ -211,5 +216,137 @@ describe('openBudget', () => {
     );
     ended(new Date(), { cost: 0.1 });
     assert.equal((await day.spending({})).cost, 0.5);
+  });
+
+  const asked = (run_id: string, cost: number | 'unknown') =>
+    appendRecord(logPath(join(folder.path, 'data')), {
+      ts: new Date().toISOString(),
+      event: 'model_call',
+      run_id,
+      duration_s: 30,
+      input_tokens: 100,
+      output_tokens: 0,
+      cache_read_tokens: 0,
+      cache_write_tokens: 0,
+      cost,
+    });
+
+  it('counts what runs in progress have used, each once, and its own not twice', async () => {
+    const day = new DayUse(join(folder.path, 'data'));
+    asked('one', 0.2);
+    asked('one', 0.2);
+    asked('other', 'unknown');
+    ended(new Date(), { run_id: 'before', cost: 0.1, duration_s: 60 });
+    const { cost, tokens, minutes, unknownRuns } = await day.spending({});
+    assert.deepEqual([cost, tokens, minutes, unknownRuns], [0.5, 1800, 2, 1]);
+    assert.equal((await day.read('one')).use.cost, 0.1);
+    ended(new Date(), { run_id: 'one', cost: 0.4 });
+    ended(new Date(), { run_id: 'other', cost: 'unknown' });
+    const all = await day.spending({});
+    assert.deepEqual([all.cost, all.unknownRuns, all.minutes], [0.5, 1, 3]);
+  });
+
+  it('leaves out the time in which a person was waited for', async () => {
+    const config = loadConfig({ env: {}, home: folder.path, cwd: folder.path, maxMinutes: '0.001' });
+    const waited = { ms: 0 };
+    const budget = openBudget(config, { id: 'r', waited });
+    await new Promise(passed => setTimeout(passed, 70));
+    await assert.rejects(async () => budget?.check(known), refusal(/of 0\.001 minutes/));
+    waited.ms = 60_000;
+    assert.deepEqual(await budget?.check(known), []);
+  });
+
+  it('reads a log that is longer than any text in pieces, and one that has become shorter anew', async () => {
+    const file = logPath(join(folder.path, 'data'));
+    ended(new Date(), {});
+    truncateSync(file, 540 * 1024 * 1024);
+    appendFileSync(file, '\n');
+    ended(new Date(), { cost: 0.3 });
+    const day = new DayUse(join(folder.path, 'data'));
+    assert.ok(Math.abs((await day.spending({})).cost - 0.7) < 1e-9);
+    assert.ok(Math.abs(Number((await readSpending(join(folder.path, 'data'), 1)).total.cost) - 0.7) < 1e-9);
+    truncateSync(file, 0);
+    ended(new Date(), { cost: 0.2 });
+    assert.equal((await day.spending({})).cost, 0.2);
+  });
+});
+
+describe('what runs have spent', () => {
+  let folder: TempFolder;
+  let server: FakeServer | undefined;
+  beforeEach(() => {
+    folder = tempFolder({
+      'skills/garden/agent.toml': 'name = "garden"\n',
+      'skills/garden/skills/sow/SKILL.md': '---\nname: sow\ndescription: Sows\n---\nSow.\n',
+    });
+  });
+  afterEach(async () => {
+    await server?.close();
+    folder.remove();
+  });
+
+  /** 100,000 tokens of the prompt cost ten cents. */
+  const usage = { input_tokens: 100_000, output_tokens: 1 };
+  const look = { toolCalls: [{ name: 'list_directory', input: { path: '.' } }], usage };
+  const skill = { agent: 'garden', skill: 'sow' };
+
+  async function open(turns: AnthropicTurn[], env: Record<string, string>): Promise<Telos> {
+    server = await startAnthropicServer({ turns });
+    const config = loadConfig({
+      env: {
+        ...{ ANTHROPIC_API_KEY: 'k', ANTHROPIC_BASE_URL: server.url, TELOS_MODEL: 'claude-haiku-4-5' },
+        ...{ TELOS_SKILLS_DIR: join(folder.path, 'skills'), TELOS_DATA_DIR: join(folder.path, 'data') },
+        ...env,
+      },
+      home: join(folder.path, 'home'),
+      cwd: folder.path,
+    });
+    const telos = Telos.open(config);
+    await telos.acceptCard(await telos.agentCard('garden'));
+    return telos;
+  }
+
+  async function run(telos: Telos, stopAtText = false): Promise<Extract<RunEvent, { type: 'run_end' }>> {
+    const stop = new AbortController();
+    let end: RunEvent | undefined;
+    for await (end of telos.run({ text: 'go', skill }, denyAll, stop.signal))
+      if (end.type === 'text' && stopAtText) stop.abort();
+    assert.ok(end?.type === 'run_end');
+    return end;
+  }
+
+  it('is seen by runs beside them before each request: each goes one round beyond the limit of the day', async () => {
+    const telos = await open([look], { TELOS_MAX_COST_PER_DAY: '0.25' });
+    const ends = await Promise.all(Array.from({ length: 6 }, () => run(telos)));
+    assert.deepEqual([...new Set(ends.map(({ outcome }) => outcome))], ['budget']);
+    assert.ok(server!.requests.length <= 8, `${server!.requests.length} requests`);
+    assert.ok(ends.every(({ rounds }) => rounds <= 2));
+  });
+
+  it('has the round in which a person stopped one', async () => {
+    const hold = { behind: 'Much', until: new Promise<void>(() => undefined) };
+    const telos = await open([look, { text: ['Much ', 'more'], usage, hold }], {});
+    assert.equal((await run(telos, true)).outcome, 'cancelled');
+    const { cost, unknownRuns } = await telos.today();
+    assert.ok(cost > 0.2 && cost < 0.201 && unknownRuns === 0, `${cost} ${unknownRuns}`);
+  });
+
+  it('has an answer that broke off in its words, and one that is asked for again behind its thoughts', async () => {
+    const thinking = [{ thinking: 'Hm. '.repeat(200), signature: 's' }];
+    const thought = { thinking, text: ['a'], usage, cutAfterBytes: 1_500 };
+    const telos = await open([thought, { text: ['Half ', 'more'], usage, cutAfterBytes: 600 }], {});
+    assert.equal((await run(telos)).outcome, 'failed');
+    const { cost } = await telos.today();
+    assert.equal(server!.requests.length, 2);
+    assert.ok(cost > 0.2 && cost < 0.202, String(cost));
+  });
+
+  it('is not known if nobody reads a run to its end in the middle of an answer', async () => {
+    const hold = { behind: 'Much', until: new Promise<void>(() => undefined) };
+    const telos = await open([look, { text: ['Much ', 'more'], usage, hold }], {});
+    for await (const { type } of telos.run({ text: 'go', skill }, denyAll, new AbortController().signal))
+      if (type === 'text') break;
+    const { cost, unknownRuns } = await telos.today();
+    assert.ok(cost >= 0.1 && unknownRuns === 1, `${cost} ${unknownRuns}`);
   });
 });

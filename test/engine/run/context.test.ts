@@ -74,7 +74,15 @@ describe('the context of a model', () => {
 
   async function run(
     provider: Provider,
-    { size = 8_000, window, before = [], secrets = [] as string[], budget }: Partial<Options> = {},
+    {
+      size = 8_000,
+      window,
+      before = [],
+      secrets = [] as string[],
+      budget,
+      maxRounds = 400,
+      mail,
+    }: Partial<Options> = {},
   ): Promise<{ events: RunEvent[]; end: Extract<RunEvent, { type: 'run_end' }> }> {
     const path = folder.path;
     const folders = { workingDir: `${path}/work`, packDir: path, skillDir: path, commandDir: path };
@@ -90,8 +98,9 @@ describe('the context of a model', () => {
       priceOf: () => 'unknown' as const,
       window,
       redact: run.redact.text,
-      maxRounds: 400,
+      maxRounds,
       budget,
+      mail,
       context: { ...folders, env: {} },
       policy: { ...folders, home: path, protectedDirs: [], memory: new RunMemory() },
     };
@@ -108,6 +117,8 @@ describe('the context of a model', () => {
     before: Message[];
     secrets: string[];
     budget: Budget;
+    maxRounds: number;
+    mail: () => Promise<string[]>;
   }
 
   const noSummary = (): StreamEvent[] => assert.fail('no summary is needed');
@@ -278,6 +289,27 @@ describe('the context of a model', () => {
       assert.ok(note?.type === 'tool_result' && typeof note.content === 'string');
       assert.ok(note.content.isWellFormed() && note.content.length < 1_500);
       assert.doesNotMatch(note.content, /👍(?!🏽)|(?<!👍)🏽/u);
+    }
+  });
+
+  it('has the words of the person that were said in the last round, whichever limit ends the run', async () => {
+    for (const limit of ['round_limit', 'budget']) {
+      let [asked, checked] = [0, 0];
+      const budget: Budget = {
+        check: async () => {
+          if (limit === 'budget' && ++checked === 4) throw new TelosError('budget', 'Used up.');
+          return [];
+        },
+        add: () => [],
+      };
+      const mail = async () => (++asked === 4 ? ['Water them.'] : []);
+      const { end } = await run(reader(9, noSummary), {
+        maxRounds: limit === 'budget' ? 9 : 3,
+        mail,
+        budget,
+      });
+      assert.deepEqual([end.outcome, end.rounds], [limit, 3]);
+      has(textOf(end.messages.slice(-1)), /The person says: Water them\./);
     }
   });
 
