@@ -19,6 +19,7 @@ import { removeLeftTemporaries, writeNew } from '../files/atomicWrite.ts';
 import { temporaryPrefix } from '../files/globPattern.ts';
 import { openFolder } from '../files/openFile.ts';
 import { describeFileError, isInside, PathProblem, resolvePath, statsAt } from '../files/paths.ts';
+import { placeOver, takeAttributes } from '../files/placeFile.ts';
 import {
   bytesPath,
   type FileHistory,
@@ -252,7 +253,9 @@ async function writeBeside(file: FileHistory, synced: boolean): Promise<string> 
     else if (before) {
       const now = lstatSync(join(anchor, basename(path)), { throwIfNoEntry: false });
       const bytes = (await oldBytes(before, folder)) ?? Buffer.alloc(0);
-      await writeNew(place, bytes, { mode: modeFor(file, before, now), synced });
+      const mode = modeFor(file, before, now);
+      await writeNew(place, bytes, { mode, synced });
+      if (now?.isFile()) await takeAttributes(place, join(anchor, basename(path)), mode);
     }
     await removeLeftTemporaries(dirname(path), temporaryPrefix, anchor);
   } catch (error) {
@@ -281,7 +284,8 @@ async function take(file: FileHistory): Promise<void> {
 async function place(file: FileHistory, temporary: string): Promise<void> {
   await inPlace(file, (target, anchor, isThere) => {
     const ready = join(anchor, temporary);
-    if (isThere || file.before?.link !== undefined) return renameSync(ready, target);
+    if (file.before?.link !== undefined) return renameSync(ready, target);
+    if (isThere) return placeOver(ready, target, lstatSync(target, { throwIfNoEntry: false }));
     // Unlike a rename, it replaces nothing that has appeared there.
     linkSync(ready, target);
     return unlinkSync(ready);

@@ -13,7 +13,6 @@ import {
   lstatSync,
   mkdirSync,
   openSync,
-  renameSync,
   type Stats,
   writeFile,
   writeFileSync,
@@ -25,6 +24,7 @@ import type { ToolResult } from '../../protocol/run.ts';
 import { temporaryPrefix } from './globPattern.ts';
 import { openFolder, smallFile } from './openFile.ts';
 import { describeFileError, PathProblem } from './paths.ts';
+import { placeOver, takeAttributes } from './placeFile.ts';
 
 /**
  * Creates the file, readable by its owner alone, or replaces it and keeps its mode. A link stays a link. Calls `mayPlace` right
@@ -68,9 +68,10 @@ async function replaceWhole(
   const before = await lstat(file).catch(() => undefined);
   const how = { synced, ...(before?.isFile() && { mode: before.mode & 0o777 }) };
   return withTemporary(file, text, how, async temporary => {
+    if (before?.isFile() && synced) await takeAttributes(temporary, file, before.mode & 0o777);
     if (!mayPlace()) return false;
     // Synchronous: nothing may happen between the answer and the rename.
-    renameSync(temporary, file);
+    placeOver(temporary, file, before);
     return true;
   });
 }
@@ -201,7 +202,11 @@ export async function replaceFile(path: string, bytes: Buffer, changes?: WriteKe
   try {
     const before = lookBefore(place, path);
     const keep = (stats: Stats | undefined) => changes?.keep({ path, place, before: stats, bytes, made });
-    const [kept] = await Promise.all([keep(before), writeNew(temporary, bytes, newMode(before))]);
+    const write = async (): Promise<void> => {
+      await writeNew(temporary, bytes, newMode(before));
+      if (before) await takeAttributes(temporary, place, before.mode & 0o777);
+    };
+    const [kept] = await Promise.all([keep(before), write()]);
     const lines = await placeFile({ temporary, place, path }, before, kept, keep);
     await removeLeftTemporaries(parent, temporaryPrefix, anchor);
     return { existed: before !== undefined, changedFiles: [path], ...(lines && { changedLines: lines }) };
@@ -234,7 +239,7 @@ async function placeFile(
     kept = await keep(now);
   }
   kept?.record();
-  renameSync(temporary, place);
+  placeOver(temporary, place, lookBefore(place, path));
   return kept?.lines;
 }
 

@@ -1,9 +1,12 @@
 /** Undoing what a run has written, with the real tools and real files. */
 
 import assert from 'node:assert/strict';
+import { execFileSync } from 'node:child_process';
 import {
   appendFileSync,
   chmodSync,
+  chownSync,
+  linkSync,
   mkdirSync,
   readdirSync,
   readFileSync,
@@ -70,6 +73,40 @@ describe('changes of a run', () => {
     assert.deepEqual(readdirSync(run.work).sort(), Object.keys(contents).sort());
     assert.deepEqual(result.folders, [inWork('new/deep'), inWork('new')]);
     assert.equal(result.removed.length, 2);
+  });
+
+  it('leaves the other names of a file, its owner, its group and its further attributes as they are, and so do writes', async () => {
+    const isRoot = process.getuid?.() === 0;
+    const names = ['two-names.txt', 'attributes.txt', 'only-ours.txt'];
+    for (const name of names) {
+      run.put(`work/${name}`, 'one\n');
+      chmodSync(inWork(name), 0o640);
+      if (isRoot) chownSync(inWork(name), 4242, 4343);
+    }
+    linkSync(inWork('two-names.txt'), join(run.root, 'second.txt'));
+    const attribute = `import os; os.setxattr(${JSON.stringify(inWork('attributes.txt'))}, "user.note", b"kept")`;
+    if (process.platform === 'linux') execFileSync('python3', ['-c', attribute]);
+    const facts = () =>
+      names.map(name => {
+        const { uid, gid, mode, nlink } = statSync(inWork(name));
+        const read = `import os; print([(n, os.getxattr(n, "user.note")) for n in [${JSON.stringify(inWork(name))}] if "user.note" in os.listxattr(n)])`;
+        const own =
+          process.platform === 'linux' ? execFileSync('python3', ['-c', read], { encoding: 'utf8' }) : '';
+        return { uid, gid, mode, nlink, own };
+      });
+    const before = facts();
+    await write('two-names.txt', 'two\n');
+    await write('attributes.txt', 'two, and longer\n');
+    const edit = { path: 'only-ours.txt', old_text: 'one', new_text: 'two' };
+    await editFileTool.execute(edit, { ...run.context, changes });
+    assert.deepEqual(facts(), before);
+    assert.equal(readFileSync(join(run.root, 'second.txt'), 'utf8'), 'two\n');
+    assert.equal(readFileSync(inWork('attributes.txt'), 'utf8'), 'two, and longer\n');
+    assert.equal((await store.undo('run-1')).outcome, 'undone');
+    assert.deepEqual(facts(), before);
+    for (const name of names) assert.equal(readFileSync(inWork(name), 'utf8'), 'one\n');
+    assert.equal(readFileSync(join(run.root, 'second.txt'), 'utf8'), 'one\n');
+    assert.deepEqual(readdirSync(run.work).sort(), [...names].sort());
   });
 
   it('goes back to what was there before the first of several writes, and says that it is undone', async () => {
