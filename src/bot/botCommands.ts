@@ -137,6 +137,8 @@ const undo: Command = async (call, { telos, gateway, questions, isOwner, log }) 
   const listed = files.map(
     ({ path, before, isRemoved }) => `${isRemoved ? 'D' : before ? 'M' : 'A'} ${exactText(path)}`,
   );
+  for (const path of await changes.writtenInTurn(runId))
+    listed.push(`Another run has written ${exactText(path)} too`);
   const shown = shortened(listed.join('\n').replaceAll('`', 'ˋ'), 1500);
   const title = `**Undo run ${runId.slice(0, 8)}?** ${counted(files.length, 'file')}`;
   const answer = await questions.ask({

@@ -1,6 +1,6 @@
 /** Implements `telos undo [change]`: shows what a run, an install or an uninstall has changed, and reverts it. */
 
-import { readFile, readlink } from 'node:fs/promises';
+import { readlink } from 'node:fs/promises';
 import { type ChangedFile, hasUndo, type RunChanges } from '../engine/changes/changeHistory.ts';
 import type { ChangeStore } from '../engine/changes/changeStore.ts';
 import { unifiedDiff } from '../engine/changes/lineDiff.ts';
@@ -8,6 +8,7 @@ import { TelosError } from '../engine/errors.ts';
 import type { FolderDifference, FolderRecord } from '../engine/files/folderRecord.ts';
 import { statsAt } from '../engine/files/paths.ts';
 import { looksBinary } from '../engine/files/plainText.ts';
+import { loadRegularFile } from '../engine/files/regularFile.ts';
 import type { FolderState } from '../engine/files/replacedFolders.ts';
 import { runPath } from '../engine/records/runFile.ts';
 import { readSummary, titleOf } from '../engine/records/runSummary.ts';
@@ -78,7 +79,9 @@ async function undo(
   for (const path of changes.repositories) terminal.say(exactText(`  M ${path}  (branches, tags and index)`));
   for (const { path, before } of changes.folders)
     terminal.say(exactText(`  ${before === null ? 'A' : 'D'} ${path}/`));
-  for (const sentence of notUndone(changes)) terminal.say(terminal.style.yellow(exactText(sentence)));
+  const mixed = await store.writtenInTurn(changes.runId);
+  for (const sentence of [...notUndone(changes), ...mixed.map(alsoWritten)])
+    terminal.say(terminal.style.yellow(exactText(sentence)));
   const isBlocked = changes.files.some(file => wordsFor(file) !== undefined);
   if (!isBlocked || others) {
     const question = `Make these files what they were before the ${kindOf(changes)}? [y/N] `;
@@ -103,6 +106,9 @@ async function undo(
   if (result.problem !== undefined) terminal.say(terminal.style.red(terminalText(result.problem)));
   return result.problem === undefined && !isBlocked ? 0 : 1;
 }
+
+const alsoWritten = (path: string): string =>
+  `Another run has written ${path} too, before the last write of this one or after its first. Undo brings back what was there before this run, whoever wrote it.`;
 
 const kindOf = ({ restores }: RunChanges): string => (restores ? 'restore' : 'run');
 
@@ -201,7 +207,7 @@ async function diffOf(file: ChangedFile, { runId }: RunChanges, store: ChangeSto
 
 /** Returns the bytes of a file, or where a link leads. */
 const contentAt = async (path: string): Promise<Buffer> =>
-  statsAt(path)?.isSymbolicLink() ? Buffer.from(await readlink(path)) : readFile(path);
+  statsAt(path)?.isSymbolicLink() ? Buffer.from(await readlink(path)) : loadRegularFile(path);
 
 export async function saysYes(question: string, terminal: Terminal): Promise<boolean> {
   if (!terminal.canAsk) return false;

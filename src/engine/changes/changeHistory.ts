@@ -136,6 +136,38 @@ export function undonePaths(lines: readonly ChangeLine[]): Set<string> {
   return undone;
 }
 
+/** Returns the first and the last write of each file by a run, as their times, and whether they are undone. */
+function writesOf({ lines }: RunIndex): Map<string, { first: string; last: string; isUndone: boolean }> {
+  const undone = undonePaths(lines);
+  const found = new Map<string, { first: string; last: string; isUndone: boolean }>();
+  for (const line of lines)
+    if (line.type === 'write')
+      found.set(line.path, {
+        first: found.get(line.path)?.first ?? line.at,
+        last: line.at,
+        isUndone: undone.has(line.path),
+      });
+  return found;
+}
+
+/**
+ * Returns the files that `run` and one of the others have written in turn, or one after the other while the earlier is undone already. What
+ * they were before the run then has something that the other has written, or lacks it. Absolute paths.
+ */
+export function writtenInTurn(run: RunIndex, others: readonly RunIndex[]): string[] {
+  const own = writesOf(run);
+  const found = others.flatMap(other =>
+    [...writesOf(other)].flatMap(([path, theirs]) => {
+      const ours = own.get(path);
+      if (!ours || ours.isUndone) return [];
+      const isLater = theirs.first > ours.last;
+      const isEarlier = theirs.last < ours.first;
+      return (isLater && theirs.isUndone) || (isEarlier && !theirs.isUndone) ? [] : [path];
+    }),
+  );
+  return [...new Set(found)];
+}
+
 /** Files of Git that only tell what was. */
 const tellsOnly = /\/(?:COMMIT_EDITMSG|[A-Z]+_HEAD|logs\/.*)$/;
 

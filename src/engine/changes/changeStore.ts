@@ -21,6 +21,7 @@ import {
   type RunIndex,
   restorableState,
   undonePaths,
+  writtenInTurn,
 } from './changeHistory.ts';
 import { KeptWrites } from './keptWrites.ts';
 import type { RestorePlan, RestoreResult } from './restore.ts';
@@ -113,6 +114,17 @@ export class ChangeStore {
       ...(undoneAt !== undefined && { undoneAt }),
       ...(restore && { restores: restore.runs }),
     };
+  }
+
+  /**
+   * Returns the files of a run that another run has written too, so that the two cannot be undone in the reverse order of their writes.
+   * Undoing the one then brings back, or takes away, what the other has written. Absolute paths. Throws TelosError `config` for an
+   * unknown run.
+   */
+  async writtenInTurn(runId: string): Promise<string[]> {
+    const run = this.#existing(runId);
+    const others = (await this.#runIds()).filter(id => id !== runId);
+    return writtenInTurn(run, this.#readAll(others));
   }
 
   /** Returns those of the runs whose changes are all undone. */

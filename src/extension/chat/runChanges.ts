@@ -104,7 +104,8 @@ export class RunChangesView implements vscode.Disposable {
     const question = changes.restores
       ? vscode.l10n.t('Undo this restore? The requests and these files come back as they were before it.')
       : vscode.l10n.t('Undo this run? These files are restored to their state before it.');
-    const others = notUndone(changes);
+    const { changes: store } = await this.#current.openTelos();
+    const others = [...notUndone(changes), ...alsoWritten(await store.writtenInTurn(changes.runId))];
     const repositories = changes.repositories.map(path =>
       vscode.l10n.t('{0} (branches, tags and index)', shortPath(path)),
     );
@@ -184,6 +185,16 @@ function fileIn(target: unknown): RunFile {
 }
 
 /** Returns what the run did besides, in sentences. */
+const alsoWritten = (paths: readonly string[]): string[] =>
+  paths.length === 0
+    ? []
+    : [
+        vscode.l10n.t(
+          'Another run has written these files too, and undo brings back what was there before this one, whoever wrote it: {0}',
+          named(paths.map(shortPath)).join(', '),
+        ),
+      ];
+
 export function notUndone({
   ranCommands,
   ranOutside,

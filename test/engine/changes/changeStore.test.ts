@@ -109,6 +109,34 @@ describe('changes of a run', () => {
     assert.deepEqual(readdirSync(run.work).sort(), [...names].sort());
   });
 
+  it('names the files that two runs have written in turn, and those of a run whose earlier one is undone', async () => {
+    const other = store.keeper('run-2')!;
+    run.put('work/a.md', 'v0');
+    run.put('work/b.md', 'v0');
+    await write('a.md', 'one');
+    await write('a.md', 'v0', other);
+    await write('a.md', 'one again');
+    await write('b.md', 'one');
+    assert.deepEqual(await store.writtenInTurn('run-1'), [inWork('a.md')]);
+    assert.deepEqual(await store.writtenInTurn('run-2'), [inWork('a.md')]);
+    assert.equal((await store.undo('run-1')).outcome, 'undone');
+    assert.deepEqual(await store.writtenInTurn('run-2'), [inWork('a.md')]);
+  });
+
+  it('names no file of runs that came one after the other and are undone from the last on', async () => {
+    const other = store.keeper('run-2')!;
+    run.put('work/a.md', 'v0');
+    await write('a.md', 'one');
+    await new Promise(passed => setTimeout(passed, 5));
+    await write('a.md', 'two', other);
+    assert.deepEqual(await store.writtenInTurn('run-2'), []);
+    assert.deepEqual(await store.writtenInTurn('run-1'), [inWork('a.md')]);
+    assert.equal((await store.undo('run-2')).outcome, 'undone');
+    assert.deepEqual(await store.writtenInTurn('run-1'), []);
+    assert.equal((await store.undo('run-1')).outcome, 'undone');
+    assert.equal(readFileSync(inWork('a.md'), 'utf8'), 'v0');
+  });
+
   it('goes back to what was there before the first of several writes, and says that it is undone', async () => {
     const file = run.put('work/a.md', 'first\n');
     await write('a.md', 'second\n');
