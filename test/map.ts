@@ -37,7 +37,7 @@ export const limits: HouseFigures = {
   arrows: 218,
   arrowsUp: 0,
   circles: 0,
-  files: 638,
+  files: 640,
   oneImporter: 67,
 };
 

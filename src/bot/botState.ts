@@ -1,8 +1,9 @@
 /** Keeps, in a file, what a start after a crash must know: conversations of threads, runs in progress, and messages with open buttons. */
-import { readFileSync } from 'node:fs';
+
 import { join } from 'node:path';
 import { writeOwn } from '../engine/files/atomicWrite.ts';
 import { realPlace } from '../engine/files/paths.ts';
+import { readText } from '../engine/files/regularFile.ts';
 
 /** Where a conversation goes on. */
 export interface KeptThread {
@@ -94,7 +95,7 @@ export class BotState {
 function readKept(file: string): Kept {
   const empty: Kept = { threads: [], running: [], questions: [] };
   try {
-    const read = JSON.parse(readFileSync(file, 'utf8')) as Partial<Kept>;
+    const read = JSON.parse(readText(file)) as Partial<Kept>;
     const lists = [read.threads, read.running, read.questions];
     return lists.every(Array.isArray) ? { ...empty, ...read } : empty;
   } catch {

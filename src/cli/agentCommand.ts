@@ -1,7 +1,8 @@
 /** Implements `telos-agent`: its arguments, and what each of its commands does and prints. */
-import { readFileSync } from 'node:fs';
+
 import { resolve } from 'node:path';
 import { reasonOf, TelosError } from '../engine/errors.ts';
+import { readGiven } from '../engine/files/regularFile.ts';
 import { allowAll, type Human } from '../engine/human.ts';
 import { Telos } from '../engine/telos.ts';
 import { Orchestrator, type OrchestratorEvent, type RalphResult } from '../engine/workflow/orchestrator.ts';
@@ -213,7 +214,7 @@ const commands: Readonly<Record<string, Carry>> = {
 /** Returns a file's text. Throws TelosError `config` if it cannot be read. */
 function textAt(file: string | undefined): string {
   try {
-    return readFileSync(file === '-' ? 0 : resolve(file ?? ''), 'utf8');
+    return readGiven(file === '-' ? 0 : resolve(file ?? ''));
   } catch (error) {
     const why = reasonOf(error);
     throw new TelosError('config', `The file ${file} could not be read: ${why}`);

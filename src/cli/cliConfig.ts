@@ -1,9 +1,10 @@
 /** Builds the engine's configuration from the options of the command line. */
 
-import { closeSync, lstatSync, openSync, readFileSync, type Stats, statSync, writeSync } from 'node:fs';
+import { closeSync, lstatSync, openSync, type Stats, statSync, writeSync } from 'node:fs';
 import { type Config, loadConfig } from '../engine/config.ts';
 import { writeWhole } from '../engine/files/atomicWrite.ts';
 import { describeFileError, isInside } from '../engine/files/paths.ts';
+import { readRegularFile } from '../engine/files/regularFile.ts';
 import { isSecretName } from '../engine/redact.ts';
 import { projectFoldersAt } from '../engine/skills/workFolders.ts';
 import { type Surroundings, typedPath } from './surroundings.ts';
@@ -141,10 +142,10 @@ const addressOfEnvironment = 47;
 export function hideStartEnvironment(isSecret: (name: string) => boolean): void {
   if (process.platform !== 'linux') return;
   try {
-    const block = readFileSync('/proc/self/environ');
+    const block = readRegularFile('/proc/self/environ');
     const spans = [...secretSpans(block, isSecret)];
     if (spans.length === 0) return;
-    const stat = readFileSync('/proc/self/stat', 'latin1');
+    const stat = readRegularFile('/proc/self/stat').toString('latin1');
     const fields = stat.slice(stat.lastIndexOf(')') + 2).split(' ');
     const start = Number(fields[addressOfEnvironment]);
     const memory = openSync('/proc/self/mem', 'r+');

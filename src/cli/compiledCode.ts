@@ -9,6 +9,7 @@ import {
   mkdirSync,
   openSync,
   readdirSync,
+  // biome-ignore lint/style/noRestrictedImports: runs before everything else, and reads only what belongs to the program
   readFileSync,
   renameSync,
   rmSync,

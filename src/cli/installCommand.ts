@@ -1,12 +1,13 @@
 /** Implements `telos install`: shows what a source holds, asks, and places it; or brings back what the lock file says. */
 
-import { existsSync, readFileSync } from 'node:fs';
+import { existsSync } from 'node:fs';
 import { basename, join } from 'node:path';
 import { unifiedDiff } from '../engine/changes/lineDiff.ts';
 import type { Config } from '../engine/config.ts';
 import { TelosError } from '../engine/errors.ts';
 import { lockName } from '../engine/files/lockText.ts';
 import { shellWord } from '../engine/files/plainText.ts';
+import { readText } from '../engine/files/regularFile.ts';
 import { keptDays } from '../engine/files/replacedFolders.ts';
 import { readMcpConfig } from '../engine/mcp/config.ts';
 import { timeText } from '../engine/records/runText.ts';
@@ -343,7 +344,7 @@ const exactLines = (text: string): string => text.split('\n').map(exactText).joi
 
 function changesOf(installed: string, text: string, _config: Config): string {
   try {
-    return unifiedDiff(readFileSync(installed, 'utf8'), text) || '(unchanged)';
+    return unifiedDiff(readText(installed), text) || '(unchanged)';
   } catch {
     return text;
   }

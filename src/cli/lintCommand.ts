@@ -1,11 +1,12 @@
 /** Implements `telos lint`: checks skill files, says what each needs, and fixes what a program can fix. */
 
 import { isUtf8 } from 'node:buffer';
-import { accessSync, constants, readFileSync, statSync } from 'node:fs';
+import { accessSync, constants, statSync } from 'node:fs';
 import { resolve } from 'node:path';
 import type { Config } from '../engine/config.ts';
 import { reasonOf } from '../engine/errors.ts';
 import { writeWhole } from '../engine/files/atomicWrite.ts';
+import { readRegularFile } from '../engine/files/regularFile.ts';
 import type { Diagnostic } from '../engine/files/settingsFile.ts';
 import type { Skill } from '../engine/skills/agent.ts';
 import { discoverAgents } from '../engine/skills/discover.ts';
@@ -104,7 +105,7 @@ async function mend(skills: readonly FileSkill[], terminal: Terminal): Promise<S
     const { file } = skill;
     if (mended.has(file) || !lintSkill(skill).some(({ edit }) => edit)) continue;
     try {
-      const bytes = readFileSync(file);
+      const bytes = readRegularFile(file);
       // Skipped: written back as UTF-8, letters of another encoding would be lost permanently.
       if (!isUtf8(bytes)) continue;
       const text = bytes.toString('utf8');

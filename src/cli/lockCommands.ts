@@ -1,10 +1,12 @@
 /** Implements `telos verify`, `update`, `pin`, `unpin` and `search`, on what the lock file knows of the installed packs. */
-import { existsSync, readFileSync } from 'node:fs';
+
+import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import { unifiedDiff } from '../engine/changes/lineDiff.ts';
 import type { Config } from '../engine/config.ts';
 import { TelosError } from '../engine/errors.ts';
 import { lockName } from '../engine/files/lockText.ts';
+import { readText } from '../engine/files/regularFile.ts';
 import { timeText } from '../engine/records/runText.ts';
 import { lockPath } from '../engine/skills/lockFile.ts';
 import { searchClawHub } from '../engine/sources/clawhub.ts';
@@ -212,7 +214,7 @@ async function sayDiffs({ offer, name }: PackUpdate, terminal: Terminal): Promis
 
 function textAt(file: string): string {
   try {
-    return readFileSync(file, 'utf8');
+    return readText(file);
   } catch {
     return '';
   }

@@ -2,7 +2,7 @@
  * Sets up the argument parser: the form of help, and where it is written. Wrong usage is an error and does not end the
  * process.
  */
-import { readFileSync } from 'node:fs';
+
 import {
   Argument,
   Command,
@@ -12,6 +12,7 @@ import {
   type OptionValues,
 } from 'commander';
 import { amountIn, effortIn, effortLevels, mostRounds, roundsIn } from '../engine/config.ts';
+import { readText } from '../engine/files/regularFile.ts';
 import { isOneEditAway } from '../engine/routing/language.ts';
 import type { CompletedCommand } from './completionScript.ts';
 import type { Terminal } from './terminal.ts';
@@ -268,6 +269,6 @@ export function helpWanted(request: string, program: Command): Command | undefin
 
 /** Returns the version that `packageFile` names. */
 export function versionIn(packageFile: URL): string {
-  const { version } = JSON.parse(readFileSync(packageFile, 'utf8')) as { version: string };
+  const { version } = JSON.parse(readText(packageFile)) as { version: string };
   return version;
 }

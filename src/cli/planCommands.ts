@@ -1,9 +1,10 @@
 /** Implements `telos plan`: from a goal through its interview, its plan and its stories to the card; and what there is of each. */
-import { readFileSync } from 'node:fs';
+
 import { relative, resolve } from 'node:path';
 import { isDeepStrictEqual } from 'node:util';
 import type { Config } from '../engine/config.ts';
 import { TelosError } from '../engine/errors.ts';
+import { readGiven } from '../engine/files/regularFile.ts';
 import type { Human } from '../engine/human.ts';
 import { Telos } from '../engine/telos.ts';
 import { type Adopted, adopt, adoptedName, makeAdopted } from '../engine/workflow/adopt.ts';
@@ -243,7 +244,7 @@ async function interviewed(plan: Plan, options: PlanOptions, call: PlanCall): Pr
 /** Returns the text of a file, or of the standard input for `-`. Throws TelosError `config` if it cannot be read. */
 function textOf(file: string, { surroundings }: Terminal): string {
   try {
-    return readFileSync(file === '-' ? 0 : typedPath(file, surroundings), 'utf8');
+    return readGiven(file === '-' ? 0 : typedPath(file, surroundings));
   } catch (error) {
     throw new TelosError('config', `${file} could not be read: ${(error as Error).message}`);
   }

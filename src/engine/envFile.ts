@@ -3,6 +3,7 @@
  * Merges it into the environment.
  */
 
+// biome-ignore lint/style/noRestrictedImports: the settings are below the room of the files, so the kind and the size are looked at here
 import { readFileSync, statSync } from 'node:fs';
 import { type Sentence, sentence } from '../protocol/text.ts';
 import { reasonOf } from './errors.ts';
@@ -18,11 +19,17 @@ export interface EnvFile {
   problem?: readonly Sentence[];
 }
 
+/** Far larger than any file written by hand. */
+const mostBytes = 4 * 1024 * 1024;
+
 /** Reads the file. Never throws: a file that exists but cannot be read is a problem to show. */
 export function readEnvFile(file: string): EnvFile {
   try {
+    const stats = statSync(file);
+    if (!stats.isFile()) throw new Error('It is a pipe, a socket, a device or a folder, not a file.');
+    if (stats.size > mostBytes) throw new Error(`It has ${stats.size} bytes; the maximum is ${mostBytes}.`);
     const variables = parseEnvText(readFileSync(file, 'utf8'));
-    if (process.platform === 'win32' || (statSync(file).mode & 0o077) === 0) return { file, variables };
+    if (process.platform === 'win32' || (stats.mode & 0o077) === 0) return { file, variables };
     return {
       file,
       variables,

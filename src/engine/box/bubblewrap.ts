@@ -3,6 +3,7 @@
  * it, the library `@anthropic-ai/sandbox-runtime` made a command take 2.5 times as much longer (3.4 times a bare one, this box twice),
  * has one configuration for a whole process, and shows all of the disk but what is named.
  */
+
 import { randomUUID } from 'node:crypto';
 import {
   closeSync,
@@ -10,7 +11,6 @@ import {
   existsSync,
   openSync,
   readdirSync,
-  readFileSync,
   readlinkSync,
   readSync,
   rmSync,
@@ -20,6 +20,7 @@ import { sentence } from '../../protocol/text.ts';
 import { TelosError } from '../errors.ts';
 import { rowOf } from '../files/liveProcess.ts';
 import { errorCode } from '../files/paths.ts';
+import { readRegularFile } from '../files/regularFile.ts';
 import type { CommandStart, EnclosedCommand } from '../tools/tool.ts';
 import { type BoxFinding, isolation, ownNetwork } from './findBox.ts';
 import type { SharedNetwork } from './sharedNetwork.ts';
@@ -151,7 +152,7 @@ function highestInherited(): number {
 function isInherited(descriptor: number): boolean {
   try {
     const [, flags = ''] =
-      /^flags:\s*(\d+)/m.exec(readFileSync(`/proc/self/fdinfo/${descriptor}`, 'latin1')) ?? [];
+      /^flags:\s*(\d+)/m.exec(readRegularFile(`/proc/self/fdinfo/${descriptor}`).toString('latin1')) ?? [];
     return (Number.parseInt(flags, 8) & closedAtStart) === 0;
   } catch {
     return false;

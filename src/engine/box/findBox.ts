@@ -1,10 +1,12 @@
 /** Finds the box of the operating system in which commands can run here, by starting it once, or says why none works. */
+
 import { execFile } from 'node:child_process';
-import { accessSync, constants, existsSync, readFileSync, readlinkSync, statSync } from 'node:fs';
+import { accessSync, constants, existsSync, readlinkSync, statSync } from 'node:fs';
 import { rm } from 'node:fs/promises';
 import { hostname, release } from 'node:os';
 import { join } from 'node:path';
 import { writeOwn } from '../files/atomicWrite.ts';
+import { readText } from '../files/regularFile.ts';
 import { findProgram, isOfRuns, type ProgramPlaces, pathIn } from '../tools/programPath.ts';
 import { canShare } from './sharedNetwork.ts';
 import { filterFor } from './systemCalls.ts';
@@ -263,7 +265,7 @@ END`;
 
 function textOf(path: string): string {
   try {
-    return readFileSync(path, 'utf8');
+    return readText(path);
   } catch {
     return '';
   }

@@ -3,11 +3,13 @@
  * elsewhere; in its place is one for new objects, which leads to it as `git clone --shared` would. What Git puts there is taken into
  * the repository as soon as it is seen and found to be what its name says, as Git itself does with what it receives.
  */
+
 import { spawn } from 'node:child_process';
 import { createHash, randomUUID } from 'node:crypto';
 import {
   closeSync,
   constants,
+  // biome-ignore lint/style/noRestrictedImports: the objects of git may be larger than memory, and are known as files here
   createReadStream,
   existsSync,
   fstatSync,
@@ -15,7 +17,6 @@ import {
   mkdirSync,
   openSync,
   readdirSync,
-  readFileSync,
   renameSync,
   rmSync,
   statSync,
@@ -29,6 +30,7 @@ import { createInflate, inflateSync } from 'node:zlib';
 import { makeOwnFolders } from '../files/atomicWrite.ts';
 import { openFolder } from '../files/openFile.ts';
 import { describeFileError } from '../files/paths.ts';
+import { readOpenFile, readRegularFile } from '../files/regularFile.ts';
 import type { Place } from './view.ts';
 
 /** Where the box has the objects of the repositories, each below it at its own path. */
@@ -247,7 +249,7 @@ async function takeObject(from: string, folder: string, name: string, hash: stri
 async function isObject(path: string, hash: string): Promise<boolean> {
   const sum = createHash(hash.length > 40 ? 'sha256' : 'sha1');
   try {
-    if (statSync(path).size <= smallObject) sum.update(inflateSync(readFileSync(path)));
+    if (statSync(path).size <= smallObject) sum.update(inflateSync(readRegularFile(path)));
     else await pipeline(createReadStream(path), createInflate(), sum);
     return sum.digest('hex') === hash;
   } catch {
@@ -301,7 +303,7 @@ function fileText(path: string): string {
   try {
     const file = openPlain(path);
     try {
-      return fstatSync(file).size < 10_000 ? readFileSync(file, 'utf8') : '';
+      return fstatSync(file).size < 10_000 ? readOpenFile(file).toString('utf8') : '';
     } finally {
       closeSync(file);
     }

@@ -1,8 +1,10 @@
 /** Says as data what a command in the box sees of the disk: the little that it needs, and what of it can be written. */
-import { lstatSync, readdirSync, readFileSync, readlinkSync, realpathSync } from 'node:fs';
+
+import { lstatSync, readdirSync, readlinkSync, realpathSync } from 'node:fs';
 import { basename, dirname, join } from 'node:path';
 import { isOpenFolder } from '../files/closedFolder.ts';
 import { isInside, isReadable, realPlace } from '../files/paths.ts';
+import { readText } from '../files/regularFile.ts';
 import { folded } from '../files/sensitiveNames.ts';
 import { isHidden, type MarkedName } from './folderNames.ts';
 
@@ -483,7 +485,7 @@ function entriesOf(folder: string): { path: string; isFolder: boolean; mode: num
 /** Returns the text of a small file, empty if it is missing. */
 function fileText(path: string): string {
   try {
-    return lstatSync(path).isFile() && lstatSync(path).size < 10_000 ? readFileSync(path, 'utf8') : '';
+    return lstatSync(path).isFile() && lstatSync(path).size < 10_000 ? readText(path) : '';
   } catch {
     return '';
   }

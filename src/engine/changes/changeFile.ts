@@ -1,10 +1,11 @@
 /** Defines the index of what a run changes. Parses index lines that may contain anything. */
 
 import { createHash } from 'node:crypto';
-import { readFileSync, statSync } from 'node:fs';
+import { statSync } from 'node:fs';
 import { dirname, isAbsolute, join, resolve } from 'node:path';
 import { jsonLine, readLines } from '../files/jsonLines.ts';
 import { isInside } from '../files/paths.ts';
+import { readText } from '../files/regularFile.ts';
 import { isRunId } from '../records/runFile.ts';
 
 /** A file or a link before a write. */
@@ -133,7 +134,7 @@ export function readIndex(folder: string): ChangeLine[] {
   const stats = statSync(index);
   // Only an edited index is that long or is not a regular file.
   if (!stats.isFile() || stats.size > maxIndexBytes) return [];
-  return readLines(readFileSync(index, 'utf8'), line => jsonLine(line, changeOf)).values;
+  return readLines(readText(index), line => jsonLine(line, changeOf)).values;
 }
 
 function changeOf(value: unknown): ChangeLine | undefined {

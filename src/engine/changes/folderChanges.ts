@@ -1,7 +1,9 @@
 /** Tells two looks at a working folder apart: which files, folders and settings differ, how they were before, and what has moved there. */
-import { readFileSync, readlinkSync, type Stats } from 'node:fs';
+
+import { readlinkSync, type Stats } from 'node:fs';
 import { join } from 'node:path';
 import { factsOf } from '../files/paths.ts';
+import { readRegularFile } from '../files/regularFile.ts';
 import { childPath, type Entry, entryIn, type FolderView, isGitName, wasAbsent } from './folderView.ts';
 import type { GitSetting, RepositoryView } from './repositoryView.ts';
 import { blobName } from './shadowGit.ts';
@@ -107,7 +109,8 @@ export function isSame(place: string, before: OldEntry | null, now: Entry | null
   if (before.blob === undefined) return false;
   try {
     return (
-      before.blob === blobName(now.kind === 'link' ? Buffer.from(readlinkSync(place)) : readFileSync(place))
+      before.blob ===
+      blobName(now.kind === 'link' ? Buffer.from(readlinkSync(place)) : readRegularFile(place))
     );
   } catch {
     return false;

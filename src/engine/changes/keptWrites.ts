@@ -6,7 +6,6 @@ import {
   constants,
   existsSync,
   openSync,
-  readFileSync,
   renameSync,
   rmSync,
   type Stats,
@@ -25,6 +24,7 @@ import {
 } from '../files/atomicWrite.ts';
 import { smallFile } from '../files/openFile.ts';
 import { describeFileError } from '../files/paths.ts';
+import { readOpenFile } from '../files/regularFile.ts';
 import { decodeText, formOf } from '../files/textEncoding.ts';
 import {
   bytesPath,
@@ -280,7 +280,7 @@ async function readAnchored(place: string, size: number): Promise<Buffer> {
   if (size <= smallFile) {
     const fd = openSync(place, flags);
     try {
-      return readFileSync(fd);
+      return readOpenFile(fd);
     } finally {
       closeSync(fd);
     }

@@ -1,9 +1,10 @@
 /** Compares texts line by line, for the figures on a card and for diffs on the command line. */
 
-import { readFile, stat } from 'node:fs/promises';
+import { stat } from 'node:fs/promises';
 import { diffLines, type StructuredPatchHunk, structuredPatch } from 'diff';
 import type { ToolCall } from '../../protocol/run.ts';
 import { grouped } from '../../protocol/text.ts';
+import { loadRegularFile } from '../files/regularFile.ts';
 import { decodeText, endsLinesLikeWindows, formOf } from '../files/textEncoding.ts';
 
 /** Number of lines that a write added and removed. */
@@ -124,7 +125,7 @@ async function oldContent(path: string): Promise<string | { note: string }> {
   const stats = await stat(path).catch(() => undefined);
   if (!stats) return { note: 'a new file' };
   if (stats.size > longestOld) return { note: `replaces ${stats.size} bytes` };
-  const bytes = await readFile(path).catch(() => undefined);
+  const bytes = await loadRegularFile(path).catch(() => undefined);
   const form = bytes && formOf(bytes);
   if (!form) return { note: `replaces ${stats.size} bytes that are not text` };
   return decodeText(bytes, form);

@@ -2,9 +2,11 @@
  * Looks at what a repository has besides its history: the settings and hooks that make Git start programs or lead it elsewhere, and
  * where its branch stands. Never follows a link, and runs nothing.
  */
-import { type Dirent, lstatSync, readdirSync, readFileSync, readlinkSync } from 'node:fs';
+
+import { type Dirent, lstatSync, readdirSync, readlinkSync } from 'node:fs';
 import { join } from 'node:path';
 import { isOpenFolder, reopen } from '../files/closedFolder.ts';
+import { readRegularFile, readText } from '../files/regularFile.ts';
 import { maxKeptFile } from './changeFile.ts';
 import { childPath } from './folderView.ts';
 
@@ -218,7 +220,7 @@ function isTooMuch(size: number, look: Look, kind: 'settings' | 'state'): boolea
 /** One that cannot be read can be made readable later. */
 function withBytes(place: string, setting: GitSetting): GitSetting {
   try {
-    return { ...setting, bytes: readFileSync(place) };
+    return { ...setting, bytes: readRegularFile(place) };
   } catch {
     return setting;
   }
@@ -238,7 +240,7 @@ function headOf(gitDir: string): string {
 function shortText(path: string): string {
   try {
     const stats = lstatSync(path, { throwIfNoEntry: false });
-    return stats?.isFile() && stats.size < 10_000 ? readFileSync(path, 'utf8') : '';
+    return stats?.isFile() && stats.size < 10_000 ? readText(path) : '';
   } catch {
     return '';
   }

@@ -2,7 +2,7 @@
 
 import { randomUUID } from 'node:crypto';
 import { constants, readlinkSync } from 'node:fs';
-import { readFile, rename, rm } from 'node:fs/promises';
+import { rename, rm } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import type { RunEvent } from '../../protocol/run.ts';
 import { sentence } from '../../protocol/text.ts';
@@ -10,6 +10,7 @@ import { TelosError } from '../errors.ts';
 import { appendToOwn, makeOwnFolders, writeNew } from '../files/atomicWrite.ts';
 import { openRegularFile } from '../files/openFile.ts';
 import { fileProblem, PathProblem, statsAt } from '../files/paths.ts';
+import { loadRegularFile } from '../files/regularFile.ts';
 import { runPath } from '../records/runFile.ts';
 import { RunHistory, setAside } from '../records/runHistory.ts';
 import { runOf } from '../records/runSummary.ts';
@@ -76,7 +77,7 @@ export async function actionsOutside(runIds: readonly string[], dataDir: string)
   const found = new Set<string>();
   for (const runId of runIds) {
     const file = runPath(dataDir, runId);
-    const bytes = file === undefined ? undefined : await readFile(file).catch(() => undefined);
+    const bytes = file === undefined ? undefined : await loadRegularFile(file).catch(() => undefined);
     const events = (file !== undefined && bytes && runOf(file, bytes)?.events) || [];
     for (const action of outsideIn(events)) found.add(action);
   }

@@ -2,17 +2,10 @@
  * Runs git's plumbing on a repository of Telos's own whose work tree is a working folder. No setting, hook, filter or attribute of
  * that folder, of the person or of the machine has an effect, and nothing is written into the folder.
  */
+
 import { type ChildProcessWithoutNullStreams, spawn } from 'node:child_process';
 import { createHash } from 'node:crypto';
-import {
-  constants,
-  existsSync,
-  mkdirSync,
-  readdirSync,
-  readFileSync,
-  renameSync,
-  writeFileSync,
-} from 'node:fs';
+import { constants, existsSync, mkdirSync, readdirSync, renameSync, writeFileSync } from 'node:fs';
 import { copyFile, readdir, rename, rm, stat } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { deflateSync, inflateSync } from 'node:zlib';
@@ -20,6 +13,7 @@ import { endOf } from '../../protocol/text.ts';
 import { takingTurns } from '../cancellation.ts';
 import { makeOwnFolders, refuseLinks, writeOwn } from '../files/atomicWrite.ts';
 import { statsAt } from '../files/paths.ts';
+import { readRegularFile } from '../files/regularFile.ts';
 
 /** A file or link that is not as the index has it. */
 export interface Differing {
@@ -331,7 +325,7 @@ export const blobName = (bytes: Buffer): string =>
 
 function looseBytes(file: string): Buffer | undefined {
   try {
-    const bytes = inflateSync(readFileSync(file));
+    const bytes = inflateSync(readRegularFile(file));
     return bytes.subarray(bytes.indexOf(0) + 1);
   } catch {
     return undefined;

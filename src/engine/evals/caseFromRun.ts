@@ -1,8 +1,10 @@
 /** Reads from a stored run what an eval of it could start from and check, for a person to choose among. */
-import { lstatSync, readFileSync } from 'node:fs';
+
+import { lstatSync } from 'node:fs';
 import { relative, resolve, sep } from 'node:path';
 import type { ChangeStore } from '../changes/changeStore.ts';
 import { isInside, realPlace } from '../files/paths.ts';
+import { readRegularFile } from '../files/regularFile.ts';
 import { isSensitive } from '../files/sensitiveNames.ts';
 import type { StoredRun } from '../records/runSummary.ts';
 import type { Check } from './checks.ts';
@@ -72,7 +74,7 @@ export async function caseFromRun(
 function contentOf(file: string): Buffer | undefined {
   try {
     const stats = lstatSync(realPlace(file) ?? file);
-    return stats.isFile() && stats.size <= largestFile ? readFileSync(realPlace(file) ?? file) : undefined;
+    return stats.isFile() && stats.size <= largestFile ? readRegularFile(realPlace(file) ?? file) : undefined;
   } catch {
     return undefined;
   }

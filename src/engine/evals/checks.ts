@@ -1,9 +1,10 @@
 /** Reads and applies the checks of an eval, which judge a run without a model. */
-import { readFile } from 'node:fs/promises';
+
 import { resolve } from 'node:path';
 import { runInNewContext } from 'node:vm';
 import { beginningOf } from '../../protocol/text.ts';
 import { isInside, realPlace } from '../files/paths.ts';
+import { loadText } from '../files/regularFile.ts';
 
 /** What is wanted of a text. */
 interface TextWish {
@@ -162,7 +163,7 @@ async function fileResult(
   const { file, exists = true, json, equals } = check;
   const path = resolve(workDir, file);
   if (!isInside(workDir, realPlace(path) ?? path)) return [false, `${file} leads out of the folder.`];
-  const content = await readFile(path, 'utf8').catch(() => undefined);
+  const content = await loadText(path).catch(() => undefined);
   if (content === undefined) return [!exists, `${file} is not there.`];
   if (!exists) return [false, `${file} is there.`];
   if (json !== undefined) {

@@ -1,11 +1,12 @@
 /** Reads `evals/evals.json` of a skill: requests with the files that they start from, and what is expected of the result. */
+
 import { createHash } from 'node:crypto';
 import { lstatSync, readdirSync, statSync } from 'node:fs';
-import { readFile } from 'node:fs/promises';
 import { basename, join, posix } from 'node:path';
 import { sentence } from '../../protocol/text.ts';
 import { TelosError } from '../errors.ts';
 import { isInside, realPlace } from '../files/paths.ts';
+import { loadRegularFile } from '../files/regularFile.ts';
 import { contentDigest } from '../skills/skillDigest.ts';
 import { type Check, checkProblem } from './checks.ts';
 import { LineFinder, parsed, refuseLinkOut, textOf } from './triggerFile.ts';
@@ -196,7 +197,7 @@ function isFileBelow(root: string, place: string, orFolder = false): boolean {
 /** Returns the digest of what an eval starts from: its request, and its files with their names. Throws errors of the file system. */
 export async function inputsDigest({ prompt, files }: EvalCase): Promise<string> {
   const contents = await Promise.all(
-    files.map(async ({ source, path }) => [path, contentDigest(await readFile(source))]),
+    files.map(async ({ source, path }) => [path, contentDigest(await loadRegularFile(source))]),
   );
   return createHash('sha256')
     .update(JSON.stringify([prompt, contents]))

@@ -1,10 +1,12 @@
 /** Makes the folder in which one run of an eval works: fresh, with the eval's files, and a home of its own. */
+
 import { existsSync } from 'node:fs';
-import { cp, mkdir, mkdtemp, readdir, readFile, realpath, rm, writeFile } from 'node:fs/promises';
+import { cp, mkdir, mkdtemp, readdir, realpath, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { basename, dirname, join } from 'node:path';
 import type { Config } from '../config.ts';
 import { isInside } from '../files/paths.ts';
+import { loadRegularFile } from '../files/regularFile.ts';
 import { type FileAgent, hasFilesAround, isTelosPack } from '../skills/discover.ts';
 import { contentDigest } from '../skills/skillDigest.ts';
 import { type FileSkill, openSkill } from '../skills/skillFile.ts';
@@ -148,7 +150,7 @@ async function digestsBelow(folder: string): Promise<Map<string, string>> {
     if (entry.isDirectory()) continue;
     const path = join(entry.parentPath, entry.name);
     const name = path.slice(folder.length + 1).replaceAll('\\', '/');
-    found.set(name, entry.isFile() ? contentDigest(await readFile(path)) : 'no file');
+    found.set(name, entry.isFile() ? contentDigest(await loadRegularFile(path)) : 'no file');
   }
   return found;
 }

@@ -1,11 +1,12 @@
 /** Writes a proposal that a person keeps, so that it can be undone like the changes of a run. */
+
 import { randomUUID } from 'node:crypto';
-import { readFile } from 'node:fs/promises';
 import { asSaid, sentence } from '../../protocol/text.ts';
 import type { ChangeStore } from '../changes/changeStore.ts';
 import { TelosError } from '../errors.ts';
 import { replaceFile, type WriteKeeper } from '../files/atomicWrite.ts';
 import { PathProblem, realPlace } from '../files/paths.ts';
+import { loadRegularFile } from '../files/regularFile.ts';
 import type { Proposal } from './proposal.ts';
 import { refuseLinkOut } from './triggerFile.ts';
 
@@ -28,7 +29,7 @@ export async function keepProposal(
   let wasChanged = false;
   const guarded: WriteKeeper = {
     async keep(write) {
-      const now = await readFile(write.place).catch(() => undefined);
+      const now = await loadRegularFile(write.place).catch(() => undefined);
       wasChanged = !now?.equals(old);
       if (wasChanged) throw new PathProblem('unusable', 'It was changed in the meantime.');
       return keeper.keep(write);

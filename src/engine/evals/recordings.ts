@@ -1,8 +1,10 @@
 /** Finds and keeps the recordings of a skill's evals: `evals/recordings/<eval>.<configuration>.<model>.<run>.jsonl`. */
-import { readdirSync, readFileSync } from 'node:fs';
+
+import { readdirSync } from 'node:fs';
 import { mkdir, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { writeWhole } from '../files/atomicWrite.ts';
+import { readText } from '../files/regularFile.ts';
 import { readRecording } from '../providers/recordingFile.ts';
 import type { EvalCase } from './evalFile.ts';
 import { type Configuration, configurations, type EvaluatedSkill } from './evalWorld.ts';
@@ -73,7 +75,7 @@ export async function keepRecording(
   // A pack must not choose where a recording is written.
   for (const place of [folderOf(dir), target, judgeFileOf(target)]) refuseLinkOut(dir, place);
   await mkdir(folderOf(dir), { recursive: true });
-  const [first = '', ...turns] = readFileSync(recorded.file, 'utf8').split('\n');
+  const [first = '', ...turns] = readText(recorded.file).split('\n');
   const header = JSON.parse(first);
   header.eval = { ...header.eval, durationMs };
   await writeWhole(target, [JSON.stringify(header), ...turns].join('\n'));
@@ -84,7 +86,7 @@ export async function keepRecording(
 
 function textOf(file: string): string | undefined {
   try {
-    return readFileSync(file, 'utf8');
+    return readText(file);
   } catch {
     return undefined;
   }

@@ -1,9 +1,10 @@
 /** Measures routing on sentences whose skill is known, so that anyone can see how well their skills are distinguished. */
-import { readFileSync } from 'node:fs';
+
 import { basename, dirname, join } from 'node:path';
 import type { SkillRef } from '../../protocol/run.ts';
 import type { RoutingMode } from '../config.ts';
 import { TelosError } from '../errors.ts';
+import { readText } from '../files/regularFile.ts';
 import type { Provider } from '../providers/provider.ts';
 import { Router } from '../routing/route.ts';
 import type { Match } from '../routing/routeName.ts';
@@ -278,7 +279,7 @@ function figuresOf(tally: Tally): RouteFigures {
 }
 
 function readPacks(file: string): Map<string, readonly string[]> {
-  const { packs } = record(parseJson(readText(file), file));
+  const { packs } = record(parseJson(benchmarkText(file), file));
   const entries = Object.entries(record(packs)).map(([name, list]): [string, string[]] => [
     name,
     strings(list),
@@ -293,7 +294,7 @@ function readPacks(file: string): Map<string, readonly string[]> {
 
 function readPairs(file: string, isPositive: boolean): Pair[] {
   const pairs: Pair[] = [];
-  for (const [index, line] of readText(file).split('\n').entries()) {
+  for (const [index, line] of benchmarkText(file).split('\n').entries()) {
     if (!line.trim()) continue;
     const place = `${file}, line ${index + 1}`;
     const { utterance, candidates_dir, expected_path, also_ok } = record(parseJson(line, place));
@@ -326,7 +327,7 @@ interface ConversationLine {
 
 function readConversations(file: string): ConversationLine[] {
   const lines: ConversationLine[] = [];
-  for (const [index, line] of readText(file).split('\n').entries()) {
+  for (const [index, line] of benchmarkText(file).split('\n').entries()) {
     if (!line.trim()) continue;
     const place = `${file}, line ${index + 1}`;
     const { pack, firstSkill, second, expect, skill } = record(parseJson(line, place));
@@ -346,9 +347,9 @@ function readConversations(file: string): ConversationLine[] {
   return lines;
 }
 
-function readText(file: string): string {
+function benchmarkText(file: string): string {
   try {
-    return readFileSync(file, 'utf8');
+    return readText(file);
   } catch (error) {
     const message = error instanceof Error ? error.message : String(error);
     throw new TelosError('config', `The benchmark's file cannot be read: ${message}`, { cause: error });

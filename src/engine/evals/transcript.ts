@@ -1,8 +1,10 @@
 /** Writes a run of an eval as a text that a judge reads, and that evidence must occur in. */
-import { lstat, readFile } from 'node:fs/promises';
+
+import { lstat } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { ContentBlock, Message } from '../../protocol/run.ts';
 import { beginningOf } from '../../protocol/text.ts';
+import { loadRegularFile } from '../files/regularFile.ts';
 
 /** Returns the model's last words. Empty if it has said none. */
 export function lastWords(messages: readonly Message[]): string {
@@ -53,7 +55,7 @@ export async function writtenFiles(folder: string, changed: readonly string[]): 
       const stats = await lstat(join(folder, path)).catch(() => undefined);
       // A link could lead to anything of the person's.
       if (stats && !stats.isFile()) return `\n\n${path} is not a regular file.`;
-      const content = await readFile(join(folder, path)).catch(() => undefined);
+      const content = await loadRegularFile(join(folder, path)).catch(() => undefined);
       if (content === undefined) return `\n\nThe file ${path} was deleted.`;
       const text = content.includes(0) ? '(not text)' : beginningOf(content.toString('utf8'), longestPart);
       return `\n\nThe file ${path}:\n${text}`;
@@ -84,7 +86,7 @@ export async function outputsOf(workDir: string, changed: readonly string[]): Pr
     const stats = await lstat(file).catch(() => undefined);
     if (!stats?.isFile() || stats.size > mostOutput.file || size + stats.size > mostOutput.all) continue;
     size += stats.size;
-    found.set(path, await readFile(file));
+    found.set(path, await loadRegularFile(file));
   }
   return found;
 }

@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { sentence } from '../../protocol/text.ts';
 import { TelosError } from '../errors.ts';
 import { isInside, realPlace } from '../files/paths.ts';
-import { readRegularFile } from '../files/settingsFile.ts';
+import { readRegularFile } from '../files/regularFile.ts';
 
 /** A request of the file. The format is that of agentskills.io; `expect` and `split` are ours. */
 export interface Trigger {

@@ -1,9 +1,11 @@
 /** Collects the files of an agent that other people may have, and says what stays behind and why. */
-import { lstatSync, readdirSync, readFileSync } from 'node:fs';
+
+import { lstatSync, readdirSync } from 'node:fs';
 import { basename, join } from 'node:path';
 import { type Finding, flagWords } from '../../protocol/agentCard.ts';
 import { inPlugin } from '../files/hostPlugin.ts';
 import { isInside, realIfThere } from '../files/paths.ts';
+import { readRegularFile } from '../files/regularFile.ts';
 import { isSensitive } from '../files/sensitiveNames.ts';
 import { readMcpConfig } from '../mcp/config.ts';
 import { literalSecrets } from '../mcp/secrets.ts';
@@ -100,7 +102,7 @@ class Collected {
 
   add(from: string, path: string): void {
     try {
-      const bytes = readFileSync(from);
+      const bytes = readRegularFile(from);
       this.files.push({ path, bytes, executable: (lstatSync(from).mode & 0o111) !== 0 });
     } catch {
       this.refuse(`${path} cannot be read.`);

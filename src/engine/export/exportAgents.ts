@@ -1,6 +1,7 @@
 /** Writes agents as folders that other hosts install: the portable plugin, a VS Code extension, bare skills, a well-known site. */
+
 import { createHash, randomUUID } from 'node:crypto';
-import { existsSync, readdirSync, readFileSync, realpathSync } from 'node:fs';
+import { existsSync, readdirSync, realpathSync } from 'node:fs';
 import { chmod, mkdir, rename, rm, writeFile } from 'node:fs/promises';
 import { basename, dirname, join } from 'node:path';
 import { sentence } from '../../protocol/text.ts';
@@ -9,6 +10,7 @@ import { writeNew } from '../files/atomicWrite.ts';
 import { contentsOf, fileText } from '../files/folderRecord.ts';
 import { temporaryPrefix } from '../files/globPattern.ts';
 import { isInside } from '../files/paths.ts';
+import { readText } from '../files/regularFile.ts';
 import { swapFolder } from '../files/swapFolder.ts';
 import type { Agent } from '../skills/agent.ts';
 import { type AgentFiles, agentFiles, type ExportChoice, type Refusal } from './agentFiles.ts';
@@ -228,7 +230,7 @@ function isExport(folder: string): boolean {
   if (names.includes('.git')) return false;
   if (names.length === 0 || names.includes('plugin.json')) return true;
   if (!names.includes('package.json')) return names.includes('SKILL.md');
-  return /"chatSkills"|"chatPlugins"/.test(readFileSync(join(folder, 'package.json'), 'utf8'));
+  return /"chatSkills"|"chatPlugins"/.test(readText(join(folder, 'package.json')));
 }
 
 async function writeFiles(folder: string, files: readonly FileToPack[]): Promise<void> {

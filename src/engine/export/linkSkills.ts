@@ -1,11 +1,13 @@
 /** Links exported skills into the folders of a workspace that other hosts read, and takes exactly these links back. */
+
 import { createHash } from 'node:crypto';
-import { cp, lstat, mkdir, readdir, readFile, readlink, rm, rmdir, symlink } from 'node:fs/promises';
+import { cp, lstat, mkdir, readdir, readlink, rm, rmdir, symlink } from 'node:fs/promises';
 import { join, relative, resolve } from 'node:path';
 import { sentence } from '../../protocol/text.ts';
 import { TelosError } from '../errors.ts';
 import { writeWhole } from '../files/atomicWrite.ts';
 import { contentsOf } from '../files/folderRecord.ts';
+import { loadText } from '../files/regularFile.ts';
 
 /** Folders of a workspace in which other hosts look for skills. */
 const places = ['.agents/skills', '.claude/skills'];
@@ -97,7 +99,7 @@ const isThere = async (path: string): Promise<boolean> =>
 /** Returns what the list of a workspace names within its own places. Anyone could have written it. */
 async function readList(workspace: string): Promise<Listed[]> {
   try {
-    const list: unknown = JSON.parse(await readFile(join(workspace, '.agents', listName), 'utf8'));
+    const list: unknown = JSON.parse(await loadText(join(workspace, '.agents', listName)));
     const tops = places.map(place => join(workspace, place));
     return (Array.isArray(list) ? (list as Listed[]) : []).filter(
       ({ path, target, as }) =>

@@ -1,8 +1,9 @@
 /** Writes the manifests of an export: Agent Plugins 1.0, Claude Code, VS Code, and a catalog of several. */
-import { readFileSync } from 'node:fs';
+
 import { dirname, join } from 'node:path';
 import { sentence } from '../../protocol/text.ts';
 import { TelosError } from '../errors.ts';
+import { readRegularFile, readText } from '../files/regularFile.ts';
 import type { Agent } from '../skills/agent.ts';
 import { exportedFolder } from '../skills/discover.ts';
 import { problemsElsewhere } from '../skills/packSkills.ts';
@@ -141,10 +142,10 @@ export function isPlugin({ source, packDir, skills }: Agent): boolean {
   if (source === 'project' || skills.some(({ dir }) => dirname(dir) !== join(packDir, 'skills')))
     return false;
   try {
-    const { $schema } = JSON.parse(readFileSync(join(packDir, 'plugin.json'), 'utf8'));
+    const { $schema } = JSON.parse(readText(join(packDir, 'plugin.json')));
     return (
       /^https:\/\/agent-plugins\.org\/schemas\/.*\/plugin\.schema\.json$/.test($schema) &&
-      skills.every(({ id, file }) => problemsElsewhere(readFileSync(file), id).length === 0)
+      skills.every(({ id, file }) => problemsElsewhere(readRegularFile(file), id).length === 0)
     );
   } catch {
     return false;

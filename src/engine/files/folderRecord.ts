@@ -4,11 +4,12 @@
  */
 
 import { createHash } from 'node:crypto';
-import { constants, readFileSync, type Stats } from 'node:fs';
+import { constants, type Stats } from 'node:fs';
 import { lstat, open, readdir, readlink } from 'node:fs/promises';
 import { isAbsolute, join, resolve } from 'node:path';
 import { isLink, makeOwnFolders, writeOwn } from './atomicWrite.ts';
 import type { ProcessIdentity } from './liveProcess.ts';
+import { readText } from './regularFile.ts';
 
 /**
  * Contents by path below the folder, with `/`. A value is `sha256:<hex>` for a file, `sha256:<hex>+x` for an executable one,
@@ -236,7 +237,7 @@ type Fields = Readonly<Record<string, unknown>>;
 function readJson(path: string): Fields | undefined {
   if (isLink(path)) return undefined;
   try {
-    const value: unknown = JSON.parse(readFileSync(path, 'utf8'));
+    const value: unknown = JSON.parse(readText(path));
     return typeof value === 'object' && value !== null && !Array.isArray(value)
       ? (value as Fields)
       : undefined;

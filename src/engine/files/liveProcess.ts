@@ -1,7 +1,9 @@
 /** Tells whether the process that wrote something down is still there. A pid alone says nothing: it is given out again. */
+
 import { execFileSync } from 'node:child_process';
-import { readFileSync, readlinkSync } from 'node:fs';
+import { readlinkSync } from 'node:fs';
 import { hostname, uptime } from 'node:os';
+import { readText } from './regularFile.ts';
 
 /** What tells a process from all others, here and on other machines, before and after a restart. */
 export interface ProcessIdentity {
@@ -55,7 +57,7 @@ export const isOwnerRunning = ({ pid, owner }: Owned): boolean => isStillRunning
 function machine(): Pick<ProcessIdentity, 'boot' | 'namespace'> {
   if (process.platform === 'linux')
     return {
-      boot: readFileSync('/proc/sys/kernel/random/boot_id', 'utf8').trim(),
+      boot: readText('/proc/sys/kernel/random/boot_id').trim(),
       namespace: readlinkSync('/proc/self/ns/pid'),
     };
   const session = process.platform === 'darwin' ? said('/usr/sbin/sysctl', '-n', 'kern.bootsessionuuid') : '';
@@ -112,7 +114,7 @@ export interface ProcessRow {
  */
 export function rowOf(pid: number): ProcessRow | undefined {
   try {
-    return linuxRow(pid, readFileSync(`/proc/${pid}/stat`, 'utf8'));
+    return linuxRow(pid, readText(`/proc/${pid}/stat`));
   } catch {
     return undefined;
   }

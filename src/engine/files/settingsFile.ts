@@ -1,8 +1,8 @@
 /** Reads the small settings files that people write, and edits those that other windows and command lines edit at the same time. */
 
 import { randomUUID } from 'node:crypto';
-import { readFileSync, type Stats, statSync } from 'node:fs';
-import { link, mkdir, open, readFile, rename, rm, stat, utimes } from 'node:fs/promises';
+import { type Stats, statSync } from 'node:fs';
+import { link, mkdir, open, rename, rm, stat, utimes } from 'node:fs/promises';
 import { basename, dirname, join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { parse, TomlError } from 'smol-toml';
@@ -11,6 +11,7 @@ import { reasonOf, TelosError } from '../errors.ts';
 import { writeWhole } from './atomicWrite.ts';
 import { jsonLine } from './jsonLines.ts';
 import { isStillRunning, thisProcess } from './liveProcess.ts';
+import { loadText, readRegularFile, readText } from './regularFile.ts';
 
 /** Far larger than any file written by hand. In bytes. */
 const handwrittenBytes = 4 * 1024 * 1024;
@@ -20,18 +21,6 @@ export const readSettings = (path: string): string =>
   readRegularFile(path, handwrittenBytes)
     .toString('utf8')
     .replace(/^\uFEFF/, '');
-
-/**
- * Returns the whole file. Throws the error of the file system. Throws an Error with a sentence if it is not a regular file or is
- * larger than `mostBytes`.
- */
-export function readRegularFile(path: string, mostBytes: number): Buffer {
-  const stats = statSync(path);
-  if (stats.isDirectory()) throw new Error('It is a folder, not a file.');
-  if (!stats.isFile()) throw new Error('It is a pipe, a socket or a device, not a file.');
-  if (stats.size > mostBytes) throw new Error(`It has ${stats.size} bytes; the maximum is ${mostBytes}.`);
-  return readFileSync(path);
-}
 
 /** Returns the `$schema` of the plugin.json in a folder, if it is one of agent-plugins.org. Never throws. */
 export function pluginSchema(folder: string): string | undefined {
@@ -198,7 +187,7 @@ export async function editShared(file: string, change: (text: string) => string)
 }
 
 async function presentText(file: string): Promise<string> {
-  return readFile(file, 'utf8').catch(error => {
+  return loadText(file).catch(error => {
     if (error.code === 'ENOENT') return '';
     throw error;
   });
@@ -250,7 +239,7 @@ async function make(path: string): Promise<FileLock | undefined> {
   }
   const isOurs = (): boolean => {
     try {
-      return readFileSync(path, 'utf8') === token;
+      return readText(path) === token;
     } catch {
       return false;
     }
@@ -284,7 +273,7 @@ function isStale(text: string, { mtimeMs }: Stats, watch: LockWatch): boolean {
 
 async function removeStale(path: string, watch: LockWatch): Promise<void> {
   const seen = await stat(path).catch(() => undefined);
-  const text = await readFile(path, 'utf8').catch(() => undefined);
+  const text = await loadText(path).catch(() => undefined);
   if (!seen || text === undefined || !isStale(text, seen, watch)) return;
   // Moved aside first: if two processes find it stale, only one gets it. A lock that is no longer the stale one is put back.
   const aside = `${path}.${randomUUID()}`;
@@ -293,7 +282,7 @@ async function removeStale(path: string, watch: LockWatch): Promise<void> {
   } catch {
     return;
   }
-  const got = await readFile(aside, 'utf8').catch(() => undefined);
+  const got = await loadText(aside).catch(() => undefined);
   if (got !== undefined && got !== text) await link(aside, path).catch(() => undefined);
   await rm(aside, { force: true });
 }

@@ -5,7 +5,7 @@
 
 import { randomUUID } from 'node:crypto';
 import { existsSync, lstatSync, renameSync } from 'node:fs';
-import { mkdir, readdir, readFile, rm } from 'node:fs/promises';
+import { mkdir, readdir, rm } from 'node:fs/promises';
 import { hostname } from 'node:os';
 import { dirname, join } from 'node:path';
 import { isLink, refuseLinks, writeOwn, writeWhole } from './atomicWrite.ts';
@@ -26,6 +26,7 @@ import { temporaryPrefix } from './globPattern.ts';
 import { isStillRunning, ownerHere } from './liveProcess.ts';
 import { clawhubEntryIn, entryIn, packsIn, withClawhubEntry, withEntry } from './lockText.ts';
 import { errorCode, isInside } from './paths.ts';
+import { loadText } from './regularFile.ts';
 import { lockFile } from './settingsFile.ts';
 
 /** A folder to put in place, or to remove. */
@@ -175,7 +176,7 @@ export async function putAlong(files: readonly AlongFile[], dataDir?: string): P
       if (!(await putEntry({ ...one, entry }))) leftAlone.push(file);
       continue;
     }
-    const now = await readFile(file, 'utf8').catch(() => null);
+    const now = await loadText(file).catch(() => null);
     if (now === after) continue;
     else if (now !== before) leftAlone.push(file);
     else if (after === null) await rm(file, { force: true });
@@ -193,7 +194,7 @@ async function putEntry(change: EntryChange): Promise<boolean> {
   await mkdir(dirname(file), { recursive: true });
   const lock = await lockFile(`${file}.lock`);
   try {
-    const text = await readFile(file, 'utf8').catch(() => null);
+    const text = await loadText(file).catch(() => null);
     const next = changedEntry(text, change);
     if (next === undefined) return false;
     // The last entry takes the file with it, so that undoing the first install leaves nothing.

@@ -1,6 +1,7 @@
 /** What a suite asks of a worker, and what it gets back: names and digests there, a sealed result here. Never a path, a command or a text. */
+
 import { createHash } from 'node:crypto';
-import { existsSync, readFileSync } from 'node:fs';
+import { existsSync } from 'node:fs';
 import { beginningOf, endOf } from '../../protocol/text.ts';
 import { TelosError } from '../errors.ts';
 import { type EvalCase, inputsDigest } from '../evals/evalFile.ts';
@@ -9,6 +10,7 @@ import { judgeFileOf } from '../evals/recordings.ts';
 import type { EvalResult } from '../evals/runEval.ts';
 import type { EvalJob, SuiteTerms } from '../evals/slots.ts';
 import type { EvalModel } from '../evals/suiteBudget.ts';
+import { readRegularFile } from '../files/regularFile.ts';
 import { readAgentFiles } from '../policy/agentFiles.ts';
 import { FileDigests } from '../policy/agentReader.ts';
 import { isKnown } from '../providers/create.ts';
@@ -67,7 +69,7 @@ export const evalDigest = async (one: EvalCase): Promise<string> =>
 /** Returns the digest of a recording with what its judge has said. Throws errors of the file system. */
 export function recordingDigest(file: string): string {
   const judged = judgeFileOf(file);
-  const contents = [file, ...(existsSync(judged) ? [judged] : [])].map(path => sha256(readFileSync(path)));
+  const contents = [file, ...(existsSync(judged) ? [judged] : [])].map(path => sha256(readRegularFile(path)));
   return sha256(contents.join('\n'));
 }
 

@@ -1,11 +1,12 @@
 /** Gives the stories of a plan to workers, and collects what comes of them. */
+
 import { randomBytes } from 'node:crypto';
-import { readFileSync } from 'node:fs';
 import { dirname } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { beginningOf } from '../../protocol/text.ts';
 import { TelosError } from '../errors.ts';
 import { createWhole, makeOwnFolders } from '../files/atomicWrite.ts';
+import { readText } from '../files/regularFile.ts';
 import type { DatabaseAddress } from './databaseAddress.ts';
 import { type EndedJob, FleetDatabase, type FleetLog, storyWorkflow } from './fleetDatabase.ts';
 import { beatMs, Signs, type SuiteFacts, versionKey, type WorkerFacts, workerFacts } from './presence.ts';
@@ -346,7 +347,7 @@ async function planKeys(file: string): Promise<SuiteKeys> {
   makeOwnFolders(dirname(dirname(file)), dirname(file));
   await createWhole(file, keptKeys(suiteKeys()));
   try {
-    return readKeys(readFileSync(file, 'utf8'));
+    return readKeys(readText(file));
   } catch (error) {
     throw new TelosError('config', `${file} has no key of a plan. Delete it, and jobs are given anew.`, {
       cause: error,

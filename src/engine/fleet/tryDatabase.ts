@@ -2,15 +2,7 @@
 
 import { type ChildProcess, execFile, execFileSync, spawn } from 'node:child_process';
 import { randomBytes } from 'node:crypto';
-import {
-  chownSync,
-  existsSync,
-  mkdtempSync,
-  readdirSync,
-  readFileSync,
-  realpathSync,
-  writeFileSync,
-} from 'node:fs';
+import { chownSync, existsSync, mkdtempSync, readdirSync, realpathSync, writeFileSync } from 'node:fs';
 import { rm, symlink, writeFile } from 'node:fs/promises';
 import { createServer } from 'node:net';
 import { tmpdir } from 'node:os';
@@ -21,6 +13,7 @@ import { beginningOf, endOf } from '../../protocol/text.ts';
 import { reasonOf, TelosError } from '../errors.ts';
 import { makeOwnFolders } from '../files/atomicWrite.ts';
 import { isStillRunning, thisProcess } from '../files/liveProcess.ts';
+import { readText } from '../files/regularFile.ts';
 import { guardOrphans } from '../tools/orphanGuard.ts';
 import { newMark } from '../tools/processTable.ts';
 import { findProgram, type ProgramPlaces } from '../tools/programPath.ts';
@@ -222,7 +215,7 @@ async function removeLeft(base: string): Promise<void> {
 
 function isOwned(folder: string): boolean {
   try {
-    return isStillRunning(JSON.parse(readFileSync(join(folder, ownerFile), 'utf8')) as object) === true;
+    return isStillRunning(JSON.parse(readText(join(folder, ownerFile))) as object) === true;
   } catch {
     return false;
   }
@@ -233,7 +226,7 @@ async function linkLibraries(native: string): Promise<void> {
   const list = join(native, 'pg-symlinks.json');
   if (!existsSync(list)) return;
   const home = dirname(native);
-  const links = JSON.parse(readFileSync(list, 'utf8')) as { source: string; target: string }[];
+  const links = JSON.parse(readText(list)) as { source: string; target: string }[];
   for (const { source, target } of links)
     if (!existsSync(join(home, target)))
       await symlink(relative(dirname(target), source), join(home, target)).catch(() => undefined);

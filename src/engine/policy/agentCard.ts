@@ -1,10 +1,10 @@
 /** Makes an agent's card: lists what its files name, and flags what a person should look at. */
-import { readFile } from 'node:fs/promises';
 import { basename, dirname, join, relative } from 'node:path';
 import type { AgentCard, RedFlag } from '../../protocol/agentCard.ts';
 import { hostKind, unprotected } from '../addresses.ts';
 import { inPlugin } from '../files/hostPlugin.ts';
 import { looksBinary } from '../files/plainText.ts';
+import { loadRegularFile } from '../files/regularFile.ts';
 import { isTelosKey, type McpServer, readMcpConfig } from '../mcp/config.ts';
 import { isSecretName } from '../redact.ts';
 import { findRedFlags } from '../scan/redFlags.ts';
@@ -175,7 +175,7 @@ const notRead = (file: string): RedFlag => ({ kind: 'not-looked-into', file, lin
 
 async function textOf(path: string, size: number): Promise<string | undefined> {
   if (size > longestRead) return undefined;
-  const bytes = await readFile(path).catch(() => undefined);
+  const bytes = await loadRegularFile(path).catch(() => undefined);
   return bytes === undefined || looksBinary(bytes) ? undefined : bytes.toString('utf8');
 }
 

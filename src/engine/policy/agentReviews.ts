@@ -1,13 +1,14 @@
 /** Stores which agents the user has reviewed and accepted, each bound to the bytes that its files had then. */
+
 import { createHash } from 'node:crypto';
-import { readFileSync } from 'node:fs';
-import { readdir, readFile, rm } from 'node:fs/promises';
+import { readdir, rm } from 'node:fs/promises';
 import { basename, dirname, join } from 'node:path';
 import type { AgentCard } from '../../protocol/agentCard.ts';
 import { type Sentence, sentence, spoken } from '../../protocol/text.ts';
 import { TelosError } from '../errors.ts';
 import { writeOwn } from '../files/atomicWrite.ts';
 import { lockName } from '../files/lockText.ts';
+import { loadRegularFile, readText } from '../files/regularFile.ts';
 import { obeyedAt } from '../files/sensitiveNames.ts';
 import { isKeptBeside, type LockedPack, lockedPack } from '../skills/lockFile.ts';
 import type { CardFacts } from './agentCard.ts';
@@ -228,7 +229,7 @@ function namesNothingNew(
 }
 
 async function startsAsScript(path: string): Promise<boolean> {
-  const start = await readFile(path).catch(() => undefined);
+  const start = await loadRegularFile(path).catch(() => undefined);
   return start === undefined || start.subarray(0, 2).toString('latin1') === '#!';
 }
 
@@ -251,7 +252,7 @@ function withoutLines(
 /** Returns undefined if the file is missing or is not a review. Then nothing was accepted. */
 function readReview(file: string): Review | undefined {
   try {
-    const value = JSON.parse(readFileSync(file, 'utf8')) as Partial<Record<keyof Review, unknown>>;
+    const value = JSON.parse(readText(file)) as Partial<Record<keyof Review, unknown>>;
     const texts = [value.agent, value.folder, value.digest, value.reviewedAt];
     const { hosts, scripts, commands = [], variables, writes = [], servers } = value;
     const lists = [hosts, scripts, commands, variables, writes, servers];

@@ -1,8 +1,10 @@
 /** Checks each command of a line: an own script of the agent, or a program that only computes inside the run's folders. */
+
 import { existsSync, statSync } from 'node:fs';
-import { readdir, readFile, stat } from 'node:fs/promises';
+import { readdir, stat } from 'node:fs/promises';
 import { isAbsolute, join, relative, resolve, sep } from 'node:path';
 import { folderHolding, goesDownAndUp, isInside, realIfThere } from '../files/paths.ts';
+import { loadText } from '../files/regularFile.ts';
 import { isSensitive } from '../files/sensitiveNames.ts';
 import type { AgentFiles } from './agentFiles.ts';
 import type { AgentFile } from './agentReader.ts';
@@ -321,9 +323,7 @@ class Checker {
     if (assignments.length === 0) return true;
     if (assignments.some(([name, value]) => isSteeringVariable(name) || hasUnknown(value))) return false;
     const texts = await Promise.all(
-      [script.path, join(this.#context.skillDir, 'SKILL.md')].map(path =>
-        readFile(path, 'utf8').catch(() => ''),
-      ),
+      [script.path, join(this.#context.skillDir, 'SKILL.md')].map(path => loadText(path).catch(() => '')),
     );
     return assignments.every(([name]) => texts.some(text => new RegExp(`\\b${name}\\b`).test(text)));
   }

@@ -1,6 +1,8 @@
 /** Reads a command of Git that looks, and writes it so that no setting of a repository starts a program. */
-import { lstat, readFile } from 'node:fs/promises';
+
+import { lstat } from 'node:fs/promises';
 import { dirname, join, resolve } from 'node:path';
+import { loadText } from '../files/regularFile.ts';
 import { secretFileGlobs, secretFolderNames, secretPlaceGlobs } from '../files/sensitiveNames.ts';
 import { isRepository, repositoryFlags } from '../scan/repositoryFiles.ts';
 import { type Computation, type Flags, type IsThere, Refusal, readFlags } from './readOnlyFlags.ts';
@@ -180,7 +182,7 @@ async function quietWorkTree(top: string, place: string): Promise<QuietRepositor
 /** Returns the text of a small file; empty for anything else. */
 async function shortText(path: string): Promise<string> {
   const stats = await lstat(path).catch(() => undefined);
-  return stats?.isFile() && stats.size < 10_000 ? readFile(path, 'utf8') : '';
+  return stats?.isFile() && stats.size < 10_000 ? loadText(path) : '';
 }
 
 async function isQuiet(place: string): Promise<boolean> {
@@ -191,5 +193,5 @@ async function isQuiet(place: string): Promise<boolean> {
   const settings = await lstat(config).catch(() => undefined);
   if (!settings) return true;
   if (!settings.isFile() || settings.size > longestSettings) return false;
-  return repositoryFlags('.git/config', await readFile(config, 'utf8')).length === 0;
+  return repositoryFlags('.git/config', await loadText(config)).length === 0;
 }

@@ -1,10 +1,11 @@
 /** Checks the key of a provider by asking its server, and keeps it in the `.env` of the config folder. */
-import { readFile } from 'node:fs/promises';
+
 import { join } from 'node:path';
 import { sentence } from '../../protocol/text.ts';
 import type { Config } from '../config.ts';
 import { reasonOf, TelosError } from '../errors.ts';
 import { writeWhole } from '../files/atomicWrite.ts';
+import { loadText } from '../files/regularFile.ts';
 import { keyedProviders, type ProviderName, providerAddress, providerSetups } from './create.ts';
 import { type Ping, pingProvider } from './models.ts';
 
@@ -33,7 +34,7 @@ export async function keepInEnvFile(
   variables: Readonly<Record<string, string>>,
 ): Promise<string> {
   const file = join(configDir, '.env');
-  const before = await readFile(file, 'utf8').catch((error: NodeJS.ErrnoException) => {
+  const before = await loadText(file).catch((error: NodeJS.ErrnoException) => {
     if (error.code === 'ENOENT') return '';
     throw new TelosError('config', [
       sentence('{0} could not be read ({1}), so nothing was kept.', file, reasonOf(error)),

@@ -6,7 +6,7 @@ import type { ToolCall, ToolResult } from '../../protocol/run.ts';
 import { asSaid, type Sentence, sentence } from '../../protocol/text.ts';
 import { reasonOf, TelosError } from '../errors.ts';
 import { writeWhole } from '../files/atomicWrite.ts';
-import { readRegularFile } from '../files/settingsFile.ts';
+import { readRegularFile } from '../files/regularFile.ts';
 import type { ToolDefinition } from '../tools/tool.ts';
 import type { StreamEvent } from './provider.ts';
 import type { RequestDigests } from './requestDigest.ts';

@@ -1,6 +1,6 @@
 /** Stores the attachments of a request in a file beside its run's, so that they can be sent again later. */
 
-import { readFile, rm } from 'node:fs/promises';
+import { rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import {
   type AttachedName,
@@ -11,6 +11,7 @@ import {
 } from '../../protocol/attachment.ts';
 import { writeOwn } from '../files/atomicWrite.ts';
 import { jsonLine } from '../files/jsonLines.ts';
+import { loadText } from '../files/regularFile.ts';
 import { mapStrings } from '../redact.ts';
 import { isRunId, runsFolder } from './runFile.ts';
 
@@ -103,7 +104,7 @@ export async function readAttachments(
   names: readonly AttachedName[],
 ): Promise<StoredAttachments> {
   const path = attachmentsPath(dataDir, runId);
-  const text = path && (await readFile(path, 'utf8').catch(() => undefined));
+  const text = path && (await loadText(path).catch(() => undefined));
   if (text === undefined) return { attachments: [], missing: names, hidden: [] };
   const attachments: Attachment[] = [];
   const missing: AttachedName[] = [];

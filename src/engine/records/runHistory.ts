@@ -1,7 +1,7 @@
 /** Lists, searches, reads, names, follows and deletes stored runs. */
 
 import { type Stats, statSync } from 'node:fs';
-import { readdir, readFile, rm, stat } from 'node:fs/promises';
+import { readdir, rm, stat } from 'node:fs/promises';
 import { join } from 'node:path';
 import { setTimeout as wait } from 'node:timers/promises';
 import type { AttachedName } from '../../protocol/attachment.ts';
@@ -9,6 +9,7 @@ import type { Message, RunEvent } from '../../protocol/run.ts';
 import { beginningOf, sentence } from '../../protocol/text.ts';
 import { reasonOf, TelosError } from '../errors.ts';
 import { linesFrom, readLines } from '../files/jsonLines.ts';
+import { loadRegularFile } from '../files/regularFile.ts';
 import { appendLine } from './logFile.ts';
 import { deleteAttachments, readAttachments, type StoredAttachments } from './runAttachments.ts';
 import { parseLine, runPath, runsFolder } from './runFile.ts';
@@ -82,7 +83,7 @@ export class RunHistory {
     const file = this.#file(runId);
     let bytes: Buffer;
     try {
-      bytes = await readFile(file);
+      bytes = await loadRegularFile(file);
     } catch (error) {
       throw gone(runId, error);
     }

@@ -1,11 +1,11 @@
 /** Summarizes a run from the two ends of its file, so that thousands of runs are listed at once. */
 
 import { closeSync, fstatSync, openSync, readSync } from 'node:fs';
-import { readFile } from 'node:fs/promises';
 import { basename } from 'node:path';
 import type { Message, RouteRule, RunEvent, RunOutcome, Usage } from '../../protocol/run.ts';
 import { completeLines, readLines } from '../files/jsonLines.ts';
 import { isOwnerRunning } from '../files/liveProcess.ts';
+import { loadRegularFile } from '../files/regularFile.ts';
 import { isAddedLater, parseLine, type RunLine, type RunOrigin } from './runFile.ts';
 import { joinedDeltas } from './transcript.ts';
 
@@ -233,7 +233,7 @@ function addJoined(events: RunEvent[], event: RunEvent): void {
  * parsed.
  */
 export async function textHolds(file: string, words: readonly string[]): Promise<boolean> {
-  const bytes = await readFile(file).catch(() => Buffer.alloc(0));
+  const bytes = await loadRegularFile(file).catch(() => Buffer.alloc(0));
   const lower = bytes.toString('utf8').toLowerCase();
   const isPlain = (word: string): boolean => /^[\w.-]+$/.test(word);
   if (words.some(word => isPlain(word) && !lower.includes(word))) return false;

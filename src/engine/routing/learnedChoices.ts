@@ -1,8 +1,10 @@
 /** Keeps which skills a person chose for which words, in the data folder, so that the same words find them again. */
-import { readFileSync, statSync } from 'node:fs';
+
+import { statSync } from 'node:fs';
 import { rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { SkillRef } from '../../protocol/run.ts';
+import { readText } from '../files/regularFile.ts';
 import { openGlossary } from './glossary.ts';
 import { eachWord, expectedShare, wordClass } from './language.ts';
 
@@ -119,7 +121,7 @@ export class LearnedChoices {
   #load(): readonly LearnedChoice[] {
     if (this.#stamp() === '') return [];
     try {
-      return latestFirst(readFileSync(this.#file, 'utf8').split('\n').flatMap(readChoice)).reverse();
+      return latestFirst(readText(this.#file).split('\n').flatMap(readChoice)).reverse();
     } catch {
       return [];
     }

@@ -1,6 +1,8 @@
 /** Reads a skill for the search index: its words by place, and every line that could be what a person would say. */
-import { lstatSync, readFileSync } from 'node:fs';
+
+import { lstatSync } from 'node:fs';
 import { join } from 'node:path';
+import { readText } from '../files/regularFile.ts';
 import { fieldText } from '../skills/frontmatter.ts';
 import { type FileSkill, noDescription } from '../skills/skillFile.ts';
 import { eachWord, type Vocabulary } from './language.ts';
@@ -273,7 +275,7 @@ function triggerQueries(dir: string): string[] {
   try {
     const stat = lstatSync(file, { throwIfNoEntry: false });
     if (!stat?.isFile() || stat.size > maxTriggers) return [];
-    const cases: unknown = JSON.parse(readFileSync(file, 'utf8'));
+    const cases: unknown = JSON.parse(readText(file));
     if (!Array.isArray(cases)) return [];
     return cases.flatMap((one: unknown) =>
       isTrigger(one) &&

@@ -1,11 +1,13 @@
 /** Teaches the index how people ask for skills: a model writes requests, which the data folder keeps and a person may change. */
+
 import { createHash } from 'node:crypto';
-import { existsSync, readFileSync } from 'node:fs';
+import { existsSync } from 'node:fs';
 import { readdir, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { beginningOf, sentence, steering } from '../../protocol/text.ts';
 import type { Config } from '../config.ts';
 import { TelosError } from '../errors.ts';
+import { readRegularFile, readText } from '../files/regularFile.ts';
 import type { Models, ProviderChoice } from '../providers/create.ts';
 import { priceOf } from '../providers/models.ts';
 import type { CompletionRequest, Provider } from '../providers/provider.ts';
@@ -43,7 +45,7 @@ export class TaughtLines {
   of(skillFile: string): readonly string[] {
     if (this.#isEmpty) return [];
     try {
-      const content: unknown = JSON.parse(readFileSync(this.#fileOf(skillFile), 'utf8'));
+      const content: unknown = JSON.parse(readText(this.#fileOf(skillFile)));
       const { lines } = content as { lines?: unknown };
       return Array.isArray(lines) ? usable(lines) : [];
     } catch {
@@ -67,7 +69,7 @@ export class TaughtLines {
   }
 
   #fileOf(skillFile: string): string {
-    const digest = createHash('sha256').update(readFileSync(skillFile)).digest('hex');
+    const digest = createHash('sha256').update(readRegularFile(skillFile)).digest('hex');
     return join(this.#folder, `${digest}.json`);
   }
 }

@@ -2,7 +2,8 @@
  * Looks at what a command has changed, right after it. Files that other programs run or obey, and programs on the PATH, are put back at
  * once, unless the person wants to keep them: a command in the box could plant what runs outside of it.
  */
-import { readFileSync, readlinkSync } from 'node:fs';
+
+import { readlinkSync } from 'node:fs';
 import { basename, dirname, join, relative, sep } from 'node:path';
 import type { RunEvent, ToolCall } from '../../protocol/run.ts';
 import { type Sentence, sentence, spoken } from '../../protocol/text.ts';
@@ -11,6 +12,7 @@ import type { CommandWatch, KeptChange } from '../changes/commandWatch.ts';
 import { writeWhole } from '../files/atomicWrite.ts';
 import { isInside, realPlace, statsAt } from '../files/paths.ts';
 import { escapeInvisible } from '../files/plainText.ts';
+import { readRegularFile } from '../files/regularFile.ts';
 import { folded, obeyedAt } from '../files/sensitiveNames.ts';
 import type { Ask } from '../policy/decision.ts';
 import { describesBuild, onYourPath, type ProgramFolders, programFolders } from '../policy/fileDefaults.ts';
@@ -171,7 +173,7 @@ function isAsBefore({ path, before }: KeptChange, isExact: boolean): boolean {
     if (before.link !== undefined) return stats.isSymbolicLink() && readlinkSync(path) === before.link;
     const isOther =
       !stats.isFile() || stats.size !== before.size || ((stats.mode ^ before.mode) & 0o111) !== 0;
-    return !isOther && (!isExact || hashOf(readFileSync(path)) === before.sha256);
+    return !isOther && (!isExact || hashOf(readRegularFile(path)) === before.sha256);
   } catch {
     return false;
   }
@@ -244,7 +246,7 @@ function isPlainPackage({ path, before, after }: KeptChange, inWork: string): bo
   if (before || after?.sha256 === undefined || basename(path) !== 'package.json') return false;
   if (obeyedAt(join(dirname(path), 'a file'), join(dirname(inWork), 'a file'))) return false;
   if (after.size > largestPackage || realPlace(path) !== path) return false;
-  const bytes = readFileSync(path);
+  const bytes = readRegularFile(path);
   // Only what was looked at is judged.
   return hashOf(bytes) === after.sha256 && describesOnly(bytes.toString());
 }

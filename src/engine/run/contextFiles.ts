@@ -3,7 +3,7 @@ import { basename, join } from 'node:path';
 import type { Config } from '../config.ts';
 import { isInside, realPlace } from '../files/paths.ts';
 import { cutMiddle, escapeInvisible } from '../files/plainText.ts';
-import { readRegularFile } from '../files/settingsFile.ts';
+import { readRegularFile } from '../files/regularFile.ts';
 import { longestRun } from '../records/safeMarkdown.ts';
 import { withoutTagCharacters } from './prompt.ts';
 

@@ -1,10 +1,12 @@
 /** Reads a folder for the look before: its files, and what in it is neither a file nor a folder. Follows no link. */
-import { closeSync, type Dirent, lstatSync, openSync, readFileSync, readSync } from 'node:fs';
+
+import { closeSync, type Dirent, lstatSync, openSync, readSync } from 'node:fs';
 import { lstat, readdir, readlink, realpath } from 'node:fs/promises';
 import { basename, join, relative, sep } from 'node:path';
 import type { Finding, RedFlag } from '../../protocol/agentCard.ts';
 import { beginningOf } from '../../protocol/text.ts';
 import { isInside } from '../files/paths.ts';
+import { readRegularFile } from '../files/regularFile.ts';
 import { PackageLooks } from './packageLooks.ts';
 import { isRepository, isRepositoryName, repositoryFlags, rewrittenByGit } from './repositoryFiles.ts';
 import { type FileToScan, longestRead, reportOf, type ScanReport, scanFile } from './scan.ts';
@@ -75,7 +77,7 @@ class Walk {
       const { size, mode } = lstatSync(path);
       const executable = (mode & 0o111) !== 0;
       if (size > longestRead) return { ...file, size, executable, head: headOf(path) };
-      return { ...file, size, executable, bytes: readFileSync(path) };
+      return { ...file, size, executable, bytes: readRegularFile(path) };
     } catch {
       return file;
     }

@@ -1,10 +1,11 @@
 /** Writes the files by which ClawHub's own client knows what is installed, in the shape that it reads. */
+
 import { createHash } from 'node:crypto';
-import { readFileSync } from 'node:fs';
-import { mkdir, readFile, writeFile } from 'node:fs/promises';
+import { mkdir, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { type AlongFile, contentsOf, type FolderContents } from '../files/folderRecord.ts';
 import { canonicalJson, clawhubEntryIn } from '../files/lockText.ts';
+import { loadText, readText } from '../files/regularFile.ts';
 import type { Resolved } from './lockFile.ts';
 
 type FromClawhub = Extract<Resolved, { kind: 'clawhub' }>;
@@ -18,7 +19,7 @@ export async function addClawhubOrigin(
 ): Promise<void> {
   if (resolved.kind !== 'clawhub') return;
   const text = originText(await contentsOf(folder), resolved, Date.now());
-  const known = await readFile(join(skillsDir, name, '.clawhub', 'origin.json'), 'utf8').catch(() => '');
+  const known = await loadText(join(skillsDir, name, '.clawhub', 'origin.json')).catch(() => '');
   await mkdir(join(folder, '.clawhub'), { recursive: true });
   // With its time, the same version would look like another one.
   await writeFile(join(folder, '.clawhub', 'origin.json'), isSameOrigin(known, text) ? known : text);
@@ -46,7 +47,7 @@ export function clawhubChanges(name: string, resolved: Resolved | undefined, ski
 /** Returns the entry as it is now. A file that cannot be read has none, and is left alone. */
 function entryAt(file: string, name: string): string | null {
   try {
-    return clawhubEntryIn(readFileSync(file, 'utf8'), name);
+    return clawhubEntryIn(readText(file), name);
   } catch {
     return null;
   }

@@ -2,8 +2,9 @@
  * Finds the folder that an agent is installed to, refuses if an agent of that name is somewhere else, and copies the
  * pack there.
  */
+
 import { createHash } from 'node:crypto';
-import { constants, type Dirent, readdirSync, readFileSync } from 'node:fs';
+import { constants, type Dirent, readdirSync } from 'node:fs';
 import { mkdir, open, readdir, realpath } from 'node:fs/promises';
 import { basename, dirname, join } from 'node:path';
 import { isDeepStrictEqual } from 'node:util';
@@ -12,6 +13,7 @@ import type { Config } from '../config.ts';
 import { TelosError } from '../errors.ts';
 import { type AlongFile, type FolderContents, fileText } from '../files/folderRecord.ts';
 import { isInside } from '../files/paths.ts';
+import { readText } from '../files/regularFile.ts';
 import { folded } from '../files/sensitiveNames.ts';
 import { parseToml, tomlString } from '../files/settingsFile.ts';
 import { exists } from '../files/swapFolder.ts';
@@ -138,7 +140,7 @@ export interface InstallOrigin {
  */
 export function readOrigin(dataDir: string, target: string): InstallOrigin | undefined {
   try {
-    const value = JSON.parse(readFileSync(originPath(dataDir, target), 'utf8')) as Partial<InstallOrigin>;
+    const value = JSON.parse(readText(originPath(dataDir, target))) as Partial<InstallOrigin>;
     const { format, version, path, source, installedAt, files } = value;
     const isOrigin =
       format === 'telos-install' &&
@@ -163,7 +165,7 @@ export function originFile(dataDir: string, target: string, origin?: InstallOrig
 
 function textOf(file: string): string | null {
   try {
-    return readFileSync(file, 'utf8');
+    return readText(file);
   } catch {
     return null;
   }

@@ -1,7 +1,9 @@
 /** Checks a SKILL.md for what keeps it from being found and understood, and fixes what a program can fix. */
-import { readdirSync, readFileSync, realpathSync } from 'node:fs';
+
+import { readdirSync, realpathSync } from 'node:fs';
 import { basename, dirname, join } from 'node:path';
 import { sentence } from '../../protocol/text.ts';
+import { readText } from '../files/regularFile.ts';
 import { type Diagnostic, type TextEdit, worded } from '../files/settingsFile.ts';
 import { roundsDefects } from './agent.ts';
 import { fieldText, findKey, findValue, parseSkillFile, withoutMark } from './frontmatter.ts';
@@ -48,7 +50,7 @@ export function lintSkill(skill: FileSkill): readonly Diagnostic[] {
   if (diagnostics.some(({ severity }) => severity === 'error')) return diagnostics;
   const text = (): string => {
     try {
-      return readFileSync(file, 'utf8');
+      return readText(file);
     } catch {
       // The file was removed since it was read. Every defect is then on the first line.
       return '';

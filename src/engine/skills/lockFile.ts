@@ -1,11 +1,12 @@
 /** Reads the lock files: what each installed pack came from, and the digest of each of its files. */
+
 import { createHash } from 'node:crypto';
-import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { Config } from '../config.ts';
 import { TelosError } from '../errors.ts';
 import type { AlongFile, FolderContents } from '../files/folderRecord.ts';
 import { canonicalJson, entryIn, lockName, packsIn } from '../files/lockText.ts';
+import { readText } from '../files/regularFile.ts';
 import { packNameProblem } from './scaffold.ts';
 
 /** What a source was resolved to: the exact version, from which the same bytes can be fetched again. */
@@ -136,7 +137,7 @@ export function lockChange(file: string, name: string, entry: LockedPack | undef
 
 function textOf(file: string): string | null {
   try {
-    return readFileSync(file, 'utf8');
+    return readText(file);
   } catch (error) {
     if ((error as NodeJS.ErrnoException).code === 'ENOENT') return null;
     throw new Error(`cannot be read (${error instanceof Error ? error.message : String(error)})`);

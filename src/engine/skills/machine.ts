@@ -1,6 +1,8 @@
 /** Facts about this computer: which programs are on the PATH, and what its Python can import. Nothing is started. */
-import { accessSync, constants, existsSync, readdirSync, readFileSync, realpathSync } from 'node:fs';
+
+import { accessSync, constants, existsSync, readdirSync, realpathSync } from 'node:fs';
 import { basename, delimiter, dirname, isAbsolute, join } from 'node:path';
+import { readText } from '../files/regularFile.ts';
 
 /** The packages of one Python, as its folders list them. */
 export interface Python {
@@ -214,7 +216,7 @@ const plainPackage = (name: string): string => name.toLowerCase().replace(/[-_.]
 
 function textOf(path: string): string {
   try {
-    return readFileSync(path, 'utf8').slice(0, 100_000);
+    return readText(path).slice(0, 100_000);
   } catch {
     return '';
   }

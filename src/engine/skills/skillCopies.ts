@@ -1,9 +1,11 @@
 /** Copies a single skill under another name, and removes one in a way that can be undone. */
-import { readFile, writeFile } from 'node:fs/promises';
+
+import { writeFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { sentence } from '../../protocol/text.ts';
 import type { Config } from '../config.ts';
 import { TelosError } from '../errors.ts';
+import { loadText } from '../files/regularFile.ts';
 import { ReplacedFolders } from '../files/replacedFolders.ts';
 import { swapFolder } from '../files/swapFolder.ts';
 import type { Agent, Skill } from './agent.ts';
@@ -31,7 +33,7 @@ export async function duplicateSkill({ dir }: Pick<Skill, 'dir'>, name: string):
     const file = skillFileIn(staged);
     if (file === undefined)
       throw new TelosError('pack', [sentence('{0} has no SKILL.md.', dir), sentence('Nothing was copied.')]);
-    const text = await readFile(file, 'utf8');
+    const text = await loadText(file);
     if (scanName(text) !== undefined)
       await writeFile(file, text.replace(/^name:[ \t]*.*$/m, `name: ${name}`));
   });

@@ -1,7 +1,9 @@
 /** Digests a skill's folder, so that a recording knows whether it was made with this very skill. */
+
 import { createHash } from 'node:crypto';
-import { readdir, readFile, readlink } from 'node:fs/promises';
+import { readdir, readlink } from 'node:fs/promises';
 import { join } from 'node:path';
+import { loadRegularFile } from '../files/regularFile.ts';
 
 /** Folders at the top that are no part of the skill: its evals, and what Git keeps. */
 const besides = ['evals', '.git'];
@@ -26,7 +28,7 @@ async function linesOf(folder: string, below: string): Promise<string[]> {
       if (entry.isDirectory()) return linesOf(path, `${below}${entry.name}/`);
       if (entry.isSymbolicLink())
         return [`${name}:link:${(await readlink(path)).replace(/[\\\n]/g, escapedSign)}`];
-      return entry.isFile() ? [`${name}:${contentDigest(await readFile(path))}`] : [];
+      return entry.isFile() ? [`${name}:${contentDigest(await loadRegularFile(path))}`] : [];
     }),
   );
   return found.flat();

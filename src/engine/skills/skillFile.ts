@@ -17,8 +17,9 @@ import { beginningOf, type Sentence, sentence, spoken } from '../../protocol/tex
 import { roundsIn } from '../config.ts';
 import { reasonOf } from '../errors.ts';
 import { isInside, realPlace } from '../files/paths.ts';
+import { readRegularFile } from '../files/regularFile.ts';
 import { isSensitive } from '../files/sensitiveNames.ts';
-import { type Diagnostic, fileState, readRegularFile, worded } from '../files/settingsFile.ts';
+import { type Diagnostic, fileState, worded } from '../files/settingsFile.ts';
 import type { Skill, SkillSource } from './agent.ts';
 import { fieldText, findKey, type ParsedSkillFile, parseSkillFile, scanName } from './frontmatter.ts';
 import { almostFence } from './frontmatterLines.ts';

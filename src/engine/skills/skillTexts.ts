@@ -1,6 +1,8 @@
 /** Lists the files beside a SKILL.md, and reads what the skill tells to run: commands, word by word, and files that it names. */
-import { readdirSync, readFileSync, statSync } from 'node:fs';
+
+import { readdirSync, statSync } from 'node:fs';
 import { join, posix, relative, sep } from 'node:path';
+import { readText } from '../files/regularFile.ts';
 import type { Skill } from './agent.ts';
 
 export interface SkillResource {
@@ -106,7 +108,7 @@ export function readSkillTexts(skill: Skill): SkillTexts {
 /** Returns the text of a file. Empty if it cannot be read or is too long. */
 export function textOf(path: string): string {
   try {
-    return statSync(path).size > longestFile ? '' : readFileSync(path, 'utf8');
+    return statSync(path).size > longestFile ? '' : readText(path);
   } catch {
     return '';
   }

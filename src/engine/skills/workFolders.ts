@@ -11,8 +11,9 @@ import { type Config, expandPath } from '../config.ts';
 import { appendToOwn } from '../files/atomicWrite.ts';
 import { jsonLine, readLines } from '../files/jsonLines.ts';
 import { isInside, realPlace } from '../files/paths.ts';
+import { readRegularFile } from '../files/regularFile.ts';
 import { folded } from '../files/sensitiveNames.ts';
-import { type Diagnostic, readRegularFile, worded } from '../files/settingsFile.ts';
+import { type Diagnostic, worded } from '../files/settingsFile.ts';
 import type { Agent } from './agent.ts';
 
 /** Facts that decide where an agent works. */

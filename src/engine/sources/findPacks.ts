@@ -1,9 +1,11 @@
 /** Looks in a tree of files for what can be installed, in a fixed order of which the first hit wins. */
-import { lstat, readdir, readFile } from 'node:fs/promises';
+
+import { lstat, readdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import { sentence } from '../../protocol/text.ts';
 import { TelosError } from '../errors.ts';
 import { isSkippedFolder } from '../files/globPattern.ts';
+import { loadRegularFile } from '../files/regularFile.ts';
 import { findSkills } from '../skills/findSkills.ts';
 import { packSkills } from '../skills/packSkills.ts';
 import { openSkill, skillFileIn } from '../skills/skillFile.ts';
@@ -224,7 +226,7 @@ async function manifestIn(
 ): Promise<Readonly<Record<string, unknown>> | undefined> {
   const place = join(base, file);
   if (!(await isFile(place))) return undefined;
-  const content = await readFile(place);
+  const content = await loadRegularFile(place);
   if (content.length > longestManifest)
     throw new TelosError('pack', [
       sentence('{0} is too large to be read.', file),

@@ -2,7 +2,8 @@
  * Installs packs from anywhere, in two steps with a person in between: `lookAtSource` fetches and looks and writes nothing of the
  * person's, `placeOffer` places exactly the files that were shown, with their entry in the lock file. Both doors use these two.
  */
-import { mkdtemp, readFile } from 'node:fs/promises';
+
+import { mkdtemp } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { PackLook, PackOffer, SourceFinding } from '../../protocol/packOffer.ts';
 import { sentence } from '../../protocol/text.ts';
@@ -10,6 +11,7 @@ import type { Config } from '../config.ts';
 import { TelosError } from '../errors.ts';
 import type { FolderContents } from '../files/folderRecord.ts';
 import { lockName } from '../files/lockText.ts';
+import { loadRegularFile } from '../files/regularFile.ts';
 import { putAlong } from '../files/swapFolder.ts';
 import { isOneEditAway } from '../routing/language.ts';
 import { byWeight } from '../scan/weight.ts';
@@ -216,7 +218,7 @@ async function offerOf(
     read: path => {
       if (!Object.hasOwn(contents, path))
         throw new TelosError('pack', [sentence('The pack has no file {0}.', JSON.stringify(path))]);
-      return readFile(join(folder, path));
+      return loadRegularFile(join(folder, path));
     },
     dispose: () => temporary.remove(),
   };

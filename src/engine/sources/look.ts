@@ -1,9 +1,11 @@
 /** Looks at a fetched pack before it is installed: what it holds, what its files name, and what a person should see. Runs nothing. */
-import { lstat, readFile } from 'node:fs/promises';
+
+import { lstat } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { OfferedFile, OfferedSkill, PackLook, SourceFinding } from '../../protocol/packOffer.ts';
 import type { Config } from '../config.ts';
 import type { FolderContents } from '../files/folderRecord.ts';
+import { loadText } from '../files/regularFile.ts';
 import { cardOf } from '../policy/agentCard.ts';
 import { readAgentFiles } from '../policy/agentFiles.ts';
 import { FileDigests } from '../policy/agentReader.ts';
@@ -147,7 +149,7 @@ async function notRunIn(folder: string, contents: FolderContents): Promise<strin
   const bins = paths.some(path => path.startsWith('bin/')) ? ['bin/ (programs)'] : [];
   const scripts: string[] = [];
   for (const path of paths.filter(one => /(?:^|\/)package\.json$/.test(one)).slice(0, 20)) {
-    const content = await readFile(join(folder, path), 'utf8').catch(() => '');
+    const content = await loadText(join(folder, path)).catch(() => '');
     for (const name of scriptsIn(content)) scripts.push(`${path}: ${name} (a script of npm)`);
   }
   return [...hooks, ...bins, ...scripts];

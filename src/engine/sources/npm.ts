@@ -1,10 +1,11 @@
 /** Finds a version in an npm registry and fetches its package, without running anything of it. */
+
 import { execFile } from 'node:child_process';
 import { createHash } from 'node:crypto';
-import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { sentence } from '../../protocol/text.ts';
 import { TelosError } from '../errors.ts';
+import { readText } from '../files/regularFile.ts';
 import { findProgram, programEndings } from '../tools/programPath.ts';
 import { download, jsonOf, textLimit } from './download.ts';
 import { checkSame, fields, type Resolver, text, unpack } from './fetched.ts';
@@ -173,7 +174,7 @@ function npmrcIn(file: string, env: Reach['env']): ReadonlyMap<string, string> {
   const found = new Map<string, string>();
   let content = '';
   try {
-    content = readFileSync(file, 'utf8');
+    content = readText(file);
   } catch {
     return found;
   }

@@ -1,8 +1,9 @@
 /** Reads the file in which another program keeps what a team has installed, so that it becomes a real lock. */
-import { readFile } from 'node:fs/promises';
+
 import { join, posix } from 'node:path';
 import { sentence } from '../../protocol/text.ts';
 import { TelosError } from '../errors.ts';
+import { loadText } from '../files/regularFile.ts';
 import { fields, text } from './fetched.ts';
 
 export interface FormerSkill {
@@ -17,7 +18,7 @@ export async function readSkillsLock(folder: string): Promise<FormerSkill[]> {
   const file = join(folder, 'skills-lock.json');
   let lock: Readonly<Record<string, unknown>>;
   try {
-    lock = fields(JSON.parse(await readFile(file, 'utf8')));
+    lock = fields(JSON.parse(await loadText(file)));
   } catch (error) {
     throw new TelosError('pack', [
       sentence('{0} cannot be read ({1}).', file, error instanceof Error ? error.message : String(error)),

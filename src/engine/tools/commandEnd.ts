@@ -1,10 +1,9 @@
 /** Decides until when a command runs, and ends what is left of it then. */
 
-import { readFileSync } from 'node:fs';
-import { readFile } from 'node:fs/promises';
 import { setTimeout as delay } from 'node:timers/promises';
 import { codePointOf, grouped, unseen } from '../../protocol/text.ts';
 import type { ProcessRow } from '../files/liveProcess.ts';
+import { loadRegularFile, readRegularFile } from '../files/regularFile.ts';
 import type { CommandStreams, OutputCapture } from './commandOutput.ts';
 import type { StartedProcess } from './processStart.ts';
 import { endProcessTree, isMoreThan, livingProcesses, type ProcessTree } from './processTree.ts';
@@ -220,7 +219,7 @@ const passed = (milliseconds: number, signal: AbortSignal): Promise<boolean> =>
  */
 function startedSoFar(): { tasks: number; newest: string } {
   try {
-    const [, tasks, newest] = /\/(\d+) (\d+)/.exec(readFileSync('/proc/loadavg', 'latin1')) ?? [];
+    const [, tasks, newest] = /\/(\d+) (\d+)/.exec(readRegularFile('/proc/loadavg').toString('latin1')) ?? [];
     return { tasks: Number(tasks), newest: newest ?? '' };
   } catch {
     return { tasks: 0, newest: '' };
@@ -235,7 +234,9 @@ async function isLarger(members: readonly ProcessRow[], bytes: number): Promise<
   const resident = members.map(row => row.residentBytes ?? kibibytes(statusOf(row.pid), 'VmRSS'));
   if (sum(resident) <= bytes) return false;
   const own = members.map(async ({ pid }, index) => {
-    const rollup = readFile(`/proc/${pid}/smaps_rollup`, 'latin1').catch(() => '');
+    const rollup = loadRegularFile(`/proc/${pid}/smaps_rollup`)
+      .then(bytes => bytes.toString('latin1'))
+      .catch(() => '');
     const text = await Promise.race([rollup, delay(patience, '', { ref: false })]);
     return text === '' ? (resident[index] ?? 0) : kibibytes(text, 'Pss');
   });
@@ -244,7 +245,7 @@ async function isLarger(members: readonly ProcessRow[], bytes: number): Promise<
 
 function statusOf(pid: number): string {
   try {
-    return readFileSync(`/proc/${pid}/status`, 'latin1');
+    return readRegularFile(`/proc/${pid}/status`).toString('latin1');
   } catch {
     return '';
   }

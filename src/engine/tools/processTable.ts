@@ -1,10 +1,11 @@
 /** Lists the processes of this machine at one moment, as the system reports them. */
+
 import { execFile } from 'node:child_process';
 import { randomInt, randomUUID } from 'node:crypto';
-import { readdirSync, readFileSync } from 'node:fs';
-import { readFile } from 'node:fs/promises';
+import { readdirSync } from 'node:fs';
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import { type ProcessRow, rowOf } from '../files/liveProcess.ts';
+import { loadRegularFile, readRegularFile } from '../files/regularFile.ts';
 import { findProgram } from './programPath.ts';
 
 export interface ProcessMark {
@@ -114,7 +115,8 @@ async function linuxTable(): Promise<ProcessTable> {
   return {
     rows,
     environmentOf(row) {
-      const read = environments.get(row) ?? readFile(`/proc/${row.pid}/environ`).catch(() => undefined);
+      const read =
+        environments.get(row) ?? loadRegularFile(`/proc/${row.pid}/environ`).catch(() => undefined);
       environments.set(row, read);
       return read;
     },
@@ -139,7 +141,7 @@ const isNumber = (name: string): boolean => /^\d+$/.test(name);
 export function lockLimitOf(pid: number): number | undefined {
   try {
     const [, limit] =
-      /^Max file locks +\S+ +(\d+)/m.exec(readFileSync(`/proc/${pid}/limits`, 'latin1')) ?? [];
+      /^Max file locks +\S+ +(\d+)/m.exec(readRegularFile(`/proc/${pid}/limits`).toString('latin1')) ?? [];
     return limit === undefined ? undefined : Number(limit);
   } catch {
     return undefined;

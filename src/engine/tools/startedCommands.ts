@@ -1,10 +1,12 @@
 /** Remembers on the disk which commands run in the background, so that the next start can say which of them ended with the program. */
-import { readdirSync, readFileSync, rmSync } from 'node:fs';
+
+import { readdirSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { beginningOf, shortened } from '../../protocol/text.ts';
 import { appendOwn } from '../files/atomicWrite.ts';
 import { jsonLine } from '../files/jsonLines.ts';
 import { isOwnerRunning, type Owned, ownerHere } from '../files/liveProcess.ts';
+import { readText } from '../files/regularFile.ts';
 
 const folderIn = (dataDir: string): string => join(dataDir, 'background');
 
@@ -37,7 +39,7 @@ export function endedWithProgram(dataDir: string): string[] {
     const [, pid] = /^(\d+)-[\w-]+\.txt$/.exec(name) ?? [];
     if (pid === undefined) return [];
     try {
-      const [head = '', ...words] = readFileSync(join(folder, name), 'utf8').split('\n');
+      const [head = '', ...words] = readText(join(folder, name)).split('\n');
       const owner = jsonLine(head, value => Object(value) as Owned['owner']);
       if (isOwnerRunning({ pid: Number(pid), ...(owner && { owner }) })) return [];
       const command = beginningOf(words.join('\n'), longestLine);

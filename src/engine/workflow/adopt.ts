@@ -10,7 +10,7 @@ import type { JsonObject } from '../../protocol/run.ts';
 import { sentence } from '../../protocol/text.ts';
 import { reasonOf, TelosError } from '../errors.ts';
 import { errorCode, fileProblem } from '../files/paths.ts';
-import { readRegularFile } from '../files/settingsFile.ts';
+import { readRegularFile } from '../files/regularFile.ts';
 import { Journal } from './journal.ts';
 import type { MachineSeal } from './machineSeal.ts';
 import { PlanFolder, slug } from './planFolder.ts';

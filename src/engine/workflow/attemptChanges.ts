@@ -1,9 +1,10 @@
 /** Reads from git what an attempt has changed: for the reviewer, for the guard, and for the commands that a card allows. */
-import { readFile } from 'node:fs/promises';
+
 import { join } from 'node:path';
 import { basename, dirname } from 'node:path/posix';
 import type { PlanCheck } from '../../protocol/plan.ts';
 import { beginningOf } from '../../protocol/text.ts';
+import { loadText } from '../files/regularFile.ts';
 import { obeyedAt } from '../files/sensitiveNames.ts';
 import type { Git } from './git.ts';
 import type { ChangedFile } from './gitDifference.ts';
@@ -235,7 +236,7 @@ export async function changedMeaning(
     ...named.map(word => word.replace(/^\.\//, '')),
   ]);
   for (const path of files) {
-    const after = await readFile(join(dir, path), 'utf8').catch(() => undefined);
+    const after = await loadText(join(dir, path)).catch(() => undefined);
     const before = await git.text(`${parent}:${path}`);
     if (before === after) continue;
     if (install && manifests.includes(path)) return path;

@@ -1,10 +1,12 @@
 /** Reads the folders that explain a project: their texts in chunks, and their pictures and documents. Writes nothing. */
+
 import { createHash } from 'node:crypto';
-import { readdirSync, readFileSync, realpathSync, type Stats, statSync } from 'node:fs';
+import { readdirSync, realpathSync, type Stats, statSync } from 'node:fs';
 import { extname, join, relative, sep } from 'node:path';
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import { globMatcher } from '../files/globPattern.ts';
 import { openRegularFile } from '../files/openFile.ts';
+import { readText } from '../files/regularFile.ts';
 import { isSensitive } from '../files/sensitiveNames.ts';
 import { decodeText, formOf } from '../files/textEncoding.ts';
 
@@ -100,7 +102,7 @@ function ignoreRules(base: string): IgnoreRule[] {
   try {
     const file = join(base, '.gitignore');
     if (statSync(file).size > mostIgnoreBytes) return [];
-    text = readFileSync(file, 'utf8');
+    text = readText(file);
   } catch {
     return [];
   }

@@ -1,6 +1,8 @@
 /** What is checked out in a repository: files that are not committed, and branches that a work tree holds. */
-import { existsSync, readdirSync, readFileSync } from 'node:fs';
+
+import { existsSync, readdirSync } from 'node:fs';
 import { join } from 'node:path';
+import { readText } from '../files/regularFile.ts';
 import type { Git } from './git.ts';
 
 /**
@@ -42,7 +44,7 @@ async function mayBeCheckedOut(git: Git, branch: string): Promise<boolean> {
 /** Returns undefined if there is none that can be read, as while a work tree is being made. */
 function headIn(folder: string): string | undefined {
   try {
-    return readFileSync(join(folder, 'HEAD'), 'utf8').trim();
+    return readText(join(folder, 'HEAD')).trim();
   } catch {
     return undefined;
   }

@@ -1,9 +1,10 @@
 /** Says what of a repository hinders a plan, before the first story begins. */
 
-import { existsSync, readFileSync } from 'node:fs';
+import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import { type Sentence, sentence, sentencesOf, spoken } from '../../protocol/text.ts';
 import { shellWord } from '../files/plainText.ts';
+import { readSettings } from '../files/settingsFile.ts';
 import { Git } from './git.ts';
 import { branchOf } from './gitCheckouts.ts';
 import { oldestGit } from './gitProgram.ts';
@@ -178,7 +179,7 @@ async function notesOf(git: Git, repo: string): Promise<GitProblem[]> {
 
 function usesLfs(top: string): boolean {
   try {
-    return /\bfilter=lfs\b/.test(readFileSync(join(top, '.gitattributes'), 'utf8'));
+    return /\bfilter=lfs\b/.test(readSettings(join(top, '.gitattributes')));
   } catch {
     return false;
   }

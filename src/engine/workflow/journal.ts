@@ -11,7 +11,7 @@ import { beginningOf, type Sentence, sentence, spoken } from '../../protocol/tex
 import { TelosError } from '../errors.ts';
 import { jsonLine, linesFrom, readLines } from '../files/jsonLines.ts';
 import { fileProblem } from '../files/paths.ts';
-import { readRegularFile } from '../files/settingsFile.ts';
+import { readRegularFile } from '../files/regularFile.ts';
 import type { MachineSeal } from './machineSeal.ts';
 
 /** A journal of a plan of a thousand stories has some megabytes. */

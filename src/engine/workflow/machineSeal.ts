@@ -7,7 +7,7 @@ import { dirname, join } from 'node:path';
 import { sentence } from '../../protocol/text.ts';
 import { TelosError } from '../errors.ts';
 import { createWhole, makeOwnFolders } from '../files/atomicWrite.ts';
-import { readRegularFile } from '../files/settingsFile.ts';
+import { readRegularFile } from '../files/regularFile.ts';
 
 const keyShape = /^[0-9a-f]{64}$/;
 

@@ -5,7 +5,7 @@ import { sentence } from '../../protocol/text.ts';
 import { TelosError } from '../errors.ts';
 import { isLink } from '../files/atomicWrite.ts';
 import { errorCode, fileProblem } from '../files/paths.ts';
-import { readRegularFile } from '../files/settingsFile.ts';
+import { readRegularFile } from '../files/regularFile.ts';
 
 export interface RoleText {
   role: StepName;

@@ -2,13 +2,14 @@
  * Lets one runner at a time work on a plan. Each runner has a file with a number that grows, and the highest is the one that works:
  * who takes over makes the next, which succeeds for one alone. No one moves or deletes a file that could be another's present one.
  */
+
 import { randomUUID } from 'node:crypto';
-import { readdirSync, readFileSync, statSync } from 'node:fs';
+import { readdirSync, statSync } from 'node:fs';
 import { rm, utimes } from 'node:fs/promises';
 import { createWhole, writeWhole } from '../files/atomicWrite.ts';
 import { jsonLine } from '../files/jsonLines.ts';
 import { isStillRunning, type ProcessIdentity, thisProcess } from '../files/liveProcess.ts';
-import { readRegularFile } from '../files/settingsFile.ts';
+import { readRegularFile, readText } from '../files/regularFile.ts';
 import type { PlanFolder } from './planFolder.ts';
 
 /** The runner that works on a plan, or the last one that did. */
@@ -138,7 +139,7 @@ function hold(folder: PlanFolder, number: number, runner: Runner, previous: Foun
   const lost = new AbortController();
   const isOurs = (): boolean => {
     try {
-      return numbersIn(folder).at(-1) === number && readFileSync(file, 'utf8') === text;
+      return numbersIn(folder).at(-1) === number && readText(file) === text;
     } catch {
       return false;
     }

@@ -3,6 +3,7 @@
  * tree is never one of them. Each call to git names the folder below `.git`: a `.git` file in a work tree can be rewritten by
  * whatever runs there.
  */
+
 import { createHash } from 'node:crypto';
 import {
   copyFileSync,
@@ -11,7 +12,6 @@ import {
   lstatSync,
   mkdirSync,
   readdirSync,
-  readFileSync,
   realpathSync,
   rmSync,
   statSync,
@@ -23,6 +23,7 @@ import { sentence } from '../../protocol/text.ts';
 import { TelosError } from '../errors.ts';
 import { isLink, makeOwnFolders, writeWhole } from '../files/atomicWrite.ts';
 import { isInside } from '../files/paths.ts';
+import { readText } from '../files/regularFile.ts';
 import { lockFile } from '../files/settingsFile.ts';
 import { type BoxConfig, CheckBox } from './checks.ts';
 import type { Git } from './git.ts';
@@ -461,7 +462,7 @@ const isFolder = (path: string): boolean =>
 
 function textOf(path: string): string | undefined {
   try {
-    return readFileSync(path, 'utf8').trim();
+    return readText(path).trim();
   } catch {
     return undefined;
   }

@@ -1,6 +1,7 @@
 /** Tells a reviewer what was changed in a folder that need not have Git: looks before a coder works, and again behind it. */
+
 import { randomUUID } from 'node:crypto';
-import { readFile, rm } from 'node:fs/promises';
+import { rm } from 'node:fs/promises';
 import { join, relative } from 'node:path';
 import { beginningOf } from '../../protocol/text.ts';
 import { bytesPath } from '../changes/changeFile.ts';
@@ -10,6 +11,7 @@ import { unifiedDiff } from '../changes/lineDiff.ts';
 import { WatchedFolders } from '../changes/watchedFolders.ts';
 import type { Config } from '../config.ts';
 import { isInside, realPlace, statsAt } from '../files/paths.ts';
+import { loadRegularFile } from '../files/regularFile.ts';
 import { isSensitive } from '../files/sensitiveNames.ts';
 import { decodeText, formOf } from '../files/textEncoding.ts';
 import { longestDiff } from './attemptChanges.ts';
@@ -102,7 +104,7 @@ async function oldContent(
 ): Promise<Content> {
   if (link !== undefined) return `a link to ${link}`;
   if (sha256 === undefined || size > longestText) return { note: `Before, it had ${size} bytes.` };
-  const bytes = await readFile(bytesPath(folder, sha256)).catch(() => undefined);
+  const bytes = await loadRegularFile(bytesPath(folder, sha256)).catch(() => undefined);
   return bytes ? textOf(bytes) : { note: `Before, it had ${size} bytes.` };
 }
 
@@ -111,7 +113,7 @@ async function contentNow(path: string): Promise<Content> {
   if (!stats) return null;
   if (!stats.isFile()) return { note: 'It is a link or no regular file.' };
   if (stats.size > longestText) return { note: `It has ${stats.size} bytes.` };
-  const bytes = await readFile(path).catch(() => undefined);
+  const bytes = await loadRegularFile(path).catch(() => undefined);
   return bytes ? textOf(bytes) : { note: 'It cannot be read.' };
 }
 

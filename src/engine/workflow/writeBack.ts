@@ -1,12 +1,14 @@
 /** Writes into the source of a plan that was taken over what is done by now. Nothing else of the source changes. */
+
 import { randomUUID } from 'node:crypto';
-import { readFileSync, realpathSync } from 'node:fs';
+import { realpathSync } from 'node:fs';
 import { isDeepStrictEqual } from 'node:util';
 import { asSaid, sentence } from '../../protocol/text.ts';
 import type { ChangeStore } from '../changes/changeStore.ts';
 import { TelosError } from '../errors.ts';
 import { replaceFile } from '../files/atomicWrite.ts';
 import { fileProblem, PathProblem } from '../files/paths.ts';
+import { readRegularFile } from '../files/regularFile.ts';
 import type { Adopted, AdoptedStory, DoneMark } from './adopt.ts';
 import type { PlanState } from './planState.ts';
 import { isOver, type StoryState } from './storyState.ts';
@@ -68,7 +70,7 @@ export async function writeMarks(wanted: readonly WantedMark[], changes: ChangeS
     try {
       const path = realpathSync(file);
       const marks = wanted.flatMap(({ mark }) => (mark.file === file ? [mark] : []));
-      return { path, bytes: withMarks(readFileSync(path), marks, file) };
+      return { path, bytes: withMarks(readRegularFile(path), marks, file) };
     } catch (error) {
       if (error instanceof TelosError) throw error;
       throw new TelosError('config', [fileProblem(error, file)], { cause: error });

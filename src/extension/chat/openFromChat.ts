@@ -1,7 +1,9 @@
 /** Opens what is pressed in the chat: web and mail links, and files in folders that the person works with. */
-import { readFile, stat } from 'node:fs/promises';
+
+import { stat } from 'node:fs/promises';
 import * as vscode from 'vscode';
 import { mediaTypeOf } from '../../engine/files/attachedFile.ts';
+import { loadRegularFile } from '../../engine/files/regularFile.ts';
 import type { Telos } from '../../engine/telos.ts';
 import { maxImageBytes } from '../../protocol/attachment.ts';
 import type { RunMode, SkillRef } from '../../protocol/run.ts';
@@ -69,7 +71,7 @@ export async function imageOf(
     const most = `${maxImageBytes / 1_000_000} MB`;
     return { problem: vscode.l10n.t('It is not shown: it is larger than {0}.', most) };
   }
-  const bytes = await readFile(file);
+  const bytes = await loadRegularFile(file);
   const isDrawing = /^\s*<(?:\?xml|!--|!DOCTYPE svg|svg)/i.test(bytes.subarray(0, 200).toString('utf8'));
   const type = imageType(bytes) ?? (/\.svg$/i.test(file) && isDrawing ? 'image/svg+xml' : undefined);
   if (!type) return { problem: vscode.l10n.t('It is not shown: it is not an image that the view can show.') };

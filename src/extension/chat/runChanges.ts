@@ -184,7 +184,7 @@ function fileIn(target: unknown): RunFile {
   };
 }
 
-/** Returns what the run did besides, in sentences. */
+/** Returns which files another run has written too, in a sentence. */
 const alsoWritten = (paths: readonly string[]): string[] =>
   paths.length === 0
     ? []
@@ -195,6 +195,7 @@ const alsoWritten = (paths: readonly string[]): string[] =>
         ),
       ];
 
+/** Returns what the run did besides, in sentences. */
 export function notUndone({
   ranCommands,
   ranOutside,

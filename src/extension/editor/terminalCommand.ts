@@ -1,8 +1,10 @@
 /** Writes small scripts that start the command line which the extension brings: `Telos: Install 'telos' Command in PATH`, and one for a clock. */
-import { lstat, mkdir, readFile, rename, rm, writeFile } from 'node:fs/promises';
+
+import { lstat, mkdir, rename, rm, writeFile } from 'node:fs/promises';
 import { homedir } from 'node:os';
 import { delimiter, dirname, join } from 'node:path';
 import * as vscode from 'vscode';
+import { loadText } from '../../engine/files/regularFile.ts';
 import { acknowledge } from '../base/acknowledge.ts';
 import { plainLabel } from '../base/labels.ts';
 
@@ -95,7 +97,7 @@ async function mayReplace(file: string): Promise<boolean> {
 async function isOwnScript(file: string): Promise<boolean> {
   const there = await lstat(file).catch(() => undefined);
   if (!there?.isFile() || there.size > 10_000) return false;
-  return (await readFile(file, 'utf8')).includes(mark);
+  return (await loadText(file)).includes(mark);
 }
 
 /** Replaces the file itself, never what a link in its place leads to. */
