@@ -45,6 +45,9 @@ export function resolveCall(
 
 const shown = (text: string, most = 200): string => shortened(escapeInvisible(text), most);
 
+/** What models put before the name of a tool that was given to them without it. */
+const namespace = /^(?:functions?|default_api|tools?)[.:]+/i;
+
 /** Returns the tool of this very name, or else the built-in one that other runners call so. */
 function toolFor<Each extends Pick<Tool, 'definition'>>(
   name: string,
@@ -52,7 +55,8 @@ function toolFor<Each extends Pick<Tool, 'definition'>>(
 ): Each | undefined {
   const named = (wanted: string | undefined): Each | undefined =>
     tools.find(({ definition }) => definition.name === wanted);
-  return named(name) ?? named(toolNamed(name));
+  const bare = name.replace(namespace, '');
+  return named(name) ?? named(toolNamed(name)) ?? named(bare.toLowerCase()) ?? named(toolNamed(bare));
 }
 
 function withMeantFiles(
