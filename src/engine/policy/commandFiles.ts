@@ -214,7 +214,7 @@ class WordReader {
   #files(program: string, words: readonly ShellToken[]): void {
     if (words.some(({ text }) => changesFiles[program]?.test(text))) return;
     let data = readers[program]?.data ?? 0;
-    if (words.some(({ text }) => /^-[ef]$/.test(text)) && data > 0) data = 0;
+    if (words.some(({ text }) => /^-[ef]$/.test(text))) data = 0;
     let isWritten = false;
     for (const word of words) {
       const { text, quoted: isQuoted } = word;

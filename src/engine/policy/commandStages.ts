@@ -303,7 +303,7 @@ class Checker {
     const { packDir } = this.#context;
     const pack = realIfThere(packDir) ?? packDir;
     const below = relative(pack, path);
-    const label = isInside(pack, path) && !isAbsolute(below) ? below.split(sep).join('/') : path;
+    const label = isInside(pack, path) ? below.split(sep).join('/') : path;
     const file = this.#files.files.get(label);
     return file && !file.isLink ? { label, file, root: '' } : undefined;
   }

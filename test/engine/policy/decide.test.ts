@@ -99,6 +99,27 @@ describe('decide', () => {
     assert.equal(short(await about('glob', { pattern: '*' })), 'allow read.own-folders');
   });
 
+  it('runs a command in a folder of the run, and in no other', async () => {
+    run.put('work/sub/a.md', 'a');
+    const rows = [
+      ['$WORK', 'allow run.read-only'],
+      ['$WORK/sub', 'allow run.read-only'],
+      ['$PACK', 'allow run.read-only'],
+      ['$OUT', 'deny input.invalid'],
+      ['/etc', 'deny input.invalid'],
+      ['~', 'deny input.invalid'],
+      ['$WORK/../outside', 'deny input.invalid'],
+    ] as const;
+    const folders: Record<string, string> = { $WORK: run.work, $PACK: run.pack, $OUT: run.outside };
+    for (const [row, expected] of rows) {
+      const cwd = row.replace(/\$[A-Z]+/, folder => folders[folder]!);
+      assert.equal(short(await about('run_command', { command: 'ls', cwd })), expected, row);
+    }
+    assert.equal(short(await about('run_command', { command: 'ls', cwd: 7 })), 'allow run.read-only');
+    for (const command of [undefined, 7, ['ls']])
+      assert.equal(short(await about('run_command', { command })), 'deny input.invalid');
+  });
+
   it('writes', () =>
     expectPaths('write_file', [
       ['2026-11-20-frontpage.md', 'allow write.working-dir'],

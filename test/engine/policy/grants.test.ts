@@ -418,6 +418,7 @@ describe('decide, with what the user has granted', () => {
     const ids = await idsOf();
     assert.equal(ids.length, 8);
     assert.equal(new Set(ids).size, 8, ids.join());
+    for (const id of ids) assert.match(id, /^[cr][\da-f]{7}$/);
     policy([...commands, ...paths, ...hosts].join(''));
     assert.deepEqual((await idsOf()).sort(), ids.filter((_, index) => index !== 7).sort());
     for (const permission of (await listPermissions(places)).permissions

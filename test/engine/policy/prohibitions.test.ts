@@ -226,7 +226,13 @@ describe('a prohibition', () => {
   it('of writing asks about a command that names the place, and refuses to send output there', async () => {
     forbid('tool = "write_file"\npath = "~/private/**"');
     assert.equal(await short('run_command', { command: 'echo x > ~/private/x' }), 'deny policy.deny:1');
-    assert.equal(await short('run_command', { command: 'python3 a.py ~/private/x' }), 'ask policy.unclear');
+    const named = await about('run_command', { command: 'python3 a.py ~/private/x' });
+    assert.equal(named.action === 'ask' && named.rule, 'policy.unclear');
+    assert.doesNotMatch(named.action === 'ask' ? named.reason : '', /can be read/);
+    const unread = await about('run_command', { command: 'python3 -' });
+    assert.match(unread.action === 'ask' ? unread.reason : '', /Not everything in it can be read: \S/);
+    const told = await about('read', { text: 'a/'.repeat(5_000_000) });
+    assert.match(told.action === 'ask' ? told.reason : '', /Not everything in it can be read: \S/);
     assert.equal(await short('run_command', { command: 'tar c a.md' }), 'allow policy.allow:16');
   });
 
@@ -447,6 +453,8 @@ describe('a prohibition', () => {
         JSON.stringify({ path: full }),
         JSON.stringify(JSON.stringify([full])).replaceAll('/', '\\/'),
         '"\\u007e/private"',
+        'see \\u007e/private/x',
+        'see \\x7e/private/x',
       ];
       const wrong: string[] = [];
       for (const text of spellings)

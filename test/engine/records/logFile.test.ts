@@ -1,10 +1,16 @@
 import assert from 'node:assert/strict';
 import { spawn } from 'node:child_process';
-import { mkdtempSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
+import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { appendRecord, localTimestamp, logPath, readLog } from '../../../src/engine/records/logFile.ts';
+import {
+  appendLine,
+  appendRecord,
+  localTimestamp,
+  logPath,
+  readLog,
+} from '../../../src/engine/records/logFile.ts';
 
 describe('logFile', () => {
   let dataDir: string;
@@ -51,6 +57,16 @@ describe('logFile', () => {
     );
     const { records, skipped } = await readLog(file);
     assert.deepEqual([records.length, skipped], [2, 5]);
+  });
+
+  it('adds each record as one line, also behind half a line', () => {
+    const file = join(dataDir, 'log.jsonl');
+    writeFileSync(file, '');
+    for (const text of ['one', 'two']) appendLine(file, text);
+    assert.equal(readFileSync(file, 'utf8'), 'one\ntwo\n');
+    writeFileSync(file, 'hal');
+    for (const text of ['one', 'two']) appendLine(file, text);
+    assert.equal(readFileSync(file, 'utf8'), 'hal\none\ntwo\n');
   });
 
   it('does not look into a line that is longer than any record', async () => {

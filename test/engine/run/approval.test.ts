@@ -3,13 +3,22 @@ import assert from 'node:assert/strict';
 import { existsSync, mkdirSync, readFileSync, rmSync, symlinkSync } from 'node:fs';
 import { join } from 'node:path';
 import { allowAll, denyAll, type Human } from '../../../src/engine/human.ts';
-import { approveCall } from '../../../src/engine/run/approval.ts';
+import { type PolicyContext, RunMemory } from '../../../src/engine/policy/decision.ts';
+import { approveCall, signInAt } from '../../../src/engine/run/approval.ts';
+import { builtinTools } from '../../../src/engine/tools/builtin.ts';
 import { createCommandTool } from '../../../src/engine/tools/command.ts';
+import type { Tool, WantedSignIn } from '../../../src/engine/tools/tool.ts';
 import { describeWhy } from '../../../src/protocol/describe.ts';
-import type { ApprovalRequest } from '../../../src/protocol/run.ts';
+import type {
+  ApprovalDecision,
+  ApprovalRequest,
+  JsonObject,
+  RunEvent,
+  ToolCall,
+} from '../../../src/protocol/run.ts';
 import { spoken, withValues } from '../../../src/protocol/text.ts';
 import { calls, done, says, scriptedProvider } from '../../fakes/scriptedProvider.ts';
-import { temporaryRun } from '../tools/temporaryRun.ts';
+import { type TemporaryRun, temporaryRun } from '../tools/temporaryRun.ts';
 import { type LoopFolder, loopFolder, resultsOf } from './loopFolder.ts';
 
 describe('approveCall', () => {
@@ -110,6 +119,45 @@ describe('approveCall', () => {
     assert.match(third ?? '', /shared was not found/);
   });
 
+  it('names of the near ones the same name first, and none that is far, hidden or a secret', async () => {
+    folder.add({
+      'work/a/b/guide.md': 'x',
+      'work/guide.txt': 'x',
+      'work/guides.md': 'x',
+      'work/GUIDE.md': 'x',
+      'work/other.md': 'x',
+      'work/.git/guide.md': 'x',
+      'work/node_modules/guide.md': 'x',
+      'work/one/two/three/four/plan.md': 'x',
+      'work/one/two/three/plans.md': 'x',
+      'work/ab.md': 'x',
+      'work/key.pem': 'x',
+    });
+    const wanted = ['guide.md', 'plan.md', 'a.md', 'key.pub', 'nothing.md'];
+    const turn = wanted.map((name, index) =>
+      calls(`${index}`, 'read_file', { path: join(folder.path, 'shared', name) }),
+    );
+    const { end } = await folder.run(
+      scriptedProvider([
+        [...turn, done('tool_use')],
+        [says('ok'), done()],
+      ]),
+    );
+    const named = resultsOf(end).map(({ content }) =>
+      (/nearest names are (.*)\.$/.exec(String(content))?.[1] ?? '')
+        .replaceAll(join(folder.path, 'work/'), '')
+        .split(', ')
+        .sort(),
+    );
+    assert.deepEqual(named, [
+      ['GUIDE.md', 'a/b/guide.md', 'guide.txt'],
+      ['one/two/three/plans.md'],
+      ['a'],
+      [''],
+      [''],
+    ]);
+  });
+
   it('asks in one line, whatever the path holds that it is about', async () => {
     const asked: ApprovalRequest[] = [];
     const human: Human = {
@@ -206,6 +254,215 @@ describe('approveCall', () => {
       allowAll,
     );
     assert.equal(end.outcome, 'completed');
+  });
+
+  describe('decides on one call', () => {
+    let run: TemporaryRun;
+    beforeEach(() => {
+      run = temporaryRun();
+    });
+    afterEach(() => run.remove());
+    const yes: ApprovalDecision = { allow: true, scope: 'once' };
+
+    /** Returns the outcome, the questions and the notices of a call that is answered like this. */
+    async function decided(
+      call: Partial<ToolCall>,
+      more: Partial<PolicyContext> = {},
+      answer: ApprovalDecision = yes,
+      tools: readonly Tool[] = builtinTools,
+    ) {
+      const asked: ApprovalRequest[] = [];
+      const human: Human = {
+        ask: async () => [],
+        approve: async request => {
+          asked.push(request);
+          return answer;
+        },
+      };
+      const policy = { ...run.context, home: run.home, protectedDirs: [], memory: new RunMemory(), ...more };
+      const whole = { id: '1', name: 'run_command', input: {}, ...call };
+      const deciding = approveCall(whole, { tools, human, policy }, run.context.signal);
+      for (;;) {
+        const step = await deciding.next();
+        if (step.done) return { outcome: step.value, asked, policy };
+      }
+    }
+    const command = (input: JsonObject): Partial<ToolCall> => ({ input: { command: 'touch x', ...input } });
+
+    it('and refuses in words what is none, what no tool does, and what the tool does not take', async () => {
+      const rows = [
+        [{ problem: 'The arguments are cut.', name: 'glob' }, {}, /^The arguments are cut\.$/],
+        [{ name: 'drop_table' }, {}, /^Unknown tool: drop_table\. The tools are read_file, .*run_command/],
+        [{ name: 'write_file', input: { path: 'a' } }, {}, /^write_file was not run: "content" is missing/],
+        [{ name: 'drop_table' }, { mode: 'plan' }, /^Unknown tool: drop_table/],
+        [{ name: 'read_file', input: { path: '/proc/1/mem' } }, {}, /^Not allowed \(floor\.special-file\): /],
+        [command({ command: 'rm -rf /' }), {}, /^Not allowed \(floor\.destroys\): /],
+      ] as const;
+      for (const [call, more, why] of rows) {
+        const { outcome, asked } = await decided(call, more);
+        assert.ok(!outcome.granted, String(why));
+        assert.match(outcome.refusal, why);
+        assert.deepEqual(asked, []);
+      }
+      const without = builtinTools.filter(({ definition }) => definition.name !== 'write_file');
+      const planned = await decided({ name: 'write_file' }, { mode: 'plan' }, yes, without);
+      assert.ok(!planned.outcome.granted);
+      assert.deepEqual(planned.outcome.policy, { action: 'deny', rule: 'mode.plan' });
+      const unplanned = await decided({ name: 'write_file' }, {}, yes, without);
+      assert.match(unplanned.outcome.granted ? '' : unplanned.outcome.refusal, /^Unknown tool: write_file/);
+    });
+
+    it('and shows how long a command may take, if more than usual, and that nobody waits for it', async () => {
+      const rows = [
+        [{}, undefined, undefined],
+        [{ timeout_s: 60 }, undefined, undefined],
+        [{ timeout_s: 61 }, 61, undefined],
+        [{ timeout_s: 100_000, background: true }, 1800, true],
+        [{ background: false }, undefined, undefined],
+      ] as const;
+      for (const [input, limit, background] of rows) {
+        const { asked } = await decided(command(input));
+        assert.deepEqual(
+          [asked[0]?.timeLimit, asked[0]?.inBackground, asked[0]?.isEditable],
+          [limit, background, true],
+          JSON.stringify(input),
+        );
+      }
+      const write = {
+        name: 'write_file',
+        input: { path: '/x.md', content: 'C', timeout_s: 99, background: true },
+      };
+      const [shown] = (await decided(write)).asked;
+      assert.deepEqual(
+        [shown?.timeLimit, shown?.inBackground, shown?.isEditable],
+        [undefined, undefined, undefined],
+      );
+      assert.match(JSON.stringify(shown?.diff), /C/);
+    });
+
+    it('and lets nobody change a command of which a secret is hidden', async () => {
+      const more = { holdsSecret: (text: string) => text.includes('sesame') };
+      const hidden = await decided(command({ command: 'open sesame' }), more, { ...yes, command: 'touch y' });
+      assert.equal(hidden.asked[0]?.isEditable, undefined);
+      assert.ok(hidden.outcome.granted);
+      assert.equal(hidden.outcome.approvedSubject, 'open sesame');
+      const open = await decided(command({}), more, { ...yes, command: 'touch y' });
+      assert.equal(open.asked[0]?.isEditable, true);
+      assert.equal(open.outcome.granted && open.outcome.approvedSubject, 'touch y');
+      const same = await decided(command({}), more, { ...yes, command: 'touch x' });
+      assert.equal(same.outcome.granted && same.outcome.call.input['command'], 'touch x');
+      assert.equal(same.asked.length, 1);
+    });
+
+    it('and asks again about a change that has as many dangers as are shown', async () => {
+      const clean = 'rm -rf sub/a sub/b sub/c';
+      const { asked } = await decided(command({ command: clean }), {}, { ...yes, command: `${clean} sub/d` });
+      assert.deepEqual(
+        asked.slice(0, 2).map(({ subject }) => subject),
+        [clean, `${clean} sub/d`],
+      );
+      const few = await decided(command({ command: 'rm -rf sub' }), {}, { ...yes, command: 'rm -rf  sub' });
+      assert.equal(few.asked.length, 1, 'the same danger was agreed to');
+      assert.ok(few.outcome.granted);
+    });
+
+    it('and tells a question that was left open from a no', async () => {
+      const no = await decided(command({}), {}, { allow: false, reason: 'not now' });
+      assert.equal(no.outcome.granted ? '' : no.outcome.refusal, 'Denied: not now');
+      assert.deepEqual(no.outcome.policy, { action: 'ask', rule: 'run.command' });
+    });
+
+    it('and remembers for the run what was agreed to for the run, and nothing else', async () => {
+      const once = await decided(command({}));
+      assert.equal((await decided(command({}), once.policy)).asked.length, 1);
+      const lasting = await decided(command({}), {}, { allow: true, scope: 'run' });
+      assert.equal((await decided(command({}), lasting.policy)).asked.length, 0);
+      assert.equal((await decided(command({ command: 'touch y' }), lasting.policy)).asked.length, 1);
+    });
+
+    it('and runs by itself, word by word, what only looks, and says why if it cannot', async () => {
+      run.put('work/a.md', 'one\ntwo\n');
+      const { outcome } = await decided(command({ command: `cat ${run.work}/a.md` }));
+      assert.ok(outcome.granted);
+      assert.deepEqual([outcome.tool.access, outcome.policy.rule], ['read', 'run.read-only']);
+      const context = { ...run.context, approvedSubject: outcome.approvedSubject };
+      const shown = await outcome.tool.execute(outcome.call.input, context);
+      assert.deepEqual([shown.isError, shown.content.trim()], [false, 'one\ntwo']);
+      rmSync(join(run.work, 'a.md'));
+      const gone = await outcome.tool.execute(outcome.call.input, context);
+      assert.match(gone.content, /a\.md/);
+    });
+  });
+
+  describe('before a sign-in', () => {
+    const person = (answer: ApprovalDecision, asked: ApprovalRequest[]): Human => ({
+      ask: async () => [],
+      approve: async request => {
+        asked.push(request);
+        return answer;
+      },
+    });
+    const places = { workingDir: '/w', packDir: '/p', skillDir: '/p', commandDir: '/p' };
+    async function signIn(
+      wanted: Partial<WantedSignIn>,
+      answer: ApprovalDecision = { allow: true, scope: 'once' },
+    ) {
+      const asked: ApprovalRequest[] = [];
+      const events: RunEvent[] = [];
+      let isSignedIn = false;
+      const whole: WantedSignIn = {
+        server: 'beds',
+        place: 'https://beds.test/mcp',
+        origins: async () => ['https://login.test'],
+        signIn: async () => {
+          isSignedIn = true;
+        },
+        ...wanted,
+      };
+      const policy = { ...places, home: '/h', protectedDirs: [] };
+      const asking = signInAt(whole, { human: person(answer, asked), policy }, new AbortController().signal);
+      for (;;) {
+        const step = await asking.next();
+        if (step.done) return { asked, events, isSignedIn, refusal: step.value };
+        events.push(step.value);
+      }
+    }
+
+    it('names the server, where it leads, and whether it is for more rights', async () => {
+      const first = await signIn({});
+      assert.match(
+        first.asked[0]?.reason ?? '',
+        /^The MCP server 'beds' of agent telos, at https:\/\/beds\.test\/mcp, wants you to sign in at https:\/\/login\.test, which/,
+      );
+      assert.doesNotMatch(first.asked[0]?.reason ?? '', /also speaks|once more/);
+      assert.deepEqual([first.isSignedIn, first.refusal], [true, undefined]);
+      const origins = async () => ['https://login.test', 'https://token.test', 'https://more.test'];
+      const more = await signIn({ more: 'beds:write', origins });
+      assert.match(
+        more.asked[0]?.reason ?? '',
+        /once more, for more rights \(beds:write\), at https:\/\/login/,
+      );
+      assert.match(
+        more.asked[0]?.reason ?? '',
+        /also speaks with https:\/\/token\.test, https:\/\/more\.test for it/,
+      );
+      assert.match((await signIn({ more: '' })).asked[0]?.reason ?? '', /once more, for more rights, at/);
+    });
+
+    it('asks nobody where it must not be made, and goes on without it after a no', async () => {
+      const none = await signIn({ origins: async () => undefined });
+      assert.deepEqual(none, { asked: [], events: [], isSignedIn: false, refusal: undefined });
+      const no = await signIn({}, { allow: false, reason: 'not today' });
+      assert.deepEqual([no.isSignedIn, no.refusal], [false, 'Denied: not today']);
+      const told = (events: readonly RunEvent[]): string =>
+        events.flatMap(event => (event.type === 'notice' ? [event.message] : [])).join();
+      assert.match(
+        told(no.events),
+        /^The run continues without the MCP server 'beds', .* Denied: not today$/,
+      );
+      const more = await signIn({ more: '' }, { allow: false, reason: 'not today' });
+      assert.match(told(more.events), /^The run continues without more rights at the MCP server 'beds'/);
+    });
   });
 
   describe('when the person changes a command', () => {

@@ -2,10 +2,14 @@
 import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { TelosError } from '../../../src/engine/errors.ts';
 import { allowAll, denyAll, type Human } from '../../../src/engine/human.ts';
+import type { Budget } from '../../../src/engine/run/budget.ts';
+import type { RunSpec } from '../../../src/engine/run/loop.ts';
 import { builtinTools } from '../../../src/engine/tools/builtin.ts';
 import { describeQuestion } from '../../../src/protocol/describe.ts';
 import type { ApprovalRequest } from '../../../src/protocol/run.ts';
+import { sentence } from '../../../src/protocol/text.ts';
 import { calls, done, type ScriptedProvider, says, scriptedProvider } from '../../fakes/scriptedProvider.ts';
 import { type LoopFolder, loopFolder } from './loopFolder.ts';
 
@@ -163,5 +167,160 @@ describe('runLoop', () => {
     const { end } = await folder.run(provider);
     assert.deepEqual([end.outcome, end.error?.message, provider.requests.length], ['failed', 'x', 1]);
     assert.deepEqual(end.messages.at(-1), { role: 'assistant', content: [{ type: 'text', text: 'par' }] });
+  });
+
+  it('asks once more without tools only in the first round, and not for a reason that is known', async () => {
+    const known = await folder.run(
+      scriptedProvider([[new TelosError('auth', 'No key.')], [says('ok'), done()]]),
+    );
+    assert.deepEqual(
+      [known.end.outcome, known.end.error?.message, known.end.rounds],
+      ['failed', 'No key.', 1],
+    );
+    const read = [calls('1', 'read_file', { path: 'in.txt' }), done('tool_use')];
+    const later = await folder.run(scriptedProvider([read, [new Error('gone')], [says('ok'), done()]]));
+    assert.deepEqual([later.end.outcome, later.end.error?.message, later.end.rounds], ['failed', 'gone', 2]);
+    const { events, end } = await folder.run(
+      scriptedProvider([[new Error('no tools')], [says('ok'), done()]]),
+    );
+    assert.equal(end.rounds, 2);
+    const told = events.flatMap(event => (event.type === 'notice' ? [[event.level, event.message]] : []));
+    assert.deepEqual(told, [['warning', 'script does not support tools; it can only answer with text.']]);
+    const again = await folder.run(scriptedProvider([[new Error('no tools')], [new Error('nor words')]]));
+    assert.deepEqual([again.end.outcome, again.end.error?.message], ['failed', 'nor words']);
+  });
+
+  describe('as its run wants it', () => {
+    const looks = [calls('1', 'list_directory', {}), done('tool_use')];
+    const usage = { inputTokens: 10, outputTokens: 2, cacheReadTokens: 0, cacheWriteTokens: 0 };
+    const run = (
+      turns: Parameters<typeof scriptedProvider>[0],
+      more: Partial<RunSpec>,
+      provider: Partial<ScriptedProvider> = {},
+      human: Human = denyAll,
+    ) =>
+      folder.run({ ...scriptedProvider(turns), ...provider }, human, undefined, undefined, undefined, more);
+
+    it('ends an unattended run after its own number of rounds, and after no more than there may be', async () => {
+      for (const [maxRounds, rounds] of [
+        [1, 1],
+        [3, 3],
+        [600, 500],
+      ] as const) {
+        const { end } = await run([looks], { maxRounds });
+        assert.deepEqual([end.outcome, end.rounds], ['round_limit', rounds]);
+      }
+    });
+
+    it('asks for what is left to the limit, and says one of one', async () => {
+      const asked: string[] = [];
+      const human: Human = {
+        ask: denyAll.ask,
+        approve: async ({ subject, rule }) => {
+          asked.push(`${rule}: ${subject}`);
+          return { allow: true, scope: 'once' };
+        },
+      };
+      const quota = { whose: 'the garden', roundsBeforeAsking: 4 };
+      await run(
+        [looks, looks, looks, looks, looks, [says('ok'), done()]],
+        { maxRounds: 5 },
+        { quota },
+        human,
+      );
+      assert.deepEqual(asked, [
+        'quota.rounds: 1 more question to script',
+        'run.rounds: 5 more questions to script',
+      ]);
+      asked.length = 0;
+      await run([looks], { maxRounds: 499 }, {}, human);
+      assert.deepEqual(asked, ['run.rounds: 1 more question to script']);
+      asked.length = 0;
+      await run(
+        [looks, looks, [says('ok'), done()]],
+        {},
+        { quota: { ...quota, roundsBeforeAsking: 0 } },
+        human,
+      );
+      assert.deepEqual(asked, []);
+    });
+
+    it('hands the person’s words to the model before its next round, and tells that', async () => {
+      const letters = [['Stop at noon.', 'Use peas.'], [], ['And beans.']];
+      const mail = async () => letters.shift() ?? [];
+      const provider = scriptedProvider([looks, looks, looks, [says('ok'), done()]]);
+      const { events } = await folder.run(provider, denyAll, undefined, undefined, undefined, { mail });
+      const told = events.flatMap(event => (event.type === 'notice' ? [event.message] : []));
+      assert.deepEqual(told, ['You said: Stop at noon.', 'You said: Use peas.', 'You said: And beans.']);
+      const sent = provider.requests.map(({ messages }) => JSON.stringify(messages));
+      assert.match(sent[0] ?? '', /The person says: Stop at noon\..*The person says: Use peas\./);
+      assert.doesNotMatch(sent[1] ?? '', /beans/);
+      assert.match(sent[2] ?? '', /The person says: And beans\./);
+    });
+
+    it('sends no round that was cancelled while it waited for the person’s words', async () => {
+      const control = new AbortController();
+      const mail = async () => {
+        control.abort();
+        return ['x'];
+      };
+      const provider = scriptedProvider([[says('ok'), done()]]);
+      const { end } = await folder.run(provider, denyAll, control, undefined, undefined, { mail });
+      assert.deepEqual([end.outcome, end.rounds, provider.requests.length], ['cancelled', 0, 0]);
+    });
+
+    it('tells what each round has used, counts it against the budget, and not what a recording has', async () => {
+      const added: unknown[] = [];
+      const budget = {
+        check: async () => [sentence('Nearly used up.')],
+        add: (used: unknown) => {
+          added.push(used);
+          return [sentence('Used up.')];
+        },
+      } as Partial<Budget> as Budget;
+      const turns = [
+        [...looks.slice(0, 1), { ...done('tool_use'), usage }],
+        [says('ok'), done()],
+      ];
+      const shown = ({ events }: Awaited<ReturnType<typeof run>>): unknown[] =>
+        events.flatMap((event): unknown[] =>
+          event.type === 'usage'
+            ? [[event.round, event.usage.cost]]
+            : event.type === 'notice'
+              ? [event.message]
+              : [],
+        );
+      assert.deepEqual(shown(await run(turns, { budget, priceOf: () => 0.5 })), [
+        'Nearly used up.',
+        [1, 0.5],
+        'Used up.',
+        'Nearly used up.',
+        'Used up.',
+      ]);
+      assert.deepEqual(added, [{ ...usage, cost: 0.5 }, undefined]);
+      const recording = { path: 'x' } as unknown as NonNullable<ScriptedProvider['recording']>;
+      const replayed = shown(await run(turns, { budget, priceOf: () => 0.5 }, { recording }));
+      assert.deepEqual(replayed, ['Nearly used up.', [1, 0.5], 'Nearly used up.']);
+    });
+
+    it('lets a later answer be longer only where the model has room for it', async () => {
+      const cut = [says('half'), calls('1', 'list_directory', {}), done('max_tokens')];
+      for (const [window, second] of [
+        [undefined, 32_768],
+        [131_072, 32_768],
+        [131_071, 16_384],
+      ] as const) {
+        const limits: number[] = [];
+        const inner = scriptedProvider([cut, [says('ok'), done()]]);
+        const streamCompletion: ScriptedProvider['streamCompletion'] = (request, signal) => {
+          limits.push(request.maxTokens);
+          return inner.streamCompletion(request, signal);
+        };
+        await folder.run({ ...inner, streamCompletion }, denyAll, undefined, undefined, undefined, {
+          window,
+        });
+        assert.deepEqual(limits, [16_384, second], String(window));
+      }
+    });
   });
 });

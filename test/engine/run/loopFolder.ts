@@ -5,6 +5,7 @@ import { join } from 'node:path';
 import { loadConfig } from '../../../src/engine/config.ts';
 import { denyAll, type Human } from '../../../src/engine/human.ts';
 import { RunMemory } from '../../../src/engine/policy/decision.ts';
+import type { RunSpec } from '../../../src/engine/run/loop.ts';
 import { newRun } from '../../../src/engine/run/request.ts';
 import { builtinTools } from '../../../src/engine/tools/builtin.ts';
 import type { Tool } from '../../../src/engine/tools/tool.ts';
@@ -22,6 +23,7 @@ export interface LoopFolder extends TempFolder {
     control?: AbortController,
     onEvent?: (event: RunEvent) => void,
     tools?: readonly Tool[],
+    more?: Partial<RunSpec>,
   ): Promise<{ events: RunEvent[]; end: RunEnd }>;
 }
 
@@ -39,6 +41,7 @@ export function loopFolder(): LoopFolder {
     { signal } = new AbortController(),
     onEvent = () => undefined,
     tools = builtinTools,
+    more = {},
   ) => {
     const events: RunEvent[] = [];
     const config = loadConfig({ env: {}, home: folder.path, cwd: folder.path });
@@ -53,6 +56,7 @@ export function loopFolder(): LoopFolder {
       context: { ...folders, env: { PATH: process.env['PATH'] ?? '' } },
       policy: { ...folders, home: folder.path, protectedDirs: [], memory: new RunMemory() },
       priceOf: () => 'unknown' as const,
+      ...more,
     };
     for await (const event of loopRun(run, spec, signal)) {
       events.push(event);

@@ -96,6 +96,15 @@ describe('the card of an agent that the person writes', () => {
     assert.deepEqual((await run()).rules, ['card.changed']);
   });
 
+  it('comes back when its own script writes to data that was there before', async () => {
+    writeFileSync(inPack('beds.json'), '[]\n');
+    writeFileSync(inPack('scripts/sow.sh'), '#!/bin/sh\necho [1] >> "$(dirname "$0")/../beds.json"\n');
+    const telos = open();
+    await telos.acceptCard(await telos.agentCard('garden'));
+    assert.deepEqual((await run()).rules, []);
+    assert.deepEqual((await run()).rules, ['card.changed']);
+  });
+
   const changes: Readonly<Record<string, () => void>> = {
     'a text names a new host': () =>
       folder.add({ 'skills/garden/skills/sow/SKILL.md': `${sow}Get https://seeds.test/list.\n` }),

@@ -3,11 +3,17 @@ import assert from 'node:assert/strict';
 import {
   fillBody,
   firstMessage,
+  missingNotice,
+  type SkillSurroundings,
   selectionText,
+  skillSearchText,
   systemPrompt,
   withAttachments,
+  withoutReasoning,
+  withoutSkillPrompt,
 } from '../../../src/engine/run/prompt.ts';
-import type { Agent, Skill } from '../../../src/engine/skills/agent.ts';
+import type { Agent, Missing, Skill } from '../../../src/engine/skills/agent.ts';
+import { sentence, spoken } from '../../../src/protocol/text.ts';
 
 const now = new Date('2026-11-20T09:08:07-05:00');
 
@@ -37,6 +43,139 @@ describe('systemPrompt', () => {
     const prompt = systemPrompt(named, named, folders, around);
     assert.match(prompt, /names for the tools: Glob, find are glob\.\n/);
   });
+
+  const folders = { workingDir: '/w', packDir: '/p', skillDir: '/p/skills/sow', commandDir: '/c' };
+  const named = { name: 'n' } as unknown as Agent & Skill;
+  const about = (more: Partial<SkillSurroundings> = {}, places: Partial<typeof folders> = {}): string =>
+    systemPrompt(
+      named,
+      named,
+      { ...folders, ...places },
+      {
+        ...{ resources: { files: [], isCut: false }, missing: [], tools: [] },
+        ...more,
+      },
+    );
+  const variable: Missing = {
+    kind: 'variable',
+    what: 'SEED_KEY',
+    reason: 'SEED_KEY is not set.',
+    nextStep: 'Set it.',
+    sentences: { reason: sentence('SEED_KEY is not set.'), nextStep: sentence('Set it.') },
+    commands: [],
+  };
+
+  it('says where files and commands are, and the pack only where the skill is a part of it', () => {
+    assert.match(
+      about(),
+      /relative to \/w\.\nCommands run in \/c\.\nThe skill's own folder is \/p\/skills\/sow, in the pack \/p; /,
+    );
+    assert.doesNotMatch(about({}, { skillDir: '/p' }), /in the pack/);
+    assert.doesNotMatch(about({}, { skillDir: '/elsewhere' }), /in the pack/);
+    assert.doesNotMatch(about(), /The person works in/);
+    const here = { ...folders, personDir: '/here' };
+    const around = { resources: { files: [], isCut: false }, missing: [], tools: [] };
+    assert.match(
+      systemPrompt(named, named, here, around),
+      /\nThe person works in \/here; files there may be read\.\n/,
+    );
+  });
+
+  it('has a part for each thing that there is to say, and no empty one', () => {
+    const whole = about({
+      resources: {
+        files: [
+          { path: 'a.py', bytes: 3 },
+          { path: 'b.py', bytes: 2048 },
+        ],
+        isCut: true,
+      },
+      missing: [variable, { ...variable, reason: 'jq is not on the PATH.' }],
+      tools: ['glob', 'read_file'],
+      others: 'OTHER SKILLS',
+      calledBy: 'orchard',
+    });
+    const parts = [
+      /^You carry out the skill "n" of the agent "n"/,
+      /Files beside the skill, in \/p\/skills\/sow:\n- a\.py \(3 bytes\)\n- b\.py \(2,048 bytes\)\n- and more, which list_directory shows$/m,
+      /names for the tools: Glob, find are glob; .*read_file\.$/m,
+      /is missing here\..*\n- SEED_KEY is not set\.\n- jq is not on the PATH\.$/m,
+      /^OTHER SKILLS$/m,
+      /^The request was written by a run of the agent "orchard", not by the person/m,
+      /^When the work is done, say briefly/m,
+    ];
+    const at = parts.map(part => whole.search(part));
+    assert.deepEqual(
+      [...at].sort((one, other) => one - other),
+      at,
+    );
+    assert.ok(!at.includes(-1), whole);
+    const least = about();
+    assert.doesNotMatch(least, /\n{3}|Files beside|Other runners|is missing here|was written by a run/);
+    assert.doesNotMatch(about({ resources: { files: [{ path: 'a', bytes: 1 }], isCut: false } }), /and more/);
+  });
+
+  it('of a plan says that nothing is carried out', () => {
+    const plan = about({ isPlan: true });
+    assert.match(plan, /^You plan how the skill "n" .* carry out nothing/);
+    assert.match(plan, /\n\nAnswer with the plan: /);
+    assert.doesNotMatch(plan, /You carry out|When the work is done/);
+    assert.doesNotMatch(about(), /You plan how|Answer with the plan/);
+  });
+
+  it('without a skill tells where skills are and that others may be offered, where there are some', () => {
+    const roots = [
+      { kind: 'project', path: '/w/skills' },
+      { kind: 'user', path: '/h/skills' },
+      { kind: 'builtin', path: '/b' },
+    ] as const;
+    const whole = withoutSkillPrompt(folders, roots, 'OTHER SKILLS');
+    assert.match(whole, /relative to \/w\.\nCommands that look at files run in \/c\./);
+    assert.match(
+      whole,
+      /\n- project skills: \/w\/skills\n- user skills: \/h\/skills\n- built-in skills: \/b\n/,
+    );
+    assert.match(whole, /OTHER SKILLS\n\nWhere such a skill fits .* offer it with use_skill/);
+    assert.match(whole, /Look for a skill that fits before you answer/);
+    assert.doesNotMatch(withoutSkillPrompt(folders, roots), /use_skill|\n{3}/);
+    const none = withoutSkillPrompt(folders, []);
+    assert.match(none, /\n\nAnswer from what you know and what you can read\.\n\n/);
+    assert.doesNotMatch(none, /Look for a skill|Discovery|\n{3}/);
+    assert.equal(skillSearchText([]), '');
+  });
+
+  it('has beside it a notice for the person of all that is missing', () => {
+    const skill = { id: 'sow' } as Skill;
+    assert.equal(missingNotice(skill, []), undefined);
+    const said = missingNotice(skill, [variable, variable]);
+    assert.equal(
+      said && spoken([said]),
+      'The skill sow may not do all of its work here:\n- SEED_KEY is not set. Set it.\n- SEED_KEY is not set. Set it.',
+    );
+  });
+});
+
+describe('withoutReasoning', () => {
+  it('keeps all but what was thought, and no message that was nothing else', () => {
+    const text = { type: 'text', text: 'Sown.' } as const;
+    const thought = { type: 'thinking', thinking: 'hm', signature: 's' } as const;
+    const hidden = { type: 'redacted_thinking', data: 'x' } as const;
+    assert.deepEqual(
+      withoutReasoning([
+        { role: 'user', content: 'Sow.' },
+        { role: 'user', content: 'Summary', context: 'summary' } as never,
+        { role: 'assistant', content: [thought, text] },
+        { role: 'assistant', content: [thought, hidden] },
+        { role: 'assistant', content: [hidden, text] },
+      ]),
+      [
+        { role: 'user', content: 'Sow.' },
+        { role: 'user', content: 'Summary', context: 'summary' },
+        { role: 'assistant', content: [text] },
+        { role: 'assistant', content: [text] },
+      ],
+    );
+  });
 });
 
 describe('fillBody', () => {
@@ -49,6 +188,21 @@ describe('fillBody', () => {
       ),
       { body: 'Run /s/one/a /s/one/b /s/one/c with two $& {baseDir}.', words: '' },
     );
+  });
+
+  it('knows each spelling of the folder and of the words', () => {
+    const dollar = '$';
+    for (const spelling of [
+      '{baseDir}',
+      `${dollar}{baseDir}`,
+      `${dollar}{CLAUDE_SKILL_DIR}`,
+      `${dollar}{CLAUDE_PLUGIN_ROOT}`,
+    ])
+      assert.deepEqual(fillBody(`<${spelling}>`, '/s', ' two '), { body: '</s>', words: ' two ' });
+    for (const spelling of ['$ARGUMENTS', `${dollar}{ARGUMENTS}`])
+      assert.deepEqual(fillBody(`<${spelling}>`, '/s', ' two '), { body: '<two>', words: '' });
+    assert.equal(fillBody('<$ARGUMENTS>', '/s', '  /plan my day', '/plan').body, '<my day>');
+    assert.equal(fillBody('<$ARGUMENTS>', '/s', 'my day', '/plan').body, '<my day>');
   });
 
   it('leaves the words to the end where nothing takes them, and what only looks alike as it is', () => {
@@ -91,6 +245,34 @@ describe('withAttachments', () => {
   it('says how much of a text there was', () => {
     const content = withAttachments('words', [{ ...notes, text: 'ab', wholeSize: 12_345 }]);
     assert.match(String(content), /\n\[Cut here, after 2 characters: there are 12,345 bytes in all\.\]$/);
+  });
+
+  it('gives no size of a text that is whole, and no path of one that has none', () => {
+    const content = withAttachments('words', [{ ...notes, text: 'ab' }]);
+    assert.match(String(content), /\n\nnotes\.md:\n```markdown\nab\n```$/);
+  });
+
+  it('puts documents before images, each named in the text by its place', () => {
+    const plan = { kind: 'document', name: 'plan.pdf', mediaType: 'application/pdf', data: 'JVBE' } as const;
+    const beds = { kind: 'image', name: 'beds.png', mediaType: 'image/png', data: 'AAAA' } as const;
+    const content = withAttachments('words', [beds, plan, { ...beds, name: 'more.png' }]);
+    assert.ok(Array.isArray(content));
+    assert.match(
+      content[0]?.type === 'text' ? content[0].text : '',
+      /\n\nDocuments, in this order: plan\.pdf\.\n\nImages, in this order: beds\.png, more\.png\.$/,
+    );
+    assert.deepEqual(content[1], {
+      type: 'document',
+      source: { type: 'base64', media_type: 'application/pdf', data: 'JVBE' },
+      title: 'plan.pdf',
+    });
+    assert.deepEqual(
+      content.slice(1).map(({ type }) => type),
+      ['document', 'image', 'image'],
+    );
+    const alone = withAttachments('words', [plan]);
+    assert.doesNotMatch(JSON.stringify(alone), /Images, in this order/);
+    assert.doesNotMatch(JSON.stringify(withAttachments('words', [beds])), /Documents, in this order/);
   });
 
   it('puts images behind the text that names them, and no line of its own into a name', () => {

@@ -126,6 +126,113 @@ describe('startRun', () => {
     );
   });
 
+  it('tells what the request brings, and what it leaves out, only where it does', async () => {
+    const selection = { file: 'beds.md', line: 3, endLine: 4, language: 'md', text: 'peas' };
+    const { engine } = open([[says('k'), done()]]);
+    const [plain] = (await run(engine, sow)).events;
+    assert.deepEqual(Object.keys(plain ?? {}).sort(), ['runId', 'startedAt', 'text', 'type']);
+    const more = { selection, mode: 'plan', withoutContextFiles: true } as const;
+    const [start] = (await run(engine, { ...sow, ...more } as RunRequest)).events;
+    assert.ok(start?.type === 'run_start');
+    assert.deepEqual([start.mode, start.withoutContextFiles, start.attached], ['plan', true, undefined]);
+    assert.match(JSON.stringify(start.selection), /beds\.md/);
+    const [usual] = (await run(engine, { ...sow, mode: 'default' })).events;
+    assert.ok(usual?.type === 'run_start' && usual.mode === undefined);
+  });
+
+  it('tells which skill runs and with which model, also where it is none', async () => {
+    const routed = async (request: RunRequest) => {
+      const { engine } = open([[says('k'), done()]]);
+      const found = (await run(engine, request)).events.find(({ type }) => type === 'routed');
+      assert.ok(found?.type === 'routed');
+      const { type: _, ...facts } = found;
+      return facts;
+    };
+    assert.deepEqual(await routed(sow), {
+      ...{ agent: 'garden', skill: 'sow', description: 'Sows the beds', reason: { rule: 'chosen' } },
+      ...{
+        provider: 'scripted',
+        model: 'script',
+        workingDir: join(open([]).engine.config.workingRoot, 'garden'),
+      },
+      hasMcp: false,
+    });
+    assert.deepEqual(await routed({ text: 'x', withoutSkill: true }), {
+      ...{ agent: 'telos', skill: '', description: '', reason: { rule: 'without_skill' } },
+      ...{ provider: 'scripted', model: 'script', workingDir: join(folder.path, 'work') },
+      hasMcp: false,
+    });
+    addServer();
+    assert.equal((await routed(sow)).hasMcp, true);
+  });
+
+  it('goes on without a skill where that of the conversation is gone', async () => {
+    const { engine } = open([[says('k'), done()]]);
+    const ruleOf = async (skill: object | undefined): Promise<string | undefined> => {
+      const conversation = { messages: [{ role: 'user', content: 'x' }], ...(skill && { skill }) };
+      const { events } = await run(engine, { text: 'more', goesOn: true, conversation } as never);
+      const routed = events.find(({ type }) => type === 'routed');
+      return routed?.type === 'routed' ? `${routed.reason.rule} ${routed.skill}` : undefined;
+    };
+    assert.equal(await ruleOf({ agent: 'garden', skill: 'sow' }), 'continued sow');
+    assert.equal(await ruleOf({ agent: 'garden', skill: 'mow' }), 'without_skill ');
+    assert.equal(await ruleOf({ agent: 'orchard', skill: 'sow' }), 'without_skill ');
+    assert.equal(await ruleOf(undefined), 'without_skill ');
+  });
+
+  it('takes from its skill a mode that is more careful, and never one that is less', async () => {
+    const said = async (mode: string, request: RunRequest) => {
+      folder.add({ 'skills/garden/agent.toml': `name = "garden"\nmode = "${mode}"\n` });
+      const { engine, provider } = open([[says('k'), done()]]);
+      const { events } = await run(engine, request);
+      const told = events.flatMap(event => (event.type === 'notice' ? [event.message] : [])).join('\n');
+      const isPlan = !provider.requests[0]?.tools.includes('write_file');
+      return [/is set to plan/.test(told), /is set to review/.test(told), isPlan];
+    };
+    assert.deepEqual(await said('plan', sow), [true, false, true]);
+    assert.deepEqual(await said('review', sow), [false, true, false]);
+    assert.deepEqual(await said('review', { ...sow, mode: 'plan' }), [false, false, true]);
+    assert.deepEqual(await said('plan', { ...sow, mode: 'plan' }), [false, false, true]);
+    assert.deepEqual(await said('default', { ...sow, mode: 'review' }), [false, false, false]);
+  });
+
+  it('is held by the limits of its skill besides those of the person, and says what it cannot use', async () => {
+    folder.add({ 'skills/garden/agent.toml': 'name = "garden"\nmax_tokens = 0\neffort = "huge"\n' });
+    const { engine, provider } = open([[says('k'), done()]]);
+    const { end, events } = await run(engine, sow);
+    assert.deepEqual([end.outcome, provider.requests.length], ['budget', 0]);
+    const told = events.flatMap(event => (event.type === 'notice' ? [[event.level, event.message]] : []));
+    assert.deepEqual(told, [
+      ['warning', 'effort is "huge" in the settings of the skill, so it is not used.'],
+    ]);
+    folder.add({ 'skills/garden/agent.toml': 'name = "garden"\nmax_tokens = 100000\n' });
+    assert.equal((await run(open([[says('k'), done()]]).engine, sow)).end.outcome, 'completed');
+    const strict = open([[says('k'), done()]], { TELOS_MAX_TOKENS: '0' });
+    assert.equal((await run(strict.engine, sow)).end.outcome, 'budget');
+  });
+
+  it('sends no picture and no document to a model that takes none, and says which', async () => {
+    const beds = { kind: 'image', name: 'beds.png', mediaType: 'image/png', data: 'AAAA' } as const;
+    const plan = { kind: 'document', name: 'plan.pdf', mediaType: 'application/pdf', data: 'JVBE' } as const;
+    const notes = { kind: 'text', name: 'n.md', language: '', text: 'peas' } as const;
+    const rows = [
+      [['image'], [beds], undefined],
+      [['image'], [beds, plan], /script does not accept PDF files\. Nothing was sent\. Remove plan\.pdf,/],
+      [[], [notes, beds], /script does not accept images\. Nothing was sent\. Remove beds\.png,/],
+      [['image', 'document'], [plan, beds], undefined],
+      [[], [notes], undefined],
+      [undefined, [plan], undefined],
+    ] as const;
+    for (const [taken, attachments, why] of rows) {
+      const { engine, provider } = open([[says('k'), done()]]);
+      provider.media = async () => taken as never;
+      const { end } = await run(engine, { ...sow, attachments });
+      assert.equal(provider.requests.length, why ? 0 : 1, String(why));
+      assert.equal(end.error?.code, why && 'config');
+      assert.match(end.error?.message ?? '', why ?? /^$/);
+    }
+  });
+
   it('is cancelled before it has chosen, and says so of a process that ends', async () => {
     const { engine, provider } = open([[says('k'), done()]]);
     for (const reason of [new Error('stop'), new Interruption()]) {
