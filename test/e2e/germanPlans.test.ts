@@ -62,9 +62,10 @@ describe('plans in a German VS Code', () => {
     await isGerman('goal', desk.widget);
     await desk.type('Bakery');
     const chat = await frameWith(desk.workbench, frame => frame.getByText('Was soll Telos wissen?'));
-    await chat.getByRole('textbox', { name: /From how many rolls on is there a discount/ }).waitFor();
+    const many = chat.getByRole('textbox', { name: /From how many rolls on is there a discount/ });
+    await many.waitFor();
     await isGerman('form', chat.locator('body'));
-    await page.keyboard.press('Enter');
+    await many.press('Enter');
     await desk.row('bakery, plan.md freigeben').waitFor();
     await desk.lens('Freigeben').waitFor();
     await isGerman('plan', page.locator('.codelens-decoration'), chat.locator('body'));

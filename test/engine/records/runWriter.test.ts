@@ -2,6 +2,7 @@ import assert from 'node:assert/strict';
 import { existsSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as wait } from 'node:timers/promises';
+import { ownerHere } from '../../../src/engine/files/liveProcess.ts';
 import { record } from '../../../src/engine/records/record.ts';
 import { parseLine, type RunLine } from '../../../src/engine/records/runFile.ts';
 import type { RecordedRun } from '../../../src/engine/records/runWriter.ts';
@@ -114,8 +115,9 @@ describe('the file of a run', () => {
     }
     assert.equal(seen.filter(({ type }) => type === 'text').length, 3, 'events pass as they came');
     const all = lines();
-    const { pid, ...header } = all[0] as Extract<RunLine, { type: 'run' }>;
+    const { pid, owner, ...header } = all[0] as Extract<RunLine, { type: 'run' }>;
     assert.equal(pid, process.pid);
+    assert.deepEqual(owner, ownerHere());
     assert.deepEqual(header, {
       type: 'run',
       version: 1,
@@ -258,6 +260,7 @@ describe('the file of a run', () => {
     assert.deepEqual(second && Object.keys(second).sort(), [
       'conversation',
       'door',
+      'owner',
       'pid',
       'request',
       'runId',

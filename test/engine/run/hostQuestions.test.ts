@@ -163,8 +163,8 @@ describe('questions about hosts', () => {
       const config = { configDir: run.root, dataDir: run.root, home: run.home, env: {} };
       const policy = runPolicy(config, undefined, { workingDir, packDir, skillDir, commandDir });
       const call = { id: 'c1', name: 'plan', input: {} };
-      const answerOne = serverQuestions(call, { human, policy }, showEvents, signal);
-      const answers = await Promise.all(wishes.map(answerOne));
+      const answerOne = serverQuestions(call, { human, policy }, showEvents);
+      const answers = await Promise.all(wishes.map(each => answerOne(each, signal)));
       const told = events.flatMap(event => (event.type === 'notice' ? [event.message] : []));
       return { answers, asked, told };
     }
