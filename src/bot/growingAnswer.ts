@@ -13,6 +13,9 @@ const patience = 60 * 60_000;
 /** Longest line of the state, which has its room beside a full message. In characters. */
 const mostState = 44;
 
+/** Half of a line's end or of a character, whose rest may come with the next piece. */
+const unfinished = /[\r\ud800-\udbff]$/;
+
 /** What an answer needs of the connection. `Refused` is lasting; any other error may pass. */
 export type Sender = Pick<Gateway, 'post' | 'edit'>;
 
@@ -112,7 +115,9 @@ export class GrowingAnswer {
   }
 
   #wanted(): string[] {
-    const parts = splitMessage(answerText(this.#text), messageLimit);
+    const hasEnded = this.#giveUpAt < Number.POSITIVE_INFINITY;
+    const text = hasEnded ? this.#text : this.#text.replace(unfinished, '');
+    const parts = splitMessage(answerText(text), messageLimit);
     // Discord takes no message of blanks.
     const contents = parts.map(part => (part.trim() === '' ? '\u200b' : part));
     const line = this.#state && `-# ${stateText(this.#state)}`;

@@ -4,6 +4,7 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { Refused } from '../../src/bot/gateway.ts';
 import { GrowingAnswer } from '../../src/bot/growingAnswer.ts';
 import type { Post } from '../../src/bot/handlers.ts';
+import { until } from '../eventually.ts';
 
 describe('GrowingAnswer', function () {
   this.timeout(20_000);
@@ -74,5 +75,21 @@ describe('GrowingAnswer', function () {
     await answer.end('**__::@@'.repeat(20));
     assert.ok(messages.length > 2);
     for (const { content } of messages) assert.ok(content.length <= 2000, `${content.length}`);
+  });
+
+  it('shows no half of a line end or of a character, which would go back with the next piece', async () => {
+    const { messages, sender } = channel();
+    const answer = new GrowingAnswer(sender, { channel: 'c' });
+    answer.add(`${'x'.repeat(1895)}\r`);
+    await until(() => messages.length > 0);
+    assert.equal(messages[0]?.content, 'x'.repeat(1895));
+    answer.add('\ny\ud83d');
+    await until(() => messages[0]?.content.endsWith('y') === true);
+    answer.add('\ude00');
+    await answer.end('');
+    assert.deepEqual(
+      messages.map(({ content }) => content),
+      [`${'x'.repeat(1895)}\ny😀`],
+    );
   });
 });
