@@ -1,43 +1,57 @@
 /** Everything that is measured under faults and load, by the name under which it can be asked for. */
 import { appendFigures } from './appends.ts';
 import { cardFigures } from './cards.ts';
+import { clockFigures } from './clockChanges.ts';
 import { doorFigures } from './doors.ts';
 import type { Extent, Figure } from './figure.ts';
+import { growingFigures } from './growingAnswers.ts';
 import { killFigures } from './kills.ts';
 import { largeResultFigures } from './largeResults.ts';
 import { longLifeFigures } from './longLife.ts';
 import { manyRunsFigures } from './manyRuns.ts';
 import { mcpFaultFigures } from './mcpFaults.ts';
+import { mixedRunFigures } from './mixedRuns.ts';
 import { planLife } from './planLife.ts';
 import { pointFigures, randomFigures, togetherFigures, tornFigures } from './plans.ts';
 import { planTimes, resumeTimes, slotTimes } from './planTimes.ts';
 import { endlessOutputFigures, processShapeFigures } from './processes.ts';
 import { canSeeProcesses } from './processTable.ts';
+import { talkFigures } from './randomTalks.ts';
+import { undoFigures } from './randomUndo.ts';
 import { retryFigures } from './retries.ts';
 import { streamCutFigures } from './streamCuts.ts';
 import { writerFigures } from './writers.ts';
+
+/** What a measurement may need from outside. */
+export interface Given {
+  /** A folder with other people's skills. */
+  corpus?: string | undefined;
+  /** The same seed repeats what is random. A whole number. */
+  seed: number;
+}
 
 export interface Measurement {
   name: string;
   /** What it belongs to, by which it can be asked for too. */
   area?: string;
-  /** `corpus` is a folder with other people's skills, where there is one. */
-  measure(extent: Extent, corpus?: string): Promise<Figure[]>;
+  measure(extent: Extent, given: Given): Promise<Figure[]>;
   /** Takes a minute and next to no work, so that others can be measured meanwhile. */
   onlyWaits?: boolean;
   /** Short and steady enough for a test that runs with every change. */
   hasQuick?: boolean;
+  /** What it does comes from the seed. At night it runs whole, each time with another seed. */
+  isRandom?: boolean;
 }
 
-/** Plans are measured where an outsider sees which processes are left. */
+/** Some are measured where an outsider sees which processes are left. */
 const whereSeen =
   (measure: Measurement['measure']): Measurement['measure'] =>
-  async extent =>
+  async (extent, given) =>
     canSeeProcesses
-      ? measure(extent)
+      ? measure(extent, given)
       : [
           {
-            name: 'plans',
+            name: 'processes',
             limit: 'no violation',
             value: 'processes are counted in /proc, which is not here',
             met: undefined,
@@ -66,5 +80,10 @@ export const measurements: readonly Measurement[] = [
   { name: 'process-shapes', measure: processShapeFigures, hasQuick: true },
   { name: 'writers', measure: writerFigures, hasQuick: true },
   { name: 'doors', measure: doorFigures, hasQuick: true },
-  { name: 'cards', measure: cardFigures, hasQuick: true },
+  { name: 'cards', measure: (extent, { corpus }) => cardFigures(extent, corpus), hasQuick: true },
+  { name: 'growing-answers', measure: growingFigures, onlyWaits: true, isRandom: true },
+  { name: 'random-talks', measure: talkFigures, isRandom: true },
+  { name: 'random-undo', measure: undoFigures, isRandom: true },
+  { name: 'clock-changes', measure: clockFigures, isRandom: true },
+  { name: 'mixed-runs', measure: whereSeen(mixedRunFigures), isRandom: true },
 ];

@@ -191,12 +191,13 @@ export const layers: readonly Layer[] = [
   },
   {
     name: 'faults',
-    shows: 'kills, cuts, full disks, many and long runs',
+    shows:
+      'kills, cuts, full disks, many and long runs; at night also random ones, each time with another seed',
     lane: 'computes',
     when: 'night',
     needsBuild: true,
-    command: { kind: 'mocha', specs: ['test/faults/faults.test.ts'], testLimitMs: 900_000 },
-    budget: { day: 15, night: 25 },
+    command: { kind: 'mocha', specs: ['test/faults/faults.test.ts'], testLimitMs: 1_800_000 },
+    budget: { day: 15, night: 60 },
   },
   {
     name: 'real-skills',
