@@ -38,7 +38,7 @@ describe('what a person decides on a plan', function () {
     this.timeout(firstStartLimit);
     programs = tempFolder();
     // The gh of this machine is not called.
-    for (const name of ['git', 'sh', 'node', 'ps', 'env'])
+    for (const name of ['git', 'sh', 'node', 'ps', 'env', 'ls'])
       symlinkSync(where(name), join(programs.path, name));
     desk = await PlanDesk.open({
       model: { turns: request => model.turns(request) },

@@ -1,6 +1,6 @@
 /** Runs plans through the command line, as a person at a terminal or a script would, against a model that is scripted by step. */
 import assert from 'node:assert/strict';
-import { existsSync, readFileSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { eventually } from '../eventually.ts';
 import type { AnthropicTurn } from '../fakes/anthropicServer.ts';
@@ -55,6 +55,41 @@ describe('telos plan run', function () {
     assert.equal(ids, 'US-001');
     assert.equal(here.git('show', 'telos/site:src/hours.js'), 'export const open = 7;\n');
     assert.equal(here.git('show', 'telos/site', '--stat').includes('own notes'), false);
+  });
+
+  it('sends no thought of a coder whose past has changed, however much it has read', async () => {
+    let page = 0;
+    const here = await open([one], {
+      ...agreeable,
+      coder: (_turn, _attempt, { body }) => {
+        page++;
+        const usage = { input_tokens: Math.ceil(JSON.stringify(body).length / 4) };
+        const thinks = { thinking: [{ thinking: 'let me see', signature: `seal-${page}` }], usage };
+        if (page <= 14) return { ...calls('read_file', { path: `pages/${page}.txt` }), ...thinks };
+        return { ...(page === 15 ? writes({ 'src/hours.js': '7\n' }) : { text: ['Done.'] }), ...thinks };
+      },
+    });
+    mkdirSync(join(here.repo, 'pages'));
+    for (let at = 1; at <= 14; at++)
+      writeFileSync(join(here.repo, `pages/${at}.txt`), `begin p${at} ${'rain and wind '.repeat(1_400)}\n`);
+    here.git('add', 'pages');
+    here.git('commit', '--quiet', '--message', 'Pages');
+    const env = {
+      ANTHROPIC_API_KEY: 'sk-ant-test-0123456789',
+      ANTHROPIC_BASE_URL: here.server.url,
+      TELOS_MODEL: 'claude-sonnet-5-5',
+      TELOS_CONTEXT_WINDOW: '40000',
+    };
+    const { code, stderr } = await here.home.run(['plan', 'run', 'site', '--cwd', here.repo], { env });
+    assert.equal(code, 0, stderr);
+    assert.deepEqual(here.server.refused, []);
+    const sent = here.requestsOf('US-001', 'coder').map(({ body }) => JSON.stringify(body.messages));
+    const sizes = sent.map(text => text.length);
+    assert.ok(sent.some(text => text.includes('"signature":"seal-')));
+    assert.ok(
+      sizes.some((size, at) => at > 0 && size < sizes[at - 1]!),
+      `Nothing was left out: ${sizes}`,
+    );
   });
 
   it('asks for the card before anything runs, and again with what has changed since', async () => {
