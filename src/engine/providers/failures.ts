@@ -3,6 +3,7 @@ import type { Remedy } from '../../protocol/run.ts';
 import { beginningOf, type Sentence, sentence } from '../../protocol/text.ts';
 import { hostKind } from '../addresses.ts';
 import { PromptTooLong, TelosError } from '../errors.ts';
+import { shortestSecret } from '../secretForms.ts';
 
 /** Advice after an answer that may come another time. */
 export const sendAgain = sentence('Send the request again.');
@@ -147,9 +148,15 @@ export function wordsOf(reason: string): string {
 }
 
 function withoutSecret(text: string, secret: string): string {
-  const known = secret ? text.replaceAll(secret, '[key]') : text;
+  // A key of a few letters, as local servers take any, is a part of ordinary words.
+  const known = secret
+    ? text.split(secret.length < shortestSecret ? wordOf(secret) : secret).join('[key]')
+    : text;
   return beginningOf(known.replace(/\bsk-[\w*.-]{6,}/g, '[key]'), 600);
 }
+
+const wordOf = (secret: string): RegExp =>
+  new RegExp(`(?<![\\w-])${secret.replace(/[^\w]/g, '\\$&')}(?![\\w-])`);
 
 function asSentence(text: string): string {
   const trimmed = text.trim() || 'no reason given';

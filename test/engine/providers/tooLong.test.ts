@@ -57,6 +57,16 @@ describe('a prompt that is too long', () => {
       assert.ok(!(errorFor(status, reason).error instanceof PromptTooLong));
     });
 
+  it('is known beside a key of one letter, which no other word loses a letter for', () => {
+    const failure = { label: 'Server', status: 400, address: 'http://localhost', addressVariable: 'X' };
+    const reason = 'Your request exceeded model token limit; the key x, or "x", was taken';
+    const { error } = explainHttpFailure({ ...failure, reason, secret: 'x' });
+    assert.ok(error instanceof PromptTooLong);
+    assert.match(error.message, /exceeded model token limit; the key \[key\], or "\[key\]", was taken/);
+    const long = explainHttpFailure({ ...failure, reason: 'bad-key-1234567z', secret: 'key-1234567' });
+    assert.match(long.error.message, /bad-\[key\]z/);
+  });
+
   it('is one if the server takes no request of that size', () => {
     assert.ok(errorFor(413, 'request_too_large').error instanceof PromptTooLong);
   });
