@@ -64,7 +64,12 @@ export async function growingFigures(extent: Extent, { seed }: Given): Promise<F
   ];
 }
 
-/** Any piece; sometimes one so long that it fills a message, without a place to divide it. */
+/** Returns what draws any piece. One text in three has no line ends, so that messages end within words and characters. */
+function piecesOf(dice: Dice): () => string {
+  const hasLines = !dice.oneIn(3);
+  return () => (hasLines ? pieceOf(dice) : pieceOf(dice).replace(/[`~§\r\n]+/g, ' '));
+}
+
 const pieceOf = (dice: Dice): string => {
   if (dice.oneIn(12)) return dice.oneOf(fences);
   if (dice.oneIn(10)) return 'x'.repeat(1 + dice.below(700));
@@ -79,18 +84,22 @@ async function grow(seed: number, seconds: number, seen: Seen): Promise<void> {
   const dice = diceOf(seeded(seed));
   const shown = new Shown(dice, problem => seen.problems.push(`answer ${seed}: ${problem}`));
   const answer = new GrowingAnswer(shown, { channel: 'c' });
+  const next = piecesOf(dice);
   let text = '';
   // Some begin so that the pace falls on other places.
   await delay(dice.below(1_000));
   const steps = 4 + dice.below(Math.max(1, seconds * 2));
   for (let step = 0; step < steps; step++) {
     for (let count = dice.below(30); count > 0; count--) {
-      const piece = pieceOf(dice);
+      const piece = next();
       text += piece;
       answer.add(piece);
     }
     if (dice.oneIn(6)) answer.state(dice.oneOf(['reads a file', '**__::@@'.repeat(20)]));
-    if (dice.oneIn(10)) answer.pause();
+    if (dice.oneIn(10)) {
+      answer.pause();
+      text += '\n';
+    }
     await delay(dice.below(900));
   }
   await answer.end('Done');
@@ -107,6 +116,9 @@ class Shown implements Sender {
   readonly messages: string[] = [];
   readonly tell: (problem: string) => void;
   readonly #dice: Dice;
+  /** The most that was shown. */
+  #shown = '';
+  #isBehind = false;
   edits = 0;
   longest = 0;
 
@@ -142,9 +154,13 @@ class Shown implements Sender {
   }
 
   #change(content: string, make: () => void): void {
-    const before = bareText(this.text());
     make();
-    if (!bareText(this.text()).startsWith(before)) this.tell('what was shown goes back');
+    const now = bareText(this.text());
+    const isBehind = !now.startsWith(this.#shown);
+    if (isBehind && this.#isBehind) this.tell('what was shown goes back');
+    // A line that no longer fits moves on: the very next change shows it in the next message.
+    this.#isBehind = isBehind;
+    if (!isBehind) this.#shown = now;
     if (content.length > mostCharacters) this.tell(`a message has ${content.length} characters`);
     if (hasUnpairedSurrogate(content)) this.tell('a character is cut in half');
     if (content.trim() === '') this.tell('a message is empty');
@@ -155,11 +171,13 @@ class Shown implements Sender {
 /** Of a text that grows, all messages but the last one stay, and their number never falls. */
 function splitProblems(seed: number): string[] {
   const dice = diceOf(seeded(seed));
+  const next = piecesOf(dice);
   let text = '';
   let before: readonly string[] = [];
   for (let count = 0; count < 200; count++) {
-    text += pieceOf(dice);
-    const parts = splitMessage(answerText(text));
+    text += next();
+    // Half of a line end is not shown.
+    const parts = splitMessage(answerText(text.replace(/\r$/, '')));
     const changed = before.slice(0, -1).findIndex((part, at) => part !== parts[at]);
     if (changed >= 0 || parts.length < before.length)
       return [`text ${seed}, piece ${count + 1}: ${before.length} messages became ${parts.length}`];
