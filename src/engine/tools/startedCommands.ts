@@ -42,7 +42,8 @@ export function endedWithProgram(dataDir: string): string[] {
       const [head = '', ...words] = readText(join(folder, name)).split('\n');
       const owner = jsonLine(head, value => Object(value) as Owned['owner']);
       if (isOwnerRunning({ pid: Number(pid), ...(owner && { owner }) })) return [];
-      const command = beginningOf(words.join('\n'), longestLine);
+      // Earlier versions wrote the command alone.
+      const command = beginningOf((owner ? words : [head, ...words]).join('\n'), longestLine);
       rmSync(join(folder, name), { force: true });
       return [command];
     } catch {

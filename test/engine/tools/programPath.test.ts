@@ -155,6 +155,8 @@ const starters: Readonly<Record<string, string>> = {
   'src/engine/box/sharedNetwork.ts': 'findProgram in findBox.ts',
   'src/engine/changes/shadowGit.ts': 'findGit in watchedFolders.ts',
   'src/engine/evals/earlierVersion.ts': 'findGit',
+  'src/engine/files/liveProcess.ts': '/bin/ps and /usr/sbin/sysctl, by their paths',
+  'src/engine/files/placeFile.ts': '/bin/cp, by its path',
   // PostgreSQL itself lies below the data folder.
   'src/engine/fleet/tryDatabase.ts': 'findProgram',
   'src/engine/mcp/boxedServer.ts': 'findProgram in link.ts, or the box',
