@@ -56,7 +56,7 @@ function toolFor<Each extends Pick<Tool, 'definition'>>(
   const named = (wanted: string | undefined): Each | undefined =>
     tools.find(({ definition }) => definition.name === wanted);
   const bare = name.replace(namespace, '');
-  return named(name) ?? named(toolNamed(name)) ?? named(bare.toLowerCase()) ?? named(toolNamed(bare));
+  return named(name) ?? named(toolNamed(name)) ?? named(bare) ?? named(toolNamed(bare));
 }
 
 function withMeantFiles(

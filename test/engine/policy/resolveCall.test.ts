@@ -393,8 +393,8 @@ describe('resolveCall', () => {
       assert.match(two.notes.join(), /file_path/);
     });
 
-    it('is known by a name in other letters, or behind the name of a place for tools', () => {
-      for (const name of ['Read_File', 'functions.read_file', 'default_api:read_file', 'tools.Read'])
+    it('is known behind the name of a place for tools', () => {
+      for (const name of ['functions.read_file', 'default_api:read_file', 'tools.Read'])
         assert.equal(resolved(name, { path: 'data.json' }).call.name, 'read_file', name);
       assert.equal(resolved('server.read_file', { path: 'data.json' }).call.name, 'server.read_file');
     });
@@ -403,7 +403,7 @@ describe('resolveCall', () => {
       const server = { definition: { name: 'Read', description: '', inputSchema: {} } };
       const call = { id: '1', name: 'Read', input: { file_path: 'x' } };
       assert.equal(resolveCall(call, [...skillTools, server], foreign).call, call);
-      assert.equal(resolved('Write_Files', { path: 'x' }).call.name, 'Write_Files');
+      assert.equal(resolved('Write_File', { path: 'x' }).call.name, 'Write_File');
       const withoutCommands = skillTools.filter(({ definition }) => definition.name !== 'run_command');
       const bash = { id: '1', name: 'Bash', input: { command: 'ls' } };
       assert.equal(resolveCall(bash, withoutCommands, foreign).call, bash);

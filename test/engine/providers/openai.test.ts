@@ -348,6 +348,7 @@ describe('openai-compatible', () => {
 
   it('says what the server said of a 403, and blames the key only if that does', async () => {
     const said = async (errorBody: object): Promise<TelosError> => {
+      await server?.close();
       await serve([{ status: 403, errorBody }]);
       const error: unknown = await collect().catch((thrown: unknown) => thrown);
       assert.ok(error instanceof TelosError);
