@@ -7,6 +7,7 @@ import { loadConfig } from '../engine/config.ts';
 import { shellWord } from '../engine/files/plainText.ts';
 import { allowAll } from '../engine/human.ts';
 import { Telos } from '../engine/telos.ts';
+import { MachineSeal } from '../engine/workflow/machineSeal.ts';
 import {
   type DemoFact,
   demoGoal,
@@ -31,6 +32,9 @@ export async function planDemoCommand(
   // Nothing of the person's own is read: no key, no rule, no skill.
   const env = { PATH: terminal.surroundings.env['PATH'], HOME: home };
   const config = playingDemo(loadConfig({ env, home, cwd: repo }), files);
+  // The person goes on with the plan by their own commands, to which its steps must be those of this machine.
+  const own = loadConfig({ env: terminal.surroundings.env, cwd: terminal.surroundings.cwd() });
+  await new MachineSeal(own.dataDir).lend(config.dataDir).catch(() => undefined);
   const telos = Telos.open(config);
   const interrupts = abortOnInterrupt(terminal, () => {});
   const { signal } = interrupts;

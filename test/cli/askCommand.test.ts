@@ -27,7 +27,7 @@ describe('telos ask', function () {
       const log = await home.log();
       assert.deepEqual(
         log.map(record => record.event),
-        ['skill_start', 'model_call', 'tool_call', 'model_call', 'skill_end'],
+        ['skill_start', 'tool_call', 'skill_end'],
       );
     } finally {
       await server.close();

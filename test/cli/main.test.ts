@@ -79,7 +79,7 @@ describe('telos', function () {
       const log = await home.log();
       assert.deepEqual(
         log.map(record => record.event),
-        ['skill_start', 'model_call', 'tool_call', 'model_call', 'skill_end'],
+        ['skill_start', 'tool_call', 'skill_end'],
       );
       const end = log.at(-1) as SkillEndRecord;
       assert.deepEqual([end.outcome, end.rounds, end.tool_calls, end.error], ['completed', 2, 1, null]);

@@ -30,7 +30,7 @@ export async function* record(
 ): AsyncGenerator<RunEvent> {
   const redacted = run.redact.events();
   const fold = new RunFold(run.waited);
-  const log = new LogWriter(dataDir);
+  const log = new LogWriter(dataDir, run.countsDay);
   const file = new RunRecorder(run, dataDir);
   let failure: string | undefined;
   try {
@@ -181,16 +181,19 @@ class RunFold implements RunTotals {
 /** Writes the records of a run to the log of the day, in `<dataDir>/logs`. */
 class LogWriter {
   readonly #dataDir: string;
+  /** Whether answers are written as they come, for the other runs of the day. */
+  readonly #countsDay: boolean;
   #isBroken = false;
 
-  constructor(dataDir: string) {
+  constructor(dataDir: string, countsDay = false) {
     this.#dataDir = dataDir;
+    this.#countsDay = countsDay;
   }
 
   /** Returns a problem if the log cannot be written, once. */
   add(event: RunEvent, fold: RunFold): string | undefined {
     const record = recordOf(event, fold);
-    if (!record) return undefined;
+    if (!record || (record.event === 'model_call' && !this.#countsDay)) return undefined;
     const file = logPath(this.#dataDir);
     try {
       appendRecord(file, record);

@@ -30,6 +30,8 @@ export interface RecordedRun {
   readonly redact: Redactor;
   /** The folder of the call. Absolute path. */
   readonly folder?: string;
+  /** Set where a limit of the day counts each answer as it comes. */
+  readonly countsDay?: boolean;
   /** How long a person was waited for, in milliseconds. It is not the run's time. */
   readonly waited?: { readonly ms: number };
 }

@@ -205,6 +205,8 @@ export interface Run {
   readonly counts: { rounds: number; toolCalls: number };
   /** How long a person was waited for, in milliseconds. It is not the run's time. */
   readonly waited: { ms: number };
+  /** Whether a limit of the day counts each answer as it comes. */
+  readonly countsDay?: boolean;
   readonly uses: SkillUses;
   /** Set for a step of another run. */
   readonly caller?: Caller;
@@ -227,9 +229,13 @@ export function newRun(request: RunRequest, human: Human, config: Config): Run {
     earlier: 0,
     counts: { rounds: 0, toolCalls: 0 },
     waited,
+    countsDay: hasDayLimit(config.budget),
     uses: { count: 0, allowed: new Set() },
   };
 }
+
+const hasDayLimit = ({ maxCostPerDay, maxTokensPerDay, maxMinutesPerDay }: Config['budget']): boolean =>
+  [maxCostPerDay, maxTokensPerDay, maxMinutesPerDay].some(limit => limit !== undefined);
 
 /** Returns a Human that adds up how long its answers take. */
 function timed(human: Human, waited: { ms: number }): Human {

@@ -32,6 +32,14 @@ export class MachineSeal {
     if (!this.#read()) throw this.#unusable();
   }
 
+  /** Gives another data folder of the same person the key. Does nothing there if it has one. Throws TelosError `config`. */
+  async lend(dataDir: string): Promise<void> {
+    await this.ready();
+    const file = join(dataDir, 'plans', 'machine.key');
+    makeOwnFolders(dirname(file));
+    await createWhole(file, `${this.#read()?.toString('hex')}\n`);
+  }
+
   /** Returns the JSON of an object with the seal in it. What it is about belongs to it: elsewhere the seal is none. Call `ready` before. */
   sealed(about: string, json: string): string {
     const key = this.#read();

@@ -69,7 +69,11 @@ async function collect(events: AsyncIterable<RunEvent>): Promise<RunEvent[]> {
 describe('record', () => {
   let dataDir: string;
   const recorded = (events: AsyncIterable<RunEvent>, messages: readonly Message[] = []) =>
-    record(events, { request: {}, messages, earlier: 0, redact: redactor(['token-12345']) }, dataDir);
+    record(
+      events,
+      { request: {}, messages, earlier: 0, redact: redactor(['token-12345']), countsDay: true },
+      dataDir,
+    );
   const records = async () => (await readLog(logPath(dataDir))).records;
   const lastRecord = async () => (await records()).at(-1) as SkillEndRecord;
 

@@ -343,7 +343,9 @@ describe('what runs have spent', () => {
 
   it('is not known if nobody reads a run to its end in the middle of an answer', async () => {
     const hold = { behind: 'Much', until: new Promise<void>(() => undefined) };
-    const telos = await open([look, { text: ['Much ', 'more'], usage, hold }], {});
+    const telos = await open([look, { text: ['Much ', 'more'], usage, hold }], {
+      TELOS_MAX_COST_PER_DAY: '5',
+    });
     for await (const { type } of telos.run({ text: 'go', skill }, denyAll, new AbortController().signal))
       if (type === 'text') break;
     const { cost, unknownRuns } = await telos.today();
