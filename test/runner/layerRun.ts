@@ -32,11 +32,11 @@ export interface LayerRunOptions {
   files?: readonly string[];
   /** Also prints what the layer prints. */
   echoes?: boolean;
-  /** After this, a layer hangs and is stopped, in milliseconds. Default: 20 minutes by day, 90 at night. */
+  /** After this, a layer hangs and is stopped, in milliseconds. Default: 45 minutes by day, 90 at night: a slow machine is no hang. */
   limitMs?: number;
 }
 
-const usualLimitMs = { day: 20 * 60_000, night: 90 * 60_000 };
+const usualLimitMs = { day: 45 * 60_000, night: 90 * 60_000 };
 
 const running = new Set<ChildProcess>();
 
