@@ -65,8 +65,7 @@ describe('plans in a German VS Code', () => {
     const many = chat.getByRole('textbox', { name: /From how many rolls on is there a discount/ });
     await many.waitFor();
     await isGerman('form', chat.locator('body'));
-    await many.press('Enter');
-    await desk.row('bakery, plan.md freigeben').waitFor();
+    await desk.sends(many, 'bakery, plan.md freigeben');
     await desk.lens('Freigeben').waitFor();
     await isGerman('plan', page.locator('.codelens-decoration'), chat.locator('body'));
     await desk.lens('Freigeben').click();

@@ -147,6 +147,14 @@ export class PlanDesk {
     return this.widget.locator('.monaco-list-row', { hasText: label }).first();
   }
 
+  /** Sends a form from one of its fields, again if the key came before the form took answers, until the plan has this row. */
+  async sends(field: Locator, row: string): Promise<void> {
+    await eventually(async () => {
+      if (await field.isVisible()) await field.press('Enter', { timeout: 2_000 });
+      await this.row(row).waitFor({ timeout: 5_000 });
+    }, 60_000);
+  }
+
   async type(text: string): Promise<void> {
     await this.widget.locator('input[type="text"]').fill(text);
     await this.workbench.page.keyboard.press('Enter');

@@ -54,10 +54,10 @@ describe('plans in a real VS Code', () => {
     await chat.getByRole('button', { name: 'Decide for me' }).first().click();
     assert.equal(await many.inputValue(), '');
     await chat.getByRole('button', { name: '10 % from ten rolls on' }).click();
-    await chat.getByRole('textbox', { name: /In which language are receipts/ }).fill('German');
+    const language = chat.getByRole('textbox', { name: /In which language are receipts/ });
+    await language.fill('German');
     await desk.workbench.screenshot('plan-interview');
-    await desk.workbench.page.keyboard.press('Enter');
-    await desk.row('bakery, approve plan.md').waitFor();
+    await desk.sends(language, 'bakery, approve plan.md');
     await desk.status('1 needs input').waitFor();
     const interview = readFileSync(desk.file('bakery', 'interview.md'), 'utf8');
     assert.match(interview, /\nA: 10 % from ten rolls on\n/);
