@@ -4,6 +4,7 @@ import { rmSync } from 'node:fs';
 import { dirname } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { loadConfig } from '../engine/config.ts';
+import { reasonOf } from '../engine/errors.ts';
 import { shellWord } from '../engine/files/plainText.ts';
 import { allowAll } from '../engine/human.ts';
 import { Telos } from '../engine/telos.ts';
@@ -34,7 +35,7 @@ export async function planDemoCommand(
   const config = playingDemo(loadConfig({ env, home, cwd: repo }), files);
   // The person goes on with the plan by their own commands, to which its steps must be those of this machine.
   const own = loadConfig({ env: terminal.surroundings.env, cwd: terminal.surroundings.cwd() });
-  await new MachineSeal(own.dataDir).lend(config.dataDir).catch(() => undefined);
+  const unsealed = await new MachineSeal(own.dataDir).lend(config.dataDir).then(() => '', reasonOf);
   const telos = Telos.open(config);
   const interrupts = abortOnInterrupt(terminal, () => {});
   const { signal } = interrupts;
@@ -50,6 +51,7 @@ export async function planDemoCommand(
     if (code !== exitCodes.done) return code;
     const { state } = await plan.look();
     say(`\nThe project is in ${repo}; nothing of yours was changed.`);
+    if (unsealed) say(`It cannot be finished with telos plan finish: ${unsealed}`);
     say(`Look at it: git -C ${shellWord(repo)} log --stat ${state.branch}`);
     if (!options.json) terminal.out(`The stories are on the branch ${state.branch}\n`);
     return code;

@@ -146,6 +146,8 @@ interface Prepared {
   places: BoxPlaces;
   mask: string;
   lasting: readonly Place[];
+  /** Files of the home that were named before, and an empty name once it was said that not all can be. */
+  told: Set<string>;
   /** The working folder, then the others that the command can read. */
   names: readonly FolderNames[];
   /** Returns what keeps the objects of a repository, by their folder. Missing where there is no git. */
@@ -194,6 +196,7 @@ function prepare(
     places,
     mask: maskIn(root),
     lasting: lastingPlaces(places),
+    told: new Set(),
     names: [workingDir, ...readable].map(folder => new FolderNames(folder)),
     ...(git !== undefined && { objectsIn: folder => keptObjects(folder, root, git) }),
   };
@@ -208,7 +211,7 @@ function withOwnHome({ config, conversation, owner }: BoxOptions, shared: Prepar
   const temporary = join(own, 'tmp-with-secrets');
   makeOwnFolders(own, ...homeFolders(config.dataDir, ownHome), temporary);
   const places = { ...shared.places, ownHome: realPlace(ownHome)!, temporary: realPlace(temporary)! };
-  return { ...shared, places, lasting: lastingPlaces(places) };
+  return { ...shared, places, lasting: lastingPlaces(places), told: new Set() };
 }
 
 /**
@@ -243,7 +246,7 @@ function keptObjects(folder: string, root: string, git: string): RepositoryObjec
 
 async function enclose(
   { finding, network, owner, shown = [] }: BoxOptions,
-  { places: known, mask, lasting, names, objectsIn }: Prepared,
+  { places: known, mask, lasting, told, names, objectsIn }: Prepared,
   start: CommandStart,
   ask: AskHost | undefined,
   entering: Promise<SharedNetwork | undefined>,
@@ -289,8 +292,10 @@ async function enclose(
       const [refused] = await Promise.all([opened?.end(), gatherAll(objects)]);
       const notes = [...removed, ...objects.flatMap(each => each.problems()), ...(refused ?? [])];
       const now = contentOf(places.ownHome);
-      const files = writtenSince(atHome, now, placesBelow(places.home, view));
-      const isWhole = atHome.isWhole && now.isWhole;
+      const written = writtenSince(atHome, now, placesBelow(places.home, view));
+      const files = written.filter(path => !told.has(path));
+      const isWhole = (atHome.isWhole && now.isWhole) || told.has('');
+      for (const path of isWhole ? files : ['', ...files]) told.add(path);
       if (files.length === 0 && isWhole) return { notes };
       const atHomeNow = { folder: places.ownHome, files, isWhole, ...(owner && { agent: owner.name }) };
       return { notes, home: atHomeNow };
@@ -302,7 +307,7 @@ async function enclose(
   }
 }
 
-/** Returns the paths below the home folder at which the box shows something else than what stands in for the home. */
+/** Returns the paths, relative to the home folder, of places that the box mounts there. */
 const placesBelow = (home: string, view: readonly Place[]): string[] =>
   view.flatMap(({ path }) => (path !== home && isInside(home, path) ? [relative(home, path)] : []));
 

@@ -1,4 +1,4 @@
-/** The home folder that stands in for the person's where commands run in the box, and what commands have written into it. */
+/** The home folder of an agent's commands in the sandbox, and the files that they wrote there. */
 import { createHash } from 'node:crypto';
 import { lstatSync, readdirSync } from 'node:fs';
 import { basename, join, sep } from 'node:path';
@@ -92,7 +92,7 @@ function namesIn(folder: string): { name: string; isFolder: boolean }[] | undefi
   }
 }
 
-/** Returns the files that are new or different, sorted. `except` are places of a box, whose empty files only hold their place. */
+/** Returns the files that are new or different, sorted. `except` are mount points of the sandbox, where empty files are left. */
 export function writtenSince(
   before: HomeContent,
   after: HomeContent,

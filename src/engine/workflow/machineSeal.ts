@@ -11,13 +11,15 @@ import { readRegularFile } from '../files/regularFile.ts';
 
 const keyShape = /^[0-9a-f]{64}$/;
 
+const keyFile = (dataDir: string): string => join(dataDir, 'plans', 'machine.key');
+
 export class MachineSeal {
   /** The key, which no plan has in its folder. */
   readonly #file: string;
   #key: Buffer | undefined;
 
   constructor(dataDir: string) {
-    this.#file = join(dataDir, 'plans', 'machine.key');
+    this.#file = keyFile(dataDir);
   }
 
   /** Makes the key of this machine if there is none. Throws TelosError `config` if it cannot be made or read. */
@@ -35,9 +37,13 @@ export class MachineSeal {
   /** Gives another data folder of the same person the key. Does nothing there if it has one. Throws TelosError `config`. */
   async lend(dataDir: string): Promise<void> {
     await this.ready();
-    const file = join(dataDir, 'plans', 'machine.key');
-    makeOwnFolders(dirname(file));
-    await createWhole(file, `${this.#read()?.toString('hex')}\n`);
+    const file = keyFile(dataDir);
+    try {
+      makeOwnFolders(dirname(file));
+      await createWhole(file, `${this.#read()!.toString('hex')}\n`);
+    } catch (error) {
+      throw this.#unusable(error);
+    }
   }
 
   /** Returns the JSON of an object with the seal in it. What it is about belongs to it: elsewhere the seal is none. Call `ready` before. */

@@ -140,7 +140,7 @@ describe('a run with commands', () => {
   it('keeps what a command writes into its home for later runs of the agent, and says where that is', async function () {
     const first = await run([
       { command: 'mkdir -p ~/.sown ~/.cache/a && echo beans > ~/.sown/tasks.db && echo > ~/.cache/a/b' },
-      { command: 'cat ~/.sown/tasks.db' },
+      { command: 'cat ~/.sown/tasks.db; echo beans > ~/.sown/tasks.db' },
     ]);
     if (!first.state?.works) return skipBecause(this, 'no box works here');
     const [written = '', read = ''] = first.contents;
@@ -148,6 +148,7 @@ describe('a run with commands', () => {
     assert.doesNotMatch(written, /cache/);
     assert.equal(read.trim(), 'beans');
     const said = first.notices.filter(notice => notice.includes('tasks.db'));
+    assert.equal(said.length, 1, 'a file is named once in a run');
     assert.match(
       said.join('\n'),
       /^In the sandbox's home folder of garden, not in yours: \.sown\/tasks\.db \(in .*\)\.$/,
