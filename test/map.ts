@@ -38,7 +38,7 @@ export const limits: HouseFigures = {
   arrowsUp: 0,
   circles: 0,
   files: 640,
-  oneImporter: 67,
+  oneImporter: 66,
 };
 
 /** Returns the source files of the project by path from its root. */
