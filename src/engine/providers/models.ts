@@ -161,7 +161,8 @@ function reasonOf(error: unknown): string {
 interface TokenPrices {
   input: number;
   output: number;
-  cacheRead: number;
+  /** If it is not known, `input` counts, than which it is never more. */
+  cacheRead?: number;
   cacheWrite: number;
 }
 
@@ -211,10 +212,9 @@ export function priceOf(
   const prompt = tokens.inputTokens + tokens.cacheReadTokens + tokens.cacheWriteTokens;
   const { longPrompt } = price;
   const applicable = longPrompt && prompt > longPrompt.over ? longPrompt : price;
-  const { input, output, cacheRead, cacheWrite } = applicable;
-  if (input === undefined || output === undefined || cacheRead === undefined || cacheWrite === undefined) {
+  const { input, output, cacheRead = input, cacheWrite } = applicable;
+  if (input === undefined || output === undefined || cacheRead === undefined || cacheWrite === undefined)
     return 'unknown';
-  }
   const millionths =
     tokens.inputTokens * input +
     tokens.outputTokens * output +
