@@ -441,12 +441,17 @@ function originOf(
   return { origin: overrides.variables?.[variable] === undefined ? 'environment' : 'setting' };
 }
 
-/** Records the origin of providers' keys and addresses. A key is only shown as set. */
+/** Records the origin of providers' keys and addresses, and of the proxies. A key is only shown as set. */
 function noteProviderVariables(sources: Sources): void {
   for (const [name, value] of Object.entries(sources.env)) {
-    const kind = /_(API_KEY|TOKEN|BASE_URL)$/.exec(name)?.[1];
+    const kind = /_(API_KEY|TOKEN|BASE_URL)$|^(https?_proxy|no_proxy|NODE_EXTRA_CA_CERTS)$/i.exec(name);
     if (!value || !kind) continue;
-    const shown = kind === 'BASE_URL' ? withoutPassword(value) : '(set)';
+    const [, ending, network] = kind;
+    const shown = network
+      ? value.replace(/^([a-z][\w+.-]*:\/\/)?.*@/i, '$1')
+      : ending === 'BASE_URL'
+        ? withoutPassword(value)
+        : '(set)';
     sources.origins[name] = { value: shown, ...originOf(name, sources) };
   }
 }

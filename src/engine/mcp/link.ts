@@ -10,6 +10,7 @@ import { guardOrphans } from '../tools/orphanGuard.ts';
 import { marked, newMark } from '../tools/processTable.ts';
 import { endProcessTree, type ProcessTree, processTree } from '../tools/processTree.ts';
 import { findProgram, programEndings, sentencesAbout, trustedPath, withPath } from '../tools/programPath.ts';
+import { certificateProblem, deepestCode } from '../tools/wayOut.ts';
 import { type BoxedStart, startProcess } from './boxedServer.ts';
 import type { RemoteServer, StdioServer } from './config.ts';
 import {
@@ -228,6 +229,12 @@ export function remoteLink(server: RemoteServer, { fetch }: McpSurroundings): Li
         return sentence(
           'it refused this at {0} (HTTP 403): the sign-in or the "headers" of its entry do not allow it',
           url.origin,
+        );
+      const [problem] = certificateProblem(url.host, error) ?? [];
+      if (problem)
+        return sentence(
+          'its certificate is not accepted ({0}); set NODE_EXTRA_CA_CERTS to the file with the root of your network, if it has one',
+          deepestCode(error) ?? '',
         );
       return asSaid(plainReason(error));
     },

@@ -3,6 +3,8 @@
 import { type Sentence, sentence, spoken } from '../../protocol/text.ts';
 import type { Config } from '../config.ts';
 import { TelosError } from '../errors.ts';
+import { fetchOut } from '../tools/fetchOut.ts';
+import { followProxies } from '../tools/wayOut.ts';
 import type { Provider } from './provider.ts';
 
 export type ProviderName = 'anthropic' | 'openai' | 'gemini' | 'openrouter' | 'ollama' | 'replay';
@@ -145,6 +147,7 @@ export class Models {
   #choice: Promise<ProviderChoice> | undefined;
 
   constructor(config: Config, brought?: FrontendProviders, pace?: Pace) {
+    followProxies(config.env);
     this.#config = config;
     this.#brought = brought;
     this.#pace = pace;
@@ -286,7 +289,7 @@ function keyOf(config: Config, name: Exclude<ProviderName, 'replay'>): string {
 
 async function ollamaAnswers(config: Config): Promise<boolean> {
   try {
-    const response = await fetch(`${providerAddress(config, 'ollama')}/models`, {
+    const response = await fetchOut(`${providerAddress(config, 'ollama')}/models`, {
       signal: AbortSignal.timeout(ollamaPatienceMs),
     });
     await response.body?.cancel();

@@ -1,5 +1,6 @@
 /** Sends a request whose answer is a stream of events, for the wire formats that are read without an SDK. */
 import { beginningOf } from '../../protocol/text.ts';
+import { fetchOut } from '../tools/fetchOut.ts';
 import {
   explainHttpFailure,
   explainLineFailure,
@@ -43,7 +44,7 @@ export async function requestEvents(
   body: object,
   signal: AbortSignal,
 ): Promise<Response> {
-  const response = await fetch(url, {
+  const response = await fetchOut(url, {
     method: 'POST',
     headers: { 'content-type': 'application/json', accept: 'text/event-stream', ...headers },
     body: JSON.stringify(body),

@@ -4,6 +4,7 @@ import { beginningOf, type Sentence, sentence } from '../../protocol/text.ts';
 import { hostKind } from '../addresses.ts';
 import { PromptTooLong, TelosError } from '../errors.ts';
 import { shortestSecret } from '../secretForms.ts';
+import { certificateProblem, deepestCode } from '../tools/wayOut.ts';
 
 /** Advice after an answer that may come another time. */
 export const sendAgain = sentence('Send the request again.');
@@ -109,6 +110,10 @@ export function explainLineFailure(
     ];
     return { error: new TelosError('provider', why, { cause: error }), again: true };
   }
+  const own = telosErrorIn(error);
+  if (own) return { error: own, again: own.code === 'provider' };
+  const certificate = certificateProblem(URL.canParse(address) ? new URL(address).host : address, error);
+  if (certificate) return { error: new TelosError('provider', certificate, { cause: error }), again: false };
   const code = deepestCode(error);
   const unreachable = ['ECONNREFUSED', 'ENOTFOUND', 'EAI_AGAIN', 'ETIMEDOUT', 'EHOSTUNREACH', 'ENETUNREACH'];
   if (code !== undefined && (unreachable.includes(code) || code === 'UND_ERR_CONNECT_TIMEOUT')) {
@@ -163,14 +168,11 @@ function asSentence(text: string): string {
   return /[.!?]$/.test(trimmed) ? trimmed : `${trimmed}.`;
 }
 
-function deepestCode(error: unknown): string | undefined {
-  let code: string | undefined;
-  for (let cause = error, depth = 0; cause instanceof Error && depth < 6; cause = cause.cause, depth += 1) {
-    // A host with several addresses fails with one error per address.
-    const own = cause instanceof AggregateError ? cause.errors[0] : cause;
-    if (own instanceof Error && 'code' in own && typeof own.code === 'string') code = own.code;
-  }
-  return code;
+/** Returns the error of Telos that an SDK has wrapped. */
+function telosErrorIn(error: unknown): TelosError | undefined {
+  for (let cause = error, depth = 0; cause instanceof Error && depth < 6; cause = cause.cause, depth += 1)
+    if (cause instanceof TelosError) return cause;
+  return undefined;
 }
 
 /** The answer is not an event stream. A retry would return the same. */

@@ -1,5 +1,6 @@
 /** Knows which models take pictures and documents, and leaves out what the model of a request does not take. */
 import type { ContentBlock, DocumentBlock, ImageBlock, Message } from '../../protocol/run.ts';
+import { fetchOut } from '../tools/fetchOut.ts';
 import type { CompletionRequest, MediaKind, Provider } from './provider.ts';
 
 const both: readonly MediaKind[] = ['image', 'document'];
@@ -57,7 +58,7 @@ async function ollamaMedia(
   signal: AbortSignal,
 ): Promise<readonly MediaKind[] | undefined> {
   try {
-    const response = await fetch(`${api}/show`, {
+    const response = await fetchOut(`${api}/show`, {
       method: 'POST',
       headers: { 'content-type': 'application/json' },
       body: JSON.stringify({ model }),

@@ -3,6 +3,9 @@
 import type { Usage } from '../../protocol/run.ts';
 import { beginningOf, type Sentence, sentence, spoken } from '../../protocol/text.ts';
 import type { Config } from '../config.ts';
+import { TelosError } from '../errors.ts';
+import { fetchOut } from '../tools/fetchOut.ts';
+import { certificateProblem, followProxies } from '../tools/wayOut.ts';
 import {
   addressProblem,
   isKnown,
@@ -57,7 +60,7 @@ export const latestModel = (provider: string, family: string): string | undefine
 /** Returns the names that `GET /models` lists, or undefined if there is no valid answer. */
 async function askServer(baseUrl: string, key?: string): Promise<string[] | undefined> {
   try {
-    const response = await fetch(`${baseUrl}/models`, {
+    const response = await fetchOut(`${baseUrl}/models`, {
       signal: AbortSignal.timeout(patienceMs),
       ...(key ? { headers: { authorization: `Bearer ${key}` } } : {}),
     });
@@ -94,7 +97,8 @@ export async function pingProvider(
   const key = keyVariable ? (env[keyVariable] ?? '') : '';
   const started = performance.now();
   try {
-    const response = await fetch(
+    followProxies(env);
+    const response = await fetchOut(
       name === 'anthropic' ? `${baseUrl}/v1/models?limit=1000` : `${baseUrl}/models`,
       {
         headers: headersFor(name, key),
@@ -125,6 +129,9 @@ export async function pingProvider(
     return { ok: true, milliseconds: Math.round(performance.now() - started), models: modelsIn(text) };
   } catch (error) {
     signal.throwIfAborted();
+    if (error instanceof TelosError) return { ok: false, problem: error.message };
+    const certificate = certificateProblem(new URL(baseUrl).host, error);
+    if (certificate) return { ok: false, problem: spoken(certificate) };
     return {
       ok: false,
       problem: `${name} did not answer at ${baseUrl} (${reasonOf(error)}). Check the network and ${baseUrlVariable}.`,

@@ -5,6 +5,7 @@
  */
 import { sentence } from '../../protocol/text.ts';
 import { PromptTooLong } from '../errors.ts';
+import { fetchOut } from '../tools/fetchOut.ts';
 
 interface SizedRequest {
   model: string;
@@ -103,7 +104,7 @@ export class OllamaContext {
     body: object | undefined,
     signal: AbortSignal,
   ): Promise<object | undefined> {
-    const response = await fetch(this.#api + path, {
+    const response = await fetchOut(this.#api + path, {
       method,
       signal,
       ...(body ? { body: JSON.stringify(body), headers: { 'content-type': 'application/json' } } : {}),

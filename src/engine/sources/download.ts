@@ -7,6 +7,7 @@ import { hostKind, parseWebAddress } from '../addresses.ts';
 import { reasonOf, TelosError } from '../errors.ts';
 import { errorCode } from '../files/paths.ts';
 import { checkedAddresses, FetchProblem, get, resolveName } from '../tools/fetchPage.ts';
+import { certificateProblem } from '../tools/wayOut.ts';
 import type { Reach } from './sourceText.ts';
 
 export interface Download {
@@ -137,17 +138,21 @@ async function answered(
 ): Promise<IncomingMessage> {
   try {
     const approved = origins.has(url.origin) ? url.href : undefined;
-    const addresses = await checkedAddresses(url, approved, resolveName, signal);
+    const addresses = await checkedAddresses(url, approved, resolveName, signal, 'proxy');
     return await get(url, addresses, signal, request);
   } catch (error) {
     signal.throwIfAborted();
     if (error instanceof FetchProblem)
       throw new TelosError('pack', [asSaid(error.message), nothingInstalled], { cause: error });
+    if (error instanceof TelosError && error.sentences)
+      throw new TelosError('pack', [...error.sentences, nothingInstalled], { cause: error });
     throw offline(url, error);
   }
 }
 
-function offline({ origin, pathname }: URL, cause: unknown): TelosError {
+function offline({ origin, host, pathname }: URL, cause: unknown): TelosError {
+  const certificate = certificateProblem(host, cause);
+  if (certificate) return new TelosError('pack', [...certificate, nothingInstalled], { cause });
   const why = [
     sentence('{0} cannot be reached: {1}.', `${origin}${pathname}`, whyOffline(cause)),
     sentence('Check the address and the network, then try again.'),

@@ -9,10 +9,11 @@ import { sentence } from '../../protocol/text.ts';
 import { type AddressKind, addressKind, hostKind, isNeverReached } from '../addresses.ts';
 import { TelosError } from '../errors.ts';
 import { type Resolve, resolveName } from './fetchPage.ts';
+import { proxyFor } from './wayOut.ts';
 
 /**
  * Behaves like the global `fetch`, but follows no redirect and reaches no link-local, metadata or reserved address. Such a
- * literal address is refused. A name is resolved once, and only the addresses that were checked are dialled. Addresses of
+ * literal address is refused. A name is resolved once, and only the addresses that were checked are dialled, unless a proxy dials. Addresses of
  * this machine and its network are reached, because the user's configuration asks for them. Rejects with TelosError `mcp`
  * for an address that is never reached.
  */
@@ -56,13 +57,25 @@ const lookupWith =
     );
   };
 
-function send(
+async function send(
   url: URL,
-  { method, headers }: Request,
+  { method, headers: given }: Request,
   body: Buffer | undefined,
   signal: AbortSignal | undefined,
 ): Promise<IncomingMessage> {
   const isSecure = url.protocol === 'https:';
+  const headers = {
+    accept: '*/*',
+    'accept-encoding': 'identity',
+    'user-agent': 'Telos',
+    ...Object.fromEntries(given),
+    ...(body ? { 'content-length': body.length } : {}),
+  };
+  const proxy = proxyFor(url);
+  if (proxy) {
+    const { requestThrough } = await import('./proxyTunnel.ts');
+    return requestThrough(url, proxy, { method, headers, body, signal });
+  }
   return new Promise((settle, fail) => {
     const request = (isSecure ? requestHttps : requestHttp)({
       ...urlToHttpOptions(url),
@@ -71,19 +84,14 @@ function send(
       agent: isSecure ? new HttpsAgent() : new HttpAgent(),
       lookup: lookupWith(resolveName),
       ...(signal ? { signal } : {}),
-      headers: {
-        accept: '*/*',
-        'accept-encoding': 'identity',
-        'user-agent': 'Telos',
-        ...Object.fromEntries(headers),
-        ...(body ? { 'content-length': body.length } : {}),
-      },
+      headers,
     });
     request.once('response', settle).once('error', fail).end(body);
   });
 }
 
-function responseOf(answer: IncomingMessage): Response {
+/** Returns an answer of Node's own client as `fetch` would. */
+export function responseOf(answer: IncomingMessage): Response {
   const { statusCode: status = 0, statusMessage: statusText = '' } = answer;
   const headers = new Headers();
   for (let at = 0; at + 1 < answer.rawHeaders.length; at += 2)

@@ -12,6 +12,7 @@ import { grouped } from '../../protocol/text.ts';
 import { addressKind, hostKind, isNeverReached, parseWebAddress } from '../addresses.ts';
 import { untilAborted } from '../cancellation.ts';
 import { describeBinary, looksBinary } from '../files/plainText.ts';
+import { proxyFor } from './wayOut.ts';
 
 /** Bytes of a page after decompression. Nothing beyond is read. */
 const bodyLimit = 1024 * 1024;
@@ -46,7 +47,7 @@ export async function fetchPage(
   if (approved !== undefined && approved !== url.href)
     throw new FetchProblem(`it means ${url.href}, but ${approved} was checked. Nothing was sent.`);
   for (let redirects = 0; redirects <= maximumRedirects; redirects++) {
-    const addresses = await checkedAddresses(url, approved, resolve, signal);
+    const addresses = await checkedAddresses(url, approved, resolve, signal, 'proxy');
     const response = await get(url, addresses, signal);
     const location = redirectTarget(response);
     if (location === undefined) return await readAnswer(response, url, redirects > 0);
@@ -71,13 +72,15 @@ function webAddress(given: string, base?: URL): URL {
 
 /**
  * Resolves the host once. Every address must be allowed, since any of them may be dialled. A host on this machine or its
- * network is allowed only if the person saw and approved it as such. A public-looking name that leads there is a trap.
+ * network is allowed only if the person saw and approved it as such. A public-looking name that leads there is a trap. Returns none for a
+ * name that only the proxy of this address can resolve.
  */
 export async function checkedAddresses(
   url: URL,
   approved: string | undefined,
   resolve: Resolve,
   signal: AbortSignal,
+  dials: 'itself' | 'proxy' = 'itself',
 ): Promise<readonly Address[]> {
   const host = url.hostname.replace(/^\[|\]$/g, '');
   const named = hostKind(host);
@@ -91,8 +94,10 @@ export async function checkedAddresses(
     );
   const family = isIP(host);
   // A name's resolution itself cannot be cancelled.
-  const addresses = family === 0 ? await untilAborted(resolve(host), signal) : [{ address: host, family }];
-  if (addresses.length === 0) throw new FetchProblem(`${host} has no address.`);
+  const isProxied = dials === 'proxy' && proxyFor(url) !== undefined;
+  const resolved = isProxied ? resolve(host).catch(() => []) : resolve(host);
+  const addresses = family === 0 ? await untilAborted(resolved, signal) : [{ address: host, family }];
+  if (addresses.length === 0 && !isProxied) throw new FetchProblem(`${host} has no address.`);
   for (const { address } of addresses) {
     const kind = addressKind(address);
     if (kind !== 'public' && (isNeverReached(kind) || !mayBePrivate))
@@ -101,13 +106,28 @@ export async function checkedAddresses(
   return addresses;
 }
 
-/** Sends a request to these addresses and to no other. Rejects with the errors of the network, or the abort reason on abort. */
-export function get(
+/**
+ * Sends a request to these addresses and to no other, unless a proxy dials. Rejects with the errors of the network or of the proxy, or the
+ * abort reason on abort.
+ */
+export async function get(
   url: URL,
   addresses: readonly Address[],
   signal: AbortSignal,
   more: { method?: string; headers?: Readonly<Record<string, string>>; body?: string } = {},
 ): Promise<IncomingMessage> {
+  const method = more.method ?? 'GET';
+  const headers = {
+    accept: 'text/html, text/*;q=0.9, application/json;q=0.9, */*;q=0.5',
+    'accept-encoding': 'gzip, br',
+    'user-agent': 'Telos',
+    ...more.headers,
+  };
+  const proxy = proxyFor(url);
+  if (proxy) {
+    const { requestThrough } = await import('./proxyTunnel.ts');
+    return requestThrough(url, proxy, { method, headers, body: more.body, signal });
+  }
   // Only the checked addresses are dialled, even if the name resolves differently by now.
   const lookup: LookupFunction = (_hostname, options, callback) => {
     if (options.all) callback(null, [...addresses]);
@@ -121,13 +141,8 @@ export function get(
       agent: secure ? new HttpsAgent() : new HttpAgent(),
       lookup,
       signal,
-      method: more.method ?? 'GET',
-      headers: {
-        accept: 'text/html, text/*;q=0.9, application/json;q=0.9, */*;q=0.5',
-        'accept-encoding': 'gzip, br',
-        'user-agent': 'Telos',
-        ...more.headers,
-      },
+      method,
+      headers,
     });
     request.once('response', settle).once('error', fail).end(more.body);
   });

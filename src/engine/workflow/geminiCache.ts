@@ -8,6 +8,7 @@ import type {
   StreamEvent,
   TokenCount,
 } from '../providers/provider.ts';
+import { fetchOut } from '../tools/fetchOut.ts';
 
 export interface GeminiOptions {
   apiKey: string;
@@ -111,7 +112,7 @@ export class GeminiCache {
     signal: AbortSignal,
   ): Promise<JsonObject> {
     const { apiKey, baseUrl = 'https://generativelanguage.googleapis.com/v1beta' } = this.#options;
-    const response = await fetch(`${baseUrl.replace(/\/+$/, '').replace(/\/openai$/, '')}/${path}`, {
+    const response = await fetchOut(`${baseUrl.replace(/\/+$/, '').replace(/\/openai$/, '')}/${path}`, {
       method,
       signal,
       redirect: 'error',
