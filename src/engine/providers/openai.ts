@@ -24,7 +24,7 @@ import {
   type TurnLimits,
 } from './failures.ts';
 import { OllamaContext } from './ollamaContext.ts';
-import { type OpenaiCompatibleName, OpenaiReader } from './openaiReader.ts';
+import { type OpenaiCompatibleName, OpenaiReader, thoughtsBefore } from './openaiReader.ts';
 import { type AttachedFile, type CompletionRequest, extrasIn, extrasOf, type Provider } from './provider.ts';
 import { streamTurn } from './turn.ts';
 
@@ -263,9 +263,11 @@ function fromAssistant(content: string | ContentBlock[], provider: string): Open
     .join('\n\n');
   const extras = extrasOf(content, provider);
   const calls = content.flatMap(block => (block.type === 'tool_use' ? [toCall(block, extras)] : []));
-  const own = extras.get('');
-  if (calls.length === 0) return { role: 'assistant', content: text, ...own };
-  return { role: 'assistant', content: text || null, tool_calls: calls, ...own };
+  const { [thoughtsBefore]: thoughts, ...own } = (extras.get('') ?? {}) as Record<string, unknown>;
+  // A template of the server finds them there, and leaves out those that its model does not want.
+  const said = thoughts ? `<think>${thoughts}</think>\n\n${text}` : text;
+  if (calls.length === 0) return { role: 'assistant', content: said, ...own };
+  return { role: 'assistant', content: said || null, tool_calls: calls, ...own };
 }
 
 function toCall(block: ToolUseBlock, extras: ReadonlyMap<string, object>): OpenaiToolCall {

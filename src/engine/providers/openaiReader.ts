@@ -39,7 +39,10 @@ interface OpenaiDelta {
   refusal?: string | null;
   tool_calls?: readonly (OpenaiCallDelta | null)[] | null;
   function_call?: OpenaiCallDelta['function'];
+  /** What the model thinks, as DeepSeek and most servers of local models name it. */
   reasoning_content?: string | null;
+  /** The same, as OpenRouter, Ollama, Groq and newer servers do. */
+  reasoning?: string | null;
   reasoning_details?: readonly ReasoningDetail[] | null;
 }
 
@@ -61,6 +64,8 @@ interface WireUsage {
 interface ContentPart {
   type?: string;
   text?: string;
+  /** Of Mistral's parts of the type `thinking`. */
+  thinking?: readonly ContentPart[] | null;
 }
 
 /** A part of a model's reasoning, or of its seal, as OpenRouter passes it on. */
@@ -96,6 +101,8 @@ export class OpenaiReader implements WireReader {
   readonly #calls: OpenCall[] = [];
   readonly #reasoning: ReasoningDetail[] = [];
   #reasoningContent = '';
+  #plainReasoning = '';
+  readonly #text = new ThoughtfulText();
   #hasRefused = false;
 
   /** `note` gets the reasoning that the server wants back. */
@@ -108,7 +115,7 @@ export class OpenaiReader implements WireReader {
     return this.#ended || this.#finish !== undefined;
   }
 
-  read(data: string): StreamEvent | undefined {
+  read(data: string): readonly StreamEvent[] | undefined {
     if (data === '[DONE]') {
       this.#ended = true;
       return undefined;
@@ -129,9 +136,27 @@ export class OpenaiReader implements WireReader {
     for (const call of delta.tool_calls ?? []) if (call) this.#readCall(call);
     if (this.#name === 'openrouter')
       for (const detail of delta.reasoning_details ?? []) addDetail(this.#reasoning, detail);
-    if (delta.reasoning_content) this.#reasoningContent += delta.reasoning_content;
+    const thought = this.#readThought(delta);
     const text = textOf(delta.content) || delta.refusal;
-    return text ? { type: 'text', text } : undefined;
+    return [
+      ...(thought ? [{ type: 'reasoning' as const, text: thought }] : []),
+      ...(text ? this.#text.add(text) : []),
+    ];
+  }
+
+  /** Returns what the model thinks. A server that names it in two ways says it once. */
+  #readThought({
+    reasoning_content: content,
+    reasoning,
+    reasoning_details: details,
+    content: parts,
+  }: OpenaiDelta): string {
+    if (content) this.#reasoningContent += content;
+    else if (reasoning) this.#plainReasoning += reasoning;
+    const detailed = (details ?? []).map(({ text, summary }) => text ?? summary);
+    return (
+      content || reasoning || detailed.filter(one => typeof one === 'string').join('') || thoughtsIn(parts)
+    );
   }
 
   get used(): TokenCount | undefined {
@@ -152,17 +177,24 @@ export class OpenaiReader implements WireReader {
     const finish = this.#finish ?? 'stop';
     const stopReason = this.#hasRefused ? 'refusal' : (stopReasons[finish] ?? finish);
     const done: StreamEvent = { type: 'done', stopReason };
-    return [...reasoning, ...calls, this.#usage ? { ...done, usage: this.#usage } : done];
+    return [
+      ...this.#text.end(),
+      ...reasoning,
+      ...calls,
+      this.#usage ? { ...done, usage: this.#usage } : done,
+    ];
   }
 
   /**
    * Returns the properties that the server wants back in addition to the model's text. DeepSeek and Moonshot refuse a round
-   * of tools without the reasoning that led to its calls. No server wants it for an answer without calls.
+   * of tools without the reasoning that led to its calls, and others think anew. No server wants it for an answer without calls.
    */
   #messageExtras(): object | undefined {
     if (this.#reasoning.length > 0) return { reasoning_details: this.#reasoning };
-    if (this.#name === 'openrouter' || !this.#reasoningContent || this.#calls.length === 0) return undefined;
-    return { reasoning_content: this.#reasoningContent };
+    if (this.#name === 'openrouter' || this.#calls.length === 0) return undefined;
+    if (this.#reasoningContent) return { reasoning_content: this.#reasoningContent };
+    if (this.#plainReasoning) return { reasoning: this.#plainReasoning };
+    return this.#text.thoughts ? { [thoughtsBefore]: this.#text.thoughts } : undefined;
   }
 
   #readCall(delta: OpenaiCallDelta): void {
@@ -206,6 +238,76 @@ const isWhole = (json: string): boolean => json !== '' && readToolCall('', '', j
 function textOf(content: string | readonly ContentPart[] | null | undefined): string {
   if (!Array.isArray(content)) return typeof content === 'string' ? content : '';
   return content.map((part: ContentPart) => (part.type === 'text' ? (part.text ?? '') : '')).join('');
+}
+
+/** Returns what the model thinks, of a content that is a list of parts. */
+const thoughtsIn = (content: OpenaiDelta['content']): string =>
+  Array.isArray(content) ? content.map((part: ContentPart) => textOf(part.thinking)).join('') : '';
+
+/** The property under which thoughts are kept that were a part of the text. It is never sent. */
+export const thoughtsBefore = 'thoughts before the text';
+
+const thinkTag = '<think>';
+const thinkEnd = '</think>';
+
+/** The text of an answer. What stands between `<think>` and `</think>` at its start is what the model thinks. */
+class ThoughtfulText {
+  thoughts = '';
+  #state: 'start' | 'thoughts' | 'gap' | 'answer' = 'start';
+  /** Received, and not passed on as it may be a part of a tag. */
+  #held = '';
+
+  add(text: string): StreamEvent[] {
+    this.#held += text;
+    const events: StreamEvent[] = [];
+    if (this.#state === 'start') this.#begin();
+    if (this.#state === 'thoughts') events.push(...this.#think());
+    if (this.#state === 'gap') {
+      this.#held = this.#held.trimStart();
+      if (this.#held) this.#state = 'answer';
+    }
+    if (this.#state === 'answer' && this.#held) {
+      events.push({ type: 'text', text: this.#held });
+      this.#held = '';
+    }
+    return events;
+  }
+
+  /** Returns what is left at the end of an answer. */
+  end(): StreamEvent[] {
+    const rest = this.#held;
+    this.#held = '';
+    if (!rest || this.#state === 'gap') return [];
+    if (this.#state === 'start') return [{ type: 'text', text: rest }];
+    this.thoughts += rest;
+    return [{ type: 'reasoning', text: rest }];
+  }
+
+  #begin(): void {
+    const begun = this.#held.trimStart();
+    if (begun.startsWith(thinkTag)) {
+      this.#state = 'thoughts';
+      this.#held = begun.slice(thinkTag.length);
+    } else if (!thinkTag.startsWith(begun)) this.#state = 'answer';
+  }
+
+  #think(): StreamEvent[] {
+    const end = this.#held.indexOf(thinkEnd);
+    const isOpen = end < 0;
+    const length = isOpen ? this.#held.length - heldBack(this.#held) : end;
+    const text = this.#held.slice(0, length);
+    this.#held = this.#held.slice(isOpen ? length : end + thinkEnd.length);
+    if (!isOpen) this.#state = 'gap';
+    this.thoughts += text;
+    return text ? [{ type: 'reasoning', text }] : [];
+  }
+}
+
+/** Returns how many characters at the end of a text may begin the end of the thoughts. */
+function heldBack(text: string): number {
+  for (let length = Math.min(text.length, thinkEnd.length - 1); length > 0; length--)
+    if (thinkEnd.startsWith(text.slice(-length))) return length;
+  return 0;
 }
 
 /** Our names of stop reasons, by OpenAI's names, if the two differ. */

@@ -61,7 +61,7 @@ describe('openai-compatible', () => {
     const events = await collect();
     await server?.close();
     return events.map(event => {
-      if (event.type === 'text') return ['text', event.text];
+      if (event.type === 'text' || event.type === 'reasoning') return [event.type, event.text];
       if (event.type === 'tool_call') return ['tool_call', event.call.id, event.call.name, event.call.input];
       return event.type === 'done' ? ['done', event.stopReason] : [event.type];
     });
@@ -230,6 +230,7 @@ describe('openai-compatible', () => {
       delta({}, 'tool_calls'),
     ];
     assert.deepEqual(await read({ chunks }), [
+      ['reasoning', 'hm'],
       ['text', 'Well'],
       ['tool_call', 'c1', 'a', { x: 1 }],
       ['done', 'tool_calls'],
@@ -277,7 +278,7 @@ describe('openai-compatible', () => {
     const asked = await collect();
     assert.deepEqual(
       (await collect()).map(event => event.type),
-      ['text', 'done'],
+      ['reasoning', 'text', 'done'],
     );
     const content = asked.flatMap((event): ContentBlock[] => {
       if (event.type === 'thinking') return [event.block];
@@ -288,6 +289,77 @@ describe('openai-compatible', () => {
     assert.equal(server?.requests[2]?.body.messages[1].reasoning_content, 'I look it up.');
     await collect(ask({ messages }), provider('gemini'));
     assert.ok(!('reasoning_content' in (server?.requests[3]?.body.messages[1] ?? {})));
+  });
+
+  it('shows what a model thinks apart from its answer, under each name that servers give it', async () => {
+    const answer = delta({ content: 'x' }, 'stop');
+    const detail = { type: 'reasoning.text', index: 0, text: 'Hm.' };
+    for (const [thought, name] of [
+      [delta({ reasoning_content: 'Hm.' }), 'openai'],
+      [delta({ reasoning: 'Hm.' }), 'ollama'],
+      [delta({ reasoning_content: 'Hm.', reasoning: 'Hm.' }), 'openai'],
+      [delta({ reasoning: 'Hm.', reasoning_details: [detail] }), 'openrouter'],
+      [delta({ reasoning_details: [detail] }), 'openrouter'],
+      [delta({ content: [{ type: 'thinking', thinking: [{ type: 'text', text: 'Hm.' }] }] }), 'openai'],
+    ] as const) {
+      await serve([{ chunks: [thought, answer] }]);
+      const events = (await collect(ask(), provider(name))).filter(({ type }) => type !== 'thinking');
+      assert.deepEqual(events.slice(0, 2), [
+        { type: 'reasoning', text: 'Hm.' },
+        { type: 'text', text: 'x' },
+      ]);
+      await server?.close();
+    }
+  });
+
+  it('tells thoughts between tags from the answer, wherever the tags are cut', async () => {
+    const whole = '\n<think>a < b </thin</think>\n\nIt <think> so.';
+    for (let length = 1; length <= whole.length; length++) {
+      const pieces = whole.match(new RegExp(`[^]{1,${length}}`, 'g')) ?? [];
+      const events = await read({
+        chunks: [...pieces.map(content => delta({ content })), delta({}, 'stop')],
+      });
+      const said = (type: string): string =>
+        events.flatMap(([name, text]) => (name === type ? [text] : [])).join('');
+      assert.deepEqual([said('reasoning'), said('text')], ['a < b </thin', 'It <think> so.'], String(length));
+    }
+    for (const text of ['<thin', 'x <think>y</think>', '<', '  '])
+      assert.deepEqual(await read({ chunks: [delta({ content: text }, 'stop')] }), [
+        ['text', text],
+        ['done', 'stop'],
+      ]);
+    const cut = [delta({ content: '<think>on and on </th' }, 'length')];
+    const events = await read({ chunks: cut });
+    assert.deepEqual(
+      events.map(([type]) => type),
+      ['reasoning', 'reasoning', 'done'],
+    );
+  });
+
+  it('sends thoughts back under the name or between the tags in which they came before a call', async () => {
+    const roundOf = async (chunks: object[], name: 'openai' | 'ollama'): Promise<object> => {
+      await serve([
+        { chunks: [...chunks, piece(0, 'c1', 'a', '{}'), delta({}, 'tool_calls')] },
+        { text: ['x'] },
+      ]);
+      const content = (await collect(ask(), provider(name))).flatMap((event): ContentBlock[] => {
+        if (event.type === 'thinking') return [event.block];
+        if (event.type === 'text') return [{ type: 'text', text: event.text }];
+        return event.type === 'tool_call' ? [{ type: 'tool_use', ...event.call }] : [];
+      });
+      await collect(ask({ messages: [{ role: 'assistant', content }, answered] }), provider(name));
+      const { role, tool_calls, ...rest } = server?.requests[1]?.body.messages[1] ?? {};
+      await server?.close();
+      return rest;
+    };
+    const thought = delta({ reasoning: 'Hm.' });
+    assert.deepEqual(await roundOf([thought, delta({ content: 'Look.' })], 'ollama'), {
+      content: 'Look.',
+      reasoning: 'Hm.',
+    });
+    assert.deepEqual(await roundOf([delta({ content: '<think>Hm.</think>Look.' })], 'openai'), {
+      content: '<think>Hm.</think>\n\nLook.',
+    });
   });
 
   it('reads chunks without choices, calls without arguments, and an answer that is only [DONE]', async () => {
