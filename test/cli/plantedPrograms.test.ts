@@ -39,7 +39,7 @@ describe('a program in a folder of work', function () {
       'skills/kairos/agent.toml': 'name = "kairos"\n',
       'skills/kairos/skills/kickoff/SKILL.md':
         '---\ndescription: M\n---\nRun scripts/go.sh and scripts/x.mjs',
-      'skills/kairos/scripts/go.sh': 'tool; rg --version; git --version\n',
+      'skills/kairos/scripts/go.sh': 'tool; git --version; rg --version; true\n',
       'skills/kairos/scripts/x.mjs': 'console.log(1)\n',
       'root/kairos/notes.md': 'alpha\n',
     });
@@ -51,7 +51,7 @@ describe('a program in a folder of work', function () {
     { name: 'run_command', input: { command: 'sh scripts/go.sh' } },
     { name: 'run_command', input: { command: 'node scripts/x.mjs' } },
     { name: 'search_files', input: { pattern: 'alpha' } },
-    { name: 'run_command', input: { command: 'rg alpha' } },
+    { name: 'run_command', input: { command: 'rg console' } },
     { name: 'run_command', input: { command: 'ls' } },
   ];
   const names = ['tool', 'rg', 'git', 'node', 'ls', 'sh'];
@@ -60,9 +60,11 @@ describe('a program in a folder of work', function () {
     assert.equal(results.length, calls.length);
     const [script, program, found, searched, listed] = results;
     assert.match(script ?? '', /^git version [\s\S]*tool: not found/);
+    // The machine may have it or not.
+    assert.match(script ?? '', /^ripgrep \d|rg: not found/m);
     assert.equal(program, '1');
     assert.match(found ?? '', /notes\.md:1: alpha/);
-    assert.match(searched ?? '', /rg is not installed|notes\.md/);
+    assert.match(searched ?? '', /rg is not installed|x\.mjs:console/);
     assert.match(listed ?? '', /scripts/);
   }
   /** Fails unless a planted program says so when it is started. */
