@@ -303,15 +303,18 @@ describe('the end of a plan in a real VS Code', () => {
     const before = desk.git('rev-parse', 'HEAD');
     const note = join(desk.world.workspace, 'notes.txt');
     writeFileSync(note, 'mine');
-    await frame.getByRole('button', { name: 'Merge into main' }).click();
+    const merge = frame.getByRole('button', { name: 'Merge into main' });
+    await merge.click();
     await frame.getByRole('alert').getByText('notes.txt').waitFor();
     assert.equal(desk.git('rev-parse', 'HEAD'), before);
     rmSync(note);
-    await frame.getByRole('button', { name: 'Merge into main' }).focus();
+    // The plan was taken for a moment. The button that was pressed has stayed, and the keyboard on it.
+    assert.equal(await frame.evaluate(() => document.activeElement?.textContent), 'Merge into main');
+    assert.equal(await merge.getAttribute('aria-disabled'), 'false');
     await desk.workbench.page.keyboard.press('Enter');
     await desk.row('first, merged').waitFor();
     await frame.getByText('Merged into main').waitFor();
-    assert.equal(await frame.getByRole('button', { name: 'Merge into main' }).count(), 0);
+    assert.equal(await merge.count(), 0);
     assert.equal(desk.git('rev-parse', 'HEAD'), desk.git('rev-parse', 'telos/first'));
     assert.equal(desk.git('status', '--porcelain', '--', ':!.telos'), '');
   });

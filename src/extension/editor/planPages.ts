@@ -51,6 +51,10 @@ interface Open {
   card?: PlanCard;
   /** The acceptance of its card, which takes the plan for itself for a moment: what is pressed next waits for it. */
   accepting?: Promise<void>;
+  /** The ways to end the plan that the page offers. */
+  finish?: readonly FinishKind[];
+  /** One of its buttons is being obeyed. That takes the plan too: its ways stay meanwhile, and the keyboard with them. */
+  isActing?: boolean;
   /** The last drawing. One begins when the one before has ended, so that the latest state is drawn last. */
   drawn: Promise<void>;
 }
@@ -176,9 +180,14 @@ export class PlanPages implements vscode.Disposable {
     }
     const state = asked.story === undefined ? undefined : plan.look?.state.story(asked.story);
     if (asked.story !== undefined && !state) return;
-    const problem = await this.#parts.act(asked, state ? { kind: 'story', plan, state } : plan);
-    if (problem === undefined) delete open.problem;
-    else open.problem = problem;
+    open.isActing = true;
+    try {
+      const problem = await this.#parts.act(asked, state ? { kind: 'story', plan, state } : plan);
+      if (problem === undefined) delete open.problem;
+      else open.problem = problem;
+    } finally {
+      open.isActing = false;
+    }
     await this.#draw(open);
   }
 
@@ -205,6 +214,8 @@ export class PlanPages implements vscode.Disposable {
     const { panel, place } = open;
     const node = this.#nodeAt(place.dir);
     if (!node?.look || !this.#open.has(open.id)) return;
+    if (!open.isActing || !open.finish) open.finish = waysToFinish(node);
+    const { finish } = open;
     try {
       const page = await this.#pageOf(node, place.story);
       const card = place.isCard ? await (await this.#parts.plan(node)).card() : undefined;
@@ -212,7 +223,7 @@ export class PlanPages implements vscode.Disposable {
       const { problem } = open;
       const message: ToPlanPage = {
         type: 'page',
-        page: { ...page, ...(card && { card }), ...(problem !== undefined && { problem }) },
+        page: { ...page, finish, ...(card && { card }), ...(problem !== undefined && { problem }) },
       };
       panel.title = this.#titleOf(place);
       await panel.webview.postMessage(message);
@@ -221,7 +232,7 @@ export class PlanPages implements vscode.Disposable {
     }
   }
 
-  async #pageOf(node: PlanNode, story: string | undefined): Promise<PlanPage> {
+  async #pageOf(node: PlanNode, story: string | undefined): Promise<Omit<PlanPage, 'finish'>> {
     const { folder, look, isLive } = node;
     const state = look?.state;
     if (!state) throw new Error(vscode.l10n.t('The plan {0} cannot be read.', plainLabel(folder.name)));
@@ -240,7 +251,6 @@ export class PlanPages implements vscode.Disposable {
         report,
         words,
         isLive,
-        finish: waysToFinish(node),
         questions: state.questions.filter(one => story === undefined || one.story === story),
         ...(story !== undefined && { story }),
         ...(into !== undefined && { into }),
