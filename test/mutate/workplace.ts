@@ -55,8 +55,8 @@ export class Workplace {
     files: Iterable<string>,
     limitMs: number,
   ): Promise<{ result: TestResult; executed: Executed }> {
-    const folder = join(this.#folder, 'coverage');
-    mkdirSync(folder);
+    // A new one each time: a process that a test left behind writes its own once it ends, into a folder that was removed too.
+    const folder = mkdtempSync(join(this.#folder, 'coverage-'));
     try {
       const covered = await this.#runTests([test], limitMs, { NODE_V8_COVERAGE: folder });
       // What is counted is slower, and some tests measure how long something takes.
