@@ -214,6 +214,9 @@ describe('Telos.doctor', () => {
         rememberWorkFolder(telos.config, work.path, 'other');
         await look(telos);
         assert.equal(existsSync(started), false);
+        // Where no agent has worked, it is the first of the PATH.
+        await look(open({ TELOS_SANDBOX: 'auto', PATH, TELOS_DATA_DIR: join(work.path, 'data') }));
+        assert.equal(existsSync(started), true);
       } finally {
         work.remove();
       }

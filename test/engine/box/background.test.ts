@@ -1,9 +1,18 @@
 /** Commands that go on behind a run: what they print, their end, and what they may change, in the box where one works. */
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
-import { existsSync, mkdirSync, readdirSync, readFileSync, realpathSync, writeFileSync } from 'node:fs';
+import {
+  existsSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  realpathSync,
+  rmSync,
+  writeFileSync,
+} from 'node:fs';
 import { connect } from 'node:net';
 import { join } from 'node:path';
+import { setTimeout as delay } from 'node:timers/promises';
 import { loadConfig } from '../../../src/engine/config.ts';
 import { denyAll, type Human } from '../../../src/engine/human.ts';
 import { Telos } from '../../../src/engine/telos.ts';
@@ -172,10 +181,21 @@ describe('a command in the background', function () {
   });
 
   it('ends with a run that belongs to no conversation', async () => {
-    const { runId } = await run([['run_command', { command: 'sleep 300', background: true }]], {
-      conversationId: '',
-    });
+    const wait = 'touch begun; while :; do sleep 0.05; touch beat; done';
+    const { runId, results } = await run(
+      [
+        ['run_command', { command: wait, background: true }],
+        ['read_output', { id: 'cmd-1' }],
+      ],
+      { conversationId: '' },
+    );
+    assert.match(results[0] ?? '', /^The command runs in the background as cmd-1/);
+    assert.match(results[1] ?? '', /cmd-1 is running/);
+    assert.ok(existsSync(work('begun')));
     assert.deepEqual(telos.commandsOf(runId).list(), []);
+    rmSync(work('beat'), { force: true });
+    await delay(300);
+    assert.equal(existsSync(work('beat')), false);
   });
 
   it('says that a command has failed, at once or when it is read, and starts no more than eight', async () => {

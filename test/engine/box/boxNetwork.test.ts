@@ -55,10 +55,13 @@ describe('the network of a boxed command', () => {
 
   itBoxed('is none without anyone who decides', async run => {
     const port = await serve((_, response) => response.end('hello'));
-    const { code, out } = await run.sh(`env | grep -i proxy; curl -s http://127.0.0.1:${port}/`);
+    const ask = `env | grep -i proxy; curl -s http://127.0.0.1:${port}/`;
+    const { code, out } = await run.sh(`curl --version > log && echo ready; ${ask}`);
     assert.notEqual(code, 0);
-    assert.equal(out, '');
+    assert.equal(out, 'ready');
     assert.deepEqual(seen, []);
+    // The server is there for others.
+    assert.equal(await (await fetch(`http://127.0.0.1:${port}/`)).text(), 'hello');
   });
 
   itBoxed('leads programs to a host that may be reached, and to no other', async run => {

@@ -130,8 +130,13 @@ describe('a command in the box', () => {
   itBoxed('keeps hooks away from a repository that has no folder for them', async run => {
     git(run.work, 'init', '-q');
     rmSync(join(run.work, '.git/hooks'), { recursive: true });
-    assert.notEqual((await run.sh('mkdir -p .git/hooks; echo evil > .git/hooks/pre-commit')).code, 0);
+    const { code, err } = await run.sh(
+      'echo one > a.txt; git add a.txt; mkdir -p .git/hooks; echo evil > .git/hooks/pre-commit',
+    );
+    assert.notEqual(code, 0);
+    assert.match(err, /pre-commit/);
     assert.deepEqual(readdirSync(join(run.work, '.git/hooks')), []);
+    assert.equal(git(run.work, 'status', '--short', 'a.txt'), 'A  a.txt\n');
   });
 
   itBoxed('lets no command lead a repository to other settings, not even while it runs', async run => {
@@ -191,10 +196,9 @@ describe('a command in the box', () => {
     run.put('outside/gitdir', `${run.work}/.git`);
     run.put('outside/secret.txt', 'private');
     run.put('work/.git', `gitdir: ${run.outside}\n`);
-    assert.doesNotMatch(
-      (await run.sh(`ls ${run.outside}; cat ${run.outside}/secret.txt`)).out,
-      /secret|private/,
-    );
+    const { out, err } = await run.sh(`cat .git; ls ${run.outside}; cat ${run.outside}/secret.txt`);
+    assert.equal(out, `gitdir: ${run.outside}`);
+    assert.match(err, /secret\.txt: No such file/);
   });
 
   itBoxed('reaches no server of this machine, and has a loopback of its own', async run => {

@@ -488,9 +488,12 @@ describe('the proxy of the box', () => {
       answer = settle;
     });
     const change = `GET http://localhost:${port}/ws HTTP/1.1\r\nHost: a\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n`;
-    const text = await say(proxy, `GET http://held.example/ HTTP/1.1\r\nHost: a\r\n\r\n${change}`);
+    const held = (name: string): string => `GET http://${name}.example/ HTTP/1.1\r\nHost: a\r\n\r\n`;
+    const text = await say(proxy, held('held') + change);
     answer('Denied: no.');
     assert.equal(text, '');
+    // The same words are answered where nothing is held.
+    assert.match(await say(proxy, held('evil')), /^HTTP\/1\.1 403 /);
     await new Promise(setImmediate);
   });
 

@@ -80,6 +80,8 @@ describe('the objects of a repository', () => {
     const { err } = await run.sh('echo 1 > a && git add . && git commit -qm one && git repack -qad');
     assert.equal(err, '');
     git(run.work, 'fsck', '--full');
+    assert.equal(git(run.work, 'log', '--format=%s'), 'one');
+    assert.equal(git(run.work, 'rev-parse', 'HEAD').length, 64);
     assert.deepEqual(waiting(run), []);
   });
 
@@ -180,7 +182,11 @@ describe('the objects of a repository', () => {
     repository(run);
     const tree = join(run.outside, 'tree');
     git(run.work, 'worktree', 'add', '-q', tree, 'v1');
-    await run.sh('git worktree prune --expire=now; rm -rf .git/worktrees/tree; git gc -q --prune=now');
+    const { out } = await run.sh(
+      'git log -1 --format=%s; git worktree prune --expire=now; rm -rf .git/worktrees/tree; git gc -q --prune=now; echo over',
+    );
+    assert.equal(out, 'second\nover');
     assert.equal(git(tree, 'status', '--short'), '');
+    assert.equal(git(tree, 'log', '-1', '--format=%s'), 'first');
   });
 });

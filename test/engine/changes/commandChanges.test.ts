@@ -242,6 +242,9 @@ line'; chmod 600 tool.sh; chmod 4711 private; rm -r deep 'no files'; ln -sfn els
         [],
       );
       assert.deepEqual(await store.find('run-1'), []);
+      assert.equal(lstatSync(inWork('bytes.bin')).mtime.getFullYear(), 2001);
+      assert.deepEqual(await command('echo 1 >> windows.txt'), [inWork('windows.txt')]);
+      assert.equal((await store.find('run-1')).length, 1);
     });
 
     it('sees a change of the same size with the same time, in the same second', async () => {

@@ -226,12 +226,14 @@ describe('the file of a run', () => {
   });
 
   it('never makes a path of an id that is none', async () => {
-    async function* run(): AsyncGenerator<RunEvent> {
-      yield { type: 'run_start', runId: '../../evil', text: '', startedAt: '' };
+    async function* run(runId: string): AsyncGenerator<RunEvent> {
+      yield { type: 'run_start', runId, text: '', startedAt: '' };
       yield end([]);
     }
-    for await (const _ of recorded(run()));
+    for await (const _ of recorded(run('../../evil')));
     assert.equal(existsSync(join(folder.path, 'runs')), false);
+    for await (const _ of recorded(run('r1')));
+    assert.deepEqual(typesIn(), ['run', 'run_start', 'totals', 'run_end']);
   });
 
   it('begins with what the run is of, the beginning of a long request, and its door', async () => {

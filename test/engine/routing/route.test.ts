@@ -232,6 +232,10 @@ describe('routing', () => {
     const clip = 'recognise the birds of this audio clip';
     assert.equal(chosen(await route(clip, agentsOf(tools), { mode: 'name', model })), undefined);
     assert.equal(model.asked.length, 0);
+    // Either is asked where it may be.
+    assert.equal(chosen(await route(clip, agentsOf(tools), { mode: 'local', model })), 'b/birdsong');
+    await route('something else', agentsOf(tools), { model });
+    assert.equal(model.asked.length, 1);
   });
 
   it('takes an everyday word for a name only where the index agrees', async () => {

@@ -585,6 +585,11 @@ describe('discover', () => {
   it('does not take what an install has left half done for an agent', () => {
     folder.add({ 'skills/.telos-1234/skills/a/SKILL.md': skill('Half') });
     assert.deepEqual(discover(), []);
+    folder.add({ 'skills/telos-1234/skills/a/SKILL.md': skill('Whole') });
+    assert.deepEqual(
+      discover().map(({ name }) => name),
+      ['telos-1234'],
+    );
   });
 
   describe('with agents.toml', () => {

@@ -130,6 +130,10 @@ describe('file tools', () => {
       swapper.disconnect();
       await new Promise(gone => swapper.once('exit', gone));
       assert.ok(![...seen].some(content => content.includes('SECRET')));
+      assert.ok(
+        [...seen].some(content => content.includes('fine')),
+        [...seen].join(),
+      );
     });
   });
 

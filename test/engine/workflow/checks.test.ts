@@ -1,4 +1,5 @@
 import assert from 'node:assert/strict';
+import { execFileSync } from 'node:child_process';
 import { chmodSync, existsSync, readFileSync, statSync, symlinkSync, writeFileSync } from 'node:fs';
 import { delimiter, join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
@@ -116,8 +117,17 @@ describe('checks', () => {
       for (let at = 0; at < 1100; at++) folder.add({ [`slot/many/${at}`]: '' });
       const box = new LookedCheckBox({ ...own, sandbox: 'auto' }, place.dir);
       await box.works();
-      await runCheck({ name: 'one', command: 'echo ran' }, { ...place, box }, own, signal);
+      const { output } = await runCheck(
+        { name: 'one', command: 'echo ran; touch made' },
+        { ...place, box },
+        own,
+        signal,
+      );
+      assert.match(output, /^ran\b/);
+      assert.equal(existsSync(join(place.dir, 'made')), true);
       assert.equal(planted(), '');
+      execFileSync(join(folder.path, 'work/bin/git'));
+      assert.notEqual(planted(), '');
     });
   });
 
