@@ -1,14 +1,20 @@
 /** The list of servers: its states, the first error of one that cannot start, tools that are switched off, servers that are added. */
-import { deepEqual, equal, match, ok, rejects } from 'node:assert/strict';
+import { deepEqual, equal, fail, match, ok, rejects } from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { loadConfig } from '../../src/engine/config.ts';
+import type { SignInPort } from '../../src/engine/human.ts';
 import { addServers, importableServers } from '../../src/engine/mcp/addServer.ts';
 import { firstErrorIn } from '../../src/engine/mcp/link.ts';
 import { openPolicyFile } from '../../src/engine/policy/decision.ts';
 import { switchTool } from '../../src/engine/policy/policyEdit.ts';
-import { checkServer, listServers } from '../../src/engine/run/serverCheck.ts';
+import {
+  checkServer,
+  listServers,
+  signInToServer,
+  signOutOfServer,
+} from '../../src/engine/run/serverCheck.ts';
 import { Telos } from '../../src/engine/telos.ts';
 import { spoken } from '../../src/protocol/text.ts';
 import { calls, done, type ScriptedTurn, says, scriptedProvider } from '../fakes/scriptedProvider.ts';
@@ -88,6 +94,53 @@ describe('the list of MCP servers', () => {
     const log = parts.book.log('garden', 'broken');
     match(log, /^key .*\n[\s\S]*at Module/);
     ok(!log.includes('k3y-of-the-house'), log);
+  });
+
+  it('says of each server whether it is signed in and whether it is in the box, and forgets a sign-in', async () => {
+    const parts = await (
+      await open({
+        a: server(),
+        kept: server('none', { sandbox: true }),
+        web: { url: 'http://127.0.0.1:9/mcp?k=1' },
+      })
+    ).serverParts();
+    const name = 'telos.mcp.garden.http://127.0.0.1:9/mcp';
+    const secrets = new Map<string, string | undefined>([[name, '{"client":"c"}']]);
+    const signIn: SignInPort = {
+      read: async key => secrets.get(key),
+      write: async (key, value) => void secrets.set(key, value),
+      redirectUrl: async () => fail('nobody signs in'),
+      visit: async () => fail('nobody signs in'),
+    };
+    const listed = async () =>
+      (await listServers({ ...parts, signIn })).servers.map(one => [one.server, one.isSignedIn, one.isBoxed]);
+    const others = [
+      ['a', false, false],
+      ['kept', false, true],
+    ];
+    deepEqual(await listed(), [...others, ['web', false, undefined]]);
+    secrets.set(name, '{"access_token":"t"}');
+    deepEqual(await listed(), [...others, ['web', true, undefined]]);
+    await signOutOfServer({ agent: 'garden', server: 'a' }, { ...parts, signIn });
+    equal(secrets.get(name), '{"access_token":"t"}');
+    await signOutOfServer({ agent: 'garden', server: 'web' }, { ...parts, signIn });
+    deepEqual([...secrets], [[name, undefined]]);
+    deepEqual(await listed(), [...others, ['web', false, undefined]]);
+    await rejects(
+      signOutOfServer({ agent: 'garden', server: 'gone' }, { ...parts, signIn }),
+      /no MCP server 'gone'/,
+    );
+    await rejects(
+      signOutOfServer({ agent: 'gone', server: 'a' }, { ...parts, signIn }),
+      /gone has no MCP server/,
+    );
+    const asked = signInToServer(
+      { agent: 'garden', server: 'a' },
+      parts,
+      async () => fail('it wants none'),
+      signal,
+    );
+    equal(await asked, false);
   });
 
   it('offers a model no tool that is switched off, and runs none that it names all the same', async () => {

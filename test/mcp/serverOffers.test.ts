@@ -5,6 +5,7 @@ import { fileURLToPath } from 'node:url';
 import { loadConfig } from '../../src/engine/config.ts';
 import { listPrompts, listResources } from '../../src/engine/mcp/offers.ts';
 import { ServerBook } from '../../src/engine/mcp/serverBook.ts';
+import type { MediaKind } from '../../src/engine/providers/provider.ts';
 import { argumentsIn } from '../../src/engine/run/handOver.ts';
 import type { EarlierConversation, RunRequest } from '../../src/engine/run/request.ts';
 import { Telos } from '../../src/engine/telos.ts';
@@ -16,6 +17,7 @@ const fake = fileURLToPath(new URL('../fakes/mcpServer.ts', import.meta.url));
 const everything = fileURLToPath(
   new URL('../../node_modules/@modelcontextprotocol/server-everything/dist/index.js', import.meta.url),
 );
+const usage = { inputTokens: 1_000, outputTokens: 1, cacheReadTokens: 0, cacheWriteTokens: 0 };
 const no: ApprovalDecision = { allow: false, reason: 'No.' };
 
 describe('what a request names of a server', () => {
@@ -42,9 +44,14 @@ describe('what a request names of a server', () => {
     isAccepted?: boolean;
     /** Calls that the model makes first. */
     first?: Parameters<typeof calls>;
+    /** The kinds of files that the model takes. */
+    taken?: readonly MediaKind[];
   }
 
-  async function run(text: string, { more, answer = () => no, isAccepted = true, first }: Given = {}) {
+  async function run(
+    text: string,
+    { more, answer = () => no, isAccepted = true, first, taken = ['image'] }: Given = {},
+  ) {
     const config = loadConfig({
       env: {
         PATH: process.env['PATH'],
@@ -59,9 +66,9 @@ describe('what a request names of a server', () => {
     });
     const provider = scriptedProvider([
       ...(first ? [[calls(...first), done('tool_use')]] : []),
-      [says('Done.'), done()],
+      [says('Done.'), { type: 'done', stopReason: 'end_turn', usage }],
     ]);
-    const media = async () => ['image'] as const;
+    const media = async () => taken;
     const book = new ServerBook();
     book.wantsOffers = true;
     const telos = Telos.open(config, {
@@ -177,6 +184,23 @@ describe('what a request names of a server', () => {
       more: { skill: { agent: 'garden', skill: 'sow' } },
     });
     match(shared.read, /@everything:demo:\/\/resource\/dynamic\/text\/1:\n```\nResource 1/);
+  });
+
+  it('is sent to no model that does not take it, and counts as a file that was read', async () => {
+    const more = { skill: { agent: 'garden', skill: 'sow' } };
+    const refused = await run('sow @beds:beds://picture', { more, taken: [] });
+    match(
+      refused.why,
+      /^script does not accept this kind of file, so nothing was sent: @beds:beds:\/\/picture\./,
+    );
+    equal(refused.provider.requests.length, 0);
+    const files = async (text: string): Promise<number> => {
+      const { events, end } = await run(text, { more, taken: [] });
+      equal(end.outcome, 'completed');
+      return Math.max(...events.map(event => (event.type === 'usage' && event.context?.tokens.files) || 0));
+    };
+    equal(await files('sow'), 0);
+    ok((await files('sow @beds:beds://south')) > 0);
   });
 
   it('cuts a resource that is too long, and sends nothing if one cannot be read', async () => {

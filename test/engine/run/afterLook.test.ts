@@ -147,6 +147,17 @@ describe('after a command', function () {
     );
   });
 
+  it('names the first few files of many, to the person and to the model', async () => {
+    const many = Array.from({ length: 7 }, (_, at) => `part${at}`);
+    const { notes } = await boxed(many.map(name => `mkdir ${name}; echo all: > ${name}/Makefile`).join('; '));
+    const named = many.slice(0, 5).map(name => `${name}/Makefile`);
+    assert.ok(
+      notes.join().includes(`What the command did to ${named.join(', ')} (+2) was taken back`),
+      notes.join(),
+    );
+    assert.ok(many.every(name => !existsSync(inWork(`${name}/Makefile`))));
+  });
+
   it('asks one question, and what the person keeps is as the command left it, and can be undone', async () => {
     run.put('work/Makefile', 'old\n');
     const before = Buffer.from([0xff, 0, 13, 10]);

@@ -340,6 +340,16 @@ describe('approveCall', () => {
       assert.match(JSON.stringify(shown?.diff), /C/);
     });
 
+    it('and says of a command that leaves the box why, in a place of its own, and of no other', async () => {
+      const leaving = { command: 'touch x', outside_box: true };
+      const [shown] = (await decided(command(leaving), { hasBox: true })).asked;
+      const said = spoken(shown?.box ?? []);
+      assert.match(said, /box/);
+      assert.ok(shown?.reason.endsWith(said));
+      const url = { name: 'fetch_url', input: { url: 'https://garden.example/' } };
+      assert.deepEqual((await decided(url, { hasBox: true })).asked[0]?.box, undefined);
+    });
+
     it('and lets nobody change a command of which a secret is hidden', async () => {
       const more = { holdsSecret: (text: string) => text.includes('sesame') };
       const hidden = await decided(command({ command: 'open sesame' }), more, { ...yes, command: 'touch y' });
@@ -446,6 +456,8 @@ describe('approveCall', () => {
         more.asked[0]?.reason ?? '',
         /also speaks with https:\/\/token\.test, https:\/\/more\.test for it/,
       );
+      const two = await signIn({ origins: async () => ['https://login.test', 'https://token.test'] });
+      assert.match(two.asked[0]?.reason ?? '', /also speaks with https:\/\/token\.test for it/);
       assert.match((await signIn({ more: '' })).asked[0]?.reason ?? '', /once more, for more rights, at/);
     });
 

@@ -275,6 +275,74 @@ describe('the context of a model', () => {
     assert.match(textOf(sentMessages([...words, step, back, step])), /SUM/);
   });
 
+  it('names pictures and documents of the person in their place once they were compacted away', () => {
+    const image = { type: 'base64', media_type: 'image/png', data: 'iVBORw0KGgoA' } as const;
+    const pdf = { type: 'base64', media_type: 'application/pdf', data: 'JVBERi0' } as const;
+    const material: Message['content'] = [
+      { type: 'text', text: 'Look.' },
+      { type: 'image', source: image },
+      { type: 'document', title: 'beds.pdf', source: pdf },
+    ];
+    const sent = textOf(
+      sentMessages([
+        { role: 'user', content: material },
+        { role: 'assistant', content: 'two' },
+        { role: 'user', content: 'SUM', context: { kind: 'compacted', kept: 0, words: 1_000 } },
+      ]),
+    );
+    has(sent, /Look\.\\n\\n\[an image\]\\n\\n\[a PDF: beds\.pdf\]/);
+    assert.doesNotMatch(sent, /iVBORw|JVBERi/);
+  });
+
+  it('says that there is nothing to undo, to summarize or to leave out, and changes nothing', async () => {
+    const words: Message[] = [
+      { role: 'user', content: 'SKILL' },
+      { role: 'assistant', content: 'Done.' },
+    ];
+    const provider = reader(0, () => [says('SUM'), done()]);
+    const room = {
+      spec: { provider, messages: [...words] },
+      meter: new ContextMeter(1_000_000),
+      request: (sent: readonly Message[]) => ({ system: '', messages: sent, tools: [], maxTokens: 1_000 }),
+      used: () => [],
+    };
+    const signal = new AbortController().signal;
+    const told: string[] = [];
+    for await (const event of changeContext(room, { kind: 'restore' }, signal))
+      told.push(event.type === 'notice' ? event.message : event.type);
+    for await (const event of compact(room, { focus: '', keep: 1_000 }, signal))
+      told.push(event.type === 'notice' ? event.message : event.type);
+    assert.deepEqual(told, [
+      'This conversation has no compaction to undo.',
+      'There is nothing to summarize yet.',
+    ]);
+    assert.deepEqual([room.spec.messages, provider.requests.length], [words, 0]);
+    const before: Message[] = [
+      { role: 'user', content: 'word '.repeat(9_000) },
+      { role: 'assistant', content: 'word '.repeat(9_000) },
+    ];
+    const full = reader(0, () => [says('SUM'), done()]);
+    const { events } = await run(full, { window: 12_000, before });
+    assert.ok(events.some(({ type }) => type === 'compacted'));
+    assert.doesNotMatch(said(events).join(), /no longer sent/);
+  });
+
+  it('tells no parts of a prompt whose tokens were not counted, and estimates the next as before', () => {
+    const meter = new ContextMeter(1_000);
+    const request = {
+      system: 'S',
+      messages: [{ role: 'user', content: 'word '.repeat(99) }],
+      tools: [],
+    } as const;
+    const before = meter.tokensOf(request);
+    const none = { inputTokens: 0, outputTokens: 9, cacheReadTokens: 0, cacheWriteTokens: 0 };
+    assert.equal(meter.counted(request, none), undefined);
+    assert.equal(meter.tokensOf(request), before);
+    assert.ok(before > 0);
+    const [use] = [meter.counted(request, { ...none, inputTokens: 1 })];
+    assert.deepEqual([use?.window, use?.tokens.conversation], [1_000, 1]);
+  });
+
   it('never sends half an emoji of a result that is left out, or of what it was asked for', () => {
     for (let shift = 0; shift < 4; shift++) {
       const emoji = 'x'.repeat(shift) + '👍🏽'.repeat(2_000);

@@ -3,15 +3,23 @@ import assert from 'node:assert/strict';
 import { join } from 'node:path';
 import { loadConfig } from '../../../src/engine/config.ts';
 import { denyAll } from '../../../src/engine/human.ts';
+import { Conversation, storedConversation } from '../../../src/engine/run/conversation.ts';
 import type { RunRequest } from '../../../src/engine/run/request.ts';
 import { Telos } from '../../../src/engine/telos.ts';
-import type { RunEvent } from '../../../src/protocol/run.ts';
+import type { Message, RunEvent } from '../../../src/protocol/run.ts';
 import { startAnthropicServer } from '../../fakes/anthropicServer.ts';
 import type { FakeServer } from '../../fakes/loopback.ts';
 import { type TempFolder, tempFolder } from '../../fakes/tempFolder.ts';
 
 type Ended = Extract<RunEvent, { type: 'run_end' }>;
 type Routed = Extract<RunEvent, { type: 'routed' }>;
+
+const wordsOf = ({ content }: Message): unknown =>
+  typeof content === 'string'
+    ? content
+    : content.flatMap(block =>
+        block.type === 'text' ? [block.text] : block.type === 'thinking' ? [] : [block.type],
+      );
 
 describe('a conversation', () => {
   let folder: TempFolder;
@@ -66,6 +74,85 @@ describe('a conversation', () => {
     assert.ok(routed && end?.type === 'run_end');
     return { routed, end };
   }
+
+  it('knows of each request where it began and what it changed, also once it was taken back', () => {
+    const conversation = new Conversation('one');
+    const skill = { agent: 'kairos', skill: 'kickoff' };
+    const request = (runId: string, changed: readonly string[], outcome: Ended['outcome'] = 'completed') => {
+      conversation.note({
+        type: 'run_start',
+        runId,
+        text: `Do ${runId}.`,
+        startedAt: '2026-01-01T00:00:00.000Z',
+      });
+      conversation.note({ type: 'routed', ...skill, reason: { rule: 'step' } } as RunEvent);
+      const result = { content: '', isError: false, changedFiles: [...changed] };
+      for (const callId of ['1', '2'])
+        conversation.note({ type: 'tool_end', callId, result, durationMs: 1 } as unknown as RunEvent);
+      const figures = { rounds: 1, toolCalls: 2, durationMs: 1 };
+      conversation.note({
+        type: 'run_end',
+        outcome,
+        ...figures,
+        messages: [{ role: 'user', content: runId }],
+      });
+    };
+    request('a', ['/beds.md']);
+    request('b', []);
+    request('c', ['/beds.md', '/paths.md'], 'round_limit');
+    assert.deepEqual(conversation.changedBy, ['a', 'c']);
+    const ids = (of: Conversation): string[] => of.requests.map(({ runId }) => runId);
+    const firstSaid = (of: Conversation) => of.next({ text: '' }).conversation?.messages[0]?.content;
+    assert.deepEqual([ids(conversation), firstSaid(conversation)], [['a', 'b', 'c'], 'c']);
+    assert.deepEqual(
+      [conversation.next({ text: '' }).goesOn, conversation.next({ text: '' }).text],
+      [true, 'Go on.'],
+    );
+    assert.deepEqual(
+      [conversation.next({ text: 'On.' }).goesOn, conversation.next({ text: 'On.' }).parentRunId],
+      [undefined, 'c'],
+    );
+    const two = conversation.upTo(2, false);
+    assert.deepEqual([two.id, ids(two), two.changedBy, firstSaid(two)], ['one', ['a', 'b'], ['a'], 'b']);
+    assert.deepEqual([two.next({ text: '' }).goesOn, two.next({ text: '' }).parentRunId], [undefined, 'b']);
+    const none = conversation.upTo(0, false);
+    assert.deepEqual([none.isEmpty, ids(none), none.changedBy], [true, [], []]);
+    const branch = conversation.upTo(3, true);
+    assert.notEqual(branch.id, 'one');
+    assert.deepEqual([ids(branch), branch.changedBy, firstSaid(branch)], [[], [], 'c']);
+    assert.deepEqual(
+      [branch.next({ text: '' }).goesOn, branch.next({ text: '' }).parentRunId],
+      [true, undefined],
+    );
+  });
+
+  it('is the same again from what was stored of its runs', async () => {
+    const live = new Conversation();
+    let runId = '';
+    for (const text of ['run kickoff', 'and then?', 'go on']) {
+      for await (const event of telos.run(live.next({ text }), denyAll, new AbortController().signal)) {
+        live.note(event);
+        if (event.type === 'run_start') runId = event.runId;
+      }
+    }
+    const stored = await storedConversation(runId, join(folder.path, 'data'));
+    assert.ok(stored);
+    assert.equal(stored.title, 'run kickoff');
+    const again = stored.conversation;
+    assert.deepEqual([again.id, again.changedBy], [live.id, []]);
+    const said = (of: Conversation) =>
+      [0, 1, 2, 3].map(count => {
+        const { conversation, parentRunId } = of.upTo(count, false).next({ text: 'x' });
+        return [conversation?.skill, parentRunId, JSON.stringify(conversation?.messages.map(wordsOf))];
+      });
+    assert.deepEqual(said(again), said(live));
+    assert.match(JSON.stringify(said(again)[3]), /First answer.*Second answer/);
+    const asked = (of: Conversation) =>
+      of.requests.map(({ runId, text, startedAt }) => [runId, text, startedAt]);
+    assert.deepEqual(asked(again), asked(live));
+    const first = await storedConversation(live.requests[0]?.runId ?? '', join(folder.path, 'data'));
+    assert.equal(first?.conversation.requests.length, 1);
+  });
 
   const refOf = ({ agent, skill }: Routed) => ({ agent, skill });
   const lastBody = () => JSON.stringify(server.requests.at(-1)?.body.messages);

@@ -6,11 +6,15 @@ import { loadConfig } from '../../../src/engine/config.ts';
 import { denyAll } from '../../../src/engine/human.ts';
 import { logPath, readLog, type SkillEndRecord } from '../../../src/engine/records/logFile.ts';
 import { readSpending } from '../../../src/engine/records/spending.ts';
+import type { Budget } from '../../../src/engine/run/budget.ts';
+import { meteredProvider } from '../../../src/engine/run/meter.ts';
 import { Telos } from '../../../src/engine/telos.ts';
 import type { RunEvent } from '../../../src/protocol/run.ts';
+import { sentence } from '../../../src/protocol/text.ts';
 import { startAnthropicServer } from '../../fakes/anthropicServer.ts';
 import type { FakeServer } from '../../fakes/loopback.ts';
 import { startOpenaiServer } from '../../fakes/openaiServer.ts';
+import { done, says, scriptedProvider } from '../../fakes/scriptedProvider.ts';
 import { type TempFolder, tempFolder } from '../../fakes/tempFolder.ts';
 
 const router = 'claude-sonnet-4-6';
@@ -133,6 +137,26 @@ describe('A model that chooses the skill', () => {
     // A name needs no model.
     await telos.route({ text: '/kickoff' }, signal);
     assert.equal((await ends()).length, 1);
+  });
+
+  it('is told to the person with what the budget says before it', async () => {
+    const told: RunEvent[] = [];
+    const said = sentence('The day is nearly used up.');
+    const budget = { check: async () => [said], add: () => [] } as Partial<Budget> as Budget;
+    const provider = meteredProvider(scriptedProvider([[says('kickoff'), done()]]), budget, event =>
+      told.push(event),
+    );
+    const request = {
+      system: '',
+      messages: [{ role: 'user', content: 'x' }],
+      tools: [],
+      maxTokens: 99,
+    } as const;
+    for await (const _ of provider.streamCompletion(request, signal));
+    assert.deepEqual(
+      told.map(event => (event.type === 'notice' ? [event.level, event.message] : event.type)),
+      [['warning', 'The day is nearly used up.'], 'usage'],
+    );
   });
 
   it('is part of what a run may use', async () => {

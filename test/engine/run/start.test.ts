@@ -31,6 +31,8 @@ const server = `
 
 describe('startRun', () => {
   let folder: TempFolder;
+  /** The models that were opened. */
+  const wanted: string[] = [];
   const started = (): string => join(folder.path, 'started');
   beforeEach(() => {
     folder = tempFolder({
@@ -54,7 +56,13 @@ describe('startRun', () => {
       cwd: join(folder.path, 'work'),
     });
     const provider = scriptedProvider(turns);
-    const scripted = { model: async () => 'script', create: async () => provider };
+    const scripted = {
+      model: async () => 'script',
+      create: async (model?: string) => {
+        wanted.push(model ?? '');
+        return provider;
+      },
+    };
     const engine: Engine = {
       config,
       catalog: new Catalog(config),
@@ -194,6 +202,26 @@ describe('startRun', () => {
     assert.deepEqual(await said('review', { ...sow, mode: 'plan' }), [false, false, true]);
     assert.deepEqual(await said('plan', { ...sow, mode: 'plan' }), [false, false, true]);
     assert.deepEqual(await said('default', { ...sow, mode: 'review' }), [false, false, false]);
+  });
+
+  it('runs with the model of its skill: the one of the person as it is, that of the author where it is of the same maker', async () => {
+    const chosen = async (agentToml: string, agentsToml: string, env: Record<string, string> = {}) => {
+      folder.add({ 'skills/garden/agent.toml': agentToml, 'config/agents.toml': agentsToml });
+      const { engine } = open([[says('k'), done()]], env);
+      const { events, end } = await run(engine, sow);
+      assert.equal(end.outcome, 'completed', end.error?.message);
+      const told = events.flatMap(event => (event.type === 'notice' ? [event.message] : []));
+      return [wanted.at(-1), told.filter(message => message.includes('model')).join()];
+    };
+    assert.deepEqual(await chosen('', ''), ['script', '']);
+    assert.deepEqual(await chosen('model = "gpt-5.4"', ''), [
+      'script',
+      'The skill sow asks for gpt-5.4, which is not a model of scripted, so script runs it.',
+    ]);
+    const persons = '[agents.garden.skills.sow]\nmodel = "gpt-5.4"\n';
+    assert.deepEqual(await chosen('', persons), ['gpt-5.4', '']);
+    assert.deepEqual(await chosen('model = "other"', persons), ['gpt-5.4', '']);
+    assert.deepEqual(await chosen('', persons, { TELOS_MODEL: 'mine' }), ['gpt-5.4', '']);
   });
 
   it('is held by the limits of its skill besides those of the person, and says what it cannot use', async () => {

@@ -2,6 +2,7 @@
 import assert from 'node:assert/strict';
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
+import { ChangeStore } from '../../../src/engine/changes/changeStore.ts';
 import { allowAll } from '../../../src/engine/human.ts';
 import type { Tool } from '../../../src/engine/tools/tool.ts';
 import type { RunEvent } from '../../../src/protocol/run.ts';
@@ -222,6 +223,36 @@ describe('runTools', () => {
         ['2', true],
       ],
     );
+  });
+
+  it('says of a command which files it changed, be it one, several or none', async () => {
+    const path = (name: string): string => join(folder.path, name);
+    const store = new ChangeStore({ dataDir: path('data'), configDir: path('config') });
+    const places = { workingDir: path('work'), commandDir: path('work'), packDir: path('pack') };
+    const env = { PATH: process.env['PATH'] ?? '' };
+    const context = { ...places, skillDir: path('skill'), env, changes: store.keeper('run-1') };
+    const policy = { ...places, skillDir: path('skill'), home: folder.path, protectedDirs: [] };
+    const run = async (command: string): Promise<unknown> => {
+      const turns = [
+        [calls('1', 'run_command', { command }), done('tool_use')],
+        [says('ok'), done()],
+      ];
+      const more = { context, policy };
+      const { events } = await folder.run(
+        scriptedProvider(turns),
+        ...([allowAll, undefined, undefined, undefined, more] as const),
+      );
+      const ended = events.find(event => event.type === 'tool_end');
+      assert.equal(ended?.result.isError, false, ended?.result.content);
+      return ended.result.changedFiles;
+    };
+    try {
+      assert.deepEqual(await run('echo 1 > one.md'), [path('work/one.md')]);
+      assert.deepEqual(await run('echo 1 > a.md; echo 2 > one.md'), [path('work/a.md'), path('work/one.md')]);
+      assert.equal(await run('cat one.md; touch -c a.md'), undefined);
+    } finally {
+      await store.settled();
+    }
   });
 
   it('cuts a long result to 64 KiB with its size', async () => {

@@ -164,6 +164,20 @@ describe('use_skill', () => {
     );
   });
 
+  it('says of a step whose model fails at once why, and that it said nothing', async () => {
+    const streamError = { type: 'invalid_request_error', message: 'The model has no bed.' };
+    script = {
+      alpha: [{ toolCalls: [use('beta:main', 'x')] }, { text: ['I go on.'] }],
+      beta: [{ streamError }],
+    };
+    const events = await run('alpha');
+    assert.match(
+      results(events).join(),
+      /^The skill beta:main ended before it was done \(failed\)\. .*no bed\..* It said nothing\.$/,
+    );
+    assert.equal(endOf(events).outcome, 'completed');
+  });
+
   it('shows what a command of a step prints while it runs, without secrets, and keeps only its result', async () => {
     // Behind the key there is enough to tell that it has ended.
     const command = `echo at once; echo k-01234''56789; printf '%0200d\\n' 0; until [ -e ${file('ready')} ]; do sleep 0.05; done; echo at last`;
@@ -367,7 +381,14 @@ for await (const line of createInterface({ input: process.stdin })) {
   });
 
   it('is not offered to a run that only plans', async () => {
-    await run('alpha', { mode: 'plan' });
-    assert.equal(toolsOf(0).includes('use_skill'), false);
+    for (const mode of ['plan', 'review'] as const)
+      assert.equal(endOf(await run('alpha', { mode })).outcome, 'completed');
+    assert.deepEqual(
+      [0, 1].map(index => [toolsOf(index).includes('read_file'), toolsOf(index).includes('use_skill')]),
+      [
+        [true, false],
+        [true, true],
+      ],
+    );
   });
 });
