@@ -224,6 +224,7 @@ describe('after a command', function () {
       'echo evil > .git/hooks/pre-commit; chmod 755 .git/hooks/pre-commit',
       'mv .git/hooks .git/old; mkdir .git/hooks; echo evil > .git/hooks/post-checkout',
       'mv .git .g; mkdir .git; cp -r .g/objects .g/refs .g/HEAD .git; echo "[core]" > .git/config; echo "  fsmonitor = evil" >> .git/config',
+      'rm .git/config',
       'rm -rf nested/.git; ln -s ../.git nested/.git',
       'echo /elsewhere/objects > .git/objects/info/alternates',
       'echo "gitdir: /elsewhere" > nested/sub.txt; mkdir -p sub; mv nested/sub.txt sub/.git',

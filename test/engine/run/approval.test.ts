@@ -74,6 +74,7 @@ describe('approveCall', () => {
         const outcome = step.value;
         if (!outcome.granted) continue;
         granted++;
+        assert.equal(outcome.policy.boxed, true);
         assert.equal(outcome.boxed, true, `${outcome.policy.rule}, ${odd}`);
       }
       assert.ok(granted > 0);
@@ -342,7 +343,9 @@ describe('approveCall', () => {
 
     it('and says of a command that leaves the box why, in a place of its own, and of no other', async () => {
       const leaving = { command: 'touch x', outside_box: true };
-      const [shown] = (await decided(command(leaving), { hasBox: true })).asked;
+      const { asked, outcome } = await decided(command(leaving), { hasBox: true });
+      assert.deepEqual([outcome.granted, outcome.policy.boxed], [true, undefined]);
+      const [shown] = asked;
       const said = spoken(shown?.box ?? []);
       assert.match(said, /box/);
       assert.ok(shown?.reason.endsWith(said));

@@ -214,6 +214,17 @@ describe('the context of a model', () => {
     assert.match(said(events).join('\n'), /no longer sent/);
   });
 
+  it('leaves out a result that has just come only if the server has refused the prompt', async () => {
+    const refusing = reader(1, noSummary, 9_000);
+    const { events, end } = await run(refusing, { size: 60_000 });
+    assert.equal(end.outcome, 'completed', end.error?.message);
+    assert.match(said(events).join(), /no longer sent 1 old tool result\./);
+    has(textOf(refusing.requests.at(-1)!.messages), /60,016 characters that read_file returned/);
+    const full = reader(1, () => [says('summary'), done()]);
+    const kept = await run(full, { size: 60_000, window: 8_000 });
+    assert.doesNotMatch(said(kept.events).join(), /no longer sent/);
+  });
+
   it('ends with the error of the server if there is nothing to leave out', async () => {
     const provider = reader(3, () => [says('summary'), done()], 10);
     const { end } = await run(provider);
@@ -329,6 +340,8 @@ describe('the context of a model', () => {
 
   it('tells no parts of a prompt whose tokens were not counted, and estimates the next as before', () => {
     const meter = new ContextMeter(1_000);
+    assert.deepEqual([meter.limit, new ContextMeter().limit], [750, undefined]);
+    assert.ok((new ContextMeter(1_000_000).limit ?? 0) > 900_000);
     const request = {
       system: 'S',
       messages: [{ role: 'user', content: 'word '.repeat(99) }],

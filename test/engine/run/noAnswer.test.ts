@@ -184,6 +184,14 @@ describe('a turn without an answer', () => {
         assert.deepEqual([end.outcome, end.rounds, end.toolCalls], ['completed', 1, 0]);
       });
 
+    it('is not carried out beside a call that is one', async () => {
+      const text = '<tool_call>{"name": "read_file", "arguments": {"path": "in.txt"}}</tool_call>';
+      const both = [says(text), calls('1', 'list_directory', { path: '.' }), done('tool_use')];
+      const { events, end } = await folder.run(scriptedProvider([both, answer]));
+      const ended = events.flatMap(event => (event.type === 'tool_end' ? [event.name] : []));
+      assert.deepEqual([end.outcome, ended], ['completed', ['list_directory']]);
+    });
+
     it('is not carried out where words stand between the tags of its arguments', async () => {
       const text = '<function=read_file>\n<parameter=path>\nin.txt\n</parameter>\nor so\n</function>';
       const { end } = await folder.run(scriptedProvider([[says(text), done()]]));

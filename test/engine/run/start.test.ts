@@ -14,7 +14,7 @@ import { type Engine, newRun, type RunRequest } from '../../../src/engine/run/re
 import { startRun } from '../../../src/engine/run/start.ts';
 import { Catalog } from '../../../src/engine/skills/catalog.ts';
 import type { RunEvent } from '../../../src/protocol/run.ts';
-import { done, type ScriptedTurn, says, scriptedProvider } from '../../fakes/scriptedProvider.ts';
+import { calls, done, type ScriptedTurn, says, scriptedProvider } from '../../fakes/scriptedProvider.ts';
 import { type TempFolder, tempFolder } from '../../fakes/tempFolder.ts';
 
 /** Says that it runs by a file of its process id, and answers as an MCP server that has no tools. */
@@ -259,6 +259,44 @@ describe('startRun', () => {
       assert.equal(end.error?.code, why && 'config');
       assert.match(end.error?.message ?? '', why ?? /^$/);
     }
+  });
+
+  it('asks about each host with the files of secrets that the person has attached, be it a single one', async () => {
+    const asked: string[] = [];
+    const human: Human = {
+      ...denyAll,
+      approve: async ({ reason }) => {
+        asked.push(reason);
+        return { allow: false, reason: 'no' };
+      },
+    };
+    const fetching = [calls('1', 'fetch_url', { url: 'https://garden.example/?a=1' }), done('tool_use')];
+    const name = '.env';
+    const file = { kind: 'text', name, path: `/beds/${name}`, language: '', text: 'A=1' } as const;
+    for (const attachments of [[], [file]])
+      await run(open([fetching, [says('k'), done()]]).engine, { ...sow, attachments }, human);
+    assert.equal(asked.length, 2);
+    assert.doesNotMatch(asked[0] ?? '', /\.env/);
+    assert.match(asked[1] ?? '', /\.env/);
+  });
+
+  it('counts no time in which it waits for the person', async () => {
+    let waited = 0;
+    const human: Human = {
+      ...denyAll,
+      approve: async () => {
+        const since = performance.now();
+        await wait(300);
+        waited += performance.now() - since;
+        return { allow: false, reason: 'no' };
+      },
+    };
+    const fetching = [calls('1', 'fetch_url', { url: 'https://garden.example/' }), done('tool_use')];
+    const { engine } = open([fetching, [says('k'), done()]]);
+    const since = performance.now();
+    const { end } = await run(engine, sow, human);
+    assert.ok(waited > 0);
+    assert.ok(end.durationMs <= performance.now() - since - waited + 1);
   });
 
   it('is cancelled before it has chosen, and says so of a process that ends', async () => {
