@@ -244,7 +244,7 @@ const someOf = (models: readonly string[]): string =>
     : models.slice(0, mostListed).join(', ') + (models.length > mostListed ? ', …' : '');
 
 async function listModelsOf({ telos, terminal }: ChatState): Promise<void> {
-  const { listModels } = await import('../engine/providers/models.ts');
+  const { listModels } = await import('../engine/providers/modelList.ts');
   const [inForce, providers] = await Promise.all([
     telos.provider().catch(() => undefined),
     listModels(telos.config),
@@ -258,7 +258,7 @@ async function listModelsOf({ telos, terminal }: ChatState): Promise<void> {
 }
 
 async function useModel(words: string, state: ChatState): Promise<void> {
-  const { listModels } = await import('../engine/providers/models.ts');
+  const { listModels } = await import('../engine/providers/modelList.ts');
   const { terminal, telos } = state;
   const [first = '', second] = words.split(/\s+/);
   const providers = await listModels(telos.config);

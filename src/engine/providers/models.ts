@@ -1,4 +1,4 @@
-/** Lists the models of each provider, and calculates from prices.json what a round costs. */
+/** Asks whether a provider answers, and calculates from prices.json what a round costs. */
 
 import type { Usage } from '../../protocol/run.ts';
 import { beginningOf, type Sentence, sentence, spoken } from '../../protocol/text.ts';
@@ -6,71 +6,14 @@ import type { Config } from '../config.ts';
 import { TelosError } from '../errors.ts';
 import { fetchOut } from '../tools/fetchOut.ts';
 import { certificateProblem, followProxies } from '../tools/wayOut.ts';
-import {
-  addressProblem,
-  isKnown,
-  keyedProviders,
-  type ProviderChoice,
-  type ProviderName,
-  providerAddress,
-  providerSetups,
-} from './create.ts';
+import { addressProblem, isKnown, type ProviderChoice, providerSetups } from './create.ts';
 import { isAboutKey, wordsOf } from './failures.ts';
 import prices from './prices.json' with { type: 'json' };
 import type { Provider, TokenCount } from './provider.ts';
 
-export interface ProviderModels {
-  name: ProviderName;
-  /** True if it can be used as it is: its key is set, or it needs none and answers. */
-  ready: boolean;
-  /** May be incomplete; empty if none are known. */
-  models: readonly string[];
-}
-
-/** How long a server may take to list its models, in milliseconds. */
-const patienceMs = 1_000;
-/** Upper bound of a list of models; a gateway may have hundreds. */
-const mostModels = 200;
-
-/** Returns all providers of the engine except the recording. Never throws: a server that does not answer has no models. */
-export async function listModels(config: Config): Promise<ProviderModels[]> {
-  const keyed = keyedProviders.map(async ({ name, keyVariable }): Promise<ProviderModels> => {
-    const known = knownModels(name);
-    const ready = Boolean(config.env[keyVariable]);
-    if (name !== 'openai' || !config.env['OPENAI_BASE_URL']) return { name, ready, models: known };
-    const served = await askServer(providerAddress(config, name), config.env[keyVariable]);
-    return { name, ready: ready || served !== undefined, models: served ?? [] };
-  });
-  const ollama = askServer(providerAddress(config, 'ollama')).then(
-    (served): ProviderModels => ({ name: 'ollama', ready: served !== undefined, models: served ?? [] }),
-  );
-  return Promise.all([...keyed, ollama]);
-}
-
-/** Returns the priced models and the default one. The default may be an alias for the latest model, which has no price. */
-function knownModels(name: keyof typeof providerSetups): string[] {
-  const [priced, usual] = [pricedModels(name), providerSetups[name].model];
-  return priced.length === 0 || priced.includes(usual) ? priced : [usual, ...priced];
-}
-
 /** Returns the latest model of a family, such as `opus`, with a provider. Undefined if the provider has none that is known. */
 export const latestModel = (provider: string, family: string): string | undefined =>
   pricedModels(provider).find(name => name.split(/[-/]/).includes(family));
-
-/** Returns the names that `GET /models` lists, or undefined if there is no valid answer. */
-async function askServer(baseUrl: string, key?: string): Promise<string[] | undefined> {
-  try {
-    const response = await fetchOut(`${baseUrl}/models`, {
-      signal: AbortSignal.timeout(patienceMs),
-      ...(key ? { headers: { authorization: `Bearer ${key}` } } : {}),
-    });
-    const { data } = (await response.json()) as { data?: { id?: unknown }[] | null };
-    if (!response.ok) return undefined;
-    return (data ?? []).flatMap(({ id }) => (typeof id === 'string' ? [id] : [])).slice(0, mostModels);
-  } catch {
-    return undefined;
-  }
-}
 
 export type Ping =
   /** `models` is empty if the server has no such list. */
@@ -139,7 +82,8 @@ export async function pingProvider(
   }
 }
 
-function headersFor(name: string, key: string): Record<string, string> {
+/** Returns the headers with which a provider's lists are asked for. */
+export function headersFor(name: string, key: string): Record<string, string> {
   if (name === 'anthropic')
     return { 'anthropic-version': '2023-06-01', ...(key ? { 'x-api-key': key } : {}) };
   return key ? { authorization: `Bearer ${key}` } : {};
@@ -194,6 +138,21 @@ const lists = new Map<string, PriceList>(Object.entries(prices.providers));
 /** Returns the models of a provider whose prices are known, in the order of the list. */
 export function pricedModels(provider: string): string[] {
   return Object.keys(lists.get(provider)?.models ?? {});
+}
+
+/** What a model costs in US dollars per million tokens, and the length of a prompt above which it costs more. */
+export interface ListedPrice {
+  input: number;
+  output: number;
+  above?: number;
+}
+
+/** Returns the prices of a model as a list shows them. Undefined if they are not known. */
+export function listedPrice(provider: string, model: string, now = new Date()): ListedPrice | undefined {
+  const price = modelPrice(provider, model, now);
+  if (!price) return undefined;
+  const { input, output, longPrompt } = price;
+  return { input, output, ...(longPrompt && { above: longPrompt.over }) };
 }
 
 /** Returns the usage of one round: its token counts and its cost. */

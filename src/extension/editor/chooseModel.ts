@@ -3,7 +3,7 @@
  */
 import * as vscode from 'vscode';
 import { effortFor } from '../../engine/config.ts';
-import type { ProviderModels } from '../../engine/providers/models.ts';
+import type { ModelFacts, ProviderModels } from '../../engine/providers/modelList.ts';
 import { askText } from '../base/askText.ts';
 import { askEffort } from '../base/chooseEffort.ts';
 import type { CurrentTelos } from '../base/currentTelos.ts';
@@ -21,8 +21,8 @@ type Choice =
   | { kind: 'other'; provider: string }
   | { kind: 'key' };
 
-/** The number of models shown from a price list: as many as a person reads through. */
-const mostCurated = 8;
+/** The number of models shown of a provider: as many as a person reads through. */
+const mostCurated = 20;
 
 export async function chooseModel(current: CurrentTelos): Promise<void> {
   const picked = await vscode.window.showQuickPick(listItems(current), {
@@ -60,7 +60,7 @@ async function chooseEffort(current: CurrentTelos): Promise<void> {
 
 async function listItems(current: CurrentTelos): Promise<ModelItem[]> {
   const telos = await current.openTelos();
-  const { listModels } = await import('../../engine/providers/models.ts');
+  const { listModels } = await import('../../engine/providers/modelList.ts');
   const [inForce, ofEngine, ofEditor] = await Promise.all([
     telos.provider().catch(() => undefined),
     listModels(telos.config),
@@ -111,12 +111,13 @@ function automatic(inForce: { name: string; model: string } | undefined): ModelI
   };
 }
 
-function modelItems({ name, models }: ProviderModels): ModelItem[] {
-  const shown = name === 'ollama' || name === 'openai' ? models : models.slice(0, mostCurated);
+function modelItems({ name, facts }: ProviderModels): ModelItem[] {
+  const shown = name === 'ollama' || name === 'openai' ? facts : facts.slice(0, mostCurated);
   return [
-    ...shown.map(model => ({
-      label: plainLabel(model),
-      choice: { kind: 'model' as const, provider: name, model },
+    ...shown.map(one => ({
+      label: plainLabel(one.id),
+      description: describeFacts(one),
+      choice: { kind: 'model' as const, provider: name, model: one.id },
     })),
     {
       label: vscode.l10n.t('Other...'),
@@ -124,6 +125,12 @@ function modelItems({ name, models }: ProviderModels): ModelItem[] {
       choice: { kind: 'other', provider: name },
     },
   ];
+}
+
+/** Returns the price in US dollars per million tokens read and written, and the day on which the model ends. */
+function describeFacts({ price, retires }: ModelFacts): string {
+  const cost = price && `$${price.input} / $${price.output}`;
+  return [cost, retires && vscode.l10n.t('ends on {0}', retires)].filter(Boolean).join(', ');
 }
 
 function missingItem({ name }: ProviderModels): ModelItem {

@@ -3,7 +3,7 @@
  * turned this on.
  */
 import * as vscode from 'vscode';
-import type { ProviderModels } from '../../engine/providers/models.ts';
+import type { ProviderModels } from '../../engine/providers/modelList.ts';
 import type { CurrentTelos } from '../base/currentTelos.ts';
 import { plainLabel } from '../base/labels.ts';
 import { offeredVendor } from './lmProvider.ts';
@@ -56,7 +56,7 @@ async function offered(current: CurrentTelos): Promise<OfferedModel[]> {
   if (!isOn() || !vscode.workspace.isTrusted) return [];
   const { config } = await current.openTelos();
   const [{ listModels }, { providerLabel }] = await Promise.all([
-    import('../../engine/providers/models.ts'),
+    import('../../engine/providers/modelList.ts'),
     import('./chooseModel.ts'),
   ]);
   const ready = (await listModels(config)).filter(provider => provider.ready);

@@ -99,7 +99,7 @@ async function askModel(
   current: CurrentTelos,
 ): Promise<Answer | undefined> {
   const { config } = await current.openTelos();
-  const { listModels } = await import('../../engine/providers/models.ts');
+  const { listModels } = await import('../../engine/providers/modelList.ts');
   const ready = (await listModels(config)).filter(provider => provider.ready);
   const named = ready.flatMap(({ name, models }) => models.map(each => `${name}:${each}`));
   const other: ModelItem = { label: t('Other...') };

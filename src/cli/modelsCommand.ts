@@ -1,0 +1,69 @@
+/** Implements `telos models`: the models of each provider that is set up, with window, price, efforts and the day on which they end. */
+import { providerNames } from '../engine/providers/create.ts';
+import { listModels, type ModelFacts, type ProviderModels } from '../engine/providers/modelList.ts';
+import { Telos } from '../engine/telos.ts';
+import { type ConfigOptions, configFor } from './cliConfig.ts';
+import type { Terminal } from './terminal.ts';
+import { terminalJson, terminalText } from './terminalText.ts';
+
+/** Returns the exit code: 2 for a provider that does not exist, 1 for one that is not set up, or if none is. */
+export async function modelsCommand(
+  wanted: string | undefined,
+  options: ConfigOptions & { json?: boolean; refresh?: boolean },
+  terminal: Terminal,
+): Promise<number> {
+  const config = configFor(options, terminal);
+  if (!config) return 2;
+  const names = providerNames.filter(name => name !== 'replay');
+  if (wanted !== undefined && !names.some(name => name === wanted)) {
+    terminal.say(`There is no provider '${terminalText(wanted)}'. Known: ${names.join(', ')}.`);
+    return 2;
+  }
+  const inForce = await Telos.open(config)
+    .provider()
+    .catch(() => undefined);
+  const listed = await listModels(config, options.refresh);
+  const shown = listed.filter(({ name, ready }) => (wanted === undefined ? ready : name === wanted));
+  if (options.json)
+    terminal.out(`${terminalJson(shown.map(({ name, facts }) => ({ name, models: facts })))}\n`);
+  else
+    for (const provider of shown)
+      terminal.out(`${describe(provider, inForce?.name === provider.name ? inForce.model : undefined)}\n`);
+  if (shown.some(({ ready }) => ready)) return 0;
+  terminal.say(
+    wanted === undefined
+      ? 'No provider is set up. Set a key with: telos key'
+      : `${wanted} is not set up: these are the models that are known. Set its key with: telos key ${wanted}`,
+  );
+  return 1;
+}
+
+/** Returns the lines for one provider, a model each. `used` is the model in use. */
+function describe({ name, facts }: ProviderModels, used: string | undefined): string {
+  const rows = facts.map(one => [
+    `${one.id === used ? '*' : ' '} ${one.id}`,
+    windowText(one.window),
+    priceText(one),
+    one.efforts.join(' ') || '-',
+    one.retires === undefined ? '' : `retires ${one.retires}`,
+  ]);
+  const heads = [`  ${name}`, 'takes', '$ in/out per million', 'efforts', ''];
+  const all = [heads, ...rows];
+  const widths = heads.map((_, column) => Math.max(...all.map(row => row[column]!.length)));
+  return all
+    .map(row => terminalText(row.map((cell, column) => cell.padEnd(widths[column]!)).join('  ')).trimEnd())
+    .join('\n');
+}
+
+const windowText = (tokens: number | undefined): string =>
+  tokens === undefined
+    ? '-'
+    : tokens >= 1_000_000
+      ? `${Math.round(tokens / 10_000) / 100}M`
+      : `${Math.round(tokens / 1_000)}k`;
+
+function priceText({ price }: ModelFacts): string {
+  if (!price) return 'unknown';
+  const longer = price.above === undefined ? '' : `, more above ${windowText(price.above)}`;
+  return `${price.input}/${price.output}${longer}`;
+}

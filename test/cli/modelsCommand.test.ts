@@ -1,0 +1,51 @@
+/** `telos models`: the models of a provider, with what it says of them, and the one in use marked. */
+import assert from 'node:assert/strict';
+import { listen, sendJson } from '../fakes/loopback.ts';
+import { type CliHome, callCli, cliHome } from './cliProcess.ts';
+
+describe('telos models', () => {
+  let home: CliHome;
+  let server: Awaited<ReturnType<typeof listen>>;
+  before(async () => {
+    home = cliHome();
+    const data = [
+      { id: 'claude-haiku-5-5', max_input_tokens: 1_000_000, retires_at: '2027-10-07T00:00:00Z' },
+      { id: 'claude-\u001b[2Jodd' },
+    ];
+    server = await listen(async (_, response) => sendJson(response, 200, { data }));
+  });
+  after(async () => {
+    await server.close();
+    home.remove();
+  });
+
+  const models = (...args: string[]) => {
+    const set = {
+      ANTHROPIC_API_KEY: 'k',
+      ANTHROPIC_BASE_URL: server.address,
+      TELOS_MODEL: 'claude-haiku-5-5',
+    };
+    return callCli(home.workDir, { ...home.env, ...set }, ['models', ...args]);
+  };
+
+  it('shows window, price, efforts and the day on which a model ends', async () => {
+    const { code, stdout } = await models();
+    assert.equal(code, 0);
+    assert.match(
+      stdout,
+      /^\* claude-haiku-5-5 +1M +0\.1\/0\.5, more above 100k +off low .*max +retires 2027-10-07$/m,
+    );
+    assert.match(stdout, /^ {2}claude-.*odd +200k +unknown/m);
+    assert.ok(!stdout.includes('\u001b'));
+  });
+
+  it('has the same as JSON, and says what is not set up or does not exist', async () => {
+    const { stdout } = await models('anthropic', '--json');
+    assert.equal(JSON.parse(stdout)[0].models[0].retires, '2027-10-07');
+    const missing = await models('openai');
+    assert.equal(missing.code, 1);
+    assert.match(missing.stdout, /gpt-6-luna +272k +0\.1\/0\.5/);
+    assert.match(missing.stderr, /openai is not set up.*telos key openai/);
+    assert.equal((await models('nobody')).code, 2);
+  });
+});
