@@ -1,6 +1,6 @@
 /** Implements `telos key`: asks for the key of a provider, checks it there, keeps it, and offers the models. */
 import { text as textOf } from 'node:stream/consumers';
-import { keyedProviders, providerSetups } from '../engine/providers/create.ts';
+import { keyedProviders, usualModel } from '../engine/providers/create.ts';
 import { checkKey, keepInEnvFile, keyedProvider } from '../engine/providers/keys.ts';
 import { type ConfigOptions, configFor } from './cliConfig.ts';
 import { readLine, readSecret } from './keyboard.ts';
@@ -48,7 +48,7 @@ export async function keyCommand(
       terminal.say(terminal.style.red(terminalText(`${why} Nothing was saved.`)));
       return 1;
     }
-    const { model: usual } = providerSetups[name];
+    const usual = usualModel(config, name);
     const chosen = terminal.canAsk ? await chooseModel(checked.models, usual, terminal, signal) : undefined;
     if (signal.aborted) return cancelledExitCode;
     const isUsual = chosen === undefined;

@@ -38,6 +38,10 @@ export type SandboxMode = (typeof sandboxModes)[number];
 export const protocolChoices = ['auto', 'native', 'chat'] as const;
 export type ProtocolChoice = (typeof protocolChoices)[number];
 
+/** Which models answer where none is named: those that Telos began with, or those that are current for the same work. */
+export const defaultsChoices = ['specified', 'current'] as const;
+export type DefaultsChoice = (typeof defaultsChoices)[number];
+
 export const effortLevels = ['off', 'low', 'medium', 'high', 'max'] as const;
 export type EffortLevel = (typeof effortLevels)[number];
 
@@ -94,6 +98,8 @@ export interface Config {
   replayFile: string | undefined;
   /** `TELOS_PROTOCOL` or a setting. */
   protocol: ProtocolChoice;
+  /** `TELOS_DEFAULTS` or a setting. */
+  defaults: DefaultsChoice;
   /** `TELOS_EFFORT`, a flag or a setting, by model; `*` stands for all others. A model without one thinks as much as it does by itself. */
   efforts: Readonly<Record<string, Effort>>;
   /** `TELOS_ROUTING_MODE`: how a skill is found for a request that does not name one exactly. */
@@ -130,6 +136,7 @@ export interface ConfigOverrides extends Partial<Record<BudgetName, string | und
   provider?: string | undefined;
   model?: string | undefined;
   protocol?: string | undefined;
+  defaults?: string | undefined;
   /** `high`, `8000`, or `gpt-5.4=low, *=high`. */
   effort?: string | undefined;
   replayFile?: string | undefined;
@@ -194,6 +201,7 @@ export function loadConfig(overrides: ConfigOverrides = {}): Config {
   const wantedRounds = value('maxRounds', 'TELOS_MAX_ROUNDS');
   const wantedWindow = value('contextWindow', 'TELOS_CONTEXT_WINDOW');
   const wantedProtocol = value('protocol', 'TELOS_PROTOCOL') ?? 'auto';
+  const wantedDefaults = value('defaults', 'TELOS_DEFAULTS') ?? 'specified';
   const wantedEfforts = effortsIn(value('effort', 'TELOS_EFFORT') ?? '');
   const wantedBox = value('sandbox', 'TELOS_SANDBOX') ?? 'auto';
   const config: Omit<Config, 'origins' | 'problems'> = {
@@ -211,6 +219,7 @@ export function loadConfig(overrides: ConfigOverrides = {}): Config {
     provider: value('provider', 'TELOS_PROVIDER'),
     model: value('model', 'TELOS_MODEL'),
     protocol: protocolChoices.find(one => one === wantedProtocol) ?? 'auto',
+    defaults: defaultsChoices.find(one => one === wantedDefaults) ?? 'specified',
     efforts: wantedEfforts.efforts,
     replayFile: value('replayFile', 'TELOS_REPLAY_FILE'),
     routingMode: routingModes.find(mode => mode === wantedMode) ?? 'auto',
@@ -224,6 +233,7 @@ export function loadConfig(overrides: ConfigOverrides = {}): Config {
   };
   origins['routingMode'] = { origin: 'default', ...origins['routingMode'], value: config.routingMode };
   origins['sandbox'] = { origin: 'default', ...origins['sandbox'], value: config.sandbox };
+  origins['defaults'] = { origin: 'default', ...origins['defaults'], value: config.defaults };
   origins['protocol'] = { origin: 'default', ...origins['protocol'], value: config.protocol };
   const learns = config.routingLearns ? 'on' : 'off';
   origins['routingLearns'] = { origin: 'default', ...origins['routingLearns'], value: learns };
@@ -252,6 +262,13 @@ export function loadConfig(overrides: ConfigOverrides = {}): Config {
       asMessage(
         sentence("The protocol '{0}' is unknown, so auto is used.", wantedProtocol),
         sentence('Known protocols: {0}.', protocolChoices.join(', ')),
+      ),
+    );
+  if (wantedDefaults !== config.defaults)
+    problems.push(
+      asMessage(
+        sentence("The defaults '{0}' are unknown, so {1} is used.", wantedDefaults, config.defaults),
+        sentence('Known defaults: {0}.', defaultsChoices.join(', ')),
       ),
     );
   for (const effort of wantedEfforts.unknown)
@@ -315,6 +332,7 @@ type Setting =
   | 'provider'
   | 'model'
   | 'protocol'
+  | 'defaults'
   | 'effort'
   | 'replayFile'
   | 'routingMode'

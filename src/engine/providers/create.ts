@@ -44,6 +44,8 @@ export type Pace = (provider: Provider) => Provider;
 
 interface ProviderSetup {
   model: string;
+  /** The model in its place with `TELOS_DEFAULTS=current`. */
+  currentModel?: string;
   baseUrl: string;
   /** Environment variable that sets another address. */
   baseUrlVariable: string;
@@ -55,24 +57,28 @@ interface ProviderSetup {
 export const providerSetups: Readonly<Record<Exclude<ProviderName, 'replay'>, ProviderSetup>> = {
   anthropic: {
     model: 'claude-haiku-4-5',
+    currentModel: 'claude-haiku-5-5',
     baseUrl: 'https://api.anthropic.com',
     baseUrlVariable: 'ANTHROPIC_BASE_URL',
     keyVariable: 'ANTHROPIC_API_KEY',
   },
   openai: {
     model: 'gpt-5.4-mini',
+    currentModel: 'gpt-6-luna',
     baseUrl: 'https://api.openai.com/v1',
     baseUrlVariable: 'OPENAI_BASE_URL',
     keyVariable: 'OPENAI_API_KEY',
   },
   gemini: {
     model: 'gemini-flash-latest',
+    currentModel: 'gemini-3.8-flash',
     baseUrl: 'https://generativelanguage.googleapis.com/v1beta/openai',
     baseUrlVariable: 'GEMINI_BASE_URL',
     keyVariable: 'GEMINI_API_KEY',
   },
   openrouter: {
     model: 'anthropic/claude-haiku-4.5',
+    currentModel: 'anthropic/claude-haiku-5.5',
     baseUrl: 'https://openrouter.ai/api/v1',
     baseUrlVariable: 'OPENROUTER_BASE_URL',
     keyVariable: 'OPENROUTER_API_KEY',
@@ -84,6 +90,15 @@ export const providerSetups: Readonly<Record<Exclude<ProviderName, 'replay'>, Pr
     keyVariable: undefined,
   },
 };
+
+/** Returns the model of a provider where none is named. */
+export function usualModel(
+  { defaults }: Pick<Config, 'defaults'>,
+  name: keyof typeof providerSetups,
+): string {
+  const { model, currentModel } = providerSetups[name];
+  return (defaults === 'current' && currentModel) || model;
+}
 
 export const providerNames = [...Object.keys(providerSetups), 'replay'] as readonly ProviderName[];
 
@@ -231,7 +246,7 @@ function knownName(wanted: string, brought: FrontendProviders = {}): ProviderNam
 
 function choiceOf(config: Config, name: ProviderName, why: Sentence): ProviderChoice {
   if (name === 'replay') return recordingChoice(why);
-  const model = config.model ?? providerSetups[name].model;
+  const model = config.model ?? usualModel(config, name);
   return { name, model, ...because(why), recording: false, baseUrl: providerAddress(config, name) };
 }
 

@@ -5,7 +5,7 @@ import { writeOwn } from '../files/atomicWrite.ts';
 import { loadText } from '../files/regularFile.ts';
 import { fetchOut } from '../tools/fetchOut.ts';
 import { windowOf } from './contextWindow.ts';
-import { keyedProviders, type ProviderName, providerAddress, providerSetups } from './create.ts';
+import { keyedProviders, type ProviderName, providerAddress, providerSetups, usualModel } from './create.ts';
 import { isThinker } from './effort.ts';
 import { headersFor, type ListedPrice, listedPrice, pricedModels } from './models.ts';
 
@@ -69,14 +69,14 @@ export async function listModels(config: Config, isFresh = false): Promise<Provi
   const keyed = keyedProviders.map(async ({ name, keyVariable }): Promise<ProviderModels> => {
     const key = config.env[keyVariable];
     const isOther = name === 'openai' && Boolean(config.env['OPENAI_BASE_URL']);
-    if (!key && !isOther) return withFacts(name, false, knownModels(name));
+    if (!key && !isOther) return withFacts(name, false, knownModels(config, name));
     const served = isOther
       ? await askServer(config, name, nearbyPatienceMs)
       : await keptList(config, name, isFresh);
     return withFacts(
       name,
       Boolean(key) || served !== undefined,
-      served ?? (isOther ? [] : knownModels(name)),
+      served ?? (isOther ? [] : knownModels(config, name)),
     );
   });
   const ollama = askServer(config, 'ollama', nearbyPatienceMs).then(served =>
@@ -86,8 +86,8 @@ export async function listModels(config: Config, isFresh = false): Promise<Provi
 }
 
 /** Returns the priced models and the default one. The default may be an alias for the latest model, which has no price. */
-function knownModels(name: Keyed): Listed[] {
-  const [priced, usual] = [pricedModels(name), providerSetups[name].model];
+function knownModels(config: Config, name: Keyed): Listed[] {
+  const [priced, usual] = [pricedModels(name), usualModel(config, name)];
   const names = priced.length === 0 || priced.includes(usual) ? priced : [usual, ...priced];
   return names.map(id => ({ id }));
 }

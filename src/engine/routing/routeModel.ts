@@ -13,8 +13,8 @@ export interface Candidate {
   skill: FileSkill;
 }
 
-/** Model that routes with Anthropic. Models used for runs may be slower or weaker than a choice of one word needs. */
-const anthropicRoutingModel = 'claude-sonnet-4-6';
+/** The models that route with Anthropic. Models used for runs may be slower or weaker than a choice of one word needs. */
+const anthropicRoutingModels = { specified: 'claude-sonnet-4-6', current: 'claude-haiku-5-5' };
 /** Length of the answer: one name, and nothing more. */
 const maxTokens = 64;
 /** Time limit of a choice, in milliseconds. After it the search index decides. */
@@ -26,7 +26,7 @@ const maxRequest = 8_000;
 /** Returns the provider of the next run, with the model that routes. Returns undefined for a recording, which cannot choose. */
 export async function routingProvider(config: Config, choice: ProviderChoice): Promise<Provider | undefined> {
   if (choice.recording) return undefined;
-  const usual = choice.name === 'anthropic' ? anthropicRoutingModel : choice.model;
+  const usual = choice.name === 'anthropic' ? anthropicRoutingModels[config.defaults] : choice.model;
   return createProvider(config, { ...choice, model: config.routingModel ?? usual });
 }
 

@@ -154,6 +154,8 @@ function configWith(keys: Readonly<Record<string, string>>, more: ConfigOverride
     model: setting('model'),
     effort: effortsText(settings.get<unknown>('effort')),
     protocol: auto(setting('protocol')),
+    // The usual value leaves the variable in force.
+    defaults: setting('defaults') === 'current' ? 'current' : undefined,
     skillsDir: setting('skillsFolder'),
     workingRoot: setting('workingDirRoot'),
     routingMode: auto(setting('routing.mode')),

@@ -9,6 +9,7 @@ import {
   type FrontendProvider,
 } from '../../../src/engine/providers/create.ts';
 import { limitsAt, standardLimits } from '../../../src/engine/providers/failures.ts';
+import { hasPrice } from '../../../src/engine/providers/models.ts';
 import { callExtrasBlock } from '../../../src/engine/providers/provider.ts';
 import type { Message } from '../../../src/protocol/run.ts';
 import { scriptedProvider } from '../../fakes/scriptedProvider.ts';
@@ -42,6 +43,19 @@ describe('choosing a provider', () => {
   it('uses claude-haiku-4-5 unless another model is named', async () => {
     assert.equal((await chooseProvider(config({ ANTHROPIC_API_KEY: 'k' }))).model, 'claude-haiku-4-5');
     assert.equal((await chooseProvider(config({ ANTHROPIC_API_KEY: 'k', TELOS_MODEL: 'm' }))).model, 'm');
+    const current = { TELOS_DEFAULTS: 'current' };
+    for (const [variable, model] of [
+      ['ANTHROPIC_API_KEY', 'claude-haiku-5-5'],
+      ['OPENAI_API_KEY', 'gpt-6-luna'],
+      ['GEMINI_API_KEY', 'gemini-3.8-flash'],
+    ] as const) {
+      const choice = await chooseProvider(config({ ...current, [variable]: 'k' }));
+      assert.equal(choice.model, model);
+      assert.ok(hasPrice({ name: choice.name, model }), model);
+    }
+    const wrong = config({ TELOS_DEFAULTS: 'newest' });
+    assert.equal(wrong.defaults, 'specified');
+    assert.match(wrong.problems[0]?.message ?? '', /defaults 'newest' are unknown/);
   });
 
   it('obeys an explicit name, also without asking whether anybody is there', async () => {
