@@ -44,11 +44,15 @@ const longestName = 500;
 const longestDescription = 300;
 const mostArguments = 30;
 
-/** Yields the items of each page of a listing, and returns true if there are more than a listing may have. */
+/**
+ * Yields the items of each page of a listing, and returns true if there are more than a listing may have. A server whose pages lead back to
+ * one that was read has no more.
+ */
 export async function* listed(
   ask: (params: Fields) => Promise<Fields>,
   field: string,
 ): AsyncGenerator<readonly unknown[], boolean> {
+  const read = new Set<string>();
   let cursor: string | undefined;
   let count = 0;
   for (let page = 0; page < maxPages && count < mostListed; page++) {
@@ -58,7 +62,9 @@ export async function* listed(
       yield items;
     }
     cursor = typeof nextCursor === 'string' && nextCursor !== '' ? nextCursor : undefined;
+    if (cursor !== undefined && read.has(cursor)) cursor = undefined;
     if (cursor === undefined) break;
+    read.add(cursor);
   }
   return cursor !== undefined || count > mostListed;
 }

@@ -55,6 +55,15 @@ export interface McpServerReport {
   outcome: { name: string; version: string; tools: readonly string[] } | { error: Sentence };
 }
 
+/** Programs that may have to download a server before it starts. */
+const fetchesFirst = /(?:^|[\\/])(?:npx|pnpx|bunx|uvx|pipx|docker|podman)(?:\.\w+)?$/i;
+
+/** Returns the limits for a server: one that may be downloaded first has a minute to start, where the usual limits count. */
+export const limitsFor = (server: McpServer, limits: McpLimits): McpLimits =>
+  limits === usualLimits && server.type === 'stdio' && fetchesFirst.test(server.command)
+    ? { ...limits, connectMs: 60_000 }
+    : limits;
+
 export const usualLimits: McpLimits = { connectMs: 15_000, callMs: 60_000, longestCallMs: 5 * 60_000 };
 
 /** Further settings for reaching a run's servers. */
@@ -310,7 +319,7 @@ async function reached(
       wrote,
       ...asked,
     };
-    const connection = await connectServer(name, server, surroundings, limits, signal);
+    const connection = await connectServer(name, server, surroundings, limitsFor(server, limits), signal);
     return { server: name, connection, place: placeOf(written), signIn, ...place };
   } catch (error) {
     await boxed?.end();
