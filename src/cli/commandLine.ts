@@ -116,7 +116,7 @@ function commands(
     .optionsGroup('Model and limits:')
     .option('--model <name>', 'the model that answers')
     .option('--provider <name>', 'the provider of the model')
-    .option('--effort <level>', 'how much it thinks: off, low, medium, high, max, or tokens', effort)
+    .option('--effort <level>', 'how much it thinks: off, low, medium, high, xhigh, max, or tokens', effort)
     .option('--max-cost <dollars>', 'stop when the run has cost this much', amount)
     .option('--max-tokens <number>', 'stop when it has used this many tokens', amount)
     .option('--max-minutes <number>', 'stop when it has taken this long', amount)

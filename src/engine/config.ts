@@ -42,7 +42,7 @@ export type ProtocolChoice = (typeof protocolChoices)[number];
 export const defaultsChoices = ['specified', 'current'] as const;
 export type DefaultsChoice = (typeof defaultsChoices)[number];
 
-export const effortLevels = ['off', 'low', 'medium', 'high', 'max'] as const;
+export const effortLevels = ['off', 'low', 'medium', 'high', 'xhigh', 'max'] as const;
 export type EffortLevel = (typeof effortLevels)[number];
 
 /** How much a model thinks before it answers: a level, or at most this many tokens. */

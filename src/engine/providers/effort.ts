@@ -7,6 +7,7 @@ const budgets: Readonly<Record<EffortLevel, number>> = {
   low: 2_048,
   medium: 8_192,
   high: 16_384,
+  xhigh: 24_576,
   max: 32_768,
 };
 
@@ -19,6 +20,12 @@ export function levelOf(effort: Effort): EffortLevel {
   if (typeof effort !== 'number') return effort;
   return effortLevels.find(level => level !== 'off' && effort <= budgets[level]) ?? 'max';
 }
+
+/** Returns a level that every model with levels knows. */
+export const plainLevel = <Level extends EffortLevel>(
+  level: Level,
+): Exclude<Level, 'xhigh' | 'max'> | 'high' =>
+  level === 'xhigh' || level === 'max' ? 'high' : (level as Exclude<Level, 'xhigh' | 'max'>);
 
 /** Returns the version in the name of a model, as one number: 5.02 for `gpt-5.2`, 4.06 for `claude-opus-4-6`. Undefined if it has none. */
 export function versionOf(model: string): number | undefined {
@@ -40,7 +47,8 @@ export function openaiEffort(effort: Effort, model: string): string {
   // These refuse to think not at all.
   if (level === 'off' && /^gpt-(?:6\.1-sol|6\.2-astra)(?:-|$)/.test(nameOf(model))) return 'low';
   if (level === 'off') return version >= 5.01 ? 'none' : version >= 5 ? 'minimal' : 'low';
-  if (level === 'max') return version >= 5.06 ? 'max' : version >= 5.02 ? 'xhigh' : 'high';
+  if (level === 'max' && version >= 5.06) return 'max';
+  if (level === 'max' || level === 'xhigh') return version >= 5.02 ? 'xhigh' : 'high';
   return level;
 }
 
@@ -64,7 +72,7 @@ export function geminiThinking(effort: Effort, model: string): object {
   }
   const level = levelOf(effort);
   return {
-    thinkingLevel: level === 'off' ? (canStop ? 'minimal' : 'low') : level === 'max' ? 'high' : level,
+    thinkingLevel: level === 'off' ? (canStop ? 'minimal' : 'low') : plainLevel(level),
   };
 }
 
@@ -89,7 +97,8 @@ export function anthropicThinking(
   const isAdaptive = version >= 4.06;
   if (level === 'off') return withoutThoughts(name, version);
   if (!isAdaptive) return { thinking: { type: 'enabled', budget_tokens: thinkingTokens(effort) } };
-  const most = level === 'max' && /^claude-sonnet-4-6/.test(name) ? 'high' : level;
+  const isPlain = level === 'max' ? /^claude-sonnet-4-6/.test(name) : version < 4.07;
+  const most = isPlain ? plainLevel(level) : level;
   return { thinking: { type: 'adaptive', display: 'summarized' }, effort: most };
 }
 

@@ -14,7 +14,7 @@ import type { Effort } from '../config.ts';
 import { TelosError } from '../errors.ts';
 import { fetchOut } from '../tools/fetchOut.ts';
 import { BoundThoughts } from './boundThoughts.ts';
-import { isOpenaiReasoner, levelOf, openaiEffort, thinkingTokens } from './effort.ts';
+import { isOpenaiReasoner, levelOf, openaiEffort, plainLevel, thinkingTokens } from './effort.ts';
 import {
   explainHttpFailure,
   explainLineFailure,
@@ -133,13 +133,13 @@ export function toOpenaiRequest(
 function chatThinking(name: OpenaiCompatibleName, model: string, effort: Effort): object {
   if (name === 'openrouter') {
     const level = levelOf(effort);
-    const words = { off: 'none', low: 'low', medium: 'medium', high: 'high', max: 'xhigh' };
+    const words = { off: 'none', low: 'low', medium: 'medium', high: 'high', xhigh: 'xhigh', max: 'xhigh' };
     return { reasoning: typeof effort === 'number' ? { max_tokens: effort } : { effort: words[level] } };
   }
   if (name === 'openai' && /^(?:gpt-[34]|chatgpt-)/.test(model)) return {};
   if (isOpenaiReasoner(model)) return { reasoning_effort: openaiEffort(effort, model) };
   const level = levelOf(effort);
-  return { reasoning_effort: level === 'off' ? 'none' : level === 'max' ? 'high' : level };
+  return { reasoning_effort: level === 'off' ? 'none' : plainLevel(level) };
 }
 
 /** Puts the files before the words of the last message. */

@@ -19,6 +19,7 @@ export async function askEffort(
     low: t('Low'),
     medium: t('Medium'),
     high: t('High'),
+    xhigh: t('Very High'),
     max: t('Maximum'),
   };
   const items: EffortItem[] = [

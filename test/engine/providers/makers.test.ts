@@ -679,6 +679,19 @@ describe('the formats of the makers', () => {
       const body = toOpenaiRequest(name, model, ask({ effort })) as unknown as Record<string, unknown>;
       return body['reasoning'] ?? body['reasoning_effort'];
     };
+    const high = (model: string) => toAnthropicRequest(model, ask({ effort: 'xhigh' })).output_config?.effort;
+    assert.deepEqual(['claude-opus-4-7', 'claude-sonnet-5'].map(high), ['xhigh', 'xhigh']);
+    assert.deepEqual(['claude-opus-4-6', 'claude-sonnet-4-6'].map(high), ['high', 'high']);
+    const reasoning = (model: string) =>
+      toResponsesRequest(model, ask({ effort: 'xhigh' })).reasoning?.effort;
+    assert.deepEqual(['gpt-6.2-sol', 'gpt-5.4', 'gpt-5.1', 'o3'].map(reasoning), [
+      'xhigh',
+      'xhigh',
+      'high',
+      'high',
+    ]);
+    assert.equal(chat('ollama', 'qwen3', 'xhigh'), 'high');
+    assert.deepEqual(chat('openrouter', 'x/y', 'xhigh'), { effort: 'xhigh' });
     assert.deepEqual(chat('openrouter', 'x/y', 'max'), { effort: 'xhigh' });
     assert.deepEqual(chat('openrouter', 'x/y', 6_000), { max_tokens: 6_000 });
     assert.equal(chat('ollama', 'qwen3', 'off'), 'none');
