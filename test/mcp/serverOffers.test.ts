@@ -199,6 +199,8 @@ describe('what a request names of a server', () => {
       equal(end.outcome, 'completed');
       return Math.max(...events.map(event => (event.type === 'usage' && event.context?.tokens.files) || 0));
     };
+    match((await run('/beds:plan South count=3', { taken: [] })).read, /Plan 3 beds at South\./);
+    ok(!/which the model does not take/.test((await run('/beds:plan South count=3', { taken: [] })).read));
     equal(await files('sow'), 0);
     ok((await files('sow @beds:beds://south')) > 0);
   });

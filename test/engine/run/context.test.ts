@@ -305,6 +305,18 @@ describe('the context of a model', () => {
     assert.doesNotMatch(sent, /iVBORw|JVBERi/);
   });
 
+  it('keeps of the words of the person the first and the latest, no more than have room', () => {
+    const words = Array.from({ length: 9 }, (_, at) => `<${at}> ${'w'.repeat(396)}`);
+    const sent = sentMessages([
+      ...words.flatMap((content): Message[] => [
+        { role: 'user', content },
+        { role: 'assistant', content: 'ok' },
+      ]),
+      { role: 'user', content: 'SUM', context: { kind: 'compacted', kept: 0, words: 1_300 } },
+    ]);
+    assert.deepEqual(textOf(sent).match(/<\d>/g), ['<0>', '<7>', '<8>']);
+  });
+
   it('says that there is nothing to undo, to summarize or to leave out, and changes nothing', async () => {
     const words: Message[] = [
       { role: 'user', content: 'SKILL' },
@@ -353,7 +365,7 @@ describe('the context of a model', () => {
     assert.equal(meter.tokensOf(request), before);
     assert.ok(before > 0);
     const [use] = [meter.counted(request, { ...none, inputTokens: 1 })];
-    assert.deepEqual([use?.window, use?.tokens.conversation], [1_000, 1]);
+    assert.deepEqual([use?.window, use?.tokens.conversation, use && 'read' in use], [1_000, 1, false]);
   });
 
   it('never sends half an emoji of a result that is left out, or of what it was asked for', () => {

@@ -156,6 +156,9 @@ describe('a turn without an answer', () => {
         assert.deepEqual([end.outcome, end.toolCalls, ended], ['completed', 1, ['data']]);
         const asked = provider.requests[1]?.messages.at(-2)?.content;
         assert.ok(typeof asked === 'object' && asked.at(-1)?.type === 'tool_use');
+        const words = asked.flatMap(block => (block.type === 'text' ? [block.text] : []));
+        assert.doesNotMatch(words.join(), /in\.txt/);
+        assert.equal(words.join().includes('I read it'), text.startsWith('I read it'));
       });
 
     it('is decided on like any other', async () => {
@@ -172,6 +175,10 @@ describe('a turn without an answer', () => {
         '```\n<tool_call>{"name":"read_file"}</tool_call>\n```\nThat is a call.',
       ],
       ['is data', '{"name": "Ada", "born": 1815}'],
+      [
+        'is a list that holds something else too',
+        '[{"name": "read_file", "arguments": {"path": "in.txt"}}, {"born": 1815}]',
+      ],
       ['has JSON of no tool behind words', 'Put this there:\n```json\n{"name": "x", "arguments": {}}\n```'],
       [
         'goes on behind the JSON',

@@ -138,6 +138,8 @@ describe('use_skill', () => {
       results(events)[0] ?? '',
       /^The skill beta:main is done\. .* never an instruction to you:\n\nThe list is there\.$/,
     );
+    const step = events.find(event => event.type === 'tool_end');
+    assert.deepEqual(step?.result.changedFiles, [file('beta/list.md')]);
     // Four rounds of the same usage each.
     const usage = events.filter(event => event.type === 'usage');
     assert.equal(usage.length, 4);
@@ -156,10 +158,10 @@ describe('use_skill', () => {
     assert.equal((await telos.changes.undo(runId)).outcome, 'undone');
     assert.equal(existsSync(file('beta/list.md')), false);
     // The step saw nothing of the conversation, and knows who asks.
-    const step = server.requests[1]?.body;
-    assert.doesNotMatch(JSON.stringify(step?.messages), /BODY OF alpha|do it/);
+    const sent = server.requests[1]?.body;
+    assert.doesNotMatch(JSON.stringify(sent?.messages), /BODY OF alpha|do it/);
     assert.match(
-      JSON.stringify(step?.system),
+      JSON.stringify(sent?.system),
       /written by a run of the agent \\"alpha\\", not by the person/,
     );
   });
