@@ -344,7 +344,7 @@ describe('approveCall', () => {
     it('and says of a command that leaves the box why, in a place of its own, and of no other', async () => {
       const leaving = { command: 'touch x', outside_box: true };
       const { asked, outcome } = await decided(command(leaving), { hasBox: true });
-      assert.deepEqual([outcome.granted, outcome.policy.boxed], [true, undefined]);
+      assert.deepEqual([outcome.granted, outcome.policy?.boxed], [true, undefined]);
       const [shown] = asked;
       const said = spoken(shown?.box ?? []);
       assert.match(said, /box/);
