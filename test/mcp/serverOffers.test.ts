@@ -305,6 +305,7 @@ describe('the offers of a server', () => {
       ['"South bed" 3', { place: 'South bed', count: '3' }],
       ['count=3 South', { count: '3', place: 'South' }],
       ['place="a b"', { place: 'a b' }],
+      ['South as\nmany', { place: 'South', count: 'as\nmany' }],
       ['South as many\nas fit', { place: 'South', count: 'as many\nas fit' }],
       ['http://a/?b=c', { place: 'http://a/?b=c' }],
       ['count= other=x', { place: 'count=', count: 'other=x' }],

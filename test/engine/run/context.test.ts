@@ -368,6 +368,20 @@ describe('the context of a model', () => {
     assert.deepEqual([use?.window, use?.tokens.conversation, use && 'read' in use], [1_000, 1, false]);
   });
 
+  it('leaves out one of two results that came together, and sends the other whole', () => {
+    const use = (id: string) => ({ type: 'tool_use', id, name: 'read_file', input: { path: id } }) as const;
+    const result = (id: string) =>
+      ({ type: 'tool_result', tool_use_id: id, content: `${id} `.repeat(2_000), is_error: false }) as const;
+    const sent = sentMessages([
+      { role: 'assistant', content: [use('beds'), use('paths')] },
+      { role: 'user', content: [result('beds'), result('paths')] },
+      { role: 'user', content: '', context: { kind: 'trimmed', calls: ['beds'] } },
+    ]);
+    const [beds, paths] = blocksOf(sent[1]!);
+    has(JSON.stringify(beds), /characters that read_file returned/);
+    assert.deepEqual(paths, result('paths'));
+  });
+
   it('never sends half an emoji of a result that is left out, or of what it was asked for', () => {
     for (let shift = 0; shift < 4; shift++) {
       const emoji = 'x'.repeat(shift) + '👍🏽'.repeat(2_000);
