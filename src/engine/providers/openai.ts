@@ -49,6 +49,12 @@ const labels: Readonly<Record<OpenaiCompatibleName, string>> = {
   ollama: 'Ollama',
 };
 
+/** Returns the name for sentences: that of the maker, or the address of another server that speaks OpenAI's format. */
+const labelOf = ({ name, baseUrl }: Pick<OpenaiCompatibleOptions, 'name' | 'baseUrl'>): string => {
+  const host = URL.canParse(baseUrl) ? new URL(baseUrl).host : '';
+  return name === 'openai' && host && !/(?:^|\.)openai\.com$/.test(host) ? host : labels[name];
+};
+
 export function createOpenaiCompatible(options: OpenaiCompatibleOptions): Provider {
   const { name, apiKey, model, baseUrl, limits = limitsAt(baseUrl) } = options;
   const client = new OpenAI({
@@ -77,7 +83,7 @@ export function createOpenaiCompatible(options: OpenaiCompatibleOptions): Provid
       const exchange = thoughts.exchange(request);
       return streamTurn(
         {
-          label: labels[name],
+          label: labelOf(options),
           request,
           reader: () => new OpenaiReader(name, exchange.note),
           open: attemptSignal =>
@@ -186,7 +192,7 @@ function firstOf(text: string): string {
 
 function explain(error: unknown, options: OpenaiCompatibleOptions): TurnFailure {
   const { name, apiKey, keyVariable, baseUrl, baseUrlVariable, model } = options;
-  const label = labels[name];
+  const label = labelOf(options);
   const reported =
     error instanceof ReportedError || (error instanceof APIError && error.status !== undefined);
   if (!reported) {
