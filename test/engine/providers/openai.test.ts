@@ -476,7 +476,10 @@ describe('openai-compatible', () => {
     await serve([
       { rawBody: Buffer.from('event: error\ndata: {"message":"Too many words","code":400}\n\n') },
     ]);
-    await assert.rejects(collect(), /^TelosError: 127\.0\.0\.1:\d+ refused the request \(400\): Too many words\./);
+    await assert.rejects(
+      collect(),
+      /^TelosError: 127\.0\.0\.1:\d+ refused the request \(400\): Too many words\./,
+    );
     await server?.close();
     const headers = { 'content-type': 'application/json' };
     await serve([{ headers, rawBody: Buffer.from('{"error":{"message":"Too fast","code":429}}') }]);
@@ -524,7 +527,10 @@ describe('openai-compatible', () => {
       { text: ['a', 'b'], cutAfterBytes: 330 },
     ]) {
       await serve([turn]);
-      await assert.rejects(collect(), { code: 'provider', message: /connection to 127\.0\.0\.1:\d+ was lost/ });
+      await assert.rejects(collect(), {
+        code: 'provider',
+        message: /connection to 127\.0\.0\.1:\d+ was lost/,
+      });
       await server?.close();
     }
   });
