@@ -3,11 +3,17 @@ import type { ContentBlock, DocumentBlock, ImageBlock, Message } from '../../pro
 import { fetchOut } from '../tools/fetchOut.ts';
 import type { CompletionRequest, MediaKind, Provider } from './provider.ts';
 
+/** Pixels of a side of a picture that models of Anthropic take. */
+const claudeSide = 8_000;
+/** Characters of base64 in which the size of a picture stands. Before it, a JPEG may have a preview. */
+const mostHead = 400_000;
+
 const both: readonly MediaKind[] = ['image', 'document'];
 
 /**
  * Returns the provider, which says what its model takes. Of a request it leaves out what the model does not, and says so in its place:
- * it may be from another model's part of the conversation, or a server may have returned it. `baseUrl` is the address of its server.
+ * it may be from another model's part of the conversation, or a server may have returned it. One picture that is too large would have every
+ * later request refused. `baseUrl` is the address of its server.
  */
 export function mediaAware(provider: Provider, baseUrl: string): Provider {
   let asked: Promise<readonly MediaKind[] | undefined> | undefined;
@@ -20,7 +26,8 @@ export function mediaAware(provider: Provider, baseUrl: string): Provider {
   };
   async function* fitted(request: CompletionRequest, signal: AbortSignal) {
     const taken = await media(signal);
-    const messages = taken ? request.messages.map(each => withOnly(each, taken)) : request.messages;
+    const mostSide = /claude-/.test(provider.model) ? claudeSide : Number.POSITIVE_INFINITY;
+    const messages = request.messages.map(each => withOnly(each, taken, mostSide));
     yield* provider.streamCompletion({ ...request, messages }, signal);
   }
   return {
@@ -84,22 +91,54 @@ const holdsMedia = ({ content }: Message): boolean =>
       (block.type === 'tool_result' && typeof block.content !== 'string' && block.content.some(isMedia)),
   );
 
-function withOnly(message: Message, taken: readonly MediaKind[]): Message {
+function withOnly(message: Message, taken: readonly MediaKind[] | undefined, mostSide: number): Message {
   const { role, content } = message;
   if (typeof content === 'string' || !holdsMedia(message)) return message;
   return {
     role,
     content: content.map((block): ContentBlock => {
-      if (block.type !== 'tool_result') return named(block, taken);
+      if (block.type !== 'tool_result') return named(block, taken, mostSide);
       return typeof block.content === 'string'
         ? block
-        : { ...block, content: block.content.map(part => named(part, taken)) };
+        : { ...block, content: block.content.map(part => named(part, taken, mostSide)) };
     }),
   };
 }
 
-function named<Block extends { type: string }>(block: Block, taken: readonly MediaKind[]) {
-  if (!isMedia(block) || taken.includes(block.type)) return block;
+function named<Block extends { type: string }>(
+  block: Block,
+  taken: readonly MediaKind[] | undefined,
+  mostSide: number,
+) {
+  if (!isMedia(block)) return block;
+  if (!taken || taken.includes(block.type)) {
+    const side =
+      block.type === 'image' && mostSide < Number.POSITIVE_INFINITY ? longerSide(block.source.data) : 0;
+    if (side <= mostSide) return block;
+    const text = `[An image was here whose longer side has ${side} pixels. This model takes ${mostSide} at most: make it smaller.]`;
+    return { type: 'text' as const, text };
+  }
   const what = block.type === 'image' ? 'An image' : 'A PDF';
   return { type: 'text' as const, text: `[${what} was here, which this model does not take.]` };
+}
+
+/** Returns the pixels of the longer side of a picture, from its header. 0 if that cannot be read. */
+function longerSide(base64: string): number {
+  const bytes = Buffer.from(base64.slice(0, mostHead), 'base64');
+  const kind = bytes.toString('latin1', 0, 16);
+  if (bytes.length < 30) return 0;
+  if (kind.startsWith('\x89PNG')) return Math.max(bytes.readUInt32BE(16), bytes.readUInt32BE(20));
+  if (kind.startsWith('GIF8')) return Math.max(bytes.readUInt16LE(6), bytes.readUInt16LE(8));
+  if (/^RIFF.{4}WEBPVP8X/s.test(kind)) return 1 + Math.max(bytes.readUIntLE(24, 3), bytes.readUIntLE(27, 3));
+  return kind.startsWith('\xff\xd8') ? sideOfJpeg(bytes) : 0;
+}
+
+/** Finds the segment with the size: the others before it are skipped by their lengths. */
+function sideOfJpeg(bytes: Buffer): number {
+  for (let at = 2; at + 9 < bytes.length && bytes[at] === 0xff; at += 2 + bytes.readUInt16BE(at + 2)) {
+    const marker = bytes[at + 1]!;
+    const isSize = marker >= 0xc0 && marker <= 0xcf && ![0xc4, 0xc8, 0xcc].includes(marker);
+    if (isSize) return Math.max(bytes.readUInt16BE(at + 5), bytes.readUInt16BE(at + 7));
+  }
+  return 0;
 }
