@@ -105,14 +105,18 @@ export function withoutDepth(call: ToolCall): ToolCall {
   return { ...call, input: {}, problem };
 }
 
+/** A tag of a model's template that has slipped into its arguments, at their end. */
+const strayTag = /(?<=[}\]"])\s*(?:<\/?[\w|:-]{1,40}>\s*)+$/;
+
 /**
- * Returns the tool call for the model's complete text `json`. An empty text means no arguments. If the text cannot be
- * read, `input` is empty and `problem` says why.
+ * Returns the tool call for the model's complete text `json`. An empty text means no arguments. Arguments that are JSON in a text, or have a
+ * tag behind them, can be meant in one way only. If the text cannot be read, `input` is empty and `problem` says why.
  */
 export function readToolCall(id: string, name: string, json: string): ToolCall {
   if (json.trim() === '') return { id, name, input: {} };
   try {
-    const input: unknown = JSON.parse(json);
+    const read: unknown = JSON.parse(json.replace(strayTag, ''));
+    const input: unknown = typeof read === 'string' && /^\s*\{/.test(read) ? JSON.parse(read) : read;
     if (typeof input === 'object' && input !== null && !Array.isArray(input)) {
       return withoutDepth({ id, name, input: input as JsonObject });
     }

@@ -384,6 +384,30 @@ describe('openai-compatible', () => {
     assert.match(event.call.problem ?? '', /not valid JSON/);
   });
 
+  it('reads arguments that can be meant in one way only, and no others', async () => {
+    for (const json of [
+      '"{\\"x\\": 1}"',
+      '{"x": 1}</tool_call>',
+      '{"x": 1}\n</parameter>\n</function>',
+      '{"x": 1}<|tool_call_end|>',
+    ])
+      assert.deepEqual((await read({ toolCalls: [{ id: 'c1', name: 'a', json }] }))[0], [
+        'tool_call',
+        'c1',
+        'a',
+        { x: 1 },
+      ]);
+    assert.deepEqual((await read({ toolCalls: [{ id: 'c1', name: 'a', json: '{"x": "</b>"}' }] }))[0]?.[3], {
+      x: '</b>',
+    });
+    for (const json of ['"x"', '{"x": 1', '{"x": 1} {"y": 2}', '[1]']) {
+      await serve([{ toolCalls: [{ id: 'c1', name: 'a', json }] }]);
+      const [event] = await collect();
+      assert.ok(event?.type === 'tool_call' && event.call.problem, json);
+      await server?.close();
+    }
+  });
+
   it('keeps what a server attached to a call, for its way back', async () => {
     const extraContent = { google: { thought_signature: 'seal' } };
     await serve([{ toolCalls: [{ id: 'c1', name: 'a', extraContent }] }]);
