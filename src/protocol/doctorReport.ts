@@ -64,7 +64,8 @@ export interface DoctorServer {
 
 /** Whether a box for commands works here. `mend` is the exact command that makes it work, if there is one. */
 export type BoxState =
-  | { works: true; kind: 'bubblewrap' | 'seatbelt' }
+  /** `isDirect` means that nothing holds the changes of commands back here. */
+  | { works: true; kind: 'bubblewrap' | 'seatbelt'; isDirect?: true }
   | { works: false; why: string; mend?: string };
 
 /** What is wanted of the box, and whether one works. `state` is missing where the person wants none. */
@@ -283,6 +284,9 @@ function boxLines({ wanted, state }: DoctorBox, say: Say): string[] {
   if (state.works)
     return [
       `  ${say('run in a box ({0})', state.kind)}`,
+      ...(state.isDirect
+        ? [`  ${say('and are asked about, since no layer for their changes works here')}`]
+        : []),
       ...(wanted === 'required' ? [`  ${say('and nowhere else, as the setting says')}`] : []),
     ];
   const { why, mend } = state;

@@ -3,14 +3,19 @@
  * adds to the same line of a shell.
  */
 import { execFileSync, spawn } from 'node:child_process';
+import { randomUUID } from 'node:crypto';
 import { mkdirSync, mkdtempSync, realpathSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { commandBox } from '../../src/engine/box/commandBox.ts';
 import { findBox } from '../../src/engine/box/findBox.ts';
 import { boxNetwork } from '../../src/engine/box/forwarder.ts';
+import { ChangeStore } from '../../src/engine/changes/changeStore.ts';
+import { denyAll } from '../../src/engine/human.ts';
+import { unseen } from '../../src/engine/run/commandChanges.ts';
+import { landLayer } from '../../src/engine/run/landLayer.ts';
 import { runLine } from '../../src/engine/tools/command.ts';
-import type { AskHost, ToolContext } from '../../src/engine/tools/tool.ts';
+import type { AskHost, CommandLayer, CommandStart, ToolContext } from '../../src/engine/tools/tool.ts';
 import { alternate, type Figure, figureLine, median } from './measure.ts';
 
 const runsPerSide = 101;
@@ -70,10 +75,26 @@ export async function boxFigures(): Promise<Figure[]> {
     });
     const context = { ...folders, env, signal: new AbortController().signal };
     const askHost: AskHost = async () => 'Denied: nobody is here.';
+    const changes = new ChangeStore(config).keeper(randomUUID())!;
+    const policy = { ...context, home: env.HOME, protectedDirs: [] };
+    const call = { id: 'bench', name: 'run_command', input: {} };
+    /** What a command in the box writes goes into a layer, which lands when it has ended. */
     const timed = async (more: Partial<ToolContext>): Promise<number> => {
+      let layer: CommandLayer | undefined;
+      const enclosing = more.box && {
+        box: {
+          enclose: async (line: CommandStart, ask?: AskHost) => {
+            const enclosed = await box.enclose(line, ask, true);
+            layer = enclosed.layer;
+            return enclosed;
+          },
+        },
+      };
       const start = performance.now();
-      const end = await runLine('true', { ...context, ...more });
+      const end = await runLine('true', { ...context, ...more, ...enclosing });
       if ('refusal' in end || end.code !== 0) throw new Error('The command did not run.');
+      if (layer)
+        await unseen(landLayer(call, layer, { human: denyAll, policy }, changes.layered(), context.signal));
       return performance.now() - start;
     };
     const { ours, bare } = await alternate(

@@ -56,7 +56,7 @@ const asPlace = 0o10000000 | (constants.O_NOFOLLOW ?? 0);
 
 /**
  * Returns how `start` runs in the box. `mask` is a file that cannot be read: it stands for each one that is hidden. Without `shared`,
- * it has a network of its own. Throws TelosError `config` if a folder of the view cannot be used.
+ * it has a network of its own. `layer` are the words that make its layer first. Throws TelosError `config` if a folder of the view cannot be used.
  */
 export function inBubblewrap(
   { program, features }: Bubblewrap,
@@ -64,6 +64,7 @@ export function inBubblewrap(
   mask: string,
   start: CommandStart,
   shared?: SharedNetwork,
+  layer?: readonly string[],
 ): Omit<EnclosedCommand, 'end'> & { close(): void } {
   const status = openStatus(dirname(mask));
   const files = [status];
@@ -81,13 +82,15 @@ export function inBubblewrap(
   const all = [
     ...isolation,
     ...(shared ? [] : [ownNetwork]),
+    // In the namespaces of its layer, the user of this process is the only one.
+    ...(layer ? ['--uid', String(process.getuid?.() ?? 0), '--gid', String(process.getgid?.() ?? 0)] : []),
     ...(features.disablesUserNamespaces ? ['--disable-userns'] : []),
     ...options,
     ...systemOptions,
     ...['--remount-ro', '/', '--chdir', start.folder, '--seccomp', String(firstInput + 1)],
     ...['--json-status-fd', String(firstInput + 2)],
   ];
-  const [first = program, ...words] = [...(shared?.start ?? []), program];
+  const [first = program, ...words] = [...(shared?.start ?? []), ...(layer ?? []), program];
   return {
     program: first,
     args: [...words, '--args', String(firstInput), '--', start.program, ...start.args],
@@ -107,7 +110,7 @@ export function inBubblewrap(
     failureIn: errors => {
       // Anybody can write what bubblewrap writes. That a command has ended is said where no command can write.
       if (textOf(status).includes('"exit-code"')) return undefined;
-      const [, why] = /^(?:bwrap: |nsenter: |(?=the program '))(.*)/.exec(errors) ?? [];
+      const [, why] = /^(?:bwrap: |nsenter: |unshare: |(?=mount: )|(?=the program '))(.*)/.exec(errors) ?? [];
       return why && `The command was not run, since its box could not be made: ${why.replace(/\.$/, '')}.`;
     },
     close: () => files.splice(0).forEach(file => void closeSync(file)),

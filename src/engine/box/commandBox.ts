@@ -17,13 +17,14 @@ import {
   writeFileSync,
 } from 'node:fs';
 import { rm } from 'node:fs/promises';
-import { basename, delimiter, dirname, join, relative } from 'node:path';
-import { grouped, sentence } from '../../protocol/text.ts';
+import { delimiter, dirname, join, relative } from 'node:path';
+import { asSaid, grouped, sentence } from '../../protocol/text.ts';
 import { type Config, telosFolders } from '../config.ts';
 import { TelosError } from '../errors.ts';
 import { contentOf, type HomeOwner, homesIn, standInFolders, writtenSince } from '../files/agentHome.ts';
 import { makeOwnFolders } from '../files/atomicWrite.ts';
 import { isOpenFolder, removeAll } from '../files/closedFolder.ts';
+import { layersIn } from '../files/leftLayers.ts';
 import {
   describeFileError,
   errorCode,
@@ -33,21 +34,29 @@ import {
   repositoryAbove,
 } from '../files/paths.ts';
 import { secretsIn } from '../redact.ts';
-import { findProgram } from '../tools/programPath.ts';
-import type { AskHost, CommandBox, CommandStart, EnclosedCommand, RunFolders } from '../tools/tool.ts';
+import type {
+  AskHost,
+  CommandBox,
+  CommandLayer,
+  CommandStart,
+  EnclosedCommand,
+  RunFolders,
+} from '../tools/tool.ts';
 import { readableFolders } from '../tools/tool.ts';
 import { inBubblewrap } from './bubblewrap.ts';
 import type { BoxFinding } from './findBox.ts';
 import { FolderNames, type MarkedName, mostNames } from './folderNames.ts';
-import { RepositoryObjects } from './repositoryObjects.ts';
+import { carriesLayer, type LayerPrograms, type MadeLayer, makeLayer } from './layer.ts';
 import { inSeatbelt } from './seatbelt.ts';
 import { enterNetwork, type SharedNetwork } from './sharedNetwork.ts';
 import {
   type BoxPlaces,
   lastingPlaces,
-  objectFolders,
+  layeredViewOf,
+  layerRoots,
   type Place,
   realFoldersOf,
+  repositoriesOf,
   treeRepository,
   viewOf,
 } from './view.ts';
@@ -95,18 +104,16 @@ const kept = 7 * 24 * 60 * 60 * 1000;
 /** Secrets that each need a place of their own. Making a box with more of them takes seconds. */
 const mostSecrets = 1000;
 
-/** In milliseconds. So long other programs may miss what a command that still runs has committed. */
-const gatherInterval = 300;
-
-const gatherAll = (objects: readonly RepositoryObjects[]): Promise<unknown> =>
-  Promise.all(objects.map(each => each.gather()));
-
 /** Returns the box. Nothing is made before its first command. */
 export function commandBox(options: BoxOptions): CommandBox {
   let shared: Prepared | undefined;
   let apart: Prepared | undefined;
+  const { finding } = options;
+  const { layers } = finding.kind === 'bubblewrap' ? finding.features : { layers: null };
+  const carries = layers !== null && carriesLayer(options.folders.workingDir, options.config.dataDir);
   return {
-    async enclose(start, ask) {
+    hasLayers: carries,
+    async enclose(start, ask, layered = false) {
       shared ??= prepare(options, start);
       const holdsSecrets = secretsIn(start.env).length > 0;
       if (holdsSecrets) apart ??= withOwnHome(options, shared);
@@ -114,7 +121,14 @@ export function commandBox(options: BoxOptions): CommandBox {
       const entering = enter(options);
       const leave = (): void => void entering.then(shared => shared?.leave()).catch(() => undefined);
       try {
-        const { end, ...enclosed } = await enclose(options, prepared, start, ask, entering);
+        const { end, ...enclosed } = await enclose(
+          options,
+          prepared,
+          start,
+          ask,
+          entering,
+          layered && carries ? layers : null,
+        );
         return { ...enclosed, end: () => end().finally(leave) };
       } catch (error) {
         leave();
@@ -150,8 +164,6 @@ interface Prepared {
   told: Set<string>;
   /** The working folder, then the others that the command can read. */
   names: readonly FolderNames[];
-  /** Returns what keeps the objects of a repository, by their folder. Missing where there is no git. */
-  objectsIn?: (folder: string) => RepositoryObjects;
 }
 
 /** Returns those that are there. Those in the working folder are made, since the command could make what is missing. */
@@ -165,7 +177,7 @@ function closedFolders(config: BoxOptions['config'], workingDir: string): string
 }
 
 function prepare(
-  { finding, config, folders, conversation, owner, keepsRepository = false, unchanged = [] }: BoxOptions,
+  { config, folders, conversation, owner, keepsRepository = false, unchanged = [] }: BoxOptions,
   { env }: CommandStart,
 ): Prepared {
   const root = join(config.dataDir, 'box');
@@ -190,15 +202,12 @@ function prepare(
     ...(around !== undefined && { around }),
     programFolders: (env['PATH'] ?? '').split(delimiter).filter(Boolean),
   };
-  // On macOS nothing can stand in the place of a folder.
-  const git = finding.kind === 'bubblewrap' ? findProgram('git', { ...folders, env }) : undefined;
   return {
     places,
     mask: maskIn(root),
     lasting: lastingPlaces(places),
     told: new Set(),
     names: [workingDir, ...readable].map(folder => new FolderNames(folder)),
-    ...(git !== undefined && { objectsIn: folder => keptObjects(folder, root, git) }),
   };
 }
 
@@ -235,21 +244,13 @@ const homeFolders = (dataDir: string, home: string): string[] => {
   return isInside(homesIn(dataDir), around) ? [homesIn(dataDir), around, home] : [around, home];
 };
 
-/** By folder, for all conversations of this process: they share the repository too. */
-const keptBefore = new Map<string, RepositoryObjects>();
-
-function keptObjects(folder: string, root: string, git: string): RepositoryObjects {
-  const kept = keptBefore.get(`${root}\0${folder}`) ?? new RepositoryObjects(folder, root, git);
-  keptBefore.set(`${root}\0${folder}`, kept);
-  return kept;
-}
-
 async function enclose(
-  { finding, network, owner, shown = [] }: BoxOptions,
-  { places: known, mask, lasting, told, names, objectsIn }: Prepared,
+  { finding, network, owner, config, shown = [] }: BoxOptions,
+  { places: known, mask, lasting, told, names }: Prepared,
   start: CommandStart,
   ask: AskHost | undefined,
   entering: Promise<SharedNetwork | undefined>,
+  layers: LayerPrograms | null,
 ): Promise<EnclosedCommand> {
   const { around, ...own } = known;
   if (!lstatSync(known.workingDir, { throwIfNoEntry: false })?.isDirectory())
@@ -262,35 +263,34 @@ async function enclose(
   const { marked, left } = await namesIn(names);
   const isAround = around !== undefined && !left.has(around) && isOpenRepository(join(around, '.git'));
   const places: BoxPlaces = isAround ? known : own;
-  const repositories = marked.filter(({ kind }) => kind === 'repository').map(({ path }) => path);
+  const layer = layers && madeLayer(layers, config.dataDir, layerRoots(places));
+  const repositories = layer
+    ? []
+    : marked.filter(({ kind }) => kind === 'repository').map(({ path }) => path);
   const guarded = [places.workingDir, ...(isAround ? [join(around, '.git')] : [])];
-  const inside = repositories.filter(path => guarded.some(each => isInside(each, path)));
-  const ours = [...inside, ...treeRepository(places)];
+  const ofWorkHere = repositories.filter(path => guarded.some(each => isInside(each, path)));
+  const ours = layer ? [] : [...ofWorkHere, ...treeRepository(places)];
   ours.forEach(makeHooks);
-  const enclosed = { ...start, env: environmentIn(start.env, ownFolders(finding, places)) };
-  const objects = objectsIn ? objectFolders(places, marked).map(objectsIn) : [];
-  const ofObjects = (await Promise.all(objects.map(each => each.open()))).flat();
+  const inside = { ...environmentIn(start.env, ownFolders(finding, places)), ...(layer && acrossMounts) };
+  const enclosed = { ...start, env: inside };
   const opened = await network?.open(enclosed, ask, finding.kind);
   try {
     const seen = lasting.filter(({ path }) => !left.has(path));
     const closed = marked.filter(({ path }) => !shown.includes(path));
-    const view = viewOf([...seen, ...ofObjects, ...(opened?.places ?? [])], places, closed);
+    const outside = [...seen, ...(opened?.places ?? [])];
+    const view = layer
+      ? layeredViewOf(outside, places, closed, layer.mergedAt)
+      : viewOf(outside, places, closed);
     const made =
       finding.kind === 'bubblewrap'
-        ? inBubblewrap(finding, view, mask, opened?.start ?? enclosed, await entering)
+        ? inBubblewrap(finding, view, mask, opened?.start ?? enclosed, await entering, layer?.start)
         : inSeatbelt(finding.program, view, opened?.start ?? enclosed, opened?.port);
     const { close, ...process } = made;
     const guards = ours.map(guardRepository);
-    const gathering = setInterval(
-      () => void gatherAll(objects).catch(() => undefined),
-      gatherInterval,
-    ).unref();
     const end = async () => {
       close();
-      clearInterval(gathering);
       const removed = guards.flatMap(guard => guard());
-      const [refused] = await Promise.all([opened?.end(), gatherAll(objects)]);
-      const notes = [...removed, ...objects.flatMap(each => each.problems()), ...(refused ?? [])];
+      const notes = [...removed, ...((await opened?.end()) ?? [])];
       const now = contentOf(places.ownHome);
       const written = writtenSince(atHome, now, placesBelow(places.home, view));
       const files = written.filter(path => !told.has(path));
@@ -300,9 +300,14 @@ async function enclose(
       const atHomeNow = { folder: places.ownHome, files, isWhole, ...(owner && { agent: owner.name }) };
       return { notes, home: atHomeNow };
     };
-    return { ...process, end };
+    return {
+      ...process,
+      end,
+      ...(layer && { layer: { ...layer, ...ofWork(marked, places.workingDir, layerRoots(places)) } }),
+    };
   } catch (error) {
     await opened?.end();
+    await layer?.drop();
     throw error;
   }
 }
@@ -341,6 +346,27 @@ async function namesIn([work, ...others]: readonly FolderNames[]): Promise<{
 /** What is in another folder that cannot be listed is not shown to the command. */
 function unknownIfClosed(error: unknown): undefined {
   if (!(error instanceof TelosError)) throw error;
+}
+
+/** Returns what leads into the working folder: its links with names that others obey, and the repositories whose settings count there. */
+function ofWork(
+  marked: readonly MarkedName[],
+  work: string,
+  roots: readonly string[],
+): Pick<CommandLayer, 'links' | 'repositories'> {
+  const of = (wanted: MarkedName['kind']): string[] =>
+    marked.flatMap(({ path, kind }) => (kind === wanted && isInside(work, path) ? [path] : []));
+  return { links: of('link'), repositories: repositoriesOf([...of('repository'), ...roots.slice(1)], work) };
+}
+
+/** Throws TelosError `config` if no layer can be made over one of the folders. */
+function madeLayer(layers: LayerPrograms, dataDir: string, roots: readonly string[]): MadeLayer {
+  try {
+    return makeLayer(layers, dataDir, roots);
+  } catch (error) {
+    if (errorCode(error) !== undefined) throw error;
+    throw new TelosError('config', [asSaid((error as Error).message), sentence('Nothing was run.')]);
+  }
 }
 
 const isOpenRepository = (path: string): boolean =>
@@ -459,6 +485,9 @@ const caches: Readonly<Record<string, string>> = {
 /** They lead out of the box, to where nothing is. */
 const leadingOut = /^(?:(?:https?|all|no|ftp)_proxy|XDG_RUNTIME_DIR|XDG_STATE_HOME)$/i;
 
+/** A layer is a file system of its own: Git finds the repository around it all the same. */
+const acrossMounts = { GIT_DISCOVERY_ACROSS_FILESYSTEM: '1' };
+
 type OwnFolders = Pick<BoxPlaces, 'home' | 'temporary'>;
 
 /** Returns where a command finds the folders that stand in. On macOS nothing is at another path than outside. */
@@ -485,9 +514,6 @@ function maskIn(root: string): string {
   return file;
 }
 
-/** What all conversations share. */
-const isOfAll = /^(?:objects|git|git-sha256)$/;
-
 async function removeOld(root: string, own: string): Promise<void> {
   const isOld = (path: string): boolean => {
     const stats = lstatSync(path, { throwIfNoEntry: false });
@@ -495,6 +521,6 @@ async function removeOld(root: string, own: string): Promise<void> {
   };
   const old = readdirSync(root)
     .map(name => join(root, name))
-    .filter(path => path !== own && !isOfAll.test(basename(path)) && isOld(path));
+    .filter(path => path !== own && path !== layersIn(dirname(root)) && isOld(path));
   for (const path of old) await rm(path, { recursive: true, force: true }).catch(() => undefined);
 }

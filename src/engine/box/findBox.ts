@@ -8,6 +8,7 @@ import { join } from 'node:path';
 import { writeOwn } from '../files/atomicWrite.ts';
 import { readText } from '../files/regularFile.ts';
 import { findProgram, isOfRuns, type ProgramPlaces, pathIn } from '../tools/programPath.ts';
+import { findLayers, type LayerPrograms } from './layer.ts';
 import { canShare } from './sharedNetwork.ts';
 import { filterFor } from './systemCalls.ts';
 
@@ -25,6 +26,8 @@ export interface BubblewrapFeatures {
   bindsDescriptors: boolean;
   /** The program that starts it in a network which other commands are in. Null if none does: then each command has its own. */
   nsenter: string | null;
+  /** The programs that give a command a layer to write into. Null if no layer works here. */
+  layers: LayerPrograms | null;
 }
 
 /** The namespaces and rights of every command. Its network is its own, or that of its conversation. */
@@ -38,7 +41,7 @@ export const ownNetwork = '--unshare-net';
 const patience = 5000;
 const seatbelt = '/usr/bin/sandbox-exec';
 
-/** By program: a kernel does not change its mind while a process lives. */
+/** By program and data folder: a kernel does not change its mind while a process lives. */
 const known = new Map<string, Promise<BoxFinding>>();
 
 /**
@@ -54,9 +57,11 @@ export async function findBox(places: ProgramPlaces, dataDir?: string): Promise<
   if (process.platform !== 'linux' && process.platform !== 'darwin')
     return { works: false, why: `There is no box for commands on ${process.platform}.` };
   if (program === undefined || !isThere(program)) return missing();
+  const key = JSON.stringify([program, dataDir]);
   const found =
-    known.get(program) ?? (process.platform === 'darwin' ? trySeatbelt() : tryBubblewrap(program, places));
-  known.set(program, found);
+    known.get(key) ??
+    (process.platform === 'darwin' ? trySeatbelt() : tryBubblewrap(program, places, dataDir));
+  known.set(key, found);
   if (dataDir !== undefined) await keepFound(dataDir, places, await found).catch(() => undefined);
   return found;
 }
@@ -81,18 +86,21 @@ interface Found {
 function remembered(places: ProgramPlaces, dataDir: string): BoxFinding | undefined {
   try {
     const { path, program, state, features } = JSON.parse(textOf(foundFile(dataDir))) as Partial<Found>;
-    const { disablesUserNamespaces, bindsDescriptors, nsenter } = features ?? {};
+    const { disablesUserNamespaces, bindsDescriptors, nsenter, layers } = features ?? {};
     if (typeof program !== 'string' || path !== (pathIn(places.env) ?? '')) return undefined;
     if (typeof disablesUserNamespaces !== 'boolean' || typeof bindsDescriptors !== 'boolean')
       return undefined;
     if (nsenter !== null && (typeof nsenter !== 'string' || !isThere(nsenter) || isOfRuns(nsenter, places)))
+      return undefined;
+    if (layers === undefined) return undefined;
+    if (layers && Object.values(layers).some(each => !isThere(each) || isOfRuns(each, places)))
       return undefined;
     if (state !== machineState(program) || isOfRuns(program, places)) return undefined;
     return {
       works: true,
       kind: 'bubblewrap',
       program,
-      features: { disablesUserNamespaces, bindsDescriptors, nsenter },
+      features: { disablesUserNamespaces, bindsDescriptors, nsenter, layers },
     };
   } catch {
     return undefined;
@@ -180,7 +188,11 @@ async function trySeatbelt(): Promise<BoxFinding> {
   return { works: false, why: `The box of macOS could not be started: ${error.replace(/\.$/, '')}.` };
 }
 
-async function tryBubblewrap(program: string, places: ProgramPlaces): Promise<BoxFinding> {
+async function tryBubblewrap(
+  program: string,
+  places: ProgramPlaces,
+  dataDir: string | undefined,
+): Promise<BoxFinding> {
   if (!filterFor(process.arch))
     return { works: false, why: `The box has no filter of system calls for ${process.arch}.` };
   const view = ['--ro-bind', '/', '/', '--proc', '/proc', '--dev', '/dev', '--', '/bin/sh', '-c', ':'];
@@ -194,10 +206,13 @@ async function tryBubblewrap(program: string, places: ProgramPlaces): Promise<Bo
   const joins = async (entering: string, words: readonly string[]): Promise<boolean> =>
     (await errorOf(entering, [...words, program, ...isolation, ...more, ...view])) === undefined;
   const isShared = nsenter !== undefined && (await canShare(program, nsenter, joins));
+  const runs = async (first: string, words: readonly string[]): Promise<boolean> =>
+    (await errorOf(first, words)) === undefined;
   const features = {
     disablesUserNamespaces,
     bindsDescriptors: help.includes('--ro-bind-fd'),
     nsenter: isShared ? nsenter : null,
+    layers: await findLayers(places, dataDir, runs),
   };
   return { works: true, kind: 'bubblewrap', program, features };
 }

@@ -10,11 +10,11 @@ import { folded, isSensitive, meansNothing, obeyedAt } from '../files/sensitiveN
 
 /**
  * A name that a boxed command may not read, or not change. A `repository` is the folder of Git itself. A socket counts as a secret: a
- * program that listens there is outside of the box. A folder is `closed` if what is in it is not known.
+ * program that listens there is outside of the box. A folder is `closed` if what is in it is not known. A `link` has an obeyed name.
  */
 export interface MarkedName {
   path: string;
-  kind: 'secret' | 'obeyed' | 'repository' | 'closed';
+  kind: 'secret' | 'obeyed' | 'repository' | 'closed' | 'link';
   isFolder: boolean;
 }
 
@@ -33,7 +33,7 @@ const installed = new Set(['node_modules', 'site-packages', 'dist-packages']);
  * What installing, building and switching a branch writes every day. It is not read-only: that such a file was changed is known
  * afterwards, and it only runs when someone builds.
  */
-const writtenByTools = new Set(['package managers', 'builds, tests and linters']);
+export const writtenByTools: ReadonlySet<string> = new Set(['package managers', 'builds, tests and linters']);
 
 /** Names that stand for a file without its values, and that are kept with the code. */
 const template = /\.(?:example|sample|template|dist|tmpl|defaults?)$/;
@@ -144,7 +144,11 @@ export class FolderNames {
     for (const entry of entries) {
       const path = join(folder, entry.name);
       // Where a link leads is marked there, if it is in the box at all.
-      if (entry.isSymbolicLink()) continue;
+      if (entry.isSymbolicLink()) {
+        if (obeyedAt(path, path.slice(this.root.length)))
+          marked.push({ path, kind: 'link', isFolder: false });
+        continue;
+      }
       const kind = isRepository(entry)
         ? 'repository'
         : entry.isSocket()

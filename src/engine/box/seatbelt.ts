@@ -1,6 +1,8 @@
 /** Writes a view of the disk as a profile of Seatbelt, the box of macOS. There, nothing is at another path than outside. */
 import { basename, join } from 'node:path';
+import { obeyedSources } from '../files/sensitiveNames.ts';
 import type { CommandStart, EnclosedCommand } from '../tools/tool.ts';
+import { writtenByTools } from './folderNames.ts';
 import type { Place } from './view.ts';
 
 /** Returns how `start` runs in the box of macOS. It reaches `port` of this machine, and without one nothing. */
@@ -64,6 +66,8 @@ function rulesFor(place: Place): string[] {
     case 'write':
       return [
         ...writable(quoted(place.from ?? place.path), place.path),
+        // Of the working folder: what stands in for another one is nobody's, and what lies in it has the same rules.
+        ...(place.from === undefined && !place.isInWork ? namesRefusedIn(place.path) : []),
         ...(place.isHeld ? [`(deny file-write-unlink (literal ${path}))`] : []),
       ];
     default:
@@ -75,6 +79,26 @@ const writable = (path: string, place: string): string[] => [
   `(allow file-read* file-write* (subpath ${path}))`,
   ...(basename(place) === '.git' ? repositoryRules(place) : []),
 ];
+
+/** Sources in one rule. */
+const inRule = 50;
+
+/** There is no layer on macOS, so what others obey is not written at all, by its name, in large or small letters. */
+function namesRefusedIn(folder: string): string[] {
+  const sources = obeyedSources(writtenByTools).map(anyCase);
+  const start = `^${anyCase(folder.replace(/[\\^$.|?*+()[\]{}"]/g, '\\$&'))}/(.*/)?`;
+  return Array.from({ length: Math.ceil(sources.length / inRule) }, (_none, at) => {
+    const names = sources.slice(at * inRule, (at + 1) * inRule).join('|');
+    return `(deny file-write* (regex #"${start}(${names})(/.*)?$"))`;
+  });
+}
+
+const anyCase = (source: string): string =>
+  source.replace(/\[\^[^\]]*\]|\[[^\]]*\]|[a-z]/gi, part => {
+    if (part.startsWith('[^')) return part;
+    const letters = part.replace(/[[\]]/g, '');
+    return `[${letters.toLowerCase()}${letters.toUpperCase()}]`;
+  });
 
 /** A repository stays where it is, and what makes Git start programs is not made in it either. */
 const repositoryRules = (folder: string): string[] => [

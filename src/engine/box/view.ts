@@ -1,7 +1,7 @@
 /** Says as data what a command in the box sees of the disk: the little that it needs, and what of it can be written. */
 
 import { lstatSync, readdirSync, readlinkSync, realpathSync } from 'node:fs';
-import { basename, dirname, join } from 'node:path';
+import { basename, dirname, join, resolve } from 'node:path';
 import { isOpenFolder } from '../files/closedFolder.ts';
 import { isInside, isReadable, realPlace } from '../files/paths.ts';
 import { readText } from '../files/regularFile.ts';
@@ -187,6 +187,74 @@ export function viewOf(
   ]);
 }
 
+/** Returns the folders of a layer: the working folder, and the repository elsewhere that a command there can change. */
+export function layerRoots(places: BoxPlaces): string[] {
+  const { workingDir, keepsRepository, around } = places;
+  if (keepsRepository) return [workingDir];
+  const above = around === undefined ? [] : [join(around, '.git')];
+  return [workingDir, ...treeRepository(places), ...above];
+}
+
+/** Returns the repositories with those of their submodules, and the one to which a link or a file of the working folder leads. */
+export function repositoriesOf(repositories: readonly string[], workingDir: string): string[] {
+  const link = join(workingDir, '.git');
+  const admin = /^gitdir: (.*)\n?$/.exec(fileText(link))?.[1];
+  const own = admin === undefined ? realPlace(link) : realPlace(resolve(workingDir, admin));
+  const all = [...repositories, ...(own === undefined || own === link ? [] : [link, own])];
+  return [...new Set(all)].flatMap(withModules);
+}
+
+/** How deep the name of a submodule may be. */
+const deepestModule = 6;
+
+const withModules = (repository: string): string[] => [
+  repository,
+  ...modulesIn(join(repository, 'modules'), deepestModule),
+];
+
+const modulesIn = (folder: string, depth: number): string[] =>
+  depth === 0
+    ? []
+    : foldersIn(folder).flatMap(name => {
+        const path = join(folder, name);
+        return isOrdinary(join(path, 'HEAD')) ? withModules(path) : modulesIn(path, depth - 1);
+      });
+
+/**
+ * Returns the view of a command that writes into a layer: `mergedAt` returns where a folder is with it. Nothing of it need be read-only,
+ * since nothing of it is in its place before it was looked at.
+ */
+export function layeredViewOf(
+  lasting: readonly Place[],
+  places: BoxPlaces,
+  names: readonly MarkedName[],
+  mergedAt: (root: string) => string | undefined,
+): readonly Place[] {
+  const { workingDir, protectedDirs, unchanged = [] } = places;
+  const merged = layerRoots(places).flatMap((path): Place[] => {
+    const from = mergedAt(path);
+    return from === undefined ? [] : [{ kind: 'write', path, from }];
+  });
+  const shown = [...lasting, { kind: 'write', path: workingDir } as const];
+  const kept = unchanged.filter(
+    path => isInside(workingDir, path) && path !== workingDir && isOrdinary(path),
+  );
+  const tree = worktreeOf(workingDir)?.repository;
+  return inOrder([
+    ...lasting,
+    ...merged,
+    ...protectedDirs
+      .filter(folder => shown.some(place => shows(place, folder)))
+      .map(path => ({ kind: 'empty', path }) as const),
+    ...kept.map(path => ({ kind: 'read', path }) as const),
+    ...(places.keepsRepository && tree !== undefined ? [{ kind: 'read', path: tree } as const] : []),
+    ...(places.keepsRepository && places.around !== undefined
+      ? [{ kind: 'read', path: join(places.around, '.git') } as const]
+      : []),
+    ...names.filter(isSecret).map(({ path, isFolder }) => ({ kind: 'hidden', path, isFolder }) as const),
+  ]);
+}
+
 const isSecret = ({ kind }: MarkedName): boolean => kind === 'secret' || kind === 'closed';
 
 /**
@@ -303,25 +371,6 @@ export function treeRepository({ workingDir, keepsRepository }: BoxPlaces): stri
   const repository = keepsRepository ? undefined : worktreeOf(workingDir)?.repository;
   return repository === undefined ? [] : [repository];
 }
-
-/** Returns the folders of objects of the repositories that a command can change. */
-export function objectFolders(places: BoxPlaces, names: readonly MarkedName[]): string[] {
-  const { workingDir, keepsRepository, around } = places;
-  const above = around === undefined || keepsRepository ? undefined : join(around, '.git');
-  const tree = treeRepository(places)[0] ?? above;
-  const inWork = names.flatMap(({ path, kind }) =>
-    kind === 'repository' && isInside(workingDir, path) ? [path] : [],
-  );
-  return [...inWork, ...(tree === undefined ? [] : [tree])]
-    .flatMap(withModules)
-    .map(repository => join(repository, 'objects'))
-    .filter(folder => lstatSync(folder, { throwIfNoEntry: false })?.isDirectory());
-}
-
-const withModules = (repository: string): string[] => {
-  const modules = join(repository, 'modules');
-  return [repository, ...foldersIn(modules).flatMap(name => withModules(join(modules, name)))];
-};
 
 let system: readonly Place[] | undefined;
 

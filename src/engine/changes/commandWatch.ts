@@ -1,15 +1,12 @@
-/** Watches one command: what it changed in the working folder, with the old bytes, and the way back for some of it at once. */
+/** Watches one command that works in the folder itself: which files it changed, with their old bytes. */
 import { createHash } from 'node:crypto';
-import { readlinkSync, unlinkSync } from 'node:fs';
-import { dirname, sep } from 'node:path';
+import { readlinkSync } from 'node:fs';
+import { sep } from 'node:path';
 import { grouped } from '../../protocol/text.ts';
 import { takingTurns } from '../cancellation.ts';
-import { isOpenFolder, reopen } from '../files/closedFolder.ts';
-import { openRegularFile, readRegularFile, readWholeFile, smallFile } from '../files/openFile.ts';
-import { describeFileError } from '../files/paths.ts';
+import { openRegularFile, readRegularFile, smallFile } from '../files/openFile.ts';
 import type { ProgramPlaces } from '../tools/programPath.ts';
 import {
-  type FileHistory,
   type FolderLine,
   hashOf,
   type LeftFile,
@@ -19,7 +16,6 @@ import {
 } from './changeFile.ts';
 import type { CommandChange, CommandChanges, SettingChange } from './folderChanges.ts';
 import { type Entry, entryAt } from './folderView.ts';
-import { bringBack } from './undo.ts';
 import type { FolderWatch } from './watchedFolder.ts';
 
 /** Where a command is about to run. */
@@ -45,13 +41,10 @@ export interface KeptChange {
   after: LeftFile | null;
   /** Set for a setting or hook of a repository. Undo leaves those alone. */
   isGit?: true;
-  /** Its first bytes by now, for a setting of Git. */
-  bytes?: Buffer;
-  oldBytes?: Buffer;
 }
 
-/** What the watch needs of the run's changes. */
-interface RunBytes {
+/** What keeps the changes of a run's commands. */
+export interface RunBytes {
   /** Folder with the old bytes. */
   folder: string;
   keepBytes(bytes: Buffer): string;
@@ -86,16 +79,6 @@ export class CommandWatch {
   /** Changed files whose bytes cannot be told by a hash: too large to be read, or not readable. */
   readonly #unread = new Map<string, Entry>();
 
-  /** Folders in which files that others run or obey could be that were not looked at. Absolute paths. Known after `end`. */
-  get unlooked(): readonly string[] {
-    return this.#found?.unlooked ?? [];
-  }
-
-  /** Folders that the command had closed, and that were opened again to be looked at. Absolute paths. Known after `end`. */
-  get reopened(): readonly string[] {
-    return this.#found?.reopened ?? [];
-  }
-
   /** The working folder. Absolute and real path. */
   get root(): string {
     return this.#watch.root;
@@ -108,11 +91,11 @@ export class CommandWatch {
 
   /**
    * Returns the files that the command changed, and keeps their old bytes. Returns undefined if what it changed is not known. Call it
-   * when no process of the command lives any more, or with `goesOn` while one does, and then again.
+   * when no process of the command lives any more.
    */
-  async end({ goesOn = false } = {}): Promise<readonly KeptChange[] | undefined> {
+  async end(): Promise<readonly KeptChange[] | undefined> {
     try {
-      const found = await this.#watch.end(goesOn);
+      const found = await this.#watch.end();
       const why = found.leftOut.get(this.root);
       if (why !== undefined) this.#run.addLittle(why);
       this.#isTooMuch = found.files.length > mostRecorded;
@@ -130,84 +113,8 @@ export class CommandWatch {
     }
   }
 
-  /**
-   * Puts files back to what they were before the command. What was changed meanwhile stays. Returns a sentence for each file that
-   * could not be put back.
-   */
-  async putBack(changes: readonly KeptChange[]): Promise<string[]> {
-    const paths = changes.map(({ path }) => path);
-    const problems: string[] = [];
-    // What is in the way comes first. Each file for itself: none may keep the others from their places.
-    const sorted = [...changes].sort(
-      (one, other) => (one.before ? 1 : 0) - (other.before ? 1 : 0) || other.path.length - one.path.length,
-    );
-    for (const { path, before, after } of sorted) {
-      this.#openAround(path);
-      const isRemoved = this.#removeUnread(path, before);
-      if (isRemoved && before === null) continue;
-      problems.push(...(await this.#bring({ path, before, left: [isRemoved ? null : after] })));
-    }
-    const around = [...(this.#found?.folders ?? [])].flatMap(([path, { before, after }]) =>
-      paths.some(one => one.startsWith(`${path}${sep}`)) ? [{ path, before, after }] : [],
-    );
-    const { problem } = await bringBack([], around);
-    return problem === undefined ? problems : [...problems, problem];
-  }
-
-  /** Makes the folder of a file writable if the command has closed it: then nothing could be put back there. */
-  #openAround(path: string): void {
-    const folder = dirname(path);
-    if (isOpenFolder(folder, true)) return;
-    const before = this.#found?.folders.get(folder)?.before;
-    reopen(folder, before != null && (before & 0o300) === 0o300 ? before : undefined);
-  }
-
-  /** Removes a file that cannot be told by its bytes, if it is still the one that was seen. */
-  #removeUnread(path: string, before: OldFile | null): boolean {
-    const seen = this.#unread.get(path);
-    const isLost = before !== null && before.sha256 === undefined && before.link === undefined;
-    if (!seen || isLost) return false;
-    const now = entryAt(path);
-    if (now?.ino !== seen.ino || now.changedAt !== seen.changedAt) return false;
-    try {
-      unlinkSync(path);
-      return true;
-    } catch {
-      return false;
-    }
-  }
-
-  async #bring(file: Pick<FileHistory, 'path' | 'before' | 'left'>): Promise<string[]> {
-    try {
-      const { folder } = this.#run;
-      const { problem } = await bringBack([{ ...file, folder, isMixed: false, made: [] }]);
-      return problem === undefined ? [] : [problem];
-    } catch (error) {
-      return [describeFileError(error, file.path)];
-    }
-  }
-
-  /** Keeps what the command left, so that `putAgain` finds it. What is too large, or changes meanwhile, is not kept. */
-  async keepNew(changes: readonly KeptChange[]): Promise<void> {
-    for (const { path, after } of changes) {
-      if (after?.sha256 === undefined) continue;
-      const bytes = await readWholeFile(path).catch(() => undefined);
-      if (bytes) this.#run.keepBytes(bytes);
-    }
-  }
-
-  /** Makes files again what the command left, after `putBack`. Returns sentences as that does. */
-  async putAgain(changes: readonly KeptChange[]): Promise<string[]> {
-    const problems: string[] = [];
-    for (const { path, before, after } of changes) {
-      const wanted = after && !after.isFolder ? { ...after, mode: after.mode ?? 0o644 } : null;
-      problems.push(...(await this.#bring({ path, before: wanted, left: [before] })));
-    }
-    return problems;
-  }
-
-  /** Records what the command changed, but for the files that were put back. Returns the paths of the files that were changed. */
-  record(putBack: ReadonlySet<string>): string[] {
+  /** Records what the command changed. Returns the paths of the files that were changed. */
+  record(): string[] {
     if (!this.#found || !this.#watch.seesContent || this.#isTooMuch) return [];
     const { folders, movedHead, leftOut, vanished, madeRepositories } = this.#found;
     const at = new Date().toISOString();
@@ -215,7 +122,7 @@ export class CommandWatch {
     const only = this.#changes.filter(({ path, before }) => before === null && isOnly(path));
     if (only.length > 0) this.#run.addProblem(leavesNew(vanished.length > 0 ? vanished : [...this.#moved]));
     const writes = this.#changes.flatMap(({ path, before, after, isGit }): WriteLine[] => {
-      if (isGit || putBack.has(path)) return [];
+      if (isGit) return [];
       const old = before ?? (isOnly(path) ? unknownOld : null);
       return [{ type: 'write', at, path, before: old, after: this.#unread.has(path) ? null : after }];
     });
@@ -298,8 +205,6 @@ export class CommandWatch {
       before: before ? facts(before) : null,
       after: left && typeof left === 'object' ? left : after ? facts(after) : null,
       isGit: true,
-      ...(after?.bytes && { bytes: after.bytes }),
-      ...(before?.bytes && { oldBytes: before.bytes }),
     };
   }
 }

@@ -47,12 +47,8 @@ export interface CommandChanges {
   movedHead: boolean;
   /** Absolute paths of each `.git` that was made. */
   madeRepositories: readonly string[];
-  /** Absolute paths of folders in which files that others run or obey could be that were not looked at. */
-  unlooked: readonly string[];
   /** Absolute paths of what was not kept and is not there any more. It may have been moved, so that no other copy of it is left. */
   vanished: readonly string[];
-  /** Absolute paths of folders that the command had closed, and that were opened again. */
-  reopened: readonly string[];
   /** Absolute paths of what was not looked at. */
   leftOut: ReadonlyMap<string, string>;
 }

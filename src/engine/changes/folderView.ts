@@ -2,11 +2,10 @@
  * Looks at the names in a working folder: which files, links and folders there are. A second look reads only the folders whose names
  * have changed since.
  */
-import { lstatSync, readdirSync, renameSync, type Stats } from 'node:fs';
+import { readdirSync, type Stats } from 'node:fs';
 import { basename, dirname, join } from 'node:path';
 import { grouped } from '../../protocol/text.ts';
 import { takingTurns } from '../cancellation.ts';
-import { isOpenFolder, reopen } from '../files/closedFolder.ts';
 import { temporaryPrefix } from '../files/globPattern.ts';
 import { isReadable, statsAt } from '../files/paths.ts';
 import { obeyedAt } from '../files/sensitiveNames.ts';
@@ -33,8 +32,6 @@ interface FolderNames {
   inner: readonly string[];
   /** Whether only names that others run or obey were looked at. */
   isPart: boolean;
-  /** Names that are not UTF-8, so that nothing can be said of what they name. */
-  unnamed: ReadonlySet<string>;
   /** How many names there are, looked at or not. */
   count: number;
 }
@@ -46,10 +43,6 @@ export interface FolderView {
   repositories: readonly string[];
   /** What is not kept, with the reason in a few words. */
   leftOut: Map<string, string>;
-  /** Folders that had been closed, and were opened again to be looked at. */
-  reopened: readonly string[];
-  /** Folders in which names that others obey could be that were not looked at. */
-  unlooked: readonly string[];
   /** Size of all files that are kept. In bytes. */
   size: number;
   /** Whether there are too many names, so that only those were looked at that others run or obey. */
@@ -97,15 +90,10 @@ interface Look {
   device: number;
   before: FolderView | undefined;
   /** The same, also where each file is looked at again. */
-  earlier: FolderView | undefined;
   signal: AbortSignal | undefined;
   folders: Map<string, FolderNames>;
   repositories: string[];
   leftOut: Map<string, string>;
-  /** Whether a command can have closed folders, which are opened again then. */
-  reopens: boolean;
-  reopened: string[];
-  unlooked: string[];
   /** Files that the last look did not see, or not like this. */
   news: { path: string; size: number }[];
   names: number;
@@ -114,22 +102,11 @@ interface Look {
 
 /**
  * Looks at the folder `root`, a real path. Of too many names, only those are looked at that others run or obey. `before` is what the last
- * look saw. `reopens` has folders opened again that a command has closed. Throws UnseenFolder for a folder with far too many names, and
- * the abort reason.
+ * look saw. Throws UnseenFolder for a folder with far too many names, and the abort reason.
  */
 export async function lookAt(
   root: string,
-  {
-    before,
-    earlier = before,
-    signal,
-    reopens = false,
-  }: {
-    before?: FolderView | undefined;
-    earlier?: FolderView | undefined;
-    signal?: AbortSignal | undefined;
-    reopens?: boolean;
-  },
+  { before, signal }: { before?: FolderView | undefined; signal?: AbortSignal | undefined },
 ): Promise<FolderView> {
   const own = statsAt(root);
   if (!own?.isDirectory()) throw new UnseenFolder('the folder does not exist');
@@ -137,11 +114,7 @@ export async function lookAt(
     root,
     device: own.dev,
     before,
-    earlier,
     signal,
-    reopens,
-    reopened: [],
-    unlooked: [],
     names: 0,
     isPart: before?.isPart ?? false,
     folders: new Map(),
@@ -155,14 +128,14 @@ export async function lookAt(
     look.leftOut.clear();
     await walk('', look);
   }
-  const { folders, repositories, leftOut, reopened, unlooked, isPart } = look;
+  const { folders, repositories, leftOut, isPart } = look;
   if (isPart) leftOut.set('', `it has more than ${grouped(mostNames)} files`);
   for (const path of before?.leftOut.keys() ?? []) {
     const folder = dirname(path) === '.' ? '' : dirname(path);
     const isSame = folders.has(folder) && folders.get(folder) === before?.folders.get(folder);
     if (isSame && !folders.has(path)) keepLeftOut(path, look);
   }
-  return { folders, repositories, leftOut, reopened, unlooked, size: withinLimit(look), isPart };
+  return { folders, repositories, leftOut, size: withinLimit(look), isPart };
 }
 
 /** Walks the folder and all below it. Returns false if it has more names than `mostIn`; then nothing of it is in the view. */
@@ -205,7 +178,6 @@ const programFolders = ['.bin', 'bin'];
 
 /** Leaves out a folder but for the names at its top and its programs. */
 function leaveOutFull(path: string, look: Look): void {
-  if (look.before?.leftOut.get(path) !== tooFull) look.unlooked.push(path);
   look.leftOut.set(path, tooFull);
   for (const below of [path, ...programFolders.map(name => childPath(path, name))]) {
     const folder = namesIn(below, look, true);
@@ -248,7 +220,7 @@ export function wasAbsent(view: FolderView, path: string): boolean {
 function namesIn(path: string, look: Look, isPart = false): FolderNames | undefined {
   const place = join(look.root, path);
   try {
-    const stats = openedAt(path, look);
+    const stats = statsAt(place);
     if (!stats?.isDirectory()) return undefined;
     if (stats.dev !== look.device) {
       look.leftOut.set(path, 'another file system');
@@ -259,13 +231,10 @@ function namesIn(path: string, look: Look, isPart = false): FolderNames | undefi
     if (known?.stamp === stamp && known.isPart === isPart && !known.isFresh) return known;
     const lookedAt = Date.now();
     const entries = new Map<string, Entry>();
-    const isNew = (name: string): boolean => isNewName(path, name, look.earlier);
-    const names = look.reopens ? namedIn(path, look, isNew) : readdirSync(place);
-    const unnamed = unnamedIn(place, names);
+    const names = readdirSync(place);
     const inside = isPart ? foldersAmong(place) : new Set<string>();
     const isLeft = (name: string): boolean =>
       ownTemporary.test(name) || (isPart && !inside.has(name) && !isObeyed(look.root, childPath(path, name)));
-    if ([...unnamed].some(name => !known?.unnamed.has(name))) look.unlooked.push(path);
     for (const name of names) {
       const entry = isLeft(name) ? undefined : entryAt(join(place, name));
       if (!entry) continue;
@@ -286,37 +255,13 @@ function namesIn(path: string, look: Look, isPart = false): FolderNames | undefi
       entries,
       inner,
       isPart,
-      unnamed,
       count: names.length,
     };
   } catch (error) {
     if ((error as NodeJS.ErrnoException).code === 'ENOENT') return undefined;
-    if (look.before?.leftOut.get(path) !== unreadable) look.unlooked.push(path);
     look.leftOut.set(path, unreadable);
     return undefined;
   }
-}
-
-function isNewName(path: string, name: string, earlier: FolderView | undefined): boolean {
-  const known = earlier?.folders.get(path);
-  return known ? !known.unnamed.has(name) : earlier !== undefined && wasAbsent(earlier, path);
-}
-
-/** Returns the names in a folder, after those that a command made and that are not UTF-8 got other ones: no path leads to them. */
-function namedIn(path: string, look: Look, isNew: (name: string) => boolean): string[] {
-  const place = join(look.root, path);
-  const names = readdirSync(place);
-  const unnamed = [...unnamedIn(place, names)].filter(isNew);
-  for (const name of unnamed) {
-    const from = Buffer.concat([Buffer.from(`${place}/`), Buffer.from(name, 'latin1')]);
-    const to = name.replace(/[\x80-\xff%]/g, sign => `%${sign.charCodeAt(0).toString(16).toUpperCase()}`);
-    const isFolder = lstatSync(from, { throwIfNoEntry: false })?.isDirectory() === true;
-    if (!isFolder && !isObeyed(look.root, childPath(path, name))) continue;
-    if (statsAt(join(place, to))) continue;
-    renameSync(from, join(place, to));
-    look.reopened.push(childPath(path, to));
-  }
-  return unnamed.length > 0 ? readdirSync(place) : names;
 }
 
 const foldersAmong = (place: string): ReadonlySet<string> =>
@@ -326,28 +271,7 @@ const foldersAmong = (place: string): ReadonlySet<string> =>
       .map(({ name }) => name),
   );
 
-function unnamedIn(place: string, names: readonly string[]): ReadonlySet<string> {
-  if (!names.some(name => name.includes('\ufffd'))) return new Set();
-  const all = readdirSync(place, { encoding: 'buffer' });
-  return new Set(
-    all.filter(name => !Buffer.from(name.toString()).equals(name)).map(name => name.toString('latin1')),
-  );
-}
-
 const unreadable = 'it cannot be read';
-
-/** Returns what is there, after a closed folder was opened again. */
-function openedAt(path: string, look: Look): Stats | undefined {
-  const place = join(look.root, path);
-  const stats = statsAt(place);
-  if (!stats?.isDirectory() || stats.dev !== look.device || !look.reopens) return stats;
-  if ((stats.mode & 0o555) === 0o555 || isOpenFolder(place)) return stats;
-  // What was closed before is closed because the person wants it so.
-  const known = look.earlier?.folders.get(path);
-  if (!known && !(look.earlier && wasAbsent(look.earlier, path))) return stats;
-  if (reopen(place, known?.mode)) look.reopened.push(path);
-  return statsAt(place);
-}
 
 /** Returns undefined for a name that nothing has, such as one that is not UTF-8. */
 export function entryAt(place: string): Entry | undefined {

@@ -37,7 +37,7 @@ import {
   type OldFile,
   type WriteLine,
 } from './changeFile.ts';
-import type { CommandPlace, CommandWatch, WatchFolder } from './commandWatch.ts';
+import type { CommandPlace, CommandWatch, RunBytes, WatchFolder } from './commandWatch.ts';
 import { countLines } from './lineDiff.ts';
 
 /** Maximum kept for one run. In bytes. */
@@ -112,24 +112,33 @@ export class KeptWrites implements WriteKeeper {
       const id = randomUUID();
       if (watch.seesContent) this.#note({ type: 'command', id });
       else this.#noteUnknown('git was not found on the PATH');
-      return new CommandWatch(watch, {
-        folder: this.#folder,
-        keepBytes: bytes => this.#keepBytes(bytes),
-        addProblem: problem => this.#problems.push(problem),
-        addLittle: why => this.#addLittle(why),
-        write: (lines, facts) =>
-          this.#writeCommand(lines, {
-            type: 'looked',
-            id,
-            ...(place.outside && { outside: true }),
-            ...facts,
-          }),
-      });
+      return new CommandWatch(watch, this.#bytesOf(id, place.outside));
     } catch (error) {
       if (place.signal.aborted) throw error;
       this.#noteUnknown(error instanceof Error ? error.message : String(error));
       return undefined;
     }
+  }
+
+  /** Whether changes of commands are known. */
+  get watches(): boolean {
+    return this.#watch !== undefined;
+  }
+
+  /** Returns what keeps the changes of a command that writes into a layer. Whatever it changes is known. */
+  layered(): RunBytes {
+    return this.#bytesOf(randomUUID(), false);
+  }
+
+  #bytesOf(id: string, isOutside: boolean): RunBytes {
+    return {
+      folder: this.#folder,
+      keepBytes: bytes => this.#keepBytes(bytes),
+      addProblem: problem => this.#problems.push(problem),
+      addLittle: why => this.#addLittle(why),
+      write: (lines, facts) =>
+        this.#writeCommand(lines, { type: 'looked', id, ...(isOutside && { outside: true }), ...facts }),
+    };
   }
 
   #noteUnknown(why: string): void {

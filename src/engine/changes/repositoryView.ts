@@ -5,7 +5,7 @@
 
 import { type Dirent, lstatSync, readdirSync, readlinkSync } from 'node:fs';
 import { join } from 'node:path';
-import { isOpenFolder, reopen } from '../files/closedFolder.ts';
+import { isOpenFolder } from '../files/closedFolder.ts';
 import { readRegularFile, readText } from '../files/regularFile.ts';
 import { maxKeptFile } from './changeFile.ts';
 import { childPath } from './folderView.ts';
@@ -31,12 +31,6 @@ export interface RepositoryView {
   isCut: boolean;
   /** Folders that were not looked at. */
   unseen: ReadonlySet<string>;
-  /** Those of them that had been looked at before, or were not there. */
-  unlooked: readonly string[];
-  /** Modes of the folders that were looked at. */
-  modes: ReadonlyMap<string, number>;
-  /** Folders that had been closed, and were opened again to be looked at. */
-  reopened: readonly string[];
 }
 
 /** Maximum size of a setting or hook that is kept. In bytes. */
@@ -67,21 +61,14 @@ interface Look {
   hooks: number;
   bytes: number;
   stateNames: number;
-  reopens: boolean;
   unseen: Set<string>;
-  modes: Map<string, number>;
-  reopened: string[];
 }
 
-/**
- * Looks at the repositories of the working folder `root`, which are given as paths below it. `reopens` has folders opened again that a
- * command has closed.
- */
+/** Looks at the repositories of the working folder `root`, which are given as paths below it. */
 export function lookAtRepositories(
   root: string,
   repositories: readonly string[],
   before?: RepositoryView,
-  reopens = false,
 ): RepositoryView {
   const look: Look = {
     root,
@@ -92,10 +79,7 @@ export function lookAtRepositories(
     bytes: 0,
     state: new Map(),
     stateNames: 0,
-    reopens,
     unseen: new Set(),
-    modes: new Map(),
-    reopened: [],
   };
   const heads = new Map<string, string>();
   for (const path of repositories) {
@@ -103,9 +87,8 @@ export function lookAtRepositories(
     lookInto(path, look);
     heads.set(path, headOf(join(root, path)));
   }
-  const { settings, state, unseen, modes, reopened } = look;
-  const unlooked = [...unseen].filter(path => !before?.unseen.has(path));
-  return { settings, state, heads, isCut: look.stateNames > mostNames, unseen, unlooked, modes, reopened };
+  const { settings, state, unseen } = look;
+  return { settings, state, heads, isCut: look.stateNames > mostNames, unseen };
 }
 
 function lookInto(path: string, look: Look): void {
@@ -170,17 +153,13 @@ function namesIn(path: string, look: Look, count: 'names' | 'hooks' = 'names', m
   return [];
 }
 
-/** Opens a folder again that a command has closed. Returns false for one that cannot be looked at, or is none. */
+/** Returns false for a folder that cannot be looked at, and for what is none. */
 function opened(path: string, look: Look): boolean {
   const place = join(look.root, path);
   try {
     const stats = lstatSync(place, { throwIfNoEntry: false });
     if (!stats?.isDirectory()) return false;
-    const isOpen = (stats.mode & 0o555) === 0o555 || isOpenFolder(place);
-    const mayOpen = look.reopens && !look.before?.unseen.has(path);
-    if (!isOpen && mayOpen && reopen(place, look.before?.modes.get(path))) look.reopened.push(path);
-    else if (!isOpen) throw new Error('closed');
-    look.modes.set(path, lstatSync(place).mode & 0o7777);
+    if ((stats.mode & 0o555) !== 0o555 && !isOpenFolder(place)) throw new Error('closed');
     return true;
   } catch {
     // It is closed, or what holds it is.

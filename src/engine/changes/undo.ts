@@ -2,11 +2,14 @@
 
 import { randomUUID } from 'node:crypto';
 import {
+  closeSync,
   constants,
   fchmodSync,
+  fstatSync,
   linkSync,
   lstatSync,
   mkdirSync,
+  openSync,
   readlinkSync,
   renameSync,
   type Stats,
@@ -17,9 +20,10 @@ import { open, rm, rmdir } from 'node:fs/promises';
 import { basename, dirname, join } from 'node:path';
 import { removeLeftTemporaries, writeNew } from '../files/atomicWrite.ts';
 import { temporaryPrefix } from '../files/globPattern.ts';
-import { openFolder } from '../files/openFile.ts';
+import { openFolder, smallFile } from '../files/openFile.ts';
 import { describeFileError, isInside, PathProblem, resolvePath, statsAt } from '../files/paths.ts';
 import { placeOver, takeAttributes } from '../files/placeFile.ts';
+import { readOpenFile } from '../files/regularFile.ts';
 import {
   bytesPath,
   type FileHistory,
@@ -158,11 +162,20 @@ export async function oldBytes({ sha256, size }: OldFile, folder: string): Promi
   }
 }
 
+/** A small file is read on this thread: of thousands, each call to another one would take longer than the file. */
 async function readPlain(path: string): Promise<Buffer> {
   const { O_RDONLY, O_NOFOLLOW = 0, O_NONBLOCK = 0 } = constants;
-  const handle = await open(path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK);
+  const flags = O_RDONLY | O_NOFOLLOW | O_NONBLOCK;
+  const fd = openSync(path, flags);
   try {
-    if (!(await handle.stat()).isFile()) throw new PathProblem('special', `${path} is not a regular file.`);
+    const stats = fstatSync(fd);
+    if (!stats.isFile()) throw new PathProblem('special', `${path} is not a regular file.`);
+    if (stats.size <= smallFile) return readOpenFile(fd);
+  } finally {
+    closeSync(fd);
+  }
+  const handle = await open(path, flags);
+  try {
     return await handle.readFile();
   } finally {
     await handle.close();

@@ -39,18 +39,14 @@ export interface FolderWatch {
   root: string;
   /** False where there is no git. Then only names are seen, and settings of repositories. */
   seesContent: boolean;
-  /** Returns what has changed since the watch began, which ends unless it `goesOn`. Throws UnseenFolder if that is unknown. */
-  end(goesOn?: boolean): Promise<CommandChanges>;
+  /** Returns what has changed since the watch began, which ends it. Throws UnseenFolder if that is unknown. */
+  end(): Promise<CommandChanges>;
   /** Calls `use` with the old bytes of each of the blobs; with undefined for one that is missing. */
   contents: Shadow['contents'];
 }
 
 interface Waiting {
   moved: Set<string>;
-  /** Whether the command can have closed folders only against the person's wish. */
-  isBoxed: boolean;
-  unlooked: Set<string>;
-  reopened: Set<string>;
   files: Map<string, OldEntry | null>;
   folders: Map<string, number | null>;
   /** What was not kept, as it was then. */
@@ -118,13 +114,9 @@ export class WatchedFolder {
 
   /**
    * Looks at the folder before a command starts. The first look takes in all files; `onProgress` then gets sentences. Throws
-   * UnseenFolder if the folder cannot be looked at, and the abort reason. What a boxed command closes is opened again at its end.
+   * UnseenFolder if the folder cannot be looked at, and the abort reason.
    */
-  async begin(
-    signal?: AbortSignal,
-    onProgress?: (message: string) => void,
-    isBoxed = false,
-  ): Promise<FolderWatch> {
+  async begin(signal?: AbortSignal, onProgress?: (message: string) => void): Promise<FolderWatch> {
     const { view, repositories } = await untilAborted(this.#nextLook(signal, onProgress).taken, signal);
     const [leftOut, unkept] = [new Map<string, Entry>(), new Map<string, Entry>()];
     for (const path of view.leftOut.keys()) {
@@ -132,10 +124,7 @@ export class WatchedFolder {
       if (entry) (entry.kind === 'folder' ? unkept : leftOut).set(path, entry);
     }
     const waiting: Waiting = {
-      isBoxed,
       moved: new Set(),
-      unlooked: new Set(),
-      reopened: new Set(),
       files: new Map(),
       folders: new Map(),
       leftOut,
@@ -147,7 +136,7 @@ export class WatchedFolder {
     return {
       root: this.#root,
       seesContent: this.#git !== noShadow,
-      end: goesOn => this.#end(waiting, goesOn),
+      end: () => this.#end(waiting),
       contents: (blobs, use) => this.#git.contents(blobs, use),
     };
   }
@@ -157,14 +146,14 @@ export class WatchedFolder {
     return this.#taking;
   }
 
-  async #end(waiting: Waiting, goesOn = false): Promise<CommandChanges> {
+  async #end(waiting: Waiting): Promise<CommandChanges> {
     let seen: Seen;
     try {
       // The old bytes are kept already, so no one has to wait for the new ones.
       seen = await this.#nextLook().seen;
       if (waiting.problem !== undefined) throw waiting.problem;
     } finally {
-      if (!goesOn) this.#waiting.delete(waiting);
+      this.#waiting.delete(waiting);
     }
     const { view, repositories } = seen;
     for (const [path, was] of waiting.leftOut) {
@@ -194,8 +183,6 @@ export class WatchedFolder {
       vanished: [...waiting.leftOut, ...waiting.unkept].flatMap(([path, was]) =>
         entryAt(at(path))?.ino === was.ino ? [] : [at(path)],
       ),
-      unlooked: [...waiting.unlooked].map(at),
-      reopened: [...waiting.reopened].map(at),
       movedHead: heads.some(([path, head]) => repositories.heads.get(path) !== head),
       madeRepositories: view.repositories.filter(path => !waiting.gits.has(path)).map(at),
       leftOut: new Map([...view.leftOut].map(([path, why]) => [at(path), why])),
@@ -209,16 +196,14 @@ export class WatchedFolder {
     this.#seen = undefined;
     const began = Date.now();
     try {
-      const reopens = before !== undefined && [...this.#waiting].some(({ isBoxed }) => isBoxed);
-      const { view, found } = await this.#lookTwice(before?.view, reopens, signal);
+      const { view, found } = await this.#lookTwice(before?.view, signal);
       // A part of a repository can change where all of it stands.
       const above = repositoryAbove(this.#root);
       const gits = [
         ...view.repositories,
         ...(above === undefined ? [] : [relative(this.#root, join(above, '.git'))]),
       ];
-      const repositories = lookAtRepositories(this.#root, gits, before?.repositories, reopens);
-      this.#tellOfFolders(before?.view, view, repositories);
+      const repositories = lookAtRepositories(this.#root, gits, before?.repositories);
       const taken = before
         ? await this.#compare(before, view, found)
         : await this.#takeAll(view, found, signal, onProgress);
@@ -238,7 +223,6 @@ export class WatchedFolder {
   /** Looks at the names and, at the same time, has git look at the files. */
   async #lookTwice(
     before: FolderView | undefined,
-    reopens: boolean,
     signal?: AbortSignal,
   ): Promise<{ view: FolderView; found: readonly Differing[] }> {
     const stop = new AbortController();
@@ -247,10 +231,8 @@ export class WatchedFolder {
     try {
       // Without git, a change inside a file shows only in its own facts.
       const known = this.#git === noShadow ? undefined : before;
-      const view = await lookAt(this.#root, { before: known, earlier: before, signal, reopens });
-      // What was closed when git came there would be taken for gone.
-      if (!this.#refusePipes(view, before) && view.reopened.length === 0)
-        return { view, found: await differing };
+      const view = await lookAt(this.#root, { before: known, signal });
+      if (!this.#refusePipes(view, before)) return { view, found: await differing };
       stop.abort();
       return { view, found: await this.#git.differing() };
     } finally {
@@ -330,15 +312,6 @@ export class WatchedFolder {
     for (const waiting of this.#waiting) for (const path of moved) waiting.moved.add(path);
     const still = [...before.fresh.keys()].filter(path => !touched.has(path) && isKeptIn(view, path));
     return { fresh: freshAmong([...present, ...still], view), news: { present, gone } };
-  }
-
-  /** What was not looked at before either is nothing new. */
-  #tellOfFolders(before: FolderView | undefined, view: FolderView, repositories: RepositoryView): void {
-    const news = view.unlooked.filter(path => !before?.leftOut.has(path));
-    for (const { unlooked, reopened } of this.#waiting) {
-      for (const path of [...news, ...repositories.unlooked]) unlooked.add(path);
-      for (const path of [...view.reopened, ...repositories.reopened]) reopened.add(path);
-    }
   }
 
   /** What was there when the first of the changes was seen is what a command found. */

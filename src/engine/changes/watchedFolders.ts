@@ -33,7 +33,7 @@ export class WatchedFolders {
     const known = this.#folders.get(root) ?? this.#open(root, place);
     this.#folders.set(root, known);
     try {
-      const watch = await (await known).begin(place.signal, place.onProgress, !place.outside);
+      const watch = await (await known).begin(place.signal, place.onProgress);
       // Git may be installed by the next time.
       if (!watch.seesContent) this.#folders.delete(root);
       return watch;

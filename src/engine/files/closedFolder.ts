@@ -8,7 +8,6 @@ import {
   lstatSync,
   openSync,
   readdirSync,
-  readlinkSync,
   rmdirSync,
   unlinkSync,
 } from 'node:fs';
@@ -26,38 +25,15 @@ export function isOpenFolder(path: string, writes = false): boolean {
   }
 }
 
-/**
- * Gives a folder of this user its `earlier` mode, or the rights of its owner where that is unknown or would not open it. Returns
- * whether the folder is open then.
- */
-export function reopen(path: string, earlier?: number): boolean {
+/** Gives the owner of a folder the rights of one. Returns whether it is open then. */
+export function reopen(path: string): boolean {
   try {
-    if (process.platform === 'linux') reopenAtPlace(path, earlier);
-    else {
-      const { mode, uid } = lstatSync(path);
-      if (isOwn(uid) && lstatSync(path).isDirectory()) chmodSync(path, openMode(mode, earlier));
-    }
+    giveOwner(Buffer.from(path));
   } catch {
     // It is judged by what it is now.
   }
   return isOpenFolder(path);
 }
-
-function reopenAtPlace(path: string, earlier: number | undefined): void {
-  const fd = openSync(path, asPlace);
-  try {
-    const { mode, uid } = fstatSync(fd);
-    const place = `/proc/self/fd/${fd}`;
-    if (isOwn(uid) && readlinkSync(place) === path) chmodSync(place, openMode(mode, earlier));
-  } finally {
-    closeSync(fd);
-  }
-}
-
-const isOwn = (uid: number): boolean => uid === (process.getuid?.() ?? uid);
-
-const openMode = (mode: number, earlier: number | undefined): number =>
-  earlier !== undefined && (earlier & 0o500) === 0o500 ? earlier & 0o7777 : (mode & 0o7777) | 0o700;
 
 /** Removes what is at the path, with all that is in it. Throws the error of the file system. */
 export function removeAll(path: string): void {
@@ -82,7 +58,7 @@ function giveOwner(path: Buffer): void {
   }
   const fd = openSync(path, asPlace);
   try {
-    chmodSync(`/proc/self/fd/${fd}`, 0o700);
+    chmodSync(`/proc/self/fd/${fd}`, (fstatSync(fd).mode & 0o7777) | 0o700);
   } finally {
     closeSync(fd);
   }

@@ -233,6 +233,18 @@ export function obeyedAt(path: string, inWork: string): Obeyed | undefined {
   return found && { kind: found.kind, by: found.by };
 }
 
+/**
+ * Returns the names and places that others obey as sources of regular expressions, in lower case, but for those that the programs in `except`
+ * obey.
+ */
+export function obeyedSources(except: ReadonlySet<string>): string[] {
+  const groups: readonly ObeyedGroup[] = [known.agents, ...known.programs];
+  return groups
+    .filter(({ by }) => !except.has(by))
+    .flatMap(({ files, anywhere, inWork }) => [...namesIn(files), ...namesIn(anywhere), ...namesIn(inWork)])
+    .map(pattern => pattern.split('/').map(sourceOf).join('/'));
+}
+
 /** First names of all places that are identified by several names. */
 const startsOfPlaces = atFirstUse(() => {
   const groups = [known.agents, ...known.programs] as readonly ObeyedGroup[];

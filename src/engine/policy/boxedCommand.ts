@@ -3,7 +3,6 @@ import type { Danger, DangerKind } from '../../protocol/run.ts';
 import { type Sentence, sentence, shortened, spoken } from '../../protocol/text.ts';
 import { isInside, realPlace } from '../files/paths.ts';
 import { secretsIn } from '../redact.ts';
-import { findGit } from '../tools/programPath.ts';
 import { shownDangers } from './danger.ts';
 import { type Ask, type Decision, type PolicyContext, reviewOf } from './decision.ts';
 import { unacceptedFolders } from './fileDefaults.ts';
@@ -58,19 +57,21 @@ export function staysInBox(wanted: Command, { hasBox, home }: PolicyContext): bo
   return known;
 }
 
+/** Whether the changes of a boxed command are in the working folder before anything was looked at. */
+export const worksDirectly = ({ goesOn }: Command, context: PolicyContext): boolean =>
+  goesOn === true || context.worksDirectly === true;
+
 /** Returns true for a command that the box keeps from doing more than the file tools do without a question. */
 export async function needsOnlyBox(wanted: Command, context: PolicyContext): Promise<boolean> {
-  if (context.mode === 'review' || !staysInBox(wanted, context)) return false;
+  if (context.mode === 'review' || !staysInBox(wanted, context) || worksDirectly(wanted, context))
+    return false;
   const isKept = !wanted.dangers.some(isAskedInside);
   if (!isKept || (await unacceptedFolders(context)).length > 0 || (await namesSecret(wanted, context)))
     return false;
-  const { agent, packDir, workingDir, protectedDirs, env = {} } = context;
+  const { agent, packDir, workingDir, protectedDirs } = context;
   const work = realPlace(workingDir) ?? workingDir;
   // What a command changes beside Telos's own files is neither looked at nor undone.
   if (protectedDirs.some(folder => isInside(work, realPlace(folder) ?? folder))) return false;
-  // Without git, undo brings back nothing of what a command removes.
-  if (wanted.dangers.some(({ kind }) => removing.has(kind)) && findGit({ ...context, env }) === undefined)
-    return false;
   // Scripts of an accepted card could load what is written below their own folder.
   return agent === undefined || !isInside(realPlace(packDir) ?? packDir, work);
 }

@@ -6,7 +6,7 @@ import { type Sentence, sentence, shortened, spoken } from '../../protocol/text.
 import { folderHolding, PathProblem, realPlace, resolvePath } from '../files/paths.ts';
 import { obeyedAt } from '../files/sensitiveNames.ts';
 import type { Review } from './agentReviews.ts';
-import { needsOnlyBox, staysInBox } from './boxedCommand.ts';
+import { needsOnlyBox, staysInBox, worksDirectly } from './boxedCommand.ts';
 import { checkedLine } from './commandStages.ts';
 import {
   type Allow,
@@ -60,6 +60,18 @@ export async function beyondBox(wanted: PolicySubject, context: PolicyContext): 
   );
 }
 
+function inBox(wanted: PolicySubjectOf<'command'>, context: PolicyContext): Sentence {
+  if (!worksDirectly(wanted, context))
+    return sentence(
+      'It runs in the box: it changes files of the working folder only, and can reach a host only with your permission.',
+    );
+  return wanted.goesOn
+    ? sentence(
+        'It runs in the box and works in your folder directly until it is stopped: its changes there are not held back.',
+      )
+    : sentence('It runs in the box and works in your folder directly: its changes cannot be held back here.');
+}
+
 export async function decideOnCommand(
   wanted: PolicySubjectOf<'command'>,
   context: PolicyContext,
@@ -92,9 +104,7 @@ export async function decideOnCommand(
   const isBoxed = context.boxRequired === true || staysInBox(wanted, context);
   const program = isBoxed ? undefined : networkProgramIn(wanted.subject);
   const always = isBoxed
-    ? sentence(
-        'It runs in the box: it changes files of the working folder only, and can reach a host only with your permission.',
-      )
+    ? inBox(wanted, context)
     : sentence('A command can do whatever you can do on this machine.');
   const special: Sentence[] = [];
   if (promised?.changed !== undefined)

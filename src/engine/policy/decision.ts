@@ -80,6 +80,8 @@ export interface PolicyContext extends RunFolders {
   };
   /** True if commands can run in a box here, with no more rights than the file tools have without a question. */
   hasBox?: boolean;
+  /** True if commands in the box change the working folder directly, since nothing here can hold their changes back. */
+  worksDirectly?: boolean;
   /** Why commands can run in no box here. Missing if the person wants none. */
   noBox?: NoBox;
   /** True if no command may run outside of a box. */

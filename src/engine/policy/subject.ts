@@ -41,6 +41,8 @@ export type PolicySubject = { tool: string; subject: string } & (
       words: readonly string[] | undefined;
       /** Set if the model asks to run it outside of the box. `why` is in its own words, and may be empty. */
       leaving?: { why: string };
+      /** Set if it goes on in the background. */
+      goesOn?: true;
       /** Dangers that its words name, for the person to read first. Empty if there are none. */
       dangers: readonly Danger[];
     }
@@ -252,7 +254,9 @@ async function command(
     );
   const leaving =
     context.hasBox && asksToLeave(input) ? { leaving: { why: String(input['why'] ?? '') } } : {};
-  return { kind: 'command', tool, subject: given, folder, words: plainWords(given), dangers, ...leaving };
+  const goesOn = input['background'] === true ? { goesOn: true as const } : {};
+  const words = plainWords(given);
+  return { kind: 'command', tool, subject: given, folder, words, dangers, ...leaving, ...goesOn };
 }
 
 /** Models also write the word as a text. */

@@ -2,6 +2,7 @@
 import type { RunEvent } from '../../protocol/run.ts';
 import { asMessage, sentence } from '../../protocol/text.ts';
 import type { Config } from '../config.ts';
+import { dropLeftLayers } from '../files/leftLayers.ts';
 import {
   type BackgroundCommands,
   backgroundOf,
@@ -35,3 +36,15 @@ export function endedBefore(
   const said = sentence('Stopped when Telos closed: {0}.', commands.join(', '));
   return [{ type: 'notice', level: 'info', ...asMessage(said) }];
 }
+
+/** Says which commands were cut off in the middle, when a program ended that could not end them itself. Each once. */
+export const cutOffBefore = ({ dataDir }: Pick<Config, 'dataDir'>): RunEvent[] =>
+  dropLeftLayers(dataDir).map(({ root, isLanding }) => {
+    const said = isLanding
+      ? sentence(
+          'Telos ended while the files of a command were being put into {0}: some may be missing. Undo that run, or run it again.',
+          root,
+        )
+      : sentence('Telos ended while a command ran in {0}: nothing that it wrote is there.', root);
+    return { type: 'notice', level: 'warning', ...asMessage(said) };
+  });

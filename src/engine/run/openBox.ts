@@ -12,7 +12,7 @@ import { toolsInBox } from '../tools/builtin.ts';
 import type { CommandBox, RunFolders, StandIn, Tool } from '../tools/tool.ts';
 
 export interface OpenedBox {
-  facts: Pick<PolicyContext, 'hasBox' | 'noBox' | 'boxRequired' | 'standIns'>;
+  facts: Pick<PolicyContext, 'hasBox' | 'noBox' | 'boxRequired' | 'standIns' | 'worksDirectly'>;
   box?: CommandBox;
   /** Returns the tools as they are offered where commands run like this. */
   offered(tools: readonly Tool[]): readonly Tool[];
@@ -59,6 +59,11 @@ export async function openBox(
       ...(owner && { owner }),
     });
   };
+  const layers = finding.kind === 'bubblewrap' ? finding.features.layers : null;
+  const hasLayers =
+    layers !== null && (await import('../box/layer.ts')).carriesLayer(folders.workingDir, config.dataDir);
+  // On macOS the box itself refuses names that others obey.
+  const isDirect = finding.kind === 'bubblewrap' && !hasLayers;
   const standIns = standInsOf(
     finding.kind,
     config,
@@ -67,8 +72,8 @@ export async function openBox(
   );
   const leave = config.sandbox === 'required' ? 'closed' : 'open';
   return {
-    facts: { ...facts, standIns },
-    box: madeLater(make, config.dataDir),
+    facts: { ...facts, standIns, ...(isDirect && { worksDirectly: true }) },
+    box: madeLater(make, config.dataDir, hasLayers),
     offered: tools => toolsInBox(tools, leave),
   };
 }
@@ -85,12 +90,13 @@ function standInsOf(
 }
 
 /** Returns a box that is made for the first command. If one cannot be made, the next start looks again whether one works. */
-function madeLater(make: () => Promise<CommandBox>, dataDir: string): CommandBox {
+function madeLater(make: () => Promise<CommandBox>, dataDir: string, hasLayers: boolean): CommandBox {
   let made: Promise<CommandBox> | undefined;
   return {
-    async enclose(start, ask) {
+    hasLayers,
+    async enclose(start, ask, layered) {
       made ??= make();
-      const enclosed = await (await made).enclose(start, ask);
+      const enclosed = await (await made).enclose(start, ask, layered);
       return {
         ...enclosed,
         failureIn(errors) {
@@ -112,6 +118,8 @@ export function boxNote(
   { content, isError }: ToolResult,
   { workingDir, boxRequired }: PolicyContext,
 ): string | undefined {
+  if (isError && content.includes('hardlink different from source'))
+    return 'Files of the folder get other numbers once they are linked in the box: use git clone --no-hardlinks.';
   if (!isError || !misses.test(content)) return undefined;
   const next = boxRequired
     ? 'No command may leave it: do it another way, or tell the user what is missing.'
@@ -148,7 +156,9 @@ export async function boxState(config: Config): Promise<DoctorBox> {
   const { cwd } = config;
   const workFolders = workFoldersOf(config, []);
   const finding = await find(config, { workingDir: cwd, packDir: cwd, skillDir: cwd, workFolders });
-  return { wanted, state: finding.works ? { works: true, kind: finding.kind } : finding };
+  if (!finding.works) return { wanted, state: finding };
+  const isDirect = finding.kind === 'bubblewrap' && finding.features.layers === null;
+  return { wanted, state: { works: true, kind: finding.kind, ...(isDirect && { isDirect }) } };
 }
 
 async function find(

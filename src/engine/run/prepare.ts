@@ -39,7 +39,7 @@ import { personTools } from '../tools/personTools.ts';
 import { readOnlyShellTool } from '../tools/readOnlyShell.ts';
 import { type RunFolders, type Tool, type ToolDefinition, toolError } from '../tools/tool.ts';
 import { contextText } from './contextFiles.ts';
-import { commandsOf, endCommands, endedBefore } from './conversationCommands.ts';
+import { commandsOf, cutOffBefore, endCommands, endedBefore } from './conversationCommands.ts';
 import type { RunSpec } from './loop.ts';
 import { type OpenedBox, openBox } from './openBox.ts';
 import {
@@ -143,6 +143,7 @@ async function prepareSkill(
       ...(isFirst || (earlier.length === 0 && !run.caller) ? [placeOf(agent, config, isFirst)] : []),
       ...(isFirst && hasMoved ? movedFrom(agent) : []),
       ...endedBefore(config, run.redact.text),
+      ...cutOffBefore(config),
       ...(typed === undefined ? [] : [{ type: 'notice', level: 'info', ...asMessage(typed) } as const]),
       ...openingOf(skill, missingNotice(skill, missing)),
     ],

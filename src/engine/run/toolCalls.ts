@@ -2,19 +2,16 @@
 
 import type { Message, RunEvent, ToolCall, ToolResult, ToolResultBlock } from '../../protocol/run.ts';
 import { asMessage } from '../../protocol/text.ts';
-import type { CommandWatch } from '../changes/commandWatch.ts';
 import type { KeptWrites } from '../changes/keptWrites.ts';
 import type { WriteKeeper } from '../files/atomicWrite.ts';
 import { cutMiddle } from '../files/plainText.ts';
-import type { Human } from '../human.ts';
 import { reviewOf } from '../policy/decision.ts';
 import { keepAdditions } from '../policy/ownChanges.ts';
 import { resolveCall } from '../policy/resolveCall.ts';
 import { isBuiltin } from '../policy/subject.ts';
 import { asksClock, type RunTape, type TapedCall } from '../providers/recordingFile.ts';
-import type { BackgroundCommand, BackgroundCommands } from '../tools/background.ts';
+import type { BackgroundCommands } from '../tools/background.ts';
 import { type ToolContext, toolError } from '../tools/tool.ts';
-import { keptName, type LookedAfter, lookAfter, unchecked } from './afterLook.ts';
 import {
   type ApprovalContext,
   approveCall,
@@ -23,6 +20,7 @@ import {
   hostQuestions,
   signInAt,
 } from './approval.ts';
+import { away, executeTool, unseen, withNotes } from './commandChanges.ts';
 import { boxNote } from './openBox.ts';
 import type { UseSkill } from './request.ts';
 import type { ModelParts } from './sampling.ts';
@@ -155,12 +153,6 @@ const cannotRepeat = (call: ToolCall, { tools }: ToolCallContext): boolean =>
 const resolved = (written: ToolCall, { tools, policy }: ToolCallContext) =>
   resolveCall(written, tools, policy);
 
-/** Returns the result with what ran in place of the model's words, and what of them had no effect. */
-function withNotes(result: ToolResult, notes: readonly string[]): ToolResult {
-  if (notes.length === 0) return result;
-  return { ...result, content: [result.content, ...notes.map(note => `[${note}]`)].join('\n') };
-}
-
 /** Waits for the first `count` promises, or all by default. Removes them from `running`. */
 async function* settle(
   running: Promise<RunEvent>[],
@@ -283,8 +275,7 @@ async function carryOut(
   const isOwnScript = tool.access === 'execute' && granted.policy.rule.startsWith('card.');
   const before = isOwnScript ? await reviewOf(run.policy) : undefined;
   try {
-    const result = withinLimit(await executeWatched(granted, context, run, progress));
-    if (tool.access === 'write') noteKept(result, run);
+    const result = withinLimit(await executeTool(granted, context, run, events => progress.through(events)));
     const added = await keepAdditions(before, run.policy);
     if (added !== undefined) progress.add({ type: 'notice', level: 'info', ...asMessage(added) });
     return result;
@@ -301,118 +292,14 @@ function placeOf(
   commands: BackgroundCommands,
   run: ToolCallContext,
 ): NonNullable<ToolContext['background']> {
-  const drained = async <Result>(events: AsyncGenerator<RunEvent, Result>): Promise<Result> => {
-    for (;;) {
-      const step = await events.next();
-      if (step.done) return step.value;
-    }
-  };
   return {
     commands,
     callId: call.id,
     shown: command => (run.policy.holdsSecret?.(command) ? '(a command with a secret)' : command),
-    askHost: hostQuestions(call, { ...run, human: away }, drained, new AbortController().signal),
+    askHost: hostQuestions(call, { ...run, human: away }, unseen, new AbortController().signal),
     left: () => undefined,
   };
 }
-
-/** Runs the tool. What a command changes in the working folder is recorded, also if the command fails or is stopped. */
-async function executeWatched(
-  { tool, call, boxed }: Granted,
-  context: ToolContext,
-  run: ToolCallContext,
-  progress: ProgressChannel,
-): Promise<ToolResult> {
-  const { changes } = run.context;
-  if (tool.access !== 'execute' || call.name !== 'run_command' || !changes) {
-    if (tool.access === 'execute') changes?.noteCommand();
-    return tool.execute(call.input, context);
-  }
-  const watch = await changes.watchCommand({ ...context, outside: !boxed });
-  const kept = run.background?.kept;
-  const look = async (): Promise<LookedAfter> => {
-    if (!watch) return { changedFiles: [], notes: boxed ? [unchecked] : [] };
-    return progress.through(lookAfter(call, watch, boxed === true, run, context.signal, { kept }));
-  };
-  let result: ToolResult;
-  let left: BackgroundCommand | undefined;
-  const { background } = context;
-  const place = background && {
-    ...background,
-    left: (command: BackgroundCommand): void => {
-      left = command;
-      if (watch) watchOn(command, { call, watch, boxed: boxed === true }, run);
-    },
-  };
-  try {
-    result = await tool.execute(call.input, { ...context, ...(place && { background: place }) });
-  } catch (error) {
-    await look();
-    throw error;
-  }
-  const others = await lookAtOthers(run, left, progress, context.signal);
-  if (left) return withNotes(result, others);
-  const { changedFiles, notes } = await look();
-  return { ...withNotes(result, [...notes, ...others]), ...(changedFiles.length > 0 && { changedFiles }) };
-}
-
-/** Has what a command in the background changes looked at: with each later command, and at its end, when no one can be asked. */
-function watchOn(
-  command: BackgroundCommand,
-  { call, watch, boxed }: { call: ToolCall; watch: CommandWatch; boxed: boolean },
-  run: ToolCallContext,
-): void {
-  const kept = run.background?.kept;
-  command.look = signal => lookAfter(call, watch, boxed, run, signal, { kept, goesOn: true });
-  command.lookAtEnd = async () => {
-    const notes: string[] = [];
-    const events = lookAfter(call, watch, boxed, { ...run, human: away }, new AbortController().signal, {
-      kept,
-    });
-    for (;;) {
-      const step = await events.next();
-      if (step.done) return [...notes, ...step.value.notes, ...problems(run)];
-      if (step.value.type === 'notice') notes.push(step.value.message);
-    }
-  };
-}
-
-/** Returns what the model must know of what other commands in the background have changed so far. */
-async function lookAtOthers(
-  run: ToolCallContext,
-  own: BackgroundCommand | undefined,
-  progress: ProgressChannel,
-  signal: AbortSignal,
-): Promise<string[]> {
-  const notes: string[] = [];
-  for (const other of run.background?.running ?? []) {
-    if (other === own || !other.look) continue;
-    notes.push(...(await progress.through(other.look(signal))).notes);
-  }
-  return notes;
-}
-
-/** Notes what a file tool was allowed to write, so that it is not taken for what a command in the background did. */
-function noteKept(
-  { changedFiles = [] }: ToolResult,
-  { background, context: { changes } }: ToolCallContext,
-): void {
-  for (const path of changedFiles) {
-    const left = changes?.leftAt(path);
-    if (left !== undefined) background?.kept.add(keptName(path, left));
-  }
-}
-
-/** Answers for a command in the background, whose questions no one would see. */
-const away: Human = {
-  isAway: true,
-  approve: async () => ({ allow: false, reason: 'A command in the background cannot ask the user.' }),
-  ask: async questions => questions.map(() => ''),
-};
-
-/** Returns the warnings about files that cannot be restored. */
-const problems = (run: ToolCallContext): string[] =>
-  [...problemsOf(run.context.changes)].flatMap(event => (event.type === 'notice' ? [event.message] : []));
 
 function resultBlock(call: ToolCall, result: ToolResult): ToolResultBlock {
   const content = result.images?.length

@@ -53,13 +53,26 @@ export const namesRepositoryFile = (text: string): boolean => /(?<![\w-])\.git["
 const plainSetting =
   /^(?:core\.(?:repositoryformatversion|filemode|bare|logallrefupdates|ignorecase|precomposeunicode|symlinks)|init\.defaultbranch|user\.(?:name|email)|remote\..+\.(?:url|fetch|tagopt)|branch\..+\.(?:remote|merge|rebase|description)|submodule\..+\.(?:active|url)|extensions\.objectformat)$/s;
 
-/** Whether each setting of `after` is in `before` as well, or can start no program. */
+/** What names another repository. A command may add one, and neither change nor remove one that is there. */
+const namesRemote = /^(?:remote|submodule)\..+\.(?:push)?url$/s;
+/** Where a branch is sent to. */
+const namesUpstream = /^branch\..+\.(?:remote|merge|pushremote)$/s;
+
+/** Whether each setting of `after` is in `before` as well, or can start no program and sends nothing that was there elsewhere. */
 export function addsOnlyPlainSettings(before: string, after: string): boolean {
   const [known, now] = [settingsIn(before), settingsIn(after)];
   if (!now) return false;
   const old = new Set(known?.map(one => JSON.stringify(one)));
+  const isThere = new Set(now.map(one => JSON.stringify(one)));
+  const remotes = (known ?? []).filter(({ name }) => namesRemote.test(name));
+  if (remotes.some(one => !isThere.has(JSON.stringify(one)))) return false;
+  const set = new Set([...remotes, ...(known ?? [])].map(({ name }) => name));
   return now.every(
-    one => old.has(JSON.stringify(one)) || (plainSetting.test(one.name) && isPlainValue(one.value)),
+    one =>
+      old.has(JSON.stringify(one)) ||
+      (plainSetting.test(one.name) &&
+        isPlainValue(one.value) &&
+        !(set.has(one.name) && (namesRemote.test(one.name) || namesUpstream.test(one.name)))),
   );
 }
 

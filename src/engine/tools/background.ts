@@ -1,7 +1,7 @@
 /** Commands that go on in the background: those of one conversation, what they print, and their end. */
 import { randomUUID } from 'node:crypto';
 import { StringDecoder } from 'node:string_decoder';
-import type { RunEvent, RunningCommand, ToolResult } from '../../protocol/run.ts';
+import type { RunningCommand, ToolResult } from '../../protocol/run.ts';
 import { grouped } from '../../protocol/text.ts';
 import { formatDuration } from '../../protocol/usage.ts';
 import { escapeInvisible } from '../files/plainText.ts';
@@ -69,8 +69,6 @@ export class BackgroundCommand {
   end: string | undefined;
   /** Sentences about its end, for the model. */
   notes: readonly string[] = [];
-  /** Looks at what it has changed so far. Undefined if that is not watched. */
-  look: ((signal: AbortSignal) => AsyncGenerator<RunEvent, { notes: string[] }>) | undefined;
   /** Looks at what it has changed, right after its end, and returns sentences for the model. Never rejects. */
   lookAtEnd: (() => Promise<readonly string[]>) | undefined;
   readonly #stop: () => void;
@@ -107,8 +105,6 @@ export class BackgroundCommands {
   readonly #dataDir: string | undefined;
   #count = 0;
   #foreground: { callId: string; move: () => void } | undefined;
-  /** Changes to files that others run which the person has kept, so that no one is asked about them again. */
-  readonly kept = new Set<string>();
 
   constructor(dataDir?: string) {
     this.#dataDir = dataDir;

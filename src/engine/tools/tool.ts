@@ -159,8 +159,27 @@ export interface BoxReport {
   };
 }
 
+/** What a command writes in place of the folders themselves, until it lands there. */
+export interface CommandLayer {
+  /** The folders, the working folder first, and for each the one that holds what was written. Absolute and real. */
+  roots: readonly { path: string; upper: string }[];
+  /** Links of the working folder whose names others obey, and the folders of Git in it, as they were before. Absolute. */
+  links: readonly string[];
+  repositories: readonly string[];
+  /** When it was made, as the disks say the time of a change. In milliseconds. */
+  begun: number;
+  /** Returns those of its folders, by absolute paths, that replace the folder below them. Throws an Error if that cannot be read. */
+  opaque(folders: readonly string[]): Promise<ReadonlySet<string>>;
+  /** Called before anything of it comes into its place. Throws the error of the file system. */
+  landing(): void;
+  /** Removes it, with all that has not landed. Throws the error of the file system. */
+  drop(): Promise<void>;
+}
+
 /** A command as it is started in the box. */
 export interface EnclosedCommand extends CommandStart {
+  /** What it writes, if it writes into a layer. Whoever started it lands it or drops it, after `end`. */
+  layer?: CommandLayer;
   /** What it gets as its descriptors 3, 4 and so on: bytes that it reads, or files that are open. */
   inputs?: readonly (Uint8Array | number)[];
   /** Returns true once none of its processes is alive; false while one may be. Called after its first process has ended. */
@@ -173,11 +192,14 @@ export interface EnclosedCommand extends CommandStart {
 
 /** Runs the commands of one conversation with no more rights than its file tools have without a question. */
 export interface CommandBox {
+  /** Whether a command can write into a layer here. */
+  hasLayers?: boolean;
   /**
    * Returns what to start in place of `start`. Throws TelosError `config` with what to do if it cannot be enclosed, and then nothing
-   * may run. `ask` is called while the command waits for a host that is not granted.
+   * may run. `ask` is called while the command waits for a host that is not granted. With `layered`, it writes into a layer where
+   * that works.
    */
-  enclose(start: CommandStart, ask?: AskHost): Promise<EnclosedCommand>;
+  enclose(start: CommandStart, ask?: AskHost, layered?: boolean): Promise<EnclosedCommand>;
 }
 
 /** A host that a boxed command wants to reach. */

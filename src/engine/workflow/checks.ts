@@ -10,7 +10,7 @@ import { TelosError } from '../errors.ts';
 import { realPlace } from '../files/paths.ts';
 import type { StepBox } from '../run/request.ts';
 import { commandEnvironment, runLine } from '../tools/command.ts';
-import type { CommandBox, CommandStart, EnclosedCommand } from '../tools/tool.ts';
+import type { AskHost, CommandBox, CommandStart, EnclosedCommand } from '../tools/tool.ts';
 import { personPlaces } from './gitProgram.ts';
 
 /** Where checks run. All paths are absolute. */
@@ -152,11 +152,11 @@ export class CheckBox implements CommandBox {
     return (await this.#opened()) !== undefined;
   }
 
-  async enclose(start: CommandStart): Promise<EnclosedCommand> {
+  async enclose(start: CommandStart, ask?: AskHost, layered?: boolean): Promise<EnclosedCommand> {
     const box = await this.#opened();
     if (!box) return { ...start, end: async () => ({ notes: [] }) };
     this.isUsed = true;
-    return box.enclose(start);
+    return box.enclose(start, ask, layered);
   }
 
   #opened(): Promise<CommandBox | undefined> {
@@ -170,7 +170,7 @@ export class CheckBox implements CommandBox {
     const dir = this.#dir;
     const folders = checkFolders(this.#config, dir);
     const { findBox } = await import('../box/findBox.ts');
-    const finding = await findBox({ ...folders, env });
+    const finding = await findBox({ ...folders, env }, dataDir);
     if (!finding.works) {
       if (sandbox !== 'required') return undefined;
       throw new TelosError('config', [

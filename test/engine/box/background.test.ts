@@ -75,8 +75,8 @@ describe('a command in the background', function () {
     {
       during,
       conversationId = conversation,
-      keep = false,
-    }: { during?: (event: RunEvent) => void; conversationId?: string; keep?: boolean } = {},
+      yes = true,
+    }: { during?: (event: RunEvent) => void; conversationId?: string; yes?: boolean } = {},
   ): Promise<{ results: string[]; runId: string; events: RunEvent[] }> {
     turns = script.map(([name, input]) => [
       name,
@@ -86,7 +86,7 @@ describe('a command in the background', function () {
       ...denyAll,
       approve: async request => {
         asked.push(request);
-        return request.tool === 'keep_changes' && !keep
+        return request.tool === 'keep_changes' || !yes
           ? { allow: false, reason: 'no' }
           : { allow: true, scope: 'once' };
       },
@@ -151,13 +151,12 @@ describe('a command in the background', function () {
     assert.deepEqual(readdirSync(at('data/background')), []);
     const third = await run([['read_output', { id: 'cmd-1' }]]);
     assert.match(third.results[0] ?? '', /\[cmd-1: ended with exit code 3\]/);
-    const { files } = await telos.changes.of(first.runId);
-    assert.deepEqual(
-      files.map(({ path }) => path),
-      [work('made.txt'), work('quit')],
+    assert.equal(existsSync(work('made.txt')), true);
+    await assert.rejects(
+      telos.changes.undo(first.runId),
+      /No changes are stored/,
+      'the person works there too',
     );
-    await telos.changes.undo(first.runId);
-    assert.equal(existsSync(work('made.txt')), false);
   });
 
   it('is ended by the model with all that it started, and with its conversation', async () => {
@@ -213,8 +212,8 @@ describe('a command in the background', function () {
   it('is sent to the background by the person while it runs, without its time limit', async () => {
     const { results } = await run(
       [
-        ['run_command', { command: 'echo begun; while ! test -e quit; do sleep 0.05; done', timeout_s: 2 }],
-        ['run_command', { command: 'sleep 2.5; touch quit' }],
+        ['run_command', { command: 'echo begun; sleep 4; echo late > late.txt', timeout_s: 2 }],
+        ['run_command', { command: 'test ! -e late.txt' }],
         ['read_output', { id: 'cmd-1', wait_s: 20 }],
       ],
       {
@@ -228,6 +227,11 @@ describe('a command in the background', function () {
       /^The command was sent to the background by the user, where it goes on as cmd-1\.\n\nbegun/,
     );
     assert.match(results[2] ?? '', /\[cmd-1: ended with exit code 0\]/);
+    assert.equal(
+      readFileSync(work('late.txt'), 'utf8'),
+      'late\n',
+      'what it wrote is in its place at its end',
+    );
     assert.equal(telos.commandsOf(conversation).move('2'), false);
   });
 
@@ -256,44 +260,27 @@ describe('a command in the background', function () {
     assert.match(after.results[1] ?? '', /Failed to connect|refused/i);
   });
 
-  it('plants nothing that others run: asked about with the next command, taken back at its end when nobody can be asked', async function () {
+  it('is asked about before it starts, since it works in the folder itself, and says at its end what others obey', async function () {
     if (await hasNoBox()) return skipBecause(this, 'no box works here');
-    const planter =
-      'echo up; while ! test -e one; do sleep 0.05; done; mkdir -p .vscode; echo "{}" > .vscode/tasks.json; touch planted; while ! test -e two; do sleep 0.05; done; echo "all:" > Makefile';
+    const planter = 'mkdir -p .vscode; echo "{}" > .vscode/tasks.json; echo up; sleep 300';
+    const refused = await run([['run_command', { command: planter, background: true }]], { yes: false });
+    assert.match(refused.results[0] ?? '', /no/);
+    assert.equal(existsSync(work('.vscode')), false);
+    assert.match(asked[0]?.reason ?? '', /works in your folder directly until it is stopped/);
     const { results } = await run([
       ['run_command', { command: planter, background: true }],
-      ['write_file', { path: 'package.json', content: '{"name":"mine"}' }],
-      ['run_command', { command: 'touch one; while ! test -e planted; do sleep 0.05; done' }],
-      ['run_command', { command: 'true' }],
+      ['run_command', { command: 'mkdir -p .github; echo other > .github/ci.yml; echo 1 > plain.txt' }],
+      ['stop_command', { id: 'cmd-1' }],
+      ['read_output', { id: 'cmd-1' }],
     ]);
-    assert.match(results[2] ?? '', /tasks\.json was taken back/);
-    assert.equal(existsSync(work('.vscode/tasks.json')), false);
-    assert.equal(asked.filter(({ tool }) => tool === 'keep_changes').length, 1);
-    assert.equal(readFileSync(work('package.json'), 'utf8'), '{"name":"mine"}');
-    writeFileSync(work('two'), '');
-    await until(() => telos.commandsOf(conversation).list().length === 0);
-    assert.equal(existsSync(work('Makefile')), false);
-    assert.equal(readFileSync(work('package.json'), 'utf8'), '{"name":"mine"}');
-    const told = await run([['read_output', { id: 'cmd-1' }]]);
-    assert.match(told.results[0] ?? '', /Makefile was taken back/);
-  });
-
-  it('is asked about no more once the person has kept what it changed', async function () {
-    if (await hasNoBox()) return skipBecause(this, 'no box works here');
-    await run(
-      [
-        [
-          'run_command',
-          { command: 'mkdir -p .vscode; echo "{}" > .vscode/tasks.json; sleep 300', background: true },
-        ],
-        ['run_command', { command: 'true' }],
-        ['run_command', { command: 'true' }],
-        ['stop_command', { id: 'cmd-1' }],
-      ],
-      { keep: true },
+    assert.equal(
+      asked.filter(({ tool }) => tool === 'keep_changes').length,
+      1,
+      'only about the other command',
     );
-    assert.equal(asked.filter(({ tool }) => tool === 'keep_changes').length, 1);
-    assert.equal(existsSync(work('.vscode/tasks.json')), true);
+    assert.match(results[1] ?? '', /\.github\/ci\.yml was not kept/);
+    assert.equal(readFileSync(work('plain.txt'), 'utf8'), '1\n');
+    assert.match(results[3] ?? '', /files that others run or obey came into the folder: \.vscode/);
   });
 
   it('is named at the next start if the program ended first', async () => {

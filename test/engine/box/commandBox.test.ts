@@ -312,7 +312,7 @@ describe('a command in the box', () => {
         works: true,
         kind: 'bubblewrap',
         program: '/nowhere/bwrap',
-        features: { disablesUserNamespaces: true, bindsDescriptors: true, nsenter: null },
+        features: { disablesUserNamespaces: true, bindsDescriptors: true, nsenter: null, layers: null },
       },
       {},
       run,

@@ -120,7 +120,7 @@ describe('the profile of Seatbelt', () => {
     const profile = profileOf([
       { kind: 'read', path: '/usr' },
       { kind: 'write', path: '/Users/a/"work" \\' },
-      { kind: 'write', path: '/Users/a/"work" \\/.git' },
+      { kind: 'write', path: '/Users/a/"work" \\/.git', isInWork: true },
       { kind: 'hidden', path: '/Users/a/"work" \\/.env', isFolder: false },
       { kind: 'write', path: '/tmp', from: '/Users/a/data/tmp' },
     ]);
@@ -128,7 +128,10 @@ describe('the profile of Seatbelt', () => {
     assert.doesNotMatch(profile, /network|tty|\(allow default|\(subpath "\/tmp"/);
     const [work, git] = ['/Users/a/\\"work\\" \\\\', '/Users/a/\\"work\\" \\\\/.git'];
     assert.deepEqual(
-      profile.split('\n').slice(-10),
+      profile
+        .split('\n')
+        .filter(line => !line.includes('(regex '))
+        .slice(-10),
       [
         '(allow file-read* (subpath "/usr"))',
         '(deny file-write* (subpath "/usr"))',
@@ -143,5 +146,25 @@ describe('the profile of Seatbelt', () => {
       ].slice(-10),
     );
     for (const line of profile.split('\n')) assert.match(line, /^\(.*\)$/, line);
+  });
+
+  it('refuses names that others obey, whether they are there or not, in any letters, and no others', () => {
+    const profile = profileOf([{ kind: 'write', path: '/Users/a.b/work' }]);
+    const rules = [...profile.matchAll(/^\(deny file-write\* \(regex #"(.*)"\)\)$/gm)].map(
+      ([, rule = '']) => rule,
+    );
+    const isRefused = (path: string): boolean => rules.some(rule => new RegExp(rule).test(path));
+    for (const name of [
+      '.vscode/tasks.json',
+      'sub/.VSCode/x',
+      'AGENTS.md',
+      '.git/hooks/x',
+      '.github/ci.yml',
+      '.zshrc',
+    ])
+      assert.ok(isRefused(`/Users/a.b/work/${name}`), name);
+    for (const name of ['src/index.ts', 'package.json', 'Makefile', 'docs/agents.txt'])
+      assert.ok(!isRefused(`/Users/a.b/work/${name}`), name);
+    assert.ok(!isRefused('/Users/aXb/work/AGENTS.md'));
   });
 });

@@ -60,7 +60,7 @@ for (const [size, others] of [
       sh(script);
       const found = await watch.end();
       assert.ok(found, 'unknown');
-      return watch.record(new Set());
+      return watch.record();
     }
 
     /** Returns all that is below the working folder, with modes and bytes. */
@@ -410,10 +410,10 @@ line'; chmod 600 tool.sh; chmod 4711 private; rm -r deep 'no files'; ln -sfn els
       const second = await other.watchCommand(place());
       sh('echo 2 > b');
       await second?.end();
-      assert.deepEqual(second?.record(new Set()), [inWork('b')]);
+      assert.deepEqual(second?.record(), [inWork('b')]);
       sh('echo 1 > c');
       await first?.end();
-      assert.deepEqual(first?.record(new Set()), [inWork('a'), inWork('b'), inWork('c')]);
+      assert.deepEqual(first?.record(), [inWork('a'), inWork('b'), inWork('c')]);
       await undo('run-2');
       assert.equal(readFileSync(inWork('b'), 'utf8'), 'old');
       await undo('run-1');
@@ -467,7 +467,7 @@ line'; chmod 600 tool.sh; chmod 4711 private; rm -r deep 'no files'; ln -sfn els
         (await without?.end())?.map(({ path }) => path),
         [inWork('made')],
       );
-      assert.deepEqual(without?.record(new Set()), []);
+      assert.deepEqual(without?.record(), []);
       assert.deepEqual(await store.find('run-1'), []);
       const above = store.keeper('run-2')!;
       assert.equal(await above.watchCommand({ ...place(), workingDir: run.root }), undefined);
@@ -556,7 +556,7 @@ line'; chmod 600 tool.sh; chmod 4711 private; rm -r deep 'no files'; ln -sfn els
           found?.filter(({ isGit }) => isGit).map(({ path }) => path),
           [inWork('.git/hooks/post-commit')],
         );
-        watch?.record(new Set());
+        watch?.record();
         assert.deepEqual((await store.of('run-1')).repositories, [inWork('.git')]);
         assert.equal((await store.undo('run-1')).outcome, 'undone');
         assert.equal(standing(), before);
@@ -625,7 +625,7 @@ line'; chmod 600 tool.sh; chmod 4711 private; rm -r deep 'no files'; ln -sfn els
       const found = await Promise.all(watches.map(watch => watch?.end()));
       const named = ['deep/b', 'empty', 'new'].map(inWork);
       for (const each of found) assert.deepEqual(each?.map(({ path }) => path).sort(), named);
-      for (const watch of watches) watch?.record(new Set());
+      for (const watch of watches) watch?.record();
       await undo();
       assert.deepEqual(tree(), before);
     });

@@ -151,10 +151,12 @@ describe('the PATH of a run', () => {
 const starters: Readonly<Record<string, string>> = {
   'src/cli/workerTry.ts': 'findProgram in npm.ts',
   'src/engine/box/findBox.ts': 'findProgram',
-  'src/engine/box/repositoryObjects.ts': 'findProgram in commandBox.ts',
+  'src/engine/box/layer.ts': 'findProgram',
   'src/engine/box/sharedNetwork.ts': 'findProgram in findBox.ts',
+  'src/engine/changes/gitObjects.ts': 'findGit in landLayer.ts',
   'src/engine/changes/shadowGit.ts': 'findGit in watchedFolders.ts',
   'src/engine/evals/earlierVersion.ts': 'findGit',
+  'src/engine/files/leftLayers.ts': 'rm by its path',
   'src/engine/files/liveProcess.ts': '/bin/ps and /usr/sbin/sysctl, by their paths',
   'src/engine/files/placeFile.ts': '/bin/cp, by its path',
   // PostgreSQL itself lies below the data folder.

@@ -464,7 +464,7 @@ describe('attempt', () => {
     assert.match(words[0] ?? '', /The person says[\s\S]*Which currency\? EUR[\s\S]*Keep it small\./);
   });
 
-  it('runs the commands of a coder in the box, and takes back what others would obey', async function () {
+  it('runs the commands of a coder in the box, and keeps nothing that others would obey', async function () {
     await make([{ checks: [{ name: 'ok', command: 'test -f made.txt' }] }]);
     const [outside, planted] = [join(plan.root.path, 'outside'), '.vscode/tasks.json'];
     const tries = [
@@ -500,8 +500,8 @@ describe('attempt', () => {
     const { commit } = plan.last('snapshot')!;
     const files = plan.shell('git', 'diff', '--name-only', plan.base, commit).split('\n');
     assert.deepEqual(files, ['made.txt', 'package.json']);
-    assert.match(told.join('\n'), /What the command did to \.vscode.*? was taken back/);
-    assert.match(told.join('\n'), /What the command did to node_modules.*? was taken back/);
+    assert.match(told.join('\n'), /What the command did to \.vscode.*? was not kept/);
+    assert.match(told.join('\n'), /What the command did to node_modules.*? was not kept/);
     assert.deepEqual(asked, [`keep_changes ${planted}`, 'keep_changes node_modules/.bin/tool']);
   });
 

@@ -155,7 +155,7 @@ describe('checks', () => {
       if ((await findBox({ env: config.env })).works) {
         const boxed = await check({}, 'required');
         assert.doesNotMatch(boxed?.output ?? '', /hunter2/);
-        assert.match(boxed?.output ?? '', /\.envrc was taken back/);
+        assert.match(boxed?.output ?? '', /\.envrc was not kept/);
         assert.deepEqual([boxed?.exitCode, has('made.txt'), has('.envrc')], [0, true, false]);
       }
       assert.match((await check({}, 'auto'))?.output ?? '', /hunter2/, 'by hand, as the person');

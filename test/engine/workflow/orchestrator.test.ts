@@ -298,13 +298,13 @@ describe('orchestrator', () => {
     const has = (name: string) => existsSync(join(project, name));
 
     for (const sandbox of ['auto', 'required'])
-      it(`runs what a model has written in the box (${sandbox}), and takes back what others obey`, async function () {
+      it(`runs what a model has written in the box (${sandbox}), and keeps nothing that others obey`, async function () {
         const { works } = await findBox({ env: { PATH: process.env['PATH'] ?? '' } });
         if (!works) return this.skip();
         const { result, output } = await execute({ TELOS_SANDBOX: sandbox });
         assert.doesNotMatch(output, /hunter2/);
         assert.equal(
-          output.match(/\.vscode\/tasks\.json was taken back: /g)?.length,
+          output.match(/\.vscode\/tasks\.json was not kept: /g)?.length,
           2,
           'of the loop and of the reviewer',
         );

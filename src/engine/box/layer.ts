@@ -1,0 +1,224 @@
+/**
+ * The layer of one command: what it writes into the working folder lands there first, and the folder itself stays as it is. The kernel
+ * makes it (overlayfs) in namespaces of the command alone; bubblewrap 0.8 cannot, so `unshare` and `mount` do it before bubblewrap.
+ */
+import { execFile } from 'node:child_process';
+import { randomUUID } from 'node:crypto';
+import { chmodSync, mkdirSync, statfsSync, statSync, symlinkSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { dirname, join } from 'node:path';
+import { makeOwnFolders } from '../files/atomicWrite.ts';
+import { removeAll } from '../files/closedFolder.ts';
+import { layersIn, noteLanding, noteLayer, removeLayer } from '../files/leftLayers.ts';
+import { isInside, realPlace, statsAt } from '../files/paths.ts';
+import { readText } from '../files/regularFile.ts';
+import { findProgram, type ProgramPlaces } from '../tools/programPath.ts';
+import type { CommandLayer } from '../tools/tool.ts';
+
+/** The programs that make a layer and tell how it was left. Absolute paths. */
+export interface LayerPrograms {
+  unshare: string;
+  mount: string;
+  tar: string;
+}
+
+/** File systems over which the kernel makes a layer, by its number for them: ext, xfs, btrfs, memory, overlay, zfs, f2fs and bcachefs. */
+const layered = new Set([
+  0xef53, 0x58465342, 0x9123683e, 0x01021994, 0x794c7630, 0x2fc12fc1, 0xf2f52010, 0xca451a4e,
+]);
+
+/**
+ * Whether a layer can be made over the folder, of which a part may not be there yet: its file system carries one, no other is mounted in it,
+ * and Telos's data is elsewhere.
+ */
+export function carriesLayer(folder: string, dataDir: string): boolean {
+  const data = realPlace(dataDir) ?? dataDir;
+  const root = realPlace(folder) ?? folder;
+  try {
+    if (isInside(root, data) || mountedBelow(root) !== undefined || !isOwn(existingPart(root))) return false;
+    return layered.has(statfsSync(existingPart(root)).type);
+  } catch {
+    return false;
+  }
+}
+
+/** In the namespaces of a layer there is one user and one group: in a folder of others, nothing could be written. */
+function isOwn(folder: string): boolean {
+  const { uid, gid } = statSync(folder);
+  return uid === process.getuid?.() && gid === process.getgid?.();
+}
+
+const existingPart = (path: string): string =>
+  statsAt(path) || dirname(path) === path ? path : existingPart(dirname(path));
+
+/** A layer that is made for a command. */
+export interface MadeLayer extends Omit<CommandLayer, 'links' | 'repositories'> {
+  /** The words before those of bubblewrap. */
+  start: readonly [program: string, ...args: string[]];
+  /** Returns where bubblewrap finds a folder of the layer. Undefined for one that has none. */
+  mergedAt(root: string): string | undefined;
+}
+
+/**
+ * Mounts `merged0`, `merged1` and so on in the folder `$1`, then becomes the other words. Relative names need no escapes. A layer is dropped
+ * after a power cut, so nothing waits until the disk has it.
+ */
+const script = `
+cd "$1" || exit 126
+for lower in lower*; do
+  n=\${lower#lower}
+  "$2" -n -i -t overlay -o "userxattr,volatile,lowerdir=lower$n,upperdir=upper$n,workdir=work$n" overlay "merged$n" || exit 126
+done
+shift 2
+exec "$@"
+`;
+
+/**
+ * Makes a layer over the folders, which are real and absolute, the working folder first. Throws the error of the file system, and an
+ * Error with a sentence if the layer would lie in one of the folders, or if another disk is mounted in one.
+ */
+export function makeLayer(programs: LayerPrograms, dataDir: string, roots: readonly string[]): MadeLayer {
+  const folders = layersIn(dataDir);
+  makeOwnFolders(join(dataDir, 'box'), folders);
+  const own = join(folders, randomUUID());
+  for (const root of roots) refuseRoot(root, own);
+  mkdirSync(own, { mode: 0o700 });
+  noteLayer(own, roots[0] ?? '');
+  const uppers = roots.map((root, at) => {
+    symlinkSync(root, join(own, `lower${at}`));
+    for (const name of ['upper', 'work', 'merged']) mkdirSync(join(own, `${name}${at}`), { mode: 0o700 });
+    // What is at the top of a layer has the mode of its own folder there.
+    chmodSync(join(own, `upper${at}`), statSync(root).mode & 0o7777);
+    return { path: root, upper: join(own, `upper${at}`) };
+  });
+  const { unshare, mount } = programs;
+  return {
+    roots: uppers,
+    // After each change that was made before, by the clock of the disks.
+    begun: statSync(join(own, 'work0')).ctimeMs,
+    opaque: folders => opaqueAmong(programs.tar, folders),
+    landing: () => noteLanding(own),
+    drop: async () => removeLayer(own),
+    start: [
+      unshare,
+      ...['--user', '--map-root-user', '--mount', '--propagation', 'unchanged', '--'],
+      ...['/bin/sh', '-c', script, 'sh', own, mount],
+    ],
+    mergedAt(root) {
+      const at = roots.indexOf(root);
+      return at < 0 ? undefined : join(own, `merged${at}`);
+    },
+  };
+}
+
+function refuseRoot(root: string, own: string): void {
+  if (isInside(root, own)) throw new Error(`${root} contains the folder in which commands write, ${own}.`);
+  const mounted = mountedBelow(root);
+  if (mounted !== undefined) throw new Error(`${mounted} is another file system, mounted in ${root}.`);
+}
+
+/** Returns where another file system is mounted below a folder. A layer would show what lies under it. */
+function mountedBelow(root: string): string | undefined {
+  return readText('/proc/self/mountinfo')
+    .split('\n')
+    .map(line =>
+      (line.split(' ')[4] ?? '').replace(/\\(\d{3})/g, (_all, code: string) =>
+        String.fromCharCode(Number.parseInt(code, 8)),
+      ),
+    )
+    .find(place => place !== root && place !== '' && isInside(root, place));
+}
+
+/**
+ * Returns those of the folders of a layer that replace the folder below them in place of adding to it. Node cannot read the mark of the
+ * kernel. Throws an Error if it cannot be read.
+ */
+async function opaqueAmong(tar: string, folders: readonly string[]): Promise<Set<string>> {
+  if (folders.length === 0) return new Set();
+  const args = [
+    '--create',
+    '--format=pax',
+    '--numeric-owner',
+    '--xattrs',
+    '--xattrs-include=user.overlay.opaque',
+    '--no-recursion',
+  ];
+  const archive = await new Promise<Buffer>((done, fail) => {
+    const options = { encoding: 'buffer', env: { LC_ALL: 'C' }, maxBuffer: 512 * 1024 * 1024 } as const;
+    const child = execFile(
+      tar,
+      [...args, '-P', '--null', '--verbatim-files-from', '-T', '-', '-f', '-'],
+      options,
+      (error, stdout) => (error ? fail(error) : done(stdout)),
+    );
+    child.stdin?.on('error', () => undefined);
+    child.stdin?.end(folders.map(folder => `${folder}\0`).join(''));
+  });
+  return opaqueIn(archive, folders);
+}
+
+/** In bytes, the unit of an archive. */
+const block = 512;
+
+/** Each folder has a header of its own in the archive, in the order in which they were named, after its marks if it has some. */
+function opaqueIn(archive: Buffer, folders: readonly string[]): Set<string> {
+  const found = new Set<string>();
+  let [marks, at] = ['', 0];
+  const waiting = [...folders];
+  while (at + block <= archive.length && archive[at] !== 0) {
+    const kind = String.fromCharCode(archive[at + 156] ?? 0);
+    const size = Number.parseInt(archive.toString('latin1', at + 124, at + 135), 8) || 0;
+    const content = archive.toString('latin1', at + block, at + block + size);
+    if (kind === 'x') marks = content;
+    else if (kind === '5') {
+      const folder = waiting.shift();
+      if (folder !== undefined && isOpaque(marks)) found.add(folder);
+      marks = '';
+    }
+    at += block + Math.ceil(size / block) * block;
+  }
+  if (waiting.length > 0) throw new Error('The layer of the command could not be read.');
+  return found;
+}
+
+/** Each mark begins with its own length; a name among them may hold anything. */
+function isOpaque(marks: string): boolean {
+  for (let at = 0; at < marks.length; ) {
+    const length = Number.parseInt(marks.slice(at), 10);
+    if (!(length > 0)) return false;
+    const [, name, value] = /^\d+ ([^=]*)=([\s\S]*)\n$/.exec(marks.slice(at, at + length)) ?? [];
+    if (name === 'SCHILY.xattr.user.overlay.opaque') return /^[yx]/.test(value ?? '');
+    at += length;
+  }
+  return false;
+}
+
+/**
+ * Returns the programs with which layers work in `dataDir`, after one was really made and read there; null if none works: an old kernel, a
+ * file system that carries no layer, or no right to mount.
+ */
+export async function findLayers(
+  places: ProgramPlaces,
+  dataDir: string | undefined,
+  starts: (program: string, args: readonly string[]) => Promise<boolean>,
+): Promise<LayerPrograms | null> {
+  const [unshare, mount, tar] = ['unshare', 'mount', 'tar'].map(name => findProgram(name, places));
+  if (unshare === undefined || mount === undefined || tar === undefined) return null;
+  const programs = { unshare, mount, tar };
+  const trial = join(dataDir ?? tmpdir(), `layer-trial-${randomUUID()}`);
+  try {
+    makeOwnFolders(dataDir ?? tmpdir(), trial, join(trial, 'work'), join(trial, 'work/old'));
+    writeFileSync(join(trial, 'work/old/file'), '');
+    const layer = makeLayer(programs, `${trial}-data`, [join(trial, 'work')]);
+    const [program, ...words] = layer.start;
+    const merged = layer.mergedAt(join(trial, 'work')) ?? '';
+    const change = 'cd "$0" && rm -r old && mkdir old';
+    if (!(await starts(program, [...words, '/bin/sh', '-c', change, merged]))) return null;
+    const replaced = join(layer.roots[0]!.upper, 'old');
+    return (await layer.opaque([replaced])).has(replaced) ? programs : null;
+  } catch {
+    return null;
+  } finally {
+    for (const path of [trial, `${trial}-data`]) removeAll(path);
+  }
+}

@@ -1,0 +1,153 @@
+/** Keeps the old bytes of what lands from a layer, and writes down what is about to change. */
+import { createHash } from 'node:crypto';
+import { chmodSync, readlinkSync, type Stats } from 'node:fs';
+import { basename, dirname, join } from 'node:path';
+import { grouped } from '../../protocol/text.ts';
+import { openRegularFile, readRegularFile, smallFile } from '../files/openFile.ts';
+import { describeFileError } from '../files/paths.ts';
+import { folded } from '../files/sensitiveNames.ts';
+import {
+  type FolderLine,
+  hashOf,
+  type LeftFile,
+  maxKeptFile,
+  type OldFile,
+  type WriteLine,
+} from './changeFile.ts';
+import type { RunBytes } from './commandWatch.ts';
+import type { LayerFile, LayerFolder } from './layerRead.ts';
+
+/** Maximum number of files of one command that are recorded. */
+const mostRecorded = 100_000;
+const tooMuch = `The command changed more than ${grouped(mostRecorded)} files. That cannot be undone.`;
+
+/** One file on its way. */
+export interface Step extends LayerFile {
+  left: LeftFile | null;
+  /** Whether only the time of the last change is another one. */
+  isTouched: boolean;
+}
+
+/** Adds the step for a file, unless nothing has changed. */
+export async function prepare(file: LayerFile, steps: Step[], problems: string[]): Promise<void> {
+  const { before, after } = file;
+  try {
+    if (!after) steps.push({ ...file, left: null, isTouched: false });
+    else {
+      const left = await leftAt(after.at, after.stats);
+      const isTouched = before !== undefined && isSameContent(file, left);
+      if (!isTouched || before.mtimeMs !== after.stats.mtimeMs) steps.push({ ...file, left, isTouched });
+    }
+  } catch (error) {
+    problems.push(describeFileError(error, file.path));
+  }
+}
+
+/** In bytes. A larger file, which may be nothing but holes, would take minutes: it is not known again. */
+const mostHashed = 1024 ** 3;
+
+/** Returns what a file or link of a layer leaves. Throws the error of the file system. */
+export async function leftAt(at: string, stats: Stats): Promise<LeftFile> {
+  const mode = stats.mode & 0o7777;
+  if (stats.isFile() && stats.size > mostHashed) return { size: stats.size, mode };
+  if (stats.isSymbolicLink()) return { size: 0, mode, link: readlinkSync(at) };
+  if (stats.size <= smallFile) return { size: stats.size, mode, sha256: hashOf(openedBytes(at, stats)) };
+  const hash = createHash('sha256');
+  openUp(at, stats);
+  const { handle } = await openRegularFile(at);
+  for await (const chunk of handle.createReadStream()) hash.update(chunk);
+  chmodSync(at, mode);
+  return { size: stats.size, mode, sha256: hash.digest('hex') };
+}
+
+/** A command can close a file of its own to everybody. */
+export function openUp(at: string, { mode }: Stats): void {
+  if ((mode & 0o400) === 0) chmodSync(at, (mode & 0o7777) | 0o400);
+}
+
+function openedBytes(at: string, stats: Stats): Buffer {
+  openUp(at, stats);
+  const { bytes } = readRegularFile(at, stats.size + 1);
+  if ((stats.mode & 0o400) === 0) chmodSync(at, stats.mode & 0o7777);
+  return bytes;
+}
+
+function isSameContent({ path, before }: LayerFile, left: LeftFile): boolean {
+  if (!before || (before.mode & 0o7777) !== left.mode) return false;
+  if (before.isSymbolicLink()) return left.link !== undefined && readlinkSync(path) === left.link;
+  if (left.sha256 === undefined || before.size !== left.size || before.size > maxKeptFile) return false;
+  try {
+    return hashOf(readRegularFile(path, before.size + 1).bytes) === left.sha256;
+  } catch {
+    return false;
+  }
+}
+
+/** Keeps the old bytes, and writes down what is about to change. */
+export async function record(
+  steps: readonly Step[],
+  folders: readonly LayerFolder[],
+  run: RunBytes,
+  turn: () => Promise<void> | void,
+): Promise<void> {
+  if (steps.length > mostRecorded) {
+    run.addProblem(tooMuch);
+    return;
+  }
+  const at = new Date().toISOString();
+  const lines: (WriteLine | FolderLine)[] = [];
+  const repositories = new Set<string>();
+  const becomes = new Set(folders.flatMap(({ path, after }) => (after === null ? [] : [path])));
+  let isMoved = false;
+  for (const { path, before, left: file, isTouched } of steps) {
+    const left = file ?? (becomes.has(path) ? { size: 0, isFolder: true as const } : null);
+    await turn();
+    const git = gitFolder(path);
+    if (git !== undefined && /\/(?:HEAD|packed-refs|refs\/.*)$/.test(path)) isMoved = true;
+    if (git !== undefined && path === join(git, 'HEAD') && !before) repositories.add(git);
+    if (isTouched || (git !== undefined && path.startsWith(`${join(git, 'objects')}/`))) continue;
+    if (isUnknown(left)) {
+      run.addProblem(
+        `${path} (${grouped(left?.size ?? 0)} bytes) is too large to be known again; undoing the run leaves it.`,
+      );
+      continue;
+    }
+    const old = before ? oldFile(path, before, run) : null;
+    lines.push({ type: 'write', at, path, before: old, after: left, ...(git !== undefined && { git }) });
+  }
+  const made = folders.filter(({ path }) => gitFolder(path) === undefined);
+  lines.push(...made.map(each => ({ type: 'folder', at, ...each }) as const));
+  if (lines.length === 0) return;
+  run.write(lines, {
+    ...(isMoved && { git: true as const }),
+    ...(repositories.size > 0 && { repositories: [...repositories].slice(0, 20) }),
+  });
+}
+
+/** Whether a file cannot be known again, so that undo leaves it. */
+export const isUnknown = (left: LeftFile | null): boolean =>
+  left !== null && left.sha256 === undefined && left.link === undefined && left.isFolder === undefined;
+
+/** Returns the folder of the repository that a path is in; undefined for an ordinary one, and for that folder itself. */
+function gitFolder(path: string): string | undefined {
+  for (let folder = dirname(path); dirname(folder) !== folder; folder = dirname(folder))
+    if (folded(basename(folder)) === '.git') return folder;
+  return undefined;
+}
+
+function oldFile(path: string, before: Stats, run: RunBytes): OldFile {
+  const { size, mode } = before;
+  const facts = { size, mode: mode & 0o7777 };
+  try {
+    if (before.isSymbolicLink()) return { size: 0, mode: facts.mode, link: readlinkSync(path) };
+    if (!before.isFile()) return facts;
+    if (size <= maxKeptFile)
+      return { ...facts, sha256: run.keepBytes(readRegularFile(path, size + 1).bytes) };
+    run.addProblem(
+      `${path} (${grouped(size)} bytes) is too large for its old content to be stored; undoing the run will not restore it.`,
+    );
+  } catch (error) {
+    run.addProblem(`The old content of ${path} could not be stored: ${describeFileError(error, path)}`);
+  }
+  return facts;
+}

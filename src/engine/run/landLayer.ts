@@ -1,0 +1,148 @@
+/**
+ * Lands what a command has written in its layer: what is harmless at once, what others run or obey after a yes. What does not land is
+ * said, and goes with the layer.
+ */
+import { relative } from 'node:path';
+import type { RunEvent, ToolCall } from '../../protocol/run.ts';
+import { asMessage, sentence, spoken } from '../../protocol/text.ts';
+import type { RunBytes } from '../changes/commandWatch.ts';
+import { falseObjects } from '../changes/gitObjects.ts';
+import { foldersFor, type Landed, landChanges } from '../changes/landing.ts';
+import { type LayerChanges, readLayer } from '../changes/layerRead.ts';
+import { reasonOf } from '../errors.ts';
+import { escapeInvisible } from '../files/plainText.ts';
+import { findGit } from '../tools/programPath.ts';
+import type { CommandLayer } from '../tools/tool.ts';
+import { type ApprovalContext, askPerson } from './approval.ts';
+import { judgeLayer, type WaitingChange } from './judgeLayer.ts';
+import { byOf, namesOf, questionAbout } from './obeyedQuestion.ts';
+
+export interface LookedAfter {
+  /** Files that the command created, changed or removed. Absolute paths. */
+  changedFiles: string[];
+  /** What the model must know. */
+  notes: string[];
+}
+
+/** Maximum number of files that a result names. */
+const mostReported = 500;
+
+/**
+ * Lands a layer and removes it. Call it when no process of the command lives any more. On abort, what needs an answer does not land.
+ * Never throws for what the command did.
+ */
+export async function* landLayer(
+  call: ToolCall,
+  layer: CommandLayer,
+  context: Pick<ApprovalContext, 'human' | 'policy'>,
+  run: RunBytes,
+  signal: AbortSignal,
+): AsyncGenerator<RunEvent, LookedAfter> {
+  const root = layer.roots[0]?.path ?? '';
+  try {
+    const found = await readLayer(layer);
+    if (isEmpty(found)) return { changedFiles: [], notes: [] };
+    const { free: all, waiting } = judgeLayer(found, layer, context.policy);
+    const { env = {}, ...places } = context.policy;
+    const forged = await falseObjects(all, findGit({ ...places, env }));
+    const free = all.filter(file => !forged.has(file));
+    const later = waiting.flatMap(({ files }) => files);
+    layer.landing();
+    const folders = foldersFor(free, later, found.folders);
+    const landed = await landChanges({ files: free, folders }, layer.begun, run);
+    const refusal = yield* answerOn(waiting, call, root, context, signal);
+    if (refusal === undefined && later.length > 0)
+      merge(landed, await landChanges({ files: later, folders: found.folders }, layer.begun, run));
+    const notes = refusal === undefined ? [] : [notKept(waiting, refusal, root)];
+    notes.push(
+      ...(yield* told(
+        found,
+        landed,
+        [...forged].map(({ path }) => path),
+        root,
+      )),
+    );
+    return { changedFiles: landed.changed.slice(0, mostReported), notes };
+  } catch (error) {
+    const why = sentence(
+      'What the command changed could not be read, so nothing of it was kept: {0}',
+      reasonOf(error),
+    );
+    yield { type: 'notice', level: 'warning', ...asMessage(why) };
+    return { changedFiles: [], notes: [spoken([why])] };
+  } finally {
+    await layer.drop().catch(() => undefined);
+  }
+}
+
+const isEmpty = ({ files, folders, dropped, unnamed }: LayerChanges): boolean =>
+  files.length + folders.length + dropped.length + unnamed.length === 0;
+
+/** Asks about the changes that others run or obey. Returns why they do not land; undefined if they do, or if there are none. */
+async function* answerOn(
+  waiting: readonly WaitingChange[],
+  call: ToolCall,
+  root: string,
+  context: Pick<ApprovalContext, 'human' | 'policy'>,
+  signal: AbortSignal,
+): AsyncGenerator<RunEvent, string | undefined> {
+  if (waiting.length === 0) return undefined;
+  if (signal.aborted) return 'The run was cancelled.';
+  const asked: ToolCall = { id: `keep-${call.id}`, name: 'keep_changes', input: {} };
+  return (yield* askPerson(asked, questionAbout(waiting, namesOf(waiting, root)), context, signal)).refusal;
+}
+
+const notKept = (waiting: readonly WaitingChange[], refusal: string, root: string): string =>
+  `What the command did to ${namesOf(waiting, root)} was not kept: ${byOf(waiting)} run or obey such files. ${refusal}`;
+
+function merge(one: Landed, other: Landed): void {
+  one.changed.push(...other.changed);
+  one.conflicts.push(...other.conflicts);
+  one.problems.push(...other.problems);
+}
+
+/** Tells the person of each change that is not in its place. Returns the same for the model. */
+function* told(
+  { dropped, unnamed }: LayerChanges,
+  { conflicts, problems }: Landed,
+  forged: readonly string[],
+  root: string,
+): Generator<RunEvent, string[]> {
+  const nameOf = (path: string): string => escapeInvisible(relative(root, path));
+  const named = (paths: readonly string[]): string =>
+    namesOf(
+      paths.map(path => ({ path })),
+      root,
+    );
+  const all = conflicts.map(({ path, kept }) =>
+    kept === undefined
+      ? sentence(
+          '{0} was changed by another program while the command ran, so it stays as it is.',
+          nameOf(path),
+        )
+      : sentence(
+          '{0} was changed by another program while the command ran, so it stays as it is. The version of the command is in {1}.',
+          nameOf(path),
+          nameOf(kept),
+        ),
+  );
+  if (forged.length > 0)
+    all.push(sentence('Objects of Git that are not what their names say were not kept: {0}.', named(forged)));
+  if (unnamed.length > 0)
+    all.push(sentence('Files whose names are not UTF-8 were not kept: {0}.', named(unnamed)));
+  const [first, ...others] = problems;
+  if (first !== undefined)
+    all.push(
+      sentence(
+        'Not all that the command did was kept: {0}',
+        escapeInvisible(first) + (others.length > 0 ? ` (+${others.length})` : ''),
+      ),
+    );
+  for (const each of all) yield { type: 'notice', level: 'warning', ...asMessage(each) };
+  // They could not have been used by anyone else, so the person need not know.
+  const ended =
+    dropped.length === 0
+      ? []
+      : [`Pipes, sockets and devices end with their command, so these are gone: ${named(dropped)}.`];
+  return [...all.map(each => spoken([each])), ...ended];
+}
