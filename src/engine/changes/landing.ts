@@ -6,7 +6,6 @@ import { randomUUID } from 'node:crypto';
 import {
   chmodSync,
   copyFileSync,
-  fchmodSync,
   lstatSync,
   mkdirSync,
   readlinkSync,
@@ -20,7 +19,7 @@ import {
 } from 'node:fs';
 import { basename, dirname, join } from 'node:path';
 import { takingTurns } from '../cancellation.ts';
-import { isOpenFolder, reopen } from '../files/closedFolder.ts';
+import { FolderModes } from '../files/closedFolder.ts';
 import { temporaryPrefix } from '../files/globPattern.ts';
 import { type OpenFolder, openFolder } from '../files/openFile.ts';
 import { describeFileError, errorCode, statsAt } from '../files/paths.ts';
@@ -103,42 +102,6 @@ class InWay {
     for (let above = dirname(path); dirname(above) !== above; above = dirname(above))
       if (this.#files.has(above)) return true;
     return false;
-  }
-}
-
-/** The modes that folders have when all is in its place. Until then, their owner may write in them. */
-class FolderModes {
-  readonly #wanted = new Map<string, number>();
-
-  /** Opens a folder in which something lands. It is closed again at the end. */
-  open(path: string): void {
-    if (isOpenFolder(path, true)) return;
-    const mode = statsAt(path)?.mode;
-    if (mode !== undefined && reopen(path) && !this.#wanted.has(path)) this.#wanted.set(path, mode & 0o7777);
-  }
-
-  give(path: string, mode: number): void {
-    this.open(path);
-    this.#wanted.set(path, mode);
-  }
-
-  /** Gives all folders their modes, the deepest first. Returns a sentence about each that keeps another one. */
-  close(): string[] {
-    const deepestFirst = [...this.#wanted].sort(([one], [other]) => other.length - one.length);
-    return deepestFirst.flatMap(([path, mode]) => {
-      try {
-        if (!statsAt(path)?.isDirectory()) return [];
-        const { fd, close } = openFolder(path);
-        try {
-          fchmodSync(fd, mode);
-        } finally {
-          close();
-        }
-        return [];
-      } catch (error) {
-        return [describeFileError(error, path)];
-      }
-    });
   }
 }
 

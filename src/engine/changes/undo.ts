@@ -19,6 +19,7 @@ import {
 import { open, rm, rmdir } from 'node:fs/promises';
 import { basename, dirname, join } from 'node:path';
 import { removeLeftTemporaries, writeNew } from '../files/atomicWrite.ts';
+import { FolderModes } from '../files/closedFolder.ts';
 import { temporaryPrefix } from '../files/globPattern.ts';
 import { openFolder, smallFile } from '../files/openFile.ts';
 import { describeFileError, isInside, PathProblem, resolvePath, statsAt } from '../files/paths.ts';
@@ -209,6 +210,8 @@ export async function bringBack(
   const [removals, others] = [files.filter(({ before }) => !before), files.filter(({ before }) => before)];
   const isSynced = others.length <= mostSynced;
   const prepared = new Map<FileHistory, string>();
+  const modes = new FolderModes();
+  for (const { path } of [...files, ...folders]) modes.open(dirname(path));
   try {
     for (const file of others) {
       const temporary = await prepare(file, isSynced);
@@ -228,12 +231,14 @@ export async function bringBack(
         await place(file, temporary);
         undone.restored.push(file.path);
       }
+      modes.close();
       await giveModes(folders);
     } catch (error) {
       const path = (error as NodeJS.ErrnoException).path ?? 'A file';
       undone.problem = error instanceof PathProblem ? error.message : describeFileError(error, path);
     }
   } finally {
+    modes.close();
     for (const [{ path }, temporary] of prepared)
       await rm(join(dirname(path), temporary), { force: true }).catch(() => undefined);
   }

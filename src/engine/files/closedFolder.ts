@@ -1,9 +1,10 @@
-/** Opens folders again that a command has closed to the person, and removes what it left, whatever the modes. Follows no link. */
+/** Opens folders that a command has closed, closes them again, and removes what it left, whatever the modes. Follows no link. */
 import {
   accessSync,
   chmodSync,
   closeSync,
   constants,
+  fchmodSync,
   fstatSync,
   lstatSync,
   openSync,
@@ -11,6 +12,8 @@ import {
   rmdirSync,
   unlinkSync,
 } from 'node:fs';
+import { openFolder } from './openFile.ts';
+import { describeFileError, statsAt } from './paths.ts';
 
 /** Opens nothing, needs no right to what is there, and fails at a link. */
 const asPlace = 0o10000000 | (constants.O_NOFOLLOW ?? 0) | (constants.O_DIRECTORY ?? 0);
@@ -61,5 +64,43 @@ function giveOwner(path: Buffer): void {
     chmodSync(`/proc/self/fd/${fd}`, (fstatSync(fd).mode & 0o7777) | 0o700);
   } finally {
     closeSync(fd);
+  }
+}
+
+/** The modes that folders have when all is in its place. Until then, their owner may write in them. */
+export class FolderModes {
+  readonly #wanted = new Map<string, number>();
+
+  /** Opens a folder in which something lands. It is closed again at the end. */
+  open(path: string): void {
+    if (isOpenFolder(path, true)) return;
+    const mode = statsAt(path)?.mode;
+    if (mode !== undefined && reopen(path) && !this.#wanted.has(path)) this.#wanted.set(path, mode & 0o7777);
+  }
+
+  /** Gives a folder the mode at the end. */
+  give(path: string, mode: number): void {
+    this.open(path);
+    this.#wanted.set(path, mode);
+  }
+
+  /** Gives all folders their modes, the deepest first, and forgets them. Returns a sentence about each that keeps another one. */
+  close(): string[] {
+    const deepestFirst = [...this.#wanted].sort(([one], [other]) => other.length - one.length);
+    this.#wanted.clear();
+    return deepestFirst.flatMap(([path, mode]) => {
+      try {
+        if (!statsAt(path)?.isDirectory()) return [];
+        const { fd, close } = openFolder(path);
+        try {
+          fchmodSync(fd, mode);
+        } finally {
+          close();
+        }
+        return [];
+      } catch (error) {
+        return [describeFileError(error, path)];
+      }
+    });
   }
 }

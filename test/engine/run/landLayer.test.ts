@@ -327,6 +327,18 @@ describe('a command that writes into a layer', function () {
     },
   );
 
+  asUser('is undone behind folders that the command has left closed', async () => {
+    run.put('work/d/a', '1');
+    await layered('echo 2 > d/a; mkdir -p n/m; echo 1 > n/m/f; chmod 500 n/m n d .', no);
+    assert.equal(statSync(inWork('n')).mode & 0o777, 0o500);
+    assert.equal((await store.undo(runId)).outcome, 'undone');
+    assert.deepEqual([text('d/a'), existsSync(inWork('n'))], ['1', false]);
+    assert.deepEqual(
+      ['d', '.'].map(path => statSync(inWork(path)).mode & 0o200),
+      [0o200, 0o200],
+    );
+  });
+
   it('takes the names of one file as what they are, and its group where the folder hands that down', async () => {
     run.put('work/p/a', '1');
     execFileSync('/bin/sh', ['-c', 'ln p/a p/b; ln p/a c; mkdir s; chmod 2770 s'], { cwd: run.work });
