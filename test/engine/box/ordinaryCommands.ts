@@ -1,6 +1,6 @@
 /** Ordinary commands as data: each must do in the box what it does outside of it. */
 import { execFileSync } from 'node:child_process';
-import { createHash } from 'node:crypto';
+import { createHash, randomUUID } from 'node:crypto';
 import { once } from 'node:events';
 import { mkdirSync, readdirSync, readFileSync, rmSync } from 'node:fs';
 import { createServer, type Server } from 'node:http';
@@ -9,9 +9,14 @@ import { delimiter, join } from 'node:path';
 import { commandBox } from '../../../src/engine/box/commandBox.ts';
 import { type BoxFinding, findBox } from '../../../src/engine/box/findBox.ts';
 import { boxNetwork } from '../../../src/engine/box/forwarder.ts';
+import { ChangeStore } from '../../../src/engine/changes/changeStore.ts';
+import { denyAll, type Human } from '../../../src/engine/human.ts';
+import { RunMemory } from '../../../src/engine/policy/decision.ts';
+import { unseen } from '../../../src/engine/run/commandChanges.ts';
+import { landLayer } from '../../../src/engine/run/landLayer.ts';
 import { runLine } from '../../../src/engine/tools/command.ts';
 import { isProgram } from '../../../src/engine/tools/programPath.ts';
-import type { ToolContext } from '../../../src/engine/tools/tool.ts';
+import type { CommandBox, CommandLayer, ToolContext } from '../../../src/engine/tools/tool.ts';
 import { tar } from '../../fakes/tarFile.ts';
 import { CannotJudge, type Verdict } from '../../harness/report.ts';
 import { temporaryRun } from '../tools/temporaryRun.ts';
@@ -80,12 +85,29 @@ export async function openBench(): Promise<Workbench> {
       },
       network: boxNetwork({ ownHosts: () => [`localhost:${port}`] }),
     });
+  const policy = { ...context, home: run.home, protectedDirs: [], memory: new RunMemory() };
+  const call = { id: 'ordinary', name: 'run_command', input: {} };
+  const changes = new ChangeStore({
+    dataDir: join(run.root, 'data'),
+    configDir: join(run.root, 'config'),
+  }).keeper(randomUUID())!;
+  const agrees: Human = { ...denyAll, approve: async () => ({ allow: true, scope: 'once' }) };
   const runOnce = async (line: string, before: string, inBox: boolean): Promise<string> => {
     for (const name of readdirSync(run.work)) rmSync(join(run.work, name), { recursive: true, force: true });
     execFileSync('/bin/sh', ['-c', before], { cwd: run.work, env, stdio: ['ignore', 'ignore', 'pipe'] });
     const askHost: ToolContext['askHost'] = async wanted =>
       wanted.host === 'localhost' && wanted.port === port ? undefined : 'Denied: not that one.';
-    const end = await runLine(line, { ...context, ...(inBox && box && { box, askHost }) });
+    let layer: CommandLayer | undefined;
+    const layered: CommandBox | undefined = (box || undefined) && {
+      async enclose(start, ask) {
+        const enclosed = await (box as CommandBox).enclose(start, ask, true);
+        layer = enclosed.layer;
+        return enclosed;
+      },
+    };
+    const end = await runLine(line, { ...context, ...(inBox && layered && { box: layered, askHost }) });
+    if (layer)
+      await unseen(landLayer(call, layer, { human: agrees, policy }, changes.layered(), context.signal));
     if ('refusal' in end) return `not run: ${end.refusal}`;
     const { stdout, stderr } = end.streams;
     const shown = [stdout.text(), '[stderr]', stderr.text(), `[exit code: ${end.code}]`, end.note ?? ''];
