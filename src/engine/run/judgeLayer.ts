@@ -184,10 +184,10 @@ function isPlainInGit(
   });
 }
 
-/** Whether a file of the shared repository belongs to its own checkout, or to another work tree. */
+/** Whether a file of the shared repository belongs to its own checkout, or to another work tree. Git shortens the logs of all. */
 function isOfOthers(inner: string, roots: CommandLayer['roots']): boolean {
   if (/^(?:index|HEAD|info\/(?!refs$)|modules\/)/.test(inner)) return true;
-  const [, tree] = /^worktrees\/([^/]+)\//.exec(inner) ?? [];
+  const [, tree] = /^worktrees\/([^/]+)\/(?!logs\/)/.exec(inner) ?? [];
   if (tree === undefined) return false;
   const link = join(roots[0]?.path ?? '', '.git');
   const [, own] = /^gitdir: .*\/worktrees\/([^/\n]+)\n?$/.exec(bytesAt(link, 0)?.toString() ?? '') ?? [];
