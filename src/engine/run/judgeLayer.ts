@@ -220,6 +220,8 @@ function obeyedBy(file: LayerFile, root: string, isProject: (path: string) => bo
   const { path } = file;
   const inWork = relative(root, path);
   if (isProject(path) || isPlainPackage(file, inWork)) return undefined;
+  // File tools ask about each as a secret. Where there was none, nobody could hide it from a command.
+  if (!file.before && folded(basename(path)) === '.env') return 'the programs of the project';
   const obeyed = obeyedAt(path, inWork);
   return obeyed && (obeyed.kind === 'agent' ? 'agents' : obeyed.by);
 }

@@ -109,6 +109,16 @@ describe('what others obey', function () {
     );
   });
 
+  it('asks about a new file of variables, which the programs of a project read', async () => {
+    await boxed('echo NODE_OPTIONS=--require=./x > .env; echo A=1 > .env.example', saying(false));
+    assert.match(
+      asked[0]?.reason ?? '',
+      /^The command made \.env, which the programs of the project run or obey/,
+    );
+    assert.equal(existsSync(inWork('.env')), false);
+    assert.equal(text('.env.example'), 'A=1\n');
+  });
+
   it('names the first few files of many, to the person and to the model', async () => {
     const many = Array.from({ length: 7 }, (_, at) => `part${at}`);
     const { notes } = await boxed(many.map(name => `mkdir ${name}; echo all: > ${name}/Makefile`).join('; '));
