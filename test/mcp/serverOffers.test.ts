@@ -275,7 +275,8 @@ describe('what a request names of a server', () => {
 });
 
 describe('the offers of a server', () => {
-  const endless = async (_method: string, params: object): Promise<Record<string, unknown>> => ({
+  let page = 0;
+  const endless = async (): Promise<Record<string, unknown>> => ({
     prompts: Array.from({ length: 200 }, (_, at) => ({ name: `p${at}`, description: 'x'.repeat(100_000) })),
     resources: [
       { uri: 'a\u202eb' },
@@ -283,7 +284,7 @@ describe('the offers of a server', () => {
       { uri: 'x'.repeat(501) },
       { uri: 'beds://a', title: 'A\u0007' },
     ],
-    nextCursor: `${Object.keys(params).length}`,
+    nextCursor: `${page++}`,
   });
 
   it('are a bounded list of names that can be typed', async () => {
