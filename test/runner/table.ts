@@ -80,7 +80,7 @@ export const layers: readonly Layer[] = [
       ignore: [...layerFolders.map(folder => `test/${folder}/**`), ...slow],
       testLimitMs: 20_000,
     },
-    budget: { day: 3, night: 3 },
+    budget: { day: 13, night: 15 },
   },
   {
     name: 'parts',
@@ -93,7 +93,7 @@ export const layers: readonly Layer[] = [
       specs: slow.map(path => path.replace(/\*\*$/, '**/*.test.ts')),
       testLimitMs: 40_000,
     },
-    budget: { day: 6, night: 9 },
+    budget: { day: 11, night: 16 },
   },
   {
     name: 'cli',
@@ -102,7 +102,7 @@ export const layers: readonly Layer[] = [
     when: 'day',
     needsBuild: true,
     command: { kind: 'mocha', specs: ['test/cli/**/*.test.ts'], ignore: cliAtNight, testLimitMs: 60_000 },
-    budget: { day: 6, night: 9 },
+    budget: { day: 10, night: 14 },
   },
   {
     name: 'conformance',
@@ -120,7 +120,7 @@ export const layers: readonly Layer[] = [
     when: 'day',
     needsBuild: false,
     command: { kind: 'mocha', specs: ['test/mcp/**/*.test.ts'], testLimitMs: 60_000 },
-    budget: { day: 3, night: 3 },
+    budget: { day: 8, night: 9 },
   },
   {
     name: 'adversarial',
@@ -133,7 +133,7 @@ export const layers: readonly Layer[] = [
       specs: ['test/adversarial/adversarial.test.ts', 'test/adversarial/box/box.test.ts'],
       testLimitMs: 900_000,
     },
-    budget: { day: 4, night: 12 },
+    budget: { day: 20, night: 40 },
   },
   {
     name: 'host',
@@ -142,7 +142,7 @@ export const layers: readonly Layer[] = [
     when: 'day',
     needsBuild: true,
     command: { kind: 'node', args: ['test/vscode/hostSuite.ts'], prints: 'mocha' },
-    budget: { day: 3, night: 3 },
+    budget: { day: 4, night: 4 },
   },
   {
     name: 'editor',
@@ -151,7 +151,7 @@ export const layers: readonly Layer[] = [
     when: 'day',
     needsBuild: true,
     command: { kind: 'node', args: ['test/vscode/editorSuite.ts', '--part', 'day'], prints: 'mocha' },
-    budget: { day: 20, night: 20 },
+    budget: { day: 24, night: 28 },
   },
   {
     name: 'plan',
@@ -160,7 +160,7 @@ export const layers: readonly Layer[] = [
     when: 'day',
     needsBuild: true,
     command: { kind: 'mocha', specs: ['test/plan/**/*.test.ts'], testLimitMs: 120_000, jobs: 2 },
-    budget: { day: 8, night: 20 },
+    budget: { day: 9, night: 22 },
   },
   {
     name: 'cli-night',
