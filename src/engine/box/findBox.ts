@@ -93,8 +93,8 @@ function remembered(places: ProgramPlaces, dataDir: string): BoxFinding | undefi
     if (nsenter !== null && (typeof nsenter !== 'string' || !isThere(nsenter) || isOfRuns(nsenter, places)))
       return undefined;
     if (layers === undefined) return undefined;
-    if (layers && Object.values(layers).some(each => !isThere(each) || isOfRuns(each, places)))
-      return undefined;
+    const used = layers ? [layers.enter[0], layers.mount, layers.tar] : [];
+    if (used.some(each => !isThere(each) || isOfRuns(each, places))) return undefined;
     if (state !== machineState(program) || isOfRuns(program, places)) return undefined;
     return {
       works: true,
@@ -206,13 +206,32 @@ async function tryBubblewrap(
   const joins = async (entering: string, words: readonly string[]): Promise<boolean> =>
     (await errorOf(entering, [...words, program, ...isolation, ...more, ...view])) === undefined;
   const isShared = nsenter !== undefined && (await canShare(program, nsenter, joins));
-  const runs = async (first: string, words: readonly string[]): Promise<boolean> =>
-    (await errorOf(first, words)) === undefined;
+  const inLayer = [
+    '--uid',
+    String(process.getuid?.() ?? 0),
+    '--gid',
+    String(process.getgid?.() ?? 0),
+    ...more,
+  ];
+  const change = ['/bin/sh', '-c', 'cd "$0" && rm -r old && mkdir old'];
+  const layered = async (first: string, words: readonly string[], folder: string): Promise<boolean> => {
+    const box = [
+      program,
+      ...isolation,
+      ownNetwork,
+      ...inLayer,
+      ...view.slice(0, 3),
+      '--bind',
+      folder,
+      folder,
+    ];
+    return (await errorOf(first, [...words, ...box, '--', ...change, folder])) === undefined;
+  };
   const features = {
     disablesUserNamespaces,
     bindsDescriptors: help.includes('--ro-bind-fd'),
     nsenter: isShared ? nsenter : null,
-    layers: await findLayers(places, dataDir, runs),
+    layers: await findLayers(places, dataDir, program, layered),
   };
   return { works: true, kind: 'bubblewrap', program, features };
 }

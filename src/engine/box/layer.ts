@@ -1,6 +1,7 @@
 /**
  * The layer of one command: what it writes into the working folder lands there first, and the folder itself stays as it is. The kernel
- * makes it (overlayfs) in namespaces of the command alone; bubblewrap 0.8 cannot, so `unshare` and `mount` do it before bubblewrap.
+ * makes it (overlayfs) in namespaces of the command alone. Bubblewrap 0.8 cannot, so `mount` does it before, in namespaces that `unshare` makes,
+ * or another bubblewrap where rules of the system let no other program make them.
  */
 import { execFile } from 'node:child_process';
 import { randomUUID } from 'node:crypto';
@@ -8,7 +9,6 @@ import { chmodSync, mkdirSync, statfsSync, statSync, symlinkSync, writeFileSync 
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { makeOwnFolders } from '../files/atomicWrite.ts';
-import { removeAll } from '../files/closedFolder.ts';
 import { layersIn, noteLanding, noteLayer, removeLayer } from '../files/leftLayers.ts';
 import { isInside, realPlace, statsAt } from '../files/paths.ts';
 import { readText } from '../files/regularFile.ts';
@@ -17,7 +17,8 @@ import type { CommandLayer } from '../tools/tool.ts';
 
 /** The programs that make a layer and tell how it was left. Absolute paths. */
 export interface LayerPrograms {
-  unshare: string;
+  /** The words that make the namespaces in which `mount` may mount, the program first. */
+  enter: readonly [program: string, ...args: string[]];
   mount: string;
   tar: string;
 }
@@ -91,7 +92,7 @@ export function makeLayer(programs: LayerPrograms, dataDir: string, roots: reado
     chmodSync(join(own, `upper${at}`), statSync(root).mode & 0o7777);
     return { path: root, upper: join(own, `upper${at}`) };
   });
-  const { unshare, mount } = programs;
+  const { enter, mount } = programs;
   return {
     roots: uppers,
     // After each change that was made before, by the clock of the disks.
@@ -99,11 +100,7 @@ export function makeLayer(programs: LayerPrograms, dataDir: string, roots: reado
     opaque: folders => opaqueAmong(programs.tar, folders),
     landing: () => noteLanding(own),
     drop: async () => removeLayer(own),
-    start: [
-      unshare,
-      ...['--user', '--map-root-user', '--mount', '--propagation', 'unchanged', '--'],
-      ...['/bin/sh', '-c', script, 'sh', own, mount],
-    ],
+    start: [...enter, ...['/bin/sh', '-c', script, 'sh', own, mount]],
     mergedAt(root) {
       const at = roots.indexOf(root);
       return at < 0 ? undefined : join(own, `merged${at}`);
@@ -200,25 +197,53 @@ function isOpaque(marks: string): boolean {
 export async function findLayers(
   places: ProgramPlaces,
   dataDir: string | undefined,
-  starts: (program: string, args: readonly string[]) => Promise<boolean>,
+  bubblewrap: string,
+  starts: (program: string, args: readonly string[], folder: string) => Promise<boolean>,
 ): Promise<LayerPrograms | null> {
   const [unshare, mount, tar] = ['unshare', 'mount', 'tar'].map(name => findProgram(name, places));
-  if (unshare === undefined || mount === undefined || tar === undefined) return null;
-  const programs = { unshare, mount, tar };
-  const trial = join(dataDir ?? tmpdir(), `layer-trial-${randomUUID()}`);
+  if (mount === undefined || tar === undefined) return null;
+  const asOwner = [
+    '--unshare-user',
+    '--uid',
+    '0',
+    '--gid',
+    '0',
+    '--cap-add',
+    'ALL',
+    '--dev-bind',
+    '/',
+    '/',
+    '--',
+  ];
+  const ways: LayerPrograms['enter'][] = [
+    ...(unshare === undefined ? [] : [[unshare, ...unshared] as const]),
+    [bubblewrap, ...asOwner],
+  ];
+  for (const enter of ways)
+    if (await isMade({ enter, mount, tar }, dataDir ?? tmpdir(), starts)) return { enter, mount, tar };
+  return null;
+}
+
+const unshared = ['--user', '--map-root-user', '--mount', '--propagation', 'unchanged', '--'];
+
+/** Makes a layer, has a box replace a folder in it, and reads that. Never throws. */
+async function isMade(
+  programs: LayerPrograms,
+  dataDir: string,
+  starts: (program: string, args: readonly string[], folder: string) => Promise<boolean>,
+): Promise<boolean> {
+  const trial = join(dataDir, `layer-trial-${randomUUID()}`);
   try {
-    makeOwnFolders(dataDir ?? tmpdir(), trial, join(trial, 'work'), join(trial, 'work/old'));
+    makeOwnFolders(dataDir, trial, join(trial, 'work'), join(trial, 'work/old'));
     writeFileSync(join(trial, 'work/old/file'), '');
     const layer = makeLayer(programs, `${trial}-data`, [join(trial, 'work')]);
     const [program, ...words] = layer.start;
-    const merged = layer.mergedAt(join(trial, 'work')) ?? '';
-    const change = 'cd "$0" && rm -r old && mkdir old';
-    if (!(await starts(program, [...words, '/bin/sh', '-c', change, merged]))) return null;
+    if (!(await starts(program, words, layer.mergedAt(join(trial, 'work')) ?? ''))) return false;
     const replaced = join(layer.roots[0]!.upper, 'old');
-    return (await layer.opaque([replaced])).has(replaced) ? programs : null;
+    return (await layer.opaque([replaced])).has(replaced);
   } catch {
-    return null;
+    return false;
   } finally {
-    for (const path of [trial, `${trial}-data`]) removeAll(path);
+    for (const path of [trial, `${trial}-data`]) removeLayer(path);
   }
 }

@@ -385,6 +385,18 @@ describe('a command that writes into a layer', function () {
     assert.equal(existsSync(inWork('.git/objects/65/b2df87f7df3aeedef04be96703e55ac19c2cfb')), false);
   });
 
+  it('works where no other program than bubblewrap may make namespaces', async () => {
+    const tools = ['mount', 'tar', 'bwrap', 'nsenter'].map(name => `ln -s "$(command -v ${name})" bin/`);
+    execFileSync('/bin/sh', ['-ec', `mkdir bin; ${tools.join('; ')}`], { cwd: run.root });
+    const there = await layeredBox(join(run.root, 'data'), join(run.root, 'bin'));
+    assert.ok(there?.kind === 'bubblewrap' && there.features.layers?.enter[0].endsWith('/bin/bwrap'));
+    const line = 'mkdir d; echo 1 > d/f; echo x > Makefile; id -u';
+    const { out, notes } = await layeredIn(line, run, store, there, { human: no });
+    assert.equal(out, String(process.getuid?.()));
+    assert.match(notes.join(), /Makefile was not kept/);
+    assert.deepEqual([text('d/f'), existsSync(inWork('Makefile'))], ['1\n', false]);
+  });
+
   it('works where its data is on another disk', async function () {
     const other = existsSync('/dev/shm') ? realpathSync(mkdtempSync('/dev/shm/telos-')) : undefined;
     if (other === undefined) return skipBecause(this, 'there is no /dev/shm');

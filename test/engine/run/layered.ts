@@ -24,10 +24,13 @@ export interface Landed extends LookedAfter {
 
 type Working = Extract<BoxFinding, { works: true }>;
 
-/** Returns the box where layers work in `dataDir`; undefined elsewhere. */
-export async function layeredBox(dataDir?: string): Promise<Working | undefined> {
+/** Returns the box where layers work in `dataDir`, with programs of `path`; undefined elsewhere. */
+export async function layeredBox(
+  dataDir?: string,
+  path = process.env['PATH'] ?? '',
+): Promise<Working | undefined> {
   const here = temporaryRun();
-  const finding = await findBox({ ...here.context, env: { PATH: process.env['PATH'] ?? '' } }, dataDir);
+  const finding = await findBox({ ...here.context, env: { PATH: path } }, dataDir);
   here.remove();
   return finding.works && finding.kind === 'bubblewrap' && finding.features.layers ? finding : undefined;
 }
