@@ -124,16 +124,15 @@ describe('file tools', () => {
       );
       await new Promise(ready => swapper.once('message', ready));
       const seen = new Set<string>();
-      for (let round = 0; round < 40; round++)
+      // On a busy machine, the file may be another one at every look for a while.
+      const isSeen = (): boolean => [...seen].some(content => content.includes('fine'));
+      for (let round = 0; round < 40 || (!isSeen() && round < 4000); round++)
         for (const { content } of await Promise.all(Array.from({ length: 10 }, () => read('a.txt'))))
           seen.add(content.replaceAll(run.root, ''));
       swapper.disconnect();
       await new Promise(gone => swapper.once('exit', gone));
       assert.ok(![...seen].some(content => content.includes('SECRET')));
-      assert.ok(
-        [...seen].some(content => content.includes('fine')),
-        [...seen].join(),
-      );
+      assert.ok(isSeen(), [...seen].join());
     });
   });
 
