@@ -43,6 +43,9 @@ export interface LayeredOptions {
   path?: string | undefined;
 }
 
+/** The commands of a conversation share a box, which knows the folder by then. */
+const boxes = new WeakMap<TemporaryRun, Map<string, CommandBox>>();
+
 /** Runs a line in its layer, in the working folder, and lands that. */
 export async function layered(
   line: string,
@@ -55,7 +58,11 @@ export async function layered(
   for (const folder of [config.dataDir, config.configDir]) mkdirSync(folder, { recursive: true });
   const env = { PATH: path, HOME: run.home, GIT_CONFIG_NOSYSTEM: '1' };
   const context: ToolContext = { ...run.context, env, commandDir: run.work };
-  const box = commandBox({ finding, config, folders: context, conversation: 'one' });
+  const key = JSON.stringify([dataDir, path]);
+  const known = boxes.get(run) ?? new Map<string, CommandBox>();
+  boxes.set(run, known);
+  const box = known.get(key) ?? commandBox({ finding, config, folders: context, conversation: 'one' });
+  known.set(key, box);
   let layer: CommandLayer | undefined;
   const kept: CommandBox = {
     async enclose(start, ask) {
