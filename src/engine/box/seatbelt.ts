@@ -66,7 +66,7 @@ function rulesFor(place: Place): string[] {
     case 'write':
       return [
         ...writable(quoted(place.from ?? place.path), place.path),
-        // Of the working folder: what stands in for another one is nobody's, and what lies in it has the same rules.
+        // Only for the working folder itself: its rules hold for everything in it.
         ...(place.from === undefined && !place.isInWork ? namesRefusedIn(place.path) : []),
         ...(place.isHeld ? [`(deny file-write-unlink (literal ${path}))`] : []),
       ];

@@ -4,11 +4,12 @@ import { createHash } from 'node:crypto';
 import { basename } from 'node:path';
 import { createInflate, inflateSync } from 'node:zlib';
 import { openRegularFile } from '../files/openFile.ts';
+import { statsAt } from '../files/paths.ts';
 import { readRegularFile } from '../files/regularFile.ts';
 import type { LayerFile } from './layerRead.ts';
 
-const isLoose = /\/objects\/([\da-f]{2})\/([\da-f]{38}|[\da-f]{62})$/;
-const isPack = /\/objects\/pack\/(pack-[\da-f]+)\.(\w+)$/;
+const isLoose = /\/\.git\/(?:.*\/)?objects\/([\da-f]{2})\/([\da-f]{38}|[\da-f]{62})$/;
+const isPack = /\/\.git\/(?:.*\/)?objects\/pack\/pack-[\da-f]+\.\w+$/;
 
 /** In bytes. A smaller file is read at once; what it unpacks to is limited by how it is packed. */
 const smallObject = 64 * 1024;
@@ -34,6 +35,8 @@ export async function falseObjects(
   }
   for (const [pack, parts] of packs) {
     const index = parts.find(({ path }) => path === `${pack}.idx`)?.after?.at;
+    // What is added to a pack that is there only helps to find what is in it.
+    if (index === undefined && statsAt(`${pack}.idx`)) continue;
     const isWhole = index !== undefined && git !== undefined && (await isVerified(git, index));
     if (!isWhole) for (const part of parts) found.add(part);
   }

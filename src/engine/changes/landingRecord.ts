@@ -110,12 +110,15 @@ export async function record(
       run.addProblem(
         `${path} (${grouped(left?.size ?? 0)} bytes) is too large to be known again; undoing the run leaves it.`,
       );
-      continue;
+      if (!before) continue;
     }
     const old = before ? oldFile(path, before, run) : null;
-    lines.push({ type: 'write', at, path, before: old, after: left, ...(git !== undefined && { git }) });
+    // What is not known again is not as the run left it, for undo: the old bytes are kept all the same.
+    const after = isUnknown(left) ? null : left;
+    lines.push({ type: 'write', at, path, before: old, after, ...(git !== undefined && { git }) });
   }
-  const made = folders.filter(({ path }) => gitFolder(path) === undefined);
+  const isMode = ({ before, after }: LayerFolder): boolean => before !== null && after !== null;
+  const made = folders.filter(each => isMode(each) || gitFolder(each.path) === undefined);
   lines.push(...made.map(each => ({ type: 'folder', at, ...each }) as const));
   if (lines.length === 0) return;
   run.write(lines, {

@@ -1,6 +1,6 @@
 /** Remembers on the disk which commands write into a layer, so that the next start can say which of them were cut off. */
 import { execFileSync } from 'node:child_process';
-import { existsSync, readdirSync, writeFileSync } from 'node:fs';
+import { existsSync, readdirSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { removeAll } from './closedFolder.ts';
 import { jsonLine } from './jsonLines.ts';
@@ -52,7 +52,9 @@ export function dropLeftLayers(dataDir: string): LeftLayer[] {
   return names.flatMap(name => {
     const own = join(layersIn(dataDir), name);
     try {
-      const note = jsonLine(readText(join(own, 'owner.json')), value => Object(value) as LayerNote);
+      const note = noteIn(own);
+      // Another process may be making it.
+      if (!note && Date.now() - statSync(own).mtimeMs < madeWithin) return [];
       if (note && isOwnerRunning(note)) return [];
       const isLanding = existsSync(join(own, 'landing'));
       const isFilled =
@@ -64,6 +66,17 @@ export function dropLeftLayers(dataDir: string): LeftLayer[] {
       return [];
     }
   });
+}
+
+/** In milliseconds. */
+const madeWithin = 60 * 60 * 1000;
+
+function noteIn(own: string): LayerNote | undefined {
+  try {
+    return jsonLine(readText(join(own, 'owner.json')), value => Object(value) as LayerNote);
+  } catch {
+    return undefined;
+  }
 }
 
 const holdsAny = (folder: string): boolean => readdirSync(folder).length > 0;

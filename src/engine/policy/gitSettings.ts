@@ -4,7 +4,7 @@ import { expandPath } from '../config.ts';
 import { readText } from '../files/regularFile.ts';
 
 export interface GitSetting {
-  /** In lower case, but for what stands in quotes: `remote.Mine.url`. */
+  /** Section and key in lower case. The quoted part keeps its case: `remote.Mine.url`. */
   name: string;
   value: string;
   /** The file that has it. Absolute. */

@@ -124,13 +124,16 @@ const mostNamed = 5;
 async function watchNames(workingDir: string): Promise<() => Promise<string[]>> {
   const { FolderNames } = await import('../box/folderNames.ts');
   const names = new FolderNames(realPlace(workingDir) ?? workingDir);
-  const obeyed = async (): Promise<string[]> => {
-    const marked = (await names.look().catch(() => undefined)) ?? [];
-    return marked.flatMap(({ path, kind }) => (/^(?:obeyed|link|repository)$/.test(kind) ? [path] : []));
+  const obeyed = async (): Promise<string[] | undefined> => {
+    const marked = await names.look().catch(() => undefined);
+    return marked?.flatMap(({ path, kind }) => (/^(?:obeyed|link|repository)$/.test(kind) ? [path] : []));
   };
-  const known = new Set(await obeyed());
+  const before = await obeyed();
+  const known = new Set(before);
   return async () => {
-    const fresh = (await obeyed()).filter(path => !known.has(path)).map(path => relative(names.root, path));
+    const now = before && (await obeyed());
+    if (!now) return ['It is not known whether files that others run or obey came into the folder'];
+    const fresh = now.filter(path => !known.has(path)).map(path => relative(names.root, path));
     if (fresh.length === 0) return [];
     const more = fresh.length > mostNamed ? ` (+${fresh.length - mostNamed})` : '';
     const named = fresh

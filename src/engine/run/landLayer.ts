@@ -39,6 +39,8 @@ export async function* landLayer(
   signal: AbortSignal,
 ): AsyncGenerator<RunEvent, LookedAfter> {
   const root = layer.roots[0]?.path ?? '';
+  // Set once some of it may be in its place.
+  let landed: Landed | undefined;
   try {
     const found = await readLayer(layer);
     if (isEmpty(found)) return { changedFiles: [], notes: [] };
@@ -49,7 +51,7 @@ export async function* landLayer(
     const later = waiting.flatMap(({ files }) => files);
     layer.landing();
     const folders = foldersFor(free, later, found.folders);
-    const landed = await landChanges({ files: free, folders }, layer.begun, run);
+    landed = await landChanges({ files: free, folders }, layer.begun, run);
     const refusal = yield* answerOn(waiting, call, root, context, signal);
     if (refusal === undefined && later.length > 0)
       merge(landed, await landChanges({ files: later, folders: found.folders }, layer.begun, run));
@@ -64,12 +66,14 @@ export async function* landLayer(
     );
     return { changedFiles: landed.changed.slice(0, mostReported), notes };
   } catch (error) {
-    const why = sentence(
-      'What the command changed could not be read, so nothing of it was kept: {0}',
-      reasonOf(error),
-    );
+    const why = landed
+      ? sentence('Not all that the command did was kept: {0}', reasonOf(error))
+      : sentence(
+          'What the command changed could not be read, so nothing of it was kept: {0}',
+          reasonOf(error),
+        );
     yield { type: 'notice', level: 'warning', ...asMessage(why) };
-    return { changedFiles: [], notes: [spoken([why])] };
+    return { changedFiles: landed?.changed.slice(0, mostReported) ?? [], notes: [spoken([why])] };
   } finally {
     await layer.drop().catch(() => undefined);
   }

@@ -15,6 +15,7 @@ const refuses: Human = {
   ask: async questions => questions.map(() => ''),
 };
 
+const notLooked = 'The changes of this check are in the folder unseen: nothing here can hold them back';
 const never = new AbortController().signal;
 
 /** A box of checks in which no change of a file that others run or obey reaches the folder. No one is asked. */
@@ -42,7 +43,7 @@ export class LookedCheckBox implements CommandBox {
       ...enclosed,
       end: async () => {
         const { notes } = await enclosed.end();
-        return { notes: [...notes, ...(layer ? await this.#land(layer) : [])] };
+        return { notes: [...notes, ...(layer ? await this.#land(layer) : [notLooked])] };
       },
     };
   }

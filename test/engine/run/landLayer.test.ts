@@ -385,6 +385,19 @@ describe('a command that writes into a layer', function () {
     assert.equal(existsSync(inWork('.git/objects/65/b2df87f7df3aeedef04be96703e55ac19c2cfb')), false);
   });
 
+  it('says truly what was kept when the question fails', async () => {
+    run.put('work/Makefile', 'old\n');
+    const broken: Human = {
+      ...denyAll,
+      approve: async () => {
+        throw new Error('the window is gone');
+      },
+    };
+    const { said, changedFiles } = await layered('echo 1 > plain; echo new > Makefile', broken);
+    assert.match(said, /^Not all that the command did was kept: the window is gone/);
+    assert.deepEqual([changedFiles, text('plain'), text('Makefile')], [[inWork('plain')], '1\n', 'old\n']);
+  });
+
   it('works where no other program than bubblewrap may make namespaces', async () => {
     const tools = ['mount', 'tar', 'bwrap', 'nsenter'].map(name => `ln -s "$(command -v ${name})" bin/`);
     execFileSync('/bin/sh', ['-ec', `mkdir bin; ${tools.join('; ')}`], { cwd: run.root });

@@ -295,10 +295,14 @@ describe('what others obey', function () {
     assert.equal(said, '');
     assert.deepEqual((await boxed(script, saying(true))).notes, []);
     assert.equal(statSync(inWork('.envrc')).size, 300 * 1024 ** 2);
+    run.put('work/notes', 'old');
+    await boxed('truncate -s 1100M notes');
+    assert.equal(String(await store.before(runId, inWork('notes'))), 'old', 'its old bytes are kept');
+    rmSync(inWork('notes'));
     const huge = await boxed('truncate -s 3000G huge; echo 1 > small');
     assert.match(huge.said, /huge \(3,221,225,472,000 bytes\) is too large to be known again/);
     assert.equal(statSync(inWork('huge')).size, 3000 * 1024 ** 3);
-    assert.equal((await store.undo(runId)).outcome, 'undone');
+    assert.equal((await store.undo(runId, { others: true })).outcome, 'undone');
     assert.equal(existsSync(inWork('.envrc')), false);
     assert.equal(text('Makefile'), 'old\n');
   });
