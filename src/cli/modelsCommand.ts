@@ -6,7 +6,10 @@ import { type ConfigOptions, configFor } from './cliConfig.ts';
 import type { Terminal } from './terminal.ts';
 import { terminalJson, terminalText } from './terminalText.ts';
 
-/** Returns the exit code: 2 for a provider that does not exist, 1 for one that is not set up, or if none is. */
+/**
+ * Returns the exit code: 2 for a provider that does not exist, 1 for one that is not set up, or if none is, and for one that a refresh did not
+ * reach.
+ */
 export async function modelsCommand(
   wanted: string | undefined,
   options: ConfigOptions & { json?: boolean; refresh?: boolean },
@@ -29,6 +32,10 @@ export async function modelsCommand(
   else
     for (const provider of shown)
       terminal.out(`${describe(provider, inForce?.name === provider.name ? inForce.model : undefined)}\n`);
+  const silent = shown.filter(({ ready, isUnanswered }) => ready && isUnanswered).map(({ name }) => name);
+  if (silent.length > 0)
+    terminal.say(`No answer from ${silent.join(', ')}: these are the models that were known before.`);
+  if (options.refresh && silent.length > 0) return 1;
   if (shown.some(({ ready }) => ready)) return 0;
   terminal.say(
     wanted === undefined

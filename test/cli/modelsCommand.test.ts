@@ -14,8 +14,7 @@ describe('telos models', () => {
     ];
     server = await listen(async (_, response) => sendJson(response, 200, { data }));
   });
-  after(async () => {
-    await server.close();
+  after(() => {
     home.remove();
   });
 
@@ -47,5 +46,16 @@ describe('telos models', () => {
     assert.match(missing.stdout, /gpt-6-luna +272k +0\.1\/0\.5/);
     assert.match(missing.stderr, /openai is not set up.*telos key openai/);
     assert.equal((await models('nobody')).code, 2);
+  });
+
+  it('says that a provider has not answered, and fails if it was to be asked', async () => {
+    const before = await models('anthropic');
+    await server.close();
+    const again = await models('anthropic', '--refresh');
+    assert.equal(again.code, 1);
+    assert.match(again.stderr, /No answer from anthropic: these are the models that were known before\./);
+    assert.equal(again.stdout, before.stdout);
+    const kept = await models('anthropic');
+    assert.deepEqual([kept.code, kept.stderr], [0, ''], 'what it said within a day counts');
   });
 });

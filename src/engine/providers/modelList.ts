@@ -17,6 +17,8 @@ export interface ProviderModels {
   models: readonly string[];
   /** The same, with what is known of each. */
   facts: readonly ModelFacts[];
+  /** Set if the provider was asked and has not answered: the models are those that were known before. */
+  isUnanswered?: true;
 }
 
 export interface ModelFacts {
@@ -70,14 +72,17 @@ export async function listModels(config: Config, isFresh = false): Promise<Provi
     const key = config.env[keyVariable];
     const isOther = name === 'openai' && Boolean(config.env['OPENAI_BASE_URL']);
     if (!key && !isOther) return withFacts(name, false, knownModels(config, name));
-    const served = isOther
-      ? await askServer(config, name, nearbyPatienceMs)
-      : await keptList(config, name, isFresh);
-    return withFacts(
-      name,
-      Boolean(key) || served !== undefined,
-      served ?? (isOther ? [] : knownModels(config, name)),
-    );
+    const kept = isOther ? undefined : await keptList(config, name, isFresh);
+    const served = isOther ? await askServer(config, name, nearbyPatienceMs) : kept?.models;
+    const isUnanswered = isOther ? served === undefined : kept?.isAnswered !== true;
+    return {
+      ...withFacts(
+        name,
+        Boolean(key) || served !== undefined,
+        served ?? (isOther ? [] : knownModels(config, name)),
+      ),
+      ...(isUnanswered && { isUnanswered }),
+    };
   });
   const ollama = askServer(config, 'ollama', nearbyPatienceMs).then(served =>
     withFacts('ollama', served !== undefined, served ?? []),
@@ -106,16 +111,21 @@ function withFacts(name: Keyed, ready: boolean, listed: readonly Listed[]): Prov
   return { name, ready, models: facts.map(({ id }) => id), facts };
 }
 
-/** Returns the list that was kept less than a day ago from the same address, or a new one. Undefined if there is none. */
-async function keptList(config: Config, name: Keyed, isFresh: boolean): Promise<Listed[] | undefined> {
+/** Returns the list that was kept less than a day ago from the same address, or a new one; an older one if the provider does not answer. */
+async function keptList(
+  config: Config,
+  name: Keyed,
+  isFresh: boolean,
+): Promise<{ models: Listed[] | undefined; isAnswered: boolean }> {
   const file = join(config.dataDir, 'models', `${name}.json`);
   const address = providerAddress(config, name);
   const kept = await readKept(file, address);
-  if (kept && !isFresh && Math.abs(Date.now() - kept.at) < dayMs) return kept.models;
+  if (kept && !isFresh && Math.abs(Date.now() - kept.at) < dayMs)
+    return { models: kept.models, isAnswered: true };
   const served = await askServer(config, name, patienceMs);
-  if (!served || served.length === 0) return kept?.models;
+  if (!served || served.length === 0) return { models: kept?.models, isAnswered: false };
   await writeOwn(file, JSON.stringify({ address, at: Date.now(), models: served })).catch(() => undefined);
-  return served;
+  return { models: served, isAnswered: true };
 }
 
 async function readKept(
