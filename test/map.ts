@@ -35,10 +35,10 @@ export interface HouseFigures {
 export const limits: HouseFigures = {
   rooms: 32,
   floors: 9,
-  arrows: 218,
+  arrows: 217,
   arrowsUp: 0,
   circles: 0,
-  files: 656,
+  files: 653,
   oneImporter: 69,
 };
 

@@ -19,8 +19,6 @@ import { registerChatParticipant } from './editor/chatParticipant.ts';
 import { NativeRuns } from './editor/editorRuns.ts';
 import { EvalTests } from './editor/evalTests.ts';
 import { lmProviderName, lmProviderWithMemory, registerLmModels } from './editor/lmProvider.ts';
-import { registerOfferedModels } from './editor/offeredModels.ts';
-import { registerOfferedServers } from './editor/offeredServers.ts';
 import { PlansView } from './editor/plansView.ts';
 import { RunLink } from './editor/runLink.ts';
 import { registerServersView } from './editor/serversView.ts';
@@ -116,8 +114,6 @@ export function activate(context: vscode.ExtensionContext): ExtensionExports {
     registerChatParticipant(current, runs, vscode.Uri.joinPath(context.extensionUri, 'media', 'icon.svg')),
     registerSkillTools(current, runs),
     registerSkillTask(runs),
-    registerOfferedModels(current, context.globalState),
-    registerOfferedServers(current),
     runLink,
     runs,
     chats.follow(runs),

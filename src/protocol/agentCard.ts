@@ -214,10 +214,6 @@ const aboutWholeFile: readonly RedFlag['kind'][] = [
   ...(['hidden-repository', 'link-out', 'special-file'] as const),
 ];
 
-/** Returns false if something that the card does not cover can run beside what it covers. */
-export const coversAll = ({ redFlags }: Pick<AgentCard, 'redFlags'>): boolean =>
-  !redFlags.some(({ kind }) => /^(hidden-repository|link-out|special-file)$/.test(kind));
-
 /** Returns what a person can switch off before accepting the card, each by the name that `without` takes. */
 export const switchableLines = ({
   hosts,

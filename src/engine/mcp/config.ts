@@ -1,14 +1,11 @@
-/**
- * Reads an agent's mcp.json: its MCP servers, how each is reached, and which of the user's variables each asks for. Offers them to a
- * program that starts them itself.
- */
+/** Reads an agent's mcp.json: its MCP servers, how each is reached, and which of the user's variables each asks for. */
 
 import { existsSync, mkdirSync } from 'node:fs';
 import { isAbsolute } from 'node:path';
 import { applyEdits, parse as findFaults, modify, type ParseError, stripComments } from 'jsonc-parser';
 import { type Sentence, sentence } from '../../protocol/text.ts';
 import { hostKind, isNeverReached } from '../addresses.ts';
-import { type Config, expandPath } from '../config.ts';
+import type { Config } from '../config.ts';
 import { reasonOf } from '../errors.ts';
 import { writeWhole } from '../files/atomicWrite.ts';
 import { type HostPlugin, hostOnly, inPlugin, readHostPlugin, serverFilesOf } from '../files/hostPlugin.ts';
@@ -413,60 +410,4 @@ function faultIn(text: string): string {
   const before = text.slice(0, faults[0]?.offset ?? text.length);
   const column = before.length - before.lastIndexOf('\n');
   return `:${before.split('\n').length}:${column} is not JSON from there on`;
-}
-
-/** The parts of an agent that this file needs. */
-interface ServingAgent {
-  name: string;
-  /** Absolute. */
-  packDir: string;
-  mcpConfig?: string;
-}
-
-export interface OfferedServer {
-  agent: string;
-  /** Its name in mcp.json. */
-  name: string;
-  /** The entry as written in the file; `${VAR}` is not replaced. */
-  written: McpServer;
-  /** Folder in which a started server runs. Absolute path. */
-  cwd: string;
-}
-
-/**
- * Returns an agent's servers. Servers with the older HTTP transport are left out, because the other program does not know it.
- * Never throws.
- */
-export function serversOf(agent: ServingAgent, config: Pick<Config, 'home' | 'dataDir'>): OfferedServer[] {
-  if (!agent.mcpConfig) return [];
-  const { servers } = readMcpConfig(agent.mcpConfig);
-  return [...servers].flatMap(([name, written]) => {
-    // An editor starts a server with all rights of the person, so it gets none that runs only in the box.
-    if (written.type === 'sse' || (written.type === 'stdio' && written.sandbox)) return [];
-    return [{ agent: agent.name, name, written, cwd: folderOf(written, agent, config) }];
-  });
-}
-
-function folderOf(
-  server: McpServer,
-  { packDir }: ServingAgent,
-  { home, dataDir }: Pick<Config, 'home' | 'dataDir'>,
-): string {
-  if (server.type !== 'stdio') return packDir;
-  const program = server.isOfPlugin
-    ? resolveProgram(server, pluginFolders(packDir, dataDir))
-    : inPlugin(server);
-  return 'cwd' in program && program.cwd ? expandPath(program.cwd, home, packDir) : packDir;
-}
-
-/** Returns the server from the current file, with its variables filled in, or the reason why it must not start. */
-export function resolveOffered(
-  agent: ServingAgent,
-  name: string,
-  config: Pick<Config, 'env' | 'home' | 'dataDir'>,
-): { server: McpServer } | { refusal: Sentence } {
-  const found = serversOf(agent, config).find(offered => offered.name === name);
-  return found
-    ? readyServer(found.written, config, agent.packDir)
-    : { refusal: sentence('it was removed from its mcp.json, or runs only in the box now') };
 }

@@ -90,12 +90,12 @@ export interface SkillEndRecord extends WrittenUsage {
   outcome: RunOutcome;
   /** Already included in the sums of this record. */
   routing?: WrittenRouting;
-  /** Set if the record is not a run but a question that came through the editor. Its text is not written. */
+  /** Set if the record is not a run but a single question to a model. Its text is not written. */
   call?: WrittenCall;
 }
 
 export interface WrittenCall {
-  /** Where the question came from: through the editor, or about a project's context. */
+  /** Where the question came from: about a project's context or, in logs of earlier versions, through the editor. */
   door: 'editor' | 'context';
   provider: string;
   model: string;

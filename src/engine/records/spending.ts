@@ -25,8 +25,8 @@ export interface Spent {
 
 export interface SpentBy extends Spent {
   /**
-   * A day as `2026-01-31`, an agent, a skill as `agent:skill`, or a model as `provider model`. `(editor)` for questions that came
-   * through the editor.
+   * A day as `2026-01-31`, an agent, a skill as `agent:skill`, or a model as `provider model`. `(context)` for questions about a
+   * project's context.
    */
   name: string;
 }

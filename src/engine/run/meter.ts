@@ -81,7 +81,6 @@ export async function* countedCall(
   request: CompletionRequest,
   config: Pick<Config, 'budget' | 'origins' | 'dataDir'>,
   signal: AbortSignal,
-  door: WrittenCall['door'] = 'editor',
 ): AsyncGenerator<StreamEvent> {
   const started = performance.now();
   let usage: Usage | undefined;
@@ -116,7 +115,7 @@ export async function* countedCall(
     const used = usage ?? (heard ? { ...noTokens, cost } : undefined);
     end.durationMs = performance.now() - started;
     const { name, model } = provider;
-    const whose = { door, provider: name, model };
+    const whose: WrittenCall = { door: 'context', provider: name, model };
     recordCall(config.dataDir, whose, { ...end, ...(used && { usage: used }) });
   }
 }

@@ -55,7 +55,7 @@ async function wordsOf(
   signal: AbortSignal,
 ): Promise<string> {
   let text = '';
-  for await (const event of countedCall(provider, request, config, signal, 'context')) {
+  for await (const event of countedCall(provider, request, config, signal)) {
     if (event.type === 'text') text += event.text;
     if (event.type === 'done' && event.stopReason === 'refusal')
       throw new TelosError('provider', [

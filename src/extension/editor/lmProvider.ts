@@ -15,12 +15,6 @@ import type { CurrentTelos } from '../base/currentTelos.ts';
 /** The provider's name in the settings. */
 export const lmProviderName = 'vscode';
 
-/**
- * The vendor name under which Telos offers its own models to the editor. Telos does not use these as models of the
- * editor.
- */
-export const offeredVendor = 'telos';
-
 /** The longest time for counting tokens at the end of a turn. In milliseconds. */
 const countingPatienceMs = 2_000;
 
@@ -32,12 +26,9 @@ const capabilitiesOf = (model: vscode.LanguageModelChat): Capabilities =>
 /** Returns a model's name in settings and in the chat. An id is only unique within its vendor. */
 export const lmModelName = ({ vendor, id }: vscode.LanguageModelChat): string => `${vendor}/${id}`;
 
-/**
- * Returns all models of other extensions, those that take tools first. Telos's own are left out, because it would ask
- * itself in a circle.
- */
+/** Returns all models of the editor, those that take tools first. */
 export async function lmModels(): Promise<vscode.LanguageModelChat[]> {
-  const models = (await vscode.lm.selectChatModels()).filter(({ vendor }) => vendor !== offeredVendor);
+  const models = await vscode.lm.selectChatModels();
   const takesTools = (model: vscode.LanguageModelChat): boolean =>
     capabilitiesOf(model).supportsToolCalling !== false;
   return [...models.filter(takesTools), ...models.filter(model => !takesTools(model))];

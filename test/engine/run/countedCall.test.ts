@@ -10,7 +10,7 @@ import { type AnthropicTurn, startAnthropicServer } from '../../fakes/anthropicS
 import type { FakeServer } from '../../fakes/loopback.ts';
 import { type TempFolder, tempFolder } from '../../fakes/tempFolder.ts';
 
-describe('A question that the editor puts to a model of ours', () => {
+describe('A single question to a model', () => {
   let folder: TempFolder;
   let server: FakeServer;
   let turn: AnthropicTurn;
@@ -61,13 +61,13 @@ describe('A question that the editor puts to a model of ours', () => {
   it('stands in the log and in the spending of the day, by its door, and without a word of it', async () => {
     assert.equal(await ask(), 'It rains.');
     const [record] = await records();
-    assert.deepEqual(record?.call, { door: 'editor', provider: 'anthropic', model: 'claude-haiku-4-5' });
+    assert.deepEqual(record?.call, { door: 'context', provider: 'anthropic', model: 'claude-haiku-4-5' });
     assert.deepEqual([record.outcome, record.input_tokens, record.output_tokens], ['completed', 1000, 100]);
     assert.doesNotMatch(readFileSync(logPath(folder.path), 'utf8'), /garden|rains/);
     const today = await Telos.open(configOf()).today();
     assert.ok(today.cost > 0 && today.tokens === 1100);
     const { byAgent, byModel } = await readSpending(folder.path, 1);
-    assert.deepEqual([byAgent[0]?.name, byModel[0]?.name], ['(editor)', 'anthropic claude-haiku-4-5']);
+    assert.deepEqual([byAgent[0]?.name, byModel[0]?.name], ['(context)', 'anthropic claude-haiku-4-5']);
   });
 
   it('is not put once the budget of the day is used up', async () => {
