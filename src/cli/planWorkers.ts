@@ -4,8 +4,12 @@ import type { Config } from '../engine/config.ts';
 import { databaseAddress } from '../engine/fleet/databaseAddress.ts';
 import { loadDbos } from '../engine/fleet/dbos.ts';
 import { PlanJobs } from '../engine/fleet/planJobs.ts';
+import type { AttemptParts } from '../engine/workflow/attemptScene.ts';
 import { ownName } from '../engine/workflow/planCard.ts';
+import { PlanPusher } from '../engine/workflow/planPusher.ts';
+import { PlanRemote, remoteOf } from '../engine/workflow/planRemote.ts';
 import type { PlanWorkers } from '../engine/workflow/planRun.ts';
+import { WorkerSlots } from '../engine/workflow/workerSlots.ts';
 
 export interface WorkersWanted {
   /** Address of the database. */
@@ -20,18 +24,38 @@ export interface WorkersWanted {
 }
 
 /** Returns how to reach the workers. Throws TelosError `config` if the address of their database is not valid, or if a package is missing. */
-export async function planWorkers(
-  { dataDir }: Config,
-  { url, version, label, remote, log }: WorkersWanted,
-): Promise<PlanWorkers> {
+export async function planWorkers({ dataDir }: Config, wanted: WorkersWanted): Promise<PlanWorkers> {
+  const { url, version, label, log } = wanted;
   const address = databaseAddress(url);
   await loadDbos(dataDir);
-  return {
-    ...(remote !== undefined && { remote }),
-    log,
-    open: folder => {
-      const keyFile = join(dataDir, 'plans', `${ownName(folder)}.key`);
-      return PlanJobs.open({ address, version, label, keyFile, name: folder.name, log });
-    },
+  return async (parts, limits, signal) => {
+    const over = new AbortController();
+    const pusher = await pusherOf(parts, wanted, over.signal);
+    const { folder } = parts;
+    const keyFile = join(dataDir, 'plans', `${ownName(folder)}.key`);
+    const jobs = await PlanJobs.open({ address, version, label, keyFile, name: folder.name, log });
+    try {
+      const stop = (): void => over.abort(signal.reason);
+      signal.addEventListener('abort', stop, { once: true });
+      await pusher.begin().finally(() => signal.removeEventListener('abort', stop));
+    } catch (error) {
+      await jobs.close();
+      throw error;
+    }
+    return new WorkerSlots({ ...parts, jobs, pusher, limits });
   };
+}
+
+/** Returns the pusher of a plan, and says to which remote it pushes. Throws TelosError `config` if the remote cannot be used. */
+async function pusherOf(
+  { git, folder, settings, base, runs }: AttemptParts,
+  { remote: name, log }: WorkersWanted,
+  signal: AbortSignal,
+): Promise<PlanPusher> {
+  const { url, name: chosen } = await remoteOf(git, name);
+  const remote = new PlanRemote({ url, dir: folder.repo, env: runs.config.env, log });
+  log(
+    `Pushes to ${chosen} (${remote.shown}) what workers need: the branch ${settings.branch}, and below refs/telos/${folder.name} the stories, their checks and their work.`,
+  );
+  return new PlanPusher({ git, remote, plan: folder.name, branch: settings.branch, base, log, signal });
 }

@@ -37,7 +37,6 @@ import { type RunnerLock, takeRunner } from './runnerLock.ts';
 import { nextStories } from './scheduler.ts';
 import { Slots } from './slots.ts';
 import type { Runs } from './steps.ts';
-import type { StoryJobs } from './storyJobs.ts';
 import type { StorySlots } from './storySlots.ts';
 
 /** Who works with a plan. */
@@ -47,15 +46,15 @@ export interface PlanCaller {
   by: Actor;
 }
 
-/** Workers that do the stories in place of this machine. */
-export interface PlanWorkers {
-  /** Name of the git remote over which they get the work. The only one if missing. */
-  remote?: string;
-  /** Throws TelosError `config` if their database cannot be used. */
-  open(folder: PlanFolder): Promise<StoryJobs>;
-  /** Says what a person should know, a sentence each. */
-  log(line: string): void;
-}
+/**
+ * Opens the places in which workers do the stories in place of this machine. Throws TelosError `config` if the plan's remote or their
+ * database cannot be used.
+ */
+export type PlanWorkers = (
+  parts: AttemptParts,
+  limits: PlanLimits,
+  signal: AbortSignal,
+) => Promise<StorySlots>;
 
 export interface PlanRunOptions extends RunnerOptions {
   limits?: PlanLimits;
@@ -234,9 +233,7 @@ async function work(
   };
   /** What lay in the inbox and was no word of the person, said once although it could not be put aside. */
   const told = new Set<string>();
-  const storySlots = options.workers
-    ? await workerSlots(parts, options.workers, limits, signal)
-    : new LocalSlots(parts);
+  const storySlots = options.workers ? await options.workers(parts, limits, signal) : new LocalSlots(parts);
   const runner = new PlanRunner(
     {
       folder,
@@ -271,46 +268,6 @@ async function work(
   );
   const closed = () => Promise.all([context.close(), projection.written(), storySlots.close()]);
   return runner.run(signal).finally(closed);
-}
-
-/** Returns the slots of workers. Throws TelosError `config` if the plan's remote or the database cannot be used. */
-async function workerSlots(
-  parts: AttemptParts,
-  { remote: name, open, log }: PlanWorkers,
-  limits: PlanLimits,
-  signal: AbortSignal,
-): Promise<StorySlots> {
-  const [{ PlanRemote, remoteOf }, { PlanPusher }, { WorkerSlots }] = await Promise.all([
-    import('./planRemote.ts'),
-    import('./planPusher.ts'),
-    import('./workerSlots.ts'),
-  ]);
-  const { git, folder, settings, base, runs } = parts;
-  const { url, name: chosen } = await remoteOf(git, name);
-  const remote = new PlanRemote({ url, dir: folder.repo, env: runs.config.env, log });
-  log(
-    `Pushes to ${chosen} (${remote.shown}) what workers need: the branch ${settings.branch}, and below refs/telos/${folder.name} the stories, their checks and their work.`,
-  );
-  const over = new AbortController();
-  const pusher = new PlanPusher({
-    git,
-    remote,
-    plan: folder.name,
-    branch: settings.branch,
-    base,
-    log,
-    signal: over.signal,
-  });
-  const jobs = await open(folder);
-  try {
-    const stop = (): void => over.abort(signal.reason);
-    signal.addEventListener('abort', stop, { once: true });
-    await pusher.begin().finally(() => signal.removeEventListener('abort', stop));
-  } catch (error) {
-    await jobs.close();
-    throw error;
-  }
-  return new WorkerSlots({ ...parts, jobs, pusher, limits });
 }
 
 /**
