@@ -200,10 +200,6 @@ export const groups: Readonly<Record<string, readonly CliCommand[]>> = {
           .choices(['high', 'medium', 'low'])
           .default('high'),
         new Option('--sarif', 'print as SARIF 2.1.0, for code hosts').conflicts('json'),
-        new Option('--judge', 'your model also gives its opinion; shows the price and asks first').conflicts(
-          'sarif',
-        ),
-        yes('with --judge: do not ask for confirmation'),
         json('print one JSON object'),
       ],
       run: async ({ words: [what], options, terminal, samples }) =>

@@ -1,6 +1,5 @@
 /** Implements `telos scan`: the look before, for an agent, a folder or a source that is not installed. */
 import { statSync } from 'node:fs';
-import type { Config } from '../engine/config.ts';
 import { TelosError } from '../engine/errors.ts';
 import { ownFolders } from '../engine/policy/agentFiles.ts';
 import { sarifOf } from '../engine/scan/sarif.ts';
@@ -19,7 +18,6 @@ import { type FindingLevel, flagWords } from '../protocol/agentCard.ts';
 import { counted } from '../protocol/text.ts';
 import { type ConfigOptions, configFor } from './cliConfig.ts';
 import { sayProgress } from './offerText.ts';
-import { type Judged, printJudged, ScanJudge } from './scanJudge.ts';
 import { abortOnInterrupt, cancelledExitCode, type Terminal } from './terminal.ts';
 import { errorText, exactText, terminalJson, toType } from './terminalText.ts';
 
@@ -27,8 +25,6 @@ export interface ScanOptions extends ConfigOptions {
   json?: boolean;
   sarif?: boolean;
   failOn?: FindingLevel;
-  judge?: boolean;
-  yes?: boolean;
 }
 
 /**
@@ -46,20 +42,12 @@ export async function scanCommand(
   const agent = discoverAgents(config).find(({ name }) => name === what);
   const { signal, release } = abortOnInterrupt(terminal, () => {});
   try {
-    const judge = options.judge ? await scanJudge(config) : undefined;
     const source: Source = agent ? { kind: 'folder', path: agent.packDir } : parseSource(what, config);
     if (source.kind !== 'folder') {
       const { scanSource } = await import('../engine/sources/look.ts');
       const progress = (event: SourceProgress): void => sayProgress(event, terminal);
-      const report = await scanSource(source, config, { signal, progress }, judge?.add);
-      const judged = await judge?.judge(options.yes === true, asking(terminal, options), signal);
-      return show(
-        { ...report, ...(judged && { judged }) },
-        { source: report.source },
-        options,
-        terminal,
-        version,
-      );
+      const report = await scanSource(source, config, { signal, progress });
+      return show(report, { source: report.source }, options, terminal, version);
     }
     const folder = source.path;
     if (!agent && !statSync(folder, { throwIfNoEntry: false })) {
@@ -68,9 +56,8 @@ export async function scanCommand(
       );
       return 2;
     }
-    const report = await scanFolders(folder, agent ? ownFolders(agent) : [folder], judge?.add);
-    const judged = await judge?.judge(options.yes === true, asking(terminal, options), signal);
-    return show({ ...report, ...(judged && { judged }) }, { folder }, options, terminal, version);
+    const report = await scanFolders(folder, agent ? ownFolders(agent) : [folder]);
+    return show(report, { folder }, options, terminal, version);
   } catch (error) {
     if (signal.aborted) return cancelledExitCode;
     if (!(error instanceof TelosError)) throw error;
@@ -79,15 +66,6 @@ export async function scanCommand(
     release();
   }
 }
-
-async function scanJudge(config: Config): Promise<ScanJudge> {
-  const { Telos } = await import('../engine/telos.ts');
-  return new ScanJudge(Telos.open(config));
-}
-
-/** Who wants JSON reads no question. */
-const asking = (terminal: Terminal, { json }: ScanOptions): Terminal =>
-  json ? { ...terminal, canAsk: false } : terminal;
 
 /** `owner/repo` alone is what other programs take for GitHub. */
 const elsewhere = (what: string): string =>
@@ -100,7 +78,7 @@ function refused(error: TelosError, terminal: Terminal): number {
   return 2;
 }
 
-type Report = ScanReport & Partial<ScannedSource> & { judged?: Judged };
+type Report = ScanReport & Partial<ScannedSource>;
 type Place = { folder: string } | { source: string };
 
 function show(
@@ -112,10 +90,7 @@ function show(
 ): number {
   if (sarif) terminal.out(`${terminalJson(sarifOf(report, place, version))}\n`);
   else if (json) terminal.out(`${terminalJson(record(report, place))}\n`);
-  else {
-    print(report, terminal);
-    if (report.judged) printJudged(report.judged, terminal);
-  }
+  else print(report, terminal);
   const { verdict } = report;
   // Code hosts show what is in a file, so the registry's word stands beside it.
   if (sarif && verdict) terminal.say(exactText(`${verdict.by}: ${verdict.text}`));

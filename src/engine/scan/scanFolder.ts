@@ -16,17 +16,12 @@ import { rules } from './weight.ts';
 const mostFiles = 5000;
 
 /**
- * Returns what is found below the folders, with paths from `base`, which is one of them or around them. A file is taken as well. Each
- * that is read goes to `onFile` too. Throws errors of the file system if one of them cannot be read. What cannot be read below is a
- * finding.
+ * Returns what is found below the folders, with paths from `base`, which is one of them or around them. A file is taken as well.
+ * Throws errors of the file system if one of them cannot be read. A file below that cannot be read is a finding.
  */
-export async function scanFolders(
-  base: string,
-  folders: readonly string[],
-  onFile?: (file: FileToScan) => void,
-): Promise<ScanReport> {
+export async function scanFolders(base: string, folders: readonly string[]): Promise<ScanReport> {
   const real = await Promise.all(folders.map(folder => realpath(folder)));
-  const walk = new Walk(await realpath(base), real, onFile);
+  const walk = new Walk(await realpath(base), real);
   for (const folder of real)
     await ((await lstat(folder)).isFile() ? walk.addFile(folder) : walk.addFolder(folder));
   return reportOf([...walk.findings, ...walk.looks.findings()], walk.read, walk.of);
@@ -42,12 +37,10 @@ class Walk {
   read = 0;
   readonly #base: string;
   readonly #folders: readonly string[];
-  readonly #onFile: ((file: FileToScan) => void) | undefined;
 
-  constructor(base: string, folders: readonly string[], onFile?: (file: FileToScan) => void) {
+  constructor(base: string, folders: readonly string[]) {
     this.#base = base;
     this.#folders = folders;
-    this.#onFile = onFile;
   }
 
   async addFolder(folder: string): Promise<void> {
@@ -63,7 +56,6 @@ class Walk {
 
   addFile(path: string): void {
     const file = this.#fileAt(path);
-    this.#onFile?.(file);
     const { findings, isRead } = scanFile(file, this.looks);
     this.of++;
     if (isRead) this.read++;

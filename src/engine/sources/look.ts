@@ -9,7 +9,7 @@ import { loadText } from '../files/regularFile.ts';
 import { cardOf } from '../policy/agentCard.ts';
 import { readAgentFiles } from '../policy/agentFiles.ts';
 import { FileDigests } from '../policy/agentReader.ts';
-import type { FileToScan, ScanReport } from '../scan/scan.ts';
+import type { ScanReport } from '../scan/scan.ts';
 import { scanFolder, scanFolders } from '../scan/scanFolder.ts';
 import { ownMcpConfig } from '../skills/discover.ts';
 import { type PackSkills, packSkills } from '../skills/packSkills.ts';
@@ -39,7 +39,6 @@ export async function scanSource(
   source: Source,
   config: Config,
   options: FetchOptions = {},
-  onFile?: (file: FileToScan) => void,
 ): Promise<ScannedSource> {
   const temporary = await temporaryFolder();
   try {
@@ -54,7 +53,7 @@ export async function scanSource(
       name: candidate.name,
       leftOut,
       ...(verdict && { verdict }),
-      ...(await scanFolders(base, folders, onFile)),
+      ...(await scanFolders(base, folders)),
     };
   } finally {
     await temporary.remove();
