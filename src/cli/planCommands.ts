@@ -35,7 +35,6 @@ export interface PlanOptions extends ConfigOptions {
   plan?: boolean;
   card?: boolean;
   changes?: string;
-  tag?: string;
   writeBack?: boolean;
 }
 
@@ -141,7 +140,7 @@ export async function newPlanCommand(
  */
 export async function adoptCommand(path: string, options: PlanOptions, terminal: Terminal): Promise<number> {
   return withPlans(options, terminal, async call => {
-    const read = () => adopt(resolve(call.config.cwd, path), options.tag);
+    const read = () => adopt(resolve(call.config.cwd, path));
     if (options.writeBack) return writeBack(read, options, call);
     const found = read();
     const seal = new MachineSeal(call.config.dataDir);

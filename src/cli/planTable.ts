@@ -87,12 +87,10 @@ const commandsBelow = (): CliCommand[] => [
   },
   {
     name: 'adopt',
-    description:
-      'make a plan from one that you have: ralph, spec-kit, Kiro, task-master, BMAD or boxes in Markdown',
+    description: 'make a plan from one that you have: ralph, spec-kit, Kiro or boxes in Markdown',
     arguments: [new Argument('<path>')],
     options: () => [
       new Option('--name <name>', 'its name'),
-      new Option('--tag <name>', 'the list of task-master that is meant'),
       new Option('--write-back', 'tick in the source what the plan has done since; asks first'),
       new Option('--yes', 'tick without being asked'),
       json(),

@@ -17,12 +17,12 @@ import { PlanFolder, slug } from './planFolder.ts';
 import { oneLine, printPrd } from './prdFile.ts';
 import { Projection } from './projection.ts';
 
-export type AdoptedFormat = 'ralph' | 'spec-kit' | 'kiro' | 'task-master' | 'bmad' | 'markdown';
+export type AdoptedFormat = 'ralph' | 'spec-kit' | 'kiro' | 'markdown';
 
 /** A place in the source that says whether something is done: a box in a line, from 0, or a value in JSON. */
 export interface DoneMark {
   file: string;
-  at: { line: number } | { path: readonly (string | number)[]; done: boolean | string };
+  at: { line: number } | { path: readonly (string | number)[]; done: boolean };
   done: boolean;
 }
 
@@ -53,9 +53,6 @@ interface Found {
   items: { text: string; done: boolean; mark?: DoneMark }[];
   mark?: DoneMark;
   body?: string;
-  /** How others of the same source name it, and what it needs. */
-  key?: string;
-  needs?: readonly string[];
 }
 
 interface Read extends Omit<Adopted, 'stories' | 'files'> {
@@ -66,10 +63,10 @@ const mostBytes = 4 * 1024 * 1024;
 const mostStories = 500;
 
 /**
- * Returns the plan at a path: a file, or a folder that a tool keeps its plan in. `tag` chooses one of several lists of task-master.
+ * Returns the plan at a path: a file, or a folder that a tool keeps its plan in.
  * Throws TelosError `config` if there is nothing that can be read as a plan.
  */
-export function adopt(path: string, tag?: string): Adopted {
+export function adopt(path: string): Adopted {
   const files: string[] = [];
   const read: ReadFile = (...parts) => {
     const file = join(...parts);
@@ -77,13 +74,13 @@ export function adopt(path: string, tag?: string): Adopted {
     if (text !== undefined) files.push(file);
     return text;
   };
-  const source = isFolder(path) ? fromFolder(path, read, tag) : fromFile(path, read, tag);
+  const source = isFolder(path) ? fromFolder(path, read) : fromFile(path, read);
   const { found, ...rest } = source ?? { found: [] };
   const stories = found.filter(({ items }) => items.length > 0).slice(0, mostStories);
   if (!source || stories.length === 0)
     throw new TelosError('config', [
       sentence('{0} has no tasks that can be read.', path),
-      sentence('Name a prd.json, a tasks.md, a tasks.json, a story file, or Markdown with boxes (- [ ] …).'),
+      sentence('Name a prd.json, a tasks.md, or Markdown with boxes (- [ ] …).'),
     ]);
   return { ...source, ...rest, stories: storiesOf(stories), files };
 }
@@ -134,23 +131,24 @@ function textAt(file: string): string | undefined {
 const isFolder = (path: string): boolean => statSync(path, { throwIfNoEntry: false })?.isDirectory() === true;
 
 /** Looks for the file that names the tool. */
-function fromFolder(folder: string, read: ReadFile, tag: string | undefined): Read | undefined {
-  const names = ['prd.json', 'tasks.md', 'tasks.json', join('tasks', 'tasks.json')];
-  const name = names.find(one => statSync(join(folder, one), { throwIfNoEntry: false })?.isFile());
-  if (name !== undefined) return fromFile(join(folder, name), read, tag);
+function fromFolder(folder: string, read: ReadFile): Read | undefined {
+  const name = ['prd.json', 'tasks.md'].find(one =>
+    statSync(join(folder, one), { throwIfNoEntry: false })?.isFile(),
+  );
+  if (name !== undefined) return fromFile(join(folder, name), read);
   const found = readdirSync(folder)
     .filter(one => /\.md$/i.test(one))
     .sort((one, other) => one.localeCompare(other, 'en', { numeric: true }))
-    .flatMap(one => fromFile(join(folder, one), read, tag) ?? []);
+    .flatMap(one => fromFile(join(folder, one), read) ?? []);
   const [first] = found;
   if (!first) return undefined;
   return { ...first, goal: basename(folder), plan: '', found: found.flatMap(one => one.found) };
 }
 
-function fromFile(file: string, read: ReadFile, tag: string | undefined): Read | undefined {
+function fromFile(file: string, read: ReadFile): Read | undefined {
   const text = read(file);
   if (text === undefined) throw new TelosError('config', [sentence('{0} does not exist.', file)]);
-  if (/\.json$/i.test(file)) return fromJson(file, text, tag);
+  if (/\.json$/i.test(file)) return fromJson(file, text);
   const folder = dirname(file);
   if (basename(file) === 'tasks.md') {
     const [requirements, design] = [read(folder, 'requirements.md'), read(folder, 'design.md')];
@@ -164,11 +162,10 @@ function fromFile(file: string, read: ReadFile, tag: string | undefined): Read |
       return { format: 'spec-kit', goal, plan: documents, found: sections(text, file, withoutTaskId) };
     }
   }
-  if (/^## +Tasks \/ Subtasks/m.test(text)) return bmadStory(file, text);
   return { format: 'markdown', goal: titleIn(text) ?? basename(file), plan: '', found: sections(text, file) };
 }
 
-function fromJson(file: string, text: string, tag: string | undefined): Read | undefined {
+function fromJson(file: string, text: string): Read | undefined {
   let value: unknown;
   try {
     value = JSON.parse(text);
@@ -176,8 +173,7 @@ function fromJson(file: string, text: string, tag: string | undefined): Read | u
     const why = reasonOf(error);
     throw new TelosError('config', [sentence('{0} is not JSON: {1}', file, why)]);
   }
-  if (!isObject(value)) return undefined;
-  return Array.isArray(value['userStories']) ? ralph(value, file) : taskMaster(value, file, tag);
+  return isObject(value) && Array.isArray(value['userStories']) ? ralph(value, file) : undefined;
 }
 
 /** The list of the tool `ralph`: each story passes as a whole. */
@@ -197,81 +193,10 @@ function ralph(plan: JsonObject, file: string): Read {
         description: textIn(story['description']),
         items: (criteria.length > 0 ? criteria : [title]).map(text => ({ text, done })),
         body: textIn(story['notes']) ? `## Notes\n${String(story['notes']).trim()}` : '',
-        key: textIn(story['id']),
       };
     });
   const goal = textIn(plan['description']) || textIn(plan['project']) || 'A plan of ralph';
   return { format: 'ralph', goal, plan: '', found };
-}
-
-/** The lists of task-master, one for each tag; older files have a single one. */
-function taskMaster(plan: JsonObject, file: string, tag: string | undefined): Read | undefined {
-  const lists = new Map<string, unknown>();
-  if (Array.isArray(plan['tasks'])) lists.set('master', plan['tasks']);
-  else
-    for (const [name, list] of Object.entries(plan))
-      if (isObject(list) && Array.isArray(list['tasks'])) lists.set(name, list['tasks']);
-  const chosen = tag ?? (lists.has('master') ? 'master' : [...lists.keys()][0]);
-  if (chosen === undefined) return undefined;
-  if (!lists.has(chosen))
-    throw new TelosError('config', [
-      sentence("{0} has no list '{1}'.", file, chosen),
-      sentence('Its lists: {0}.', [...lists.keys()].join(', ')),
-    ]);
-  const list = Array.isArray(plan['tasks']) ? ['tasks'] : [chosen, 'tasks'];
-  const markOf = ({ status }: JsonObject, ...place: readonly (string | number)[]) =>
-    typeof status === 'string' && {
-      mark: {
-        file,
-        done: status === 'done',
-        at: { path: [...list, ...place, 'status'], done: 'done' },
-      },
-    };
-  const found = placedIn(lists.get(chosen))
-    .filter(([{ status }]) => status !== 'cancelled')
-    .map(([task, place]): Found => {
-      const done = task['status'] === 'done';
-      const parts = placedIn(task['subtasks']).map(([part, at]) => ({
-        text: textIn(part['title']) || textIn(part['description']),
-        done: done || part['status'] === 'done',
-        ...markOf(part, place, 'subtasks', at),
-      }));
-      const title = textIn(task['title']);
-      const prose = [
-        ['Details', task['details']],
-        ['Test strategy', task['testStrategy']],
-      ].flatMap(([name, text]) => (textIn(text) ? [`## ${name}\n${String(text).trim()}`] : []));
-      return {
-        title,
-        ...markOf(task, place),
-        description: textIn(task['description']),
-        items: parts.length > 0 ? parts.filter(({ text }) => text) : [{ text: title, done }],
-        body: prose.join('\n\n'),
-        key: String(task['id'] ?? ''),
-        needs: Array.isArray(task['dependencies']) ? task['dependencies'].map(String) : [],
-      };
-    });
-  return {
-    format: 'task-master',
-    goal: chosen === 'master' ? basename(dirname(file)) : chosen,
-    plan: '',
-    found,
-  };
-}
-
-/** A story file of BMAD: its tasks are the boxes, its acceptance criteria the definition of done. */
-function bmadStory(file: string, text: string): Read {
-  const title = (titleIn(text) ?? basename(file)).replace(/^Story +[\d.]+: */i, '');
-  const criteria = partOf(text, 'Acceptance Criteria');
-  const tasks = topBoxes(partOf(text, 'Tasks / Subtasks'), file);
-  const done = /^(?:## Status\s+|Status: *)(?:Done|Completed)/im.test(text);
-  const found: Found = {
-    title,
-    description: oneLine(joined(partOf(text, 'Story')).replaceAll('**', '')),
-    items: tasks.map(task => ({ ...task, done: done || task.done })),
-    body: criteria.length > 0 ? `## Definition of done\n${joined(criteria)}` : '',
-  };
-  return { format: 'bmad', goal: title, plan: '', found: [found] };
 }
 
 interface Line {
@@ -310,32 +235,7 @@ const titleIn = (text: string): string | undefined =>
     .find(({ heading }) => heading?.level === 1)
     ?.heading?.title.replace(/^(?:Feature Specification|Tasks|Implementation Plan): */i, '');
 
-/** Returns the lines below a heading of that name. */
-function partOf(text: string, name: string): Line[] {
-  const lines = linesOf(text);
-  const from = lines.findIndex(({ heading }) => heading?.title.toLowerCase() === name.toLowerCase());
-  if (from < 0) return [];
-  const level = lines[from]?.heading?.level ?? 0;
-  const rest = lines.slice(from + 1);
-  const end = rest.findIndex(({ heading }) => heading !== undefined && heading.level <= level);
-  const part = end < 0 ? rest : rest.slice(0, end);
-  return joined(part) === '' ? [] : part;
-}
-
-const joined = (lines: readonly Line[]): string =>
-  lines
-    .map(({ text }) => text)
-    .join('\n')
-    .trim();
-
 const boxMark = (file: string, line: number, done: boolean) => ({ mark: { file, at: { line }, done } });
-
-/** Returns the outermost boxes. One with boxes below it is done if all of those are, or if it is ticked itself. */
-function topBoxes(lines: readonly Line[], file: string): Found['items'] {
-  const boxes = lines.flatMap(({ box, at }) => (box ? [{ ...box, ...boxMark(file, at, box.done) }] : []));
-  const least = Math.min(...boxes.map(({ indent }) => indent));
-  return boxes.filter(({ indent }) => indent === least).map(({ text, done, mark }) => ({ text, done, mark }));
-}
 
 const withoutTaskId = (text: string): string => text.replace(/^T\d+ +(?:\[P\] *)?(?:\[US\d+\] *)?/, '');
 
@@ -374,7 +274,7 @@ const same = (text: string): string => text;
 
 /** Each outermost box is a story, and the boxes below it are its criteria. */
 function numberedTasks(text: string, file: string): Found[] {
-  const found: Found[] = [];
+  const found: (Found & { done: boolean })[] = [];
   const notes: string[][] = [];
   let least = Number.POSITIVE_INFINITY;
   for (const { text: line, box, at } of linesOf(text)) {
@@ -385,30 +285,28 @@ function numberedTasks(text: string, file: string): Found[] {
     const words = box.text.replace(/^\d+(?:\.\d+)*\.? +/, '');
     if (box.indent <= least) {
       least = box.indent;
-      found.push({ title: words, items: [], key: box.done ? 'done' : '', ...boxMark(file, at, box.done) });
+      found.push({ title: words, items: [], done: box.done, ...boxMark(file, at, box.done) });
       notes.push([]);
     } else found.at(-1)?.items.push({ text: words, done: box.done, ...boxMark(file, at, box.done) });
   }
-  return found.map(({ title, items, key, mark }, at) => ({
+  return found.map(({ title, items, done, mark }, at) => ({
     title,
     ...(mark && { mark }),
-    items: items.length > 0 ? items : [{ text: title, done: key === 'done' }],
+    items: items.length > 0 ? items : [{ text: title, done }],
     body: (notes[at] ?? []).length > 0 ? `## Notes\n${(notes[at] ?? []).join('\n')}` : '',
   }));
 }
 
 function storiesOf(found: readonly Found[]): AdoptedStory[] {
-  const ids = found.map((_, at) => `US-${String(at + 1).padStart(3, '0')}`);
-  const idOf = new Map(found.flatMap(({ key }, at) => (key ? [[key, ids[at] ?? ''] as const] : [])));
   const digits = Math.max(2, String(found.length).length);
-  return found.map(({ title, description, items, mark, body = '', needs = [] }, at) => ({
+  return found.map(({ title, description, items, mark, body = '' }, at) => ({
     story: {
-      id: ids[at] ?? '',
+      id: `US-${String(at + 1).padStart(3, '0')}`,
       title: oneLine(title) || `Story ${at + 1}`,
       ...(description && { description }),
       prd: `prds/${String(at + 1).padStart(digits, '0')}-${slug(title) || 'story'}.md`,
       role: 'coder',
-      dependsOn: needs.flatMap(key => idOf.get(key) ?? []),
+      dependsOn: [],
       touches: [],
       checks: [],
       items: items.map(

@@ -1,4 +1,4 @@
-/** Plans in the formats of other tools become stories with their order, their needs and their done-marks; the source stays as it is. */
+/** Plans in the formats of other tools become stories with their order and their done-marks; the source stays as it is. */
 import assert from 'node:assert/strict';
 import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -28,9 +28,9 @@ describe('adopt', () => {
   afterEach(() => folder.remove());
 
   /** Adopts one of the files, and sees to it that none of them has changed. */
-  function read(files: Record<string, string>, path: string, tag?: string): Adopted {
+  function read(files: Record<string, string>, path: string): Adopted {
     folder.add(files);
-    const adopted = adopt(join(folder.path, path), tag);
+    const adopted = adopt(join(folder.path, path));
     for (const [name, text] of Object.entries(files))
       assert.equal(readFileSync(join(folder.path, name), 'utf8'), text);
     // What is written of a story reads as the same story.
@@ -112,59 +112,6 @@ describe('adopt', () => {
     assert.match(adopted.plan, /^# Requirements[\s\S]*# Design/);
   });
 
-  it('reads the lists of task-master by their tag, with what each task needs', () => {
-    const task = (id: number, status: string, dependencies: number[], subtasks: object[] = []) => ({
-      id,
-      title: `Task ${id}`,
-      description: `Do ${id}`,
-      status,
-      dependencies,
-      priority: 'high',
-      details: `How to do ${id}`,
-      testStrategy: '',
-      subtasks,
-    });
-    const part = (id: number, status: string) => ({ id, title: `Part ${id}`, status });
-    const tags = {
-      master: {
-        tasks: [
-          task(1, 'done', []),
-          task(2, 'pending', [1], [part(1, 'done'), part(2, 'pending')]),
-          task(3, 'cancelled', []),
-        ],
-      },
-      later: { tasks: [task(7, 'pending', [])] },
-    };
-    const files = { '.taskmaster/tasks/tasks.json': JSON.stringify(tags) };
-    const adopted = read(files, '.taskmaster');
-    assert.deepEqual(short(adopted), [
-      ['Task 1', 'x Task 1'],
-      ['Task 2', 'x Part 1', '  Part 2'],
-    ]);
-    assert.deepEqual(adopted.stories[1]?.story.dependsOn, ['US-001']);
-    assert.match(adopted.stories[1]?.body ?? '', /How to do 2/);
-    assert.deepEqual(short(read(files, '.taskmaster', 'later')), [['Task 7', '  Task 7']]);
-    assert.throws(() => read(files, '.taskmaster', 'never'), /no list 'never'\. Its lists: master, later/);
-    const old = read({ 'tasks.json': JSON.stringify({ tasks: [task(1, 'pending', [])] }) }, 'tasks.json');
-    assert.equal(old.stories.length, 1);
-  });
-
-  it('reads the story files of BMAD, in the order of their numbers', () => {
-    const story = (number: string, status: string) =>
-      `# Story ${number}: The bell ${number}\n\n## Status\n${status}\n\n## Story\n**As a** guest,\n**I want** a bell.\n\n## Acceptance Criteria\n1. It rings.\n\n## Tasks / Subtasks\n- [ ] The button (AC: 1)\n  - [ ] Its colour\n- [x] The sound\n\n## Dev Notes\nNone.\n`;
-    const adopted = read(
-      { 'stories/1.10.story.md': story('1.10', 'Draft'), 'stories/1.2.story.md': story('1.2', 'Done') },
-      'stories',
-    );
-    assert.equal(adopted.format, 'bmad');
-    assert.deepEqual(short(adopted), [
-      ['The bell 1.2', 'x The button (AC: 1)', 'x The sound'],
-      ['The bell 1.10', '  The button (AC: 1)', 'x The sound'],
-    ]);
-    assert.equal(adopted.stories[0]?.story.description, 'As a guest, I want a bell.');
-    assert.match(adopted.stories[0]?.body ?? '', /Definition of done\n1\. It rings\./);
-  });
-
   it('reads any Markdown with boxes, a story for each heading', () => {
     const adopted = read(
       {
@@ -201,6 +148,7 @@ describe('adopt', () => {
     assert.throws(() => read({}, 'absent.md'), /does not exist/);
     assert.throws(() => read({ 'b.json': '{' }, 'b.json'), /is not JSON/);
     assert.throws(() => read({ 'c.json': '[]' }, 'c.json'), /no tasks/);
+    assert.throws(() => read({ 'tasks.json': '{"tasks":[]}' }, 'tasks.json'), /no tasks/);
     assert.throws(() => read({ 'empty/.keep': '' }, 'empty'), /no tasks/);
   });
 
@@ -256,27 +204,15 @@ describe('adopt', () => {
       const path = 'specs/door/tasks.md';
       assert.equal(await written(kiro, path, { 'US-001': [2] }), kiro.replace('- [ ] 1.2', '- [x] 1.2'));
       assert.equal(await written(kiro, path, { 'US-001': [], 'US-002': [1] }), kiro.replaceAll('[ ]', '[x]'));
-      const bmad =
-        '# Story 1.1: First\n\n## Status\n\nDraft\n\n- [ ] not this\n\n## Tasks / Subtasks\n\n- [ ] one\n- [ ] two\n';
-      assert.equal(
-        await written(bmad, 'stories/1.1.story.md', { 'US-001': [2] }),
-        bmad.replace('- [ ] two', '- [x] two'),
-      );
     });
 
     it('sets the fields of JSON that say it, wherever these words stand besides', async () => {
       const text =
-        '\xEF\xBB\xBF{ "notes": "\\"status\\": \\"pending\\", }]",\r\n\t"m\xC3\xBCll": {"tasks": [ "odd", {"id": 1, "title":"First",\n "status" :  "pending", "subtasks": [{"title":"one","status":"pending"},{"title":"status","status": "review"}] },\n {"id":2,"title":"Second","status":"pending"} ] } }\n';
-      const some = await written(text, 'tasks.json', { 'US-001': [2] });
-      assert.equal(some, text.replace('"review"', '"done"'));
-      const all = await written(text, 'tasks.json', { 'US-001': [] });
-      assert.equal(
-        all,
-        text
-          .replace('"status" :  "pending"', '"status" :  "done"')
-          .replace('"one","status":"pending"', '"one","status":"done"')
-          .replace('"review"', '"done"'),
-      );
+        '\xEF\xBB\xBF{ "notes": "\\"passes\\": false, }]",\r\n\t"m\xC3\xBCll": 1, "userStories": [ "odd", {"title":"First",\n "passes" :  false, "acceptanceCriteria": ["passes", "\\"passes\\": false"] },\n {"title":"Second","passes":false} ] }\n';
+      const first = await written(text, 'prd.json', { 'US-001': [] });
+      assert.equal(first, text.replace('"passes" :  false', '"passes" :  true'));
+      const second = await written(text, 'prd.json', { 'US-002': [] });
+      assert.equal(second, text.replace('"Second","passes":false', '"Second","passes":true'));
     });
 
     it('leaves a story alone that its source words otherwise by now', () => {
