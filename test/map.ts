@@ -38,7 +38,7 @@ export const limits: HouseFigures = {
   arrows: 217,
   arrowsUp: 0,
   circles: 0,
-  files: 651,
+  files: 650,
   oneImporter: 68,
 };
 

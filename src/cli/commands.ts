@@ -339,7 +339,6 @@ export const groups: Readonly<Record<string, readonly CliCommand[]>> = {
           'plugin',
           'vscode',
           'skills',
-          'well-known',
         ]),
         new Option('--marketplace <name>', 'with a catalog of that name'),
         new Option('--fix', 'fix copies of skills that other hosts would refuse'),

@@ -157,7 +157,5 @@ function ways({ agent, folder }: ExportedAgent, to: string, as: ExportForm, mark
       ];
     case 'skills':
       return [`skills: npx skills add ${to}`];
-    case 'well-known':
-      return [`Put ${to} at the root of a web site; then: telos install https://<site>`];
   }
 }

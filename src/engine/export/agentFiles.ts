@@ -13,9 +13,15 @@ import { type ScanReport, scanFiles } from '../scan/scan.ts';
 import type { Agent } from '../skills/agent.ts';
 import { exportedFolder } from '../skills/discover.ts';
 import { problemsElsewhere } from '../skills/packSkills.ts';
-import type { FileToPack } from './archive.ts';
 import { type PortableServers, portableServers } from './portableServers.ts';
 import { mendedSkill, portableName } from './portableSkill.ts';
+
+export interface FileToPack {
+  /** With `/`. */
+  path: string;
+  bytes: Buffer;
+  executable: boolean;
+}
 
 export interface ExportedSkill {
   /** Name of its folder. */

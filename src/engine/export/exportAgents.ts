@@ -1,4 +1,4 @@
-/** Writes agents as folders that other hosts install: the portable plugin, a VS Code extension, bare skills, a well-known site. */
+/** Writes agents as folders that other hosts install: the portable plugin, a VS Code extension, bare skills. */
 
 import { createHash, randomUUID } from 'node:crypto';
 import { existsSync, readdirSync, realpathSync } from 'node:fs';
@@ -13,11 +13,16 @@ import { isInside } from '../files/paths.ts';
 import { readText } from '../files/regularFile.ts';
 import { swapFolder } from '../files/swapFolder.ts';
 import type { Agent } from '../skills/agent.ts';
-import { type AgentFiles, agentFiles, type ExportChoice, type Refusal } from './agentFiles.ts';
-import { type FileToPack, tarGz } from './archive.ts';
+import {
+  type AgentFiles,
+  agentFiles,
+  type ExportChoice,
+  type FileToPack,
+  type Refusal,
+} from './agentFiles.ts';
 import { marketplaceText, packageOf, pluginFiles, pluginNameProblem } from './manifests.ts';
 
-export type ExportForm = 'plugin' | 'vscode' | 'skills' | 'well-known';
+export type ExportForm = 'plugin' | 'vscode' | 'skills';
 
 export interface ExportOptions {
   /** Absolute. */
@@ -77,7 +82,7 @@ export async function exportAgents(
     ...content.refused.map(reason => ({ ...reason, text: `${agent.name}: ${reason.text}` })),
   ]);
   const catalog = marketplace === undefined ? undefined : marketplaceText(marketplace, agents);
-  const together = as === 'skills' || as === 'well-known' ? sameSkills(parts) : [];
+  const together = as === 'skills' ? sameSkills(parts) : [];
   for (const text of [...together, ...parts.flatMap(part => overSource(part, to, as))])
     refused.push({ text });
   if (refused.length > 0) throw new ExportRefused(refused);
@@ -90,19 +95,16 @@ export async function exportAgents(
       sentence('Nothing was written.'),
     ]);
   const written: ExportedAgent[] = [];
-  const indexed: IndexEntry[] = [];
   for (const { agent, content } of parts) {
     const keeping = { agent: agent.name, dataDir: replacing?.dataDir };
     const whole = join(to, agent.name);
     const undoIds: string[] = [];
     if (as === 'plugin') undoIds.push(...(await putFolder(whole, pluginFiles(agent, content), keeping)));
     else if (as === 'vscode') undoIds.push(...(await putFolder(whole, packageOf(agent, content), keeping)));
-    else if (as === 'skills') undoIds.push(...(await writeSkills(join(to, 'skills'), content, keeping)));
-    else indexed.push(...(await writeArchives(join(to, wellKnown), content)));
-    const folder = as === 'plugin' || as === 'vscode' ? whole : to;
+    else undoIds.push(...(await writeSkills(join(to, 'skills'), content, keeping)));
+    const folder = as === 'skills' ? to : whole;
     written.push({ ...reportOf(agent, content, folder), undoIds });
   }
-  if (indexed.length > 0) await putFile(join(to, wellKnown, 'index.json'), indexText(indexed));
   if (catalog !== undefined) {
     await mkdir(join(to, '.claude-plugin'), { recursive: true });
     await putFile(join(to, '.claude-plugin', 'marketplace.json'), catalog);
@@ -145,8 +147,7 @@ export function exportTargets(
   skills: readonly Pick<AgentFiles['skills'][number], 'id'>[],
   { to, as }: Pick<ExportOptions, 'to' | 'as'>,
 ): string[] {
-  if (as === 'plugin' || as === 'vscode') return [join(to, name)];
-  return as === 'skills' ? skills.map(({ id }) => join(to, 'skills', id)) : [];
+  return as === 'skills' ? skills.map(({ id }) => join(to, 'skills', id)) : [join(to, name)];
 }
 
 /** A folder that is replaced must not be, or hold, what is exported. */
@@ -287,31 +288,3 @@ async function writeSkills(folder: string, content: AgentFiles, keeping: Keeping
     undoIds.push(...(await putFolder(join(folder, id), files, keeping)));
   return undoIds;
 }
-
-const wellKnown = '.well-known/agent-skills';
-
-interface IndexEntry {
-  name: string;
-  description: string;
-  type: 'archive';
-  url: string;
-  digest: string;
-}
-
-/** Writes an archive for each skill, under its name and under one that never changes its bytes. */
-async function writeArchives(folder: string, content: AgentFiles): Promise<IndexEntry[]> {
-  await mkdir(folder, { recursive: true });
-  const entries: IndexEntry[] = [];
-  for (const [{ id, description }, files] of bySkill(content)) {
-    const archive = tarGz(files);
-    const sha256 = createHash('sha256').update(archive).digest('hex');
-    const url = `${id}-${sha256.slice(0, 16)}.tar.gz`;
-    await putFile(join(folder, url), archive);
-    await putFile(join(folder, `${id}.tar.gz`), archive);
-    entries.push({ name: id, description, type: 'archive', url, digest: `sha256:${sha256}` });
-  }
-  return entries;
-}
-
-const indexText = (skills: readonly IndexEntry[]): string =>
-  `${JSON.stringify({ $schema: 'https://schemas.agentskills.io/discovery/0.2.0/schema.json', skills }, undefined, 2)}\n`;

@@ -7,8 +7,7 @@ import { readRegularFile, readText } from '../files/regularFile.ts';
 import type { Agent } from '../skills/agent.ts';
 import { exportedFolder } from '../skills/discover.ts';
 import { problemsElsewhere } from '../skills/packSkills.ts';
-import type { AgentFiles } from './agentFiles.ts';
-import type { FileToPack } from './archive.ts';
+import type { AgentFiles, FileToPack } from './agentFiles.ts';
 import { portableName } from './portableSkill.ts';
 
 const schemas = 'https://agent-plugins.org/schemas/1.0.0';

@@ -1,6 +1,5 @@
 /** Implements `Telos: Export Agent...`: writes an agent as a folder for other hosts, and shows what does not travel. */
 import { existsSync } from 'node:fs';
-import { join } from 'node:path';
 import * as vscode from 'vscode';
 import type { ExportedAgent, ExportForm, ExportOptions } from '../../engine/export/exportAgents.ts';
 import type { Agent } from '../../engine/skills/agent.ts';
@@ -72,11 +71,6 @@ async function pickForm({ name }: Agent): Promise<ExportForm | undefined> {
       detail: vscode.l10n.t('A folder of skills, each with its files'),
       as: 'skills',
     },
-    {
-      label: vscode.l10n.t('Website'),
-      detail: vscode.l10n.t('Archives and their index, to be put at the root of a site'),
-      as: 'well-known',
-    },
   ];
   const picked = await vscode.window.showQuickPick(items, {
     title: vscode.l10n.t('Export {0}', plainLabel(name)),
@@ -100,15 +94,12 @@ async function agreesToReplace(agent: Agent, { to, as }: Pick<ExportOptions, 'to
   // Which skills are in the way is known when the export is made.
   if (as === 'skills') return true;
   const { exportTargets } = await import('../../engine/export/exportAgents.ts');
-  const index = join(to, '.well-known', 'agent-skills', 'index.json');
-  const targets = as === 'well-known' ? [index] : exportTargets(agent, agent.skills, { to, as });
-  const there = targets.filter(target => existsSync(target));
+  const there = exportTargets(agent, agent.skills, { to, as }).filter(target => existsSync(target));
   if (there.length === 0) return true;
-  const what =
-    as === 'well-known'
-      ? vscode.l10n.t('This already exists, and its content will be lost:')
-      : vscode.l10n.t('This already exists. It is kept for 30 days, and can be restored:');
-  return confirmsReplacing([what, ...there]);
+  return confirmsReplacing([
+    vscode.l10n.t('This already exists. It is kept for 30 days, and can be restored:'),
+    ...there,
+  ]);
 }
 
 const agreesToReplaceSkills = (folders: readonly string[]): Promise<boolean> =>
@@ -180,7 +171,7 @@ export async function showExport(
     '',
     l10n.t('Folder: {0}', folder),
     l10n.t('Skills: {0}', list(skills)),
-    ...(as === 'skills' || as === 'well-known' ? [] : [l10n.t('MCP servers: {0}', list(servers))]),
+    ...(as === 'skills' ? [] : [l10n.t('MCP servers: {0}', list(servers))]),
     l10n.t('Looked into {0} of {1} files: {2} high, {3} medium, {4} low.', ...Object.values(counts(scan))),
     '',
     notes.length > 0 ? l10n.t('What others do not get, or should know:') : l10n.t('Everything is included.'),
