@@ -60,6 +60,7 @@ export function clausesOf(text: string): readonly Clause[] {
   const raw =
     folded(text)
       .replace(courtesyBehind, ' ')
+      .replace(neverAtAll, ' niemals ')
       .match(/\S+|\n/g) ?? [];
   for (const [at, one] of raw.entries()) {
     if (/^[([{]/.test(one)) end(false);
@@ -77,6 +78,9 @@ export function clausesOf(text: string): readonly Clause[] {
 }
 
 const courtesyBehind = /\b(?:s'il (?:te|vous) plait|por favor)\b/g;
+/** Says "never" in several words, before its verb or behind it. */
+const neverAtAll =
+  /\b(?:(?:auf|in) keinen? fall|unter keinen umstanden|under no circumstances|on no account|by no means|en aucun cas|(?:en|bajo) ningun (?:caso|concepto)|de ninguna manera)\b/g;
 const breaks = /^(?:but|then|aber|sondern|dann|also|mais|puis|donc|pero|sino|luego|entonces)$/;
 const joins = /^(?:and|und|et|y|e)$/;
 /** "Ich will, dass du …" is one wish. */

@@ -115,6 +115,8 @@ function useByVerb(rest: readonly string[], isAsked: boolean, said: Said): NameU
   const isNominal = rest.every(word => plays('determiners', word));
   // "Now the weekly summary, please" says the name alone.
   if (isNominal && after.length === 0 && !isAct(name)) return useAtStart(said);
+  // "Tomorrow I have to deploy", as German says it.
+  if (form === 'infinitive' && rest.some(word => plays('subjects', word))) return 'mention';
   if (form === 'infinitive' && !clause.isQuestion) return after.length === 0 || isAsked ? 'order' : 'open';
   if (form === 'infinitive' && isAsked) return 'order';
   if (isNominal && isAsked) return 'order';
@@ -137,8 +139,7 @@ const particle = /^(?:off|up|me|us|mir|uns|moi|nous)$/;
 /** Whether a word between a verb and a name makes the name a part of something else. */
 const isOutside = (word: string): boolean =>
   plays('states', word) ||
-  plays('relatives', word) ||
-  (plays('prepositions', word) && !plays('determiners', word));
+  ((plays('relatives', word) || plays('prepositions', word)) && !plays('determiners', word));
 const isObjectOrPlace = (word: string): boolean =>
   plays('determiners', word) || plays('prepositions', word) || /[/\\.@#\d]/.test(word);
 
@@ -151,9 +152,10 @@ function useAtStart({ after, index, clauses, form }: Said): NameUse {
   return form === 'infinitive' || isObjectOrPlace(next) ? 'order' : 'request';
 }
 
+/** "Do not push" is no question, which would end with its mark. */
 const asksOrTells = ({ words }: Clause): boolean =>
   plays('whys', words[0]) ||
-  plays('asks', words[0]) ||
+  (plays('asks', words[0]) && words[0] !== 'do') ||
   plays('subjects', words[0]) ||
   words.slice(1).some(word => plays('states', word));
 
@@ -161,6 +163,8 @@ const asksOrTells = ({ words }: Clause): boolean =>
 function isNegated({ before, after, clause, clauses, index }: Said): boolean {
   if (withoutReminder(before).some(word => plays('negations', word))) return true;
   if (after.some(word => plays('negationsBehind', word))) return true;
+  const next = clauses.slice(index + 1).find(({ goesOn }) => !goesOn);
+  if (next && takesBack.test(next.words.join(' '))) return true;
   const earlier = clauses.slice(0, index);
   if (clause.goesOn && forbids(earlier.at(-1) ?? clause) && !isVerbOfAction(before[0])) return true;
   return earlier.some(({ words }) => {
@@ -169,6 +173,10 @@ function isNegated({ before, after, clause, clauses, index }: Said): boolean {
     return isOpen && said.length > 0 && !/^(?:no|non|nein|nope|do)$/.test(said.join(' '));
   });
 }
+
+/** What is said behind an order takes it back: "deploy, but not yet", "deploy? no". "Commit, no push" does not. */
+const takesBack =
+  /^(?:(?:not|no|nope|nein|nicht|non|pas)(?: (?:yet|tonight|tomorrow|here|this time|noch|hier|diesmal|aujourd hui|ici|cette fois|hoy|aun|todavia|aqui|esta vez))?|(?:noch|todavia|aun) (?:nicht|no)|(?:command )?not found)$/;
 
 /** "Skip the build and the deploy" stops both, "stop talking and deploy" does not. */
 function stopsBefore({ clauses, index, form }: Said): boolean {
@@ -222,7 +230,8 @@ function useInQuestion(rest: readonly string[], { name, after }: Said): NameUse 
     /^do(?:es)?$/.test(more.findLast(word => !plays('determiners', word)) ?? '');
   if (isAboutIt) return 'mention';
   if (first !== 'what' && first !== 'whats') return 'aside';
-  if (between.length === 0) return 'mention';
+  // "What is a context manager?" wants the words explained.
+  if (between.length === 0 || /^an?$/.test(between.at(-1) ?? '')) return 'mention';
   const isPlain = between.every(word => !plays('states', word) && !plays('relatives', word));
   return isPlain && !isAct(name) && !after.includes('your') ? 'request' : 'aside';
 }
