@@ -117,10 +117,6 @@ export const groups: Readonly<Record<string, readonly CliCommand[]>> = {
           'local',
           'model',
         ]),
-        // For measuring on sentences of others. `routeBenchmark.ts` describes them.
-        ...['pairs', 'conversations', 'packs', 'corpus', 'negatives'].map(name =>
-          new Option(`--${name} <path>`).hideHelp(),
-        ),
         json(),
       ],
       run: async ({ word, options, terminal, samples }) =>

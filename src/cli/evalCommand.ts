@@ -2,7 +2,7 @@
 import { existsSync, statSync } from 'node:fs';
 import { mkdir } from 'node:fs/promises';
 import { basename, dirname, resolve } from 'node:path';
-import type { Config } from '../engine/config.ts';
+import type { Config, RoutingMode } from '../engine/config.ts';
 import { reasonOf, TelosError } from '../engine/errors.ts';
 import { draftTriggers } from '../engine/evals/draftTriggers.ts';
 import { evalFileOf } from '../engine/evals/evalFile.ts';
@@ -32,19 +32,20 @@ import { Telos } from '../engine/telos.ts';
 import type { SkillRef } from '../protocol/run.ts';
 import { counted } from '../protocol/text.ts';
 import { type ConfigOptions, configFor } from './cliConfig.ts';
-import { type BenchmarkOptions, benchmarkCommand } from './evalRoutingCommand.ts';
 import type { EvalRunOptions } from './evalRunsCommand.ts';
 import { exitCodes, problemLines, shareText } from './evalTable.ts';
 import { abortOnInterrupt, cancelledExitCode, type Terminal } from './terminal.ts';
 import { errorText, terminalJson, terminalLine, terminalText, toType } from './terminalText.ts';
 
 /** Options of `telos eval`. Paths may be relative to the folder of the call. */
-export interface EvalOptions extends ConfigOptions, BenchmarkOptions, EvalRunOptions {
+export interface EvalOptions extends ConfigOptions, EvalRunOptions {
   /** Measures the requests alone. */
   triggers?: boolean;
   /** `installed`, `agent` for the skill's own agent, or a folder of skills. */
   among?: string;
   split?: boolean;
+  /** How the requests choose a skill. */
+  mode?: RoutingMode;
 }
 
 /**
@@ -60,10 +61,7 @@ export async function evalCommand(
   if (!config) return 2;
   const telos = Telos.open(config);
   const { signal, release } = abortOnInterrupt(terminal, () => {});
-  const { pairs, packs, corpus, negatives, conversations } = options;
   try {
-    if ([pairs, packs, corpus, negatives, conversations].some(option => option !== undefined))
-      return await benchmarkCommand(telos, options, terminal, signal);
     return await evaluate(telos, what, options, terminal, signal);
   } catch (error) {
     if (signal.aborted) return cancelledExitCode;

@@ -8,19 +8,18 @@ import { tmpdir } from 'node:os';
 import { basename, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { parseArgs } from 'node:util';
-import { runConversationBenchmark, runRouteBenchmark } from '../../src/engine/evals/routeBenchmark.ts';
 import { writeWhole } from '../../src/engine/files/atomicWrite.ts';
 import type { Provider } from '../../src/engine/providers/provider.ts';
 import { TaughtLines, writeLines } from '../../src/engine/routing/teaching.ts';
 import { openSkill, skillFileIn } from '../../src/engine/skills/skillFile.ts';
+import { runConversationBenchmark, runRouteBenchmark } from './routeBenchmark.ts';
 
 const fixtures = fileURLToPath(new URL('../fixtures/routing/', import.meta.url));
 const { values } = parseArgs({ options: { packs: { type: 'string' }, corpus: { type: 'string' } } });
 const own = {
   packsFile: join(fixtures, 'packs.json'),
   corpusDir: join(fixtures, 'skills'),
-  mode: 'local',
-} as const;
+};
 
 /** A figure, and what it should be at least, or at most if that is negative. */
 type Figure = [label: string, share: number, wanted?: number | undefined];
@@ -158,7 +157,7 @@ async function teach(file: string, corpusDir: string): Promise<{ dataDir: string
 const file = (name: string): string => join(fixtures, name);
 const taughtAims = { right: 55, wrong: -3, fired: -1 };
 if (values.packs && values.corpus) {
-  const published = { packsFile: values.packs, corpusDir: values.corpus, mode: 'local' } as const;
+  const published = { packsFile: values.packs, corpusDir: values.corpus };
   const talks = { ...published, conversationsFile: file('published/conversations.jsonl') };
   const taught = await teach(file('published/taught.jsonl'), values.corpus);
   const files = { ...published, pairsFile: file('published/natural.jsonl') };

@@ -2,11 +2,7 @@ import assert from 'node:assert/strict';
 import { mkdirSync, readdirSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import type { RouteBenchmark } from '../../src/engine/evals/routeBenchmark.ts';
-import { startAnthropicServer } from '../fakes/anthropicServer.ts';
 import { type CliHome, cliHome } from './cliProcess.ts';
-
-const fixtures = fileURLToPath(new URL('../fixtures/routing/', import.meta.url));
 
 describe('telos eval', function () {
   this.timeout(30_000);
@@ -109,55 +105,5 @@ describe('telos eval', function () {
     const { code, stderr } = await home.run(['eval', 'water']);
     assert.deepEqual([code, /trigger\.json:1: entry 1 needs "should_trigger"/.test(stderr)], [2, true]);
     assert.equal((await home.run(['eval', 'nonsense'])).code, 2);
-  });
-
-  it('measures sentences, and asks no model unless told to', async () => {
-    const files = ['--pairs', 'pairs.jsonl', '--packs', 'packs.json', '--negatives', 'negatives.jsonl'];
-    const args = [
-      'eval',
-      ...files.map(part => (part.includes('.') ? join(fixtures, part) : part)),
-      '--corpus',
-      join(fixtures, 'skills'),
-    ];
-    const server = await startAnthropicServer({ turns: [{ text: ['NONE'] }] });
-    const env = { ANTHROPIC_BASE_URL: server.url, ANTHROPIC_API_KEY: 'test-key-0123456789' };
-    try {
-      const { code, stdout } = await home.run([...args, '--json'], { env });
-      const { overall, packs } = JSON.parse(stdout) as RouteBenchmark;
-      assert.deepEqual([code, overall.n, Object.keys(packs)], [0, 27, ['indoors', 'outdoors']]);
-      assert.ok(overall.top1 >= 0.9);
-      assert.equal(server.requests.length, 0);
-      const asked = await home.run([...args, '--mode', 'model'], { env });
-      assert.match(asked.stdout, /^Pack +Sentences[\s\S]*\nAll +27 /);
-      assert.ok(server.requests.length > 0);
-    } finally {
-      await server.close();
-    }
-  });
-
-  it('measures conversations', async () => {
-    const lines = [
-      { second: 'and close the bedroom blinds at sunset', expect: 'switch', skill: 'home/blinds' },
-      { second: 'a bit longer please', expect: 'stay' },
-    ].map(line => JSON.stringify({ pack: 'indoors', firstSkill: 'home/irrigation', ...line }));
-    const file = join(home.workDir, 'conversations.jsonl');
-    writeFileSync(file, lines.join('\n'));
-    const measured = ['--conversations', file, '--packs', join(fixtures, 'packs.json')];
-    const where = ['--corpus', join(fixtures, 'skills'), '--mode', 'local'];
-    const { code, stdout } = await home.run(['eval', ...measured, ...where, '--json']);
-    const { n, switched, stayed, wrongSwitch } = JSON.parse(stdout).overall;
-    assert.deepEqual([code, n, switched, stayed, wrongSwitch], [0, 2, 1, 1, 0]);
-  });
-
-  it('says which of the files for measuring is missing or wrong', async () => {
-    for (const [args, said] of [
-      [['--pairs', 'a'], /give --pairs or --conversations, with --packs and --corpus/],
-      [['--pairs', 'a', '--packs', 'b', '--corpus', 'c'], /cannot be read/],
-    ] as const) {
-      const { code, stderr } = await home.run(['eval', ...args]);
-      assert.deepEqual([code, said.test(stderr)], [2, true], stderr);
-    }
-    const { stdout: help } = await home.run(['eval', '--help']);
-    assert.doesNotMatch(help, /--pairs|--conversations/);
   });
 });

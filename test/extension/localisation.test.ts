@@ -112,7 +112,6 @@ describe('localisation', () => {
 const inEnglish = [
   'evals/earlierVersion.ts',
   'evals/evalFile.ts',
-  'evals/routeBenchmark.ts',
   'evals/suiteBudget.ts',
   'evals/triggerFile.ts',
   'fleet/databaseAddress.ts',

@@ -4,7 +4,7 @@ import { execFile } from 'node:child_process';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
-import { runConversationBenchmark, runRouteBenchmark } from '../../../src/engine/evals/routeBenchmark.ts';
+import { runConversationBenchmark, runRouteBenchmark } from '../../bench/routeBenchmark.ts';
 import { type TempFolder, tempFolder } from '../../fakes/tempFolder.ts';
 
 const fixtures = fileURLToPath(new URL('../../fixtures/routing/', import.meta.url));
@@ -23,7 +23,7 @@ describe('routing benchmark', () => {
   after(() => folder.remove());
 
   it('finds the skills of the sample packs, and none for small talk', async () => {
-    const { overall, packs } = await runRouteBenchmark({ ...files, mode: 'local' });
+    const { overall, packs } = await runRouteBenchmark(files);
     assert.equal(overall.n, 27);
     assert.deepEqual(Object.keys(packs), ['indoors', 'outdoors']);
     assert.ok(overall.top1 >= 0.9, `top1 ${overall.top1}`);
@@ -61,7 +61,6 @@ describe('routing benchmark', () => {
       ...files,
       pairsFile: join(folder.path, 'pairs.jsonl'),
       negativesFile: join(folder.path, 'negatives.jsonl'),
-      mode: 'local',
     });
     const { n, top1, top3, wrong, abstained, negativesFired } = overall;
     assert.deepEqual(
@@ -73,15 +72,9 @@ describe('routing benchmark', () => {
   it('says which line of which file is not in the format', async () => {
     folder.add({ 'bad.jsonl': '\n{"utterance": 1}\n', 'lost.json': '{"packs": {"p": ["home/none"]}}' });
     const bad = join(folder.path, 'bad.jsonl');
-    await assert.rejects(
-      runRouteBenchmark({ ...files, pairsFile: bad, mode: 'local' }),
-      /bad\.jsonl, line 2/,
-    );
+    await assert.rejects(runRouteBenchmark({ ...files, pairsFile: bad }), /bad\.jsonl, line 2/);
     const lost = join(folder.path, 'lost.json');
-    await assert.rejects(
-      runRouteBenchmark({ ...files, packsFile: lost, mode: 'local' }),
-      /no SKILL\.md in .*none/,
-    );
+    await assert.rejects(runRouteBenchmark({ ...files, packsFile: lost }), /no SKILL\.md in .*none/);
   });
 
   it('keeps its figures on natural requests, everyday names, small talk and conversations', async () => {
@@ -90,7 +83,6 @@ describe('routing benchmark', () => {
       ...files,
       pairsFile: file('natural.jsonl'),
       negativesFile: file('talk.jsonl'),
-      mode: 'local',
     });
     assert.ok(natural.overall.right >= 0.35, `right ${natural.overall.right}`);
     assert.ok(natural.overall.wrong <= 0.03, `wrong ${natural.overall.wrong}`);
@@ -101,14 +93,12 @@ describe('routing benchmark', () => {
       packsFile: file('everydayPacks.json'),
       pairsFile: file('everyday.jsonl'),
       negativesFile: file('everydayNegatives.jsonl'),
-      mode: 'local',
     });
     assert.ok(everyday.overall.right >= 0.9, `right ${everyday.overall.right}`);
     assert.ok(everyday.overall.negativesFired <= 0.05, `fired ${everyday.overall.negativesFired}`);
     const { overall } = await runConversationBenchmark({
       ...files,
       conversationsFile: file('conversations.jsonl'),
-      mode: 'local',
     });
     assert.ok(overall.switched >= 0.8 && overall.stayed >= 0.95, JSON.stringify(overall));
     assert.equal(overall.wrongSwitch, 0);

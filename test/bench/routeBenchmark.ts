@@ -1,17 +1,15 @@
-/** Measures routing on sentences whose skill is known, so that anyone can see how well their skills are distinguished. */
+/** Measures routing without a model on sentences whose skill is known. */
 
 import { basename, dirname, join } from 'node:path';
-import type { SkillRef } from '../../protocol/run.ts';
-import type { RoutingMode } from '../config.ts';
-import { TelosError } from '../errors.ts';
-import { readText } from '../files/regularFile.ts';
-import type { Provider } from '../providers/provider.ts';
-import { Router } from '../routing/route.ts';
-import type { Match } from '../routing/routeName.ts';
-import { SearchIndex } from '../routing/searchIndex.ts';
-import { TaughtLines } from '../routing/teaching.ts';
-import type { FileAgent } from '../skills/discover.ts';
-import { openSkill, skillFileIn } from '../skills/skillFile.ts';
+import { TelosError } from '../../src/engine/errors.ts';
+import { readText } from '../../src/engine/files/regularFile.ts';
+import { Router } from '../../src/engine/routing/route.ts';
+import type { Match } from '../../src/engine/routing/routeName.ts';
+import { SearchIndex } from '../../src/engine/routing/searchIndex.ts';
+import { TaughtLines } from '../../src/engine/routing/teaching.ts';
+import type { FileAgent } from '../../src/engine/skills/discover.ts';
+import { openSkill, skillFileIn } from '../../src/engine/skills/skillFile.ts';
+import type { SkillRef } from '../../src/protocol/run.ts';
 
 export interface RouteBenchmarkOptions {
   /**
@@ -27,9 +25,6 @@ export interface RouteBenchmarkOptions {
   negativesFile?: string;
   /** Data folder with the requests that skills of the same text were taught. Without it they know their own words only. */
   dataDir?: string;
-  mode: RoutingMode;
-  /** Returns the model to ask in the modes `auto` and `model`. Without one the index decides. */
-  provider?: () => Promise<Provider | undefined>;
 }
 
 /** Figures of one measurement. Shares are from 0 to 1. */
@@ -105,12 +100,7 @@ interface Pack {
 
 async function openPack(
   entries: readonly string[],
-  {
-    corpusDir,
-    mode,
-    provider,
-    dataDir,
-  }: Pick<RouteBenchmarkOptions, 'corpusDir' | 'mode' | 'provider' | 'dataDir'>,
+  { corpusDir, dataDir }: Pick<RouteBenchmarkOptions, 'corpusDir' | 'dataDir'>,
 ): Promise<Pack> {
   const agents = entries.map(entry => openEntry(corpusDir, entry));
   const index = await SearchIndex.build(
@@ -119,8 +109,8 @@ async function openPack(
     dataDir === undefined ? undefined : new TaughtLines(dataDir),
   );
   const router = new Router({
-    mode,
-    provider: provider ?? (async () => undefined),
+    mode: 'local',
+    provider: async () => undefined,
     index: async () => index,
   });
   return { agents, index, router };
@@ -162,7 +152,7 @@ async function measurePack(
 }
 
 export interface ConversationBenchmarkOptions
-  extends Pick<RouteBenchmarkOptions, 'packsFile' | 'corpusDir' | 'mode' | 'provider' | 'dataDir'> {
+  extends Pick<RouteBenchmarkOptions, 'packsFile' | 'corpusDir' | 'dataDir'> {
   /**
    * File of JSON lines `{pack, firstSkill, second, expect: "switch" | "stay" | "either", skill?}`: the skill that runs, the next
    * message, and what should come of it.
