@@ -114,8 +114,7 @@ export type Item =
   /** `folderOf` is an agent whose folder the notice names. */
   | { kind: 'notice'; level: 'info' | 'warning'; message: string; folderOf?: string }
   | { kind: 'compacted'; summary: string; tokensBefore: number; tokensAfter: number }
-  | { kind: 'restored' }
-  | { kind: 'questions'; questions: readonly string[]; answers?: readonly string[] };
+  | { kind: 'restored' };
 
 export interface Run {
   readonly id: string;

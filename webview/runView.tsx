@@ -157,17 +157,6 @@ function drawItem(item: Item) {
           <span>{t('The compaction is undone: the model is sent the whole conversation again.')}</span>
         </div>
       );
-    case 'questions':
-      return (
-        <ol class="questions">
-          {item.questions.map((question, index) => (
-            <li key={question}>
-              {question}
-              {item.answers && <div class="quiet">{item.answers[index]}</div>}
-            </li>
-          ))}
-        </ol>
-      );
   }
 }
 

@@ -158,14 +158,6 @@ function reduceRun(run: Run, event: Exclude<RunEvent, { type: 'run_start' }>): R
       });
     case 'approval_response':
       return answerApproval(run, event.callId, event.decision);
-    case 'question_request':
-      return push(run, { kind: 'questions', questions: event.questions });
-    case 'question_response':
-      return replaceLast(
-        run,
-        item => item.kind === 'questions' && !item.answers,
-        item => ({ ...item, answers: event.answers }) as Item,
-      );
     case 'compacted': {
       const { summary, tokensBefore, tokensAfter } = event;
       const context = run.context && shrunk(run.context, tokensAfter);

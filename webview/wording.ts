@@ -305,8 +305,6 @@ function announce(event: RunEvent): string | undefined {
       return '';
     case 'approval_request':
       return `${describeQuestion(event.request, t)} ${describeWhy(event.request, t)}`;
-    case 'question_request':
-      return event.questions.join(' ');
     case 'retry':
       return t('Waiting: {0}', event.why);
     case 'run_end':

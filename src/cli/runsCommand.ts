@@ -116,10 +116,6 @@ function partText(part: RunPart): string {
       return terminalText(part.text.trim());
     case 'note':
       return `· ${terminalText(part.text)}`;
-    case 'question':
-      return part.questions
-        .map((question, index) => `? ${terminalText(question)} ${terminalText(part.answers[index] ?? '')}`)
-        .join('\n');
     case 'tool': {
       const { call, result, asked } = part;
       const notes = [result?.isError ? 'failed' : '', result ? '' : 'without a result', asked ?? ''].filter(

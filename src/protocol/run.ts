@@ -406,8 +406,6 @@ export type RunEvent =
   | { type: 'tool_progress'; callId: string; name: string; message: string; share?: number }
   | { type: 'approval_request'; request: ApprovalRequest }
   | { type: 'approval_response'; callId: string; decision: ApprovalDecision }
-  | { type: 'question_request'; questions: readonly string[] }
-  | { type: 'question_response'; answers: readonly string[] }
   | {
       type: 'tool_end';
       callId: string;

@@ -113,8 +113,6 @@ const needed: Readonly<Record<RunLine['type'], (line: Fields) => boolean>> = {
   approval_request: ({ request }) =>
     isFields(request) && isText(request['callId']) && isText(request['subject']),
   approval_response: ({ decision }) => isFields(decision),
-  question_request: ({ questions }) => Array.isArray(questions),
-  question_response: ({ answers }) => Array.isArray(answers),
   tool_output: ({ text }) => isText(text),
   tool_progress: ({ message }) => isText(message),
   skill_event: ({ callId, event }) => isText(callId) && isFields(event) && isRunEvent(event),

@@ -61,8 +61,7 @@ export function timeText(iso: string): string {
 export type RunPart =
   | { kind: 'text'; text: string }
   | { kind: 'tool'; call: ToolCall; result?: ToolResult; asked?: string }
-  | { kind: 'note'; text: string }
-  | { kind: 'question'; questions: readonly string[]; answers: readonly string[] };
+  | { kind: 'note'; text: string };
 
 /** Returns the parts of a run that readers need. Each call has its result and the answer to its approval request. */
 export function partsOf(events: readonly RunEvent[]): RunPart[] {
@@ -87,14 +86,6 @@ export function partsOf(events: readonly RunEvent[]): RunPart[] {
       case 'tool_end': {
         const call = calls.get(event.callId);
         if (call) call.result = event.result;
-        break;
-      }
-      case 'question_request':
-        parts.push({ kind: 'question', questions: event.questions, answers: [] });
-        break;
-      case 'question_response': {
-        const question = parts.findLast(part => part.kind === 'question');
-        if (question?.kind === 'question') question.answers = event.answers;
         break;
       }
       case 'notice':
@@ -182,10 +173,6 @@ function partMarkdown(part: RunPart): string[] {
       return [safeMarkdown(part.text.trim())];
     case 'note':
       return [`> ${plainMarkdown(part.text)}`];
-    case 'question':
-      return part.questions.map(
-        (question, index) => `> ${plainMarkdown(question)} **${plainMarkdown(part.answers[index] ?? '')}**`,
-      );
     case 'tool': {
       const { call, result, asked } = part;
       const state = !result ? ' (without a result)' : result.isError ? ' (failed)' : '';
