@@ -1,11 +1,11 @@
 /** Finds stored objects of Git that are not what their names say: whoever stores that content next would get something else. */
-import { execFile } from 'node:child_process';
 import { createHash } from 'node:crypto';
 import { basename } from 'node:path';
 import { createInflate, inflateSync } from 'node:zlib';
 import { openRegularFile } from '../files/openFile.ts';
 import { statsAt } from '../files/paths.ts';
 import { readRegularFile } from '../files/regularFile.ts';
+import { gitEnvironment, gitSettings, runGit } from '../tools/gitStart.ts';
 import type { LayerFile } from './layerRead.ts';
 
 const isLoose = /\/\.git\/(?:.*\/)?objects\/([\da-f]{2})\/([\da-f]{38}|[\da-f]{62})$/;
@@ -62,16 +62,10 @@ async function isObject(path: string, hash: string): Promise<boolean> {
 }
 
 /** Has Git count all objects of a pack again. No setting of the person's or of a repository counts. */
-function isVerified(git: string, index: string): Promise<boolean> {
+async function isVerified(git: string, index: string): Promise<boolean> {
   const format = basename(index).length > 'pack-.idx'.length + 40 ? 'sha256' : 'sha1';
-  const env = {
-    GIT_CONFIG_NOSYSTEM: '1',
-    GIT_CONFIG_GLOBAL: '/dev/null',
-    LC_ALL: 'C',
-    GIT_DEFAULT_HASH: format,
-  };
-  const args = ['-c', 'core.fsmonitor=false', 'verify-pack', `--object-format=${format}`, index];
-  return new Promise(done => {
-    execFile(git, args, { env, cwd: '/' }, error => done(!error));
-  });
+  const own = { GIT_CONFIG_NOSYSTEM: '1', GIT_CONFIG_GLOBAL: '/dev/null', GIT_DEFAULT_HASH: format };
+  const args = [...gitSettings(), 'verify-pack', `--object-format=${format}`, index];
+  const ended = runGit(git, args, { cwd: '/', env: gitEnvironment({}, own) });
+  return (await ended.catch(() => undefined))?.code === 0;
 }

@@ -3,7 +3,7 @@
  * that folder, of the person or of the machine has an effect, and nothing is written into the folder.
  */
 
-import { type ChildProcessWithoutNullStreams, spawn } from 'node:child_process';
+import type { ChildProcessWithoutNullStreams } from 'node:child_process';
 import { createHash } from 'node:crypto';
 import { constants, existsSync, mkdirSync, readdirSync, renameSync, writeFileSync } from 'node:fs';
 import { copyFile, readdir, rename, rm, stat } from 'node:fs/promises';
@@ -14,6 +14,7 @@ import { takingTurns } from '../cancellation.ts';
 import { makeOwnFolders, refuseLinks, writeOwn } from '../files/atomicWrite.ts';
 import { statsAt } from '../files/paths.ts';
 import { readRegularFile } from '../files/regularFile.ts';
+import { gitEnvironment, gitSettings, readsAlone, startGit } from '../tools/gitStart.ts';
 
 /** A file or link that is not as the index has it. */
 export interface Differing {
@@ -37,13 +38,8 @@ const leftAfter = 24 * 60 * 60 * 1000;
 /** An attribute of this file has precedence over each in the folder itself. */
 const noAttributes = '* -text -eol -crlf -filter -ident -working-tree-encoding -diff -merge -export-subst\n';
 
-const settings = [
-  ...[
-    'core.fsmonitor=false',
-    'core.untrackedCache=false',
-    'core.splitIndex=false',
-    'core.hooksPath=/dev/null',
-  ],
+const settings = gitSettings(
+  ...['core.untrackedCache=false', 'core.splitIndex=false', 'core.quotePath=false'],
   ...[
     'core.attributesFile=/dev/null',
     'core.excludesFile=/dev/null',
@@ -52,9 +48,8 @@ const settings = [
   ],
   ...['core.symlinks=true', 'core.fileMode=true', 'core.ignoreCase=false', 'core.precomposeUnicode=false'],
   ...['core.protectNTFS=false', 'core.protectHFS=false', 'core.trustctime=true', 'core.checkStat=default'],
-  ...['core.sparseCheckout=false', 'core.compression=0', 'core.fsync=none', 'index.version=4', 'gc.auto=0'],
-  ...['submodule.recurse=false', 'core.quotePath=false'],
-].flatMap(setting => ['-c', setting]);
+  ...['core.sparseCheckout=false', 'core.compression=0', 'core.fsync=none', 'index.version=4'],
+);
 
 /** What keeps the old bytes of a working folder. */
 export type Shadow = Pick<ShadowGit, 'differing' | 'blobsOf' | 'take' | 'contents' | 'publish'>;
@@ -286,28 +281,22 @@ export class ShadowGit {
   }
 
   #spawn(args: readonly string[]): ChildProcessWithoutNullStreams {
-    const child = spawn(this.#program, [...settings, ...args], {
+    const env = {
+      ...(process.platform === 'win32' && { SYSTEMROOT: process.env['SYSTEMROOT'] }),
+      PATH: '/dev/null',
+      HOME: this.#store,
+    };
+    const child = startGit(this.#program, [...settings, ...args], {
       cwd: this.#folder,
-      env: {
-        ...(process.platform === 'win32' && { SYSTEMROOT: process.env['SYSTEMROOT'] }),
-        PATH: '/dev/null',
-        HOME: this.#store,
-        LC_ALL: 'C',
+      env: gitEnvironment(env, {
+        ...readsAlone,
         GIT_DIR: this.#store,
         GIT_WORK_TREE: this.#folder,
         GIT_INDEX_FILE: this.#index,
         GIT_CONFIG_GLOBAL: '/dev/null',
         GIT_CONFIG_NOSYSTEM: '1',
         GIT_ATTR_NOSYSTEM: '1',
-        GIT_OPTIONAL_LOCKS: '0',
-        GIT_NO_REPLACE_OBJECTS: '1',
-        GIT_NO_LAZY_FETCH: '1',
-        GIT_ALLOW_PROTOCOL: 'none',
-        GIT_LITERAL_PATHSPECS: '1',
-        GIT_TERMINAL_PROMPT: '0',
-      },
-      stdio: ['pipe', 'pipe', 'pipe'],
-      windowsHide: true,
+      }),
     });
     // A pipe in place of a file that git reads would make it wait forever.
     const timer = setTimeout(() => child.kill('SIGKILL'), stuckAfter);

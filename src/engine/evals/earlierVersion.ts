@@ -1,5 +1,4 @@
 /** Finds the version of a skill before this one: in its git repository, or among the packs that an install has replaced. */
-import { spawn } from 'node:child_process';
 import { existsSync } from 'node:fs';
 import { mkdir, mkdtemp, realpath, rm, symlink, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
@@ -14,6 +13,7 @@ import { skillsBelow } from '../skills/lint.ts';
 import { skillDigest } from '../skills/skillDigest.ts';
 import { openSkill } from '../skills/skillFile.ts';
 import { projectFoldersAt, workFoldersOf } from '../skills/workFolders.ts';
+import { type GitRun, gitEnvironment, gitSettings, readsAlone, runGit } from '../tools/gitStart.ts';
 import { commandPrograms, findGit } from '../tools/programPath.ts';
 import { asInstalled, type EvaluatedSkill } from './evalWorld.ts';
 
@@ -135,7 +135,7 @@ async function fromGit(
   const pack = packOf(one);
   const dir = realPlace(one.skill.dir) ?? one.skill.dir;
   const git = (args: readonly string[], cwd: string, input = ''): Promise<Buffer> =>
-    runGit(program, args, { cwd, env, input, signal });
+    gitOutput(program, args, { cwd, env: gitEnvironment(env, readsAlone), input, signal });
   const top = await git(['rev-parse', '--show-toplevel'], dir).then(textOf, () => {
     signal.throwIfAborted();
     return undefined;
@@ -232,47 +232,14 @@ async function writeEntries(
   for (const [target, file] of links) await symlink(target, file);
 }
 
-/** Nothing of the repository's own settings starts a program, and nothing is fetched. */
-const neutral = ['core.fsmonitor=false', 'core.hooksPath=/dev/null', 'safe.bareRepository=explicit'].flatMap(
-  setting => ['-c', setting],
-);
-
 /** Returns what git says. Throws TelosError `config` if it fails, and the abort reason on abort. */
-async function runGit(
-  program: string,
-  args: readonly string[],
-  how: { cwd: string; env: Config['env']; input: string; signal: AbortSignal },
-): Promise<Buffer> {
-  const own = Object.entries(how.env).filter(([name]) => !/^GIT_/i.test(name));
-  const child = spawn(program, [...neutral, ...args], {
-    cwd: how.cwd,
-    env: {
-      ...Object.fromEntries(own),
-      LC_ALL: 'C',
-      GIT_TERMINAL_PROMPT: '0',
-      GIT_OPTIONAL_LOCKS: '0',
-      GIT_LITERAL_PATHSPECS: '1',
-      GIT_NO_REPLACE_OBJECTS: '1',
-      GIT_NO_LAZY_FETCH: '1',
-      GIT_ALLOW_PROTOCOL: 'none',
-    },
-    stdio: ['pipe', 'pipe', 'ignore'],
-    windowsHide: true,
-    signal: how.signal,
-  });
-  const parts: Buffer[] = [];
-  child.stdout.on('data', (part: Buffer) => parts.push(part));
-  child.stdin.on('error', () => undefined);
-  child.stdin.end(how.input);
-  const code = await new Promise<number | null>((done, fail) => {
-    child.once('error', fail);
-    child.once('close', done);
-  }).catch(() => null);
-  how.signal.throwIfAborted();
-  if (code !== 0)
-    throw new TelosError(
-      'config',
-      `git ${args[0]} failed in ${how.cwd}, so no earlier version was found. Name a folder instead.`,
-    );
-  return Buffer.concat(parts);
+async function gitOutput(program: string, args: readonly string[], how: GitRun): Promise<Buffer> {
+  const called = runGit(program, [...gitSettings('safe.bareRepository=explicit'), ...args], how);
+  const { code, stdout } = await called.catch(() => ({ code: null, stdout: Buffer.alloc(0) }));
+  how.signal?.throwIfAborted();
+  if (code === 0) return stdout;
+  throw new TelosError(
+    'config',
+    `git ${args[0]} failed in ${how.cwd}, so no earlier version was found. Name a folder instead.`,
+  );
 }

@@ -2,7 +2,6 @@
  * Fetches a commit with the person's own git and reads its files from the objects. Nothing is ever checked out, so no hook, filter,
  * submodule or link of the repository comes to life.
  */
-import { spawn } from 'node:child_process';
 import { mkdtemp, readdir, realpath, rm, stat } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -12,25 +11,19 @@ import { loadConfig } from '../config.ts';
 import { TelosError } from '../errors.ts';
 import { projectFoldersAt, workFoldersOf } from '../skills/workFolders.ts';
 import { resolveName } from '../tools/fetchPage.ts';
+import { gitSettings, runGit, serverEnvironment } from '../tools/gitStart.ts';
 import { commandPrograms, findGit, type ProgramPlaces } from '../tools/programPath.ts';
 import type { Resolver } from './fetched.ts';
 import { isCommit } from './github.ts';
 import { parseSource, type Reach } from './sourceText.ts';
 import { TreeWriter, treeLimits } from './treeWriter.ts';
 
-const neutral = [
-  ...['core.hooksPath=/dev/null', 'core.symlinks=false', 'core.fsmonitor=false', 'protocol.ext.allow=never'],
-  ...['protocol.file.allow=never', 'http.followRedirects=false', 'submodule.recurse=false', 'gc.auto=0'],
-  ...[
-    'maintenance.auto=false',
-    'fetch.writeCommitGraph=false',
-    'core.pager=cat',
-    'remote.origin.promisor=false',
-  ],
-].flatMap(setting => ['-c', setting]);
+const neutral = gitSettings(
+  ...['core.symlinks=false', 'protocol.ext.allow=never', 'protocol.file.allow=never'],
+  ...['http.followRedirects=false', 'fetch.writeCommitGraph=false', 'core.pager=cat'],
+  'remote.origin.promisor=false',
+);
 
-/** Longest time of one call. In milliseconds. */
-const callLimit = 10 * 60_000;
 /** Most packed bytes that a server may send; 100 MiB of files are taken. */
 const packedLimit = 256 * 1024 * 1024;
 
@@ -227,46 +220,27 @@ const noGit = (cause?: unknown): TelosError =>
 
 /** Returns the standard output. Throws TelosError `pack` with git's own words if it fails, and the abort reason on abort. */
 async function run(args: readonly string[], folder: string, reach: Reach, input = ''): Promise<Buffer> {
-  const { signal } = reach;
   const places = programPlaces(reach);
   const program = findGit(places);
   if (program === undefined) throw noGit();
-  const child = spawn(program, [...neutral, ...args], {
-    cwd: folder,
-    env: environment(places.env),
-    stdio: ['pipe', 'pipe', 'pipe'],
-    windowsHide: true,
-    detached: process.platform !== 'win32',
-  });
-  const stop = (): void => end(child.pid);
-  const timer = setTimeout(stop, callLimit);
-  const watch = setInterval(() => void sizeOf(folder).then(size => size > packedLimit && stop()), 500);
-  signal.addEventListener('abort', stop, { once: true });
-  const [stdout, stderr]: [Buffer[], Buffer[]] = [[], []];
-  let size = 0;
-  child.stdout.on('data', (part: Buffer) => {
-    size += part.length;
-    if (size <= 2 * treeLimits.bytes) stdout.push(part);
-    else stop();
-  });
-  child.stderr.on('data', (part: Buffer) => stderr.length < 100 && stderr.push(part));
-  child.stdin.on('error', () => undefined);
-  child.stdin.end(input);
+  const full = new AbortController();
+  const watch = setInterval(() => void sizeOf(folder).then(size => size > packedLimit && full.abort()), 500);
   try {
-    const code = await new Promise<number | null>((done, fail) => {
-      child.once('error', fail);
-      child.once('close', done);
+    const { code, stdout, stderr } = await runGit(program, [...neutral, ...args], {
+      cwd: folder,
+      env: serverEnvironment(places.env, { GIT_ALLOW_PROTOCOL: 'https:http:ssh:git' }),
+      input,
+      signal: AbortSignal.any([reach.signal, full.signal]),
+      mostOutput: 2 * treeLimits.bytes,
     });
-    signal.throwIfAborted();
-    if (code === 0) return Buffer.concat(stdout);
-    throw failure(args, code, Buffer.concat(stderr).toString('utf8'));
+    reach.signal.throwIfAborted();
+    if (code === 0) return stdout;
+    throw failure(args, code, stderr);
   } catch (error) {
     if ((error as NodeJS.ErrnoException).code !== 'ENOENT') throw error;
     throw noGit(error);
   } finally {
-    clearTimeout(timer);
     clearInterval(watch);
-    signal.removeEventListener('abort', stop);
   }
 }
 
@@ -297,34 +271,6 @@ function failure(args: readonly string[], code: number | null, words: string): T
     ...(isAway ? [sentence('Check the address and the network, then try again.')] : []),
     sentence('Nothing was installed.'),
   ]);
-}
-
-/** Nothing of git's own is inherited, but for how the person reaches servers. */
-function environment(env: Reach['env']): Record<string, string> {
-  const own = Object.entries(env).filter(
-    ([name]) => !/^GIT_/i.test(name) || /^GIT_(?:SSH|SSH_COMMAND|SSL_\w+)$/.test(name),
-  );
-  return {
-    GIT_SSH_COMMAND: 'ssh -oBatchMode=yes',
-    ...Object.fromEntries(own),
-    LC_ALL: 'C',
-    GIT_TERMINAL_PROMPT: '0',
-    GIT_ASKPASS: '',
-    SSH_ASKPASS: '',
-    GIT_LFS_SKIP_SMUDGE: '1',
-    GIT_ALLOW_PROTOCOL: 'https:http:ssh:git',
-    GIT_NO_REPLACE_OBJECTS: '1',
-  };
-}
-
-/** git starts helpers, which go with it. */
-function end(pid: number | undefined): void {
-  if (pid === undefined) return;
-  try {
-    process.kill(process.platform === 'win32' ? pid : -pid, 'SIGKILL');
-  } catch {
-    // It has ended by itself.
-  }
 }
 
 async function sizeOf(folder: string): Promise<number> {

@@ -2,13 +2,20 @@
  * Runs git for a plan: without hooks, prompts, signing, editors and networks, and without anything that a variable of the
  * environment would change.
  */
-import { type ChildProcessWithoutNullStreams, spawn } from 'node:child_process';
+import type { ChildProcessWithoutNullStreams } from 'node:child_process';
 import { randomUUID } from 'node:crypto';
 import { existsSync } from 'node:fs';
 import { sentence } from '../../protocol/text.ts';
 import { loadConfig } from '../config.ts';
 import { TelosError } from '../errors.ts';
 import { projectFoldersAt, workFoldersOf } from '../skills/workFolders.ts';
+import {
+  type GitEnvironment,
+  gitEnvironment,
+  gitPatience,
+  gitSettings,
+  startGit,
+} from '../tools/gitStart.ts';
 import { findGit, type ProgramPlaces, pathIn, trustedPath, withPath } from '../tools/programPath.ts';
 import { endsWith, GitTalk, gitShell, saidUntil, shellAnswer, shellLine } from './gitTalk.ts';
 
@@ -28,30 +35,22 @@ interface GitCall {
 /** The first version with `merge-tree --write-tree`. */
 export const oldestGit = [2, 38] as const;
 
-/** Longer than any call takes, even on a slow disk. In milliseconds. */
-const callLimit = 10 * 60_000;
-
 /** Switches off what would run programs, ask, or go over a network; and writes objects so that a power cut keeps them. */
-const neutral = [
-  'core.hooksPath=/dev/null',
-  'core.fsmonitor=false',
+const neutral = gitSettings(
   'core.fsync=committed',
   'core.askPass=',
   'core.quotePath=false',
   'core.pager=cat',
   'commit.gpgSign=false',
-  'gc.auto=0',
-  'maintenance.auto=false',
   'credential.helper=',
   'core.sparseCheckout=false',
   'core.trustctime=true',
-  'submodule.recurse=false',
   'rerere.enabled=false',
   'log.showSignature=false',
   'advice.detachedHead=false',
-].flatMap(setting => ['-c', setting]);
+);
 
-export type Environment = Readonly<Record<string, string | undefined>>;
+export type Environment = GitEnvironment;
 
 /** A work tree, its own folder below `.git`, and its index. */
 export interface Place {
@@ -136,7 +135,7 @@ export class GitProgram {
   /** Node takes longer to start a program than git to run, and longer with each megabyte that it has; a shell that stays does not. */
   async #callByShell(shell: GitTalk, args: readonly string[]): Promise<GitAnswer> {
     const mark = randomUUID();
-    const timer = setTimeout(() => shell.kill(), callLimit);
+    const timer = setTimeout(() => shell.kill(), gitPatience);
     try {
       const line = shellLine(this.#program(), this.dir, [...neutral, ...args], mark);
       const { stdout, stderr } = await shell.askBoth(line, endsWith(mark), saidUntil(mark));
@@ -154,7 +153,7 @@ export class GitProgram {
   async #callAlone(args: readonly string[], input = ''): Promise<GitAnswer> {
     const child = this.spawn(args);
     // An option of spawn goes on for a program that could not be started, and keeps the process alive.
-    const timer = setTimeout(() => child.kill(), callLimit);
+    const timer = setTimeout(() => child.kill(), gitPatience);
     const [stdout, stderr]: [Buffer[], Buffer[]] = [[], []];
     child.stdout.on('data', (part: Buffer) => stdout.push(part));
     child.stderr.on('data', (part: Buffer) => stderr.push(part));
@@ -197,12 +196,7 @@ export class GitProgram {
   }
 
   #start(program: string, args: readonly string[]): ChildProcessWithoutNullStreams {
-    return spawn(program, args, {
-      cwd: this.dir,
-      env: neutralEnvironment(this.#own().env, this.place),
-      stdio: ['pipe', 'pipe', 'pipe'],
-      windowsHide: true,
-    });
+    return startGit(program, args, { cwd: this.dir, env: ownEnvironment(this.#own().env, this.place) });
   }
 
   /** Ends the shell that stays. */
@@ -222,19 +216,13 @@ export class GitProgram {
 }
 
 /** Nothing of git's own is inherited: a hook that starts Telos would have it work on the wrong index. */
-function neutralEnvironment(env: Environment, place: Place | undefined): Environment {
-  const others = Object.entries(env).filter(([name]) => !/^GIT_/i.test(name));
-  return {
-    ...Object.fromEntries(others),
-    LC_ALL: 'C',
-    GIT_TERMINAL_PROMPT: '0',
-    GIT_OPTIONAL_LOCKS: '0',
+const ownEnvironment = (env: Environment, place: Place | undefined): Environment =>
+  gitEnvironment(env, {
     GIT_EDITOR: 'true',
     GIT_ADVICE: '0',
     GIT_LITERAL_PATHSPECS: '0',
     ...(place && { GIT_DIR: place.gitDir, GIT_WORK_TREE: place.workTree, GIT_INDEX_FILE: place.index }),
-  };
-}
+  });
 
 /** Returns the line that says why git failed: its first error, or its first line that is no hint. Empty if it said nothing. */
 export function reasonIn(stderr: string): string {

@@ -2,25 +2,29 @@
  * Sends commits of a plan to a git remote and gets them from there, with the credentials of the user. Only refs that are named
  * one by one are read or written, and nothing that comes is believed: each object is checked, and no hook, filter or submodule runs.
  */
-import { spawn } from 'node:child_process';
 import { setTimeout as delay } from 'node:timers/promises';
-import { beginningOf, endOf, sentence } from '../../protocol/text.ts';
+import { beginningOf, sentence } from '../../protocol/text.ts';
 import { withoutPassword } from '../config.ts';
 import { TelosError } from '../errors.ts';
+import { type GitEnvironment, gitSettings, runGit, serverEnvironment } from '../tools/gitStart.ts';
 import { commandPrograms, findGit } from '../tools/programPath.ts';
 import type { Git } from './git.ts';
 import { personPlaces } from './gitProgram.ts';
 
-const neutral = [
-  ...['core.hooksPath=/dev/null', 'core.fsmonitor=false', 'core.askPass=', 'credential.interactive=false'],
-  ...['core.fsync=committed', 'gc.auto=0', 'maintenance.auto=false', 'fetch.writeCommitGraph=false'],
+const neutral = gitSettings(
+  ...[
+    'core.askPass=',
+    'credential.interactive=false',
+    'core.fsync=committed',
+    'fetch.writeCommitGraph=false',
+  ],
   ...[
     'fetch.recurseSubmodules=false',
     'push.recurseSubmodules=no',
     'push.gpgSign=false',
     'push.followTags=false',
   ],
-  ...['fetch.fsckObjects=true', 'submodule.recurse=false', 'protocol.allow=never'],
+  ...['fetch.fsckObjects=true', 'protocol.allow=never'],
   ...['https', 'http', 'ssh', 'git', 'file'].map(name => `protocol.${name}.allow=always`),
   // Harmless flaws that old histories have.
   ...[
@@ -30,10 +34,9 @@ const neutral = [
     'missingSpaceBeforeEmail',
     'zeroPaddedFilemode',
   ].map(name => `fetch.fsck.${name}=ignore`),
-].flatMap(setting => ['-c', setting]);
+);
 
-/** Longest time of one call, and the pause until another while the remote is away. In milliseconds. */
-const callLimit = 10 * 60_000;
+/** The pause until another call while the remote is away. In milliseconds. */
 const againMs = 1_000;
 /** How often a call is repeated that failed for a reason that may pass, such as a connection that was cut in any place. */
 const unclearLimit = 3;
@@ -56,8 +59,6 @@ function meaningOf(said: string): 'away' | 'refused' | 'unclear' {
   return awayWords.test(said) ? 'away' : 'unclear';
 }
 
-type Environment = Readonly<Record<string, string | undefined>>;
-
 /** A branch that is moved only from where it is known to be. */
 export interface Lease {
   ref: string;
@@ -70,7 +71,7 @@ export interface RemoteParts {
   url: string;
   /** Folder of the repository below which git keeps its own. */
   dir: string;
-  env: Environment;
+  env: GitEnvironment;
   /** Says when the remote is away, and when it is back. */
   log: (line: string) => void;
 }
@@ -167,64 +168,19 @@ export class PlanRemote {
     const git = findGit(places);
     if (git === undefined)
       throw new TelosError('config', [sentence('git could not be started ({0}).', 'it was not found')]);
-    const child = spawn(git, [...neutral, ...args], {
-      cwd: this.#parts.dir,
-      // git itself starts others, such as ssh.
-      env: environment(commandPrograms(places).env),
-      stdio: ['ignore', 'pipe', 'pipe'],
-      windowsHide: true,
-      detached: process.platform !== 'win32',
-    });
-    const stop = (): void => end(child.pid);
-    const timer = setTimeout(stop, callLimit);
-    signal.addEventListener('abort', stop, { once: true });
-    let [stdout, stderr] = ['', ''];
-    child.stdout.setEncoding('utf8').on('data', (part: string) => {
-      stdout = endOf(`${stdout}${part}`, 1_000_000);
-    });
-    child.stderr.setEncoding('utf8').on('data', (part: string) => {
-      stderr = endOf(`${stderr}${part}`, 20_000);
-    });
     try {
-      return await new Promise((done, fail) => {
-        child.once('error', fail);
-        child.once('close', code => done({ code, stdout, stderr }));
+      const { code, stdout, stderr } = await runGit(git, [...neutral, ...args], {
+        cwd: this.#parts.dir,
+        // git itself starts others, such as ssh.
+        env: serverEnvironment(commandPrograms(places).env, { GIT_LFS_SKIP_PUSH: '1' }),
+        signal,
+        mostOutput: 1_000_000,
       });
+      return { code, stdout: stdout.toString(), stderr };
     } catch (error) {
       const why = sentence('git could not be started ({0}).', (error as Error).message);
       throw new TelosError('config', [why], { cause: error });
-    } finally {
-      clearTimeout(timer);
-      signal.removeEventListener('abort', stop);
     }
-  }
-}
-
-/** Nothing of git's own is inherited, but for how the person reaches servers. */
-function environment(env: Environment): Record<string, string | undefined> {
-  const own = Object.entries(env).filter(
-    ([name]) => !/^GIT_/i.test(name) || /^GIT_(?:SSH|SSH_COMMAND|SSL_\w+)$/.test(name),
-  );
-  return {
-    GIT_SSH_COMMAND: 'ssh -oBatchMode=yes',
-    ...Object.fromEntries(own),
-    LC_ALL: 'C',
-    GIT_TERMINAL_PROMPT: '0',
-    GIT_ASKPASS: '',
-    SSH_ASKPASS: '',
-    GIT_LFS_SKIP_SMUDGE: '1',
-    GIT_LFS_SKIP_PUSH: '1',
-    GIT_NO_REPLACE_OBJECTS: '1',
-  };
-}
-
-/** git starts helpers, which go with it. */
-function end(pid: number | undefined): void {
-  if (pid === undefined) return;
-  try {
-    process.kill(process.platform === 'win32' ? pid : -pid, 'SIGKILL');
-  } catch {
-    // It has ended by itself.
   }
 }
 
