@@ -8,7 +8,8 @@ import type { JsonObject, RunEvent, SkillRef } from '../protocol/run.ts';
 import type { DaySpending } from '../protocol/usage.ts';
 import { ChangeStore } from './changes/changeStore.ts';
 import type { Config } from './config.ts';
-import { appendOwn, writeOwn, writeWhole } from './files/atomicWrite.ts';
+import { writeOwn, writeWhole } from './files/atomicWrite.ts';
+import { appendOwnLine } from './files/jsonLines.ts';
 import { ReplacedFolders, type UndoneFolder } from './files/replacedFolders.ts';
 import type { Diagnostic } from './files/settingsFile.ts';
 import { recoverFolders } from './files/swapFolder.ts';
@@ -115,7 +116,7 @@ export class Telos {
     { providers, pace, ripgrep, signIn, openUrl, agents, book = new ServerBook() }: FrontendParts = {},
   ): Telos {
     const models = new Models(config, providers, pace);
-    const choices = new LearnedChoices(config.dataDir, writeOwn, appendOwn);
+    const choices = new LearnedChoices(config.dataDir, writeOwn, appendOwnLine);
     const router = new Router({
       mode: config.routingMode,
       dataDir: config.dataDir,

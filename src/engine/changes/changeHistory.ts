@@ -1,6 +1,6 @@
 /** Reads what a run changed from its index, or what several runs changed one after the other. */
 import { join } from 'node:path';
-import { appendToOwn } from '../files/atomicWrite.ts';
+import { appendLine } from '../files/jsonLines.ts';
 import { isInside, statsAt } from '../files/paths.ts';
 import {
   type ChangeLine,
@@ -272,7 +272,7 @@ function isAsLeft({ path, after }: FolderHistory): boolean {
 /** Adds a line to an index. The files themselves show what a line that cannot be written would say. */
 export function noteLine(folder: string, line: ChangeLine): void {
   try {
-    appendToOwn(indexPath(folder), `\n${JSON.stringify(line)}\n`);
+    appendLine(indexPath(folder), JSON.stringify(line));
   } catch {
     // The disk may be full.
   }

@@ -15,13 +15,13 @@ import { open, rm } from 'node:fs/promises';
 import { basename, dirname, join } from 'node:path';
 import { grouped } from '../../protocol/text.ts';
 import {
-  appendToOwn,
   type KeptWrite,
   makeOwnFolders,
   type PlannedWrite,
   type WriteKeeper,
   writeNew,
 } from '../files/atomicWrite.ts';
+import { appendLine } from '../files/jsonLines.ts';
 import { smallFile } from '../files/openFile.ts';
 import { describeFileError } from '../files/paths.ts';
 import { readOpenFile } from '../files/regularFile.ts';
@@ -61,7 +61,6 @@ export class KeptWrites implements WriteKeeper {
   /** Lines about commands that the index gets with its first write. A run that changes nothing needs no folder. */
   #held: ChangeLine[] = [];
   #isOpen = false;
-  #isCut = false;
   #hasFailed = false;
   #isFull = false;
   /** Whether the run was told that little of its folder is kept. */
@@ -245,20 +244,16 @@ export class KeptWrites implements WriteKeeper {
 
   /** Synchronous, because the file is replaced right after it, and nothing may happen in between. */
   #append(...added: readonly ChangeLine[]): void {
-    const text = [...this.#held, ...added].map(each => `${JSON.stringify(each)}\n`).join('');
+    const text = [...this.#held, ...added].map(each => JSON.stringify(each)).join('\n');
     try {
       makeOwnFolders(dirname(this.#folder), this.#folder);
-      // A line that was cut by a full disk stays a line of its own.
-      const index = indexPath(this.#folder);
-      appendToOwn(index, this.#isCut ? `\n${text}` : text, constants.O_CREAT);
+      appendLine(indexPath(this.#folder), text, constants.O_CREAT);
     } catch (error) {
-      this.#isCut = true;
       this.#fail('the changes of the run could not be recorded', error);
       return;
     }
     if (!this.#isOpen) this.#began();
     this.#isOpen = true;
-    this.#isCut = false;
     this.#held = [];
   }
 

@@ -7,7 +7,8 @@ import { dirname, join } from 'node:path';
 import type { RunEvent } from '../../protocol/run.ts';
 import { sentence } from '../../protocol/text.ts';
 import { TelosError } from '../errors.ts';
-import { appendToOwn, makeOwnFolders, writeNew } from '../files/atomicWrite.ts';
+import { makeOwnFolders, writeNew } from '../files/atomicWrite.ts';
+import { appendLine } from '../files/jsonLines.ts';
 import { openRegularFile } from '../files/openFile.ts';
 import { fileProblem, PathProblem, statsAt } from '../files/paths.ts';
 import { loadRegularFile } from '../files/regularFile.ts';
@@ -208,8 +209,8 @@ async function keepPresent(
     const before = stats?.isDirectory() ? stats.mode & 0o7777 : null;
     if (before !== after) lines.push({ type: 'folder', at, path, before, after });
   }
-  const text = lines.map(line => `${JSON.stringify(line)}\n`).join('');
-  appendToOwn(indexPath(folder), text, constants.O_CREAT);
+  const text = lines.map(line => JSON.stringify(line)).join('\n');
+  appendLine(indexPath(folder), text, constants.O_CREAT);
 }
 
 /** Returns what is at the path, and keeps its bytes in `folder`. Returns null if neither a file nor a link is there. */

@@ -5,7 +5,6 @@
 
 import { randomUUID } from 'node:crypto';
 import {
-  appendFileSync,
   closeSync,
   constants,
   fchmodSync,
@@ -325,22 +324,6 @@ export function openOwn(path: string, flags: number): number {
   } catch (error) {
     throw (error as NodeJS.ErrnoException).code === 'ELOOP' ? linked(path) : error;
   }
-}
-
-/** Appends to a file. `create` is `O_CREAT` if the file may be new. Throws the errors of `openOwn` and of the file system. */
-export function appendToOwn(path: string, text: string, create = 0): void {
-  const handle = openOwn(path, constants.O_WRONLY | constants.O_APPEND | create);
-  try {
-    appendFileSync(handle, text);
-  } finally {
-    closeSync(handle);
-  }
-}
-
-/** Appends to a file in a folder of Telos's own. Makes both if they are missing. Throws the errors of `makeOwnFolders` and `openOwn`. */
-export function appendOwn(path: string, text: string): void {
-  makeOwnFolders(dirname(path));
-  appendToOwn(path, text, constants.O_CREAT);
 }
 
 const linked = (path: string): Error =>

@@ -1,5 +1,8 @@
-/** Reads JSON Lines. A line that was cut by a crash, edited by hand or written by a later version is left out and counted. */
+/** Reads and adds JSON Lines. A line that was cut by a crash, edited by hand or written by a later version is left out and counted. */
+import { closeSync, constants, fstatSync, readSync, writeSync } from 'node:fs';
 import { open } from 'node:fs/promises';
+import { dirname } from 'node:path';
+import { makeOwnFolders, openOwn } from './atomicWrite.ts';
 
 /** Returns what `read` makes of the JSON of a line; undefined if the line is not JSON, or not what `read` accepts. */
 export function jsonLine<Value>(
@@ -50,4 +53,30 @@ export async function linesFrom(
   } finally {
     await handle.close();
   }
+}
+
+/**
+ * Adds one line, or several with a newline between them, with one write. Starts a new line first if the file ends with half a line.
+ * `create` is `O_CREAT` if the file may be new. Throws the errors of `openOwn` and of the file system.
+ */
+export function appendLine(file: string, text: string, create = 0): void {
+  const handle = openOwn(file, constants.O_RDWR | constants.O_APPEND | create);
+  try {
+    const stats = fstatSync(handle);
+    if (!stats.isFile()) throw new Error('it is not a regular file');
+    const { size } = stats;
+    const last = Buffer.alloc(1);
+    const broken = size > 0 && readSync(handle, last, 0, 1, size - 1) === 1 && last[0] !== 0x0a;
+    const line = Buffer.from(`${broken ? '\n' : ''}${text}\n`);
+    const written = writeSync(handle, line);
+    if (written < line.length) throw new Error(`only ${written} of ${line.length} bytes were written`);
+  } finally {
+    closeSync(handle);
+  }
+}
+
+/** Adds a line to a file in a folder of Telos's own. Makes both if they are missing. Throws the errors of `makeOwnFolders` and `appendLine`. */
+export function appendOwnLine(file: string, text: string): void {
+  makeOwnFolders(dirname(file));
+  appendLine(file, text, constants.O_CREAT);
 }

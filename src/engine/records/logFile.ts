@@ -1,21 +1,11 @@
 /** Defines the records of the log on disk. Adds whole records, and reads files that contain broken lines. */
 
 import { randomUUID } from 'node:crypto';
-import {
-  closeSync,
-  constants,
-  existsSync,
-  fstatSync,
-  readdirSync,
-  readSync,
-  statSync,
-  writeSync,
-} from 'node:fs';
-import { dirname, join } from 'node:path';
+import { existsSync, readdirSync, statSync } from 'node:fs';
+import { join } from 'node:path';
 import type { ErrorCode, Message, RoutingModel, RunEvent, RunOutcome, Usage } from '../../protocol/run.ts';
 import { noUsage } from '../../protocol/usage.ts';
-import { makeOwnFolders, openOwn } from '../files/atomicWrite.ts';
-import { jsonLine, linesFrom, readLines } from '../files/jsonLines.ts';
+import { appendOwnLine, jsonLine, linesFrom, readLines } from '../files/jsonLines.ts';
 import { cutMiddle } from '../files/plainText.ts';
 import { mapStrings } from '../redact.ts';
 
@@ -140,28 +130,7 @@ export function logDays(dataDir: string): { day: string; file: string }[] {
  * event is shown, even if the process ends right after it. Throws the error of the file system.
  */
 export function appendRecord(file: string, record: LogRecord): void {
-  makeOwnFolders(dirname(file));
-  appendLine(file, recordLine(record), constants.O_CREAT);
-}
-
-/**
- * Adds one line with one write. Starts a new line first if the file ends with half a line. `create` is `O_CREAT` if the file may
- * be new. Throws the error of the file system.
- */
-export function appendLine(file: string, text: string, create = 0): void {
-  const handle = openOwn(file, constants.O_RDWR | constants.O_APPEND | create);
-  try {
-    const stats = fstatSync(handle);
-    if (!stats.isFile()) throw new Error('it is not a regular file');
-    const { size } = stats;
-    const last = Buffer.alloc(1);
-    const broken = size > 0 && readSync(handle, last, 0, 1, size - 1) === 1 && last[0] !== 0x0a;
-    const line = Buffer.from(`${broken ? '\n' : ''}${text}\n`);
-    const written = writeSync(handle, line);
-    if (written < line.length) throw new Error(`only ${written} of ${line.length} bytes were written`);
-  } finally {
-    closeSync(handle);
-  }
+  appendOwnLine(file, recordLine(record));
 }
 
 /** Lengths that the strings of a too long record are cut to, tried in turn until the record fits. In bytes. */

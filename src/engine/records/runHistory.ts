@@ -8,9 +8,8 @@ import type { AttachedName } from '../../protocol/attachment.ts';
 import type { Message, RunEvent } from '../../protocol/run.ts';
 import { beginningOf, sentence } from '../../protocol/text.ts';
 import { reasonOf, TelosError } from '../errors.ts';
-import { linesFrom, readLines } from '../files/jsonLines.ts';
+import { appendLine, linesFrom, readLines } from '../files/jsonLines.ts';
 import { loadRegularFile } from '../files/regularFile.ts';
-import { appendLine } from './logFile.ts';
 import { deleteAttachments, readAttachments, type StoredAttachments } from './runAttachments.ts';
 import { parseLine, runPath, runsFolder } from './runFile.ts';
 import {

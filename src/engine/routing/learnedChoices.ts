@@ -31,18 +31,18 @@ const leastAlike = 0.4;
 
 /** Writes a file in one step, unless `mayPlace` says at the last moment that it may not. See `writeWhole`. */
 export type WriteFile = (path: string, text: string, mayPlace?: () => boolean) => Promise<boolean>;
-/** Adds to a file, which need not exist. Windows that do so at the same time lose nothing. */
-export type AppendFile = (path: string, text: string) => void;
+/** Adds a line to a file, which need not exist. Windows that do so at the same time lose nothing. */
+export type AppendLine = (path: string, line: string) => void;
 
 export class LearnedChoices {
   readonly #file: string;
   readonly #write: WriteFile;
-  readonly #append: AppendFile;
+  readonly #append: AppendLine;
   #read: { stamp: string; choices: readonly LearnedChoice[] } = { stamp: '', choices: [] };
   /** Choices of one process are kept one after the other. */
   #keeping: Promise<unknown> = Promise.resolve();
 
-  constructor(dataDir: string, write: WriteFile, append: AppendFile) {
+  constructor(dataDir: string, write: WriteFile, append: AppendLine) {
     this.#write = write;
     this.#append = append;
     this.#file = join(dataDir, 'routing', 'choices.jsonl');
@@ -98,14 +98,13 @@ export class LearnedChoices {
 
   async #keep(choice: LearnedChoice): Promise<void> {
     const size = statSync(this.#file, { throwIfNoEntry: false })?.size ?? 0;
-    // The line before may have been cut by a full disk.
-    if (size < manyBytes) return this.#append(this.#file, `\n${JSON.stringify(choice)}\n`);
+    if (size < manyBytes) return this.#append(this.#file, JSON.stringify(choice));
     const stamp = this.#stamp();
     const choices = latestFirst([...this.#load(), choice]).reverse();
     const text = choices.map(each => `${JSON.stringify(each)}\n`).join('');
     // Another window has kept one meanwhile: the next choice makes the file short again.
     if (!(await this.#write(this.#file, text, () => this.#stamp() === stamp)))
-      this.#append(this.#file, `\n${JSON.stringify(choice)}\n`);
+      this.#append(this.#file, JSON.stringify(choice));
   }
 
   #stamp(): string {

@@ -8,8 +8,7 @@ import { constants, existsSync, mkdirSync, readdirSync, statSync } from 'node:fs
 import { dirname, join, normalize, resolve } from 'node:path';
 import { type Sentence, sentence } from '../../protocol/text.ts';
 import { type Config, expandPath } from '../config.ts';
-import { appendToOwn } from '../files/atomicWrite.ts';
-import { jsonLine, readLines } from '../files/jsonLines.ts';
+import { appendLine, jsonLine, readLines } from '../files/jsonLines.ts';
 import { isInside, realPlace } from '../files/paths.ts';
 import { readRegularFile } from '../files/regularFile.ts';
 import { folded } from '../files/sensitiveNames.ts';
@@ -249,8 +248,7 @@ export function rememberWorkFolder({ dataDir, home }: CallPlaces, folder: string
   try {
     // The data folder itself may be a link.
     mkdirSync(dataDir, { recursive: true, mode: 0o700 });
-    // The leading line break ends a line that was cut by a crash.
-    appendToOwn(file, `\n${JSON.stringify({ folder, agent })}\n`, constants.O_CREAT);
+    appendLine(file, JSON.stringify({ folder, agent }), constants.O_CREAT);
   } catch {
     // Without it, the folders of the current agents are still known.
   }

@@ -3,8 +3,7 @@
 import { readdirSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { beginningOf, shortened } from '../../protocol/text.ts';
-import { appendOwn } from '../files/atomicWrite.ts';
-import { jsonLine } from '../files/jsonLines.ts';
+import { appendOwnLine, jsonLine } from '../files/jsonLines.ts';
 import { isOwnerRunning, type Owned, ownerHere } from '../files/liveProcess.ts';
 import { readText } from '../files/regularFile.ts';
 
@@ -17,7 +16,7 @@ const longestLine = 200;
 export function rememberStarted(dataDir: string, id: string, command: string): string | undefined {
   const file = join(folderIn(dataDir), `${process.pid}-${id}.txt`);
   try {
-    appendOwn(file, `${JSON.stringify(ownerHere())}\n${shortened(command, longestLine)}`);
+    appendOwnLine(file, `${JSON.stringify(ownerHere())}\n${shortened(command, longestLine)}`);
     return file;
   } catch {
     return undefined;
@@ -43,7 +42,10 @@ export function endedWithProgram(dataDir: string): string[] {
       const owner = jsonLine(head, value => Object(value) as Owned['owner']);
       if (isOwnerRunning({ pid: Number(pid), ...(owner && { owner }) })) return [];
       // Earlier versions wrote the command alone.
-      const command = beginningOf((owner ? words : [head, ...words]).join('\n'), longestLine);
+      const command = beginningOf(
+        (owner ? words : [head, ...words]).join('\n').replace(/\n$/, ''),
+        longestLine,
+      );
       rmSync(join(folder, name), { force: true });
       return [command];
     } catch {

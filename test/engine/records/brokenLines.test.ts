@@ -4,8 +4,8 @@ import { execFileSync } from 'node:child_process';
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { appendLine } from '../../../src/engine/files/jsonLines.ts';
 import {
-  appendLine,
   appendRecord,
   figureIn,
   LogReader,

@@ -4,13 +4,8 @@ import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'n
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import {
-  appendLine,
-  appendRecord,
-  localTimestamp,
-  logPath,
-  readLog,
-} from '../../../src/engine/records/logFile.ts';
+import { appendLine } from '../../../src/engine/files/jsonLines.ts';
+import { appendRecord, localTimestamp, logPath, readLog } from '../../../src/engine/records/logFile.ts';
 
 describe('logFile', () => {
   let dataDir: string;

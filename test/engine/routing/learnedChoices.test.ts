@@ -5,7 +5,8 @@ import { existsSync, readFileSync, statSync, symlinkSync } from 'node:fs';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { loadConfig } from '../../../src/engine/config.ts';
-import { appendOwn, writeWhole } from '../../../src/engine/files/atomicWrite.ts';
+import { writeWhole } from '../../../src/engine/files/atomicWrite.ts';
+import { appendOwnLine } from '../../../src/engine/files/jsonLines.ts';
 import { denyAll } from '../../../src/engine/human.ts';
 import { LearnedChoices } from '../../../src/engine/routing/learnedChoices.ts';
 import { Router } from '../../../src/engine/routing/route.ts';
@@ -80,7 +81,7 @@ describe('learned choices', () => {
     const telos = open();
     const text = 'list the boats and departures from the harbour too';
     const agents = (await telos.agents()) as readonly FileAgent[];
-    const choices = new LearnedChoices(join(folder.path, 'data'), writeWhole, appendOwn);
+    const choices = new LearnedChoices(join(folder.path, 'data'), writeWhole, appendOwnLine);
     const router = new Router({ mode: 'local', provider: async () => undefined, choices });
     const next = async (running: SkillRef): Promise<string | undefined> => {
       const match = findSkill(agents, running);
@@ -124,7 +125,7 @@ describe('learned choices', () => {
   });
 
   it('stays small, whatever is said', async () => {
-    const choices = new LearnedChoices(join(folder.path, 'data'), writeWhole, appendOwn);
+    const choices = new LearnedChoices(join(folder.path, 'data'), writeWhole, appendOwnLine);
     await choices.learn(`${'word'.repeat(1_000_000)} harbour`, tides, false);
     await choices.learn(
       Array.from({ length: 5_000 }, (_, at) => `a${'bcdfghjklm'[at % 10]}${at % 89}x`).join(' '),
@@ -141,7 +142,7 @@ describe('learned choices', () => {
   });
 
   it('takes a broken, a foreign and an endless file for none, and writes a good one in its place', async () => {
-    const choices = new LearnedChoices(join(folder.path, 'data'), writeWhole, appendOwn);
+    const choices = new LearnedChoices(join(folder.path, 'data'), writeWhole, appendOwnLine);
     const good = '{"words": ["sea"], "agent": "sea", "skill": "tides"}';
     const odd = [
       '{"words": ["sea"',
@@ -174,7 +175,7 @@ describe('learned choices', () => {
 
   it('survives a folder in the place of its file', async () => {
     folder.add({ 'data/routing/choices.jsonl/inside.txt': '' });
-    const choices = new LearnedChoices(join(folder.path, 'data'), writeWhole, appendOwn);
+    const choices = new LearnedChoices(join(folder.path, 'data'), writeWhole, appendOwnLine);
     assert.deepEqual(choices.all(), []);
     await assert.rejects(choices.learn('walk to the island', tides, false));
     assert.equal(await routed(open(), 'walk to the island'), undefined);
@@ -184,22 +185,23 @@ describe('learned choices', () => {
     if (process.platform === 'win32') return skipBecause(this, 'not on Windows');
     folder.add({ 'elsewhere/routing/.keep': '' });
     symlinkSync('/dev/zero', join(folder.path, 'elsewhere', 'routing', 'choices.jsonl'));
-    assert.deepEqual(new LearnedChoices(join(folder.path, 'elsewhere'), writeWhole, appendOwn).all(), []);
+    assert.deepEqual(new LearnedChoices(join(folder.path, 'elsewhere'), writeWhole, appendOwnLine).all(), []);
   });
 
   it('loses no choice when windows keep theirs at the same time', async () => {
     const module = (path: string): string => new URL(`../../../src/engine/${path}`, import.meta.url).href;
     const script = (word: string): string => `
       import { LearnedChoices } from ${JSON.stringify(module('routing/learnedChoices.ts'))};
-      import { appendOwn, writeWhole } from ${JSON.stringify(module('files/atomicWrite.ts'))};
-      const choices = new LearnedChoices(${JSON.stringify(join(folder.path, 'data'))}, writeWhole, appendOwn);
+      import { writeWhole } from ${JSON.stringify(module('files/atomicWrite.ts'))};
+      import { appendOwnLine } from ${JSON.stringify(module('files/jsonLines.ts'))};
+      const choices = new LearnedChoices(${JSON.stringify(join(folder.path, 'data'))}, writeWhole, appendOwnLine);
       const words = ['anchor', 'beacon', 'cargo', 'dinghy', 'estuary', 'fjord'];
       for (const each of words) await choices.learn('${word} ' + each, { agent: 'sea', skill: 'tides' }, false);`;
     const run = promisify(execFile);
     await Promise.all(
       ['pilot', 'sailor'].map(word => run(process.execPath, ['--input-type=module', '-e', script(word)])),
     );
-    const choices = new LearnedChoices(join(folder.path, 'data'), writeWhole, appendOwn).all();
+    const choices = new LearnedChoices(join(folder.path, 'data'), writeWhole, appendOwnLine).all();
     assert.equal(choices.length, 12);
   });
 });
