@@ -5,6 +5,7 @@
 import { type ChildProcess, type ChildProcessByStdio, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { PassThrough, type Readable, type Writable } from 'node:stream';
+import { headBytes, type LaunchRequest, type LeaveRequest, launcherScript, reports } from './launcher.ts';
 import type { CommandStart } from './tool.ts';
 
 /** What a program gets as its descriptors 3, 4 and so on: bytes that it reads, or files that are open. */
@@ -87,46 +88,6 @@ export function giveInputs(child: ChildProcess, inputs: Inputs): void {
   }
 }
 
-/** What the launcher reports of a program. Before the content come its number and these, as 4 bytes, 1 byte and 4 bytes of length. */
-const reports = { started: 0, failed: 1, stdout: 2, stderr: 3, exited: 4, ready: 5 } as const;
-const headBytes = 9;
-
-/**
- * Reads requests, each a line of JSON, until its input ends. What this process has open it opens once more, with the same rights: the
- * entry of a descriptor leads to the very file, whatever its path means by now. Content is written where programs inherit nothing.
- */
-const script = `process.title="telos launcher"
-const{spawn}=require("child_process"),{openSync,closeSync,readFileSync}=require("fs"),{Socket}=require("net")
-const out=new Socket({fd:1}),running=new Map,parent="/proc/"+process.ppid
-const say=(id,kind,content)=>{const head=Buffer.alloc(${headBytes});head.writeUInt32BE(id);head[4]=kind;head.writeUInt32BE(content.length,5)
-out.cork();out.write(head);const more=out.write(content);out.uncork();return more}
-const tell=(id,kind,value)=>say(id,kind,Buffer.from(JSON.stringify(value)))
-const open=number=>{const[,flags]=/^flags:\\s*(\\d+)/m.exec(readFileSync(parent+"/fdinfo/"+number,"latin1"))
-return openSync(parent+"/fd/"+number,parseInt(flags,8)&~0o2400000)}
-function start({id,program,args,cwd,env,inputs}){
-const files=[];let child
-try{
-const further=inputs.map(each=>typeof each==="string"?"pipe":(files.push(open(each)),files.at(-1)))
-child=spawn(program,args,{cwd,env,stdio:["ignore","pipe","pipe",...further],detached:true})
-}catch{return void tell(id,${reports.failed},null)}finally{for(const file of files)closeSync(file)}
-child.on("error",error=>tell(id,${reports.failed},error.message))
-if(child.pid===undefined)return
-let started="0"
-try{const stat=readFileSync("/proc/"+child.pid+"/stat","latin1");started=stat.slice(stat.lastIndexOf(")")+2).split(" ")[19]}catch{}
-tell(id,${reports.started},{pid:child.pid,started})
-running.set(id,child)
-inputs.forEach((each,index)=>typeof each==="string"&&child.stdio[index+3].on("error",()=>{}).end(Buffer.from(each,"base64")))
-for(const[kind,stream]of[[${reports.stdout},child.stdout],[${reports.stderr},child.stderr]])
-stream.on("data",chunk=>{if(!say(id,kind,chunk)){stream.pause();out.once("drain",()=>stream.resume())}})
-.on("error",()=>{}).on("close",()=>say(id,kind,Buffer.alloc(0)))
-child.on("exit",(code,signal)=>tell(id,${reports.exited},[code,signal])).on("close",()=>running.delete(id))}
-function leave(id){const child=running.get(id);child?.stdout.destroy();child?.stderr.destroy()}
-out.on("error",()=>process.exit()).setMaxListeners(0)
-let rest="";process.stdin.setEncoding("utf8").on("end",()=>process.exit()).on("data",text=>{
-const lines=(rest+text).split("\\n");rest=lines.pop()
-for(const line of lines){const request=JSON.parse(line);request.program===undefined?leave(request.id):start(request)}})
-tell(0,${reports.ready},true)`;
-
 /** How long the launcher waits for the next program, and how long it may take until it is ready, in milliseconds. */
 const idleTime = 10_000;
 const bootTime = 10_000;
@@ -139,7 +100,7 @@ function launcherFor(): Launcher | undefined {
   if (isImpossible) return undefined;
   if (launcher) return launcher;
   // A group of its own: a signal that ends the group of Telos does not end what is launched before its run has ended it.
-  const child = spawn(process.execPath, ['-e', script], {
+  const child = spawn(process.execPath, ['-e', launcherScript()], {
     cwd: '/',
     env: { ELECTRON_RUN_AS_NODE: '1' },
     stdio: ['pipe', 'pipe', 'ignore'],
@@ -221,7 +182,7 @@ class Launcher {
     this.#say({ id, program, args, cwd: folder, env, inputs: plain });
   }
 
-  #say(request: object): void {
+  #say(request: LaunchRequest | LeaveRequest): void {
     this.#child.stdin.write(`${JSON.stringify(request)}\n`);
   }
 
