@@ -90,12 +90,6 @@ function expandBraces(pattern: string): string[] {
 /** One place of a pattern: `*` for any run of characters, or a test for a single character. */
 export type WildcardPart = '*' | ((character: string) => boolean);
 
-/** Whether the text matches the pattern. `*` matches any run of characters, including none. Everything else matches itself. */
-export function matchesWildcard(pattern: string, text: string): boolean {
-  const parts = [...pattern].map((sign): WildcardPart => (sign === '*' ? '*' : other => other === sign));
-  return matchesParts(parts, text);
-}
-
 /** Whether all of the text is matched. Only the last `*` is ever tried again, which is enough. */
 export function matchesParts(parts: readonly WildcardPart[], text: string): boolean {
   const characters = [...text];

@@ -1,5 +1,4 @@
 /** Writes the files of a source into an empty folder. Every name passes here, and what it refuses refuses the whole source. */
-import { createHash } from 'node:crypto';
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { writeFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
@@ -177,6 +176,3 @@ function leadsOut(path: string, target: string): boolean {
 
 const shown = (path: string): string =>
   JSON.stringify(path.length > 200 ? `${beginningOf(path, 200)}…` : path);
-
-export const sha256Of = (bytes: Uint8Array | string): string =>
-  createHash('sha256').update(bytes).digest('hex');

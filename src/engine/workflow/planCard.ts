@@ -206,12 +206,6 @@ export async function acceptPlanCard(
   await writeOwn(acceptanceFile(config, folder), `${text}\n`);
 }
 
-/** Returns true if a person has accepted exactly this card of this plan on this machine. */
-export function isCardAccepted(config: Pick<Config, 'dataDir'>, folder: PlanFolder, digest: string): boolean {
-  const lines = acceptedLines(config, folder);
-  return lines !== undefined && digestOf(lines) === digest;
-}
-
 const mostFiles = 10;
 
 /** Returns the card as lines of plain text. Commands are shown word for word. */
