@@ -88,7 +88,8 @@ export class GeminiReader implements WireReader {
     const finish = this.#finish ?? 'STOP';
     if (finish === 'STOP') return this.#hasCalls ? 'tool_use' : 'end_turn';
     if (finish === 'MAX_TOKENS') return 'max_tokens';
-    return refusals.includes(finish) ? 'refusal' : finish.toLowerCase();
+    // Gemini gives many more reasons, all of answers that are not whole.
+    return refusals.includes(finish) ? 'refusal' : 'other';
   }
 
   #part({ text, thought, thoughtSignature: seal, functionCall }: WirePart): StreamEvent[] {

@@ -175,7 +175,7 @@ export class OpenaiReader implements WireReader {
     if (block) this.#note(block);
     const reasoning: StreamEvent[] = block ? [{ type: 'thinking', block }] : [];
     const finish = this.#finish ?? 'stop';
-    const stopReason = this.#hasRefused ? 'refusal' : (stopReasons[finish] ?? finish);
+    const stopReason = this.#hasRefused ? 'refusal' : (stopReasons[finish.toLowerCase()] ?? finish);
     const done: StreamEvent = { type: 'done', stopReason };
     return [
       ...this.#text.end(),
@@ -311,7 +311,17 @@ function heldBack(text: string): number {
 }
 
 /** Our names of stop reasons, by OpenAI's names, if the two differ. */
-const stopReasons: Readonly<Record<string, string>> = { length: 'max_tokens', content_filter: 'refusal' };
+/** The reasons of several servers, in lower case. */
+const stopReasons: Readonly<Record<string, string>> = {
+  length: 'max_tokens',
+  max_tokens: 'max_tokens',
+  model_length: 'model_context_window_exceeded',
+  content_filter: 'refusal',
+  sensitive: 'refusal',
+  safety: 'refusal',
+  error_toxic: 'refusal',
+  error: 'error',
+};
 
 /** Adds a piece to the part that it continues, or as a new part. Texts are appended; other fields take the later value. */
 function addDetail(details: ReasoningDetail[], piece: ReasoningDetail): void {

@@ -135,6 +135,7 @@ export async function* runLoop(spec: RunSpec, signal: AbortSignal): AsyncGenerat
     const isCut = reply.stopReason === 'max_tokens';
     const most = spec.maxTokens ?? defaultMaxTokens;
     if (isCut) raiseLimit(spec);
+    if (reply.stopReason === 'refusal') dropBroken(reply);
     const isUnread = !isCut && (await readWritten(reply, spec));
     if (reply.calls.length === 0) {
       const gap = gapOf(reply, isUnread);
@@ -295,8 +296,15 @@ function lowerLimit(spec: RunSpec, error: unknown): boolean {
   return true;
 }
 
+/** Leaves out the calls in whose middle an answer was held back. */
+function dropBroken(reply: Reply): void {
+  const broken = new Set(reply.calls.flatMap(({ id, problem }) => (problem ? [id] : [])));
+  reply.calls = reply.calls.filter(({ id }) => !broken.has(id));
+  reply.blocks = reply.blocks.filter(block => block.type !== 'tool_use' || !broken.has(block.id));
+}
+
 /** Few answers have these words. */
-const hintOfCall = /tool_call|TOOL_CALL|<function=|"name"/;
+const hintOfCall = /tool_c|TOOL_CALL|tool▁call|<function=|"name"|invoke|python_tag|<\|channel\|>/;
 
 /** Makes calls of those that the model has written as text. Returns true if there are some that cannot be read. */
 async function readWritten(reply: Reply, spec: RunSpec): Promise<boolean> {

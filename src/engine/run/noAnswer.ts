@@ -10,6 +10,7 @@ export type Gap = 'empty' | 'thoughts' | 'written_call' | 'refused' | 'unfinishe
 /** Reasons for which an answer ended too early, whatever it says. */
 const early: readonly string[] = [
   ...['error', 'abort', 'aborted', 'cancelled', 'other', 'pause_turn', 'insufficient_system_resource'],
+  'network_error',
 ];
 
 /** Returns true if the server says that calls end the turn. Without any, they have not arrived, or the server says so each time. */
@@ -20,8 +21,11 @@ export const isCallless = (stopReason: string): boolean =>
 export const isEarly = (stopReason: string): boolean =>
   ['refusal', 'max_tokens', 'model_context_window_exceeded', ...early].includes(stopReason);
 
+/** Returns true if nobody can read a word: marks without a width and what ends as a thought are none. */
 export const isSilent = (blocks: readonly ContentBlock[]): boolean =>
-  blocks.every(block => block.type !== 'text' || block.text.trim() === '');
+  blocks.every(block => block.type !== 'text' || block.text.replace(unread, '') === '');
+
+const unread = /^[\s\S]*<\/think(?:ing)?>|[\s\p{Cf}\p{Cc}]/gu;
 
 /** Returns why a turn without calls is no answer. Undefined for an answer. */
 export function gapOf(

@@ -68,7 +68,53 @@ const forms: readonly Form[] = [
   { begin: /<function=/, read: text => inFunctionTags(text) },
   { begin: /\[TOOL_CALLS\]/, read: text => afterMark(text.slice('[TOOL_CALLS]'.length).trim()) },
   { begin: /<\|tool_calls_section_begin\|>|<\|tool_call_begin\|>/, read: text => inTokens(text) },
+  { begin: /<(?:\w+:)?(?:function_calls|invoke name=)/, read: text => inInvokeTags(text) },
+  { begin: /<\|python_tag\|>/, read: text => callsOf(parsed(text.replace(tokens, ''))) },
+  { begin: /<\|channel\|>commentary to=/, read: text => inChannel(text) },
+  { begin: /<｜tool▁calls?▁begin｜>/, read: text => inSeparators(text) },
+  // Python is read by no one here.
+  { begin: /```tool_code\s*[^\s[{][\s\S]*```$/, read: () => undefined },
 ];
+
+const tokens = /<\|(?:python_tag|eom_id|eot_id|im_end)\|>/g;
+
+const invokeTags = /<(?:\w+:)?invoke name="([\w.-]+)">([\s\S]*?)<\/(?:\w+:)?invoke>/g;
+
+/** `<invoke name="…">` with a tag for each argument, which Claude was taught. */
+function inInvokeTags(text: string): Written[] | undefined {
+  const rest = text.replace(invokeTags, '').replace(/<\/?(?:\w+:)?function_calls>/g, '');
+  if (rest.trim() !== '') return undefined;
+  return [...text.matchAll(invokeTags)].map(([, name = '', inner = '']) => ({
+    name,
+    input: parametersIn(
+      inner
+        .replace(/<(?:\w+:)?parameter name="([\w.-]+)">/g, '<parameter=$1>')
+        .replace(/<\/\w+:parameter>/g, '</parameter>'),
+    ),
+  }));
+}
+
+const channelCall =
+  /^<\|channel\|>commentary to=(?:functions\.)?([\w-]+)[^{]*(\{[\s\S]*\})\s*(?:<\|call\|>)?$/;
+
+/** The channel in which gpt-oss calls. */
+function inChannel(text: string): Written[] | undefined {
+  const [, name, json] = channelCall.exec(text) ?? [];
+  return name === undefined ? undefined : [{ name, input: argumentsOf(parsed(json ?? '')) }];
+}
+
+const separatedCalls =
+  /<｜tool▁call▁begin｜>(?:function)?(?:<｜tool▁sep｜>)?([\w-]+)(?:<｜tool▁sep｜>)?\s*(?:```json)?\s*(\{[\s\S]*?\})\s*(?:```)?\s*<｜tool▁call▁end｜>/g;
+
+/** The tokens of DeepSeek's templates, the older and the newer ones. */
+function inSeparators(text: string): Written[] | undefined {
+  const rest = text.replace(separatedCalls, '').replace(/<｜tool▁calls▁(?:begin|end)｜>/g, '');
+  if (rest.trim() !== '') return undefined;
+  return [...text.matchAll(separatedCalls)].map(([, name = '', json = '']) => ({
+    name,
+    input: argumentsOf(parsed(json)),
+  }));
+}
 
 /** `<tool_call>{…}</tool_call>`, also several of them, or with the tags of a function inside. */
 function inTags(text: string): Written[] | undefined {

@@ -33,9 +33,16 @@ describe('a turn without an answer', () => {
   const notices = (events: readonly RunEvent[]): string =>
     events.flatMap(event => (event.type === 'notice' ? [event.message] : [])).join('\n');
 
+  const broken: StreamEvent = {
+    type: 'tool_call',
+    call: { id: '2', name: 'read_file', input: {}, problem: 'The arguments are not valid JSON.' },
+  };
   const gaps: [name: string, turn: ScriptedTurn, said: RegExp][] = [
     ['is empty', [done()], /script returned an empty answer\..*asked twice.*Ask again/s],
     ['is blank', [says(' \n'), done('stop')], /returned an empty answer/],
+    ['has marks without a width alone', [says('\u200b\ufeff'), done()], /returned an empty answer/],
+    ['ends with a thought', [says('I see.</think>\n'), done()], /returned an empty answer/],
+    ['is held back in a call', [broken, done('refusal')], /The model declined to continue/],
     ['has thoughts alone', [thinks, done()], /script only thought, and gave no answer/],
     ['is a refusal without a word', [done('refusal')], /The model declined to continue/],
     ['is a refusal in words', [says('I cannot.'), done('refusal')], /The model declined to continue/],
@@ -50,6 +57,11 @@ describe('a turn without an answer', () => {
     [
       'is a broken call as text',
       [says('<tool_call>{"name": "read_file", "arg'), done()],
+      /wrote a tool call as text/,
+    ],
+    [
+      'is Python for a tool',
+      [says('```tool_code\nprint(read_file(path="in.txt"))\n```'), done()],
       /wrote a tool call as text/,
     ],
   ];
@@ -145,6 +157,27 @@ describe('a turn without an answer', () => {
       [
         'in tokens',
         '<|tool_calls_section_begin|><|tool_call_begin|>functions.read_file:0<|tool_call_argument_begin|>{"path":"in.txt"}<|tool_call_end|><|tool_calls_section_end|>',
+      ],
+      ['in tags of invoke', '<invoke name="read_file"><parameter name="path">in.txt</parameter></invoke>'],
+      [
+        'in a list of them',
+        'I read it.\n<function_calls>\n<invoke name="read_file">\n<parameter name="path">in.txt</parameter>\n</invoke>\n</function_calls>',
+      ],
+      [
+        'behind a tag of Python',
+        '<|python_tag|>{"name": "read_file", "parameters": {"path": "in.txt"}}<|eom_id|>',
+      ],
+      [
+        'in a channel',
+        '<|channel|>commentary to=functions.read_file <|constrain|>json<|message|>{"path":"in.txt"}<|call|>',
+      ],
+      [
+        'between separators',
+        '<｜tool▁calls▁begin｜><｜tool▁call▁begin｜>function<｜tool▁sep｜>read_file\n```json\n{"path":"in.txt"}\n```<｜tool▁call▁end｜><｜tool▁calls▁end｜>',
+      ],
+      [
+        'between newer separators',
+        '<｜tool▁calls▁begin｜><｜tool▁call▁begin｜>read_file<｜tool▁sep｜>{"path":"in.txt"}<｜tool▁call▁end｜><｜tool▁calls▁end｜>',
       ],
       ['behind thoughts', '<think>I {want} it</think>{"name": "read_file", "arguments": {"path": "in.txt"}}'],
     ];
