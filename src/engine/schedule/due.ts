@@ -75,8 +75,8 @@ export const isRunning = ({ last }: Schedule): boolean =>
 
 /**
  * Runs the schedule if one of its times has come, or in any case if `isByHand`. The time is kept as taken up before anything runs,
- * so a run that is killed is not repeated. Returns the schedule as it is then, or undefined if nothing was to do. Throws the
- * errors of `Schedules.get`.
+ * so a run that is killed is not repeated. Returns the schedule as it is then, or undefined if nothing was to do. One that was removed
+ * while it ran keeps nothing. Throws the errors of `Schedules.get`.
  */
 export async function runIfDue(
   id: string,
@@ -99,9 +99,16 @@ export async function runIfDue(
   if (!taken) return undefined;
   if (taken.outcome === 'skipped') return claimed;
   const ended = await carryOut(claimed, parts);
-  return schedules.change(id, schedule =>
-    withEnd(schedule, { ...taken!, ...ended, endedAt: now().toISOString() }),
-  );
+  const last = { ...taken, ...ended, endedAt: now().toISOString() };
+  try {
+    // Another one may have its name by now.
+    return await schedules.change(id, schedule =>
+      schedule.last?.startedAt === last.startedAt ? withEnd(schedule, last) : undefined,
+    );
+  } catch (error) {
+    if (schedules.find(id)) throw error;
+    return withEnd(claimed, last);
+  }
 }
 
 /** A run whose process is gone ended without a word. */

@@ -115,7 +115,7 @@ export class Schedules {
 
   /** Returns the schedule. Throws TelosError `config` if there is none of this name, or if its file cannot be read. */
   get(id: string): Schedule {
-    const read = isId(id) ? this.#read(id) : undefined;
+    const read = this.find(id);
     if (read) return read;
     const known = this.#ids().join(', ');
     throw new TelosError(
@@ -124,6 +124,11 @@ export class Schedules {
         ? [sentence("There is no schedule '{0}'.", id), sentence('Your schedules: {0}', known)]
         : [sentence('Nothing is scheduled.')],
     );
+  }
+
+  /** Returns the schedule, or undefined if there is none of this name. Throws TelosError `config` if its file cannot be read. */
+  find(id: string): Schedule | undefined {
+    return isId(id) ? this.#read(id) : undefined;
   }
 
   /** Returns a new schedule under a free name made of its request. Nothing is kept yet. */

@@ -123,6 +123,25 @@ describe('what is due', () => {
     assert.deepEqual([ended.filter(Boolean).length, runs], [1, 1]);
   });
 
+  it('ends well when it is removed while it runs, and leaves another one of its name as it is', async () => {
+    let isAgain = false;
+    const removing: ScheduleEngine = {
+      ...engine,
+      async *run(...given) {
+        await schedules.remove(schedule.id);
+        if (isAgain) await schedules.keep(schedule);
+        yield* engine.run(...given);
+      },
+    };
+    const removed = { ...parts(at('2026-05-01T08:30:01')), open: () => removing };
+    assert.equal((await runIfDue(schedule.id, false, removed))?.last?.outcome, 'completed');
+    assert.equal(schedules.find(schedule.id), undefined);
+    await schedules.keep(schedule);
+    isAgain = true;
+    await runIfDue(schedule.id, false, removed);
+    assert.deepEqual([schedules.get(schedule.id).last, runs], [undefined, 2]);
+  });
+
   it('pauses itself after three bad ends in a row, says why, and no good end between them counts', async () => {
     outcome = 'failed';
     await call('2026-05-01T08:30');
