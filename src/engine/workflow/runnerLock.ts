@@ -4,12 +4,12 @@
  */
 
 import { randomUUID } from 'node:crypto';
-import { readdirSync, statSync } from 'node:fs';
+import { lstatSync, readdirSync } from 'node:fs';
 import { rm, utimes } from 'node:fs/promises';
 import { createWhole, writeWhole } from '../files/atomicWrite.ts';
 import { jsonLine } from '../files/jsonLines.ts';
 import { isStillRunning, type ProcessIdentity, thisProcess } from '../files/liveProcess.ts';
-import { readRegularFile, readText } from '../files/regularFile.ts';
+import { readText } from '../files/regularFile.ts';
 import type { PlanFolder } from './planFolder.ts';
 
 /** The runner that works on a plan, or the last one that did. */
@@ -27,6 +27,8 @@ export interface Runner extends ProcessIdentity {
 /** In milliseconds. A runner on another machine that has not beaten for `patience` is dead; one on this machine was asleep. */
 const beatInterval = 2_000;
 const patience = 10_000;
+/** In milliseconds. A beat that lies further ahead is none. */
+const largestSetBack = 24 * 3_600_000;
 
 export interface RunnerLock {
   mark: string;
@@ -52,19 +54,22 @@ export async function takeRunner(folder: PlanFolder, door: string): Promise<Take
     const present = latest(folder);
     if (present && isAlive(present)) return { kind: 'busy', runner: present.runner };
     const number = (present?.number ?? 0) + 1;
+    if (present && number > highest) {
+      // Nobody has counted as far as that: it came along with the folder.
+      await removeLock(folder, present.number);
+      continue;
+    }
     const previous = present?.runner.ended ? undefined : present?.runner;
     // A mark goes on until a runner ends by itself: one that is killed while it takes over has not ended what the one before left.
     const mark = previous?.mark || randomUUID();
     const runner: Runner = { ...thisProcess(), mark, door, since: new Date().toISOString() };
-    const file = fileOf(folder, number);
-    if (!(await createWhole(file, `${JSON.stringify(runner)}\n`))) continue;
+    if (!(await createWhole(fileOf(folder, number), `${JSON.stringify(runner)}\n`))) continue;
     // The file of this number may have been deleted when a higher one was made meanwhile.
     if (numbersIn(folder).at(-1) !== number) {
-      await rm(file, { force: true });
+      await removeLock(folder, number);
       continue;
     }
-    for (const lower of numbersIn(folder))
-      if (lower < number) await rm(fileOf(folder, lower), { force: true });
+    for (const lower of numbersIn(folder)) if (lower < number) await removeLock(folder, lower);
     return { kind: 'taken', lock: hold(folder, number, runner, previous && present) };
   }
 }
@@ -77,10 +82,18 @@ export function readRunner(folder: PlanFolder): Runner | undefined {
 
 const fileOf = (folder: PlanFolder, number: number): string => folder.path(`runner.${number}.lock`);
 
+/** Of nine digits. A longer one is no number of a runner. */
+const highest = 999_999_999;
+
 function numbersIn(folder: PlanFolder): number[] {
-  const numbers = readdirSync(folder.dir).flatMap(name => /^runner\.(\d{1,9})\.lock$/.exec(name)?.[1] ?? []);
+  const shape = /^runner\.([1-9]\d{0,8})\.lock$/;
+  const numbers = readdirSync(folder.dir).flatMap(name => shape.exec(name)?.[1] ?? []);
   return numbers.map(Number).sort((one, other) => one - other);
 }
+
+/** What came along with the folder may be a folder too. */
+const removeLock = (folder: PlanFolder, number: number): Promise<void> =>
+  rm(fileOf(folder, number), { force: true, recursive: true });
 
 interface Found {
   number: number;
@@ -89,7 +102,9 @@ interface Found {
   beatAt: number;
 }
 
-/** A file that says nothing readable belongs to no one. */
+const mostBytes = 64 * 1024;
+
+/** A file that says nothing readable belongs to no one, nor does a link. */
 const unknown: Runner = {
   pid: 0,
   boot: '',
@@ -107,8 +122,10 @@ function latest(folder: PlanFolder): Found | undefined {
     if (number === undefined) return undefined;
     try {
       const file = fileOf(folder, number);
-      const runner = jsonLine(readRegularFile(file, 64 * 1024).toString('utf8'), asRunner) ?? unknown;
-      return { number, runner, beatAt: statSync(file).mtimeMs };
+      const stats = lstatSync(file);
+      const isReadable = stats.isFile() && stats.size <= mostBytes;
+      const runner = isReadable ? jsonLine(readText(file, mostBytes), asRunner) : undefined;
+      return { number, runner: runner ?? unknown, beatAt: stats.mtimeMs };
     } catch (error) {
       // Its successor has just deleted it.
       if ((error as NodeJS.ErrnoException).code !== 'ENOENT') throw error;
@@ -129,7 +146,8 @@ function asRunner(value: unknown): Runner | undefined {
 function isAlive({ runner, beatAt }: Found): boolean {
   if (runner.ended) return false;
   // A process of this machine is known for sure. Elsewhere only the beat says it; a clock that was put back counts as a beat.
-  return isStillRunning(runner) ?? Date.now() - beatAt < patience;
+  const age = Date.now() - beatAt;
+  return isStillRunning(runner) ?? (age < patience && age > -largestSetBack);
 }
 
 /** `previous` is the runner that did not end by itself. */

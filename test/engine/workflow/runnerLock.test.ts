@@ -2,7 +2,16 @@ import assert from 'node:assert/strict';
 import { type ChildProcess, spawn } from 'node:child_process';
 import { randomUUID } from 'node:crypto';
 import { once } from 'node:events';
-import { readdirSync, readFileSync, utimesSync, writeFileSync } from 'node:fs';
+import {
+  existsSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  symlinkSync,
+  utimesSync,
+  writeFileSync,
+} from 'node:fs';
 import { join } from 'node:path';
 import { PlanFolder } from '../../../src/engine/workflow/planFolder.ts';
 import { type Runner, readRunner, takeRunner } from '../../../src/engine/workflow/runnerLock.ts';
@@ -117,9 +126,12 @@ describe("the lock of a plan's runner", () => {
       foreign({}, ago);
       assert.equal((await takeRunner(folder, 'cli')).kind, 'busy', `${ago} s`);
     }
-    foreign({}, 11);
-    await (await taken()).release();
-    assert.deepEqual(locks(), ['runner.8.lock']);
+    for (const ago of [11, -40 * 24 * 3_600]) {
+      for (const name of locks()) rmSync(folder.path(name));
+      foreign({}, ago);
+      await (await taken()).release();
+      assert.deepEqual(locks(), ['runner.8.lock']);
+    }
   });
 
   it('says once for how long nothing worked: after a runner that was killed, and while the machine slept', async () => {
@@ -159,6 +171,37 @@ describe("the lock of a plan's runner", () => {
     assert.equal((await takeRunner(folder, 'cli')).kind, 'busy');
     writeFileSync(folder.path('runner.9.lock'), 'not a lock');
     await (await taken()).release();
+  });
+
+  it('is taken also where a file that came along has the highest number there is', async () => {
+    const forged = (number: string): string => folder.path(`runner.${number}.lock`);
+    for (const highest of ['000000007', '999999998', '999999999', '999999999999']) {
+      writeFileSync(forged(highest), 'forged');
+      for (let time = 0; time < 3; time++) {
+        const lock = await taken();
+        assert.equal(lock.isOurs(), true, highest);
+        assert.equal((await takeRunner(folder, 'cli')).kind, 'busy', highest);
+        await lock.release();
+      }
+    }
+  });
+
+  it('is taken also where a link, a folder or a large file has come along under its name', async () => {
+    const forged = [
+      (file: string) => symlinkSync('nowhere', file),
+      (file: string) => symlinkSync('runner.1.lock', file),
+      (file: string) => mkdirSync(join(file, 'inner'), { recursive: true }),
+      (file: string) => writeFileSync(file, 'x'.repeat(100_000)),
+    ];
+    const own = await taken();
+    for (const [index, make] of forged.entries()) {
+      const file = folder.path(`runner.${index + 2}0.lock`);
+      make(file);
+      assert.equal(readRunner(folder), undefined);
+      await (await taken()).release();
+      assert.equal(existsSync(file), false);
+    }
+    await own.release();
   });
 
   it('is known to be lost when another took it or a person deleted it', async function () {
