@@ -230,8 +230,8 @@ export class Bot {
 
   /** Returns true once a minute for someone, so that a flood gets one answer. */
   #saysFullAgain(user: string): boolean {
-    const isSaid = Date.now() - (this.#saidFull.get(user) ?? 0) < sayAgain;
-    if (!isSaid) this.#saidFull.set(user, Date.now());
+    const isSaid = performance.now() - (this.#saidFull.get(user) ?? Number.NEGATIVE_INFINITY) < sayAgain;
+    if (!isSaid) this.#saidFull.set(user, performance.now());
     return !isSaid;
   }
 

@@ -81,7 +81,7 @@ export class GrowingAnswer {
    */
   async end(words: string): Promise<void> {
     this.#state = words;
-    this.#giveUpAt = Date.now() + patience;
+    this.#giveUpAt = performance.now() + patience;
     if (this.#problem === undefined) {
       const settled = new Promise<void>(resolve => {
         this.#settle = resolve;
@@ -94,7 +94,7 @@ export class GrowingAnswer {
 
   #wake(): void {
     if (this.#timer || this.#isWriting || this.#problem !== undefined) return;
-    this.#timer = setTimeout(() => void this.#write(), Math.max(0, this.#next - Date.now()));
+    this.#timer = setTimeout(() => void this.#write(), Math.max(0, this.#next - performance.now()));
   }
 
   async #write(): Promise<void> {
@@ -103,10 +103,10 @@ export class GrowingAnswer {
     try {
       await this.#send(this.#wanted());
       this.#failures = 0;
-      this.#next = Date.now() + pace;
+      this.#next = performance.now() + pace;
     } catch (error) {
       const wait = Math.min(longestWait, firstWait * 2 ** this.#failures++);
-      this.#next = Date.now() + wait;
+      this.#next = performance.now() + wait;
       if (error instanceof Refused || this.#next > this.#giveUpAt) this.#problem = error;
     }
     this.#isWriting = false;

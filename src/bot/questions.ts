@@ -72,7 +72,7 @@ export class Questions {
     const answered = new Promise<Answer | undefined>(resolve => {
       settle = resolve;
     });
-    const until = Date.now() + this.#patience;
+    const until = performance.now() + this.#patience;
     const over = (): void => settle(undefined);
     const timer = setTimeout(over, this.#patience);
     const open: OpenQuestion = {
@@ -115,7 +115,7 @@ export class Questions {
     await this.#open.get(token)?.posted.catch(() => undefined);
     const open = this.#open.get(token);
     const choice = open?.wanted.choices[Number(at)];
-    if (!open || !choice || open.message !== click.message || Date.now() > open.until)
+    if (!open || !choice || open.message !== click.message || performance.now() > open.until)
       return click.whisper({ content: 'This question is over. Nothing was decided by your click.' });
     if (!open.wanted.mayAnswer(click.user))
       return click.whisper({ content: 'This question is not yours to answer. Nothing was decided.' });
@@ -131,7 +131,7 @@ export class Questions {
     if (
       !open ||
       choice?.form === undefined ||
-      Date.now() > open.until ||
+      performance.now() > open.until ||
       !open.wanted.mayAnswer(submission.user)
     )
       return submission.whisper({ content: 'This question is over. Your answer was not used.' });

@@ -68,6 +68,22 @@ describe('GrowingAnswer', function () {
     await assert.rejects(refused.end(''), /Missing Access/);
   });
 
+  it('goes on at its pace when the clock of the machine is set back', async () => {
+    const { messages, sender } = channel();
+    const answer = new GrowingAnswer(sender, { channel: 'c' });
+    answer.add('One.');
+    await until(() => messages.length > 0);
+    const { now } = Date;
+    Date.now = () => now() - 3_600_000;
+    try {
+      answer.add(' Two.');
+      await until(() => messages[0]?.content === 'One. Two.');
+    } finally {
+      Date.now = now;
+    }
+    await answer.end('');
+  });
+
   it('leaves room for the line of its state in a full message, whatever the state is', async () => {
     const { messages, sender } = channel();
     const answer = new GrowingAnswer(sender, { channel: 'c' });

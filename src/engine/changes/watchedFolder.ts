@@ -254,8 +254,8 @@ export class WatchedFolder {
     } catch (error) {
       throw this.#failed(asUnseen(error));
     }
-    if (Date.now() - this.#publishedAt < publishInterval) return;
-    this.#publishedAt = Date.now();
+    if (performance.now() - this.#publishedAt < publishInterval) return;
+    this.#publishedAt = performance.now();
     await this.#git.publish();
   }
 
@@ -270,16 +270,16 @@ export class WatchedFolder {
       for (const [name, entry] of entries)
         if (isKept(childPath(folder, name), entry, view)) paths.push(childPath(folder, name));
     const gone = found.filter(({ path, isGone }) => isGone || !isKeptIn(view, path)).map(({ path }) => path);
-    const began = Date.now();
+    const began = performance.now();
     const say = (done: number): void => {
-      if (Date.now() - began > 1000)
+      if (performance.now() - began > 1000)
         onProgress?.(
           `keeping the files as they are, so that commands can be undone: ${grouped(done)} of ${grouped(paths.length)}`,
         );
     };
     await this.#git.take(paths, gone, { ...(signal && { signal }), onProgress: say });
     await this.#git.publish();
-    this.#publishedAt = Date.now();
+    this.#publishedAt = performance.now();
     return { fresh: freshAmong(paths, view), news: { present: [], gone: [] } };
   }
 

@@ -55,8 +55,8 @@ export const globTool: Tool = {
         if (!matches(name)) continue;
         count++;
         if (found.length < maxFiles) found.push(escapeInvisible(prefix + name));
-        if (count === maxFiles) countUntil = Date.now() + countTime;
-        if (count > maxFiles && Date.now() > countUntil) {
+        if (count === maxFiles) countUntil = performance.now() + countTime;
+        if (count > maxFiles && performance.now() > countUntil) {
           state.isCut = true;
           break;
         }
@@ -112,16 +112,16 @@ export async function* walkFiles(
   context: ToolContext,
   state: WalkState,
 ): AsyncGenerator<FoundFile> {
-  const deadline = Date.now() + maxTime;
+  const deadline = performance.now() + maxTime;
   const folders = [root];
   let seen = 0;
-  let turnEnd = Date.now() + turnTime;
+  let turnEnd = performance.now() + turnTime;
   for (let folder = folders.pop(); folder !== undefined; folder = folders.pop()) {
     const inside: string[] = [];
     const files: string[] = [];
     for (const entry of await entriesOf(folder)) {
       context.signal.throwIfAborted();
-      if (++seen > maxNames || Date.now() > deadline) {
+      if (++seen > maxNames || performance.now() > deadline) {
         state.isCut = true;
         return;
       }
@@ -131,14 +131,14 @@ export async function* walkFiles(
         inside.push(path);
     }
     for (const path of files) {
-      if (Date.now() > turnEnd) {
+      if (performance.now() > turnEnd) {
         await nextTurn();
         context.signal.throwIfAborted();
-        if (Date.now() > deadline) {
+        if (performance.now() > deadline) {
           state.isCut = true;
           return;
         }
-        turnEnd = Date.now() + turnTime;
+        turnEnd = performance.now() + turnTime;
       }
       yield { path, name: relative(root, path).split(sep).join('/') };
     }

@@ -76,7 +76,7 @@ export async function endProcessTree(
 ): Promise<readonly ProcessRow[]> {
   if (process.platform === 'win32') return endWindowsTree(tree.pid);
   let left = atOnce ? await stopAll(tree) : await endGently(tree);
-  for (let [wait, until] = [5, Date.now() + killTime]; left.size > 0 && Date.now() < until; ) {
+  for (let [wait, until] = [5, performance.now() + killTime]; left.size > 0 && performance.now() < until; ) {
     const unreachable = signalAll(await stopAll(tree), 'SIGKILL');
     await delay(wait);
     wait = pollInterval;
@@ -93,7 +93,7 @@ async function endGently(tree: ProcessTree): Promise<Map<number, ProcessRow>> {
   signalAll(members, 'SIGTERM');
   // A stopped process handles TERM only when it continues.
   signalAll(members, 'SIGCONT');
-  for (const deadline = Date.now() + grace; members.size > 0 && Date.now() < deadline; ) {
+  for (const deadline = performance.now() + grace; members.size > 0 && performance.now() < deadline; ) {
     await delay(pollInterval);
     members = await findMembers(tree);
     if (members.size > most) break;

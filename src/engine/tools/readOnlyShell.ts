@@ -112,10 +112,10 @@ async function showFiles(
   { signal }: ToolContext,
   timeoutMs: number,
 ): Promise<{ content: string } | { problem: string }> {
-  const deadline = Date.now() + timeoutMs;
+  const deadline = performance.now() + timeoutMs;
   const checkTime = (): void => {
     signal.throwIfAborted();
-    if (Date.now() > deadline) throw new PathProblem('unusable', timedOut(timeoutMs));
+    if (performance.now() > deadline) throw new PathProblem('unusable', timedOut(timeoutMs));
   };
   const parts: string[] = [];
   let room = outputLimit;
@@ -144,14 +144,14 @@ async function runProgram(
   const file = programFile(program, context);
   if (file === undefined) return { problem: `${program} is not installed. Use ${instead[program]} instead.` };
   if (command.searched === undefined) return runOne(command, file, context, timeoutMs);
-  const begun = Date.now();
+  const begun = performance.now();
   const hiding = await hidingFlags(command, file, context, timeoutMs);
   context.signal.throwIfAborted();
   if (hiding === undefined)
     return { problem: `${program} would search too many files. Name a smaller folder.` };
   const end = argv.indexOf('--');
   const careful = { ...command, argv: [...argv.slice(0, end), ...hiding, ...argv.slice(end)] };
-  return runOne(careful, file, context, Math.max(0, timeoutMs - (Date.now() - begun)));
+  return runOne(careful, file, context, Math.max(0, timeoutMs - (performance.now() - begun)));
 }
 
 /** Returns the flags that exclude secrets, or undefined if they could not all be found in time. */
@@ -162,8 +162,8 @@ async function hidingFlags(
   timeoutMs: number,
 ): Promise<string[] | undefined> {
   if (program === 'grep') {
-    const deadline = Date.now() + timeoutMs;
-    const below = await walkForSecrets(paths, () => context.signal.aborted || Date.now() > deadline);
+    const deadline = performance.now() + timeoutMs;
+    const below = await walkForSecrets(paths, () => context.signal.aborted || performance.now() > deadline);
     return below && flagsForGrep(below);
   }
   const flags = argv.slice(0, argv.indexOf('--')).filter(flag => !/^(-q|--quiet)$/.test(flag));

@@ -90,8 +90,8 @@ async function search(input: Readonly<Record<string, unknown>>, context: ToolCon
       last = { path, isHidden: path !== root && (isSensitive(path) || isOffLimits(path, context)) };
     if (last.isHidden) return true;
     count++;
-    if (count === maxLines) countUntil = Date.now() + countTime;
-    if (count > maxLines) return Date.now() < countUntil;
+    if (count === maxLines) countUntil = performance.now() + countTime;
+    if (count > maxLines) return performance.now() < countUntil;
     lines.push({ path, line, text: shownLine(text) });
     return true;
   };
@@ -143,13 +143,13 @@ async function searchByOurselves(
   const matching = lineMatcher(expression);
   const isWanted = glob === undefined ? () => true : globMatcher(glob.replace(/^!/, ''), true);
   const isTurned = glob?.startsWith('!') ?? false;
-  const deadline = Date.now() + searchTime;
+  const deadline = performance.now() + searchTime;
   const state: WalkState = { isCut: false };
   const one: readonly FoundFile[] = file === undefined ? [] : [{ path: join(base, file), name: file }];
   const files = file === undefined ? walkFiles(base, context, state) : one;
   for await (const { path, name } of files) {
     if (file === undefined && (isWanted(name) === isTurned || isSensitive(path))) continue;
-    if (Date.now() > deadline) return { isCut: true };
+    if (performance.now() > deadline) return { isCut: true };
     const lines = await linesOf(path);
     if (lines.length === 0) continue;
     const found = matching(lines);

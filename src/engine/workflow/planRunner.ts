@@ -86,7 +86,9 @@ export class PlanRunner {
   #slots: number;
   #paused: { over: Promise<void>; end: () => void; isNoted: boolean } | undefined;
   #stop: 'now' | 'after-step' | undefined;
+  /** By the clock that is shown, and by the one that nobody sets: the first of the two ends the wait. */
   #waitUntil = 0;
+  #waitEnds = 0;
   /** Why it waits, until the journal says so; then that it does. */
   #waitWhy: string | undefined;
   #isWaitNoted = false;
@@ -115,7 +117,7 @@ export class PlanRunner {
         // Of an attempt that has ended meanwhile the state does not know yet: the story would be begun once more.
         if (running.some(id => !this.#working.has(id))) continue;
         const ends = [this.#stop, over, this.#fatal, this.#attention].some(reason => reason !== undefined);
-        const isWaiting = Date.now() < this.#waitUntil;
+        const isWaiting = Date.now() < this.#waitUntil && performance.now() < this.#waitEnds;
         await this.#noteWait(isWaiting);
         if (!ends && !isWaiting && !this.#paused) this.#fill(state);
         if (this.#working.size === 0 && (ends || !(isWaiting || this.#paused))) {
@@ -145,9 +147,10 @@ export class PlanRunner {
   }
 
   #waitFor(milliseconds: number, why: string): void {
-    const until = Date.now() + milliseconds;
-    if (until <= this.#waitUntil) return;
-    this.#waitUntil = until;
+    const ends = performance.now() + milliseconds;
+    if (ends <= this.#waitEnds) return;
+    this.#waitEnds = ends;
+    this.#waitUntil = Date.now() + milliseconds;
     this.#waitWhy = why;
   }
 

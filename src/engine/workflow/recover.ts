@@ -82,11 +82,11 @@ const termPatience = 1_000;
 /** Ends every process that carries the mark of the plan's runners. Returns their number. Resolves when they are gone. */
 export async function endMarked(mark: string): Promise<number> {
   const seen = new Set<number>();
-  const start = Date.now();
+  const start = performance.now();
   for (let tries = 0; tries < 400; tries++) {
     const rows = await markedProcesses(mark);
     if (rows.length === 0) break;
-    const waited = Date.now() - start;
+    const waited = performance.now() - start;
     for (const row of rows) {
       if (!seen.has(row.pid) && row.name !== 'git') signal(row, 'SIGTERM');
       seen.add(row.pid);

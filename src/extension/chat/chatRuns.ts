@@ -48,7 +48,7 @@ export async function requestRun(
   show: ShowEvent,
   signal: AbortSignal,
 ): Promise<void> {
-  const startedAt = Date.now();
+  const startedAt = performance.now();
   let started = false;
   const showOwn = (events: readonly RunEvent[]): void => {
     for (const event of events) show(event, false);
@@ -66,7 +66,7 @@ export async function requestRun(
   } catch (error) {
     // A run never throws. An error here means that Telos failed to open, or a defect.
     const message = describeError(error);
-    const durationMs = Date.now() - startedAt;
+    const durationMs = Math.round(performance.now() - startedAt);
     if (started) showOwn([failedEnd('internal', message, durationMs)]);
     else showOwn(refused(request, 'internal', message, durationMs));
   }
@@ -80,14 +80,14 @@ export async function showWork(
   show: (event: RunEvent) => void,
   signal: AbortSignal,
 ): Promise<void> {
-  const started = Date.now();
+  const started = performance.now();
   const end = (outcome: RunOutcome): RunEvent => ({
     type: 'run_end',
     outcome,
     rounds: 0,
     toolCalls: 0,
     messages: [],
-    durationMs: Date.now() - started,
+    durationMs: Math.round(performance.now() - started),
   });
   if (!ports.isTrusted()) {
     for (const event of refused({ text }, 'config', untrustedMessage(), 0)) show(event);
@@ -109,7 +109,7 @@ export async function showWork(
     show(end('completed'));
   } catch (error) {
     if (signal.aborted || error instanceof Interruption) show(end('cancelled'));
-    else show(failedEnd('internal', describeError(error), Date.now() - started));
+    else show(failedEnd('internal', describeError(error), Math.round(performance.now() - started)));
   }
 }
 

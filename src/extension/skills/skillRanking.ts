@@ -130,7 +130,8 @@ export async function rankedSkills(telos: Telos, memory: SkillMemory): Promise<R
     import('../../engine/skills/readiness.ts'),
     import('../../engine/skills/machine.ts'),
   ]);
-  if (Date.now() - checked.at > checkedFor) checked = { at: Date.now(), missing: new WeakMap() };
+  if (performance.now() - checked.at > checkedFor)
+    checked = { at: performance.now(), missing: new WeakMap() };
   const { missing } = checked;
   const machine = thisMachine(telos.config.env);
   for await (const { skill } of inSlices(likeliest))

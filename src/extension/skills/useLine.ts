@@ -21,8 +21,8 @@ export class UseLines {
 
   /** Returns one line. Never throws: a log that cannot be read says nothing. */
   async of({ agent, skill }: SkillRef): Promise<string | undefined> {
-    if (!this.#read || Date.now() - this.#read.at > keptMs)
-      this.#read = { at: Date.now(), uses: this.#readUses() };
+    if (!this.#read || performance.now() - this.#read.at > keptMs)
+      this.#read = { at: performance.now(), uses: this.#readUses() };
     try {
       const uses = await this.#read.uses;
       return lineOf(uses.find(one => one.agent === agent && one.skill === skill));

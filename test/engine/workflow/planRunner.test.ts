@@ -151,6 +151,37 @@ describe('the runner of a plan', () => {
     assert.deepEqual(waitingIds(folder), []);
   });
 
+  it('goes on when the wait for a provider is over, also where the clock was set back meanwhile', async () => {
+    const projection = new Projection(folder, journal);
+    const { now } = Date;
+    let begun = 0;
+    const runner = new PlanRunner(
+      {
+        folder,
+        journal,
+        next: nextStories,
+        inbox: async () => [],
+        overBudget: async () => undefined,
+        finalChecks: async () => [],
+        split: async () => undefined,
+        lost: new AbortController().signal,
+        project: async () => (await projection.project()).state,
+        slots: slotsOf(async ({ story: { story }, onWait }) => {
+          if (begun++ === 0) onWait?.(50, 'The provider is busy.');
+          Date.now = () => now() - 3_600_000;
+          await journal.append({ type: 'story_passed', story: story.id, items: [1], commit: 'c' });
+        }),
+      },
+      { slots: 1 },
+    );
+    try {
+      assert.deepEqual(await runner.run(new AbortController().signal), { phase: 'done' });
+    } finally {
+      Date.now = now;
+    }
+    assert.equal(begun, 2);
+  });
+
   it('ends with a defect of an attempt, whenever that comes, and counts the attempt', async () => {
     for (const [failsAfter, projectMs] of [
       [60, 0],
