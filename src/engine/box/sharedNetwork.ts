@@ -27,11 +27,14 @@ interface Namespaces {
 interface Kept {
   opened: Promise<Namespaces>;
   commands: number;
-  closing?: NodeJS.Timeout;
+  /** Set while no command is in it. */
+  idle?: { timer: NodeJS.Timeout; close(): void };
 }
 
 /** In milliseconds. Making one takes as long as starting a command, and the next one mostly follows soon. */
 const keptFor = 60_000;
+/** So that many conversations in a minute, as of evals, hold no more open files than a few. */
+const mostIdle = 8;
 /** In milliseconds. */
 const patience = 5000;
 
@@ -39,8 +42,8 @@ const patience = 5000;
 const networks = new Map<string, Kept>();
 
 /**
- * Returns the network of a conversation, which lasts until a minute after its last command. Throws TelosError `config` if it cannot
- * be made.
+ * Returns the network of a conversation, which lasts until a minute after its last command, or until some others have had theirs since.
+ * Throws TelosError `config` if it cannot be made.
  */
 export async function enterNetwork(
   conversation: string,
@@ -49,19 +52,12 @@ export async function enterNetwork(
 ): Promise<SharedNetwork> {
   const kept = networks.get(conversation) ?? { opened: openNamespaces(bubblewrap), commands: 0 };
   networks.set(conversation, kept);
-  clearTimeout(kept.closing);
+  clearTimeout(kept.idle?.timer);
+  delete kept.idle;
   kept.commands++;
   const leave = (): void => {
     kept.commands--;
-    if (kept.commands > 0) return;
-    const close = (): void => {
-      if (networks.get(conversation) === kept) networks.delete(conversation);
-      kept.opened.then(
-        each => each.close(),
-        () => undefined,
-      );
-    };
-    kept.closing = setTimeout(close, keptFor).unref();
+    if (kept.commands === 0) keepIdle(conversation, kept);
   };
   try {
     return { start: [nsenter, ...(await kept.opened).words], leave };
@@ -69,6 +65,29 @@ export async function enterNetwork(
     networks.delete(conversation);
     throw error;
   }
+}
+
+/** Closes the network in a minute, and the one that has been without a command for longest if there are many. */
+function keepIdle(conversation: string, kept: Kept): void {
+  const isKnown = networks.get(conversation) === kept;
+  const close = (): void => {
+    clearTimeout(kept.idle?.timer);
+    if (networks.get(conversation) === kept) networks.delete(conversation);
+    kept.opened.then(
+      each => each.close(),
+      () => undefined,
+    );
+  };
+  if (!isKnown) {
+    close();
+    return;
+  }
+  kept.idle = { timer: setTimeout(close, keptFor).unref(), close };
+  // The last one is the one that was used last.
+  networks.delete(conversation);
+  networks.set(conversation, kept);
+  const idle = [...networks.values()].flatMap(one => one.idle ?? []);
+  if (idle.length > mostIdle) idle[0]?.close();
 }
 
 /** Returns whether bubblewrap starts in a network that was made before. `words` are those of a start that does nothing. */

@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import { execFileSync } from 'node:child_process';
 import { createHash } from 'node:crypto';
 import { once } from 'node:events';
-import { chmodSync, existsSync, readFileSync, readlinkSync } from 'node:fs';
+import { chmodSync, existsSync, readdirSync, readFileSync, readlinkSync } from 'node:fs';
 import { createServer, type RequestListener, type Server } from 'node:http';
 import { createServer as createSecure } from 'node:https';
 import type { AddressInfo } from 'node:net';
@@ -172,6 +172,26 @@ for line in open('/proc/net/tcp').read().splitlines()[1:]:
       await running.catch(() => undefined);
     }
     assert.deepEqual(seen, ['GET /first']);
+  });
+
+  itBoxed('is kept open for few conversations at a time, and as long as a command runs in it', async run => {
+    const held = (): number =>
+      readdirSync('/proc/self/fd').filter(file => {
+        try {
+          return readlinkSync(`/proc/self/fd/${file}`).startsWith('net:');
+        } catch {
+          return false;
+        }
+      }).length;
+    if (!existsSync('/proc/self/fd')) return;
+    const before = held();
+    const inOne = boxedRun(run.finding, {}, run, {}, 'conversation that goes on');
+    const running = inOne.sh('readlink /proc/self/ns/net; until [ -e go ]; do sleep 0.05; done');
+    for (let each = 0; each < 12; each++)
+      await boxedRun(run.finding, {}, run, {}, `conversation ${each}`).sh('true');
+    assert.ok(held() - before <= 9, `${held() - before} networks`);
+    const again = (await inOne.sh('readlink /proc/self/ns/net; touch go')).out.trim();
+    assert.equal((await running).out.trim(), again);
   });
 
   itBoxed('is one of its own for each command where nothing can join another', async (run, context) => {
