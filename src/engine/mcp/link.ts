@@ -290,10 +290,11 @@ function codeOf(error: unknown): unknown {
 export class MessageBuffer<Message> {
   readonly #read: (line: string) => Message;
   readonly #maxBytes: number;
-  /** Pieces of the line that is not complete yet; `#lines` holds complete lines. */
+  /** Pieces of the line that is not complete yet; `#lines` holds complete lines, of which those before `#next` are read. */
   #pieces: Buffer[] = [];
   #size = 0;
   #lines: string[] = [];
+  #next = 0;
 
   /** `read` converts a line into a message and may throw. A line that is longer than `maxBytes` is an error. */
   constructor(read: (line: string) => Message, maxBytes: number) {
@@ -301,29 +302,35 @@ export class MessageBuffer<Message> {
     this.#maxBytes = maxBytes;
   }
 
-  /** Adds bytes. Throws if the current line has become too long, and then discards everything. */
+  /** Adds bytes. An empty line says nothing. Throws if the current line has become too long, and then discards everything. */
   append(chunk: Buffer): void {
     let from = 0;
     for (let end = chunk.indexOf(0x0a); end >= 0; end = chunk.indexOf(0x0a, from)) {
       this.#keep(chunk.subarray(from, end));
+      from = end + 1;
+      if (this.#size === 0) continue;
       this.#lines.push(Buffer.concat(this.#pieces).toString('utf8').replace(/\r$/, ''));
       this.#pieces = [];
       this.#size = 0;
-      from = end + 1;
     }
     this.#keep(chunk.subarray(from));
   }
 
   /** Returns the next message, or null while there is none. Throws what `read` throws, and then discards that line. */
   readMessage(): Message | null {
-    const line = this.#lines.shift();
-    return line === undefined ? null : this.#read(line);
+    const line = this.#lines[this.#next++];
+    if (line !== undefined) return this.#read(line);
+    // Taking each from the front would move all the others.
+    this.#lines = [];
+    this.#next = 0;
+    return null;
   }
 
   clear(): void {
     this.#pieces = [];
     this.#size = 0;
     this.#lines = [];
+    this.#next = 0;
   }
 
   #keep(piece: Buffer): void {

@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict';
 import { MessageBuffer } from '../../../src/engine/mcp/link.ts';
+import { assertGrowsWithSize } from '../../growth.ts';
 
 describe('MessageBuffer', () => {
   const all = (buffer: MessageBuffer<unknown>): unknown[] => {
@@ -17,7 +18,7 @@ describe('MessageBuffer', () => {
         buffer.append(text.subarray(at, at + size));
         seen.push(...all(buffer));
       }
-      assert.deepEqual(seen, ['{"a":"ä😀"}', '[1]', '']);
+      assert.deepEqual(seen, ['{"a":"ä😀"}', '[1]']);
       buffer.append(Buffer.from('"\n'));
       assert.deepEqual(all(buffer), ['"rest"']);
     }
@@ -37,6 +38,15 @@ describe('MessageBuffer', () => {
     assert.throws(() => buffer.append(Buffer.from('678901')), /larger than 10 bytes/);
     buffer.append(Buffer.from('new\n'));
     assert.deepEqual(all(buffer), ['new']);
+  });
+
+  it('takes very many lines that come at once, also empty ones, in time that grows with their number', () => {
+    for (const line of ['\n', '{}\n'])
+      assertGrowsWithSize(120_000, size => {
+        const buffer = new MessageBuffer(text => text, 1000);
+        buffer.append(Buffer.from(line.repeat(size)));
+        assert.equal(all(buffer).length, line === '\n' ? 0 : size);
+      });
   });
 
   it('takes a line of many megabytes in small pieces without looking at it again and again', () => {
