@@ -4,7 +4,7 @@ import type Anthropic from '@anthropic-ai/sdk';
 import { APIError, BaseAnthropic } from '@anthropic-ai/sdk';
 import { Messages } from '@anthropic-ai/sdk/resources/messages/messages';
 import type { ContentBlock, Message } from '../../protocol/run.ts';
-import { fetchOut } from '../tools/fetchOut.ts';
+import { fetchForSdk } from '../tools/fetchOut.ts';
 import { BoundThoughts } from './boundThoughts.ts';
 import { anthropicThinking, thinkingTokens, thinksByBudget } from './effort.ts';
 import {
@@ -43,7 +43,7 @@ export function createAnthropic(options: AnthropicOptions): Provider {
     baseURL: baseUrl,
     maxRetries: 0, // turn.ts retries, so that attempts are counted once
     timeout: 2 ** 31 - 1, // turn.ts enforces the time limits
-    fetch: fetchOut,
+    fetch: fetchForSdk,
     // The settings below keep the SDK from reading the environment of the process, which is not ours.
     authToken: null,
     webhookKey: null,

@@ -1,6 +1,5 @@
 /** Sends a request whose answer is a stream of events, for the wire formats that are read without an SDK. */
-import { beginningOf } from '../../protocol/text.ts';
-import { fetchOut } from '../tools/fetchOut.ts';
+import { answerText, fetchOut, mostRefusal } from '../tools/fetchOut.ts';
 import {
   explainHttpFailure,
   explainLineFailure,
@@ -8,9 +7,6 @@ import {
   ReportedError,
   type TurnFailure,
 } from './failures.ts';
-
-/** Characters of a refusal that are read. A server may go on forever. */
-const mostRefusal = 65_536;
 
 /** An answer with another status than that of a success. */
 export class RefusedRequest extends Error {
@@ -52,20 +48,7 @@ export async function requestEvents(
     signal,
   });
   if (response.ok) return response;
-  throw new RefusedRequest(response, await beginningOfAnswer(response));
-}
-
-async function beginningOfAnswer(response: Response): Promise<string> {
-  const reader = response.body?.getReader();
-  const decoder = new TextDecoder();
-  let text = '';
-  while (reader && text.length < mostRefusal) {
-    const { value, done } = await reader.read();
-    if (done) return text + decoder.decode();
-    text += decoder.decode(value, { stream: true });
-  }
-  await reader?.cancel();
-  return beginningOf(text, mostRefusal);
+  throw new RefusedRequest(response, await answerText(response, mostRefusal));
 }
 
 /** Returns the failure for whatever ended a request or its answer. `read` returns what a refusal says, as far as it differs. */

@@ -1,6 +1,6 @@
 /** Knows which models take pictures and documents, and leaves out what the model of a request does not take. */
 import type { ContentBlock, DocumentBlock, ImageBlock, Message } from '../../protocol/run.ts';
-import { fetchOut } from '../tools/fetchOut.ts';
+import { answerText, fetchOut } from '../tools/fetchOut.ts';
 import type { CompletionRequest, MediaKind, Provider } from './provider.ts';
 
 /** Pixels of a side of a picture that models of Anthropic take. */
@@ -71,7 +71,7 @@ async function ollamaMedia(
       body: JSON.stringify({ model }),
       signal: AbortSignal.any([signal, AbortSignal.timeout(patienceMs)]),
     });
-    const { capabilities } = (await response.json()) as { capabilities?: unknown };
+    const { capabilities } = JSON.parse(await answerText(response)) as { capabilities?: unknown };
     if (!response.ok || !Array.isArray(capabilities)) return undefined;
     return capabilities.includes('vision') ? ['image'] : [];
   } catch {

@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import { type Config, effortLevels } from '../config.ts';
 import { writeOwn } from '../files/atomicWrite.ts';
 import { loadText } from '../files/regularFile.ts';
-import { fetchOut } from '../tools/fetchOut.ts';
+import { answerText, fetchOut } from '../tools/fetchOut.ts';
 import { windowOf } from './contextWindow.ts';
 import { keyedProviders, type ProviderName, providerAddress, providerSetups, usualModel } from './create.ts';
 import { isThinker } from './effort.ts';
@@ -159,7 +159,7 @@ async function askServer(config: Config, name: Keyed, patience: number): Promise
       },
     );
     if (!response.ok) return undefined;
-    const text = await response.text();
+    const text = await answerText(response);
     if (text.length > mostCharacters) return undefined;
     const { data } = JSON.parse(text) as { data?: unknown };
     const entries = (Array.isArray(data) ? data : []).flatMap(entry => listedIn(entry));

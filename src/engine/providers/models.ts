@@ -4,7 +4,7 @@ import type { Usage } from '../../protocol/run.ts';
 import { beginningOf, type Sentence, sentence, spoken } from '../../protocol/text.ts';
 import type { Config } from '../config.ts';
 import { TelosError } from '../errors.ts';
-import { fetchOut } from '../tools/fetchOut.ts';
+import { answerText, fetchOut } from '../tools/fetchOut.ts';
 import { certificateProblem, followProxies } from '../tools/wayOut.ts';
 import { addressProblem, isKnown, type ProviderChoice, providerSetups } from './create.ts';
 import { isAboutKey, wordsOf } from './failures.ts';
@@ -50,7 +50,7 @@ export async function pingProvider(
         signal: AbortSignal.any([signal, AbortSignal.timeout(pingTimeoutMs)]),
       },
     );
-    const text = await response.text();
+    const text = await answerText(response);
     const { status } = response;
     if (isAboutKey(status, text) || (status === 400 && name === 'gemini'))
       return {

@@ -5,7 +5,7 @@
  */
 import { sentence } from '../../protocol/text.ts';
 import { PromptTooLong } from '../errors.ts';
-import { fetchOut } from '../tools/fetchOut.ts';
+import { answerText, fetchOut } from '../tools/fetchOut.ts';
 
 interface SizedRequest {
   model: string;
@@ -109,7 +109,7 @@ export class OllamaContext {
       signal,
       ...(body ? { body: JSON.stringify(body), headers: { 'content-type': 'application/json' } } : {}),
     });
-    const text = await response.text();
+    const text = await answerText(response);
     if (!response.ok) return undefined;
     try {
       const answer: unknown = JSON.parse(text);

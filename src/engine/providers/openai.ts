@@ -12,7 +12,7 @@ import type {
 import { sentence } from '../../protocol/text.ts';
 import type { Effort } from '../config.ts';
 import { TelosError } from '../errors.ts';
-import { fetchOut } from '../tools/fetchOut.ts';
+import { fetchForSdk } from '../tools/fetchOut.ts';
 import { BoundThoughts } from './boundThoughts.ts';
 import { isOpenaiReasoner, levelOf, openaiEffort, plainLevel, thinkingTokens } from './effort.ts';
 import {
@@ -176,7 +176,7 @@ function refusesMaxTokens(name: OpenaiCompatibleName, model: string): boolean {
 
 /** Unwraps errors: Google puts them into a list, which the SDK does not read. */
 async function fetchWithReadableErrors(url: string | URL | Request, init?: RequestInit): Promise<Response> {
-  const response = await fetchOut(url, init);
+  const response = await fetchForSdk(url, init);
   if (response.ok) return response;
   const text = await response.text();
   return new Response(text.trim().startsWith('[') ? firstOf(text) : text, response);

@@ -234,6 +234,9 @@ export function pause(milliseconds: number, signal: AbortSignal): Promise<void> 
   });
 }
 
+/** In bytes. The longest answer of a model has some tens of megabytes on the wire, most of them around its words. */
+const mostAnswer = 128 * 1024 * 1024;
+
 export interface ServerSentEvent {
   /** Empty if the stream gave none. */
   name: string;
@@ -246,38 +249,55 @@ export interface ServerSentEvent {
  */
 export class EventStreamDecoder {
   readonly #text = new TextDecoder();
-  /** The beginning of a line whose end has not arrived yet. */
-  #rest = '';
+  readonly #mostBytes: number;
+  #bytes = 0;
+  /** The pieces of a line whose end has not arrived yet. Looking through all of them with each new one would take the square of its length. */
+  #rest: string[] = [];
   #name = '';
-  #data: string | undefined;
+  #data: string[] = [];
 
-  /** Returns the events that these bytes complete, in order. Comments and empty events are left out. */
+  constructor(mostBytes = mostAnswer) {
+    this.#mostBytes = mostBytes;
+  }
+
+  /**
+   * Returns the events that these bytes complete, in order. Comments and empty events are left out. Throws SyntaxError once the stream
+   * is longer than any answer.
+   */
   push(bytes: Uint8Array): ServerSentEvent[] {
-    const text = this.#rest + this.#text.decode(bytes, { stream: true });
+    this.#bytes += bytes.length;
+    if (this.#bytes > this.#mostBytes)
+      throw new SyntaxError(`it has more than ${this.#mostBytes / 1024 / 1024} MB`);
+    const added = this.#text.decode(bytes, { stream: true });
     const events: ServerSentEvent[] = [];
     let start = 0;
-    for (let end = text.indexOf('\n'); end !== -1; end = text.indexOf('\n', start)) {
-      this.#readLine(
-        text.charCodeAt(end - 1) === 13 ? text.slice(start, end - 1) : text.slice(start, end),
-        events,
-      );
-      start = end + 1;
+    if (added.includes('\n')) {
+      const text = this.#rest.join('') + added;
+      const from = text.length - added.length;
+      this.#rest = [];
+      for (let end = text.indexOf('\n', from); end !== -1; end = text.indexOf('\n', start)) {
+        this.#readLine(
+          text.charCodeAt(end - 1) === 13 ? text.slice(start, end - 1) : text.slice(start, end),
+          events,
+        );
+        start = end + 1;
+      }
+      start -= from;
     }
-    this.#rest = text.slice(start);
+    this.#rest.push(added.slice(start));
     return events;
   }
 
   #readLine(line: string, events: ServerSentEvent[]): void {
     if (line === '') {
-      if (this.#data) events.push({ name: this.#name, data: this.#data });
+      const data = this.#data.join('\n');
+      if (data !== '') events.push({ name: this.#name, data });
       this.#name = '';
-      this.#data = undefined;
+      this.#data = [];
       return;
     }
-    if (line.startsWith('data:')) {
-      const value = fieldValue(line, 5);
-      this.#data = this.#data === undefined ? value : `${this.#data}\n${value}`;
-    } else if (line.startsWith('event:')) this.#name = fieldValue(line, 6);
+    if (line.startsWith('data:')) this.#data.push(fieldValue(line, 5));
+    else if (line.startsWith('event:')) this.#name = fieldValue(line, 6);
   }
 }
 

@@ -1,5 +1,11 @@
 /** Sends the requests that go to a person's own choice of server: to the providers of models. */
+import { beginningOf } from '../../protocol/text.ts';
 import { proxyFor } from './wayOut.ts';
+
+/** Characters of an answer that is no stream. The longest are lists of models, and what Ollama says of one. */
+const mostText = 16 * 1024 * 1024;
+/** Characters of a refusal that are read. */
+export const mostRefusal = 65_536;
 
 /** Behaves like the global `fetch`. Through a proxy it follows no redirect, and rejects with the errors of `requestThrough`. */
 export async function fetchOut(input: string | URL | Request, init?: RequestInit): Promise<Response> {
@@ -19,4 +25,25 @@ export async function fetchOut(input: string | URL | Request, init?: RequestInit
     ...(body && { 'content-length': body.length }),
   };
   return responseOf(await requestThrough(new URL(request.url), proxy, { method, headers, body, signal }));
+}
+
+/** As `fetchOut`, for an SDK, which reads a refusal to its end. */
+export async function fetchForSdk(input: string | URL | Request, init?: RequestInit): Promise<Response> {
+  const response = await fetchOut(input, init);
+  if (response.ok || !response.body) return response;
+  return new Response(await answerText(response, mostRefusal), response);
+}
+
+/** Returns the text of an answer, and no more than the beginning of one that is longer: a server may go on forever. */
+export async function answerText(response: Response, most = mostText): Promise<string> {
+  const reader = response.body?.getReader();
+  const decoder = new TextDecoder();
+  const pieces: string[] = [];
+  for (let length = 0; reader && length <= most; length += pieces.at(-1)?.length ?? 0) {
+    const { value, done } = await reader.read();
+    if (done) return beginningOf(pieces.join('') + decoder.decode(), most);
+    pieces.push(decoder.decode(value, { stream: true }));
+  }
+  await reader?.cancel();
+  return beginningOf(pieces.join(''), most);
 }

@@ -8,7 +8,7 @@ import type {
   StreamEvent,
   TokenCount,
 } from '../providers/provider.ts';
-import { fetchOut } from '../tools/fetchOut.ts';
+import { answerText, fetchOut } from '../tools/fetchOut.ts';
 
 export interface GeminiOptions {
   apiKey: string;
@@ -123,7 +123,7 @@ export class GeminiCache {
       await response.body?.cancel();
       throw new Error(`Gemini answered ${response.status}.`);
     }
-    return (await response.json()) as JsonObject;
+    return JSON.parse(await answerText(response)) as JsonObject;
   }
 }
 

@@ -8,6 +8,7 @@ import { createOpenaiResponses } from '../../../src/engine/providers/openaiRespo
 import type { Provider, StreamEvent } from '../../../src/engine/providers/provider.ts';
 import { EventStreamDecoder } from '../../../src/engine/providers/turn.ts';
 import { joined } from '../../fakes/joined.ts';
+import { assertGrowsWithSize } from '../../growth.ts';
 
 /** What the next request is answered with; each piece is one read of its own, so that no socket joins them again. */
 let pieces: readonly Uint8Array[] = [];
@@ -61,6 +62,22 @@ describe('an event stream', () => {
   });
 });
 
+describe('a stream without an end', () => {
+  it('is read in time that grows with its length, also as one line or as one event, and up to a limit', () => {
+    const piece = Buffer.alloc(8_192, 'x');
+    const lines = Buffer.from('data: x\n'.repeat(1_024));
+    for (const bytes of [piece, lines])
+      assertGrowsWithSize(1_600, size => {
+        const decoder = new EventStreamDecoder();
+        for (let count = 0; count < size; count++) assert.equal(decoder.push(bytes).length, 0);
+      });
+    const decoder = new EventStreamDecoder(1024 * 1024);
+    assert.throws(() => {
+      for (let count = 0; count < 1_000; count++) decoder.push(piece);
+    }, /more than 1 MB/);
+  });
+});
+
 describe('an answer in bytes', () => {
   const realFetch = globalThis.fetch;
   beforeEach(() => {
@@ -103,6 +120,22 @@ describe('an answer in bytes', () => {
       }
       const single = Array.from(bytes, (_, at) => bytes.subarray(at, at + 1));
       assert.deepEqual(joined(await readPieces(provider, ...single)), whole);
+    });
+
+    it(`of ${dialect} that is a refusal without an end is read to its beginning`, async () => {
+      let given = 0;
+      globalThis.fetch = async () => {
+        const piece = Buffer.alloc(65_536, 'no ');
+        const body = new ReadableStream({
+          pull(controller) {
+            if (++given > 1_000) controller.close();
+            else controller.enqueue(piece);
+          },
+        });
+        return new Response(body, { status: 400 });
+      };
+      await assert.rejects(readPieces(create()), { code: 'provider' });
+      assert.ok(given < 10, `${given} pieces`);
     });
 
     it(`of ${dialect} that ends too early is never taken for a whole one`, async () => {
