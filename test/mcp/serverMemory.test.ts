@@ -1,5 +1,5 @@
 /** What is left in memory of the servers of runs that have ended, counted in objects. */
-import { deepEqual, equal } from 'node:assert/strict';
+import { deepEqual, equal, ok } from 'node:assert/strict';
 import { join } from 'node:path';
 import { setTimeout as wait } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
@@ -16,6 +16,9 @@ import { tempFolder } from '../fakes/tempFolder.ts';
 const fake = fileURLToPath(new URL('../fakes/mcpServer.ts', import.meta.url));
 const kinds = { RenewableServer, Client, StdioClientTransport };
 
+/** At night as many as show whether memory grows too. */
+const runs = process.env['TELOS_NIGHTLY'] === '1' ? 300 : 6;
+
 /** Returns how many objects of each kind are still in use. */
 async function inUse(): Promise<Record<string, number>> {
   setFlagsFromString('--expose-gc');
@@ -30,7 +33,8 @@ async function inUse(): Promise<Record<string, number>> {
 }
 
 describe('the servers of runs that have ended', () => {
-  it('are let go, however many runs one engine and one signal have', async () => {
+  it('are let go, however many runs one engine and one signal have', async function () {
+    this.timeout(60_000 + runs * 5_000);
     const folder = tempFolder({
       'skills/garden/agent.toml': 'name = "garden"\n',
       'skills/garden/mcp.json': JSON.stringify({
@@ -62,13 +66,19 @@ describe('the servers of runs that have ended', () => {
       const { signal } = new AbortController();
       const request = { text: 'sow', skill: { agent: 'garden', skill: 'sow' } };
       const before = await inUse();
-      for (let run = 0; run < 6; run++) {
+      let heap = 0;
+      for (let run = 0; run < runs; run++) {
         let said = '';
         for await (const event of telos.run(request, allowAll, signal))
           if (event.type === 'tool_end') said = event.result.content;
         equal(said, 'hello');
+        if (run + 1 !== Math.floor(runs / 3)) continue;
+        deepEqual(await inUse(), before);
+        heap = process.memoryUsage().heapUsed;
       }
       deepEqual(await inUse(), before);
+      const now = process.memoryUsage().heapUsed;
+      ok(runs < 300 || now < 1.1 * heap, `${heap} bytes after a third of the runs, ${now} at the end`);
     } finally {
       folder.remove();
     }

@@ -24,6 +24,7 @@ import type { WriteKeeper } from '../../../src/engine/files/atomicWrite.ts';
 import { ownerHere } from '../../../src/engine/files/liveProcess.ts';
 import { editFileTool, writeFileTool } from '../../../src/engine/tools/writeFiles.ts';
 import { eventually } from '../../eventually.ts';
+import { skipBecause } from '../../skipBecause.ts';
 import { type TemporaryRun, temporaryRun } from '../tools/temporaryRun.ts';
 
 describe('changes of a run', () => {
@@ -107,6 +108,29 @@ describe('changes of a run', () => {
     for (const name of names) assert.equal(readFileSync(inWork(name), 'utf8'), 'one\n');
     assert.equal(readFileSync(join(run.root, 'second.txt'), 'utf8'), 'one\n');
     assert.deepEqual(readdirSync(run.work).sort(), [...names].sort());
+  });
+
+  it('leaves the list of rights of a file as it is, also where the folder has one for new files', async function () {
+    const acl = (...args: readonly string[]): string => execFileSync('setfacl', args, { encoding: 'utf8' });
+    const rights = (name: string): string =>
+      execFileSync('getfacl', ['--omit-header', '--numeric', '--absolute-names', inWork(name)], {
+        encoding: 'utf8',
+      });
+    const names = ['listed.txt', 'plain.txt', 'narrow.txt'];
+    for (const name of names) run.put(`work/${name}`, 'one\n');
+    try {
+      acl('-m', 'u:4242:rw,g:4343:r', inWork('listed.txt'));
+      acl('-m', 'u:4242:rwx,m::r', inWork('narrow.txt'));
+      acl('-d', '-m', 'u:4444:rwx', run.work);
+    } catch {
+      return skipBecause(this, 'setfacl is not here, or not for these files');
+    }
+    const before = names.map(rights);
+    assert.match(before[0]!, /user:4242:rw-/);
+    for (const name of names) await write(name, 'two\n');
+    assert.deepEqual(names.map(rights), before);
+    assert.equal((await store.undo('run-1')).outcome, 'undone');
+    assert.deepEqual(names.map(rights), before);
   });
 
   it('names the files that two runs have written in turn, and those of a run whose earlier one is undone', async () => {

@@ -1,8 +1,10 @@
 /** A limit stops a run before the call that would go over it, and says how to go on. */
 
 import assert from 'node:assert/strict';
+import { execFile } from 'node:child_process';
 import { appendFileSync, mkdirSync, truncateSync } from 'node:fs';
 import { join } from 'node:path';
+import { promisify } from 'node:util';
 import { type ConfigOverrides, loadConfig } from '../../../src/engine/config.ts';
 import { TelosError } from '../../../src/engine/errors.ts';
 import { denyAll } from '../../../src/engine/human.ts';
@@ -10,7 +12,7 @@ import { appendRecord, logPath, type SkillEndRecord } from '../../../src/engine/
 import { readSpending } from '../../../src/engine/records/spending.ts';
 import { DayUse, openBudget } from '../../../src/engine/run/budget.ts';
 import { Telos } from '../../../src/engine/telos.ts';
-import type { RunEvent } from '../../../src/protocol/run.ts';
+import type { RunEvent, RunOutcome } from '../../../src/protocol/run.ts';
 import { spoken } from '../../../src/protocol/text.ts';
 import { type AnthropicTurn, type FakeServer, startAnthropicServer } from '../../fakes/anthropicServer.ts';
 import { type TempFolder, tempFolder } from '../../fakes/tempFolder.ts';
@@ -271,6 +273,29 @@ describe('openBudget', () => {
   });
 });
 
+const engineFile = (name: string): string => new URL(`../../../src/engine/${name}`, import.meta.url).href;
+
+/** Three runs at once in a process of their own. Prints how they ended. */
+const runsProgram = `
+import { loadConfig } from '${engineFile('config.ts')}';
+import { denyAll } from '${engineFile('human.ts')}';
+import { Telos } from '${engineFile('telos.ts')}';
+const folder = process.argv[2];
+const env = {
+  ANTHROPIC_API_KEY: 'k', ANTHROPIC_BASE_URL: process.env.BUDGET_TEST_URL, TELOS_MODEL: 'claude-haiku-4-5',
+  TELOS_SKILLS_DIR: folder + '/skills', TELOS_DATA_DIR: folder + '/data', TELOS_MAX_COST_PER_DAY: '0.25',
+};
+const telos = Telos.open(loadConfig({ env, home: folder + '/home', cwd: folder }));
+async function run() {
+  let end;
+  const request = { text: 'go', skill: { agent: 'garden', skill: 'sow' } };
+  for await (end of telos.run(request, denyAll, new AbortController().signal));
+  return end.outcome;
+}
+console.log(JSON.stringify(await Promise.all([run(), run(), run()])));
+process.exit();
+`;
+
 describe('what runs have spent', () => {
   let folder: TempFolder;
   let server: FakeServer | undefined;
@@ -321,6 +346,19 @@ describe('what runs have spent', () => {
     assert.deepEqual([...new Set(ends.map(({ outcome }) => outcome))], ['budget']);
     assert.ok(server!.requests.length <= 8, `${server!.requests.length} requests`);
     assert.ok(ends.every(({ rounds }) => rounds <= 2));
+  });
+
+  it('is seen by runs of other processes too', async () => {
+    await open([look], {});
+    folder.add({ 'runs.ts': runsProgram });
+    const processes = [1, 2].map(async () => {
+      const env = { PATH: process.env['PATH'], BUDGET_TEST_URL: server!.url };
+      const args = [join(folder.path, 'runs.ts'), folder.path];
+      const { stdout } = await promisify(execFile)(process.execPath, args, { env, timeout: 60_000 });
+      return JSON.parse(stdout) as RunOutcome[];
+    });
+    assert.deepEqual((await Promise.all(processes)).flat(), Array(6).fill('budget'));
+    assert.ok(server!.requests.length >= 3 && server!.requests.length <= 8, `${server!.requests.length}`);
   });
 
   it('has the round in which a person stopped one', async () => {
