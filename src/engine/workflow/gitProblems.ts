@@ -9,7 +9,7 @@ import { Git } from './git.ts';
 import { branchOf } from './gitCheckouts.ts';
 import { oldestGit } from './gitProgram.ts';
 import { foreignLines, lookIntoJournal } from './journal.ts';
-import { madeBranches } from './planCommits.ts';
+import { hasMade } from './planCommits.ts';
 import { type PlanFolder, progressNames } from './planFolder.ts';
 
 export interface GitProblem {
@@ -24,10 +24,10 @@ export interface GitProblem {
 /** Longest path that Windows takes from programs that do not ask for more. */
 const windowsPath = 260;
 
-/** The branch that a plan is to have, and those that it has made. */
+/** The branch that a plan is to have, and whether it has made that. */
 export interface PlanBranch {
   branch: string;
-  made: ReadonlySet<string>;
+  isMade: () => Promise<boolean>;
 }
 
 /** Returns what hinders a plan with that branch in a folder. Never throws for a repository that is odd. */
@@ -72,7 +72,8 @@ export async function problemsOfPlan(
 ): Promise<GitProblem[]> {
   const { branch } = await folder.settings();
   const { lines, foreign } = await lookIntoJournal(folder.journal, folder.seal);
-  const problems = await problemsOf(folder.repo, { plan: { branch, made: madeBranches(lines) }, env });
+  const isMade = () => hasMade(new Git(folder.repo, env), lines, branch, folder.name);
+  const problems = await problemsOf(folder.repo, { plan: { branch, isMade }, env });
   return [...problems, ...foreignLines(foreign).map(text => ({ text, stops: false }))];
 }
 
@@ -111,7 +112,7 @@ async function stopsOf(git: Git, plan: PlanBranch | undefined): Promise<GitProbl
   return found;
 }
 
-async function problemsOfBranch(git: Git, { branch, made }: PlanBranch): Promise<GitProblem[]> {
+async function problemsOfBranch(git: Git, { branch, isMade }: PlanBranch): Promise<GitProblem[]> {
   const { tip, checkedOut } = await branchOf(git, branch);
   if (checkedOut !== undefined)
     return [
@@ -123,7 +124,7 @@ async function problemsOfBranch(git: Git, { branch, made }: PlanBranch): Promise
         sentence('Switch to another branch there.'),
       ),
     ];
-  if (tip === undefined || made.has(branch)) return [];
+  if (tip === undefined || (await isMade())) return [];
   return [
     stop(
       sentence('There is a branch {0} already, which this plan did not make.', branch),

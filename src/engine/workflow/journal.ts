@@ -11,7 +11,7 @@ import { beginningOf, type Sentence, sentence, spoken } from '../../protocol/tex
 import { TelosError } from '../errors.ts';
 import { jsonLine, linesFrom, readLines } from '../files/jsonLines.ts';
 import { fileProblem } from '../files/paths.ts';
-import { readRegularFile } from '../files/regularFile.ts';
+import { readText } from '../files/regularFile.ts';
 import type { MachineSeal } from './machineSeal.ts';
 
 /** A journal of a plan of a thousand stories has some megabytes. */
@@ -59,11 +59,11 @@ export class Journal {
     try {
       await seal?.ready();
       const isNew = (await stat(file).catch(() => undefined)) === undefined;
-
+      // What came along under its name can be a pipe, of which no end would ever be read.
+      const text = isNew ? '' : readText(file, mostBytes);
       const { O_RDWR, O_APPEND, O_CREAT, O_NOFOLLOW = 0 } = constants;
       const handle = await open(file, O_RDWR | O_APPEND | O_CREAT | O_NOFOLLOW, 0o600);
       if (isNew) await syncFolder(dirname(file));
-      const text = (await handle.readFile()).toString('utf8');
       const size = (await handle.stat()).size;
       const journal = new Journal(file, handle, { ...journalText(text, file, seal), size }, seal);
       if (text !== '' && !text.endsWith('\n')) await journal.#write('\n');
@@ -183,7 +183,7 @@ export async function lookIntoJournal(
   seal: MachineSeal | undefined,
 ): Promise<Pick<JournalText, 'lines' | 'foreign'>> {
   try {
-    const text = readRegularFile(file, mostBytes).toString('utf8');
+    const text = readText(file, mostBytes);
     return journalText(text.slice(0, text.lastIndexOf('\n') + 1), file, seal);
   } catch (error) {
     if ((error as NodeJS.ErrnoException).code === 'ENOENT') return { lines: [], foreign: 0 };

@@ -27,7 +27,7 @@ import { Interview, type InterviewRound, openTranscript, withAnswers } from './i
 import { Journal, readJournal } from './journal.ts';
 import { MachineSeal } from './machineSeal.ts';
 import { acceptPlanCard, planCard } from './planCard.ts';
-import { madeBranches } from './planCommits.ts';
+import { hasMade } from './planCommits.ts';
 import { PlanFolder, slug } from './planFolder.ts';
 import { lookAt, type PlanLook } from './planLook.ts';
 import { type AskStep, revisePlan, splitPlan, throwIfFailed, writePlan } from './planning.ts';
@@ -269,7 +269,7 @@ export class Plan {
       const git = new Git(this.folder.repo, runs.config.env);
       const slots = await Slots.open(this.folder, git, settings, runs.config.env);
       const { branch = settings.branch, base = '', goal } = state;
-      const isMade = madeBranches(journal.lines).has(branch);
+      const isMade = await hasMade(git, journal.lines, branch, this.folder.name);
       const done = await finishPlan(how, {
         git,
         slots,

@@ -53,13 +53,25 @@ export async function planCommits(
 }
 
 /**
- * Returns the branches that a plan has made and not discarded, as its journal says: no run begins with one that was there before. Any
- * other branch that the plan's settings name is someone's own.
+ * Returns whether the plan has made the branch and not discarded it: no run begins with one that was there before, and the first commit of
+ * the plan makes it. Any other branch that the plan's settings name is someone's own. True for one that is missing, if a run has begun.
  */
-export function madeBranches(lines: readonly JournalLine[]): Set<string> {
+export async function hasMade(
+  git: Git,
+  lines: readonly JournalLine[],
+  branch: string,
+  plan: string,
+): Promise<boolean> {
   const discarded = lines.findLastIndex(line => line.type === 'finished' && line.how === 'drop');
-  const since = lines.slice(discarded + 1);
-  return new Set(since.flatMap(line => (line.type === 'runner_started' ? [line.branch] : [])));
+  let [base, isNow]: [base?: string, isNow?: boolean] = [];
+  for (const line of lines.slice(discarded + 1)) {
+    if (line.type === 'runner_started') isNow = line.branch === branch;
+    if (line.type === 'runner_started' && isNow) base = line.base;
+    if (line.type === 'story_passed' && isNow) return true;
+  }
+  if (base === undefined) return false;
+  const isThere = (await git.tip(`refs/heads/${branch}`)) !== undefined;
+  return !isThere || (await planCommits(git, base, branch, plan)).length > 0;
 }
 
 /** So many commits a branch may have gone on while a story was worked on. */

@@ -4,8 +4,9 @@ import { basename, join } from 'node:path';
 import { Git } from '../../../src/engine/workflow/git.ts';
 import { dirtyFiles } from '../../../src/engine/workflow/gitCheckouts.ts';
 import { problemsOf } from '../../../src/engine/workflow/gitProblems.ts';
-import { planCommits } from '../../../src/engine/workflow/planCommits.ts';
+import { hasMade, planCommits } from '../../../src/engine/workflow/planCommits.ts';
 import { PlanRemote } from '../../../src/engine/workflow/planRemote.ts';
+import type { JournalLine } from '../../../src/protocol/plan.ts';
 import { type GitRepo, gitRepo } from '../../fakes/gitRepo.ts';
 
 describe('git for a plan', () => {
@@ -134,13 +135,41 @@ describe('git for a plan', () => {
     assert.equal(await inside.read(['rev-parse', '--is-inside-work-tree']), 'true');
   });
 
+  it('tells a branch that a plan has made from one that a person made after a run in which nothing passed', async () => {
+    const branch = 'telos/x';
+    const base = repo.git('rev-parse', 'HEAD').trim();
+    const line = {
+      seq: 1,
+      ts: '',
+      type: 'runner_started',
+      base,
+      branch,
+      slots: 1,
+      limits: {},
+      pid: 1,
+    } as const;
+    const other = { ...line, branch: 'telos/other' };
+    const story = { seq: 2, ts: '', type: 'story_passed', story: 'US-001', commit: 'c', items: [1] } as const;
+    const isMade = (...lines: readonly JournalLine[]) => hasMade(git, lines, branch, 'x');
+    assert.deepEqual([await isMade(), await isMade(other, story), await isMade(line)], [false, false, true]);
+    repo.git('branch', branch);
+    assert.deepEqual(
+      [await isMade(line), await isMade(line, other, story), await isMade(line, story)],
+      [false, false, true],
+    );
+    const words = 'One\n\nTelos-Plan: x\nTelos-Story: US-001\nTelos-Item: 1\n';
+    const commit = repo.git('commit-tree', 'HEAD^{tree}', '-p', 'HEAD', '-m', words).trim();
+    repo.git('update-ref', `refs/heads/${branch}`, commit);
+    assert.equal(await isMade(line), true);
+  });
+
   it('tells of a repository what hinders a plan, in one sentence each', async () => {
     const said = async (options = {}) =>
       (await problemsOf(repo.path, { env: repo.env, ...options })).map(({ text }) => text);
     assert.deepEqual(await said(), []);
     repo.git('checkout', '-q', '-b', 'telos/x');
     assert.match(
-      (await said({ plan: { branch: 'telos/x', made: new Set() } })).join(),
+      (await said({ plan: { branch: 'telos/x', isMade: async () => false } })).join(),
       /telos\/x is checked out in .*bakery/,
     );
     repo.git('checkout', '-q', '--detach');

@@ -1,12 +1,21 @@
 import assert from 'node:assert/strict';
 import { execFileSync } from 'node:child_process';
-import { appendFileSync, mkdirSync, readFileSync, symlinkSync, truncateSync, writeFileSync } from 'node:fs';
+import {
+  appendFileSync,
+  mkdirSync,
+  readFileSync,
+  rmSync,
+  symlinkSync,
+  truncateSync,
+  writeFileSync,
+} from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { followJournal, Journal, readJournal } from '../../../src/engine/workflow/journal.ts';
 import { MachineSeal } from '../../../src/engine/workflow/machineSeal.ts';
 import type { JournalLine, PlanEvent } from '../../../src/protocol/plan.ts';
 import { type TempFolder, tempFolder } from '../../fakes/tempFolder.ts';
+import { skipBecause } from '../../skipBecause.ts';
 
 const created: PlanEvent = { type: 'plan_created', name: 'bakery', goal: 'Sell bread' };
 const phase: PlanEvent = { type: 'phase', phase: 'paused', why: 'Ein Grund – ☕' };
@@ -39,6 +48,15 @@ describe('the journal of a plan', () => {
     );
     await journal.close();
     assert.deepEqual(await readJournal(file), journal.lines);
+  });
+
+  it('is neither read nor written where its file is a pipe or a folder', async function () {
+    if (process.platform === 'win32') return skipBecause(this, 'not on Windows');
+    execFileSync('mkfifo', [file]);
+    await assert.rejects(Journal.open(file), { code: 'config', message: /a pipe/ });
+    rmSync(file);
+    mkdirSync(file);
+    await assert.rejects(Journal.open(file), { code: 'config' });
   });
 
   it('loses nothing but the torn line, wherever a crash cut it, and goes on behind it', async () => {
