@@ -42,10 +42,13 @@ describe('what came with the folder of a plan', function () {
     await other.ready();
     const json = JSON.stringify({ command: { kind: 'skip', story: 'US-001' }, by: 'cli' });
     put('inbox/c.json', other.sealed('inbox site c', json));
+    for (const name of 'defghijklmnop') forged(name, { kind: 'accept', story: 'US-001' });
     const { code, stderr } = await run();
     assert.equal(code, 0, stderr);
     assert.doesNotMatch(stderr, /accepted|Steered/);
-    assert.equal(stderr.match(/was not sent by a person on this machine/g)?.length, 3, stderr);
+    assert.equal(stderr.match(/was not sent by a person on this machine/g)?.length, 10, stderr);
+    assert.match(stderr, /So were 6 more files\./);
+    assert.equal(readdirSync(inPlan('inbox')).filter(name => name.endsWith('.refused')).length, 16);
     assert.deepEqual(passed(world), ['US-001']);
     assert.doesNotMatch((await run()).stderr, /was not sent/);
   });

@@ -255,10 +255,8 @@ async function work(
           said => refused.push(said),
         );
         const news = refused.filter(said => !told.has(said));
-        for (const said of news) {
-          told.add(said);
-          await journal.append({ type: 'recovered', what: [said] });
-        }
+        for (const said of news) told.add(said);
+        if (news.length > 0) await journal.append({ type: 'recovered', what: firstOf(news) });
         return sent.map(one => ({ ...one, isEarlier: open.earlier.has(one.id) }));
       },
       overBudget: async () => budget.overText,
@@ -269,6 +267,14 @@ async function work(
   const closed = () => Promise.all([context.close(), projection.written(), storySlots.close()]);
   return runner.run(signal).finally(closed);
 }
+
+/** Of the files of an inbox that were put aside. A folder that is shared may have any number of them. */
+const mostNamed = 10;
+
+const firstOf = (said: readonly string[]): string[] =>
+  said.length <= mostNamed
+    ? [...said]
+    : [...said.slice(0, mostNamed), `So were ${said.length - mostNamed} more files.`];
 
 /**
  * Looks whether the branch has what the plan says that it has: the commits of all stories that have passed, on which every check passes that
