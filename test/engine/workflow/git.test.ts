@@ -149,7 +149,14 @@ describe('git for a plan', () => {
       pid: 1,
     } as const;
     const other = { ...line, branch: 'telos/other' };
-    const story = { seq: 2, ts: '', type: 'story_passed', story: 'US-001', commit: 'c', items: [1] } as const;
+    const story: JournalLine = {
+      seq: 2,
+      ts: '',
+      type: 'story_passed',
+      story: 'US-001',
+      commit: 'c',
+      items: [1],
+    };
     const isMade = (...lines: readonly JournalLine[]) => hasMade(git, lines, branch, 'x');
     assert.deepEqual([await isMade(), await isMade(other, story), await isMade(line)], [false, false, true]);
     repo.git('branch', branch);
