@@ -104,6 +104,9 @@ export function responseOf(answer: IncomingMessage): Response {
   return new Response(Readable.toWeb(stream) as ReadableStream, { status, statusText, headers });
 }
 
+/** What a line takes in memory besides its text, in bytes. An event may have many that are empty but for their name. */
+const lineCost = 64;
+
 /**
  * Returns the answer, whose body fails with TelosError `mcp` once it is larger than `most` bytes. Of a stream of events, which may go on
  * for ever, no single event may be larger.
@@ -122,7 +125,7 @@ export function withinBytes(response: Response, most: number): Response {
         const isReturn = (end > from ? chunk[end - 1] : last) === 13;
         lineLength += end - from;
         // An empty line ends an event.
-        count = lineLength <= (isReturn ? 1 : 0) ? 0 : count + (end - from);
+        count = lineLength <= (isReturn ? 1 : 0) ? 0 : count + (end - from) + lineCost;
         lineLength = 0;
         from = end + 1;
       }

@@ -393,7 +393,7 @@ describe('anthropic', () => {
 
   it('asks a model that is slow by itself only once', async () => {
     await serve({ stallMs: 5000 });
-    const error = await failure({ firstByteMs: 30, tries: 3, firstPauseMs: 1, waitsOnce: true });
+    const error = await failure({ firstByteMs: 400, tries: 3, firstPauseMs: 1, waitsOnce: true });
     assert.match(error.message, /did not answer within/);
     assert.equal(server?.requests.length, 1);
   });

@@ -142,4 +142,10 @@ describe('withinBytes', () => {
         code: 'mcp',
       });
   });
+
+  it('fails an event of very many short lines, which would take many times their bytes', async () => {
+    const event = (lines: number): Response => answer(['data:\n'.repeat(lines), '\n'], 'text/event-stream');
+    assert.equal((await event(5).text()).length, 31);
+    await assert.rejects(event(20).text(), { code: 'mcp' });
+  });
 });
