@@ -14,6 +14,8 @@ const questions: (() => void)[] = [];
 const listeners = new Set<(isTaken: boolean) => void>();
 /** True once a question was over before its answer, part of which may still be typed. */
 let isAnswerLate = false;
+/** What was dropped of a line whose end is still to come. The rest of it answers nothing either, whichever question is shown by then. */
+let begunLine = '';
 
 /** Returns true while a question has the keys. */
 export const hasQuestion = (): boolean => questions.length > 0;
@@ -66,6 +68,7 @@ function turn(signal: AbortSignal): Promise<boolean> {
 export async function dropLateAnswer(): Promise<void> {
   if (!isAnswerLate || !isKeyInput(process.stdin)) return;
   await dropTypedAhead(process.stdin, new AbortController().signal);
+  begunLine = '';
 }
 
 /** A terminal as an input that can be read key by key. */
@@ -97,7 +100,7 @@ export function isKeyInput(input: NodeJS.ReadableStream): input is KeyInput {
  */
 async function dropTypedAhead(input: KeyInput, signal: AbortSignal): Promise<boolean> {
   isAnswerLate = false;
-  let line = '';
+  let line = begunLine;
   let until = performance.now() + readingTime;
   const drop = (typed: Buffer | string): void => {
     until = Math.max(until, performance.now() + readingTime);
@@ -122,7 +125,9 @@ async function dropTypedAhead(input: KeyInput, signal: AbortSignal): Promise<boo
     input.off('error', ignore);
   }
   // A terminal may send control sequences by itself.
-  return /\P{Cc}/u.test(stripVTControlCharacters(line));
+  const isBegun = /\P{Cc}/u.test(stripVTControlCharacters(line));
+  begunLine = isBegun ? line : '';
+  return isBegun;
 }
 
 const tooEarly = 'That was typed before the question. Please answer again.';
@@ -160,6 +165,7 @@ export async function readShown(
     };
     signal.addEventListener('abort', stop, { once: true });
     reader.on('line', line => {
+      begunLine = '';
       if (!isBegun) return finish(line);
       isBegun = false;
       output.write(`  ${tooEarly}\n${prompt}`);
@@ -187,6 +193,7 @@ export function readKey(prompt: string, signal: AbortSignal): Promise<string | u
     stderr.write(prompt);
     const isBegun = await dropTypedAhead(stdin, signal);
     let key = signal.aborted ? undefined : await pressed(stdin, signal);
+    if (key !== undefined) begunLine = '';
     if (isBegun && (key === '\r' || key === '\n')) {
       stderr.write(`\n${tooEarly}\n${prompt}`);
       key = await pressed(stdin, signal);
@@ -233,6 +240,7 @@ export async function readSecret(prompt: string, signal: AbortSignal): Promise<s
     signal.addEventListener('abort', stop, { once: true });
     const line = await new Promise<string>(resolve => {
       reader.on('line', typed => {
+        begunLine = '';
         if (!isBegun) return resolve(typed);
         isBegun = false;
         process.stderr.write(`\n${tooEarly}\n${prompt}`);

@@ -1,5 +1,6 @@
 /** Questions of one process on a real terminal: one is shown at a time, and what is typed answers the one that was shown then. */
 import assert from 'node:assert/strict';
+import { setTimeout as delay } from 'node:timers/promises';
 import { type TempFolder, tempFolder } from '../fakes/tempFolder.ts';
 import { openTerminalSession, type TerminalSession } from './screen.ts';
 
@@ -98,5 +99,19 @@ describe('questions that are asked at once on a terminal', () => {
       [false, false],
     );
     assert.deepEqual(others, [['blue'], false, '5', 'hidden']);
+  });
+
+  it('do not get the end of a line either whose beginning was read for the one that is over', async () => {
+    // It is there when the first question begins to read, which drops it.
+    session.type('y');
+    await session.shows(/Allow\?/);
+    await delay(600);
+    process.kill(Number(/pid (\d+)/.exec(session.screen.text)?.[1]), 'SIGUSR1');
+    await session.shows(/The question is over.*\n\? Run this command\?\n {4}second[\s\S]*Allow\?/);
+    await delay(600);
+    session.type('y\n');
+    await session.shows(/second[\s\S]*typed before the question[\s\S]*Allow\?/);
+    await session.answers('n\n', /Which third\?/);
+    assert.equal(session.screen.text.match(/typed before the question/g)?.length, 1);
   });
 });
