@@ -7,6 +7,7 @@ import type { ContentBlock, Message } from '../../protocol/run.ts';
 import { fetchForSdk } from '../tools/fetchOut.ts';
 import { BoundThoughts } from './boundThoughts.ts';
 import { anthropicThinking, thinkingTokens, thinksByBudget } from './effort.ts';
+import { tokenCountIn } from './eventRequest.ts';
 import {
   explainHttpFailure,
   explainLineFailure,
@@ -244,7 +245,8 @@ class AnthropicReader implements WireReader {
   /** Closes blocks whose end was not sent: they are as complete as the answer is. */
   end(): readonly StreamEvent[] {
     const blocks = [...this.#blocks.keys()].flatMap(index => this.#closeBlock(index) ?? []);
-    return [...blocks, { type: 'done', stopReason: this.#stopReason, usage: this.#usage }];
+    const { used } = this;
+    return [...blocks, { type: 'done', stopReason: this.#stopReason, ...(used && { usage: used }) }];
   }
 
   #openBlock(
@@ -288,10 +290,10 @@ class AnthropicReader implements WireReader {
 
   #count(usage: Partial<Anthropic.MessageDeltaUsage> | null | undefined): void {
     const total = this.#usage;
-    total.inputTokens = usage?.input_tokens ?? total.inputTokens;
-    total.outputTokens = usage?.output_tokens ?? total.outputTokens;
-    total.cacheReadTokens = usage?.cache_read_input_tokens ?? total.cacheReadTokens;
-    total.cacheWriteTokens = usage?.cache_creation_input_tokens ?? total.cacheWriteTokens;
+    total.inputTokens = tokenCountIn(usage?.input_tokens ?? total.inputTokens);
+    total.outputTokens = tokenCountIn(usage?.output_tokens ?? total.outputTokens);
+    total.cacheReadTokens = tokenCountIn(usage?.cache_read_input_tokens ?? total.cacheReadTokens);
+    total.cacheWriteTokens = tokenCountIn(usage?.cache_creation_input_tokens ?? total.cacheWriteTokens);
   }
 }
 

@@ -65,6 +65,9 @@ export function explainRequest(
   return explainHttpFailure({ ...about, status, headers, reason: text, ...read(error) });
 }
 
-/** Returns a number of tokens that a server sent, or 0 for anything that is not one. */
+/** More than any answer, and little enough to be added up. */
+const mostTokens = 1e12;
+
+/** Returns a number of tokens that a server sent, or 0 for anything that is not one: none may take from what is counted. */
 export const tokenCountIn = (value: unknown): number =>
-  typeof value === 'number' && Number.isFinite(value) && value > 0 ? value : 0;
+  typeof value === 'number' && value > 0 ? Math.min(value, mostTokens) : 0;

@@ -1,6 +1,7 @@
 /** Reads a streamed answer in OpenAI's chat completions format, including the variations of compatible servers. */
 
 import type { ContentBlock } from '../../protocol/run.ts';
+import { tokenCountIn } from './eventRequest.ts';
 import { ReportedError } from './failures.ts';
 import {
   callExtrasBlock,
@@ -347,9 +348,10 @@ function reportedError(error: WireError | string): ReportedError {
 }
 
 function toTokenCount(name: OpenaiCompatibleName, usage: WireUsage): TokenCount {
-  const { prompt_tokens: prompt = 0, completion_tokens: completion = 0, total_tokens: total = 0 } = usage;
-  const cacheReadTokens = usage.prompt_tokens_details?.cached_tokens ?? 0;
-  const cacheWriteTokens = usage.prompt_tokens_details?.cache_write_tokens ?? 0;
+  const [prompt = 0, completion = 0, total = 0, cacheReadTokens = 0, cacheWriteTokens = 0] = [
+    ...[usage.prompt_tokens, usage.completion_tokens, usage.total_tokens],
+    ...[usage.prompt_tokens_details?.cached_tokens, usage.prompt_tokens_details?.cache_write_tokens],
+  ].map(tokenCountIn);
   const charged = name === 'openrouter' ? chargedFor(usage) : undefined;
   return {
     inputTokens: Math.max(0, prompt - cacheReadTokens - cacheWriteTokens),

@@ -361,6 +361,14 @@ describe('what runs have spent', () => {
     assert.ok(server!.requests.length >= 3 && server!.requests.length <= 8, `${server!.requests.length}`);
   });
 
+  it('is never less than nothing, and is not known where a server has counted nothing', async () => {
+    const turn = { text: ['Done.'], usage: { input_tokens: -1_000_000, output_tokens: -5 } };
+    const telos = await open([turn], { TELOS_MAX_COST_PER_DAY: '5' });
+    assert.equal((await run(telos)).outcome, 'completed');
+    const { cost, tokens, unknownRuns } = await telos.today();
+    assert.deepEqual({ cost, tokens, unknownRuns }, { cost: 0, tokens: 0, unknownRuns: 1 });
+  });
+
   it('has the round in which a person stopped one', async () => {
     const hold = { behind: 'Much', until: new Promise<void>(() => undefined) };
     const telos = await open([look, { text: ['Much ', 'more'], usage, hold }], {});
