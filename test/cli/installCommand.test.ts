@@ -358,6 +358,27 @@ describe('telos install', () => {
     match((await run('install', 'gihub:a/b')).stderr, /Did you mean github:/);
   });
 
+  it('names the MCP servers that a catalogue alone has as not started, and never says that there are none', async () => {
+    servers.github.commit('acme/tools', {
+      '.claude-plugin/marketplace.json': JSON.stringify({
+        name: 'm',
+        owner: { name: 'a' },
+        plugins: [
+          { name: 'db', source: './db', strict: false, mcpServers: { store: { command: 'node' } } },
+          { name: 'web', source: './web', mcpServers: ['./servers.json', './.mcp.json'] },
+        ],
+      }),
+      'db/skills/x/SKILL.md': skill('x'),
+      'web/skills/y/SKILL.md': skill('y'),
+      'web/.mcp.json': JSON.stringify({ mcpServers: { page: { command: 'node' } } }),
+    });
+    const db = await run('install', 'github:acme/tools#db', '--yes');
+    equal(db.code, 0);
+    match(db.stderr, /MCP servers: not started: store: only the catalogue names it/);
+    const web = await run('install', 'github:acme/tools#web', '--yes');
+    match(web.stderr, /MCP servers: page \(node\).*not started: \.\/servers\.json: only the catalogue/);
+  });
+
   it('reads a catalogue that was fetched alone, and waits once when a site asks for it', async () => {
     servers.github.commit('acme/far', { 'SKILL.md': skill('far') });
     const plugins = [

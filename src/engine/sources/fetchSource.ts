@@ -189,7 +189,11 @@ async function fromElsewhere(
     ]);
   return {
     ...inner,
-    candidate: { ...inner.candidate, name: candidate.name },
+    candidate: {
+      ...inner.candidate,
+      name: candidate.name,
+      ...(candidate.servers && { servers: candidate.servers }),
+    },
     way: `its catalogue, which leads to ${text}`,
   };
 }

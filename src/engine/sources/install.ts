@@ -200,6 +200,7 @@ async function offerOf(
   const offer: Offer = {
     kind: 'offer',
     ...seen,
+    card: withCatalogueServers(seen.card, candidate),
     findings,
     source: sourceText(source),
     from: found.from,
@@ -225,6 +226,15 @@ async function offerOf(
   const made = { ...inner, folder, plan, look: { ...look, as }, config, place, from: options };
   staged.set(offer, { ...made, whole: fetched, temporary });
   return offer;
+}
+
+/** Returns the card that names, as not started, the servers of the catalogue that no file of the pack has. */
+function withCatalogueServers(card: Offer['card'], { servers = [] }: Candidate): Offer['card'] {
+  const started = new Set(card.servers.map(({ name }) => name));
+  const left = servers
+    .filter(name => !started.has(name) && !/^(?:\.\/)?\.mcp\.json$/.test(name))
+    .map(name => `${name}: only the catalogue names it, and no file of the pack`);
+  return left.length === 0 ? card : { ...card, notStarted: [...(card.notStarted ?? []), ...left] };
 }
 
 /** Throws UnclearSource if a project would get more than single skills. */

@@ -15,6 +15,8 @@ export interface Candidate {
   skills?: readonly string[];
   /** Somewhere else, where a catalogue leads. */
   elsewhere?: { source: Source; sha?: string };
+  /** MCP servers that the catalogue alone names, or the files that it says have some. */
+  servers?: readonly string[];
   /** Why it cannot be installed. */
   problem?: string;
 }
@@ -50,7 +52,8 @@ async function candidateOf(
   top: string,
   place: Place,
 ): Promise<Candidate> {
-  const base = { name: String(plugin['name']), description: text(plugin['description']) ?? '', path };
+  const description = text(plugin['description']) ?? '';
+  const base = { name: String(plugin['name']), description, path, ...serversIn(plugin) };
   const { source } = plugin;
   if (typeof source !== 'string') return { ...base, ...elsewhere(fields(source)) };
   if (place.alone)
@@ -69,6 +72,14 @@ async function candidateOf(
     return { ...base, path: candidate, ...skillsIn(plugin) };
   }
   return { ...base, problem: `names the folder ${JSON.stringify(source)}, which does not exist.` };
+}
+
+/** An entry can name MCP servers, or files that have some. */
+function serversIn({ mcpServers }: Readonly<Record<string, unknown>>): { servers?: string[] } {
+  const servers = [mcpServers]
+    .flat()
+    .flatMap(one => (typeof one === 'string' ? one : Object.keys(fields(one))));
+  return servers.length > 0 ? { servers } : {};
 }
 
 /** An entry can name its skills itself. Then they alone are the pack. */
