@@ -3,13 +3,12 @@
 import { isUtf8 } from 'node:buffer';
 import { accessSync, constants, statSync } from 'node:fs';
 import { resolve } from 'node:path';
-import type { Config } from '../engine/config.ts';
 import { reasonOf } from '../engine/errors.ts';
 import { writeWhole } from '../engine/files/atomicWrite.ts';
 import { readRegularFile } from '../engine/files/regularFile.ts';
 import type { Diagnostic } from '../engine/files/settingsFile.ts';
-import type { Skill } from '../engine/skills/agent.ts';
-import { discoverAgents } from '../engine/skills/discover.ts';
+import { readAgentToml, type Skill } from '../engine/skills/agent.ts';
+import { type Discovery, discover } from '../engine/skills/discover.ts';
 import { lintSkill, mendText, skillsBelow } from '../engine/skills/lint.ts';
 import { type Machine, thisMachine } from '../engine/skills/machine.ts';
 import { type Readiness, readinessOf } from '../engine/skills/readiness.ts';
@@ -50,7 +49,9 @@ export async function lintCommand(
     terminal.say(terminalText(`The folder ${root} may not be read.`));
     return 1;
   }
-  const found = root === undefined ? await knownSkills(config) : skillsBelow(root).map(skill => ({ skill }));
+  const known = root === undefined ? discover(config) : undefined;
+  const found = known ? skillsOf(known) : skillsBelow(root ?? '').map(skill => ({ skill }));
+  const settings = known ? settingsDefects(known) : readAgentToml(root ?? '').diagnostics;
   const mended = options.fix
     ? await mend(
         found.map(({ skill }) => skill),
@@ -66,12 +67,13 @@ export async function lintCommand(
     return check(current, agent, machine);
   });
   const totals = {
-    ...totalsOf(checked),
+    ...totalsOf(checked, settings),
     fixed: mended.size,
     milliseconds: Math.round(performance.now() - started),
   };
-  if (options.json) terminal.out(`${terminalJson({ skills: checked.map(record), totals })}\n`);
-  else report(checked, totals, root, options, terminal);
+  if (options.json)
+    terminal.out(`${terminalJson({ skills: checked.map(record), settings: settings.map(plain), totals })}\n`);
+  else report(checked, settings, totals, root, options, terminal);
   return totals.errors > 0 || checked.length === 0 ? 1 : 0;
 }
 
@@ -84,9 +86,14 @@ function isReadable(folder: string): boolean {
   }
 }
 
-async function knownSkills(config: Config): Promise<{ agent: string; skill: FileSkill }[]> {
-  return discoverAgents(config).flatMap(agent => agent.skills.map(skill => ({ agent: agent.name, skill })));
-}
+const skillsOf = ({ agents }: Discovery): { agent: string; skill: FileSkill }[] =>
+  agents.flatMap(agent => agent.skills.map(skill => ({ agent: agent.name, skill })));
+
+/** Returns the defects of the files that say how agents are loaded: agents.toml and each agent.toml. */
+const settingsDefects = ({ agents, diagnostics }: Discovery): readonly Diagnostic[] => [
+  ...diagnostics,
+  ...agents.flatMap(agent => agent.diagnostics),
+];
 
 function check(skill: FileSkill, agent: string | undefined, machine: Machine): Checked {
   return {
@@ -135,12 +142,14 @@ function record({ agent, skill, bodyBytes, ready, missing, diagnostics }: Checke
     requires: { ...skill.metadata.requires, os: skill.metadata.os },
     ready,
     missing: missing.map(({ sentences: _, ...rest }) => rest),
-    diagnostics: diagnostics.map(({ sentences: _, fixSentence: __, ...rest }) => rest),
+    diagnostics: diagnostics.map(plain),
   };
 }
 
-function totalsOf(checked: readonly Checked[]) {
-  const all = checked.flatMap(({ diagnostics }) => diagnostics);
+const plain = ({ sentences: _, fixSentence: __, ...rest }: Diagnostic) => rest;
+
+function totalsOf(checked: readonly Checked[], settings: readonly Diagnostic[]) {
+  const all = [...settings, ...checked.flatMap(({ diagnostics }) => diagnostics)];
   const kinds = checked.flatMap(({ missing }) => [...new Set(missing.map(({ kind }) => kind))]);
   const severity = (wanted: Diagnostic['severity']): number =>
     all.filter(diagnostic => diagnostic.severity === wanted).length;
@@ -167,6 +176,7 @@ function tally(names: readonly string[]): Record<string, number> {
 
 function report(
   checked: readonly Checked[],
+  settings: readonly Diagnostic[],
   totals: ReturnType<typeof totalsOf> & { fixed: number },
   root: string | undefined,
   { fix, verbose }: LintOptions,
@@ -176,9 +186,9 @@ function report(
     terminal.say(terminalText(root ? `No SKILL.md found in ${root}.` : 'No skills found.'));
     return;
   }
-  const shown = checked
-    .flatMap(({ diagnostics }) => diagnostics)
-    .filter(({ severity }) => verbose || severity !== 'info');
+  const shown = [...settings, ...checked.flatMap(({ diagnostics }) => diagnostics)].filter(
+    ({ severity }) => verbose || severity !== 'info',
+  );
   for (const { file, line, severity, message, fix: how } of shown) {
     const word = severity === 'info' ? 'hint' : severity;
     terminal.out(terminalText(`${file}:${line}: ${word}: ${message}${how ? ` ${how}` : ''}\n`));

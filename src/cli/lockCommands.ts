@@ -48,7 +48,7 @@ interface Call {
   signal: AbortSignal;
 }
 
-/** Compares the installed packs with the lock files. Returns the exit code: 0 if every file is as it was, else 1. */
+/** Compares the installed packs with the lock files. Returns the exit code: 0 if every file is as it was, else 1, also where none is locked. */
 export const verifyCommand = (
   names: readonly string[],
   options: LockCommandOptions,
@@ -75,7 +75,8 @@ export const verifyCommand = (
       else if (found.length === 0)
         terminal.say('Nothing is locked. What telos install places is locked with its source.');
       else for (const pack of found) sayVerified(pack, terminal);
-      return isSame ? 0 : 1;
+      // Of nothing, nothing is known to be the same.
+      return isSame && found.length > 0 ? 0 : 1;
     },
     names,
   );

@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { readFileSync } from 'node:fs';
+import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { type CliHome, cliHome } from './cliProcess.ts';
 
@@ -51,6 +51,18 @@ describe('telos lint', function () {
     assert.match(list.stdout, /^Skill +Ready +Description\nkickoff +no: no-such-program +d\n/);
     const [first] = JSON.parse((await home.run(['list-skills', '--json'])).stdout);
     assert.deepEqual([first.ready, first.missing[0].kind], [false, 'program']);
+  });
+
+  it('counts what is wrong in agent.toml and agents.toml, and passes with neither broken', async () => {
+    writeFileSync(join(home.skillsDir, 'kairos/agent.toml'), 'x = ');
+    const own = await home.run(['lint']);
+    assert.equal(own.code, 1);
+    assert.match(own.stdout, /kairos\/agent\.toml:1: error: /);
+    assert.match(own.stderr, /1 skill, .* 1 error/);
+    writeFileSync(join(home.skillsDir, 'kairos/agent.toml'), '');
+    assert.equal((await home.run(['lint'])).code, 0);
+    writeFileSync(join(home.workDir, 'pack/agent.toml'), '= 1');
+    assert.equal((await home.run(['lint', join(home.workDir, 'pack')])).code, 1);
   });
 
   it('mends with --fix what a program can mend', async () => {
