@@ -301,6 +301,8 @@ function argumentsFor({ pattern, base, file, glob, ignoreCase }: SearchRequest):
       '--with-filename',
       '--line-number',
       '--null',
+      // The end of a line is before its CRLF, too.
+      '--crlf',
     ],
     ...[
       '--hidden',

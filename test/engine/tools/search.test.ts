@@ -36,6 +36,7 @@ for (const engine of engines) {
         /^a\/deep.md:1: .*\na\/deep.md:3: {3}todo small$/,
       );
       assert.equal(await found({ pattern: 'TODO', path: 'b.md' }), 'b.md:2: TODO two');
+      assert.equal(await found({ pattern: 'two$', path: 'b.md' }), 'b.md:2: TODO two');
       assert.equal(await found({ pattern: 'DONE' }), 'No line matches.');
     });
 
