@@ -227,12 +227,20 @@ export function tooWide(
   return held === undefined ? undefined : sentence('holds all of {0}', held);
 }
 
+/** Returns why a folder cannot be meant as it is written, as the end of a sentence: only `~` is filled in. Undefined for any other. */
+export const notFilledIn = (written: string): Sentence | undefined =>
+  /^(?:\$|~[^/\\]|%\w+%)/.test(written)
+    ? sentence('names a variable or the home of another, which is not filled in')
+    : undefined;
+
 /**
  * Returns why the folder that the pack names is not used, as the end of a sentence. Returns undefined if it can be used.
  * `written` is the text in the pack's own agent.toml. The user's agents.toml is not checked this way.
  */
 export function workingDirProblem(written: string, packDir: string, places: Places): Sentence | undefined {
   const { home, cwd, skillsDir } = places;
+  const unfilled = notFilledIn(written);
+  if (unfilled !== undefined) return unfilled;
   const path = realPlace(expandPath(written, home, cwd));
   if (path === undefined) return sentence('leads nowhere');
   const own = real(packDir);

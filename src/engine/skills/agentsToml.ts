@@ -19,7 +19,7 @@ import {
   tomlString,
   worded,
 } from '../files/settingsFile.ts';
-import { tooWide } from './agent.ts';
+import { notFilledIn, tooWide } from './agent.ts';
 import { liesWithin, meansHere } from './workFolders.ts';
 
 /** A table `[agents.<name>]`. Paths are absolute, but a workingDir of `.`. Unknown keys are left alone. */
@@ -77,10 +77,11 @@ export function readAgentsToml(config: Config): AgentsToml {
     const place = { code: 'agents-toml-value', file, line };
     diagnostics.push(...textDefects(value, textKeys, place, name));
     const { entry, outside } = entryOf(name, value, line, ofProject, config);
-    const wide = entry.workingDir && entry.workingDir !== '.' ? tooWide(entry.workingDir, config) : undefined;
+    const written = textOf(value, 'working_dir') ?? '';
+    const isChosen = entry.workingDir !== undefined && entry.workingDir !== '.';
+    const wide = isChosen ? (notFilledIn(written) ?? tooWide(entry.workingDir ?? '', config)) : undefined;
     entries.push(wide === undefined ? entry : { ...entry, workingDir: undefined });
     if (wide !== undefined) {
-      const written = textOf(value, 'working_dir') ?? '';
       const words = worded(
         sentence(
           "No agent can work in '{0}', which {1}, so `working_dir` of '{2}' is not used.",

@@ -126,6 +126,10 @@ describe('discover', () => {
       folder.path,
       join(folder.path, 'to-home'),
       '~/.config',
+      '$HOME',
+      `\${HOME}/notes`,
+      '~root',
+      '%USERPROFILE%',
     ];
     folder.add({ 'skills/pack/agent.toml': 'description = "x"\n\nworking_dir = "~/work"\n' });
     folder.add({ 'skills/pack/skills/b/SKILL.md': skill('B'), 'home/notes.md': 'x' });
@@ -138,17 +142,22 @@ describe('discover', () => {
       assert.equal(agents.find(({ name }) => name === 'pack')?.workingDir, own, written);
       const [told] = diagnostics.filter(({ code }) => code === 'agents-toml-working-dir');
       assert.deepEqual([told?.severity, told?.line], ['error', 6], written);
-      assert.match(told?.message ?? '', /No agent can work in '.*', which (is a whole disk|holds all of)/);
+      assert.match(
+        told?.message ?? '',
+        /No agent can work in '.*', which (is a whole disk|holds all of|names a variable or the home of another)/,
+      );
     }
-    folder.add({
-      'home/.config/telos/agents.toml': '',
-      'skills/pack/agent.toml': 'description = "x"\n\nworking_dir = "/"\n',
-    });
-    const pack = discoverAll().agents.find(({ name }) => name === 'pack');
-    assert.deepEqual(
-      pack?.diagnostics.map(({ code, line }) => [code, line]),
-      [['agent-working-dir', 3]],
-    );
+    for (const written of ['/', '$HOME']) {
+      folder.add({
+        'home/.config/telos/agents.toml': '',
+        'skills/pack/agent.toml': `description = "x"\n\nworking_dir = "${written}"\n`,
+      });
+      const pack = discoverAll().agents.find(({ name }) => name === 'pack');
+      assert.deepEqual(
+        pack?.diagnostics.map(({ code, line }) => [code, line]),
+        [['agent-working-dir', 3]],
+      );
+    }
   });
 
   it('lets no pack have the folder of another agent for its own, by whatever name', () => {
