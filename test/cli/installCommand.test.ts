@@ -359,7 +359,7 @@ describe('telos install', () => {
   });
 
   it('names the MCP servers that a catalogue alone has as not started, and never says that there are none', async () => {
-    servers.github.commit('acme/tools', {
+    servers.github.commit('acme/servers', {
       '.claude-plugin/marketplace.json': JSON.stringify({
         name: 'm',
         owner: { name: 'a' },
@@ -372,10 +372,10 @@ describe('telos install', () => {
       'web/skills/y/SKILL.md': skill('y'),
       'web/.mcp.json': JSON.stringify({ mcpServers: { page: { command: 'node' } } }),
     });
-    const db = await run('install', 'github:acme/tools#db', '--yes');
+    const db = await run('install', 'github:acme/servers#db', '--yes');
     equal(db.code, 0);
     match(db.stderr, /MCP servers: not started: store: only the catalogue names it/);
-    const web = await run('install', 'github:acme/tools#web', '--yes');
+    const web = await run('install', 'github:acme/servers#web', '--yes');
     match(web.stderr, /MCP servers: page \(node\).*not started: \.\/servers\.json: only the catalogue/);
   });
 
