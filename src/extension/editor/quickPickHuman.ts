@@ -1,6 +1,6 @@
 /**
- * Implements the Human outside the chat view. A question is a list to pick from. Denying is the first item and the
- * effect of Escape.
+ * Implements the Human outside the chat view. A question is a list to pick from, which no key that was meant for a text answers. Denying is
+ * the first item and the effect of Escape.
  */
 import * as vscode from 'vscode';
 import type { Human } from '../../engine/human.ts';
@@ -14,7 +14,7 @@ import {
   leaveBox,
   skipped,
 } from '../../protocol/run.ts';
-import { askText } from '../base/askText.ts';
+import { askPick, askText } from '../base/askText.ts';
 import { plainLabel, translated } from '../base/labels.ts';
 
 interface Answer extends vscode.QuickPickItem {
@@ -48,12 +48,11 @@ async function approve(request: ApprovalRequest, token: vscode.CancellationToken
     return answer === '' ? skipped : { allow: true, scope: 'once', answer };
   }
   while (!token.isCancellationRequested) {
-    const pick = await vscode.window.showQuickPick(
+    const pick = await askPick(
       answersTo(request),
       {
         title: plainLabel(`Telos: ${describeQuestion(request, vscode.l10n.t)}`),
         placeHolder: plainLabel(`${request.subject}${request.folder ? ` (in ${request.folder})` : ''}`, 300),
-        ignoreFocusOut: true,
       },
       token,
     );
@@ -175,9 +174,17 @@ async function showWhole({
   await vscode.window.showTextDocument(document, { preview: true });
 }
 
-/** Asks the questions. A missing answer is empty. */
+/**
+ * Asks the questions, once the person wants to answer: a box that opened by itself would take the words that are typed elsewhere. A missing
+ * answer is empty.
+ */
 async function ask(questions: readonly string[], token: vscode.CancellationToken): Promise<string[]> {
   const answers: string[] = [];
+  const [first] = questions;
+  if (first === undefined) return answers;
+  const answer = { label: `$(comment) ${vscode.l10n.t('Answer...')}`, detail: plainLabel(first, 300) };
+  if (!(await askPick([answer], { title: vscode.l10n.t('Telos asks') }, token)))
+    return questions.map(() => '');
   for (const question of questions) {
     const answer = token.isCancellationRequested
       ? undefined

@@ -94,6 +94,7 @@ function pickBy(asked: Asked, wanted: () => string | RegExp | string[] | undefin
   const accepted = new vscode.EventEmitter<void>();
   const hidden = new vscode.EventEmitter<void>();
   const button = new vscode.EventEmitter<never>();
+  const changed = new vscode.EventEmitter<string>();
   const want = wanted();
   let isBusy = false;
   const list = {
@@ -102,6 +103,7 @@ function pickBy(asked: Asked, wanted: () => string | RegExp | string[] | undefin
     onDidAccept: accepted.event,
     onDidHide: hidden.event,
     onDidTriggerItemButton: button.event,
+    onDidChangeValue: changed.event,
     show(): void {
       asked.titles.push(list.title);
     },

@@ -62,6 +62,48 @@ describe('the language-model tools', () => {
     assert.match(JSON.stringify(requests[1]?.messages.at(-1)), /closed the question without a yes/);
   });
 
+  it('ask in a list that neither Enter nor letters answer, since these may be meant for a text', async () => {
+    const call = { id: 'c1', name: 'run_command', input: { command: '/bin/echo loud > said.txt' } };
+    await scriptModels(undefined, [[{ call }], [{ text: 'It was not allowed.' }]]);
+    const { createQuickPick } = vscode.window;
+    const lists: vscode.QuickPick<vscode.QuickPickItem>[] = [];
+    Object.assign(vscode.window, {
+      createQuickPick: () => {
+        const list = createQuickPick();
+        lists.push(list);
+        return list;
+      },
+    });
+    try {
+      let answer: string | undefined;
+      const running = called('telos_runSkill', { skill: 'echo', request: 'hello' }).then(text => {
+        answer = text;
+      });
+      await until(() => lists.length === 1);
+      let pressed = 0;
+      lists[0]?.onDidAccept(() => pressed++);
+      const press = async (): Promise<void> => {
+        const before = pressed;
+        await until(async () => {
+          await vscode.commands.executeCommand('workbench.action.acceptSelectedQuickOpenItem');
+          return pressed > before;
+        });
+      };
+      await press();
+      await press();
+      assert.equal(answer, undefined, 'Enter answered');
+      await until(async () => {
+        await vscode.commands.executeCommand('workbench.action.quickOpenSelectNext');
+        return lists[0]?.activeItems.length === 1;
+      });
+      await press();
+      await running;
+      assert.equal(answer, 'It was not allowed.');
+    } finally {
+      Object.assign(vscode.window, { createQuickPick });
+    }
+  });
+
   it('stop with the call that started them', async () => {
     await scriptModels(undefined, [[{ text: 'waiting' }, { hang: true }]]);
     const source = new vscode.CancellationTokenSource();
