@@ -22,8 +22,7 @@ import { rowOf } from '../files/liveProcess.ts';
 import { errorCode } from '../files/paths.ts';
 import { readRegularFile } from '../files/regularFile.ts';
 import type { CommandStart, EnclosedCommand } from '../tools/tool.ts';
-import { type BoxFinding, isolation, ownNetwork } from './findBox.ts';
-import type { SharedNetwork } from './sharedNetwork.ts';
+import { type BoxFinding, isolation, ownIds, ownNetwork } from './findBox.ts';
 import { filterFor } from './systemCalls.ts';
 import type { Place } from './view.ts';
 
@@ -55,16 +54,16 @@ const systemOptions: readonly string[] = [
 const asPlace = 0o10000000 | (constants.O_NOFOLLOW ?? 0);
 
 /**
- * Returns how `start` runs in the box. `mask` is a file that cannot be read: it stands for each one that is hidden. Without `shared`,
- * it has a network of its own. `layer` are the words that make its layer first. Throws TelosError `config` if a folder of the view cannot be used.
+ * Returns how `start` runs in the box. `mask` is a file that cannot be read: it stands for each one that is hidden. `enter` are the
+ * words that lead it into kept namespaces; unless one of them is the network, it has its own. Throws TelosError `config` if a folder of
+ * the view cannot be used.
  */
 export function inBubblewrap(
   { program, features }: Bubblewrap,
   view: readonly Place[],
   mask: string,
   start: CommandStart,
-  shared?: SharedNetwork,
-  layer?: readonly string[],
+  enter?: { words: readonly string[]; network: boolean },
 ): Omit<EnclosedCommand, 'end'> & { close(): void } {
   const status = openStatus(dirname(mask));
   const files = [status];
@@ -81,16 +80,15 @@ export function inBubblewrap(
   });
   const all = [
     ...isolation,
-    ...(shared ? [] : [ownNetwork]),
-    // In the namespaces of its layer, the user of this process is the only one.
-    ...(layer ? ['--uid', String(process.getuid?.() ?? 0), '--gid', String(process.getgid?.() ?? 0)] : []),
+    ...(enter?.network ? [] : [ownNetwork]),
+    ...(enter ? ownIds : []),
     ...(features.disablesUserNamespaces ? ['--disable-userns'] : []),
     ...options,
     ...systemOptions,
     ...['--remount-ro', '/', '--chdir', start.folder, '--seccomp', String(firstInput + 1)],
     ...['--json-status-fd', String(firstInput + 2)],
   ];
-  const [first = program, ...words] = [...(shared?.start ?? []), ...(layer ?? []), program];
+  const [first = program, ...words] = [...(enter?.words ?? []), program];
   return {
     program: first,
     args: [...words, '--args', String(firstInput), '--', start.program, ...start.args],
@@ -110,7 +108,7 @@ export function inBubblewrap(
     failureIn: errors => {
       // Anybody can write what bubblewrap writes. That a command has ended is said where no command can write.
       if (textOf(status).includes('"exit-code"')) return undefined;
-      const [, why] = /^(?:bwrap: |nsenter: |unshare: |(?=mount: )|(?=the program '))(.*)/.exec(errors) ?? [];
+      const [, why] = /^(?:bwrap: |nsenter: |(?=the program '))(.*)/.exec(errors) ?? [];
       return why && `The command was not run, since its box could not be made: ${why.replace(/\.$/, '')}.`;
     },
     close: () => files.splice(0).forEach(file => void closeSync(file)),

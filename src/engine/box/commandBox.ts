@@ -46,9 +46,9 @@ import { readableFolders } from '../tools/tool.ts';
 import { inBubblewrap } from './bubblewrap.ts';
 import type { BoxFinding } from './findBox.ts';
 import { FolderNames, type MarkedName, mostNames } from './folderNames.ts';
+import { enterSpaces, type KeptSpaces } from './keptSpaces.ts';
 import { carriesLayer, type LayerPrograms, type MadeLayer, makeLayer } from './layer.ts';
 import { inSeatbelt } from './seatbelt.ts';
-import { enterNetwork, type SharedNetwork } from './sharedNetwork.ts';
 import {
   type BoxPlaces,
   lastingPlaces,
@@ -118,8 +118,8 @@ export function commandBox(options: BoxOptions): CommandBox {
       const holdsSecrets = secretsIn(start.env).length > 0;
       if (holdsSecrets) apart ??= withOwnHome(options, shared);
       const prepared = holdsSecrets && apart ? apart : shared;
-      const entering = enter(options);
-      const leave = (): void => void entering.then(shared => shared?.leave()).catch(() => undefined);
+      const entering = enter(options, layered && carries ? layers : null);
+      const leave = (): void => void entering.then(spaces => spaces?.leave()).catch(() => undefined);
       try {
         const { end, ...enclosed } = await enclose(
           options,
@@ -145,15 +145,20 @@ function asConfigError(error: unknown, folder: string): unknown {
   return new TelosError('config', [fileProblem(error, path), sentence('Nothing was run.')]);
 }
 
-/** Returns the network that a command shares with others, if it does. Made while its folders are looked through. */
-async function enter({
-  finding,
-  config,
-  conversation,
-  sharesNetwork = false,
-}: BoxOptions): Promise<SharedNetwork | undefined> {
-  if (!sharesNetwork || finding.kind !== 'bubblewrap' || finding.features.nsenter === null) return undefined;
-  return enterNetwork(`${config.dataDir}\0${conversation}`, finding.program, finding.features.nsenter);
+/** Returns the namespaces that a command shares with others, if it does. Made while its folders are looked through. */
+async function enter(
+  { finding, config, conversation, sharesNetwork = false }: BoxOptions,
+  layers: LayerPrograms | null,
+): Promise<KeptSpaces | undefined> {
+  if (finding.kind !== 'bubblewrap' || finding.features.nsenter === null) return undefined;
+  if (!sharesNetwork && !layers) return undefined;
+  const { program, features } = finding;
+  return enterSpaces(
+    `${config.dataDir}\0${conversation}`,
+    program,
+    finding.features.nsenter,
+    features.layers?.mount,
+  );
 }
 
 interface Prepared {
@@ -245,11 +250,11 @@ const homeFolders = (dataDir: string, home: string): string[] => {
 };
 
 async function enclose(
-  { finding, network, owner, config, shown = [] }: BoxOptions,
+  { finding, network, owner, config, sharesNetwork = false, shown = [] }: BoxOptions,
   { places: known, mask, lasting, told, names }: Prepared,
   start: CommandStart,
   ask: AskHost | undefined,
-  entering: Promise<SharedNetwork | undefined>,
+  entering: Promise<KeptSpaces | undefined>,
   layers: LayerPrograms | null,
 ): Promise<EnclosedCommand> {
   const { around, ...own } = known;
@@ -264,6 +269,8 @@ async function enclose(
   const isAround = around !== undefined && !left.has(around) && isOpenRepository(join(around, '.git'));
   const places: BoxPlaces = isAround ? known : own;
   const layer = layers && madeLayer(layers, config.dataDir, layerRoots(places));
+  const mounting = layer && entering.then(spaces => spaces && layer.mount(spaces));
+  mounting?.catch(() => undefined);
   const repositories = layer
     ? []
     : marked.filter(({ kind }) => kind === 'repository').map(({ path }) => path);
@@ -281,9 +288,13 @@ async function enclose(
     const view = layer
       ? layeredViewOf(outside, places, closed, layer.mergedAt)
       : viewOf(outside, places, closed);
+    await mounting;
+    const spaces = await entering;
+    const wanted = { network: sharesNetwork, mounts: layer !== null };
+    const entered = spaces && { words: spaces.start(wanted), ...wanted };
     const made =
       finding.kind === 'bubblewrap'
-        ? inBubblewrap(finding, view, mask, opened?.start ?? enclosed, await entering, layer?.start)
+        ? inBubblewrap(finding, view, mask, opened?.start ?? enclosed, entered)
         : inSeatbelt(finding.program, view, opened?.start ?? enclosed, opened?.port);
     const { close, ...process } = made;
     const guards = ours.map(guardRepository);
@@ -362,7 +373,7 @@ function ofWork(
 /** Throws TelosError `config` if no layer can be made over one of the folders. */
 function madeLayer(layers: LayerPrograms, dataDir: string, roots: readonly string[]): MadeLayer {
   try {
-    return makeLayer(layers, dataDir, roots);
+    return makeLayer(layers.tar, dataDir, roots);
   } catch (error) {
     if (errorCode(error) !== undefined) throw error;
     throw new TelosError('config', [asSaid((error as Error).message), sentence('Nothing was run.')]);

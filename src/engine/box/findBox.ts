@@ -8,8 +8,8 @@ import { join } from 'node:path';
 import { writeOwn } from '../files/atomicWrite.ts';
 import { readText } from '../files/regularFile.ts';
 import { findProgram, isOfRuns, type ProgramPlaces, pathIn } from '../tools/programPath.ts';
+import { inSpaces } from './keptSpaces.ts';
 import { findLayers, type LayerPrograms } from './layer.ts';
-import { canShare } from './sharedNetwork.ts';
 import { filterFor } from './systemCalls.ts';
 
 /** `mend` is the exact command that makes it work, if there is one. */
@@ -36,6 +36,11 @@ export const isolation: readonly string[] = [
   ...['--new-session', '--cap-drop', 'ALL', '--hostname', 'box'],
 ];
 export const ownNetwork = '--unshare-net';
+/** In the namespaces that a conversation keeps, the user of this process has the number 0. A command has its own. */
+export const ownIds: readonly string[] = [
+  ...['--uid', String(process.getuid?.() ?? 0)],
+  ...['--gid', String(process.getgid?.() ?? 0)],
+];
 
 /** In milliseconds. A start takes about ten. */
 const patience = 5000;
@@ -93,7 +98,7 @@ function remembered(places: ProgramPlaces, dataDir: string): BoxFinding | undefi
     if (nsenter !== null && (typeof nsenter !== 'string' || !isThere(nsenter) || isOfRuns(nsenter, places)))
       return undefined;
     if (layers === undefined) return undefined;
-    const used = layers ? [layers.enter[0], layers.mount, layers.tar] : [];
+    const used = layers ? [layers.mount, layers.tar] : [];
     if (used.some(each => !isThere(each) || isOfRuns(each, places))) return undefined;
     if (state !== machineState(program) || isOfRuns(program, places)) return undefined;
     return {
@@ -201,37 +206,21 @@ async function tryBubblewrap(
   const disablesUserNamespaces = help.includes('--disable-userns');
   const error = first === undefined || disablesUserNamespaces ? first : await start([]);
   if (error !== undefined) return { works: false, ...reasonOf(error, program, textOf, existsSync) };
-  const more = disablesUserNamespaces ? ['--disable-userns'] : [];
   const nsenter = findProgram('nsenter', places);
-  const joins = async (entering: string, words: readonly string[]): Promise<boolean> =>
-    (await errorOf(entering, [...words, program, ...isolation, ...more, ...view])) === undefined;
-  const isShared = nsenter !== undefined && (await canShare(program, nsenter, joins));
-  const inLayer = [
-    '--uid',
-    String(process.getuid?.() ?? 0),
-    '--gid',
-    String(process.getgid?.() ?? 0),
-    ...more,
-  ];
+  const joins = async (words: readonly string[], more: readonly string[]): Promise<boolean> =>
+    nsenter !== undefined && (await errorOf(nsenter, [...words, program, ...inSpace, ...more])) === undefined;
+  const inSpace = [...isolation, ...ownIds, ...(disablesUserNamespaces ? ['--disable-userns'] : [])];
+  const isShared = await inSpaces(program, undefined, spaces =>
+    joins(spaces.words({ network: true, mounts: false }), view),
+  );
   const change = ['/bin/sh', '-c', 'cd "$0" && rm -r old && mkdir old'];
-  const layered = async (first: string, words: readonly string[], folder: string): Promise<boolean> => {
-    const box = [
-      program,
-      ...isolation,
-      ownNetwork,
-      ...inLayer,
-      ...view.slice(0, 3),
-      '--bind',
-      folder,
-      folder,
-    ];
-    return (await errorOf(first, [...words, ...box, '--', ...change, folder])) === undefined;
-  };
+  const layered = (words: readonly string[], folder: string): Promise<boolean> =>
+    joins(words, [ownNetwork, ...view.slice(0, 3), '--bind', folder, folder, '--', ...change, folder]);
   const features = {
     disablesUserNamespaces,
     bindsDescriptors: help.includes('--ro-bind-fd'),
-    nsenter: isShared ? nsenter : null,
-    layers: await findLayers(places, dataDir, program, layered),
+    nsenter: isShared && nsenter !== undefined ? nsenter : null,
+    layers: isShared ? await findLayers(places, dataDir, program, layered) : null,
   };
   return { works: true, kind: 'bubblewrap', program, features };
 }

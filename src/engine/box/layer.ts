@@ -1,11 +1,10 @@
 /**
  * The layer of one command: what it writes into the working folder lands there first, and the folder itself stays as it is. The kernel
- * makes it (overlayfs) in namespaces of the command alone. Bubblewrap 0.8 cannot, so `mount` does it before, in namespaces that `unshare` makes,
- * or another bubblewrap where rules of the system let no other program make them.
+ * makes it (overlayfs) in namespaces that the commands of a conversation share. Bubblewrap 0.8 cannot, so `mount` does it before.
  */
 import { execFile } from 'node:child_process';
 import { randomUUID } from 'node:crypto';
-import { chmodSync, mkdirSync, statfsSync, statSync, symlinkSync, writeFileSync } from 'node:fs';
+import { chmodSync, mkdirSync, rmdirSync, statfsSync, statSync, symlinkSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { makeOwnFolders } from '../files/atomicWrite.ts';
@@ -14,11 +13,10 @@ import { isInside, realPlace, statsAt } from '../files/paths.ts';
 import { readText } from '../files/regularFile.ts';
 import { findProgram, type ProgramPlaces } from '../tools/programPath.ts';
 import type { CommandLayer } from '../tools/tool.ts';
+import { inSpaces, type KeptSpaces } from './keptSpaces.ts';
 
 /** The programs that make a layer and tell how it was left. Absolute paths. */
 export interface LayerPrograms {
-  /** The words that make the namespaces in which `mount` may mount, the program first. */
-  enter: readonly [program: string, ...args: string[]];
   mount: string;
   tar: string;
 }
@@ -54,31 +52,17 @@ const existingPart = (path: string): string =>
 
 /** A layer that is made for a command. */
 export interface MadeLayer extends Omit<CommandLayer, 'links' | 'repositories'> {
-  /** The words before those of bubblewrap. */
-  start: readonly [program: string, ...args: string[]];
+  /** Mounts it. Throws TelosError `config` if that cannot be done. */
+  mount(spaces: Pick<KeptSpaces, 'mount'>): Promise<void>;
   /** Returns where bubblewrap finds a folder of the layer. Undefined for one that has none. */
   mergedAt(root: string): string | undefined;
 }
 
 /**
- * Mounts `merged0`, `merged1` and so on in the folder `$1`, then becomes the other words. Relative names need no escapes. A layer is dropped
- * after a power cut, so nothing waits until the disk has it.
- */
-const script = `
-cd "$1" || exit 126
-for lower in lower*; do
-  n=\${lower#lower}
-  "$2" -n -i -t overlay -o "userxattr,volatile,lowerdir=lower$n,upperdir=upper$n,workdir=work$n" overlay "merged$n" || exit 126
-done
-shift 2
-exec "$@"
-`;
-
-/**
  * Makes a layer over the folders, which are real and absolute, the working folder first. Throws the error of the file system, and an
  * Error with a sentence if the layer would lie in one of the folders, or if another disk is mounted in one.
  */
-export function makeLayer(programs: LayerPrograms, dataDir: string, roots: readonly string[]): MadeLayer {
+export function makeLayer(tar: string, dataDir: string, roots: readonly string[]): MadeLayer {
   const folders = layersIn(dataDir);
   makeOwnFolders(join(dataDir, 'box'), folders);
   const own = join(folders, randomUUID());
@@ -92,18 +76,21 @@ export function makeLayer(programs: LayerPrograms, dataDir: string, roots: reado
     chmodSync(join(own, `upper${at}`), statSync(root).mode & 0o7777);
     return { path: root, upper: join(own, `upper${at}`) };
   });
-  const { enter, mount } = programs;
+  const merged = roots.map((_root, at) => join(own, `merged${at}`));
   return {
     roots: uppers,
     // After each change that was made before, by the clock of the disks.
     begun: statSync(join(own, 'work0')).ctimeMs,
-    opaque: folders => opaqueAmong(programs.tar, folders),
-    landing: () => noteLanding(own),
+    opaque: folders => opaqueAmong(tar, folders),
+    landing() {
+      // What is no folder here any more is mounted nowhere.
+      for (const each of merged) rmdirSync(each);
+      noteLanding(own);
+    },
     drop: async () => removeLayer(own),
-    start: [...enter, ...['/bin/sh', '-c', script, 'sh', own, mount]],
+    mount: spaces => spaces.mount(own, roots.length),
     mergedAt(root) {
-      const at = roots.indexOf(root);
-      return at < 0 ? undefined : join(own, `merged${at}`);
+      return merged[roots.indexOf(root)];
     },
   };
 }
@@ -198,47 +185,31 @@ export async function findLayers(
   places: ProgramPlaces,
   dataDir: string | undefined,
   bubblewrap: string,
-  starts: (program: string, args: readonly string[], folder: string) => Promise<boolean>,
+  starts: (words: readonly string[], folder: string) => Promise<boolean>,
 ): Promise<LayerPrograms | null> {
-  const [unshare, mount, tar] = ['unshare', 'mount', 'tar'].map(name => findProgram(name, places));
+  const [mount, tar] = ['mount', 'tar'].map(name => findProgram(name, places));
   if (mount === undefined || tar === undefined) return null;
-  const asOwner = [
-    '--unshare-user',
-    '--uid',
-    '0',
-    '--gid',
-    '0',
-    '--cap-add',
-    'ALL',
-    '--dev-bind',
-    '/',
-    '/',
-    '--',
-  ];
-  const ways: LayerPrograms['enter'][] = [
-    ...(unshare === undefined ? [] : [[unshare, ...unshared] as const]),
-    [bubblewrap, ...asOwner],
-  ];
-  for (const enter of ways)
-    if (await isMade({ enter, mount, tar }, dataDir ?? tmpdir(), starts)) return { enter, mount, tar };
-  return null;
+  const isMade = await inSpaces(bubblewrap, mount, spaces =>
+    isReplaced(spaces, tar, dataDir ?? tmpdir(), starts),
+  );
+  return isMade ? { mount, tar } : null;
 }
 
-const unshared = ['--user', '--map-root-user', '--mount', '--propagation', 'unchanged', '--'];
-
 /** Makes a layer, has a box replace a folder in it, and reads that. Never throws. */
-async function isMade(
-  programs: LayerPrograms,
+async function isReplaced(
+  spaces: Parameters<Parameters<typeof inSpaces>[2]>[0],
+  tar: string,
   dataDir: string,
-  starts: (program: string, args: readonly string[], folder: string) => Promise<boolean>,
+  starts: (words: readonly string[], folder: string) => Promise<boolean>,
 ): Promise<boolean> {
   const trial = join(dataDir, `layer-trial-${randomUUID()}`);
   try {
     makeOwnFolders(dataDir, trial, join(trial, 'work'), join(trial, 'work/old'));
     writeFileSync(join(trial, 'work/old/file'), '');
-    const layer = makeLayer(programs, `${trial}-data`, [join(trial, 'work')]);
-    const [program, ...words] = layer.start;
-    if (!(await starts(program, words, layer.mergedAt(join(trial, 'work')) ?? ''))) return false;
+    const layer = makeLayer(tar, `${trial}-data`, [join(trial, 'work')]);
+    await layer.mount(spaces);
+    const words = spaces.words({ network: false, mounts: true });
+    if (!(await starts(words, layer.mergedAt(join(trial, 'work')) ?? ''))) return false;
     const replaced = join(layer.roots[0]!.upper, 'old');
     return (await layer.opaque([replaced])).has(replaced);
   } catch {

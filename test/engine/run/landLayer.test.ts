@@ -402,7 +402,7 @@ describe('a command that writes into a layer', function () {
     const tools = ['mount', 'tar', 'bwrap', 'nsenter'].map(name => `ln -s "$(command -v ${name})" bin/`);
     execFileSync('/bin/sh', ['-ec', `mkdir bin; ${tools.join('; ')}`], { cwd: run.root });
     const there = await layeredBox(join(run.root, 'data'), join(run.root, 'bin'));
-    assert.ok(there?.kind === 'bubblewrap' && there.features.layers?.enter[0].endsWith('/bin/bwrap'));
+    assert.ok(there?.kind === 'bubblewrap');
     const line = 'mkdir d; echo 1 > d/f; echo x > Makefile; id -u';
     const { out, notes } = await layeredIn(line, run, store, there, { human: no });
     assert.equal(out, String(process.getuid?.()));
