@@ -266,6 +266,7 @@ async function enclose(
   makeOwnFolders(dirname(known.ownHome), known.ownHome, known.temporary);
   const atHome = contentOf(known.ownHome);
   const { marked, left } = await namesIn(names);
+  const hadBefore = names[0]?.seen() ?? (() => false);
   const isAround = around !== undefined && !left.has(around) && isOpenRepository(join(around, '.git'));
   const places: BoxPlaces = isAround ? known : own;
   const layer = layers && madeLayer(layers, config.dataDir, layerRoots(places));
@@ -314,7 +315,9 @@ async function enclose(
     return {
       ...process,
       end,
-      ...(layer && { layer: { ...layer, ...ofWork(marked, places.workingDir, layerRoots(places)) } }),
+      ...(layer && {
+        layer: { ...layer, hadBefore, ...ofWork(marked, places.workingDir, layerRoots(places)) },
+      }),
     };
   } catch (error) {
     await opened?.end();

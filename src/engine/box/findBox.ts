@@ -97,7 +97,7 @@ function remembered(places: ProgramPlaces, dataDir: string): BoxFinding | undefi
       return undefined;
     if (nsenter !== null && (typeof nsenter !== 'string' || !isThere(nsenter) || isOfRuns(nsenter, places)))
       return undefined;
-    if (layers === undefined) return undefined;
+    if (layers === undefined || (layers && nsenter === null)) return undefined;
     const used = layers ? [layers.mount, layers.tar] : [];
     if (used.some(each => !isThere(each) || isOfRuns(each, places))) return undefined;
     if (state !== machineState(program) || isOfRuns(program, places)) return undefined;

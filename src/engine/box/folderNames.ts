@@ -52,6 +52,8 @@ interface KnownFolder {
   folders: readonly string[];
   marked: readonly MarkedName[];
   size: number;
+  /** All of its names, each between two slashes: no name has one, and one text takes less memory than many. */
+  names: string;
 }
 
 type Kind = MarkedName['kind'] | undefined;
@@ -116,6 +118,12 @@ export class FolderNames {
     return marked;
   }
 
+  /** Returns what tells whether a path in the folder was there at the last look, as far as that looked. */
+  seen(): (path: string) => boolean {
+    const known = this.#known;
+    return path => known.get(dirname(path))?.names.includes(`/${basename(path)}/`) === true;
+  }
+
   /** Returns undefined for a folder that is gone. */
   #folderAt(path: string): KnownFolder | Closed | undefined {
     try {
@@ -128,7 +136,9 @@ export class FolderNames {
       if ((mode & forAll) !== forAll && !isOpenFolder(path)) return cannotBeListed(path);
       const entries = readdirSync(path, { withFileTypes: true });
       const read = this.#read(path, entries);
-      return 'hidden' in read ? read : { stamp: isSteady ? stamp : '', ...read, size: entries.length };
+      return 'hidden' in read
+        ? read
+        : { stamp: isSteady ? stamp : '', ...read, size: entries.length, names: listOf(entries) };
     } catch (error) {
       const code = errorCode(error);
       if (code === 'ENOENT' || code === 'ENOTDIR') return undefined;
@@ -165,6 +175,8 @@ export class FolderNames {
     return { folders, marked };
   }
 }
+
+const listOf = (entries: readonly Dirent[]): string => `/${entries.map(({ name }) => name).join('/')}/`;
 
 /** What everybody may do with an open folder. */
 const forAll = 0o555n;

@@ -51,7 +51,7 @@ const existingPart = (path: string): string =>
   statsAt(path) || dirname(path) === path ? path : existingPart(dirname(path));
 
 /** A layer that is made for a command. */
-export interface MadeLayer extends Omit<CommandLayer, 'links' | 'repositories'> {
+export interface MadeLayer extends Omit<CommandLayer, 'links' | 'repositories' | 'hadBefore'> {
   /** Mounts it. Throws TelosError `config` if that cannot be done. */
   mount(spaces: Pick<KeptSpaces, 'mount'>): Promise<void>;
   /** Returns where bubblewrap finds a folder of the layer. Undefined for one that has none. */

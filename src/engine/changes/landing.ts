@@ -37,7 +37,7 @@ export interface Landed {
   /** Files that are now as the command left them. Absolute paths. */
   changed: string[];
   /** Files that somebody else has changed meanwhile. `kept` is where the command's own bytes are, if it left some. Absolute. */
-  conflicts: { path: string; kept?: string }[];
+  conflicts: { path: string; isGone: boolean; kept?: string }[];
   /** Sentences about what could not be put in its place. */
   problems: string[];
 }
@@ -78,7 +78,8 @@ export async function landChanges(
 }
 
 /** Whether somebody else has changed the file since. Of one with several names, the other names change its facts too. */
-function isChangedSince({ path, before }: LayerFile, begun: number): boolean {
+function isChangedSince({ path, before, isGone = false }: LayerFile, begun: number): boolean {
+  if (isGone) return true;
   if (!isAsSeen(statsAt(path), before) && !(before === undefined && statsAt(path)?.isDirectory()))
     return true;
   if (!before) return false;
@@ -237,9 +238,9 @@ async function keepBeside(
   modes: FolderModes,
   run: RunBytes,
   landed: Landed,
-): Promise<{ path: string; kept?: string }> {
-  const { path, after } = file;
-  if (!after?.stats.isFile()) return { path };
+): Promise<Landed['conflicts'][number]> {
+  const { path, after, isGone = false } = file;
+  if (!after?.stats.isFile()) return { path, isGone };
   try {
     const left = await leftAt(after.at, after.stats);
     const kept = inFolder(path, modes, target => {
@@ -256,10 +257,10 @@ async function keepBeside(
     } as const;
     if (!isUnknown(left)) run.write([line], {});
     landed.changed.push(kept);
-    return { path, kept };
+    return { path, isGone, kept };
   } catch (error) {
     landed.problems.push(describeFileError(error, path));
-    return { path };
+    return { path, isGone };
   }
 }
 

@@ -12,6 +12,8 @@ export interface LayerFile {
   path: string;
   /** The file or link that is there now. Undefined for nothing, and for anything else. */
   before: Stats | undefined;
+  /** Set if somebody else has removed it since the command began. */
+  isGone?: boolean;
   /** What the command left, and where it is. Undefined for a file that it removed. */
   after: { at: string; stats: Stats } | undefined;
 }
@@ -31,6 +33,8 @@ export interface LayerChanges {
   dropped: string[];
   /** Names that are not UTF-8, by what can be shown of their paths. */
   unnamed: string[];
+  /** Folders so deep in others that their paths in the layer are longer than the system takes. */
+  tooDeep: string[];
 }
 
 interface Reading extends LayerChanges {
@@ -38,6 +42,7 @@ interface Reading extends LayerChanges {
   opaque: ReadonlySet<string>;
   /** The modes of folders of the layer that had to be opened. */
   modes: Map<string, number>;
+  hadBefore: CommandLayer['hadBefore'];
   turn: () => Promise<void> | void;
 }
 
@@ -51,6 +56,8 @@ export async function readLayer(layer: CommandLayer): Promise<LayerChanges> {
     folders: [],
     dropped: [],
     unnamed: [],
+    tooDeep: [],
+    hadBefore: layer.hadBefore,
     opaque: await layer.opaque(both),
     modes,
     turn: takingTurns(),
@@ -60,19 +67,23 @@ export async function readLayer(layer: CommandLayer): Promise<LayerChanges> {
     addFolder(path, below, modeOf(upper, reading), reading);
     await readFolder(upper, path, below?.isDirectory() === true, reading);
   }
-  const { files, folders, dropped, unnamed } = reading;
-  return { files, folders, dropped, unnamed };
+  const { files, folders, dropped, unnamed, tooDeep } = reading;
+  return { files, folders, dropped, unnamed, tooDeep };
 }
 
 /** Adds the folders of a layer that are also below it: each adds to that one or replaces it. */
 function addFoldersInBoth(upper: string, path: string, found: string[], modes: Map<string, number>): void {
   for (const entry of entriesOf(upper, modes)) {
     const [at, place] = [join(upper, entry.name), join(path, entry.name)];
-    if (!entry.isDirectory() || !statsAt(place)?.isDirectory()) continue;
+    if (!entry.isDirectory() || isTooLong(at) || !statsAt(place)?.isDirectory()) continue;
     found.push(at);
     addFoldersInBoth(at, place, found, modes);
   }
 }
+
+/** In bytes, with the longest name that may come behind it. */
+const longestPath = 4095 - 256;
+const isTooLong = (path: string): boolean => Buffer.byteLength(path) > longestPath;
 
 /** A command can close a folder. In its layer it is opened, to be read; it is closed again where it lands. */
 function entriesOf(upper: string, modes: Map<string, number>): Dirent[] {
@@ -103,6 +114,7 @@ async function readFolder(upper: string, path: string, adds: boolean, reading: R
 async function readEntry(at: string, path: string, stats: Stats, reading: Reading): Promise<void> {
   const below = statsAt(path);
   if (stats.isDirectory()) {
+    if (isTooLong(at)) return void reading.tooDeep.push(path);
     if (below && !below.isDirectory()) removed(path, below, reading);
     addFolder(path, below, modeOf(at, reading), reading);
     const adds = below?.isDirectory() === true && !reading.opaque.has(at);
@@ -110,7 +122,8 @@ async function readEntry(at: string, path: string, stats: Stats, reading: Readin
   } else if (stats.isFile() || stats.isSymbolicLink()) {
     if (below?.isDirectory()) removed(path, below, reading);
     const before = below?.isFile() || below?.isSymbolicLink() ? below : undefined;
-    reading.files.push({ path, before, after: { at, stats } });
+    const isGone = !below && reading.hadBefore(path);
+    reading.files.push({ path, before, after: { at, stats }, ...(isGone && { isGone }) });
   } else if (isRemoval(stats)) {
     if (below) removed(path, below, reading);
   } else {

@@ -4,7 +4,7 @@
  */
 import { relative } from 'node:path';
 import type { RunEvent, ToolCall } from '../../protocol/run.ts';
-import { asMessage, sentence, spoken } from '../../protocol/text.ts';
+import { asMessage, type Sentence, sentence, spoken } from '../../protocol/text.ts';
 import type { RunBytes } from '../changes/commandWatch.ts';
 import { falseObjects } from '../changes/gitObjects.ts';
 import { foldersFor, type Landed, landChanges } from '../changes/landing.ts';
@@ -79,8 +79,7 @@ export async function* landLayer(
   }
 }
 
-const isEmpty = ({ files, folders, dropped, unnamed }: LayerChanges): boolean =>
-  files.length + folders.length + dropped.length + unnamed.length === 0;
+const isEmpty = (found: LayerChanges): boolean => Object.values(found).every(({ length }) => length === 0);
 
 /** Asks about the changes that others run or obey. Returns why they do not land; undefined if they do, or if there are none. */
 async function* answerOn(
@@ -107,7 +106,7 @@ function merge(one: Landed, other: Landed): void {
 
 /** Tells the person of each change that is not in its place. Returns the same for the model. */
 function* told(
-  { dropped, unnamed }: LayerChanges,
+  { dropped, unnamed, tooDeep }: LayerChanges,
   { conflicts, problems }: Landed,
   forged: readonly string[],
   root: string,
@@ -118,22 +117,15 @@ function* told(
       paths.map(path => ({ path })),
       root,
     );
-  const all = conflicts.map(({ path, kept }) =>
-    kept === undefined
-      ? sentence(
-          '{0} was changed by another program while the command ran, so it stays as it is.',
-          nameOf(path),
-        )
-      : sentence(
-          '{0} was changed by another program while the command ran, so it stays as it is. The version of the command is in {1}.',
-          nameOf(path),
-          nameOf(kept),
-        ),
+  const all = conflicts.map(({ path, isGone, kept }) =>
+    conflictSentence(nameOf(path), isGone, kept && nameOf(kept)),
   );
   if (forged.length > 0)
     all.push(sentence('Objects of Git that are not what their names say were not kept: {0}.', named(forged)));
   if (unnamed.length > 0)
     all.push(sentence('Files whose names are not UTF-8 were not kept: {0}.', named(unnamed)));
+  if (tooDeep.length > 0)
+    all.push(sentence('Folders that lie too deep in others were not kept: {0}.', named(tooDeep)));
   const [first, ...others] = problems;
   if (first !== undefined)
     all.push(
@@ -149,4 +141,23 @@ function* told(
       ? []
       : [`Pipes, sockets and devices end with their command, so these are gone: ${named(dropped)}.`];
   return [...all.map(each => spoken([each])), ...ended];
+}
+
+/** Says which version of a file is where. `kept` is undefined if the command left no file. */
+function conflictSentence(name: string, isGone: boolean, kept: string | undefined): Sentence {
+  if (kept === undefined && isGone)
+    return sentence('{0} was removed by another program while the command ran, so it stays removed.', name);
+  if (kept === undefined)
+    return sentence('{0} was changed by another program while the command ran, so it stays as it is.', name);
+  if (isGone)
+    return sentence(
+      '{0} was removed by another program while the command ran, so it stays removed. The version of the command is in {1}.',
+      name,
+      kept,
+    );
+  return sentence(
+    '{0} was changed by another program while the command ran, so it stays as it is. The version of the command is in {1}.',
+    name,
+    kept,
+  );
 }

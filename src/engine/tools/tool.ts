@@ -168,6 +168,8 @@ export interface CommandLayer {
   repositories: readonly string[];
   /** When it was made, as the disks say the time of a change. In milliseconds. */
   begun: number;
+  /** Whether a path of the working folder was there before, as far as that is known. */
+  hadBefore(path: string): boolean;
   /** Returns those of its folders, by absolute paths, that replace the folder below them. Throws an Error if that cannot be read. */
   opaque(folders: readonly string[]): Promise<ReadonlySet<string>>;
   /** Called before anything of it comes into its place. Throws the error of the file system. */

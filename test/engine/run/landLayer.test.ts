@@ -439,6 +439,33 @@ describe('a command that writes into a layer', function () {
     assert.deepEqual(readdirSync(run.work), ['good']);
   });
 
+  it('leaves removed what somebody else removes meanwhile, beside the version of the command', async () => {
+    for (const name of ['added', 'replaced', 'linked', 'kept']) run.put(`work/${name}`, 'old\n');
+    const line =
+      'echo more >> added; sed -i s/old/new/ replaced; ln -sf kept linked; echo 1 > made; echo begun; sleep 0.3';
+    const { said, changedFiles } = await layered(line, no, () => {
+      for (const name of ['added', 'replaced', 'linked']) rmSync(inWork(name));
+    });
+    assert.match(said, /^added was removed by another program .* stays removed\. .* in added\.conflict\.$/m);
+    assert.match(said, /^replaced was removed .* in replaced\.conflict\.$/m);
+    assert.match(
+      said,
+      /^linked was removed by another program while the command ran, so it stays removed\.$/m,
+    );
+    assert.deepEqual(readdirSync(run.work), ['added.conflict', 'kept', 'made', 'replaced.conflict']);
+    assert.deepEqual([text('added.conflict'), text('replaced.conflict')], ['old\nmore\n', 'new\n']);
+    assert.equal(changedFiles.length, 3);
+  });
+
+  it('lands the rest beside folders that lie too deep', async () => {
+    const name = 'd'.repeat(200);
+    const deep = `for n in 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20 21 22 23; do mkdir ${name}; cd ${name}; done`;
+    const { said } = await layered(`echo 1 > before; (${deep}; echo 1 > far); echo 2 > later`, no);
+    assert.match(said, /^Folders that lie too deep in others were not kept: dd/m);
+    assert.deepEqual([text('before'), text('later')], ['1\n', '2\n']);
+    assert.ok(existsSync(inWork(`${name}/${name}`)));
+  });
+
   it('leaves nothing behind when the program ends in the middle, and the next start says so', () => {
     const own = join(run.root, 'data/box/layers/one');
     mkdirSync(join(own, 'upper0'), { recursive: true });
