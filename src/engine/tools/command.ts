@@ -6,7 +6,7 @@ import { setTimeout as delay } from 'node:timers/promises';
 import type { ToolResult } from '../../protocol/run.ts';
 import { type Sentence, sentence } from '../../protocol/text.ts';
 import { reasonOf } from '../errors.ts';
-import { escapeInvisible } from '../files/plainText.ts';
+import { escapeInvisible, shellWord } from '../files/plainText.ts';
 import { endOf, UnreadOutput } from './background.ts';
 import { endAllOf, noteOn, TimeLimit, type TreeLimits, untilExitOrStop } from './commandEnd.ts';
 import { type CommandStreams, LiveOutput, OutputCapture, reportOn } from './commandOutput.ts';
@@ -396,13 +396,33 @@ function writtenAtHome({ folder, files, isWhole, agent }: NonNullable<BoxReport[
       ),
       forModel: `What it wrote into ~ is in the home of the box, ${where}, not in the user's home. ${kept}`,
     };
+  const copy = copyingLine(folder, files);
   return {
     forPerson:
       agent === undefined
-        ? sentence('In the home folder of the sandbox, not in yours: {0} (in {1}).', named, where)
-        : sentence("In the sandbox's home folder of {0}, not in yours: {1} (in {2}).", agent, named, where),
+        ? sentence(
+            'In the home folder of the sandbox, not in yours: {0} (in {1}). To copy it: {2}',
+            named,
+            where,
+            copy,
+          )
+        : sentence(
+            "In the sandbox's home folder of {0}, not in yours: {1} (in {2}). To copy it: {3}",
+            agent,
+            named,
+            where,
+            copy,
+          ),
     forModel: `Written into the home of the box, not into the user's home: ${named} (in ${where}). ${kept} Say so if the user expects it in their home.`,
   };
+}
+
+/** Returns the line of a shell that copies the files into the person's home, with what is beside them. It asks before it replaces any. */
+function copyingLine(folder: string, files: readonly string[]): string {
+  const tops = new Set(files.map(path => join(folder, path.split('/')[0] ?? path)));
+  const plain = [...tops].filter(path => escapeInvisible(path) === path).slice(0, mostNamed);
+  const sources = plain.length > 0 ? plain : [`${folder}/.`];
+  return ['cp -ri --', ...sources.map(shellWord), '~/'].join(' ');
 }
 
 /** Returns the command as its box starts it, or why it has none although it must. Returns undefined without a box. */

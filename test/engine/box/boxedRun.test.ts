@@ -151,7 +151,7 @@ describe('a run with commands', () => {
     assert.equal(said.length, 1, 'a file is named once in a run');
     assert.match(
       said.join('\n'),
-      /^In the sandbox's home folder of garden, not in yours: \.sown\/tasks\.db \(in .*\)\.$/,
+      /^In the sandbox's home folder of garden, not in yours: \.sown\/tasks\.db \(in (.*)\)\. To copy it: cp -ri -- \1\/\.sown ~\/$/,
     );
     assert.deepEqual(readdirSync(at('home')), []);
     const later = await run([{ command: 'cat ~/.sown/tasks.db; echo peas >> ~/.sown/tasks.db' }], {
@@ -159,7 +159,7 @@ describe('a run with commands', () => {
     });
     assert.match(later.contents[0] ?? '', /^beans\n/);
     assert.match(later.contents[0] ?? '', /\.sown\/tasks\.db/, 'a changed file is said too');
-    const place = /\(in (.*)\)\.$/.exec(said[0] ?? '')?.[1] ?? '';
+    const place = /\(in (.*)\)\. To/.exec(said[0] ?? '')?.[1] ?? '';
     assert.equal(readFileSync(join(place, '.sown/tasks.db'), 'utf8'), 'beans\npeas\n');
     const other = await run([{ command: 'cat ~/.sown/tasks.db || echo none' }], {
       skill: { agent: 'shed', skill: 'store' },
