@@ -3,6 +3,7 @@
 import { createHash } from 'node:crypto';
 import { statSync } from 'node:fs';
 import { dirname, isAbsolute, join, resolve } from 'node:path';
+import { grouped } from '../../protocol/text.ts';
 import { jsonLine, readLines } from '../files/jsonLines.ts';
 import { isInside } from '../files/paths.ts';
 import { readText } from '../files/regularFile.ts';
@@ -109,6 +110,12 @@ export type FolderHistory = Pick<FolderLine, 'path' | 'before' | 'after'>;
 
 /** Maximum size of a file whose old content is kept. In bytes. */
 export const maxKeptFile = 64 * 1024 * 1024;
+/** A larger file, which may be nothing but holes, would take minutes: it is not known again. In bytes. */
+export const mostHashed = 1024 ** 3;
+/** Maximum number of files of one command that are recorded. */
+export const mostRecorded = 100_000;
+export const tooManyFiles = `The command changed more than ${grouped(mostRecorded)} files. That cannot be undone.`;
+
 /** Maximum size of an index. A real one stays far below it. In bytes. */
 const maxIndexBytes = 64 * 1024 * 1024;
 

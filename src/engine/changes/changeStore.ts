@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { asSaid, sentence } from '../../protocol/text.ts';
 import { TelosError } from '../errors.ts';
 import { isLink } from '../files/atomicWrite.ts';
-import { PathProblem } from '../files/paths.ts';
+import { PathProblem, realPlace } from '../files/paths.ts';
 import { runPath } from '../records/runFile.ts';
 import { readSummary } from '../records/runSummary.ts';
 import { changesFolder, runChangesFolder } from './changeFile.ts';
@@ -24,6 +24,7 @@ import {
   writtenInTurn,
 } from './changeHistory.ts';
 import { KeptWrites } from './keptWrites.ts';
+import { noteSaved } from './othersWrites.ts';
 import type { RestorePlan, RestoreResult } from './restore.ts';
 import { bringBack, oldBytes, type Undone } from './undo.ts';
 import type { WatchedFolders } from './watchedFolders.ts';
@@ -69,6 +70,11 @@ export class ChangeStore {
       () => void this.#sweep(runId),
       watches ? async place => (await this.#folders()).begin(place) : undefined,
     );
+  }
+
+  /** Notes that the editor has saved a file with these bytes: what a command changes meanwhile is something else. */
+  noteSaved(path: string, bytes: Uint8Array): void {
+    noteSaved(realPlace(path) ?? path, bytes);
   }
 
   /** Resolves when what commands that have ended left is taken in. */

@@ -2,7 +2,6 @@
 import { createHash } from 'node:crypto';
 import { readlinkSync } from 'node:fs';
 import { sep } from 'node:path';
-import { grouped } from '../../protocol/text.ts';
 import { takingTurns } from '../cancellation.ts';
 import { openRegularFile, readRegularFile, smallFile } from '../files/openFile.ts';
 import type { ProgramPlaces } from '../tools/programPath.ts';
@@ -11,11 +10,15 @@ import {
   hashOf,
   type LeftFile,
   type LookedLine,
+  mostHashed,
+  mostRecorded,
   type OldFile,
+  tooManyFiles,
   type WriteLine,
 } from './changeFile.ts';
-import type { CommandChange, CommandChanges, SettingChange } from './folderChanges.ts';
+import type { CommandChange, CommandChanges, StateChange } from './folderChanges.ts';
 import { type Entry, entryAt } from './folderView.ts';
+import { leftKey, type OthersWrites, othersWrites } from './othersWrites.ts';
 import type { FolderWatch } from './watchedFolder.ts';
 
 /** Where a command is about to run. */
@@ -39,8 +42,6 @@ export interface KeptChange {
   before: OldFile | null;
   /** Null if there is none any more. */
   after: LeftFile | null;
-  /** Set for a setting or hook of a repository. Undo leaves those alone. */
-  isGit?: true;
 }
 
 /** What keeps the changes of a run's commands. */
@@ -57,10 +58,6 @@ export interface RunBytes {
   ): void;
 }
 
-/** Maximum number of files of one command that are recorded. */
-const mostRecorded = 100_000;
-const tooMuch = `The command changed more than ${grouped(mostRecorded)} files. That cannot be undone.`;
-
 /** Stands for a file that may be all that is left of what was not kept: undo leaves it. */
 const unknownOld: OldFile = { size: 0, mode: 0o644 };
 
@@ -73,6 +70,8 @@ export class CommandWatch {
   #found: CommandChanges | undefined;
   #changes: readonly KeptChange[] = [];
   #isTooMuch = false;
+  readonly #begun = Date.now();
+  #others: OthersWrites = new Map();
 
   /** New files that were moved from where nothing is kept. */
   #moved = new Set<string>();
@@ -99,12 +98,12 @@ export class CommandWatch {
       const why = found.leftOut.get(this.root);
       if (why !== undefined) this.#run.addLittle(why);
       this.#isTooMuch = found.files.length > mostRecorded;
-      if (this.#isTooMuch) this.#run.addProblem(tooMuch);
+      if (this.#isTooMuch) this.#run.addProblem(tooManyFiles);
       this.#unread.clear();
-      const settings = await Promise.all(found.settings.map(one => this.#setting(one)));
-      this.#changes = [...(await this.#keep(found.files)), ...settings];
+      this.#changes = await this.#keep(found.files);
       this.#moved = new Set(found.files.flatMap(({ path, isMoved }) => (isMoved ? [path] : [])));
       this.#found = found;
+      this.#others = othersWrites(this.#run.folder, this.#begun);
       return this.#changes;
     } catch (error) {
       const why = error instanceof Error ? error.message : String(error);
@@ -113,7 +112,7 @@ export class CommandWatch {
     }
   }
 
-  /** Records what the command changed. Returns the paths of the files that were changed. */
+  /** Records what the command changed, without what others wrote meanwhile. Returns the paths of the files that were changed. */
   record(): string[] {
     if (!this.#found || !this.#watch.seesContent || this.#isTooMuch) return [];
     const { folders, movedHead, leftOut, vanished, madeRepositories } = this.#found;
@@ -121,9 +120,11 @@ export class CommandWatch {
     const isOnly = (path: string): boolean => vanished.length > 0 || this.#moved.has(path);
     const only = this.#changes.filter(({ path, before }) => before === null && isOnly(path));
     if (only.length > 0) this.#run.addProblem(leavesNew(vanished.length > 0 ? vanished : [...this.#moved]));
-    const writes = this.#changes.flatMap(({ path, before, after, isGit }): WriteLine[] => {
-      if (isGit) return [];
-      const old = before ?? (isOnly(path) ? unknownOld : null);
+    const writes = this.#changes.flatMap(({ path, before, after }): WriteLine[] => {
+      const ofOthers = this.#others.get(path);
+      if (ofOthers?.has(leftKey(after))) return [];
+      // What was there between the two is not known.
+      const old = ofOthers ? unknownOld : (before ?? (isOnly(path) ? unknownOld : null));
       return [{ type: 'write', at, path, before: old, after: this.#unread.has(path) ? null : after }];
     });
     const changed = writes.map(({ path }) => path);
@@ -137,8 +138,8 @@ export class CommandWatch {
     return changed;
   }
 
-  #stateLine({ path, before, after }: SettingChange, at: string): WriteLine {
-    const facts = ({ mode, bytes }: NonNullable<SettingChange['before']>, sha256?: string): OldFile => ({
+  #stateLine({ path, before, after }: StateChange, at: string): WriteLine {
+    const facts = ({ mode, bytes }: NonNullable<StateChange['before']>, sha256?: string): OldFile => ({
       size: bytes?.length ?? 0,
       mode,
       ...(sha256 !== undefined && { sha256 }),
@@ -190,23 +191,6 @@ export class CommandWatch {
     }
     return changes;
   }
-
-  async #setting({ path, before, after }: SettingChange): Promise<KeptChange> {
-    const facts = ({ mode, link, bytes }: NonNullable<SettingChange['before']>): OldFile =>
-      link === undefined
-        ? { size: bytes?.length ?? 0, mode, ...(bytes && { sha256: this.#run.keepBytes(bytes) }) }
-        : { size: 0, mode, link };
-    const isWhole = !after || after.bytes !== undefined || after.link !== undefined;
-    const entry = isWhole ? undefined : entryAt(path);
-    const left = entry && (await leftAt(path, entry));
-    if (entry && (left === 'unread' || left === 'special')) this.#unread.set(path, entry);
-    return {
-      path,
-      before: before ? facts(before) : null,
-      after: left && typeof left === 'object' ? left : after ? facts(after) : null,
-      isGit: true,
-    };
-  }
 }
 
 type Kept = Pick<OldFile, 'size' | 'sha256' | 'link'>;
@@ -215,9 +199,6 @@ function oldFile({ kind, size, mode }: NonNullable<CommandChange['before']>, kep
   if (kind === 'link') return { size: 0, mode, ...(kept?.link !== undefined && { link: kept.link }) };
   return kept?.sha256 === undefined ? { size, mode } : { size: kept.size, mode, sha256: kept.sha256 };
 }
-
-/** In bytes. A larger file, which may be nothing but holes, would take minutes; that it is as the command left it is not known then. */
-const mostHashed = 1024 ** 3;
 
 /** What is known of a file that was not read. */
 const unread = (entry: Entry | null): LeftFile => ({ size: entry?.size ?? 0, mode: entry?.mode ?? 0 });

@@ -1,11 +1,11 @@
-/** Tells two looks at a working folder apart: which files, folders and settings differ, how they were before, and what has moved there. */
+/** Tells two looks at a working folder apart: which files, folders and branches differ, how they were before, and what has moved there. */
 
 import { readlinkSync, type Stats } from 'node:fs';
 import { join } from 'node:path';
 import { factsOf } from '../files/paths.ts';
 import { readRegularFile } from '../files/regularFile.ts';
 import { childPath, type Entry, entryIn, type FolderView, isGitName, wasAbsent } from './folderView.ts';
-import type { GitSetting, RepositoryView } from './repositoryView.ts';
+import type { RepositoryView, StateFile } from './repositoryView.ts';
 import { blobName } from './shadowGit.ts';
 
 /** A file or link as it was before a command. */
@@ -27,12 +27,12 @@ export interface CommandChange {
   isMoved?: true;
 }
 
-/** A file in which Git has settings or programs, as it was and as it is. */
-export interface SettingChange {
+/** A file that says where a repository stands, as it was and as it is. */
+export interface StateChange {
   /** Absolute and real path. */
   path: string;
-  before: GitSetting | undefined;
-  after: GitSetting | undefined;
+  before: StateFile | undefined;
+  after: StateFile | undefined;
 }
 
 /** What has changed while a command ran. */
@@ -40,9 +40,8 @@ export interface CommandChanges {
   files: readonly CommandChange[];
   /** Modes of folders that were made, removed or changed, by their absolute paths. Null stands for no folder. */
   folders: ReadonlyMap<string, { before: number | null; after: number | null }>;
-  settings: readonly SettingChange[];
   /** What says where a repository stands, such as a branch or the index. */
-  state: readonly SettingChange[];
+  state: readonly StateChange[];
   /** Whether a branch or HEAD of a repository is not where it was. */
   movedHead: boolean;
   /** Absolute paths of each `.git` that was made. */
@@ -140,19 +139,14 @@ const clockStep = 50;
 const isBornBefore = ({ birthtimeMs, ctimeMs }: Stats, time: number): boolean =>
   birthtimeMs > 0 && birthtimeMs <= ctimeMs && birthtimeMs < time - clockStep;
 
-/** Returns the settings of repositories that differ, or what says where these stand. */
-export function settingChanges(
-  root: string,
-  kind: 'settings' | 'state',
-  before: RepositoryView,
-  now: RepositoryView,
-): SettingChange[] {
+/** Returns the files that differ of those that say where repositories stand. */
+export function stateChanges(root: string, before: RepositoryView, now: RepositoryView): StateChange[] {
   // Where a repository stands is brought back as a whole.
-  if (kind === 'state' && (before.isCut || now.isCut)) return [];
-  const paths = new Set([...before[kind].keys(), ...now[kind].keys()]);
+  if (before.isCut || now.isCut) return [];
+  const paths = new Set([...before.state.keys(), ...now.state.keys()]);
   return [...paths].flatMap(path => {
-    const [was, is] = [before[kind].get(path), now[kind].get(path)];
-    if (isSameSetting(was, is) || (!is && isUnseenIn(now, path))) return [];
+    const [was, is] = [before.state.get(path), now.state.get(path)];
+    if (isSameState(was, is) || (!is && isUnseenIn(now, path))) return [];
     const old = !was && is && isUnseenIn(before, path) ? { mode: is.mode, stamp: '' } : was;
     return [{ path: join(root, path), before: old, after: is }];
   });
@@ -162,8 +156,8 @@ export function settingChanges(
 const isUnseenIn = ({ unseen }: RepositoryView, path: string): boolean =>
   [...unseen].some(folder => path.startsWith(`${folder}/`));
 
-function isSameSetting(one: GitSetting | undefined, other: GitSetting | undefined): boolean {
+function isSameState(one: StateFile | undefined, other: StateFile | undefined): boolean {
   if (!one || !other) return one === other;
   if (one.bytes && other.bytes) return one.bytes.equals(other.bytes) && one.mode === other.mode;
-  return one.link === undefined ? one.stamp === other.stamp : one.link === other.link;
+  return one.stamp === other.stamp;
 }

@@ -11,15 +11,14 @@ import {
   hashOf,
   type LeftFile,
   maxKeptFile,
+  mostHashed,
+  mostRecorded,
   type OldFile,
+  tooManyFiles,
   type WriteLine,
 } from './changeFile.ts';
 import type { RunBytes } from './commandWatch.ts';
 import type { LayerFile, LayerFolder } from './layerRead.ts';
-
-/** Maximum number of files of one command that are recorded. */
-const mostRecorded = 100_000;
-const tooMuch = `The command changed more than ${grouped(mostRecorded)} files. That cannot be undone.`;
 
 /** One file on its way. */
 export interface Step extends LayerFile {
@@ -42,9 +41,6 @@ export async function prepare(file: LayerFile, steps: Step[], problems: string[]
     problems.push(describeFileError(error, file.path));
   }
 }
-
-/** In bytes. A larger file, which may be nothing but holes, would take minutes: it is not known again. */
-const mostHashed = 1024 ** 3;
 
 /** Returns what a file or link of a layer leaves. Throws the error of the file system. */
 export async function leftAt(at: string, stats: Stats): Promise<LeftFile> {
@@ -91,7 +87,7 @@ export async function record(
   turn: () => Promise<void> | void,
 ): Promise<void> {
   if (steps.length > mostRecorded) {
-    run.addProblem(tooMuch);
+    run.addProblem(tooManyFiles);
     return;
   }
   const at = new Date().toISOString();

@@ -18,7 +18,7 @@ import {
   movedAmong,
   type OldEntry,
   oldEntry,
-  settingChanges,
+  stateChanges,
 } from './folderChanges.ts';
 import {
   childPath,
@@ -37,7 +37,7 @@ import { type Differing, noShadow, type Shadow } from './shadowGit.ts';
 export interface FolderWatch {
   /** The working folder. Absolute and real path. */
   root: string;
-  /** False where there is no git. Then only names are seen, and settings of repositories. */
+  /** False where there is no git. Then only names are seen. */
   seesContent: boolean;
   /** Returns what has changed since the watch began, which ends it. Throws UnseenFolder if that is unknown. */
   end(): Promise<CommandChanges>;
@@ -178,8 +178,7 @@ export class WatchedFolder {
     return {
       files: files.sort((one, other) => (one.path < other.path ? -1 : 1)),
       folders,
-      settings: settingChanges(this.#root, 'settings', waiting.repositories, repositories),
-      state: settingChanges(this.#root, 'state', waiting.repositories, repositories),
+      state: stateChanges(this.#root, waiting.repositories, repositories),
       vanished: [...waiting.leftOut, ...waiting.unkept].flatMap(([path, was]) =>
         entryAt(at(path))?.ino === was.ino ? [] : [at(path)],
       ),

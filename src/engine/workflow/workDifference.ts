@@ -67,9 +67,8 @@ export class WorkDifference {
     };
   }
 
-  async #keep({ path, before, isGit }: KeptChange, folder: string): Promise<void> {
-    const isOther = isGit || this.#closed.some(one => isInside(one, path));
-    if (isOther || this.#before.has(path)) return;
+  async #keep({ path, before }: KeptChange, folder: string): Promise<void> {
+    if (this.#closed.some(one => isInside(one, path)) || this.#before.has(path)) return;
     this.#before.set(path, before && (await oldContent(before, folder)));
   }
 

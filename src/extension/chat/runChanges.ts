@@ -23,6 +23,7 @@ export class RunChangesView implements vscode.Disposable {
   readonly #current: CurrentTelos;
   readonly #undone = new vscode.EventEmitter<string>();
   readonly #registered: vscode.Disposable;
+  #isOpen = false;
 
   /** Fires with the id of a run or a restore whose files are as they were before it. */
   readonly onDidUndo = this.#undone.event;
@@ -34,7 +35,25 @@ export class RunChangesView implements vscode.Disposable {
       vscode.workspace.registerFileSystemProvider(beforeScheme, new FilesBefore(current), {
         isReadonly: true,
       }),
+      current.onDidOpen(() => {
+        this.#isOpen = true;
+      }),
+      vscode.workspace.onDidSaveTextDocument(({ uri }) => void this.#noteSaved(uri)),
     );
+  }
+
+  /** What the person saves while a command works in the same folder is not the command's. A file that cannot be read is not noted. */
+  async #noteSaved(uri: vscode.Uri): Promise<void> {
+    if (!this.#isOpen || uri.scheme !== 'file') return;
+    try {
+      const [telos, bytes] = await Promise.all([
+        this.#current.openTelos(),
+        vscode.workspace.fs.readFile(uri),
+      ]);
+      telos.changes.noteSaved(uri.fsPath, bytes);
+    } catch {
+      // It counts as changed by the command then.
+    }
   }
 
   dispose(): void {
