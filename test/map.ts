@@ -31,7 +31,7 @@ export interface HouseFigures {
  * no answer, two; the home that an agent keeps in the box, one; what models get of a server's schema, one of one importer; who has the keys of the terminal, one; what a machine seals of its
  * plans, one; who is still running, one; the one way to start git, one; what starts programs for a large
  * editor, one, of one importer; the way through a proxy, three; the list of models with its command, two;
- * how the changes of a command land, eleven, one for each step, of which three have one importer.
+ * how the changes of a command land, eleven, one for each step, of which three have one importer; the programs that a conversation's box keeps, two, and what others write beside a command, one.
  */
 export const limits: HouseFigures = {
   rooms: 32,
@@ -39,7 +39,7 @@ export const limits: HouseFigures = {
   arrows: 217,
   arrowsUp: 0,
   circles: 0,
-  files: 650,
+  files: 653,
   oneImporter: 68,
 };
 

@@ -65,12 +65,13 @@ import {
 export interface BoxNetwork {
   /**
    * Returns what to start in place of `start` so that its programs find the way, and the places or the port of this machine that they
-   * need for it. `end` returns what was refused. Throws TelosError `config` if there is no way.
+   * need for it. `spaces` hold the network that it shares with others. `end` returns what was refused. Throws TelosError `config` if there is no way.
    */
   open(
     start: CommandStart,
     ask: AskHost | undefined,
     kind: BoxOptions['finding']['kind'],
+    spaces?: Promise<Pick<KeptSpaces, 'listen'> | undefined>,
   ): Promise<{
     start: CommandStart;
     places: readonly Place[];
@@ -152,13 +153,12 @@ async function enter(
 ): Promise<KeptSpaces | undefined> {
   if (finding.kind !== 'bubblewrap' || finding.features.nsenter === null) return undefined;
   if (!sharesNetwork && !layers) return undefined;
-  const { program, features } = finding;
-  return enterSpaces(
-    `${config.dataDir}\0${conversation}`,
-    program,
-    finding.features.nsenter,
-    features.layers?.mount,
-  );
+  const { nsenter, perl, layers: programs } = finding.features;
+  return enterSpaces(`${config.dataDir}\0${conversation}`, finding.program, {
+    nsenter,
+    mount: programs?.mount,
+    perl: perl ?? undefined,
+  });
 }
 
 interface Prepared {
@@ -281,7 +281,7 @@ async function enclose(
   ours.forEach(makeHooks);
   const inside = { ...environmentIn(start.env, ownFolders(finding, places)), ...(layer && acrossMounts) };
   const enclosed = { ...start, env: inside };
-  const opened = await network?.open(enclosed, ask, finding.kind);
+  const opened = await network?.open(enclosed, ask, finding.kind, sharesNetwork ? entering : undefined);
   try {
     const seen = lasting.filter(({ path }) => !left.has(path));
     const closed = marked.filter(({ path }) => !shown.includes(path));

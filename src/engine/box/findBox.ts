@@ -26,6 +26,8 @@ export interface BubblewrapFeatures {
   bindsDescriptors: boolean;
   /** The program that starts it in a network which other commands are in. Null if none does: then each command has its own. */
   nsenter: string | null;
+  /** The program that leads its ports to the proxies of commands. Null if there is none: then each command has one in its box. */
+  perl: string | null;
   /** The programs that give a command a layer to write into. Null if no layer works here. */
   layers: LayerPrograms | null;
 }
@@ -91,12 +93,13 @@ interface Found {
 function remembered(places: ProgramPlaces, dataDir: string): BoxFinding | undefined {
   try {
     const { path, program, state, features } = JSON.parse(textOf(foundFile(dataDir))) as Partial<Found>;
-    const { disablesUserNamespaces, bindsDescriptors, nsenter, layers } = features ?? {};
+    const { disablesUserNamespaces, bindsDescriptors, nsenter, perl, layers } = features ?? {};
     if (typeof program !== 'string' || path !== (pathIn(places.env) ?? '')) return undefined;
     if (typeof disablesUserNamespaces !== 'boolean' || typeof bindsDescriptors !== 'boolean')
       return undefined;
-    if (nsenter !== null && (typeof nsenter !== 'string' || !isThere(nsenter) || isOfRuns(nsenter, places)))
-      return undefined;
+    const isUsable = (each: unknown): boolean =>
+      each === null || (typeof each === 'string' && isThere(each) && !isOfRuns(each, places));
+    if (nsenter === undefined || perl === undefined || ![nsenter, perl].every(isUsable)) return undefined;
     if (layers === undefined || (layers && nsenter === null)) return undefined;
     const used = layers ? [layers.mount, layers.tar] : [];
     if (used.some(each => !isThere(each) || isOfRuns(each, places))) return undefined;
@@ -105,7 +108,7 @@ function remembered(places: ProgramPlaces, dataDir: string): BoxFinding | undefi
       works: true,
       kind: 'bubblewrap',
       program,
-      features: { disablesUserNamespaces, bindsDescriptors, nsenter, layers },
+      features: { disablesUserNamespaces, bindsDescriptors, nsenter, perl, layers },
     };
   } catch {
     return undefined;
@@ -220,6 +223,7 @@ async function tryBubblewrap(
     disablesUserNamespaces,
     bindsDescriptors: help.includes('--ro-bind-fd'),
     nsenter: isShared && nsenter !== undefined ? nsenter : null,
+    perl: findProgram('perl', places) ?? null,
     layers: isShared ? await findLayers(places, dataDir, program, layered) : null,
   };
   return { works: true, kind: 'bubblewrap', program, features };

@@ -1,8 +1,8 @@
 /**
  * Leads the programs of a boxed command to its proxy, which they can reach in no other way. Commands of a conversation have one
- * loopback, but may each reach other hosts. So each has a forwarder of its own, at a port that the kernel chooses before the command
- * starts, which no other command can have taken; and its proxy serves only who knows the password in the command's environment, which
- * no other command can read.
+ * loopback, but may each reach other hosts. So each has a port of its own, which the kernel chooses before the command starts, and which no
+ * other command can have taken. Its proxy serves only who knows the password in the command's environment, which no other command can
+ * read. Where nothing can enter its network from outside, a forwarder listens in the box itself.
  */
 import { randomBytes } from 'node:crypto';
 import { existsSync } from 'node:fs';
@@ -10,7 +10,9 @@ import { basename, delimiter, dirname, join } from 'node:path';
 import { isProgram } from '../tools/programPath.ts';
 import type { CommandStart } from '../tools/tool.ts';
 import type { BoxNetwork } from './commandBox.ts';
-import { openProxy, openProxyAtPort, type ProxyOptions } from './proxy.ts';
+import type { WayIn } from './keptForwarder.ts';
+import type { KeptSpaces } from './keptSpaces.ts';
+import { type CommandProxy, openProxy, openProxyAtPort, type ProxyOptions } from './proxy.ts';
 import type { Place } from './view.ts';
 
 /** Where the proxy's socket is in the box. */
@@ -24,7 +26,7 @@ export interface NetworkOptions extends ProxyOptions {
 /** Returns what leads the commands of a conversation to the hosts that they may reach, where that can be done. */
 export function boxNetwork(options: NetworkOptions): BoxNetwork {
   return {
-    async open(start, ask, kind) {
+    async open(start, ask, kind, spaces) {
       if (!ask) return { start, places: [], end: async () => [] };
       const login = `box:${randomBytes(16).toString('hex')}`;
       const secured = { ...options, login };
@@ -35,12 +37,35 @@ export function boxNetwork(options: NetworkOptions): BoxNetwork {
         return { start: { ...start, env: { ...start.env, ...variables } }, places: [], port, end };
       }
       const proxy = await openProxy(programIn(start), ask, secured);
+      const hosts = options.ownHosts?.() ?? [];
+      const way = await wayIn(proxy, spaces);
+      if (way) {
+        const env = { ...start.env, ...proxyVariables(login, hosts, way.port) };
+        const end = (): ReturnType<typeof proxy.end> => {
+          way.close();
+          return proxy.end();
+        };
+        return { start: { ...start, env }, places: [], end };
+      }
       const { words, shown } = forwarderFor(start.env);
       const places: Place[] = [{ kind: 'read', path: socketInBox, from: proxy.socket }, ...shown];
-      const led = forwarded(start, words, proxyVariables(login, options.ownHosts?.() ?? []));
+      const led = forwarded(start, words, proxyVariables(login, hosts));
       return { start: led, places, end: () => proxy.end() };
     },
   };
+}
+
+/** Returns the port that leads to the proxy, where the network of the command can have one. Ends the proxy if it throws. */
+async function wayIn(
+  { socket, end }: CommandProxy,
+  spaces: Promise<Pick<KeptSpaces, 'listen'> | undefined> | undefined,
+): Promise<WayIn | undefined> {
+  try {
+    return await (await spaces)?.listen(socket);
+  } catch (error) {
+    await end();
+    throw error;
+  }
 }
 
 /** Programs that do nothing on the network, so that the one behind them is meant. */

@@ -5,11 +5,11 @@
  * before the box is made, so that a command has its own processes, mounts, IPC and user namespace as before, is refused `setns`, and
  * inherits no file. The way to granted hosts is not shared: a command's proxy asks for a password that only its own programs have.
  */
-import { type ChildProcessByStdio, spawn } from 'node:child_process';
 import { closeSync, openSync, readlinkSync } from 'node:fs';
-import type { Readable, Writable } from 'node:stream';
 import { sentence } from '../../protocol/text.ts';
 import { reasonOf, TelosError } from '../errors.ts';
+import { Helper } from './helper.ts';
+import { KeptForwarder, type WayIn } from './keptForwarder.ts';
 
 /** Namespaces in which commands can be started. */
 export interface KeptSpaces {
@@ -17,6 +17,8 @@ export interface KeptSpaces {
   start(wanted: { network: boolean; mounts: boolean }): readonly [program: string, ...args: string[]];
   /** Mounts a layer: `count` folders of `own`. Throws TelosError `config` if that cannot be done. */
   mount(own: string, count: number): Promise<void>;
+  /** Returns the port of the network that leads to a socket; undefined without Perl. Throws TelosError `config` if none can. */
+  listen(socket: string): Promise<WayIn | undefined>;
   /** Called when the command has ended. */
   leave(): void;
 }
@@ -32,8 +34,6 @@ interface Kept {
 const keptFor = 60_000;
 /** So that many conversations in a minute, as of evals, hold no more open files than a few. */
 const mostIdle = 8;
-/** In milliseconds. */
-const patience = 5000;
 
 /** By conversation. */
 const spaces = new Map<string, Kept>();
@@ -45,8 +45,7 @@ const spaces = new Map<string, Kept>();
 export async function enterSpaces(
   conversation: string,
   bubblewrap: string,
-  nsenter: string,
-  mount?: string,
+  { nsenter, mount, perl }: { nsenter: string; mount?: string | undefined; perl: string | undefined },
 ): Promise<KeptSpaces> {
   const kept = spaces.get(conversation) ?? { opened: openSpaces(bubblewrap, mount), commands: 0 };
   spaces.set(conversation, kept);
@@ -71,6 +70,7 @@ export async function enterSpaces(
           throw error;
         });
       },
+      listen: async socket => (perl === undefined ? undefined : opened.listen(socket, nsenter, perl)),
       leave,
     };
   } catch (error) {
@@ -144,48 +144,28 @@ done
 async function openSpaces(bubblewrap: string, mount = 'false'): Promise<Spaces> {
   const owned = ['--unshare-user', '--uid', '0', '--gid', '0', '--cap-add', 'ALL', '--unshare-net'];
   const words = [...owned, '--dev-bind', '/', '/', '--', '/bin/sh', '-c', script, mount];
-  const child = spawn(bubblewrap, words, {
-    cwd: '/',
-    env: { PATH: '/usr/bin:/bin', LC_ALL: 'C' },
-    stdio: ['pipe', 'pipe', 'pipe'],
-    // A signal that ends the group of Telos must not end it before what it serves.
-    detached: true,
-  });
-  const opened = new Spaces(child);
+  const opened = new Spaces(new Helper(bubblewrap, words));
   try {
     await opened.open();
     return opened;
   } catch (error) {
     opened.close();
-    throw new TelosError('config', [sentence('The box could not be made: {0}', reasonOf(error))], {
-      cause: error,
-    });
+    throw notMade(reasonOf(error));
   }
 }
 
 class Spaces {
-  readonly #child: ChildProcessByStdio<Writable, Readable, Readable>;
+  readonly #helper: Helper;
   readonly #files: { kind: string; file: number }[] = [];
-  readonly #waiting: { until: string; done: (said: string) => void; fail: (error: Error) => void }[] = [];
-  #said = '';
-  #errors = '';
-  #hasEnded = false;
+  #forwarder: KeptForwarder | undefined;
 
-  constructor(child: ChildProcessByStdio<Writable, Readable, Readable>) {
-    this.#child = child;
-    child.stdin.on('error', () => undefined);
-    child.stdout.setEncoding('utf8').on('data', (text: string) => this.#hear(text));
-    child.stderr.setEncoding('utf8').on('data', (text: string) => {
-      this.#errors = (this.#errors + text).slice(0, 1000);
-    });
-    child
-      .on('error', error => this.#end(error))
-      .on('close', () => this.#end(new Error(this.#errors.trim().split('\n')[0] || 'it was ended')));
+  constructor(helper: Helper) {
+    this.#helper = helper;
   }
 
   /** Waits until they are there, and keeps them. They stay for as long as the files are open. */
   async open(): Promise<void> {
-    const pid = Number(await this.#answer('\n'));
+    const pid = Number(await this.#helper.ask(undefined, '\n'));
     for (const kind of ['user', 'net', 'mnt']) {
       const file = openSync(`/proc/${pid}/ns/${kind}`, 'r');
       this.#files.push({ kind, file });
@@ -206,52 +186,28 @@ class Spaces {
   }
 
   async mount(own: string, count: number): Promise<void> {
-    const answer = this.#answer('\n.\n');
-    this.#child.stdin.write(`${count} ${own}\n`);
-    const said = await answer;
-    if (said !== 'mounted')
-      throw new TelosError('config', [
-        sentence('The box could not be made: {0}', said.replace(/^no /, '').split('\n')[0] ?? ''),
-        sentence('Nothing was run.'),
-      ]);
+    const said = await this.#helper.ask(`${count} ${own}`, '\n.\n').catch(reasonOf);
+    if (said !== 'mounted') throw notMade(said.replace(/^no /, '').split('\n')[0] ?? '');
+  }
+
+  /** Throws TelosError `config` if nothing can listen there. */
+  async listen(socket: string, nsenter: string, perl: string): Promise<WayIn> {
+    const words = this.words({ network: true, mounts: false });
+    this.#forwarder ??= new KeptForwarder([nsenter, ...words], perl);
+    try {
+      return await this.#forwarder.listen(socket);
+    } catch (error) {
+      this.#forwarder = undefined;
+      throw notMade(reasonOf(error));
+    }
   }
 
   close(): void {
     for (const { file } of this.#files.splice(0)) closeSync(file);
-    this.#child.stdin.end();
-  }
-
-  /** Returns the next thing that the shell says. Throws an Error if it has ended, or takes too long. */
-  async #answer(until: string): Promise<string> {
-    if (this.#hasEnded) throw new Error('it was ended');
-    const late = setTimeout(() => this.#child.kill('SIGKILL'), patience);
-    for (const each of this.#handles()) each.ref();
-    try {
-      return await new Promise<string>((done, fail) => this.#waiting.push({ until, done, fail }));
-    } finally {
-      clearTimeout(late);
-      // What waits for nothing keeps no process alive.
-      if (this.#waiting.length === 0) for (const each of this.#handles()) each.unref();
-    }
-  }
-
-  #hear(text: string): void {
-    this.#said += text;
-    for (let [next] = this.#waiting; next; [next] = this.#waiting) {
-      const end = this.#said.indexOf(next.until);
-      if (end < 0) return;
-      this.#waiting.shift();
-      next.done(this.#said.slice(0, end));
-      this.#said = this.#said.slice(end + next.until.length);
-    }
-  }
-
-  #end(error: Error): void {
-    this.#hasEnded = true;
-    for (const { fail } of this.#waiting.splice(0)) fail(error);
-  }
-
-  #handles(): { ref(): void; unref(): void }[] {
-    return [this.#child, this.#child.stdin, this.#child.stdout, this.#child.stderr] as never;
+    this.#forwarder?.close();
+    this.#helper.close();
   }
 }
+
+const notMade = (why: string): TelosError =>
+  new TelosError('config', [sentence('The box could not be made: {0}', why), sentence('Nothing was run.')]);

@@ -151,8 +151,8 @@ describe('the PATH of a run', () => {
 const starters: Readonly<Record<string, string>> = {
   'src/cli/workerTry.ts': 'findProgram in npm.ts',
   'src/engine/box/findBox.ts': 'findProgram',
+  'src/engine/box/helper.ts': 'findProgram in findBox.ts',
   'src/engine/box/layer.ts': 'findProgram',
-  'src/engine/box/sharedNetwork.ts': 'findProgram in findBox.ts',
   'src/engine/changes/gitObjects.ts': 'findGit in landLayer.ts',
   'src/engine/changes/shadowGit.ts': 'findGit in watchedFolders.ts',
   'src/engine/evals/earlierVersion.ts': 'findGit',
