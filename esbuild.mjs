@@ -4,6 +4,7 @@ import { createRequire } from 'node:module';
 import { basename, dirname, join, relative, resolve, sep } from 'node:path';
 import { build, context } from 'esbuild';
 import { splitForCache } from './compiledBuild.mjs';
+import { entriesApart } from './entriesBuild.mjs';
 import { frameInputs, webviewBuild } from './webviewBuild.mjs';
 
 const watch = process.argv.includes('--watch');
@@ -28,7 +29,7 @@ const everywhere = {
   legalComments: 'none',
   metafile: true,
   logLevel: 'warning',
-  plugins: [{ name: 'finish', setup: build => build.onEnd(finish) }],
+  plugins: [entriesApart(import.meta.dirname), { name: 'finish', setup: build => build.onEnd(finish) }],
 };
 
 /** Splitting keeps each SDK in a file of its own, which loads on first use. @type {import('esbuild').BuildOptions} */
@@ -143,7 +144,7 @@ const builds = [
   {
     ...onNode,
     // Alone, so that who imports Telos loads no door.
-    entryPoints: { telos: 'src/library.ts' },
+    entryPoints: { telos: 'src/library/library.ts' },
     chunkNames: 'chunks/library/[name]-[hash]',
     target: 'node20',
   },

@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict';
 import { existsSync, readdirSync, readFileSync } from 'node:fs';
+import type { Entry } from '../entriesBuild.mjs';
 import { brokenRules, bundled, optional } from './importRules.ts';
 import { drawMap, figuresOf, type HouseFigures, limits, projectSources } from './map.ts';
 
@@ -7,7 +8,23 @@ const read = (file: string): string => readFileSync(new URL(`../${file}`, import
 
 /** Returns the rules that a project of these files alone breaks. */
 function broken(files: Record<string, string>): string[] {
-  return brokenRules(new Map(Object.entries(files)), ['yaml', 'preact', 'openai']);
+  return brokenRules(new Map(Object.entries(files)), ['yaml', 'preact', 'openai'], entriesOf(files));
+}
+
+/** Returns entries for files below `entries` of a package, each with the names that it hands on. */
+function entriesOf(files: Record<string, string>): Map<string, Entry> {
+  const inEntries = Object.keys(files).filter(file => file.includes('/entries/'));
+  return new Map(
+    inEntries.map(file => {
+      const names = new Map<string, { file: string; name: string }>();
+      const later = new Map<string, string>();
+      for (const [, kind, name = '', target = ''] of (files[file] ?? '').matchAll(/^(\w+) (\w+) (\S+)$/gm))
+        if (kind === 'later') later.set(name, target);
+        else names.set(name, { file: target, name });
+      const [, packageName, , entry = ''] = file.split('/');
+      return [`@telos/${packageName}/${entry.replace('.ts', '')}`, { file, names, later }];
+    }),
+  );
 }
 
 describe('architecture', () => {
@@ -25,7 +42,7 @@ describe('architecture', () => {
     for (const name of optional) {
       assert.equal(manifest.peerDependencies[name], devDependencies[name]);
       assert.deepEqual(manifest.peerDependenciesMeta[name], { optional: true });
-      const loader = read('src/engine/fleet/dbos.ts');
+      const loader = read('src/fleet/dbos.ts');
       assert.ok(
         loader.includes(`'${name}@${devDependencies[name]}'`),
         'another version is said to be installed',
@@ -46,37 +63,65 @@ describe('architecture', () => {
     );
   });
 
-  it('is drawn in CONTRIBUTING as it is', () => {
+  it('is drawn in ARCHITECTURE as it is', () => {
     const map = drawMap(projectSources());
-    const file = 'CONTRIBUTING.md';
+    const file = 'ARCHITECTURE.md';
     assert.ok(read(file).includes(map), `${file} shows another map; npm run map prints this one:\n${map}`);
   });
 
-  it('has every file and folder that CONTRIBUTING names', () => {
-    const roots = ['', 'src/', 'src/engine/', 'test/'].map(root => new URL(`../${root}`, import.meta.url));
-    const tops = roots.flatMap(root => readdirSync(root));
-    const prose = read('CONTRIBUTING.md').replace(/```[\s\S]*?```/g, '');
-    const named = [...prose.matchAll(/[`(]((?:[\w.-]+\/)+[\w.-]*)[`)]/g)].map(([, path = '']) => path);
+  it('has every file and folder that its pages name', () => {
+    const pages = ['ARCHITECTURE.md', 'CONTRIBUTING.md'].map(read);
+    const tops = readdirSync(new URL('..', import.meta.url));
+    const named = pages.flatMap(text =>
+      [...text.replace(/```[\s\S]*?```/g, '').matchAll(/[`(]((?:[\w.-]+\/)+[\w.-]*)[`)]/g)].map(
+        ([, path = '']) => path,
+      ),
+    );
     // Other paths are those of a user, and so is `.git`, which is a file in a work tree.
     const ours = named.filter(path => !path.startsWith('.git/') && tops.includes(path.split('/')[0] ?? ''));
-    const missing = ours.filter(path => !roots.some(root => existsSync(new URL(path, root))));
-    assert.deepEqual(missing, [], 'CONTRIBUTING.md names files that do not exist');
-    assert.ok(ours.length > 3, `CONTRIBUTING.md names ${ours.length} files`);
+    const missing = ours.filter(path => !existsSync(new URL(`../${path}`, import.meta.url)));
+    assert.deepEqual(missing, []);
+    assert.ok(ours.length > 30, `the pages name ${ours.length} files`);
   });
 
-  it('answers the questions of a newcomer on the first page of CONTRIBUTING', () => {
-    const text = read('CONTRIBUTING.md');
-    const words = text.split(/\s+/).length;
-    assert.ok(words < 1_600, `${words} words are more than two pages`);
-    const page = text.slice(0, text.length / 2);
+  it('answers the ten questions of a newcomer, on pages that stay short', () => {
+    const text = read('ARCHITECTURE.md');
+    const lines = (file: string): number => read(file).trim().split('\n').length;
+    assert.ok(lines('ARCHITECTURE.md') <= 150);
+    assert.ok(lines('CONTRIBUTING.md') <= 60);
     for (const question of [
       /tool call decided/,
       /token reach the screen/,
       /add a provider/,
-      /add a command/,
       /add a tool/,
+      /add a command/,
+      /add a frontend/,
+      /story pass/,
+      /is undone/,
+      /are my files/,
+      /runs in the sandbox/,
     ])
-      assert.match(page, question);
+      assert.match(text, question);
+  });
+
+  it('lists the entries of each package on its page', () => {
+    const folders = [
+      ...readdirSync(new URL('../src', import.meta.url)).map(name => `src/${name}`),
+      'webview',
+    ];
+    for (const folder of folders) {
+      const { exports: entries } = JSON.parse(read(`${folder}/package.json`));
+      const listed = [...read(`${folder}/README.md`).matchAll(/^- `(\w+)`: ./gm)].map(
+        ([, name]) => `./${name}`,
+      );
+      assert.deepEqual(listed, Object.keys(entries), folder);
+    }
+  });
+
+  it('lets nobody past the entries of a package', async () => {
+    await import('@telos/engine/errors');
+    const past: string = '@telos/engine/policy/decide';
+    await assert.rejects(import(past), { code: 'ERR_PACKAGE_PATH_NOT_EXPORTED' });
   });
 
   describe('finds', () => {
@@ -93,19 +138,60 @@ describe('architecture', () => {
       ],
       [
         'an import() that goes up',
-        { 'src/protocol/a.ts': "const b = await import('../engine/run.ts');", 'src/engine/run.ts': '' },
+        { 'src/engine/files/a.ts': "const b = await import('../run/b.ts');", 'src/engine/run/b.ts': '' },
         /imports go down/,
       ],
       [
         'an export from above',
-        { 'src/protocol/a.ts': "export { b } from '../engine/run.ts';", 'src/engine/run.ts': '' },
+        { 'src/engine/files/a.ts': "export { b } from '../run/b.ts';", 'src/engine/run/b.ts': '' },
         /imports go down/,
       ],
       ['a file on no floor', { 'src/new/a.ts': "import './b.ts';", 'src/new/b.ts': '' }, /has no floor/],
       [
-        'a door that knows another',
-        { 'src/extension/a.ts': "import { b } from '../cli/b.ts';", 'src/cli/b.ts': '' },
-        /one door does not know another/,
+        'a path into another package',
+        { 'src/cli/a.ts': "import { b } from '../engine/telos.ts';", 'src/engine/telos.ts': '' },
+        /another package is imported by its entries, @telos\/engine/,
+      ],
+      [
+        'a package that knows one above it',
+        {
+          'src/engine/run/a.ts': "import { b } from '@telos/packs/audit';",
+          'src/packs/entries/audit.ts': 'value b src/packs/audit/b.ts',
+          'src/packs/audit/b.ts': '',
+        },
+        /engine does not know packs/,
+      ],
+      [
+        'a frontend that knows another',
+        {
+          'src/extension/a.ts': "import { b } from '@telos/cli/run';",
+          'src/cli/entries/run.ts': 'value b src/cli/b.ts',
+          'src/cli/b.ts': '',
+        },
+        /extension does not know cli/,
+      ],
+      [
+        'an entry that is not there',
+        { 'src/cli/a.ts': "import { b } from '@telos/engine/inside';" },
+        /that package has no such entry/,
+      ],
+      [
+        'an entry of the same package',
+        {
+          'src/engine/run/a.ts': "import { b } from '@telos/engine/files';",
+          'src/engine/entries/files.ts': 'value b src/engine/files/b.ts',
+          'src/engine/files/b.ts': '',
+        },
+        /a file of the same package is imported by its path/,
+      ],
+      [
+        'a name of an entry that nobody wants',
+        {
+          'src/cli/a.ts': "import { b } from '@telos/engine/files';",
+          'src/engine/entries/files.ts': 'value b src/engine/files/b.ts\nvalue c src/engine/files/b.ts',
+          'src/engine/files/b.ts': '',
+        },
+        /names c, which no other package imports/,
       ],
       [
         'a room that knows another of its floor',
@@ -124,7 +210,11 @@ describe('architecture', () => {
       ],
       [
         'a chat view that sees the engine',
-        { 'webview/a.tsx': "import { b } from '../src/engine/run.ts';", 'src/engine/run.ts': '' },
+        {
+          'webview/a.tsx': "import { b } from '@telos/engine/files';",
+          'src/engine/entries/files.ts': 'value b src/engine/files/b.ts',
+          'src/engine/files/b.ts': '',
+        },
         /sees src\/protocol and nothing else/,
       ],
       [
@@ -159,10 +249,11 @@ describe('architecture', () => {
         'the sources of packs in what loads at the start',
         {
           'src/cli/commandLine.ts': "import { a } from './a.ts';",
-          'src/cli/a.ts': "import { b } from '../engine/sources/b.ts';",
-          'src/engine/sources/b.ts': '',
+          'src/cli/a.ts': "import { b } from '@telos/packs/install';",
+          'src/packs/entries/install.ts': 'value b src/packs/sources/b.ts',
+          'src/packs/sources/b.ts': '',
         },
-        /src\/cli\/a\.ts imports src\/engine\/sources\/b\.ts: .* is loaded at the start/,
+        /src\/cli\/a\.ts imports src\/packs\/sources\/b\.ts: .* is loaded at the start/,
       ],
       [
         'an SDK that loads at the start',
@@ -185,8 +276,10 @@ describe('architecture', () => {
       const sound = {
         'src/cli/main.ts':
           "// import { x } from 'vscode';\nimport type OpenAI from 'openai';\nconst a = await import('./a.ts');",
-        'src/cli/a.ts': "import { run } from '../engine/run.ts';",
-        'src/engine/run.ts': "import type { Event } from '../protocol/run.ts';",
+        'src/cli/a.ts': "import { importRun } from '@telos/engine/start';",
+        'src/engine/entries/start.ts': 'later importRun src/engine/run/run.ts',
+        'src/engine/run/run.ts': "import type { Event } from '@telos/protocol/events';",
+        'src/protocol/entries/events.ts': 'value Event src/protocol/run.ts',
         'src/protocol/run.ts': 'export interface Event {}',
         'webview/main.tsx': "import './main.css';\nimport { h } from 'preact';",
       };

@@ -1,15 +1,27 @@
 /** Defines as data which files may import which, and reads import lines to find violations. */
-import { posix } from 'node:path';
+import { dirname, posix } from 'node:path';
+import { type Entry, readEntries } from '../entriesBuild.mjs';
+
+/** The packages from the ground up. A package imports only packages below it, and only by their entries (`exports` of its package.json). */
+export const packageFloors: readonly (readonly string[])[] = [
+  ['protocol'],
+  ['engine'],
+  ['packs'],
+  ['evals', 'plans'],
+  ['bot', 'fleet', 'library'],
+  ['cli', 'extension', 'webview'],
+];
 
 /**
- * The floors from the ground up. A file belongs to the first room that its path starts with. Imports go down, never to another
- * room of the same floor. Only the folders of one door may import each other, in one direction.
+ * The rooms of the packages, from the ground up. A file belongs to the room with the longest path that its own starts with. Imports go
+ * down, never to another room of the same floor.
  */
 export const floors: readonly (readonly string[])[] = [
   ['src/protocol/'],
-  ['src/engine/', 'webview/'],
+  ['src/engine/core/'],
+  ['src/engine/'],
   ['src/engine/files/'],
-  ['src/engine/records/', 'src/engine/scan/', 'src/engine/tools/'],
+  ['src/engine/policy/text/', 'src/engine/records/', 'src/engine/tools/'],
   [
     'src/engine/box/',
     'src/engine/changes/',
@@ -19,20 +31,16 @@ export const floors: readonly (readonly string[])[] = [
     'src/engine/skills/',
   ],
   ['src/engine/policy/', 'src/engine/routing/'],
-  [
-    'src/engine/evals/',
-    'src/engine/export/',
-    'src/engine/run/',
-    'src/engine/sources/',
-    'src/engine/doctor.ts',
-  ],
-  ['src/engine/fleet/', 'src/engine/telos.ts', 'src/engine/workflow/'],
-  ['src/bot/', 'src/cli/', 'src/extension/', 'src/library.ts'],
+  ['src/engine/run/', 'src/engine/doctor.ts'],
+  ['src/engine/telos.ts'],
+  ['src/packs/audit/'],
+  ['src/packs/export/', 'src/packs/sources/'],
+  ['src/evals/', 'src/plans/'],
+  ['src/fleet/stories/'],
+  ['src/fleet/'],
+  ['src/bot/', 'src/library/'],
+  ['src/cli/', 'src/extension/', 'webview/'],
 ];
-
-/** The doors. They do not import each other, except that the command line may start the bot. */
-const doors = ['src/cli/', 'src/bot/', 'src/extension/'];
-const doorsBeside: Readonly<Record<string, string>> = { 'src/cli/': 'src/bot/' };
 
 /** Packages of which the product contains parts. All others of package.json build and test it. */
 export const bundled = [
@@ -71,40 +79,51 @@ const entries = [
   'src/cli/agentMain.ts',
   'src/cli/planRunnerMain.ts',
   'src/extension/extension.ts',
-  'src/library.ts',
+  'src/library/library.ts',
 ];
 /** What single commands and the first tool call need: a start that does not need it does not load it. */
 const loadedLater = [
   'src/engine/box/',
-  'src/engine/sources/',
-  'src/engine/scan/weight.ts',
-  'src/engine/export/',
-  'src/engine/evals/',
-  'src/engine/fleet/',
+  'src/engine/policy/text/weight.ts',
   'src/engine/schedule/',
+  'src/evals/',
+  'src/fleet/',
+  'src/packs/',
   'src/engine/run/approval.ts',
   'src/engine/policy/decide.ts',
 ];
 
-const forbiddenFolders = ['util', 'utils', 'common', 'types', 'services', 'core', 'helpers', 'lib', 'shared'];
+const forbiddenFolders = ['util', 'utils', 'common', 'types', 'services', 'helpers', 'lib', 'shared'];
 
 interface Import {
   from: string;
   /** The specifier as written. */
   specifier: string;
-  /** The imported file, relative to the root. Undefined for a package. */
+  /** The file that is reached, relative to the root; behind an entry, the one that has the name. Undefined for other packages. */
   file: string | undefined;
+  /** The name that is taken of an entry. */
+  name?: string;
   kind: 'value' | 'type' | 'later';
 }
+
+export type Entries = ReadonlyMap<string, Entry>;
+
+const ownEntries: Entries = readEntries(dirname(import.meta.dirname));
 
 /**
  * Returns one line for each import or name that breaks a rule, with the rule. `sources` are the files of `src` and `webview` by
  * path.
  */
-export function brokenRules(sources: ReadonlyMap<string, string>, dependencies: readonly string[]): string[] {
-  const imports = [...sources].flatMap(([path, text]) => importsOf(path, text));
+export function brokenRules(
+  sources: ReadonlyMap<string, string>,
+  dependencies: readonly string[],
+  entries: Entries = ownEntries,
+): string[] {
+  const inside = withoutEntries(sources, entries);
+  const imports = [...inside].flatMap(([path, text]) => importsOf(path, text, entries));
   return [
-    ...imports.flatMap(one => brokenByImport(one, sources, dependencies)),
+    ...imports.flatMap(one => brokenByImport(one, inside, dependencies)),
+    ...vainEntries(imports, entries),
     ...sharedDependencies(imports),
     ...circles(imports),
     ...betweenRooms(imports),
@@ -113,23 +132,76 @@ export function brokenRules(sources: ReadonlyMap<string, string>, dependencies: 
   ];
 }
 
-export function importsOf(path: string, text: string): Import[] {
+/** Returns the files that are no mere entries. */
+export function withoutEntries(
+  sources: ReadonlyMap<string, string>,
+  entries: Entries = ownEntries,
+): Map<string, string> {
+  const mere = new Set([...entries.values()].filter(({ names }) => names).map(({ file }) => file));
+  return new Map([...sources].filter(([path]) => !mere.has(path)));
+}
+
+/** Returns the package of a file: its folder in `src`, or the chat view. */
+export const packageOfFile = (path: string): string =>
+  path.startsWith('src/') ? (path.split('/')[1] ?? '') : (path.split('/')[0] ?? '');
+
+export function importsOf(path: string, text: string, entries: Entries = ownEntries): Import[] {
   const code = text.replace(/\/\*[\s\S]*?\*\//g, '').replace(/^\s*\/\/.*$/gm, '');
   const found: Import[] = [];
-  const add = (written: string, kind: Import['kind']): void => {
+  const add = (written: string, kind: Import['kind'], list = ''): void => {
     // The bundler hands this file over as a text.
     const specifier = written.replace(/\?text$/, '');
-    const file = specifier.startsWith('.') ? posix.join(posix.dirname(path), specifier) : undefined;
+    const entry = entries.get(specifier);
+    if (entry?.names) {
+      found.push(...throughEntry(entry, list, { from: path, specifier, kind }));
+      return;
+    }
+    const file = specifier.startsWith('.')
+      ? posix.join(posix.dirname(path), specifier)
+      : (entry?.file ?? (specifier.startsWith('@telos/') ? specifier : undefined));
     found.push({ from: path, specifier, file, kind });
   };
-  for (const [, type, specifier] of code.matchAll(
-    /^(?:import|export)\s+(type\s)?[^'"();]*?\sfrom\s+'([^']+)'/gm,
+  for (const [, type, list, specifier] of code.matchAll(
+    /^(?:import|export)\s+(type\s)?([^'"();]*?)\sfrom\s+'([^']+)'/gm,
   )) {
-    add(specifier ?? '', type ? 'type' : 'value');
+    add(specifier ?? '', type ? 'type' : 'value', list);
   }
   for (const [, specifier] of code.matchAll(/^import\s+'([^']+)'/gm)) add(specifier ?? '', 'value');
   for (const [, specifier] of code.matchAll(/\bimport\(\s*'([^']+)'/g)) add(specifier ?? '', 'later');
   return found;
+}
+
+/** Returns an import of the file behind the entry for each name in the list of an import line. */
+function throughEntry(
+  { file, names, later }: Entry,
+  list: string,
+  { from, specifier, kind }: Pick<Import, 'from' | 'specifier' | 'kind'>,
+): Import[] {
+  const items = list
+    .replace(/[{}]/g, '')
+    .split(',')
+    .map(item => item.trim());
+  return items
+    .filter(item => item !== '')
+    .map(item => {
+      const name = item.replace(/^type /, '').split(' as ')[0] ?? '';
+      const loaded = later?.get(name);
+      if (loaded) return { from, specifier, file: loaded, name, kind: kind === 'type' ? kind : 'later' };
+      const there = names?.get(name)?.file ?? file;
+      return { from, specifier, file: there, name, kind: item.startsWith('type ') ? 'type' : kind };
+    });
+}
+
+/** Returns a line for each entry, and each name of an entry, that no other package imports. */
+function vainEntries(imports: readonly Import[], entries: Entries): string[] {
+  const taken = new Set(imports.flatMap(({ specifier, name }) => [specifier, `${specifier} ${name}`]));
+  return [...entries].flatMap(([specifier, { file, names, later }]) => {
+    if (!taken.has(specifier)) return [`${file} is an entry that no other package imports`];
+    const all = [...(names?.keys() ?? []), ...(later?.keys() ?? [])];
+    return all
+      .filter(name => !taken.has(`${specifier} ${name}`))
+      .map(name => `${file} names ${name}, which no other package imports`);
+  });
 }
 
 function brokenByImport(
@@ -139,25 +211,32 @@ function brokenByImport(
 ): string[] {
   const line = `${one.from} imports ${one.specifier}`;
   if (one.file === undefined) return brokenByPackage(one, dependencies).map(rule => `${line}: ${rule}`);
+  if (one.file.startsWith('@telos/')) return [`${line}: that package has no such entry`];
   if (/\.(css|json)$/.test(one.file)) return [];
   if (!sources.has(one.file))
     return [`${line}: there is no such file (imports name the file with its ending)`];
-  if (one.from.startsWith('webview/')) {
-    const fine = one.file.startsWith('webview/') || one.file.startsWith('src/protocol/');
-    return fine ? [] : [`${line}: the chat view sees src/protocol and nothing else`];
-  }
-  if (one.file.startsWith('webview/')) return [`${line}: nothing in src imports the chat view`];
+  const [ours, theirs] = [packageOfFile(one.from), packageOfFile(one.file)];
+  const byPath = one.specifier.startsWith('.');
+  if (ours !== theirs && byPath)
+    return [`${line}: another package is imported by its entries, @telos/${theirs}/…`];
+  if (ours === theirs && !byPath) return [`${line}: a file of the same package is imported by its path`];
+  if (ours !== theirs && packageFloor(theirs) >= packageFloor(ours))
+    return [`${line}: ${ours} does not know ${theirs}; packages import what is below them`];
+  if (ours === 'webview' && theirs !== ours && theirs !== 'protocol')
+    return [`${line}: the chat view sees src/protocol and nothing else`];
+  if (one.from.startsWith(core) && !one.file.startsWith(core) && theirs !== 'protocol')
+    return [`${line}: the core sees src/protocol and nothing else`];
   const [here, there] = [floorOf(one.from), floorOf(one.file)];
   if (here < 0) return [`${line}: ${one.from} has no floor; give it one in test/importRules.ts`];
-  if (there > here)
-    return [`${line}: imports go down, and this goes from floor ${here + 1} up to ${there + 1}`];
-  const [door, otherDoor] = [
-    doors.find(d => one.from.startsWith(d)),
-    doors.find(d => one.file?.startsWith(d)),
-  ];
-  const strangers = door && otherDoor && door !== otherDoor && doorsBeside[door] !== otherDoor;
-  return strangers ? [`${line}: one door does not know another`] : [];
+  return there > here
+    ? [`${line}: imports go down, and this goes from floor ${here + 1} up to ${there + 1}`]
+    : [];
 }
+
+/** The loop of a run and its ports. */
+export const core = 'src/engine/core/';
+
+export const packageFloor = (name: string): number => packageFloors.findIndex(floor => floor.includes(name));
 
 function brokenByPackage(one: Import, dependencies: readonly string[]): string[] {
   if (one.specifier === 'vscode') {
@@ -252,7 +331,8 @@ export function roomOf(path: string): string {
 function betweenRooms(imports: readonly Import[]): string[] {
   const pairs = new Map<string, Import>();
   for (const one of imports) {
-    if (one.file === undefined || roomOf(one.from) === roomOf(one.file)) continue;
+    if (one.file === undefined || packageOfFile(one.from) !== packageOfFile(one.file)) continue;
+    if (roomOf(one.from) === roomOf(one.file)) continue;
     pairs.set(`${roomOf(one.from)} ${roomOf(one.file)}`, one);
   }
   return [...pairs].flatMap(([pair, { from, specifier }]) => {
@@ -260,8 +340,9 @@ function betweenRooms(imports: readonly Import[]): string[] {
     const line = `${from} imports ${specifier}`;
     if (pairs.has(`${there} ${here}`))
       return here < there ? [`${line}: ${here} and ${there} import each other`] : [];
-    const areDoors = [here, there].every(room => doors.some(door => room.startsWith(door)));
-    const sameFloor = floorOf(here) === floorOf(there) && !areDoors && !here.startsWith('webview/');
+    // The folders of a frontend import each other in one direction.
+    const inFrontend = /^(?:src\/(?:cli|extension)|webview)\//.test(here);
+    const sameFloor = floorOf(here) === floorOf(there) && !inFrontend;
     return sameFloor && floorOf(here) >= 0 ? [`${line}: ${here} and ${there} are on the same floor`] : [];
   });
 }

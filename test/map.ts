@@ -1,46 +1,58 @@
-/** Draws the rooms by floor for `npm run map`, with the figures that CONTRIBUTING limits, from the import lines alone. */
+/** Draws the packages and their rooms by floor for `npm run map`, with the figures that CONTRIBUTING limits, from the import lines alone. */
 import { readdirSync, readFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { floorOf, floors, importsOf, roomOf } from './importRules.ts';
+import { readEntries } from '../entriesBuild.mjs';
+import {
+  core,
+  floorOf,
+  importsOf,
+  packageFloor,
+  packageFloors,
+  packageOfFile,
+  roomOf,
+  withoutEntries,
+} from './importRules.ts';
 
 const root = dirname(dirname(fileURLToPath(import.meta.url)));
 
 export interface HouseFigures {
-  rooms: number;
-  floors: number;
-  /** Ordered pairs of rooms of which the first imports from the second. */
-  arrows: number;
-  arrowsUp: number;
+  packages: number;
+  packageFloors: number;
+  /** Ordered pairs of packages of which the first imports from the second. */
+  packageArrows: number;
+  packageArrowsUp: number;
+  /** Files by which other packages reach the engine. */
+  engineEntries: number;
+  /** Of the engine: folders, and ordered pairs of them of which the first imports from the second. */
+  engineRooms: number;
+  engineArrows: number;
+  /** Of the loop of a run and its ports. */
+  coreLines: number;
+  /** Files that the loop can reach by imports, its own included. */
+  loopFiles: number;
   /** Pairs of rooms that import each other. */
   circles: number;
+  /** Files that are no mere entries. */
   files: number;
   /** Files with only one importer, which is in the same folder. A file that loads later is its own chunk and does not count. */
   oneImporter: number;
 }
 
-/**
- * Lower a limit here when its figure has become lower. The design allows 22 rooms, 120 arrows, 240 files and 50 with one importer for
- * what runs one skill; the long work adds two rooms, their arrows down, and about 80 files with its views, the first hour about 20,
- * where packs come from two rooms and about 25 files, each kind of source one that loads when it is used; evals a room with 13
- * arrows and about 28 files, of which six improve a skill; what runs by the clock a room with ten arrows and 11 files; the bot one with eight arrows and 13 files;
- * what runs on workers one with six arrows and 10 files, stories there 15 files, and the editor's way to workers one arrow and two files;
- * the code that earlier starts have compiled one file; a small working folder, which needs no git, one; what a command's words carry and
- * name, two; the thoughts that no longer follow what they were bound to, one; what a call of the command line finds around it, one; the encodings
- * of text, and the tools that write, two, of which one has one importer; turns that are
- * no answer, two; the home that an agent keeps in the box, one; what models get of a server's schema, one of one importer; who has the keys of the terminal, one; what a machine seals of its
- * plans, one; who is still running, one; the one way to start git, one; what starts programs for a large
- * editor, one, of one importer; the way through a proxy, three; the list of models with its command, two;
- * how the changes of a command land, eleven, one for each step, of which three have one importer; the programs that a conversation's box keeps, two, and what others write beside a command, one.
- */
+/** The plan of the house. A limit becomes lower with any commit, and higher only by one that changes the plan and says what it gains. */
 export const limits: HouseFigures = {
-  rooms: 32,
-  floors: 9,
-  arrows: 217,
-  arrowsUp: 0,
+  packages: 11,
+  packageFloors: 6,
+  packageArrows: 31,
+  packageArrowsUp: 0,
+  engineEntries: 15,
+  engineRooms: 15,
+  engineArrows: 80,
+  coreLines: 1000,
+  loopFiles: 25,
   circles: 0,
-  files: 653,
-  oneImporter: 68,
+  files: 654,
+  oneImporter: 69,
 };
 
 /** Returns the source files of the project by path from its root. */
@@ -55,42 +67,89 @@ export function projectSources(): Map<string, string> {
   return sources;
 }
 
-export function figuresOf(sources: ReadonlyMap<string, string>): HouseFigures {
+export function figuresOf(all: ReadonlyMap<string, string>): HouseFigures {
+  const sources = withoutEntries(all);
   const imports = [...sources].flatMap(([path, text]) => importsOf(path, text));
-  const arrows = new Set<string>();
+  const [packageArrows, engineArrows] = [new Set<string>(), new Set<string>()];
   const importers = new Map<string, Set<string>>();
   const later = new Set<string>();
   for (const { from, file, kind } of imports) {
     if (file === undefined || !sources.has(file)) continue;
     if (kind === 'later') later.add(file);
     importers.set(file, (importers.get(file) ?? new Set()).add(from));
-    if (roomOf(from) !== roomOf(file)) arrows.add(`${roomOf(from)} ${roomOf(file)}`);
+    const [ours, theirs] = [packageOfFile(from), packageOfFile(file)];
+    if (ours !== theirs) packageArrows.add(`${ours} ${theirs}`);
+    else if (ours === 'engine' && roomOf(from) !== roomOf(file))
+      engineArrows.add(`${roomOf(from)} ${roomOf(file)}`);
   }
-  const pairs = [...arrows].map(arrow => arrow.split(' ') as [string, string]);
+  const pairs = [...packageArrows].map(arrow => arrow.split(' ') as [string, string]);
   const lonely = [...importers].filter(([file, from]) => {
     const [only = ''] = from;
     return from.size === 1 && !later.has(file) && dirname(only) === dirname(file);
   });
+  const packages = new Set([...sources.keys()].map(packageOfFile));
   return {
-    rooms: new Set([...sources.keys()].map(roomOf)).size,
-    floors: new Set([...sources.keys()].map(floorOf)).size,
-    arrows: arrows.size,
-    arrowsUp: pairs.filter(([here, there]) => floorOf(there) > floorOf(here)).length,
-    circles: pairs.filter(([here, there]) => here < there && arrows.has(`${there} ${here}`)).length,
+    packages: packages.size,
+    packageFloors: new Set([...packages].map(packageFloor)).size,
+    packageArrows: packageArrows.size,
+    packageArrowsUp: pairs.filter(([here, there]) => packageFloor(there) >= packageFloor(here)).length,
+    engineEntries: [...readEntries(root).values()].filter(({ file }) => packageOfFile(file) === 'engine')
+      .length,
+    engineRooms: new Set(
+      [...sources.keys()].map(roomOf).filter(room => room.startsWith('src/engine/') && room.endsWith('/')),
+    ).size,
+    engineArrows: engineArrows.size,
+    coreLines: [...sources].reduce(
+      (sum, [path, text]) => sum + (path.startsWith(core) ? text.trimEnd().split('\n').length : 0),
+      0,
+    ),
+    loopFiles: reachedFrom(`${core}loop.ts`, sources).size,
+    circles: [...engineArrows].filter(arrow => {
+      const [here = '', there = ''] = arrow.split(' ');
+      return here < there && engineArrows.has(`${there} ${here}`);
+    }).length,
     files: sources.size,
     oneImporter: lonely.length,
   };
 }
 
-/** Draws the rooms by floor, the top one first, with the number of their files. */
-export function drawMap(sources: ReadonlyMap<string, string>): string {
-  const rooms = new Map<string, number>();
-  for (const path of sources.keys()) rooms.set(roomOf(path), (rooms.get(roomOf(path)) ?? 0) + 1);
-  const lines = floors.map((_, floor) => {
-    const here = [...rooms].filter(([room]) => floorOf(room) === floor).sort();
-    return `${floor + 1}  ${here.map(([room, files]) => `${shortName(room)} ${files}`).join(' · ')}`;
+function reachedFrom(file: string, sources: ReadonlyMap<string, string>): Set<string> {
+  const reached = new Set([file]);
+  for (const from of reached)
+    for (const { file: there } of importsOf(from, sources.get(from) ?? ''))
+      if (there !== undefined && sources.has(there)) reached.add(there);
+  return reached;
+}
+
+/** Draws the packages by floor, the top one first, each with the number of its files; and below the rooms of the engine in the same way. */
+export function drawMap(all: ReadonlyMap<string, string>): string {
+  const files = [...withoutEntries(all).keys()];
+  const ofEngine = files.filter(path => packageOfFile(path) === 'engine');
+  return [
+    ...packageFloors.map((names, floor) => floorLine(floor, names, files, packageOfFile)).reverse(),
+    '',
+    ...engineFloors(ofEngine).reverse(),
+  ].join('\n');
+}
+
+function engineFloors(files: readonly string[]): string[] {
+  const rooms = [...new Set(files.map(roomOf))].sort();
+  const floors = [...new Set(rooms.map(floorOf))].sort((one, other) => one - other);
+  return floors.map((floor, index) => {
+    const here = rooms.filter(room => floorOf(room) === floor);
+    const names = here.map(shortName);
+    return floorLine(index, names, files, path => shortName(roomOf(path)));
   });
-  return lines.reverse().join('\n');
+}
+
+function floorLine(
+  floor: number,
+  names: readonly string[],
+  files: readonly string[],
+  nameOf: (path: string) => string,
+): string {
+  const counted = names.map(name => `${name} ${files.filter(path => nameOf(path) === name).length}`);
+  return `${floor + 1}  ${counted.join(' · ')}`;
 }
 
 /** Returns the name of a room as the map has it. */

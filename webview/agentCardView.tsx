@@ -6,7 +6,7 @@ import {
   describeFlag,
   describeFolder,
   describeLeftOut,
-} from '../src/protocol/agentCard.ts';
+} from '@telos/protocol/agentCard';
 import { t } from './host.ts';
 import { UntrustedText } from './untrustedText.tsx';
 import { visible } from './visibleText.ts';

@@ -1,12 +1,12 @@
 /** Asks the person before something is done. Shows exactly what, where and why, and the possible answers. */
 
+import { describeQuestion, describeWhy } from '@telos/protocol/describe';
+import type { FormField } from '@telos/protocol/form';
+import { type ApprovalDecision, type ApprovalRequest, leaveBox, skipped } from '@telos/protocol/run';
+import { beginningOf } from '@telos/protocol/text';
+import { formatDuration } from '@telos/protocol/usage';
 import type { RefObject } from 'preact';
 import { useEffect, useLayoutEffect, useRef, useState } from 'preact/hooks';
-import { describeQuestion, describeWhy } from '../src/protocol/describe.ts';
-import type { FormField } from '../src/protocol/form.ts';
-import { type ApprovalDecision, type ApprovalRequest, leaveBox, skipped } from '../src/protocol/run.ts';
-import { beginningOf } from '../src/protocol/text.ts';
-import { formatDuration } from '../src/protocol/usage.ts';
 import { AgentCardView } from './agentCardView.tsx';
 import { ChoiceCard } from './choiceCard.tsx';
 import { t } from './host.ts';

@@ -1,12 +1,8 @@
 /** Draws the attachments of the next request over the textbox, and reads what is pasted or dropped into the chat. */
+
+import { type AttachedName, maxDocumentBytes, maxImageBytes, maxTextBytes } from '@telos/protocol/attachment';
+import type { AttachmentChip } from '@telos/protocol/webview';
 import { useEffect, useState } from 'preact/hooks';
-import {
-  type AttachedName,
-  maxDocumentBytes,
-  maxImageBytes,
-  maxTextBytes,
-} from '../src/protocol/attachment.ts';
-import type { AttachmentChip } from '../src/protocol/webview.ts';
 import { announce } from './announcer.tsx';
 import { post, t } from './host.ts';
 import { Icon } from './icons.tsx';

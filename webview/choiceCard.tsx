@@ -1,6 +1,7 @@
 /** Asks the person a question of the skill, with answers to choose from. */
+
+import { type ApprovalDecision, type ApprovalRequest, skipped } from '@telos/protocol/run';
 import { useRef, useState } from 'preact/hooks';
-import { type ApprovalDecision, type ApprovalRequest, skipped } from '../src/protocol/run.ts';
 import { t } from './host.ts';
 import { Icon } from './icons.tsx';
 import { Key, keyNames, pressable, settleAgain, useQuestion } from './questions.tsx';

@@ -1,8 +1,8 @@
 /** Draws how full the model's context is, and the row of a compaction. */
 import { computed } from '@preact/signals';
+import { type ContextPart, contextParts } from '@telos/protocol/run';
 import { Fragment } from 'preact';
 import { useState } from 'preact/hooks';
-import { type ContextPart, contextParts } from '../src/protocol/run.ts';
 import { post, t } from './host.ts';
 import { Icon } from './icons.tsx';
 import { useMenu } from './questions.tsx';

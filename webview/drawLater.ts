@@ -2,7 +2,7 @@
  * Draws what needs a library that loads on first use: the colours of code, formulas and diagrams. Until then, and where something cannot
  * be drawn, its source is shown.
  */
-import { beginningOf } from '../src/protocol/text.ts';
+import { beginningOf } from '@telos/protocol/text';
 import { t } from './host.ts';
 import { sanitize } from './markdown.ts';
 

@@ -1,10 +1,10 @@
 /** Shows how a run ended, and what to do next if it did not end well. */
 
+import { describeRoute } from '@telos/protocol/describe';
+import type { ErrorCode, RunError, SkillRef } from '@telos/protocol/run';
+import { describeDay, describeLeft } from '@telos/protocol/usage';
+import type { ViewCommand } from '@telos/protocol/webview';
 import { useLayoutEffect, useRef } from 'preact/hooks';
-import { describeRoute } from '../src/protocol/describe.ts';
-import type { ErrorCode, RunError, SkillRef } from '../src/protocol/run.ts';
-import { describeDay, describeLeft } from '../src/protocol/usage.ts';
-import type { ViewCommand } from '../src/protocol/webview.ts';
 import { post, t } from './host.ts';
 import { Icon, type IconName } from './icons.tsx';
 import { pressable, useSettled } from './questions.tsx';

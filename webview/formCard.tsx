@@ -1,15 +1,15 @@
 /** The fields of a form that an MCP server asks a person to fill in. Loads with the first form. */
 
-import type { RefObject } from 'preact';
-import { useState } from 'preact/hooks';
 import {
   type FormContent,
   type FormField,
   type FormValue,
   readTyped,
   type Typed,
-} from '../src/protocol/form.ts';
-import { type Sentence, spoken } from '../src/protocol/text.ts';
+} from '@telos/protocol/form';
+import { type Sentence, spoken } from '@telos/protocol/text';
+import type { RefObject } from 'preact';
+import { useState } from 'preact/hooks';
 import { t } from './host.ts';
 import { Key, keyNames, pressable } from './questions.tsx';
 import { visible } from './visibleText.ts';

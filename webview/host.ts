@@ -1,8 +1,8 @@
 /** Connects the view to the extension host: messages, what is kept for a reload, and texts in the language of the reader. */
-import type { FromPlanPage, PlanPagePlace } from '../src/protocol/planPage.ts';
-import type { SkillRef } from '../src/protocol/run.ts';
-import { type Say, withValues } from '../src/protocol/text.ts';
-import type { ToHost } from '../src/protocol/webview.ts';
+import type { FromPlanPage, PlanPagePlace } from '@telos/protocol/planPage';
+import type { SkillRef } from '@telos/protocol/run';
+import { type Say, withValues } from '@telos/protocol/text';
+import type { ToHost } from '@telos/protocol/webview';
 
 /** All state that the view keeps by itself. The host sends the events again. */
 export interface Kept {

@@ -2,8 +2,8 @@
 import './layout.css';
 import './markdown.css';
 import './parts.css';
+import type { ToWebview } from '@telos/protocol/webview';
 import { render } from 'preact';
-import type { ToWebview } from '../src/protocol/webview.ts';
 import { Announcer, announce } from './announcer.tsx';
 import { DropPlace } from './attachments.tsx';
 import { Composer } from './composer.tsx';

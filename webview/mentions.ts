@@ -1,5 +1,5 @@
 /** Finds the word after an `@` at the cursor, and what it can mean. Pure. */
-import type { ChatInfo, OfferedWord } from '../src/protocol/webview.ts';
+import type { ChatInfo, OfferedWord } from '@telos/protocol/webview';
 import { t } from './host.ts';
 
 /** The mention at the cursor: its place in the text, `@` included, and what is typed of it. */

@@ -1,6 +1,7 @@
 /** Draws what stays in sight above the textbox: the to-do list of the run, commands in the background, and how to undo a restore. */
+
+import type { Todo } from '@telos/protocol/todos';
 import { useState } from 'preact/hooks';
-import type { Todo } from '../src/protocol/todos.ts';
 import { post, t } from './host.ts';
 import { Icon, type IconName } from './icons.tsx';
 import { busy, chat, commands, restored } from './store.ts';

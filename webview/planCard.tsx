@@ -1,8 +1,8 @@
 /** Draws the card of a plan: its commands word for word with their dangers, where they run, what it may cost, and what it leaves alone. */
-import { describeFlag } from '../src/protocol/agentCard.ts';
-import { describeDanger } from '../src/protocol/describe.ts';
-import type { CardCommand, PlanCard } from '../src/protocol/planCard.ts';
-import { formatCost } from '../src/protocol/usage.ts';
+import { describeFlag } from '@telos/protocol/agentCard';
+import { describeDanger } from '@telos/protocol/describe';
+import type { CardCommand, PlanCard } from '@telos/protocol/planCard';
+import { formatCost } from '@telos/protocol/usage';
 import { post, t } from './host.ts';
 import { Icon } from './icons.tsx';
 import { SettledButton } from './questions.tsx';

@@ -1,11 +1,11 @@
 /** Starts a page about a plan: what it has come to, story by story, and how it is ended; one story in all detail; or the card that is accepted. */
 import './parts.css';
 import './planPage.css';
+import type { FinishKind } from '@telos/protocol/plan';
+import type { PlanPage, PlanPageVerb, PlanReport, ToPlanPage } from '@telos/protocol/planPage';
+import { planWords } from '@telos/protocol/planWords';
+import { formatCost, formatDuration } from '@telos/protocol/usage';
 import { render } from 'preact';
-import type { FinishKind } from '../src/protocol/plan.ts';
-import type { PlanPage, PlanPageVerb, PlanReport, ToPlanPage } from '../src/protocol/planPage.ts';
-import { planWords } from '../src/protocol/planWords.ts';
-import { formatCost, formatDuration } from '../src/protocol/usage.ts';
 import { keepPlace, post, t } from './host.ts';
 import { CardPage } from './planCard.tsx';
 import { StoryDetails, StorySummary } from './planStory.tsx';

@@ -1,15 +1,16 @@
 /** Draws one story of a plan: in a few lines among the others, or with every attempt, what its checks printed and what can be done with it. */
-import type { ComponentChildren } from 'preact';
-import type { AttemptStatus, StepName, StoryStatus } from '../src/protocol/plan.ts';
+
+import type { AttemptStatus, StepName, StoryStatus } from '@telos/protocol/plan';
 import type {
   AttemptReport,
   CheckReport,
   PlanPage,
   PlanPageVerb,
   StoryReport,
-} from '../src/protocol/planPage.ts';
-import { planWords } from '../src/protocol/planWords.ts';
-import { formatCost, formatDuration } from '../src/protocol/usage.ts';
+} from '@telos/protocol/planPage';
+import { planWords } from '@telos/protocol/planWords';
+import { formatCost, formatDuration } from '@telos/protocol/usage';
+import type { ComponentChildren } from 'preact';
 import { post, t } from './host.ts';
 import { Icon } from './icons.tsx';
 import { SettledButton } from './questions.tsx';

@@ -1,5 +1,5 @@
 /** Defines what the chat view shows of a conversation as data: its runs, the items of a run, and the rows that show them. */
-import type { AttachedName } from '../src/protocol/attachment.ts';
+import type { AttachedName } from '@telos/protocol/attachment';
 import type {
   ApprovalDecision,
   ApprovalRequest,
@@ -13,8 +13,8 @@ import type {
   ToolCall,
   ToolResult,
   Usage,
-} from '../src/protocol/run.ts';
-import type { Todo } from '../src/protocol/todos.ts';
+} from '@telos/protocol/run';
+import type { Todo } from '@telos/protocol/todos';
 import type { MarkdownStream } from './markdownBlocks.ts';
 
 /** `waiting` is for the person's answer. `stopped` is a call without a result because its run ended. */

@@ -1,8 +1,9 @@
 /** Draws one run from request to end. Unchanged items are not drawn again. */
+
+import type { AttachedName } from '@telos/protocol/attachment';
+import { describeRoute } from '@telos/protocol/describe';
 import { Component, type ComponentChildren } from 'preact';
 import { useLayoutEffect, useRef, useState } from 'preact/hooks';
-import type { AttachedName } from '../src/protocol/attachment.ts';
-import { describeRoute } from '../src/protocol/describe.ts';
 import { ApprovalCard } from './approvalCard.tsx';
 import { iconOf } from './attachments.tsx';
 import { Compacted } from './contextUse.tsx';

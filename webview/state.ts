@@ -3,7 +3,7 @@
  * conversation, so a reopened view that gets the same events shows the same thing. Items that will not change keep
  * their identity.
  */
-import { withOutput } from '../src/protocol/liveText.ts';
+import { withOutput } from '@telos/protocol/liveText';
 import {
   type ApprovalDecision,
   type ContextPart,
@@ -12,9 +12,9 @@ import {
   type RunEvent,
   type ToolCall,
   type Usage,
-} from '../src/protocol/run.ts';
-import { todosIn } from '../src/protocol/todos.ts';
-import { addedUsage } from '../src/protocol/usage.ts';
+} from '@telos/protocol/run';
+import { todosIn } from '@telos/protocol/todos';
+import { addedUsage } from '@telos/protocol/usage';
 import { appendMarkdown, closeMarkdown, emptyMarkdown } from './markdownBlocks.ts';
 import type {
   ApprovalItem,

@@ -1,8 +1,8 @@
 /** Holds the values that components draw as signals, and the few actions of the person. */
 import { batch, computed, effect, signal } from '@preact/signals';
-import type { ApprovalDecision, RunMode, RunningCommand, SkillRef } from '../src/protocol/run.ts';
-import type { DaySpending } from '../src/protocol/usage.ts';
-import type { AttachmentChip, ChatInfo, OfferedWord, QueuedRequest } from '../src/protocol/webview.ts';
+import type { ApprovalDecision, RunMode, RunningCommand, SkillRef } from '@telos/protocol/run';
+import type { DaySpending } from '@telos/protocol/usage';
+import type { AttachmentChip, ChatInfo, OfferedWord, QueuedRequest } from '@telos/protocol/webview';
 import { keep, kept, post } from './host.ts';
 import type { FoundFiles } from './mentions.ts';
 import type { ChatState } from './runItems.ts';

@@ -1,9 +1,9 @@
 /** Draws what a run does beside its answer, each as a line with the rest folded below it: a tool call, a series of reads, a thought. */
 
+import { shortened } from '@telos/protocol/text';
+import { formatDuration } from '@telos/protocol/usage';
 import type { ComponentChildren } from 'preact';
 import { useEffect, useState } from 'preact/hooks';
-import { shortened } from '../src/protocol/text.ts';
-import { formatDuration } from '../src/protocol/usage.ts';
 import { post, t } from './host.ts';
 import { Icon } from './icons.tsx';
 import { MarkdownView } from './markdownSurface.tsx';

@@ -2,7 +2,7 @@
  * Makes each character of a hostile text visible before a person approves it. Characters that would reorder, hide or move text on
  * the screen are shown as code points.
  */
-import { beginningOf, codePointOf, endOf, unseen } from '../src/protocol/text.ts';
+import { beginningOf, codePointOf, endOf, unseen } from '@telos/protocol/text';
 
 /** A part of a text. `escaped` parts represent characters that would not be seen as they are. */
 export interface VisiblePart {

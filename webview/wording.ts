@@ -1,6 +1,6 @@
 /** Words what the view shows and what a screen reader announces: whole sentences, no tokens, no code. Pure. */
 
-import { describeQuestion, describeRoute, describeWhy } from '../src/protocol/describe.ts';
+import { describeQuestion, describeRoute, describeWhy } from '@telos/protocol/describe';
 import type {
   ApprovalDecision,
   ApprovalScope,
@@ -10,9 +10,9 @@ import type {
   ToolCall,
   ToolResult,
   Usage,
-} from '../src/protocol/run.ts';
-import { shortened } from '../src/protocol/text.ts';
-import { formatCost, formatDuration } from '../src/protocol/usage.ts';
+} from '@telos/protocol/run';
+import { shortened } from '@telos/protocol/text';
+import { formatCost, formatDuration } from '@telos/protocol/usage';
 import { language, t } from './host.ts';
 import {
   type ApprovalItem,

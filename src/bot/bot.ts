@@ -1,13 +1,13 @@
 /** The bot: hears what people want on Discord, lets in who may, and has their requests run one after the other for each person. */
+
 import { setTimeout as wait } from 'node:timers/promises';
-import type { Config } from '../engine/config.ts';
-import { Interruption } from '../engine/errors.ts';
-import { attachmentOf } from '../engine/files/attachedFile.ts';
-import { Conversation, storedConversation } from '../engine/run/conversation.ts';
-import type { RunRequest } from '../engine/run/request.ts';
-import { Telos } from '../engine/telos.ts';
-import type { Attachment } from '../protocol/attachment.ts';
-import { counted, shortened } from '../protocol/text.ts';
+import type { Config } from '@telos/engine/config';
+import { Interruption } from '@telos/engine/errors';
+import { attachmentOf } from '@telos/engine/files';
+import { Conversation, type RunRequest, storedConversation } from '@telos/engine/run';
+import { Telos } from '@telos/engine/telos';
+import type { Attachment } from '@telos/protocol/attachment';
+import { counted, shortened } from '@telos/protocol/text';
 import { BotClock } from './botClock.ts';
 import { choicesFor, commands, type Desk, slashCommands } from './botCommands.ts';
 import { BotState } from './botState.ts';

@@ -1,10 +1,10 @@
 /** Runs what is due while the bot is open, and says in Discord what a scheduled run needs from its owner. */
-import { type Config, loadConfig } from '../engine/config.ts';
-import { Interruption, reasonOf } from '../engine/errors.ts';
-import { dueTime, isRunning, runIfDue } from '../engine/schedule/due.ts';
-import { needsPerson, type Schedule, Schedules } from '../engine/schedule/schedules.ts';
-import { projectFoldersAt } from '../engine/skills/workFolders.ts';
-import { Telos } from '../engine/telos.ts';
+
+import { type Config, loadConfig } from '@telos/engine/config';
+import { Interruption, reasonOf } from '@telos/engine/errors';
+import { dueTime, isRunning, needsPerson, runIfDue, type Schedule, Schedules } from '@telos/engine/schedule';
+import { projectFoldersAt } from '@telos/engine/skills';
+import { Telos } from '@telos/engine/telos';
 import type { Gateway } from './gateway.ts';
 import { plainText } from './messageText.ts';
 import { type BotSettings, limitedConfig } from './settings.ts';

@@ -1,8 +1,8 @@
 /** The commands below `/telos`, but for `run`: how they are registered, and what they answer. */
-import { outcomeText, timeText } from '../engine/records/runText.ts';
-import { Telos } from '../engine/telos.ts';
-import { describeRoute } from '../protocol/describe.ts';
-import { counted, shortened } from '../protocol/text.ts';
+import { importRunHistory, importRunSummary, outcomeText, timeText } from '@telos/engine/records';
+import { Telos } from '@telos/engine/telos';
+import { describeRoute } from '@telos/protocol/describe';
+import { counted, shortened } from '@telos/protocol/text';
 import type { RunParts } from './discordHuman.ts';
 import type { SlashCall, Typing } from './handlers.ts';
 import { exactText, plainText, splitMessage } from './messageText.ts';
@@ -104,8 +104,8 @@ const stop: Command = async (call, desk) => {
 
 const runs: Command = async (call, { telos, isOwner }) => {
   if (!isOwner(call.user)) return call.whisper({ content: 'Only an owner can list the runs.' });
-  const { RunHistory } = await import('../engine/records/runHistory.ts');
-  const { titleOf } = await import('../engine/records/runSummary.ts');
+  const { RunHistory } = await importRunHistory();
+  const { titleOf } = await importRunSummary();
   const list = (await new RunHistory(telos.config.dataDir).list()).slice(0, listedRuns);
   const lines = list.map(run => {
     const about = `${timeText(run.startedAt)}, ${outcomeText[run.outcome]}`;

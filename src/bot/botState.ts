@@ -1,9 +1,7 @@
 /** Keeps, in a file, what a start after a crash must know: conversations of threads, runs in progress, and messages with open buttons. */
 
 import { join } from 'node:path';
-import { writeOwn } from '../engine/files/atomicWrite.ts';
-import { realPlace } from '../engine/files/paths.ts';
-import { readText } from '../engine/files/regularFile.ts';
+import { readText, realPlace, writeOwn } from '@telos/engine/files';
 
 /** Where a conversation goes on. */
 export interface KeptThread {

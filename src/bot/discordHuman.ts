@@ -1,12 +1,12 @@
 /** Asks people in a channel: questions of a run with buttons for its owner, and questions of its skill for who has made the request. */
-import { shellWord } from '../engine/files/plainText.ts';
-import type { Human } from '../engine/human.ts';
-import type { RunRequest } from '../engine/run/request.ts';
-import type { Telos } from '../engine/telos.ts';
-import { describeCard } from '../protocol/agentCard.ts';
-import { describeDanger, describeQuestion, describeWhy } from '../protocol/describe.ts';
-import { type ApprovalDecision, type ApprovalRequest, type RunEvent, skipped } from '../protocol/run.ts';
-import { shortened } from '../protocol/text.ts';
+
+import { shellWord } from '@telos/engine/files';
+import type { Human, RunRequest } from '@telos/engine/run';
+import type { Telos } from '@telos/engine/telos';
+import { describeCard } from '@telos/protocol/agentCard';
+import { describeDanger, describeQuestion, describeWhy } from '@telos/protocol/describe';
+import { type ApprovalDecision, type ApprovalRequest, type RunEvent, skipped } from '@telos/protocol/run';
+import { shortened } from '@telos/protocol/text';
 import type { Gateway } from './gateway.ts';
 import type { AnswerPlace } from './growingAnswer.ts';
 import type { Post } from './handlers.ts';

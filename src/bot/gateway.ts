@@ -1,5 +1,9 @@
 /** Speaks to Discord. The one file that knows discord.js. */
+
 import { randomBytes } from 'node:crypto';
+import { TelosError } from '@telos/engine/errors';
+import { maxTextBytes } from '@telos/protocol/attachment';
+import { grouped } from '@telos/protocol/text';
 import {
   type AutocompleteInteraction,
   type ButtonInteraction,
@@ -20,9 +24,6 @@ import {
   Routes,
   TextInputStyle,
 } from 'discord.js';
-import { TelosError } from '../engine/errors.ts';
-import { maxTextBytes } from '../protocol/attachment.ts';
-import { grouped } from '../protocol/text.ts';
 import type {
   Call,
   Click,

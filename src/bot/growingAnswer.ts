@@ -1,5 +1,5 @@
 /** One answer on Discord: a message that grows by edits at a pace that Discord allows, and goes on in the next when it is full. */
-import { shortened } from '../protocol/text.ts';
+import { shortened } from '@telos/protocol/text';
 import { type Gateway, Refused } from './gateway.ts';
 import { answerText, messageLimit, plainText, splitMessage } from './messageText.ts';
 

@@ -1,5 +1,5 @@
 /** Writes texts as Discord shows them: divided into messages, and without what could steer or imitate. */
-import { beginningOf, codePointOf, shortened, steering, unseen } from '../protocol/text.ts';
+import { beginningOf, codePointOf, shortened, steering, unseen } from '@telos/protocol/text';
 
 /** Characters of an answer in one message. Discord takes 2,000; the rest is for fences and the line of its state. */
 export const messageLimit = 1900;

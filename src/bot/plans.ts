@@ -1,14 +1,13 @@
 /** `/telos plan`: how the plans of the folder stand, and the questions that wait for their owner, with buttons. */
 
-import { TelosError } from '../engine/errors.ts';
-import { repositoryAbove } from '../engine/files/paths.ts';
-import { denyAll } from '../engine/human.ts';
-import { openPlan, type Plan } from '../engine/workflow/plan.ts';
-import { PlanFolder } from '../engine/workflow/planFolder.ts';
-import type { PlanLook } from '../engine/workflow/planLook.ts';
-import type { ParkedQuestion, SteerCommand } from '../protocol/plan.ts';
-import { counted, shortened } from '../protocol/text.ts';
-import { formatCost } from '../protocol/usage.ts';
+import { TelosError } from '@telos/engine/errors';
+import { repositoryAbove } from '@telos/engine/files';
+import { denyAll } from '@telos/engine/run';
+import { openPlan, type Plan } from '@telos/plans/plan';
+import { PlanFolder, type PlanLook } from '@telos/plans/state';
+import type { ParkedQuestion, SteerCommand } from '@telos/protocol/plan';
+import { counted, shortened } from '@telos/protocol/text';
+import { formatCost } from '@telos/protocol/usage';
 import { type Desk, whisperList } from './botCommands.ts';
 import { fitted } from './discordHuman.ts';
 import type { SlashCall } from './handlers.ts';

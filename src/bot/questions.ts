@@ -1,5 +1,5 @@
 /** Asks people on Discord with buttons that work once, for the people, the message and the time that they are meant for. */
-import { newToken } from '../engine/human.ts';
+import { newToken } from '@telos/engine/run';
 import type { BotState } from './botState.ts';
 import type { Gateway } from './gateway.ts';
 import type { Button, Click, Post, Submission } from './handlers.ts';

@@ -1,9 +1,10 @@
 /** Reads who may use the bot and where, from `[discord]` in config.toml, and its token. */
+
 import { join } from 'node:path';
-import { hostKind } from '../engine/addresses.ts';
-import { amountIn, type Config } from '../engine/config.ts';
-import { TelosError } from '../engine/errors.ts';
-import { readToml, type TomlTable } from '../engine/files/settingsFile.ts';
+import { amountIn, type Config } from '@telos/engine/config';
+import { TelosError } from '@telos/engine/errors';
+import { readToml, type TomlTable } from '@telos/engine/files';
+import { hostKind } from '@telos/engine/tools';
 
 export interface BotSettings {
   token: string;

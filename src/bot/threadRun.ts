@@ -1,12 +1,11 @@
 /** Carries out one request in a channel: its answer grows there, and its questions are put there. */
 
 import { basename } from 'node:path';
-import { openRegularFile } from '../engine/files/openFile.ts';
-import { shellWord } from '../engine/files/plainText.ts';
-import type { Telos } from '../engine/telos.ts';
-import type { ApprovalRequest, RunEvent, SkillRef, ToolCall, Usage } from '../protocol/run.ts';
-import { beginningOf, counted } from '../protocol/text.ts';
-import { addedUsage, formatCost } from '../protocol/usage.ts';
+import { openRegularFile, shellWord } from '@telos/engine/files';
+import type { Telos } from '@telos/engine/telos';
+import type { ApprovalRequest, RunEvent, SkillRef, ToolCall, Usage } from '@telos/protocol/run';
+import { beginningOf, counted } from '@telos/protocol/text';
+import { addedUsage, formatCost } from '@telos/protocol/usage';
 import {
   decider,
   discordHuman,

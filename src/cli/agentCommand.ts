@@ -1,11 +1,11 @@
 /** Implements `telos-agent`: its arguments, and what each of its commands does and prints. */
 
 import { resolve } from 'node:path';
-import { reasonOf, TelosError } from '../engine/errors.ts';
-import { readGiven } from '../engine/files/regularFile.ts';
-import { allowAll, type Human } from '../engine/human.ts';
-import { Telos } from '../engine/telos.ts';
-import { Orchestrator, type OrchestratorEvent, type RalphResult } from '../engine/workflow/orchestrator.ts';
+import { reasonOf, TelosError } from '@telos/engine/errors';
+import { readGiven } from '@telos/engine/files';
+import { allowAll, type Human } from '@telos/engine/run';
+import { Telos } from '@telos/engine/telos';
+import { Orchestrator, type OrchestratorEvent, type RalphResult } from '@telos/plans/orchestrator';
 import { configFor } from './cliConfig.ts';
 import { type Command, CommanderError, Option, openParser, wholeNumber } from './parser.ts';
 import { abortOnInterrupt, cancelledExitCode, openTerminal, type Terminal } from './terminal.ts';

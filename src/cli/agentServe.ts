@@ -1,15 +1,16 @@
 /** Implements `telos-agent serve`: the orchestrator for programs in other languages, as JSON-RPC in lines. */
+
 import { resolve } from 'node:path';
-import { allowAll, denyAll, type Human } from '../engine/human.ts';
-import { Telos } from '../engine/telos.ts';
-import { RpcError, type RpcPeer, serveLines, unknownMethod } from '../engine/workflow/jsonRpcLines.ts';
+import { allowAll, denyAll, type Human } from '@telos/engine/run';
+import { Telos } from '@telos/engine/telos';
+import { RpcError, type RpcPeer, serveLines, unknownMethod } from '@telos/plans/context';
 import {
   type CallOptions,
   type InterviewRunner,
   Orchestrator,
   type RalphResult,
-} from '../engine/workflow/orchestrator.ts';
-import type { JsonObject } from '../protocol/run.ts';
+} from '@telos/plans/orchestrator';
+import type { JsonObject } from '@telos/protocol/run';
 import { configFor } from './cliConfig.ts';
 import type { Terminal } from './terminal.ts';
 

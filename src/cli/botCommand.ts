@@ -1,11 +1,12 @@
 /** Implements `telos bot`: answers on Discord until it is stopped. `--setup` says what that needs. */
+
 import { mkdirSync } from 'node:fs';
 import { join } from 'node:path';
-import { botApi, botFile, botToken, readBotSettings } from '../bot/settings.ts';
-import type { Config } from '../engine/config.ts';
-import { TelosError } from '../engine/errors.ts';
-import { lockFile } from '../engine/files/settingsFile.ts';
-import { redactor, secretsIn } from '../engine/redact.ts';
+import { botApi, botFile, botToken, readBotSettings } from '@telos/bot/settings';
+import type { Config } from '@telos/engine/config';
+import { TelosError } from '@telos/engine/errors';
+import { lockFile } from '@telos/engine/files';
+import { redactor, secretsIn } from '@telos/engine/policy';
 import { type ConfigOptions, configFor } from './cliConfig.ts';
 import { abortOnInterrupt, type Terminal } from './terminal.ts';
 import { errorText, terminalLine, terminalText } from './terminalText.ts';
@@ -44,7 +45,7 @@ async function serve(config: Config, terminal: Terminal): Promise<number> {
     log('Stopping; what was done is kept. Ctrl-C again ends at once.'),
   );
   try {
-    const { Bot } = await import('../bot/bot.ts');
+    const { Bot } = await import('@telos/bot/bot');
     const bot = new Bot({ settings, config, env: terminal.surroundings.env, log });
     terminal.say(terminalText(await bot.start()));
     const stopped = new Promise<undefined>(resolve => {
@@ -67,7 +68,7 @@ async function setUp(config: Config, terminal: Terminal): Promise<number> {
   const owned = readOwned(config);
   const done = (isDone: boolean): string => (isDone ? ' (done)' : '');
   const file = botFile(config);
-  const { slashCommands } = await import('../bot/botCommands.ts');
+  const { slashCommands } = await import('@telos/bot/botCommands');
   const names = slashCommands.flatMap(({ options }) => options.map(({ name }) => name));
   const steps = [
     `1. Make an application at https://discord.com/developers/applications. Under Bot, press Reset Token, and write the token into ${join(config.configDir, '.env')}:${done(hasToken)}`,
@@ -100,7 +101,7 @@ function readOwned(config: Config): string | undefined {
 
 /** Throws TelosError `auth` if Discord rejects the token. */
 async function inviteOf(config: Config): Promise<string> {
-  const { Gateway } = await import('../bot/gateway.ts');
+  const { Gateway } = await import('@telos/bot/gateway');
   const ignore = async (): Promise<void> => undefined;
   const gateway = new Gateway(
     { api: botApi(config), readsMessages: false },

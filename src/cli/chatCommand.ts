@@ -1,14 +1,15 @@
 /** Implements `telos chat`: requests one after the other in one conversation, and commands that begin with a slash. */
+
 import { setTimeout as wait } from 'node:timers/promises';
-import { hasUndo } from '../engine/changes/changeHistory.ts';
-import { TelosError } from '../engine/errors.ts';
-import { isOneEditAway } from '../engine/routing/language.ts';
-import { Conversation } from '../engine/run/conversation.ts';
-import type { RunRequest } from '../engine/run/request.ts';
-import { Telos } from '../engine/telos.ts';
-import { type RunEvent, type RunMode, runModes } from '../protocol/run.ts';
-import { counted } from '../protocol/text.ts';
-import { formatDuration } from '../protocol/usage.ts';
+import { TelosError } from '@telos/engine/errors';
+import { importModelList } from '@telos/engine/providers';
+import { isOneEditAway } from '@telos/engine/routing';
+import { Conversation, type RunRequest } from '@telos/engine/run';
+import { Telos } from '@telos/engine/telos';
+import { hasUndo } from '@telos/engine/undo';
+import { type RunEvent, type RunMode, runModes } from '@telos/protocol/run';
+import { counted } from '@telos/protocol/text';
+import { formatDuration } from '@telos/protocol/usage';
 import { configFor, mayWrite } from './cliConfig.ts';
 import { earlierRequests } from './conversation.ts';
 import { carryOut, continued, type RequestOptions } from './requestCommand.ts';
@@ -244,7 +245,7 @@ const someOf = (models: readonly string[]): string =>
     : models.slice(0, mostListed).join(', ') + (models.length > mostListed ? ', …' : '');
 
 async function listModelsOf({ telos, terminal }: ChatState): Promise<void> {
-  const { listModels } = await import('../engine/providers/modelList.ts');
+  const { listModels } = await importModelList();
   const [inForce, providers] = await Promise.all([
     telos.provider().catch(() => undefined),
     listModels(telos.config),
@@ -258,7 +259,7 @@ async function listModelsOf({ telos, terminal }: ChatState): Promise<void> {
 }
 
 async function useModel(words: string, state: ChatState): Promise<void> {
-  const { listModels } = await import('../engine/providers/modelList.ts');
+  const { listModels } = await importModelList();
   const { terminal, telos } = state;
   const [first = '', second] = words.split(/\s+/);
   const providers = await listModels(telos.config);

@@ -1,9 +1,8 @@
 /** Implements `/restore` and `/branch` of `telos chat`: back to before an earlier request, with the files or in a new conversation. */
-import { isBlocked } from '../engine/changes/changeHistory.ts';
-import type { RestorePlan } from '../engine/changes/restore.ts';
-import type { Conversation } from '../engine/run/conversation.ts';
-import type { Telos } from '../engine/telos.ts';
-import { counted } from '../protocol/text.ts';
+import type { Conversation } from '@telos/engine/run';
+import type { Telos } from '@telos/engine/telos';
+import { isBlocked, type RestorePlan } from '@telos/engine/undo';
+import { counted } from '@telos/protocol/text';
 import type { Terminal } from './terminal.ts';
 import { exactText, terminalLine } from './terminalText.ts';
 import { lineFor, notUndone, saysYes } from './undoCommand.ts';

@@ -1,12 +1,10 @@
 /** Builds the engine's configuration from the options of the command line. */
 
 import { closeSync, lstatSync, openSync, type Stats, statSync, writeSync } from 'node:fs';
-import { type Config, loadConfig } from '../engine/config.ts';
-import { writeWhole } from '../engine/files/atomicWrite.ts';
-import { describeFileError, isInside } from '../engine/files/paths.ts';
-import { readRegularFile } from '../engine/files/regularFile.ts';
-import { isSecretName } from '../engine/redact.ts';
-import { projectFoldersAt } from '../engine/skills/workFolders.ts';
+import { type Config, loadConfig } from '@telos/engine/config';
+import { describeFileError, isInside, readRegularFile, writeWhole } from '@telos/engine/files';
+import { isSecretName } from '@telos/engine/policy';
+import { projectFoldersAt } from '@telos/engine/skills';
 import { type Surroundings, typedPath } from './surroundings.ts';
 import type { Terminal } from './terminal.ts';
 import { errorText, terminalText } from './terminalText.ts';

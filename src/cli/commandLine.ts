@@ -1,6 +1,6 @@
 /** Reads what was typed: finds the command of the table that it names, or takes it as a request, and returns the exit code. */
-import { sandboxModes } from '../engine/config.ts';
-import { runModes } from '../protocol/run.ts';
+import { sandboxModes } from '@telos/engine/config';
+import { runModes } from '@telos/protocol/run';
 import { groups } from './commands.ts';
 import {
   addCommand,

@@ -1,9 +1,8 @@
 /** Implements `telos context-server`: an MCP server on stdin and stdout that answers questions about a project. */
+
 import { statSync } from 'node:fs';
 import { resolve } from 'node:path';
-import { ProjectContext } from '../engine/workflow/contextAnswer.ts';
-import { contextModel } from '../engine/workflow/contextModel.ts';
-import { serveContext } from '../engine/workflow/contextServer.ts';
+import { contextModel, ProjectContext, serveContext } from '@telos/plans/context';
 import { type ConfigOptions, configFor } from './cliConfig.ts';
 import type { Terminal } from './terminal.ts';
 import { terminalText } from './terminalText.ts';

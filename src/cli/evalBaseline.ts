@@ -1,10 +1,10 @@
 /** Finds the earlier versions that `telos eval --baseline` runs beside the skills. */
+
 import { statSync } from 'node:fs';
 import { resolve } from 'node:path';
-import type { Config } from '../engine/config.ts';
-import { TelosError } from '../engine/errors.ts';
-import { type EarlierVersion, previousVersion, versionIn } from '../engine/evals/earlierVersion.ts';
-import type { SkillEvals } from '../engine/evals/runSuite.ts';
+import type { Config } from '@telos/engine/config';
+import { TelosError } from '@telos/engine/errors';
+import { type EarlierVersion, previousVersion, type SkillEvals, versionIn } from '@telos/evals/suite';
 import type { Terminal } from './terminal.ts';
 import { terminalLine } from './terminalText.ts';
 

@@ -1,36 +1,30 @@
 /** Implements `telos eval`: tests skills like code, by the requests that should run them and by what their runs come to. */
+
 import { existsSync, statSync } from 'node:fs';
 import { mkdir } from 'node:fs/promises';
 import { basename, dirname, resolve } from 'node:path';
-import type { Config, RoutingMode } from '../engine/config.ts';
-import { reasonOf, TelosError } from '../engine/errors.ts';
-import { draftTriggers } from '../engine/evals/draftTriggers.ts';
-import { evalFileOf } from '../engine/evals/evalFile.ts';
-import type { SkillResults } from '../engine/evals/resultFiles.ts';
-import { type EvalResult, hasPassed } from '../engine/evals/runEval.ts';
+import type { Config, RoutingMode } from '@telos/engine/config';
+import { reasonOf, TelosError } from '@telos/engine/errors';
+import { readSettings, realPlace, writeWhole } from '@telos/engine/files';
+import { TaughtLines } from '@telos/engine/routing';
+import { discoverAgents, type FileAgent, skillCalled, skillsBelow } from '@telos/engine/skills';
+import { Telos } from '@telos/engine/telos';
+import type { SkillResults } from '@telos/evals/report';
+import { type EvalResult, evalFileOf, hasPassed } from '@telos/evals/suite';
 import {
+  draftTriggers,
   type MeasuredSkill,
-  runTriggers,
-  type TriggerFigures,
-  type TriggerResult,
-} from '../engine/evals/runTriggers.ts';
-import {
   readTriggers,
   refuseLinkOut,
+  runTriggers,
   splitText,
+  type TriggerFigures,
+  type TriggerResult,
   triggerFileOf,
   triggerText,
-} from '../engine/evals/triggerFile.ts';
-import { writeWhole } from '../engine/files/atomicWrite.ts';
-import { realPlace } from '../engine/files/paths.ts';
-import { readSettings } from '../engine/files/settingsFile.ts';
-import { TaughtLines } from '../engine/routing/teaching.ts';
-import { skillCalled } from '../engine/skills/catalog.ts';
-import { discoverAgents, type FileAgent } from '../engine/skills/discover.ts';
-import { skillsBelow } from '../engine/skills/lint.ts';
-import { Telos } from '../engine/telos.ts';
-import type { SkillRef } from '../protocol/run.ts';
-import { counted } from '../protocol/text.ts';
+} from '@telos/evals/triggers';
+import type { SkillRef } from '@telos/protocol/run';
+import { counted } from '@telos/protocol/text';
 import { type ConfigOptions, configFor } from './cliConfig.ts';
 import type { EvalRunOptions } from './evalRunsCommand.ts';
 import { exitCodes, problemLines, shareText } from './evalTable.ts';

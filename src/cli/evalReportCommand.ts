@@ -1,9 +1,16 @@
 /** Implements `telos eval report`: the newest results of skills as a page, as JUnit, or beside earlier ones. */
+
 import { existsSync, readdirSync } from 'node:fs';
 import { basename, join } from 'node:path';
-import { reasonOf, TelosError } from '../engine/errors.ts';
-import { type Compared, compareResults, htmlReport, junitReport } from '../engine/evals/reports.ts';
-import { readResults, type StoredResults } from '../engine/evals/resultFiles.ts';
+import { reasonOf, TelosError } from '@telos/engine/errors';
+import {
+  type Compared,
+  compareResults,
+  htmlReport,
+  junitReport,
+  readResults,
+  type StoredResults,
+} from '@telos/evals/report';
 import { type ConfigOptions, configFor, mayWrite, writeNamed } from './cliConfig.ts';
 import { exitCodes, shareCell, shareText } from './evalTable.ts';
 import { typedPath } from './surroundings.ts';

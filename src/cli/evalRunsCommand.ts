@@ -1,26 +1,38 @@
 /** Runs the evals of skills for `telos eval`: from recordings, or with models, and prints and keeps what they have come to. */
+
 import { readdirSync } from 'node:fs';
 import { rm } from 'node:fs/promises';
 import { join } from 'node:path';
-import type { Config } from '../engine/config.ts';
-import { TelosError } from '../engine/errors.ts';
-import { readEvals } from '../engine/evals/evalFile.ts';
-import { asInstalled, type EvaluatedSkill } from '../engine/evals/evalWorld.ts';
-import { expectedCost } from '../engine/evals/expectedCost.ts';
-import { resultsName, resultsPlace, type SkillResults, writeResults } from '../engine/evals/resultFiles.ts';
-import { type EvalResult, hasPassed, type OpenEngine } from '../engine/evals/runEval.ts';
+import type { Config } from '@telos/engine/config';
+import { TelosError } from '@telos/engine/errors';
+import { Telos } from '@telos/engine/telos';
+import { resultsName, resultsPlace, type SkillResults, writeResults } from '@telos/evals/report';
 import {
+  asInstalled,
+  type EvalModel,
+  type EvalResult,
+  type EvaluatedSkill,
+  expectedCost,
+  hasPassed,
   judgeBeside,
   type LiveOptions,
   liveSuite,
+  localSlots,
+  type OpenEngine,
   plannedRuns,
+  readEvals,
   replaySuite,
   type SkillEvals,
-} from '../engine/evals/runSuite.ts';
-import { localSlots, type Slots } from '../engine/evals/slots.ts';
-import type { EvalModel } from '../engine/evals/suiteBudget.ts';
-import { Telos } from '../engine/telos.ts';
-import { counted } from '../protocol/text.ts';
+  type Slots,
+} from '@telos/evals/suite';
+import {
+  importDatabaseAddress,
+  importDbos,
+  importEvalOrder,
+  importFleetDatabase,
+  importRemoteSlots,
+} from '@telos/fleet/executors';
+import { counted } from '@telos/protocol/text';
 import type { KnownSkill } from './evalBaseline.ts';
 import { evalLines, exitCodes } from './evalTable.ts';
 import { type Surroundings, typedPath } from './surroundings.ts';
@@ -159,12 +171,7 @@ async function fleetOf(
   signal: AbortSignal,
 ): Promise<{ slots: Slots; close(): Promise<void> }> {
   const [{ databaseAddress, databaseVariable }, { loadDbos }, { FleetDatabase }, { remoteSlots }] =
-    await Promise.all([
-      import('../engine/fleet/databaseAddress.ts'),
-      import('../engine/fleet/dbos.ts'),
-      import('../engine/fleet/fleetDatabase.ts'),
-      import('../engine/fleet/remoteSlots.ts'),
-    ]);
+    await Promise.all([importDatabaseAddress(), importDbos(), importFleetDatabase(), importRemoteSlots()]);
   const address = databaseAddress(workers === true ? config.env[databaseVariable] : workers);
   await loadDbos(config.dataDir);
   // Other programs can read the arguments of this one.
@@ -179,9 +186,7 @@ async function liveOptions(config: Config, options: EvalRunOptions): Promise<Liv
   const { maxCost, ...budget } = config.budget;
   const telos = Telos.open({ ...config, budget });
   const elsewhereOf = async (wanted: string | undefined): Promise<EvalModel | undefined> =>
-    options.workers === undefined
-      ? undefined
-      : (await import('../engine/fleet/evalOrder.ts')).modelElsewhere(wanted);
+    options.workers === undefined ? undefined : (await importEvalOrder()).modelElsewhere(wanted);
   const modelOf = async (wanted: string | undefined): Promise<EvalModel> => {
     const elsewhere = await elsewhereOf(wanted);
     if (elsewhere) return elsewhere;

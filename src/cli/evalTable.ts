@@ -1,8 +1,8 @@
 /** Says what evals have come to: a line a model, what failed, what says nothing, and the exit code. */
-import { type ColumnFigures, figuresOf } from '../engine/evals/benchmark.ts';
-import type { SkillResults } from '../engine/evals/resultFiles.ts';
-import { type EvalResult, hasPassed, problemsOf } from '../engine/evals/runEval.ts';
-import type { Share } from '../engine/evals/runTriggers.ts';
+
+import type { SkillResults } from '@telos/evals/report';
+import { type EvalResult, hasPassed, problemsOf } from '@telos/evals/suite';
+import { type ColumnFigures, figuresOf, type Share } from '@telos/evals/triggers';
 import type { Terminal } from './terminal.ts';
 import { table, terminalLine, terminalText, toType } from './terminalText.ts';
 

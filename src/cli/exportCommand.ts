@@ -1,17 +1,18 @@
 /** Implements `telos export`: writes agents for other hosts. */
 
 import { join, resolve } from 'node:path';
+import { shellWord } from '@telos/engine/files';
+import { discoverAgents } from '@telos/engine/skills';
+import { keptDays } from '@telos/engine/undo';
 import {
   type ExportedAgent,
   type ExportForm,
   ExportRefused,
   exportAgents,
-} from '../engine/export/exportAgents.ts';
-import { linkSkills, unlinkSkills } from '../engine/export/linkSkills.ts';
-import { shellWord } from '../engine/files/plainText.ts';
-import { keptDays } from '../engine/files/replacedFolders.ts';
-import { discoverAgents } from '../engine/skills/discover.ts';
-import { counted } from '../protocol/text.ts';
+  linkSkills,
+  unlinkSkills,
+} from '@telos/packs/export';
+import { counted } from '@telos/protocol/text';
 import { type ConfigOptions, configFor, unexpectedText } from './cliConfig.ts';
 import type { Terminal } from './terminal.ts';
 import { agrees } from './terminalHuman.ts';

@@ -1,10 +1,9 @@
 /** Implements `telos fleet status`, `drain` and `retry`, which show what workers do and tell them to end or to try again. */
+
 import { setTimeout as delay } from 'node:timers/promises';
-import { databaseAddress, databaseVariable } from '../engine/fleet/databaseAddress.ts';
-import { loadDbos } from '../engine/fleet/dbos.ts';
-import { FleetDatabase, queueOf } from '../engine/fleet/fleetDatabase.ts';
-import { beatMs, failedFacts, Signs, suiteFacts, workerFacts } from '../engine/fleet/presence.ts';
-import { counted } from '../protocol/text.ts';
+import { databaseAddress, databaseVariable, FleetDatabase, loadDbos, queueOf } from '@telos/fleet/executors';
+import { beatMs, failedFacts, Signs, suiteFacts, workerFacts } from '@telos/fleet/workers';
+import { counted } from '@telos/protocol/text';
 import { type ConfigOptions, configFor } from './cliConfig.ts';
 import { abortOnInterrupt, type Terminal } from './terminal.ts';
 import { terminalJson, terminalLine } from './terminalText.ts';

@@ -2,33 +2,29 @@
 
 import { existsSync } from 'node:fs';
 import { basename, join } from 'node:path';
-import { unifiedDiff } from '../engine/changes/lineDiff.ts';
-import type { Config } from '../engine/config.ts';
-import { TelosError } from '../engine/errors.ts';
-import { lockName } from '../engine/files/lockText.ts';
-import { shellWord } from '../engine/files/plainText.ts';
-import { readText } from '../engine/files/regularFile.ts';
-import { keptDays } from '../engine/files/replacedFolders.ts';
-import { readMcpConfig } from '../engine/mcp/config.ts';
-import { timeText } from '../engine/records/runText.ts';
-import { ownMcpConfig } from '../engine/skills/discover.ts';
-import { type InstalledPack, worksInOf } from '../engine/skills/install.ts';
-import { skillFileIn } from '../engine/skills/skillFile.ts';
+import type { Config } from '@telos/engine/config';
+import { TelosError } from '@telos/engine/errors';
+import { lockName, readText, shellWord } from '@telos/engine/files';
+import { readMcpConfig } from '@telos/engine/mcp';
+import { timeText } from '@telos/engine/records';
+import { type InstalledPack, ownMcpConfig, skillFileIn, worksInOf } from '@telos/engine/skills';
+import { Telos } from '@telos/engine/telos';
+import { keptDays, unifiedDiff } from '@telos/engine/undo';
 import {
+  dangersIn,
   type LookOptions,
   lookAtSource,
   type Offer,
   offerAgain,
+  parseSource,
   placeOffer,
-} from '../engine/sources/install.ts';
-import { type RestoredPack, restorePacks } from '../engine/sources/locked.ts';
-import { dangersIn } from '../engine/sources/look.ts';
-import { readSkillsLock } from '../engine/sources/skillsLock.ts';
-import { parseSource, sourceForms, UnclearSource } from '../engine/sources/sourceText.ts';
-import { Telos } from '../engine/telos.ts';
-import { describeReplacement, type InstallPlan } from '../protocol/installPlan.ts';
-import { findingLines, movedText } from '../protocol/packOffer.ts';
-import { spoken } from '../protocol/text.ts';
+  sourceForms,
+  UnclearSource,
+} from '@telos/packs/install';
+import { type RestoredPack, readSkillsLock, restorePacks } from '@telos/packs/lock';
+import { describeReplacement, type InstallPlan } from '@telos/protocol/installPlan';
+import { findingLines, movedText } from '@telos/protocol/packOffer';
+import { spoken } from '@telos/protocol/text';
 import { type ConfigOptions, configFor } from './cliConfig.ts';
 import { readLine } from './keyboard.ts';
 import { colouredCard, colouredLines, contentLines, offerJson, sayProgress } from './offerText.ts';

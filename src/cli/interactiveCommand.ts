@@ -2,11 +2,12 @@
  * Implements `telos` alone on a terminal: choose an agent and a skill from numbered lists, then dry-run or run it. Words are a
  * request at each question.
  */
-import type { RunRequest } from '../engine/run/request.ts';
-import type { Agent, Skill } from '../engine/skills/agent.ts';
-import { Telos } from '../engine/telos.ts';
-import type { SkillRef } from '../protocol/run.ts';
-import { columnsOf } from '../protocol/text.ts';
+
+import type { RunRequest } from '@telos/engine/run';
+import type { Agent, Skill } from '@telos/engine/skills';
+import { Telos } from '@telos/engine/telos';
+import type { SkillRef } from '@telos/protocol/run';
+import { columnsOf } from '@telos/protocol/text';
 import { configFor } from './cliConfig.ts';
 import { readLine } from './keyboard.ts';
 import { wantedAgents } from './listCommands.ts';

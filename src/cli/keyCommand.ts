@@ -1,7 +1,7 @@
 /** Implements `telos key`: asks for the key of a provider, checks it there, keeps it, and offers the models. */
+
 import { text as textOf } from 'node:stream/consumers';
-import { keyedProviders, usualModel } from '../engine/providers/create.ts';
-import { checkKey, keepInEnvFile, keyedProvider } from '../engine/providers/keys.ts';
+import { checkKey, keepInEnvFile, keyedProvider, keyedProviders, usualModel } from '@telos/engine/providers';
 import { type ConfigOptions, configFor } from './cliConfig.ts';
 import { readLine, readSecret } from './keyboard.ts';
 import { abortOnInterrupt, cancelledExitCode, type Terminal } from './terminal.ts';

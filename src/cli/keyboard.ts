@@ -2,11 +2,12 @@
  * Reads what a person types at the terminal of the process. One question at a time is shown and has the keys, and only what was typed
  * while it was shown answers it.
  */
+
 import { createInterface } from 'node:readline';
 import { Writable } from 'node:stream';
 import { setTimeout as delay } from 'node:timers/promises';
 import { stripVTControlCharacters } from 'node:util';
-import { QuestionOver } from '../engine/human.ts';
+import { QuestionOver } from '@telos/engine/run';
 
 /** The questions of the process that want the keys, each as what begins it. The first is shown. */
 const questions: (() => void)[] = [];

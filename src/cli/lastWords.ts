@@ -1,12 +1,13 @@
 /** Says what a bug in Telos was, without the values of keys. Loaded when there is one. */
+import { importRedact } from '@telos/engine/policy';
 
 /** Returns message and stack, without the values of keys. Never throws. */
 export async function lastWords(error: unknown): Promise<string> {
   const said = error instanceof Error ? (error.stack ?? error.message) : String(error);
   try {
     const [{ loadConfig }, { redactor, secretsIn }, { terminalText }] = await Promise.all([
-      import('../engine/config.ts'),
-      import('../engine/redact.ts'),
+      import('@telos/engine/config'),
+      importRedact(),
       import('./terminalText.ts'),
     ]);
     const { text } = redactor(secretsIn(loadConfig().env));

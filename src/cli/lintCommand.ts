@@ -3,17 +3,24 @@
 import { isUtf8 } from 'node:buffer';
 import { accessSync, constants, statSync } from 'node:fs';
 import { resolve } from 'node:path';
-import { reasonOf } from '../engine/errors.ts';
-import { writeWhole } from '../engine/files/atomicWrite.ts';
-import { readRegularFile } from '../engine/files/regularFile.ts';
-import type { Diagnostic } from '../engine/files/settingsFile.ts';
-import { readAgentToml, type Skill } from '../engine/skills/agent.ts';
-import { type Discovery, discover } from '../engine/skills/discover.ts';
-import { lintSkill, mendText, skillsBelow } from '../engine/skills/lint.ts';
-import { type Machine, thisMachine } from '../engine/skills/machine.ts';
-import { type Readiness, readinessOf } from '../engine/skills/readiness.ts';
-import { type FileSkill, openSkill } from '../engine/skills/skillFile.ts';
-import { counted } from '../protocol/text.ts';
+import { reasonOf } from '@telos/engine/errors';
+import { type Diagnostic, readRegularFile, writeWhole } from '@telos/engine/files';
+import {
+  type Discovery,
+  discover,
+  type FileSkill,
+  lintSkill,
+  type Machine,
+  mendText,
+  openSkill,
+  type Readiness,
+  readAgentToml,
+  readinessOf,
+  type Skill,
+  skillsBelow,
+  thisMachine,
+} from '@telos/engine/skills';
+import { counted } from '@telos/protocol/text';
 import { type ConfigOptions, configFor } from './cliConfig.ts';
 import type { Terminal } from './terminal.ts';
 import { terminalJson, terminalText } from './terminalText.ts';

@@ -1,14 +1,21 @@
 /** Implements `telos agents` and `telos list-skills`, which print a table or JSON. */
 
 import { basename, dirname, join } from 'node:path';
-import type { Config } from '../engine/config.ts';
-import type { Diagnostic } from '../engine/files/settingsFile.ts';
-import type { Agent, Missing, Skill } from '../engine/skills/agent.ts';
-import { agentsCalled } from '../engine/skills/catalog.ts';
-import { type LockedPack, lockedPack, lockPath } from '../engine/skills/lockFile.ts';
-import { worksIn } from '../engine/skills/workFolders.ts';
-import { Telos } from '../engine/telos.ts';
-import { spoken } from '../protocol/text.ts';
+import type { Config } from '@telos/engine/config';
+import type { Diagnostic } from '@telos/engine/files';
+import {
+  type Agent,
+  agentsCalled,
+  type LockedPack,
+  lockedPack,
+  lockPath,
+  type Missing,
+  type Skill,
+  worksIn,
+} from '@telos/engine/skills';
+import { Telos } from '@telos/engine/telos';
+import { importLocked } from '@telos/packs/lock';
+import { spoken } from '@telos/protocol/text';
 import { type ConfigOptions, configFor } from './cliConfig.ts';
 import type { Terminal } from './terminal.ts';
 import { table, terminalJson, terminalLine, terminalText } from './terminalText.ts';
@@ -141,7 +148,7 @@ async function fetchedPacks(
     .map(({ packDir }) => basename(packDir));
   const fetched = names.filter(name => isFetched(lockedPack(lockPath(config), name)));
   if (fetched.length === 0) return found;
-  const { verifyPacks } = await import('../engine/sources/locked.ts');
+  const { verifyPacks } = await importLocked();
   for (const { name, source, version, state, pinned } of await verifyPacks({ config }, fetched))
     found.set(join(config.skillsDir, name), { source, version, state: pinned ? `${state}, pinned` : state });
   return found;

@@ -2,16 +2,13 @@
 
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
-import { unifiedDiff } from '../engine/changes/lineDiff.ts';
-import type { Config } from '../engine/config.ts';
-import { TelosError } from '../engine/errors.ts';
-import { lockName } from '../engine/files/lockText.ts';
-import { readText } from '../engine/files/regularFile.ts';
-import { timeText } from '../engine/records/runText.ts';
-import { lockPath } from '../engine/skills/lockFile.ts';
-import { searchClawHub } from '../engine/sources/clawhub.ts';
-import { reachFor } from '../engine/sources/fetchSource.ts';
-import { placeOffer, setPinned } from '../engine/sources/install.ts';
+import type { Config } from '@telos/engine/config';
+import { TelosError } from '@telos/engine/errors';
+import { lockName, readText } from '@telos/engine/files';
+import { timeText } from '@telos/engine/records';
+import { lockPath } from '@telos/engine/skills';
+import { unifiedDiff } from '@telos/engine/undo';
+import { placeOffer, reachFor, searchClawHub, setPinned, UnclearSource } from '@telos/packs/install';
 import {
   checkOnline,
   type LockedPlace,
@@ -19,10 +16,9 @@ import {
   updatesFor,
   type VerifiedPack,
   verifyPacks,
-} from '../engine/sources/locked.ts';
-import { UnclearSource } from '../engine/sources/sourceText.ts';
-import { describeReplacement } from '../protocol/installPlan.ts';
-import { beginningOf } from '../protocol/text.ts';
+} from '@telos/packs/lock';
+import { describeReplacement } from '@telos/protocol/installPlan';
+import { beginningOf } from '@telos/protocol/text';
 import { type ConfigOptions, configFor } from './cliConfig.ts';
 import { keptText } from './installCommand.ts';
 import { readLine } from './keyboard.ts';

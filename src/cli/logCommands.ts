@@ -2,12 +2,19 @@
 
 import { watch } from 'node:fs';
 import { join } from 'node:path';
-import { makeOwnFolders } from '../engine/files/atomicWrite.ts';
-import { LogReader, type LogRecord, type SkillEndRecord } from '../engine/records/logFile.ts';
-import { readSkillUse } from '../engine/records/skillUse.ts';
-import { readSpending, type Spending, type Spent, type SpentBy } from '../engine/records/spending.ts';
-import { Telos } from '../engine/telos.ts';
-import { counted } from '../protocol/text.ts';
+import { makeOwnFolders } from '@telos/engine/files';
+import {
+  LogReader,
+  type LogRecord,
+  readSkillUse,
+  readSpending,
+  type SkillEndRecord,
+  type Spending,
+  type Spent,
+  type SpentBy,
+} from '@telos/engine/records';
+import { Telos } from '@telos/engine/telos';
+import { counted } from '@telos/protocol/text';
 import { type ConfigOptions, configFor } from './cliConfig.ts';
 import { abortOnInterrupt, type Terminal } from './terminal.ts';
 import { table, terminalJson, terminalLine, terminalText } from './terminalText.ts';

@@ -1,11 +1,10 @@
 /** Implements `telos mcp`, which lists the MCP servers of agents, adds one, and switches their tools off and on. */
 
-import { addServers, serverFileOf } from '../engine/mcp/addServer.ts';
-import { openPolicyFile } from '../engine/policy/decision.ts';
-import { switchTool } from '../engine/policy/policyEdit.ts';
-import { checkServer, type ListedServer, listServers, type ServerParts } from '../engine/run/serverCheck.ts';
-import { Telos } from '../engine/telos.ts';
-import { counted, spoken } from '../protocol/text.ts';
+import { addServers, serverFileOf } from '@telos/engine/mcp';
+import { openPolicyFile, switchTool } from '@telos/engine/policy';
+import { checkServer, type ListedServer, listServers, type ServerParts } from '@telos/engine/run';
+import { Telos } from '@telos/engine/telos';
+import { counted, spoken } from '@telos/protocol/text';
 import { type ConfigOptions, configFor } from './cliConfig.ts';
 import { abortOnInterrupt, cancelledExitCode, type Terminal } from './terminal.ts';
 import { table, terminalJson, terminalText, toType } from './terminalText.ts';

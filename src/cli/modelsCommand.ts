@@ -1,7 +1,6 @@
 /** Implements `telos models`: the models of each provider that is set up, with window, price, efforts and the day on which they end. */
-import { providerNames } from '../engine/providers/create.ts';
-import { listModels, type ModelFacts, type ProviderModels } from '../engine/providers/modelList.ts';
-import { Telos } from '../engine/telos.ts';
+import { listModels, type ModelFacts, type ProviderModels, providerNames } from '@telos/engine/providers';
+import { Telos } from '@telos/engine/telos';
 import { type ConfigOptions, configFor } from './cliConfig.ts';
 import type { Terminal } from './terminal.ts';
 import { terminalJson, terminalText } from './terminalText.ts';

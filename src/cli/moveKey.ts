@@ -1,5 +1,5 @@
 /** Lets the person at a terminal send the running command to the background with one key. */
-import type { RunEvent } from '../protocol/run.ts';
+import type { RunEvent } from '@telos/protocol/run';
 import { hasQuestion, isKeyInput, onQuestion, signalKeys } from './keyboard.ts';
 import type { Terminal } from './terminal.ts';
 

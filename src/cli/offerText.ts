@@ -1,8 +1,7 @@
 /** Prints a pack that could be installed: as lines with colors, or as plain data. */
-import type { Offer } from '../engine/sources/install.ts';
-import type { SourceProgress } from '../engine/sources/sourceText.ts';
-import { type CardLine, cardLines, sizeText } from '../protocol/packOffer.ts';
-import { counted, shortened } from '../protocol/text.ts';
+import type { Offer, SourceProgress } from '@telos/packs/install';
+import { type CardLine, cardLines, sizeText } from '@telos/protocol/packOffer';
+import { counted, shortened } from '@telos/protocol/text';
 import type { Style, Terminal } from './terminal.ts';
 import { exactText } from './terminalText.ts';
 

@@ -3,6 +3,9 @@
  * process.
  */
 
+import { amountIn, effortIn, effortLevels, mostRounds, roundsIn } from '@telos/engine/config';
+import { readText } from '@telos/engine/files';
+import { isOneEditAway } from '@telos/engine/routing';
 import {
   Argument,
   Command,
@@ -11,9 +14,6 @@ import {
   Option,
   type OptionValues,
 } from 'commander';
-import { amountIn, effortIn, effortLevels, mostRounds, roundsIn } from '../engine/config.ts';
-import { readText } from '../engine/files/regularFile.ts';
-import { isOneEditAway } from '../engine/routing/language.ts';
 import type { CompletedCommand } from './completionScript.ts';
 import type { Terminal } from './terminal.ts';
 

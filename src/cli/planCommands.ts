@@ -2,21 +2,26 @@
 
 import { relative, resolve } from 'node:path';
 import { isDeepStrictEqual } from 'node:util';
-import type { Config } from '../engine/config.ts';
-import { TelosError } from '../engine/errors.ts';
-import { readGiven } from '../engine/files/regularFile.ts';
-import type { Human } from '../engine/human.ts';
-import { Telos } from '../engine/telos.ts';
-import { type Adopted, adopt, adoptedName, makeAdopted } from '../engine/workflow/adopt.ts';
-import { refuseMissing } from '../engine/workflow/contextFolders.ts';
-import { Git } from '../engine/workflow/git.ts';
-import { problemsOf, problemsOfPlan } from '../engine/workflow/gitProblems.ts';
-import { notRunning } from '../engine/workflow/inbox.ts';
-import { MachineSeal } from '../engine/workflow/machineSeal.ts';
-import { openPlan, Plan } from '../engine/workflow/plan.ts';
-import { PlanFolder } from '../engine/workflow/planFolder.ts';
-import { wantedMarks, writeMarks } from '../engine/workflow/writeBack.ts';
-import type { SteerCommand } from '../protocol/plan.ts';
+import type { Config } from '@telos/engine/config';
+import { TelosError } from '@telos/engine/errors';
+import { readGiven } from '@telos/engine/files';
+import type { Human } from '@telos/engine/run';
+import { Telos } from '@telos/engine/telos';
+import { refuseMissing } from '@telos/plans/context';
+import { Git, problemsOf, problemsOfPlan } from '@telos/plans/gitRepository';
+import { openPlan, Plan } from '@telos/plans/plan';
+import {
+  type Adopted,
+  adopt,
+  adoptedName,
+  MachineSeal,
+  makeAdopted,
+  notRunning,
+  wantedMarks,
+  writeMarks,
+} from '@telos/plans/run';
+import { PlanFolder } from '@telos/plans/state';
+import type { SteerCommand } from '@telos/protocol/plan';
 import { type ConfigOptions, configFor } from './cliConfig.ts';
 import { readLine } from './keyboard.ts';
 import { headline, nextCommand, nextStep, statusText, waves } from './planView.ts';

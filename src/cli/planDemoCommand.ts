@@ -3,19 +3,19 @@
 import { rmSync } from 'node:fs';
 import { dirname } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { loadConfig } from '../engine/config.ts';
-import { reasonOf } from '../engine/errors.ts';
-import { shellWord } from '../engine/files/plainText.ts';
-import { allowAll } from '../engine/human.ts';
-import { Telos } from '../engine/telos.ts';
-import { MachineSeal } from '../engine/workflow/machineSeal.ts';
+import { loadConfig } from '@telos/engine/config';
+import { reasonOf } from '@telos/engine/errors';
+import { shellWord } from '@telos/engine/files';
+import { allowAll } from '@telos/engine/run';
+import { Telos } from '@telos/engine/telos';
 import {
   type DemoFact,
   demoGoal,
+  MachineSeal,
   makeDemoPlan,
   makeDemoProject,
   playingDemo,
-} from '../engine/workflow/planDemo.ts';
+} from '@telos/plans/run';
 import { exitCodes, type PlanCall } from './planCommands.ts';
 import { type RunPlanOptions, runNamed } from './planRunCommand.ts';
 import { abortOnInterrupt, type Terminal } from './terminal.ts';

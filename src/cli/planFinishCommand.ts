@@ -1,7 +1,7 @@
 /** Implements `telos plan check`, `diff` and `finish`: what a plan has come to, and its way into the person's branch. */
-import { Git } from '../engine/workflow/git.ts';
-import type { FinishKind } from '../protocol/plan.ts';
-import { endOf } from '../protocol/text.ts';
+import { Git } from '@telos/plans/gitRepository';
+import type { FinishKind } from '@telos/protocol/plan';
+import { endOf } from '@telos/protocol/text';
 import { exitCodes, withPlan } from './planCommands.ts';
 import type { RunPlanOptions } from './planRunCommand.ts';
 import type { Terminal } from './terminal.ts';

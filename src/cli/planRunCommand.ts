@@ -1,14 +1,13 @@
 /** Implements `telos plan approve`, `run` and `watch`. */
 
-import { shellWord } from '../engine/files/plainText.ts';
-import { followJournal } from '../engine/workflow/journal.ts';
-import { Plan } from '../engine/workflow/plan.ts';
-import { printCard } from '../engine/workflow/planCard.ts';
-import type { PlanRunEnd, PlanWorkers } from '../engine/workflow/planRun.ts';
-import { readRunner } from '../engine/workflow/runnerLock.ts';
-import type { CheckResult, PlanLimits, PlanPhase } from '../protocol/plan.ts';
-import type { PlanCard } from '../protocol/planCard.ts';
-import { endOf } from '../protocol/text.ts';
+import { shellWord } from '@telos/engine/files';
+import { importDatabaseAddress, importPlanWorkers } from '@telos/fleet/executors';
+import { Plan } from '@telos/plans/plan';
+import { type PlanRunEnd, type PlanWorkers, readRunner } from '@telos/plans/run';
+import { followJournal, printCard } from '@telos/plans/state';
+import type { CheckResult, PlanLimits, PlanPhase } from '@telos/protocol/plan';
+import type { PlanCard } from '@telos/protocol/planCard';
+import { endOf } from '@telos/protocol/text';
 import { exitCodes, type PlanCall, type PlanOptions, withPlan, withPlans } from './planCommands.ts';
 import { factText, headline, nextCommand, nextStep, stuckLines } from './planView.ts';
 import { typedPath } from './surroundings.ts';
@@ -156,8 +155,8 @@ async function workersOf(
   { config, terminal }: PlanCall,
 ): Promise<PlanWorkers> {
   const [{ planWorkers }, { databaseVariable }] = await Promise.all([
-    import('./planWorkers.ts'),
-    import('../engine/fleet/databaseAddress.ts'),
+    importPlanWorkers(),
+    importDatabaseAddress(),
   ]);
   // Other programs can read the arguments of this one.
   process.title = 'telos plan';

@@ -1,11 +1,13 @@
 /** Runs a plan apart from the editor that has started it: reads its order from its input, and says at the end what came of it. */
+
 import { text } from 'node:stream/consumers';
-import { reasonOf, TelosError } from '../engine/errors.ts';
-import { denyAll } from '../engine/human.ts';
-import { mapStrings, redactor, secretsIn } from '../engine/redact.ts';
-import { Telos } from '../engine/telos.ts';
-import { type RunAnswer, type RunnerLine, readOrder } from '../engine/workflow/detachedRun.ts';
-import { openPlan } from '../engine/workflow/plan.ts';
+import { reasonOf, TelosError } from '@telos/engine/errors';
+import { mapStrings, redactor, secretsIn } from '@telos/engine/policy';
+import { denyAll } from '@telos/engine/run';
+import { Telos } from '@telos/engine/telos';
+import { importPlanWorkers } from '@telos/fleet/executors';
+import { openPlan } from '@telos/plans/plan';
+import { type RunAnswer, type RunnerLine, readOrder } from '@telos/plans/run';
 
 /** Says a line of its own to who has started the process. */
 const say = (line: RunnerLine): void => void process.stdout.write(`${JSON.stringify(line)}\n`);
@@ -37,8 +39,7 @@ async function carryOut(signal: AbortSignal): Promise<RunAnswer> {
     const runs = Telos.open(config, { ...(ripgrep !== undefined && { ripgrep }) });
     const plan = openPlan(repo, name, { runs, human: denyAll, by: 'editor' });
     const log = (line: string): void => say({ log: redact(line) });
-    const elsewhere =
-      workers && (await (await import('./planWorkers.ts')).planWorkers(config, { ...workers, log }));
+    const elsewhere = workers && (await (await importPlanWorkers()).planWorkers(config, { ...workers, log }));
     const end = await plan.run(
       {
         slots,

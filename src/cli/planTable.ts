@@ -1,5 +1,5 @@
 /** Lists the commands below `telos plan`. Their files load when one is called. */
-import type { SteerCommand } from '../protocol/plan.ts';
+import type { SteerCommand } from '@telos/protocol/plan';
 import { Argument, amount, type CliCommand, type CommandCall, Option, versionIn } from './parser.ts';
 import type { PlanOptions } from './planCommands.ts';
 import type { RunPlanOptions } from './planRunCommand.ts';

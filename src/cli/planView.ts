@@ -1,8 +1,7 @@
 /** Words a plan for the terminal: its state, its stories, its facts as they happen, and what a person can do next. */
-import type { PlanState } from '../engine/workflow/planState.ts';
-import type { StoryState } from '../engine/workflow/storyState.ts';
-import type { FinishKind, JournalLine, PlanPhase, StoryStatus } from '../protocol/plan.ts';
-import { formatCost } from '../protocol/usage.ts';
+import type { PlanState, StoryState } from '@telos/plans/state';
+import type { FinishKind, JournalLine, PlanPhase, StoryStatus } from '@telos/protocol/plan';
+import { formatCost } from '@telos/protocol/usage';
 import type { Style } from './terminal.ts';
 import { table, terminalLine } from './terminalText.ts';
 

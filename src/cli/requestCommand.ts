@@ -2,14 +2,15 @@
 
 import { realpath } from 'node:fs/promises';
 import { basename, resolve } from 'node:path';
-import { TelosError } from '../engine/errors.ts';
-import { allowAll, type Human } from '../engine/human.ts';
-import type { Conversation } from '../engine/run/conversation.ts';
-import type { RunRequest } from '../engine/run/request.ts';
-import { Telos } from '../engine/telos.ts';
-import type { Attachment } from '../protocol/attachment.ts';
-import { describeRoute } from '../protocol/describe.ts';
-import type { RouteChoice, RouteReason, RunEvent, RunMode, RunOutcome, SkillRef } from '../protocol/run.ts';
+import { TelosError } from '@telos/engine/errors';
+import { importAttachedFile, importSensitiveNames } from '@telos/engine/files';
+import { importRunText } from '@telos/engine/records';
+import { importLanguage } from '@telos/engine/routing';
+import { allowAll, type Conversation, type Human, type RunRequest } from '@telos/engine/run';
+import { Telos } from '@telos/engine/telos';
+import type { Attachment } from '@telos/protocol/attachment';
+import { describeRoute } from '@telos/protocol/describe';
+import type { RouteChoice, RouteReason, RunEvent, RunMode, RunOutcome, SkillRef } from '@telos/protocol/run';
 import { type ConfigOptions, configFor, mayWrite } from './cliConfig.ts';
 import { readKey } from './keyboard.ts';
 import type { MoveKey } from './moveKey.ts';
@@ -82,7 +83,7 @@ async function isSlip(text: string, telos: Telos, terminal: Terminal): Promise<b
 
 /** Returns the name of a skill or an agent for which this may be a slip. */
 async function nearName(name: string, telos: Telos): Promise<string | undefined> {
-  const { isOneEditAway } = await import('../engine/routing/language.ts');
+  const { isOneEditAway } = await importLanguage();
   return (await namesOf(telos)).find(each => isOneEditAway(name, each));
 }
 
@@ -95,7 +96,7 @@ async function mayAttach(
   terminal: Terminal,
 ): Promise<boolean> {
   if (files.length === 0 || yes) return true;
-  const { isSensitive } = await import('../engine/files/sensitiveNames.ts');
+  const { isSensitive } = await importSensitiveNames();
   for (const file of files) {
     const path = resolve(typedPath(cwd, terminal.surroundings), file);
     const real = await realpath(path).catch(() => undefined);
@@ -117,7 +118,7 @@ async function attachedBy(
 ): Promise<readonly Attachment[] | undefined> {
   if (files.length === 0) return [];
   const folder = typedPath(cwd, terminal.surroundings);
-  const { readAttachment } = await import('../engine/files/attachedFile.ts');
+  const { readAttachment } = await importAttachedFile();
   try {
     return await Promise.all(files.map(file => readAttachment(resolve(folder, file), file)));
   } catch (error) {
@@ -148,7 +149,7 @@ export async function continued({ config }: Telos, terminal: Terminal): Promise<
     return undefined;
   }
   const { conversation, title, startedAt } = found;
-  const { timeText } = await import('../engine/records/runText.ts');
+  const { timeText } = await importRunText();
   const about = terminalLine(`Continuing “${title}” of ${timeText(startedAt)}`, terminal.sayWidth);
   terminal.say(terminal.style.dim(about));
   return conversation;

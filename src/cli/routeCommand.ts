@@ -1,8 +1,8 @@
 /** Implements `telos route`: explains which skill a request means without running it. */
 
-import { TelosError } from '../engine/errors.ts';
-import { Telos } from '../engine/telos.ts';
-import { describeRoute } from '../protocol/describe.ts';
+import { TelosError } from '@telos/engine/errors';
+import { Telos } from '@telos/engine/telos';
+import { describeRoute } from '@telos/protocol/describe';
 import { type ConfigOptions, configFor } from './cliConfig.ts';
 import { abortOnInterrupt, cancelledExitCode, type Terminal } from './terminal.ts';
 import { errorText, table, terminalJson, terminalLine, terminalText } from './terminalText.ts';

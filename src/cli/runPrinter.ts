@@ -1,9 +1,9 @@
 /** Shows a run on the terminal: the model's words on stdout as they come, everything else on stderr. */
 import { homedir } from 'node:os';
 import { isAbsolute, relative } from 'node:path';
-import { describeRoute } from '../protocol/describe.ts';
-import { withOutput } from '../protocol/liveText.ts';
-import type { MarkdownStream } from '../protocol/markdownStream.ts';
+import { describeRoute } from '@telos/protocol/describe';
+import { withOutput } from '@telos/protocol/liveText';
+import type { MarkdownStream } from '@telos/protocol/markdownStream';
 import {
   type ContextUse,
   contextParts,
@@ -13,10 +13,10 @@ import {
   type SkillRef,
   type ToolCall,
   type Usage,
-} from '../protocol/run.ts';
-import { counted, grouped } from '../protocol/text.ts';
-import { type Todo, todosIn } from '../protocol/todos.ts';
-import { addedUsage, formatCost, formatDuration } from '../protocol/usage.ts';
+} from '@telos/protocol/run';
+import { counted, grouped } from '@telos/protocol/text';
+import { type Todo, todosIn } from '@telos/protocol/todos';
+import { addedUsage, formatCost, formatDuration } from '@telos/protocol/usage';
 import type { Surroundings } from './surroundings.ts';
 import type { Terminal } from './terminal.ts';
 import { messageText, terminalJson, terminalLine, terminalText } from './terminalText.ts';
@@ -38,7 +38,7 @@ export interface PrinterLook {
 export async function openTextPrinter(terminal: Terminal, look: PrinterLook): Promise<RunPrinter> {
   const { markdown, outWidth } = terminal;
   if (!markdown || outWidth === undefined) return textPrinter(terminal, look);
-  const { markdownStream } = await import('../protocol/markdownStream.ts');
+  const { markdownStream } = await import('@telos/protocol/markdownStream');
   return textPrinter(terminal, look, markdownStream({ width: outWidth, styled: markdown === 'styled' }));
 }
 

@@ -1,22 +1,24 @@
 /** Implements `telos runs`: lists, shows, exports, replays, renames and deletes stored runs. */
 
-import type { Config } from '../engine/config.ts';
-import { TelosError } from '../engine/errors.ts';
-import { RunHistory } from '../engine/records/runHistory.ts';
-import { type RunSummary, type StoredRun, titleOf } from '../engine/records/runSummary.ts';
+import type { Config } from '@telos/engine/config';
+import { TelosError } from '@telos/engine/errors';
 import {
   type ExportFormat,
   exportedConversation,
   figuresOf,
   inputText,
+  paced,
   partsOf,
+  RunHistory,
   type RunPart,
+  type RunSummary,
   requestOf,
+  type StoredRun,
   skippedText,
   timeText,
-} from '../engine/records/runText.ts';
-import { paced } from '../engine/records/transcript.ts';
-import { Telos } from '../engine/telos.ts';
+  titleOf,
+} from '@telos/engine/records';
+import { Telos } from '@telos/engine/telos';
 import { type ConfigOptions, configFor, writeNamed } from './cliConfig.ts';
 import { jsonPrinter, openTextPrinter } from './runPrinter.ts';
 import { typedPath } from './surroundings.ts';

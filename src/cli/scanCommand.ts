@@ -1,21 +1,20 @@
 /** Implements `telos scan`: the look before, for an agent, a folder or a source that is not installed. */
+
 import { statSync } from 'node:fs';
-import { TelosError } from '../engine/errors.ts';
-import { ownFolders } from '../engine/policy/agentFiles.ts';
-import { sarifOf } from '../engine/scan/sarif.ts';
-import { passes, type ScanReport } from '../engine/scan/scan.ts';
-import { scanFolders } from '../engine/scan/scanFolder.ts';
-import { isAtLeast, rules } from '../engine/scan/weight.ts';
-import { discoverAgents } from '../engine/skills/discover.ts';
-import type { ScannedSource } from '../engine/sources/look.ts';
+import { TelosError } from '@telos/engine/errors';
+import { isAtLeast, ownFolders, rules } from '@telos/engine/policy';
+import { discoverAgents } from '@telos/engine/skills';
+import { passes, type ScanReport, sarifOf, scanFolders } from '@telos/packs/audit';
 import {
+  importLook,
   parseSource,
+  type ScannedSource,
   type Source,
   type SourceProgress,
   UnclearSource,
-} from '../engine/sources/sourceText.ts';
-import { type FindingLevel, flagWords } from '../protocol/agentCard.ts';
-import { counted } from '../protocol/text.ts';
+} from '@telos/packs/install';
+import { type FindingLevel, flagWords } from '@telos/protocol/agentCard';
+import { counted } from '@telos/protocol/text';
 import { type ConfigOptions, configFor } from './cliConfig.ts';
 import { sayProgress } from './offerText.ts';
 import { abortOnInterrupt, cancelledExitCode, type Terminal } from './terminal.ts';
@@ -44,7 +43,7 @@ export async function scanCommand(
   try {
     const source: Source = agent ? { kind: 'folder', path: agent.packDir } : parseSource(what, config);
     if (source.kind !== 'folder') {
-      const { scanSource } = await import('../engine/sources/look.ts');
+      const { scanSource } = await importLook();
       const progress = (event: SourceProgress): void => sayProgress(event, terminal);
       const report = await scanSource(source, config, { signal, progress });
       return show(report, { source: report.source }, options, terminal, version);

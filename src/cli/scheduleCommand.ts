@@ -1,29 +1,31 @@
 /** Implements `telos schedule`: adds, lists, runs and removes what runs on a schedule. */
+
 import { realpathSync } from 'node:fs';
-import type { Config } from '../engine/config.ts';
-import { TelosError } from '../engine/errors.ts';
-import { timeText } from '../engine/records/runText.ts';
+import type { Config } from '@telos/engine/config';
+import { TelosError } from '@telos/engine/errors';
+import { timeText } from '@telos/engine/records';
 import {
+  type ClockEntry,
+  type ClockKind,
   type ClockPlaces,
   callerFor,
+  checkRequest,
   clockEntry,
   clockHere,
+  isRunning,
   keepWithEntry,
-  removeEntry,
-} from '../engine/schedule/clock.ts';
-import { type ClockEntry, shownEntry } from '../engine/schedule/clockEntry.ts';
-import { isRunning, runIfDue } from '../engine/schedule/due.ts';
-import { nextTime, parseRule } from '../engine/schedule/rule.ts';
-import {
-  type ClockKind,
-  checkRequest,
   type Missed,
+  nextTime,
+  parseRule,
+  removeEntry,
   resumed,
+  runIfDue,
   type Schedule,
   Schedules,
-} from '../engine/schedule/schedules.ts';
-import { Telos } from '../engine/telos.ts';
-import type { RunEvent } from '../protocol/run.ts';
+  shownEntry,
+} from '@telos/engine/schedule';
+import { Telos } from '@telos/engine/telos';
+import type { RunEvent } from '@telos/protocol/run';
 import { type ConfigOptions, configFor } from './cliConfig.ts';
 import { noMatchText, openTextPrinter } from './runPrinter.ts';
 import { abortOnInterrupt, cancelledExitCode, type Terminal } from './terminal.ts';

@@ -4,14 +4,14 @@
 
 import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { loadConfig } from '../engine/config.ts';
-import { TelosError } from '../engine/errors.ts';
-import { keptDays } from '../engine/files/replacedFolders.ts';
-import { timeText } from '../engine/records/runText.ts';
-import { addSamplePack, copySampleFolder } from '../engine/skills/scaffold.ts';
-import { Telos } from '../engine/telos.ts';
-import { describeReport, isBroken } from '../protocol/doctorReport.ts';
-import { describeOrigin } from '../protocol/installPlan.ts';
+import { loadConfig } from '@telos/engine/config';
+import { TelosError } from '@telos/engine/errors';
+import { timeText } from '@telos/engine/records';
+import { addSamplePack, copySampleFolder } from '@telos/engine/skills';
+import { Telos } from '@telos/engine/telos';
+import { keptDays } from '@telos/engine/undo';
+import { describeReport, isBroken } from '@telos/protocol/doctorReport';
+import { describeOrigin } from '@telos/protocol/installPlan';
 import { type ConfigOptions, configFor } from './cliConfig.ts';
 import { carryOut, type RequestOptions } from './requestCommand.ts';
 import { abortOnInterrupt, cancelledExitCode, type Terminal } from './terminal.ts';

@@ -1,12 +1,11 @@
 /** Implements `telos teach [skill]`: lets a model write requests with which people ask for skills, and shows and deletes them. */
 
-import { TelosError } from '../engine/errors.ts';
-import type { TeachingPlan } from '../engine/routing/teaching.ts';
-import type { Agent, Skill } from '../engine/skills/agent.ts';
-import { skillCalled } from '../engine/skills/catalog.ts';
-import { Telos } from '../engine/telos.ts';
-import { counted, grouped } from '../protocol/text.ts';
-import { roughCost } from '../protocol/usage.ts';
+import { TelosError } from '@telos/engine/errors';
+import type { TeachingPlan } from '@telos/engine/routing';
+import { type Agent, type Skill, skillCalled } from '@telos/engine/skills';
+import { Telos } from '@telos/engine/telos';
+import { counted, grouped } from '@telos/protocol/text';
+import { roughCost } from '@telos/protocol/usage';
 import { type ConfigOptions, configFor } from './cliConfig.ts';
 import { abortOnInterrupt, cancelledExitCode, type Terminal } from './terminal.ts';
 import { agrees } from './terminalHuman.ts';

@@ -2,9 +2,10 @@
  * Wraps the three standard streams. Answers go to stdout, everything else to stderr; colors are used only where they can
  * be seen.
  */
+
 import { fstatSync } from 'node:fs';
 import { stripVTControlCharacters } from 'node:util';
-import { reasonOf } from '../engine/errors.ts';
+import { reasonOf } from '@telos/engine/errors';
 import type { EndingSignal, Output, Surroundings } from './surroundings.ts';
 
 export interface Terminal {

@@ -1,8 +1,8 @@
 /** Asks the fields of a form one after the other on a terminal. */
 
-import { type FormField, type FormValue, readTyped, type Typed } from '../protocol/form.ts';
-import type { ApprovalDecision } from '../protocol/run.ts';
-import { spoken } from '../protocol/text.ts';
+import { type FormField, type FormValue, readTyped, type Typed } from '@telos/protocol/form';
+import type { ApprovalDecision } from '@telos/protocol/run';
+import { spoken } from '@telos/protocol/text';
 import type { Terminal } from './terminal.ts';
 import { exactText } from './terminalText.ts';
 

@@ -1,17 +1,17 @@
 /** Asks the person at the terminal, on stderr, so that stdout contains only requested output. */
 
-import { denyAll, type Human } from '../engine/human.ts';
-import { type AgentCard, describeCard, switchableLines } from '../protocol/agentCard.ts';
-import { describeDanger, describeQuestion } from '../protocol/describe.ts';
+import { denyAll, type Human } from '@telos/engine/run';
+import { type AgentCard, describeCard, switchableLines } from '@telos/protocol/agentCard';
+import { describeDanger, describeQuestion } from '@telos/protocol/describe';
 import {
   type ApprovalDecision,
   type ApprovalRequest,
   type ApprovalScope,
   leaveBox,
   skipped,
-} from '../protocol/run.ts';
-import { beginningOf, endOf } from '../protocol/text.ts';
-import { formatDuration } from '../protocol/usage.ts';
+} from '@telos/protocol/run';
+import { beginningOf, endOf } from '@telos/protocol/text';
+import { formatDuration } from '@telos/protocol/usage';
 import { inTurn, readShown } from './keyboard.ts';
 import { abortOnInterrupt, type Terminal } from './terminal.ts';
 import { exactText, remedyText, terminalText } from './terminalText.ts';

@@ -1,8 +1,9 @@
 /** Escapes characters with which a model, a tool or a file could steer the terminal. */
-import { TelosError } from '../engine/errors.ts';
-import { shellWord } from '../engine/files/plainText.ts';
-import type { LocalizedMessage, Remedy } from '../protocol/run.ts';
-import { Characters, columnsOf, steering, unseen } from '../protocol/text.ts';
+
+import { TelosError } from '@telos/engine/errors';
+import { shellWord } from '@telos/engine/files';
+import type { LocalizedMessage, Remedy } from '@telos/protocol/run';
+import { Characters, columnsOf, steering, unseen } from '@telos/protocol/text';
 
 const steeringCharacters = new RegExp(steering.source, 'g');
 

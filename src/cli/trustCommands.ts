@@ -4,16 +4,18 @@
  */
 
 import {
+  type DefaultRule,
+  defaultRule,
+  defaultRules,
   describePermission,
   listPermissions,
   type Permission,
   permissionId,
   revokePermission,
-} from '../engine/policy/grants.ts';
-import { type DefaultRule, defaultRule, defaultRules } from '../engine/policy/question.ts';
-import { Telos } from '../engine/telos.ts';
-import { type AgentCard, describeCard } from '../protocol/agentCard.ts';
-import type { JsonObject } from '../protocol/run.ts';
+} from '@telos/engine/policy';
+import { Telos } from '@telos/engine/telos';
+import { type AgentCard, describeCard } from '@telos/protocol/agentCard';
+import type { JsonObject } from '@telos/protocol/run';
 import { type ConfigOptions, configFor } from './cliConfig.ts';
 import { readLine } from './keyboard.ts';
 import type { Terminal } from './terminal.ts';

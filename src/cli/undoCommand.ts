@@ -1,20 +1,21 @@
 /** Implements `telos undo [change]`: shows what a run, an install or an uninstall has changed, and reverts it. */
 
 import { readlink } from 'node:fs/promises';
-import { type ChangedFile, hasUndo, type RunChanges } from '../engine/changes/changeHistory.ts';
-import type { ChangeStore } from '../engine/changes/changeStore.ts';
-import { unifiedDiff } from '../engine/changes/lineDiff.ts';
-import { TelosError } from '../engine/errors.ts';
-import type { FolderDifference, FolderRecord } from '../engine/files/folderRecord.ts';
-import { statsAt } from '../engine/files/paths.ts';
-import { looksBinary } from '../engine/files/plainText.ts';
-import { loadRegularFile } from '../engine/files/regularFile.ts';
-import type { FolderState } from '../engine/files/replacedFolders.ts';
-import { runPath } from '../engine/records/runFile.ts';
-import { readSummary, titleOf } from '../engine/records/runSummary.ts';
-import { timeText } from '../engine/records/runText.ts';
-import { Telos } from '../engine/telos.ts';
-import { counted } from '../protocol/text.ts';
+import { TelosError } from '@telos/engine/errors';
+import { loadRegularFile, looksBinary, statsAt } from '@telos/engine/files';
+import { readSummary, runPath, timeText, titleOf } from '@telos/engine/records';
+import { Telos } from '@telos/engine/telos';
+import {
+  type ChangedFile,
+  type ChangeStore,
+  type FolderDifference,
+  type FolderRecord,
+  type FolderState,
+  hasUndo,
+  type RunChanges,
+  unifiedDiff,
+} from '@telos/engine/undo';
+import { counted } from '@telos/protocol/text';
 import { type ConfigOptions, configFor } from './cliConfig.ts';
 import { readLine } from './keyboard.ts';
 import type { Terminal } from './terminal.ts';

@@ -1,23 +1,23 @@
 /** Implements `telos worker`, which runs evals and stories of others here. */
-import type { Config } from '../engine/config.ts';
-import { TelosError } from '../engine/errors.ts';
-import { databaseAddress, databaseVariable } from '../engine/fleet/databaseAddress.ts';
-import { loadDbos } from '../engine/fleet/dbos.ts';
-import { answerOrder, type WorkerParts } from '../engine/fleet/evalWorker.ts';
-import { answerEither } from '../engine/fleet/sealed.ts';
-import type { TryDatabase } from '../engine/fleet/tryDatabase.ts';
-import { Turns } from '../engine/fleet/turns.ts';
-import { runWorker } from '../engine/fleet/worker.ts';
-import { isKnown, type Pace } from '../engine/providers/create.ts';
-import { Telos } from '../engine/telos.ts';
-import { describeBound } from '../engine/workflow/planCard.ts';
-import { StoryWorker } from '../engine/workflow/storyWorker.ts';
+
+import type { Config } from '@telos/engine/config';
+import { TelosError } from '@telos/engine/errors';
+import { isKnown, type Pace } from '@telos/engine/providers';
+import { Telos } from '@telos/engine/telos';
+import { answerEither, databaseAddress, databaseVariable, loadDbos } from '@telos/fleet/executors';
 import {
   acceptWorkerCard,
+  answerOrder,
   isDigest,
+  runWorker,
+  StoryWorker,
+  type TryDatabase,
+  Turns,
   type WaitingCard,
+  type WorkerParts,
   waitingCards,
-} from '../engine/workflow/workerCards.ts';
+} from '@telos/fleet/workers';
+import { describeBound } from '@telos/plans/state';
 import { type ConfigOptions, configFor, hideStartEnvironment } from './cliConfig.ts';
 import { abortOnInterrupt, type Terminal } from './terminal.ts';
 import { agrees } from './terminalHuman.ts';

@@ -1,20 +1,19 @@
 /** Starts the database of `telos worker --try`, and offers to install what it needs. */
+
 import { spawn } from 'node:child_process';
 import { chmodSync } from 'node:fs';
-import type { Config } from '../engine/config.ts';
-import { TelosError } from '../engine/errors.ts';
-import { makeOwnFolders } from '../engine/files/atomicWrite.ts';
-import { databaseVariable } from '../engine/fleet/databaseAddress.ts';
-import { loadDbos } from '../engine/fleet/dbos.ts';
+import type { Config } from '@telos/engine/config';
+import { TelosError } from '@telos/engine/errors';
+import { makeOwnFolders } from '@telos/engine/files';
+import { databaseVariable, loadDbos } from '@telos/fleet/executors';
 import {
   findPostgres,
   startTryDatabase,
   type TryDatabase,
   tryFolder,
   tryPackage,
-} from '../engine/fleet/tryDatabase.ts';
-import { programPlaces } from '../engine/sources/gitSource.ts';
-import { npmProgram } from '../engine/sources/npm.ts';
+} from '@telos/fleet/workers';
+import { npmProgram, programPlaces } from '@telos/packs/install';
 import type { Terminal } from './terminal.ts';
 import { agrees } from './terminalHuman.ts';
 import { terminalText } from './terminalText.ts';

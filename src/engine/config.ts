@@ -1,8 +1,8 @@
 /** Reads the configuration from the environment and overrides into plain data. Nothing here is read again later. */
 import { homedir, userInfo } from 'node:os';
 import { isAbsolute, join, resolve } from 'node:path';
-import type { LocalizedMessage } from '../protocol/run.ts';
-import { asMessage, sentence } from '../protocol/text.ts';
+import type { LocalizedMessage } from '@telos/protocol/run';
+import { asMessage, sentence } from '@telos/protocol/text';
 import { type EnvFile, envFileWins, mergeEnvironment, readEnvFile } from './envFile.ts';
 
 export interface WorkspaceFolder {

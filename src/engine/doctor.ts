@@ -15,11 +15,11 @@ import {
   type DoctorServer,
   type DoctorValue,
   notSet,
-} from '../protocol/doctorReport.ts';
-import type { Remedy } from '../protocol/run.ts';
-import { asMessage, asSaid, type Sentence, sentence, spoken } from '../protocol/text.ts';
+} from '@telos/protocol/doctorReport';
+import type { Remedy } from '@telos/protocol/run';
+import { asMessage, asSaid, type Sentence, sentence, spoken } from '@telos/protocol/text';
 import { budgetProblems, type Config, withoutPassword } from './config.ts';
-import { TelosError } from './errors.ts';
+import { TelosError } from './core/errors.ts';
 import { homesIn } from './files/agentHome.ts';
 import { shellWord } from './files/plainText.ts';
 import { type Diagnostic, readToml } from './files/settingsFile.ts';

@@ -5,8 +5,8 @@
 
 // biome-ignore lint/style/noRestrictedImports: the settings are below the room of the files, so the kind and the size are looked at here
 import { readFileSync, statSync } from 'node:fs';
-import { type Sentence, sentence } from '../protocol/text.ts';
-import { reasonOf } from './errors.ts';
+import { type Sentence, sentence } from '@telos/protocol/text';
+import { reasonOf } from './core/errors.ts';
 
 export interface EnvFile {
   file: string;

@@ -1,6 +1,6 @@
 /** Defines the ports through which the engine asks a person and has them sign in. Each frontend brings its own. */
 import { randomBytes } from 'node:crypto';
-import type { ApprovalDecision, ApprovalRequest } from '../protocol/run.ts';
+import type { ApprovalDecision, ApprovalRequest } from '@telos/protocol/run';
 import { mapStrings } from './redact.ts';
 
 /** Returns 128 random bits for a new question, see `ApprovalRequest.token`. */

@@ -1,5 +1,5 @@
 /** Keeps the values of secrets, in every form, out of everything that is shown or stored. */
-import type { RunEvent } from '../protocol/run.ts';
+import type { RunEvent } from '@telos/protocol/run';
 import { deepestJson, tooDeep } from './jsonDepth.ts';
 import { type FormMatch, formMatcher, formsOf, secretFinder, shortestSecret } from './secretForms.ts';
 

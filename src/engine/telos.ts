@@ -1,11 +1,11 @@
 /** Opens the engine: lists the agents, routes requests, and runs them as a stream of events. */
 
 import { existsSync } from 'node:fs';
-import type { AgentCard } from '../protocol/agentCard.ts';
-import type { DoctorBox, DoctorReport } from '../protocol/doctorReport.ts';
-import type { AgentOrigin, InstallPlan } from '../protocol/installPlan.ts';
-import type { JsonObject, RunEvent, SkillRef } from '../protocol/run.ts';
-import type { DaySpending } from '../protocol/usage.ts';
+import type { AgentCard } from '@telos/protocol/agentCard';
+import type { DoctorBox, DoctorReport } from '@telos/protocol/doctorReport';
+import type { AgentOrigin, InstallPlan } from '@telos/protocol/installPlan';
+import type { JsonObject, RunEvent, SkillRef } from '@telos/protocol/run';
+import type { DaySpending } from '@telos/protocol/usage';
 import { ChangeStore } from './changes/changeStore.ts';
 import type { Config } from './config.ts';
 import { writeOwn, writeWhole } from './files/atomicWrite.ts';
@@ -57,10 +57,10 @@ import type { Readiness } from './skills/readiness.ts';
 import type { InitialFolders } from './skills/scaffold.ts';
 import { workFoldersOf } from './skills/workFolders.ts';
 
-export type * from '../protocol/run.ts';
+export type * from '@telos/protocol/run';
 // For programs that use Telos as a library.
 export { type Config, type ConfigOverrides, loadConfig } from './config.ts';
-export { TelosError } from './errors.ts';
+export { TelosError } from './core/errors.ts';
 export { allowAll, denyAll, type Human, type SignInPort } from './human.ts';
 export type { RunRequest } from './run/request.ts';
 

@@ -2,8 +2,9 @@
  * Lets the person sign in to an MCP server in their own browser, and handles the return to the editor. The credentials
  * are kept in the secret storage.
  */
+
+import type { SignInPort } from '@telos/engine/run';
 import * as vscode from 'vscode';
-import type { SignInPort } from '../engine/human.ts';
 import { plainLabel } from './base/labels.ts';
 
 /** The path of the address to which the browser returns. */

@@ -1,5 +1,6 @@
 /** Lists every command with what it does. The code of most loads when they are called. */
 
+import { importKeys } from '@telos/engine/providers';
 import * as vscode from 'vscode';
 import { clearSecrets, type KeyCheck, setApiKey } from './base/apiKeys.ts';
 import type { CurrentTelos } from './base/currentTelos.ts';
@@ -229,10 +230,7 @@ const serverActions = () => import('./editor/serverActions.ts');
 const keyCheck =
   (current: CurrentTelos): KeyCheck =>
   async (variable, key) => {
-    const [{ config }, { checkKey, keyedProvider }] = await Promise.all([
-      current.openTelos(),
-      import('../engine/providers/keys.ts'),
-    ]);
+    const [{ config }, { checkKey, keyedProvider }] = await Promise.all([current.openTelos(), importKeys()]);
     const provider = keyedProvider(variable);
     if (!provider) return {};
     const ping = await checkKey(config, provider.name, key, AbortSignal.timeout(15_000));

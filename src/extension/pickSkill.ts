@@ -1,9 +1,10 @@
 /** Implements the commands that start a run outside the chat. The person picks a skill and adds a few words. */
+
 import { realpath } from 'node:fs/promises';
+import type { Agent, Skill } from '@telos/engine/skills';
+import type { Selection } from '@telos/protocol/attachment';
+import type { SkillRef } from '@telos/protocol/run';
 import * as vscode from 'vscode';
-import type { Agent, Skill } from '../engine/skills/agent.ts';
-import type { Selection } from '../protocol/attachment.ts';
-import type { SkillRef } from '../protocol/run.ts';
 import { acknowledge } from './base/acknowledge.ts';
 import { askText } from './base/askText.ts';
 import type { CurrentTelos } from './base/currentTelos.ts';

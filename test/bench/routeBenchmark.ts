@@ -1,7 +1,7 @@
 /** Measures routing without a model on sentences whose skill is known. */
 
 import { basename, dirname, join } from 'node:path';
-import { TelosError } from '../../src/engine/errors.ts';
+import { TelosError } from '../../src/engine/core/errors.ts';
 import { readText } from '../../src/engine/files/regularFile.ts';
 import { Router } from '../../src/engine/routing/route.ts';
 import type { Match } from '../../src/engine/routing/routeName.ts';

@@ -7,8 +7,8 @@ import { mkdtempSync, readdirSync, rmSync, statSync, writeFileSync } from 'node:
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { parseArgs } from 'node:util';
-import type { ScanReport } from '../../src/engine/scan/scan.ts';
-import { scanFolder } from '../../src/engine/scan/scanFolder.ts';
+import type { ScanReport } from '../../src/packs/audit/scan.ts';
+import { scanFolder } from '../../src/packs/audit/scanFolder.ts';
 import known from './knownBad.json' with { type: 'json' };
 
 const { values } = parseArgs({ options: { corpus: { type: 'string' }, list: { type: 'boolean' } } });

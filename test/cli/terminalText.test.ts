@@ -7,7 +7,7 @@ import {
   terminalLine,
   terminalText,
 } from '../../src/cli/terminalText.ts';
-import { TelosError } from '../../src/engine/errors.ts';
+import { TelosError } from '../../src/engine/core/errors.ts';
 import { sentence } from '../../src/protocol/text.ts';
 
 describe('terminalText', () => {

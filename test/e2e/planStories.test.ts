@@ -2,10 +2,10 @@
 import assert from 'node:assert/strict';
 import { readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { basename, join } from 'node:path';
-import { Journal } from '../../src/engine/workflow/journal.ts';
-import { MachineSeal } from '../../src/engine/workflow/machineSeal.ts';
-import { PlanFolder } from '../../src/engine/workflow/planFolder.ts';
-import { takeRunner } from '../../src/engine/workflow/runnerLock.ts';
+import { Journal } from '../../src/plans/journal.ts';
+import { MachineSeal } from '../../src/plans/machineSeal.ts';
+import { PlanFolder } from '../../src/plans/planFolder.ts';
+import { takeRunner } from '../../src/plans/runnerLock.ts';
 import type { PlanEvent } from '../../src/protocol/plan.ts';
 import { eventually } from '../eventually.ts';
 import { firstStartLimit } from '../vscode/editorSession.ts';

@@ -4,7 +4,7 @@ import { execFileSync } from 'node:child_process';
 import { mkdirSync, symlinkSync } from 'node:fs';
 import { join } from 'node:path';
 import type { Locator } from 'playwright-core';
-import { acceptWorkerCard } from '../../src/engine/workflow/workerCards.ts';
+import { acceptWorkerCard } from '../../src/fleet/stories/workerCards.ts';
 import { eventually, gate } from '../eventually.ts';
 import type { AnthropicTurn, ReceivedRequest } from '../fakes/anthropicServer.ts';
 import { type FleetHome, type FleetWorld, openFleet } from '../fleet/fleetWorld.ts';

@@ -2,8 +2,8 @@
 import assert from 'node:assert/strict';
 import { mkdir, readdir, readFile, writeFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
-import { MachineSeal } from '../../src/engine/workflow/machineSeal.ts';
-import { PlanFolder } from '../../src/engine/workflow/planFolder.ts';
+import { MachineSeal } from '../../src/plans/machineSeal.ts';
+import { PlanFolder } from '../../src/plans/planFolder.ts';
 import { storyText } from '../plan/planWorld.ts';
 import { fetchCodeServer } from '../vscode/codeServer.ts';
 import {

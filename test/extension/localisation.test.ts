@@ -58,7 +58,7 @@ describe('localisation', () => {
   it('has German for every text in the code, and no German that nothing shows', () => {
     const german = table('l10n/bundle.l10n.de.json');
     const texts = new Set(
-      ['src/extension', 'src/engine', 'src/protocol', 'webview'].flatMap(sources).flatMap(textsIn),
+      [...behindFrontends, 'src/extension', 'src/protocol', 'webview'].flatMap(sources).flatMap(textsIn),
     );
     assert.deepEqual(
       [...texts].filter(text => !Object.hasOwn(german, text)),
@@ -73,17 +73,18 @@ describe('localisation', () => {
   it('says every error of the engine in sentences, but for those that no editor shows or that are put together', () => {
     const plain = /new (?:TelosError|PromptTooLong|NoEventStream)\(\s*[\w']+,\s*['"`]/;
     assert.deepEqual(
-      sources('src/engine')
+      behindFrontends
+        .flatMap(sources)
         .filter(file => plain.test(read(file)))
         .sort(),
-      inEnglish.map(file => join('src/engine', file)),
+      inEnglish.map(file => join(file)),
     );
   });
 
   it('names no command of a frontend in the engine, since each frontend has its own', () => {
     const command =
       /`telos [a-z]|telos (?:trust|init|lint|policy|install)\b|(?<!\|)--(?:yes|as|record)\b|Telos: [A-Z]/;
-    const named = sources('src/engine').flatMap(file =>
+    const named = behindFrontends.flatMap(sources).flatMap(file =>
       read(file)
         .replaceAll(/^\s*(?:\/\*\*?|\*|\/\/).*$/gm, '')
         .split('\n')
@@ -109,30 +110,32 @@ describe('localisation', () => {
 });
 
 /** Files of the engine with errors in English: of the library, the command line and the workers, or made of phrases that other texts use too. */
+const behindFrontends = ['engine', 'evals', 'fleet', 'packs', 'plans'].map(name => `src/${name}`);
+
 const inEnglish = [
-  'evals/earlierVersion.ts',
-  'evals/evalFile.ts',
-  'evals/suiteBudget.ts',
-  'evals/triggerFile.ts',
-  'fleet/databaseAddress.ts',
-  'fleet/dbos.ts',
-  'fleet/evalOrder.ts',
-  'fleet/fleetDatabase.ts',
-  'fleet/planJobs.ts',
-  'fleet/tryDatabase.ts',
-  'skills/lockFile.ts',
-  'skills/planInstall.ts',
-  'skills/scaffold.ts',
-  'sources/fetchSource.ts',
-  'sources/fetched.ts',
-  'sources/install.ts',
-  'sources/pluginManifest.ts',
-  'sources/treeWriter.ts',
-  'sources/web.ts',
-  'tools/checkedFetch.ts',
-  'workflow/contextFolders.ts',
-  'workflow/orchestrator.ts',
-  'workflow/workerSlots.ts',
+  'src/engine/skills/lockFile.ts',
+  'src/engine/skills/planInstall.ts',
+  'src/engine/skills/scaffold.ts',
+  'src/engine/tools/checkedFetch.ts',
+  'src/evals/earlierVersion.ts',
+  'src/evals/evalFile.ts',
+  'src/evals/suiteBudget.ts',
+  'src/evals/triggerFile.ts',
+  'src/fleet/databaseAddress.ts',
+  'src/fleet/dbos.ts',
+  'src/fleet/evalOrder.ts',
+  'src/fleet/fleetDatabase.ts',
+  'src/fleet/planJobs.ts',
+  'src/fleet/stories/workerSlots.ts',
+  'src/fleet/tryDatabase.ts',
+  'src/packs/sources/fetchSource.ts',
+  'src/packs/sources/fetched.ts',
+  'src/packs/sources/install.ts',
+  'src/packs/sources/pluginManifest.ts',
+  'src/packs/sources/treeWriter.ts',
+  'src/packs/sources/web.ts',
+  'src/plans/contextFolders.ts',
+  'src/plans/orchestrator.ts',
 ];
 
 /** What a translation must contain just as the text: links to commands, names in backticks, places for values. */
@@ -162,7 +165,7 @@ function sources(folder: string): string[] {
 function textsIn(file: string): string[] {
   const name = file.startsWith(join('src', 'protocol'))
     ? 'say'
-    : file.startsWith(join('src', 'engine'))
+    : behindFrontends.some(folder => file.startsWith(join(folder)))
       ? 'sentence'
       : 't';
   const call = new RegExp(

@@ -15,7 +15,7 @@ describe('the plans of a window that comes back', () => {
   it('are shown before anything loads that works on a plan, asks a model or reads skills', () => {
     const sources = projectSources();
     const loaded = loadedWith('src/extension/editor/plansTree.ts', sources);
-    assert.ok(loaded.includes('src/engine/workflow/planLook.ts'));
+    assert.ok(loaded.includes('src/plans/planLook.ts'));
     const heavy =
       /^src\/engine\/(?:telos\.ts|(?:run|policy|providers|box|mcp|routing|changes|scan)\/)|\/(?:plan|planRun|planActions|git|steps)\.ts$/;
     assert.deepEqual(

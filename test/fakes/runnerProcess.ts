@@ -1,6 +1,6 @@
 /** Takes a plan as a runner of its own process: `node runnerProcess.ts FOLDER REPO`. Prints what it got, and holds it until its input ends. */
-import { PlanFolder } from '../../src/engine/workflow/planFolder.ts';
-import { takeRunner } from '../../src/engine/workflow/runnerLock.ts';
+import { PlanFolder } from '../../src/plans/planFolder.ts';
+import { takeRunner } from '../../src/plans/runnerLock.ts';
 
 const [dir = '', repo = ''] = process.argv.slice(2);
 const taken = await takeRunner(new PlanFolder(dir, repo), 'cli');

@@ -14,7 +14,7 @@ import {
 import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { promisify } from 'node:util';
-import { Git } from '../../src/engine/workflow/git.ts';
+import { Git } from '../../src/plans/git.ts';
 import { type Figure, percentile } from './figure.ts';
 import { plainStory, type ScriptedStory, sameFileStory } from './planScript.ts';
 import { PlanWorld, type RunnerReport } from './planWorld.ts';

@@ -1,7 +1,7 @@
 /** Plans under SIGKILL: at every point of a small one, at random in a large one; a torn journal, and two runners at once. */
 import { readFileSync, writeFileSync } from 'node:fs';
 import { setTimeout as delay } from 'node:timers/promises';
-import { Journal } from '../../src/engine/workflow/journal.ts';
+import { Journal } from '../../src/plans/journal.ts';
 import { tempFolder } from '../fakes/tempFolder.ts';
 import { type Extent, type Figure, inLanes, seeded } from './figure.ts';
 import { PlanWorld } from './planWorld.ts';

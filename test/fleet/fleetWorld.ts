@@ -2,8 +2,8 @@
 import { cpSync, existsSync, readdirSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { queueOf } from '../../src/engine/fleet/fleetDatabase.ts';
-import { versionKey } from '../../src/engine/fleet/presence.ts';
+import { queueOf } from '../../src/fleet/fleetDatabase.ts';
+import { versionKey } from '../../src/fleet/presence.ts';
 import { type CliHome, cliHome, packageVersion, program, type RunningCli } from '../cli/cliProcess.ts';
 import type { ReceivedRequest } from '../fakes/loopback.ts';
 import { type OpenaiTurn, startOpenaiServer } from '../fakes/openaiServer.ts';

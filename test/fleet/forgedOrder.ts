@@ -1,9 +1,9 @@
 /** Orders as an attacker writes them who may push to the remote and write to the database. */
 import { execFileSync } from 'node:child_process';
-import { suiteKeys } from '../../src/engine/fleet/sealed.ts';
-import { boundLines, digestOf } from '../../src/engine/workflow/planCard.ts';
-import { defaultSettings } from '../../src/engine/workflow/planSettings.ts';
-import { parsePrd } from '../../src/engine/workflow/prdFile.ts';
+import { suiteKeys } from '../../src/fleet/sealed.ts';
+import { boundLines, digestOf } from '../../src/plans/planCard.ts';
+import { defaultSettings } from '../../src/plans/planSettings.ts';
+import { parsePrd } from '../../src/plans/prdFile.ts';
 import { storyText } from '../plan/planWorld.ts';
 import type { PlanFleet } from './planFleet.ts';
 

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { preparationLock } from '../../src/engine/fleet/dbos.ts';
+import { preparationLock } from '../../src/fleet/dbos.ts';
 import { program } from '../cli/cliProcess.ts';
 import { eventually, gate } from '../eventually.ts';
 import { skipBecause } from '../skipBecause.ts';

@@ -1,9 +1,9 @@
 /** A worker of somebody who can write to the database but not read the git remote. Arguments: the database's address and a version. */
 import { loadConfig } from '../../src/engine/config.ts';
-import { databaseAddress } from '../../src/engine/fleet/databaseAddress.ts';
-import { seal } from '../../src/engine/fleet/sealed.ts';
-import { Turns } from '../../src/engine/fleet/turns.ts';
-import { runWorker } from '../../src/engine/fleet/worker.ts';
+import { databaseAddress } from '../../src/fleet/databaseAddress.ts';
+import { seal } from '../../src/fleet/sealed.ts';
+import { Turns } from '../../src/fleet/turns.ts';
+import { runWorker } from '../../src/fleet/worker.ts';
 
 const [url = '', version = ''] = process.argv.slice(2);
 const config = loadConfig({ env: {}, home: '/', cwd: '/' });

@@ -1,8 +1,8 @@
 /** Prints what workers bring: runs on one and on three, and jobs that do nothing. `node test/fleet/measure.ts [runs] [ms a round]`, after a build; measurePlan.ts has the same for a plan. */
 import { setTimeout as delay } from 'node:timers/promises';
-import { databaseAddress } from '../../src/engine/fleet/databaseAddress.ts';
-import { FleetDatabase } from '../../src/engine/fleet/fleetDatabase.ts';
-import { versionKey } from '../../src/engine/fleet/presence.ts';
+import { databaseAddress } from '../../src/fleet/databaseAddress.ts';
+import { FleetDatabase } from '../../src/fleet/fleetDatabase.ts';
+import { versionKey } from '../../src/fleet/presence.ts';
 import { packageVersion } from '../cli/cliProcess.ts';
 import { type FleetWorld, model, notes, openFleet } from './fleetWorld.ts';
 

@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import { execFileSync } from 'node:child_process';
 import { once } from 'node:events';
 import { type AddressInfo, connect, createServer } from 'node:net';
-import { PlanRemote } from '../../src/engine/workflow/planRemote.ts';
+import { PlanRemote } from '../../src/fleet/stories/planRemote.ts';
 import { tempFolder } from '../fakes/tempFolder.ts';
 import { type GitDaemon, startGitDaemon } from './gitDaemon.ts';
 

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { existsSync, mkdirSync, readdirSync, symlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { findProgram } from '../../src/engine/tools/programPath.ts';
-import { acceptWorkerCard } from '../../src/engine/workflow/workerCards.ts';
+import { acceptWorkerCard } from '../../src/fleet/stories/workerCards.ts';
 import type { RunningCli } from '../cli/cliProcess.ts';
 import { eventually } from '../eventually.ts';
 import { tempFolder } from '../fakes/tempFolder.ts';

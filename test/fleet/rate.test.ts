@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { loadConfig } from '../../src/engine/config.ts';
-import { keyName, rateOf } from '../../src/engine/fleet/turns.ts';
+import { keyName, rateOf } from '../../src/fleet/turns.ts';
 import { type FleetHome, type FleetWorld, model, notes, openFleet } from './fleetWorld.ts';
 
 const models = ['--models', 'openrouter:maker/model'];

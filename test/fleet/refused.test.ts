@@ -2,11 +2,11 @@ import assert from 'node:assert/strict';
 import { appendFileSync, existsSync } from 'node:fs';
 import { join } from 'node:path';
 import { loadConfig } from '../../src/engine/config.ts';
-import { readEvals } from '../../src/engine/evals/evalFile.ts';
-import { evalDigest, packDigest } from '../../src/engine/fleet/evalOrder.ts';
-import { suiteKeys } from '../../src/engine/fleet/sealed.ts';
 import { discoverAgents } from '../../src/engine/skills/discover.ts';
 import { skillDigest } from '../../src/engine/skills/skillDigest.ts';
+import { readEvals } from '../../src/evals/evalFile.ts';
+import { evalDigest, packDigest } from '../../src/fleet/evalOrder.ts';
+import { suiteKeys } from '../../src/fleet/sealed.ts';
 import { eventually } from '../eventually.ts';
 import { type FleetHome, type FleetWorld, model, notes, openFleet, workerName } from './fleetWorld.ts';
 

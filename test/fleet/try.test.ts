@@ -3,7 +3,7 @@ import { existsSync, readdirSync, readFileSync, symlinkSync } from 'node:fs';
 import { connect } from 'node:net';
 import { networkInterfaces, tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { tryPackage } from '../../src/engine/fleet/tryDatabase.ts';
+import { tryPackage } from '../../src/fleet/tryDatabase.ts';
 import { program, type RunningCli } from '../cli/cliProcess.ts';
 import { openTerminalSession } from '../cli/screen.ts';
 import { eventually } from '../eventually.ts';

@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import { mkdirSync, readdirSync } from 'node:fs';
 import { join } from 'node:path';
-import { send } from '../../src/engine/workflow/inbox.ts';
+import { send } from '../../src/plans/inbox.ts';
 import { cliHome } from '../cli/cliProcess.ts';
 import { agreeable, once, type PlanWorld, planWorld, type StepModel, writes } from './planWorld.ts';
 

@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import { mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { MachineSeal } from '../../src/engine/workflow/machineSeal.ts';
+import { MachineSeal } from '../../src/plans/machineSeal.ts';
 import {
   agreeable,
   once,

@@ -4,8 +4,8 @@ import { createHash } from 'node:crypto';
 import { mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { MachineSeal } from '../../src/engine/workflow/machineSeal.ts';
-import { PlanFolder } from '../../src/engine/workflow/planFolder.ts';
+import { MachineSeal } from '../../src/plans/machineSeal.ts';
+import { PlanFolder } from '../../src/plans/planFolder.ts';
 import {
   type CliHome,
   type CliResult,

@@ -3,7 +3,7 @@ import { exactText } from '../../src/cli/terminalText.ts';
 import { escapeInvisible } from '../../src/engine/files/plainText.ts';
 import { isSensitive } from '../../src/engine/files/sensitiveNames.ts';
 import { mcpReach } from '../../src/engine/policy/mcpReach.ts';
-import { findRedFlags } from '../../src/engine/scan/redFlags.ts';
+import { findRedFlags } from '../../src/engine/policy/text/redFlags.ts';
 import { plainLabel, visibleText } from '../../src/extension/base/labels.ts';
 import { beginningOf, endOf, hiding, ignored, shortened, steering, unseen } from '../../src/protocol/text.ts';
 import { visible } from '../../webview/visibleText.ts';

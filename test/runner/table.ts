@@ -30,8 +30,8 @@ export type LayerCommand =
   | { kind: 'node'; args: readonly string[]; prints: 'mocha' | 'nothing' }
   | { kind: 'npm'; script: string };
 
-const parts = ['box', 'tools', 'providers', 'mcp', 'sources', 'workflow'];
-const slow = [...parts.map(part => `test/engine/${part}/**`), 'test/engine/sameEvents.test.ts'];
+const parts = ['engine/box', 'engine/tools', 'engine/providers', 'engine/mcp', 'packs/sources', 'plans'];
+const slow = [...parts.map(part => `test/${part}/**`), 'test/engine/sameEvents.test.ts'];
 const layerFolders = [
   'vscode',
   'e2e',

@@ -5,14 +5,14 @@
 import { cpSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { readEvals } from '../../src/engine/evals/evalFile.ts';
-import { liveSuite } from '../../src/engine/evals/runSuite.ts';
-import { localSlots } from '../../src/engine/evals/slots.ts';
 import { allowAll } from '../../src/engine/human.ts';
 import type { Provider, StreamEvent } from '../../src/engine/providers/provider.ts';
 import { readRecording } from '../../src/engine/providers/recordingFile.ts';
 import { discoverAgents } from '../../src/engine/skills/discover.ts';
 import { Telos } from '../../src/engine/telos.ts';
+import { readEvals } from '../../src/evals/evalFile.ts';
+import { liveSuite } from '../../src/evals/runSuite.ts';
+import { localSlots } from '../../src/evals/slots.ts';
 import { openMachine } from '../harness/machine.ts';
 import { sampleRuns } from './sampleRuns.ts';
 

@@ -2,13 +2,13 @@
 import { cpSync, mkdirSync, readdirSync, readFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { applyCheck, type Graded, type RunFacts } from '../../src/engine/evals/checks.ts';
-import { type EvalCase, readEvals } from '../../src/engine/evals/evalFile.ts';
 import { denyAll } from '../../src/engine/human.ts';
 import type { Provider, StreamEvent } from '../../src/engine/providers/provider.ts';
 import { contentDigest } from '../../src/engine/skills/skillDigest.ts';
 import { Telos } from '../../src/engine/telos.ts';
-import { runStep, type StepEnd } from '../../src/engine/workflow/steps.ts';
+import { applyCheck, type Graded, type RunFacts } from '../../src/evals/checks.ts';
+import { type EvalCase, readEvals } from '../../src/evals/evalFile.ts';
+import { runStep, type StepEnd } from '../../src/plans/steps.ts';
 import { openMachine } from '../harness/machine.ts';
 import { turn } from './sampleRuns.ts';
 

@@ -19,11 +19,13 @@ const sources = [
 /** Where `npm run pictures` writes it. */
 export const pictureSourcesFile = join(root, 'media/pictures/made-from.txt');
 
-/** Returns a line for each source: the digest of its text as it is now, and its path. */
+/** Returns a line for each source: the digest of its text as it is now, without its imports, and its path. */
 export const pictureSources = (): string =>
   sources
     .map(path => {
-      const text = readFileSync(join(root, path), 'utf8').replaceAll('\r\n', '\n');
+      const text = readFileSync(join(root, path), 'utf8')
+        .replaceAll('\r\n', '\n')
+        .replaceAll(/^import\b[^;]*;\n/gm, '');
       return `${createHash('sha256').update(text).digest('hex')}  ${path}\n`;
     })
     .join('');

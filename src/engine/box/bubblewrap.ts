@@ -16,8 +16,8 @@ import {
   rmSync,
 } from 'node:fs';
 import { dirname, join } from 'node:path';
-import { sentence } from '../../protocol/text.ts';
-import { TelosError } from '../errors.ts';
+import { sentence } from '@telos/protocol/text';
+import { TelosError } from '../core/errors.ts';
 import { rowOf } from '../files/liveProcess.ts';
 import { errorCode } from '../files/paths.ts';
 import { readRegularFile } from '../files/regularFile.ts';

@@ -18,9 +18,9 @@ import {
 } from 'node:fs';
 import { rm } from 'node:fs/promises';
 import { delimiter, dirname, join, relative } from 'node:path';
-import { asSaid, grouped, sentence } from '../../protocol/text.ts';
+import { asSaid, grouped, sentence } from '@telos/protocol/text';
 import { type Config, telosFolders } from '../config.ts';
-import { TelosError } from '../errors.ts';
+import { TelosError } from '../core/errors.ts';
 import { contentOf, type HomeOwner, homesIn, standInFolders, writtenSince } from '../files/agentHome.ts';
 import { makeOwnFolders } from '../files/atomicWrite.ts';
 import { isOpenFolder, removeAll } from '../files/closedFolder.ts';

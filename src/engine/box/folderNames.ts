@@ -2,8 +2,8 @@
 import { type Dirent, lstatSync, readdirSync } from 'node:fs';
 import { basename, dirname, join } from 'node:path';
 import { setImmediate as nextTurn } from 'node:timers/promises';
-import { asSaid, sentence } from '../../protocol/text.ts';
-import { TelosError } from '../errors.ts';
+import { asSaid, sentence } from '@telos/protocol/text';
+import { TelosError } from '../core/errors.ts';
 import { isOpenFolder } from '../files/closedFolder.ts';
 import { errorCode } from '../files/paths.ts';
 import { folded, isSensitive, meansNothing, obeyedAt } from '../files/sensitiveNames.ts';

@@ -6,8 +6,8 @@
  * inherits no file. The way to granted hosts is not shared: a command's proxy asks for a password that only its own programs have.
  */
 import { closeSync, openSync, readlinkSync } from 'node:fs';
-import { sentence } from '../../protocol/text.ts';
-import { reasonOf, TelosError } from '../errors.ts';
+import { sentence } from '@telos/protocol/text';
+import { reasonOf, TelosError } from '../core/errors.ts';
 import { Helper } from './helper.ts';
 import { KeptForwarder, type WayIn } from './keptForwarder.ts';
 

@@ -8,8 +8,8 @@ import { createServer as createHttpServer, type Server as HttpServer, type Incom
 import { type AddressInfo, connect, createServer, isIP, type Server, type Socket } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { sentence } from '../../protocol/text.ts';
-import { reasonOf, TelosError } from '../errors.ts';
+import { sentence } from '@telos/protocol/text';
+import { reasonOf, TelosError } from '../core/errors.ts';
 import { escapeInvisible } from '../files/plainText.ts';
 import { checkedAddresses, FetchProblem, type Resolve, resolveName } from '../tools/fetchPage.ts';
 import type { AskHost } from '../tools/tool.ts';

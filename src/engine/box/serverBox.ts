@@ -1,9 +1,9 @@
 /** The box of an MCP server that is to run in one: the same as that of commands, with a home of its own. */
 import { mkdirSync, statSync } from 'node:fs';
 import { dirname } from 'node:path';
-import { sentence } from '../../protocol/text.ts';
+import { sentence } from '@telos/protocol/text';
 import { type Config, expandPath, telosFolders } from '../config.ts';
-import { TelosError } from '../errors.ts';
+import { TelosError } from '../core/errors.ts';
 import { isInside, realPlace } from '../files/paths.ts';
 import type { AskHost, CommandBox, RunFolders } from '../tools/tool.ts';
 import { commandBox } from './commandBox.ts';

@@ -3,7 +3,7 @@
 import { createHash } from 'node:crypto';
 import { statSync } from 'node:fs';
 import { dirname, isAbsolute, join, resolve } from 'node:path';
-import { grouped } from '../../protocol/text.ts';
+import { grouped } from '@telos/protocol/text';
 import { jsonLine, readLines } from '../files/jsonLines.ts';
 import { isInside } from '../files/paths.ts';
 import { readText } from '../files/regularFile.ts';

@@ -1,8 +1,8 @@
 /** Stores the file changes of each run, shows them, and undoes them. Changes that are too old or too large are deleted. */
 import { readdir, rm, stat } from 'node:fs/promises';
 import { join } from 'node:path';
-import { asSaid, sentence } from '../../protocol/text.ts';
-import { TelosError } from '../errors.ts';
+import { asSaid, sentence } from '@telos/protocol/text';
+import { TelosError } from '../core/errors.ts';
 import { isLink } from '../files/atomicWrite.ts';
 import { PathProblem, realPlace } from '../files/paths.ts';
 import { runPath } from '../records/runFile.ts';

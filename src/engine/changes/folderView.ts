@@ -4,7 +4,7 @@
  */
 import { readdirSync, type Stats } from 'node:fs';
 import { basename, dirname, join } from 'node:path';
-import { grouped } from '../../protocol/text.ts';
+import { grouped } from '@telos/protocol/text';
 import { takingTurns } from '../cancellation.ts';
 import { temporaryPrefix } from '../files/globPattern.ts';
 import { isReadable, statsAt } from '../files/paths.ts';

@@ -13,7 +13,7 @@ import {
 } from 'node:fs';
 import { open, rm } from 'node:fs/promises';
 import { basename, dirname, join } from 'node:path';
-import { grouped } from '../../protocol/text.ts';
+import { grouped } from '@telos/protocol/text';
 import {
   type KeptWrite,
   makeOwnFolders,

@@ -2,7 +2,7 @@
 import { createHash } from 'node:crypto';
 import { chmodSync, readlinkSync, type Stats } from 'node:fs';
 import { basename, dirname, join } from 'node:path';
-import { grouped } from '../../protocol/text.ts';
+import { grouped } from '@telos/protocol/text';
 import { openRegularFile, readRegularFile, smallFile } from '../files/openFile.ts';
 import { describeFileError } from '../files/paths.ts';
 import { folded } from '../files/sensitiveNames.ts';

@@ -1,9 +1,9 @@
 /** Compares texts line by line, for the figures on a card and for diffs on the command line. */
 
 import { stat } from 'node:fs/promises';
+import type { ToolCall } from '@telos/protocol/run';
+import { grouped } from '@telos/protocol/text';
 import { diffLines, type StructuredPatchHunk, structuredPatch } from 'diff';
-import type { ToolCall } from '../../protocol/run.ts';
-import { grouped } from '../../protocol/text.ts';
 import { loadRegularFile } from '../files/regularFile.ts';
 import { decodeText, endsLinesLikeWindows, formOf } from '../files/textEncoding.ts';
 

@@ -9,7 +9,7 @@ import { constants, existsSync, mkdirSync, readdirSync, renameSync, writeFileSyn
 import { copyFile, readdir, rename, rm, stat } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { deflateSync, inflateSync } from 'node:zlib';
-import { endOf } from '../../protocol/text.ts';
+import { endOf } from '@telos/protocol/text';
 import { takingTurns } from '../cancellation.ts';
 import { makeOwnFolders, refuseLinks, writeOwn } from '../files/atomicWrite.ts';
 import { statsAt } from '../files/paths.ts';

@@ -4,7 +4,7 @@
  */
 import { unlinkSync } from 'node:fs';
 import { join, relative } from 'node:path';
-import { grouped } from '../../protocol/text.ts';
+import { grouped } from '@telos/protocol/text';
 import { abortWithAll, untilAborted } from '../cancellation.ts';
 import { repositoryAbove } from '../files/paths.ts';
 import { maxKeptFile } from './changeFile.ts';

@@ -19,7 +19,7 @@ import {
 import { link, lstat, mkdir, opendir, realpath, rm, unlink } from 'node:fs/promises';
 import { basename, dirname, join } from 'node:path';
 import { promisify } from 'node:util';
-import type { ToolResult } from '../../protocol/run.ts';
+import type { ToolResult } from '@telos/protocol/run';
 import { temporaryPrefix } from './globPattern.ts';
 import { openFolder, smallFile } from './openFile.ts';
 import { describeFileError, PathProblem } from './paths.ts';

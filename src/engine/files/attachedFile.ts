@@ -8,9 +8,9 @@ import {
   maxImageBytes,
   maxTextBytes,
   maxTextLength,
-} from '../../protocol/attachment.ts';
-import { beginningOf, sentence } from '../../protocol/text.ts';
-import { TelosError } from '../errors.ts';
+} from '@telos/protocol/attachment';
+import { beginningOf, sentence } from '@telos/protocol/text';
+import { TelosError } from '../core/errors.ts';
 import { openRegularFile } from './openFile.ts';
 import { decodeText, formOf } from './textEncoding.ts';
 

@@ -4,7 +4,7 @@
  */
 import { existsSync } from 'node:fs';
 import { basename, dirname, join, relative, sep } from 'node:path';
-import { reasonOf } from '../errors.ts';
+import { reasonOf } from '../core/errors.ts';
 import { isInside, realPlace } from './paths.ts';
 import { pluginSchema, readSettings } from './settingsFile.ts';
 

@@ -2,9 +2,9 @@
 
 import { accessSync, constants, lstatSync, readlinkSync, realpathSync, type Stats } from 'node:fs';
 import { basename, dirname, isAbsolute, join, relative, resolve, sep } from 'node:path';
-import { asSaid, grouped, type Sentence, sentence, spoken } from '../../protocol/text.ts';
+import { asSaid, grouped, type Sentence, sentence, spoken } from '@telos/protocol/text';
 import { expandPath } from '../config.ts';
-import { reasonOf } from '../errors.ts';
+import { reasonOf } from '../core/errors.ts';
 
 /**
  * A path that cannot be used. The message is for the model and for a person. `special` is a place that is not a stored file

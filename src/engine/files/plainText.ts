@@ -1,5 +1,5 @@
 /** Turns bytes from files, commands and servers into text for a model, and detects bytes that are not text. */
-import { Characters, grouped, unseen } from '../../protocol/text.ts';
+import { Characters, grouped, unseen } from '@telos/protocol/text';
 
 const sampleSize = 8192;
 

@@ -2,8 +2,8 @@
 
 import { readdir, rm, stat } from 'node:fs/promises';
 import { basename } from 'node:path';
-import { sentence } from '../../protocol/text.ts';
-import { TelosError } from '../errors.ts';
+import { sentence } from '@telos/protocol/text';
+import { TelosError } from '../core/errors.ts';
 import { isLink } from './atomicWrite.ts';
 import {
   contentsOf,

@@ -1,5 +1,5 @@
 /** Compares names and paths with the table of known names, in a time that grows only linearly with their lengths. */
-import { ignored } from '../../protocol/text.ts';
+import { ignored } from '@telos/protocol/text';
 import known from './knownNames.json' with { type: 'json' };
 
 /** A group of names, with a few words about the programs or agents that run or obey them. Each text holds several names. */

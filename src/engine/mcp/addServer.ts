@@ -2,8 +2,8 @@
 import { existsSync } from 'node:fs';
 import { homedir } from 'node:os';
 import { basename, join } from 'node:path';
-import { beginningOf, type Sentence, sentence } from '../../protocol/text.ts';
-import { TelosError } from '../errors.ts';
+import { beginningOf, type Sentence, sentence } from '@telos/protocol/text';
+import { TelosError } from '../core/errors.ts';
 import { readHostPlugin } from '../files/hostPlugin.ts';
 import { editShared, readSettings } from '../files/settingsFile.ts';
 import { jsonIn, serverOf, withServer } from './config.ts';

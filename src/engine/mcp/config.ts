@@ -2,11 +2,11 @@
 
 import { existsSync, mkdirSync } from 'node:fs';
 import { isAbsolute } from 'node:path';
+import { type Sentence, sentence } from '@telos/protocol/text';
 import { applyEdits, parse as findFaults, modify, type ParseError, stripComments } from 'jsonc-parser';
-import { type Sentence, sentence } from '../../protocol/text.ts';
 import { hostKind, isNeverReached } from '../addresses.ts';
 import type { Config } from '../config.ts';
-import { reasonOf } from '../errors.ts';
+import { reasonOf } from '../core/errors.ts';
 import { writeWhole } from '../files/atomicWrite.ts';
 import { type HostPlugin, hostOnly, inPlugin, readHostPlugin, serverFilesOf } from '../files/hostPlugin.ts';
 import { readSettings } from '../files/settingsFile.ts';

@@ -2,8 +2,8 @@
 
 import { statSync } from 'node:fs';
 import { StringDecoder } from 'node:string_decoder';
-import { asSaid, beginningOf, endOf, type Sentence, sentence, shortened } from '../../protocol/text.ts';
-import { TelosError } from '../errors.ts';
+import { asSaid, beginningOf, endOf, type Sentence, sentence, shortened } from '@telos/protocol/text';
+import { TelosError } from '../core/errors.ts';
 import { checkedFetch, withinBytes } from '../tools/checkedFetch.ts';
 import { settledWithin } from '../tools/commandEnd.ts';
 import { guardOrphans } from '../tools/orphanGuard.ts';

@@ -1,6 +1,6 @@
 /** Makes of a server's schema one that every provider accepts, and of a model's input the one that the server knows. */
 import { createHash } from 'node:crypto';
-import type { JsonObject } from '../../protocol/run.ts';
+import type { JsonObject } from '@telos/protocol/run';
 
 export interface ModelSchema {
   /** An object at its top, without a choice of schemas there, with names of properties that providers take. */

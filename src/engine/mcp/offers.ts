@@ -1,6 +1,6 @@
 /** Reads what an MCP server offers besides tools: prompts, which a person calls, and resources, which a person attaches. */
 import { Buffer } from 'node:buffer';
-import { beginningOf } from '../../protocol/text.ts';
+import { beginningOf } from '@telos/protocol/text';
 import { escapeInvisible } from '../files/plainText.ts';
 import { withinDepth } from '../jsonDepth.ts';
 import { toolResultOf } from './result.ts';

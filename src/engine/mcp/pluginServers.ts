@@ -2,7 +2,7 @@
 import { createHash } from 'node:crypto';
 import { realpathSync } from 'node:fs';
 import { basename, dirname, join } from 'node:path';
-import { type Sentence, sentence } from '../../protocol/text.ts';
+import { type Sentence, sentence } from '@telos/protocol/text';
 import { isInside, realPlace } from '../files/paths.ts';
 import { pluginSchema } from '../files/settingsFile.ts';
 

@@ -1,8 +1,8 @@
 /** Wraps a connected MCP server for a run. Restarts it once after it has ended, and signs in again for further rights. */
 
-import type { ToolResult } from '../../protocol/run.ts';
-import { asOne, asSaid, type Sentence, sentencesOf } from '../../protocol/text.ts';
-import { TelosError } from '../errors.ts';
+import type { ToolResult } from '@telos/protocol/run';
+import { asOne, asSaid, type Sentence, sentencesOf } from '@telos/protocol/text';
+import { TelosError } from '../core/errors.ts';
 import { toolError, type WantedSignIn } from '../tools/tool.ts';
 import type { McpConnection } from './client.ts';
 import type { McpSignIn } from './signIn.ts';

@@ -1,8 +1,8 @@
 /** Reads an MCP server's tool listings, progress messages and results. Results become text, images, and a line for the rest. */
 
 import { isDeepStrictEqual } from 'node:util';
-import type { ImageBlock, ToolResult } from '../../protocol/run.ts';
-import { shortened } from '../../protocol/text.ts';
+import type { ImageBlock, ToolResult } from '@telos/protocol/run';
+import { shortened } from '@telos/protocol/text';
 import { byteCount, escapeInvisible } from '../files/plainText.ts';
 import { isDeeper, withinDepth } from '../jsonDepth.ts';
 import type { McpToolListing } from './tools.ts';

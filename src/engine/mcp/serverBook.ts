@@ -1,6 +1,6 @@
 /** Keeps what this process knows of its MCP servers: which live, the tools they have, why one failed, and what they wrote. */
-import type { Sentence } from '../../protocol/text.ts';
-import { endOf } from '../../protocol/text.ts';
+import type { Sentence } from '@telos/protocol/text';
+import { endOf } from '@telos/protocol/text';
 import type { McpOffers } from './offers.ts';
 import type { McpToolListing } from './tools.ts';
 

@@ -1,10 +1,10 @@
 /** Connects the MCP servers of one run in parallel. A failing server does not affect the others; all end with the run. */
 
 import { statSync } from 'node:fs';
-import { asSaid, beginningOf, type Sentence, sentence } from '../../protocol/text.ts';
+import { asSaid, beginningOf, type Sentence, sentence } from '@telos/protocol/text';
 import { hostKind } from '../addresses.ts';
 import { type Config, expandPath } from '../config.ts';
-import { TelosError } from '../errors.ts';
+import { TelosError } from '../core/errors.ts';
 import { escapeInvisible } from '../files/plainText.ts';
 import type { SignInPort } from '../human.ts';
 import { deepestJson } from '../jsonDepth.ts';

@@ -5,8 +5,8 @@
  */
 
 import { randomBytes } from 'node:crypto';
-import { beginningOf, sentence } from '../../protocol/text.ts';
-import { TelosError } from '../errors.ts';
+import { beginningOf, sentence } from '@telos/protocol/text';
+import { TelosError } from '../core/errors.ts';
 import type { SignInPort } from '../human.ts';
 import { checkedFetch } from '../tools/checkedFetch.ts';
 import { type KnownClient, type RemoteServer, signInName } from './config.ts';

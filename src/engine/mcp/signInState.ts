@@ -1,8 +1,8 @@
 /** Reads the data of an MCP sign-in: refusal, description of the authorization server, the browser's answer, stored state. */
 
-import { beginningOf, sentence } from '../../protocol/text.ts';
+import { beginningOf, sentence } from '@telos/protocol/text';
 import { hostKind, isNeverReached } from '../addresses.ts';
-import { TelosError } from '../errors.ts';
+import { TelosError } from '../core/errors.ts';
 import type { SecretPlace, SignInPort } from '../human.ts';
 import { checkedFetch, withinBytes } from '../tools/checkedFetch.ts';
 import type { KnownClient } from './config.ts';

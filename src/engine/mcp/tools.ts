@@ -1,8 +1,8 @@
 /** Converts tools of MCP servers into tools of a run, with unique names that providers accept. Built-in names take precedence. */
 
 import { createHash } from 'node:crypto';
-import type { JsonObject, ToolResult } from '../../protocol/run.ts';
-import { shortened } from '../../protocol/text.ts';
+import type { JsonObject, ToolResult } from '@telos/protocol/run';
+import { shortened } from '@telos/protocol/text';
 import { escapeInvisible } from '../files/plainText.ts';
 import { type Tool, type ToolContext, toolError } from '../tools/tool.ts';
 import { modelSchema } from './modelSchema.ts';

@@ -1,22 +1,22 @@
 /** Makes an agent's card: lists what its files name, and flags what a person should look at. */
 import { basename, dirname, join, relative } from 'node:path';
-import type { AgentCard, RedFlag } from '../../protocol/agentCard.ts';
+import type { AgentCard, RedFlag } from '@telos/protocol/agentCard';
 import { hostKind, unprotected } from '../addresses.ts';
 import { inPlugin } from '../files/hostPlugin.ts';
 import { looksBinary } from '../files/plainText.ts';
 import { loadRegularFile } from '../files/regularFile.ts';
 import { isTelosKey, type McpServer, readMcpConfig } from '../mcp/config.ts';
 import { isSecretName } from '../redact.ts';
-import { findRedFlags } from '../scan/redFlags.ts';
-import { namesRepositoryFile, repositoryFlags } from '../scan/repositoryFiles.ts';
-import { lookalikesIn } from '../scan/riskyCode.ts';
-import { compiledEnding, longestRead, scriptEnding } from '../scan/scan.ts';
 import { type ParsedSkillFile, parseSkillFile } from '../skills/frontmatter.ts';
 import { readRuntimeMetadata, readToolNames, splitAllowedTools } from '../skills/skillFields.ts';
 import type { AgentFiles, ReviewedAgent } from './agentFiles.ts';
 import { type AgentFile, isBelow } from './agentReader.ts';
 import { isOffered } from './programHabits.ts';
 import { promisedIn } from './promisedFiles.ts';
+import { compiledEnding, longestRead, scriptEnding } from './text/fileKinds.ts';
+import { findRedFlags } from './text/redFlags.ts';
+import { namesRepositoryFile, repositoryFlags } from './text/repositoryFiles.ts';
+import { lookalikesIn } from './text/riskyCode.ts';
 
 /** The permissions that accepting a card grants. */
 export type CardFacts = Pick<

@@ -2,14 +2,14 @@
 
 import { createHash } from 'node:crypto';
 import { basename, dirname, join, relative, sep } from 'node:path';
-import type { AgentCard, CardFolder, RedFlag } from '../../protocol/agentCard.ts';
+import type { AgentCard, CardFolder, RedFlag } from '@telos/protocol/agentCard';
 import { serverFilesOf } from '../files/hostPlugin.ts';
 import { isInside, realIfThere, realPlace, resolvePath } from '../files/paths.ts';
 import { folded, isSensitive } from '../files/sensitiveNames.ts';
 import { jsonIn } from '../mcp/config.ts';
-import { isRepositoryName } from '../scan/repositoryFiles.ts';
 import type { Agent, Skill } from '../skills/agent.ts';
 import { type AgentFile, type FileDigests, isBelow, Reader } from './agentReader.ts';
+import { isRepositoryName } from './text/repositoryFiles.ts';
 
 /** The parts of an agent that the policy needs. */
 export type ReviewedAgent = Pick<

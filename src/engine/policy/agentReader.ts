@@ -6,12 +6,12 @@
 import { createHash } from 'node:crypto';
 import { type BigIntStats, lstatSync, readdirSync, readlinkSync, statSync } from 'node:fs';
 import { dirname, join, relative, resolve, sep } from 'node:path';
-import type { RedFlag } from '../../protocol/agentCard.ts';
-import { beginningOf } from '../../protocol/text.ts';
+import type { RedFlag } from '@telos/protocol/agentCard';
+import { beginningOf } from '@telos/protocol/text';
 import { takingTurns } from '../cancellation.ts';
 import { readWholeFile } from '../files/openFile.ts';
 import { goesDownAndUp, isInside, realIfThere, resolvePath, statsAt } from '../files/paths.ts';
-import { isRepository, isRepositoryName, rewrittenByGit } from '../scan/repositoryFiles.ts';
+import { isRepository, isRepositoryName, rewrittenByGit } from './text/repositoryFiles.ts';
 
 /** Caches digests by a file's times, size and inode. One per run or window. */
 export class FileDigests {

@@ -3,9 +3,9 @@
 import { createHash } from 'node:crypto';
 import { readdir, rm } from 'node:fs/promises';
 import { basename, dirname, join } from 'node:path';
-import type { AgentCard } from '../../protocol/agentCard.ts';
-import { type Sentence, sentence, spoken } from '../../protocol/text.ts';
-import { TelosError } from '../errors.ts';
+import type { AgentCard } from '@telos/protocol/agentCard';
+import { type Sentence, sentence, spoken } from '@telos/protocol/text';
+import { TelosError } from '../core/errors.ts';
 import { writeOwn } from '../files/atomicWrite.ts';
 import { lockName } from '../files/lockText.ts';
 import { loadRegularFile, readText } from '../files/regularFile.ts';

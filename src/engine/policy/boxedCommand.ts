@@ -1,6 +1,6 @@
 /** Says which commands run in the box, which of them need no question there, and what a person reads about the others. */
-import type { Danger, DangerKind } from '../../protocol/run.ts';
-import { type Sentence, sentence, shortened, spoken } from '../../protocol/text.ts';
+import type { Danger, DangerKind } from '@telos/protocol/run';
+import { type Sentence, sentence, shortened, spoken } from '@telos/protocol/text';
 import { isInside, realPlace } from '../files/paths.ts';
 import { secretsIn } from '../redact.ts';
 import { shownDangers } from './danger.ts';

@@ -1,8 +1,8 @@
 /** Decides on a command by default: which ones need no question, and the question about all others. */
 
 import { relative } from 'node:path';
-import { type AgentCard, describeFlag } from '../../protocol/agentCard.ts';
-import { type Sentence, sentence, shortened, spoken } from '../../protocol/text.ts';
+import { type AgentCard, describeFlag } from '@telos/protocol/agentCard';
+import { type Sentence, sentence, shortened, spoken } from '@telos/protocol/text';
 import { folderHolding, PathProblem, realPlace, resolvePath } from '../files/paths.ts';
 import { obeyedAt } from '../files/sensitiveNames.ts';
 import type { Review } from './agentReviews.ts';

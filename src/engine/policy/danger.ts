@@ -1,7 +1,7 @@
 /** Reads from the words of a command what a person should know before it runs, and what no answer allows. */
 import { basename } from 'node:path';
-import { type Danger, type DangerKind, dangerKinds } from '../../protocol/run.ts';
-import { beginningOf } from '../../protocol/text.ts';
+import { type Danger, type DangerKind, dangerKinds } from '@telos/protocol/run';
+import { beginningOf } from '@telos/protocol/text';
 import {
   behindCarriers,
   firstValues,

@@ -1,7 +1,7 @@
 /** Knows by the words of one command whether it publishes, formats, raises rights, runs a download, or narrows what it deletes. */
 import { existsSync } from 'node:fs';
 import { dirname, join } from 'node:path';
-import type { Danger } from '../../protocol/run.ts';
+import type { Danger } from '@telos/protocol/run';
 import { behindCarriers, isOpen, programName } from './carriedCommands.ts';
 import type { ReadWord } from './commandReach.ts';
 import programs from './programs.json' with { type: 'json' };

@@ -1,7 +1,7 @@
 /** Decides what a tool call may do: allow it, ask a person, or refuse it. No other file decides this. */
 
-import type { DangerKind, JsonObject, ToolCall } from '../../protocol/run.ts';
-import { type Sentence, sentence } from '../../protocol/text.ts';
+import type { DangerKind, JsonObject, ToolCall } from '@telos/protocol/run';
+import { type Sentence, sentence } from '@telos/protocol/text';
 import { namesHost } from '../addresses.ts';
 import type { Config } from '../config.ts';
 import { skillTools, toolsInBox } from '../tools/builtin.ts';

@@ -1,10 +1,10 @@
 /** Defines the context and the result of a decision, which the parts of the policy share. */
 
 import { join } from 'node:path';
-import type { AgentCard } from '../../protocol/agentCard.ts';
-import type { BoxState } from '../../protocol/doctorReport.ts';
-import type { ApprovalRequest, ApprovalScope, Danger, Remedy, RunMode } from '../../protocol/run.ts';
-import type { Sentence } from '../../protocol/text.ts';
+import type { AgentCard } from '@telos/protocol/agentCard';
+import type { BoxState } from '@telos/protocol/doctorReport';
+import type { ApprovalRequest, ApprovalScope, Danger, Remedy, RunMode } from '@telos/protocol/run';
+import type { Sentence } from '@telos/protocol/text';
 import { type Config, type SandboxMode, telosFolders } from '../config.ts';
 import type { McpToolFacts } from '../mcp/tools.ts';
 import { secretFinder, secretsIn } from '../redact.ts';

@@ -1,8 +1,8 @@
 /** Decides on reads and writes by default: which ones need no question, and the question about all others. */
 import { lstatSync, readlinkSync, statfsSync } from 'node:fs';
 import { basename, delimiter, dirname, extname, isAbsolute, join, relative, resolve } from 'node:path';
-import type { CardFolder } from '../../protocol/agentCard.ts';
-import { type Sentence, sentence } from '../../protocol/text.ts';
+import type { CardFolder } from '@telos/protocol/agentCard';
+import { type Sentence, sentence } from '@telos/protocol/text';
 import { folderHolding, isInside, realIfThere, realPlace, resolvePath, statsAt } from '../files/paths.ts';
 import { folded, isCode, isSensitive, obeyedAt } from '../files/sensitiveNames.ts';
 import { pathIn, programEndings } from '../tools/programPath.ts';

@@ -1,5 +1,5 @@
 /** Reads commands of Git: those that only look, those that write, lead to another repository or start a program, and what would be lost for good. */
-import type { Danger } from '../../protocol/run.ts';
+import type { Danger } from '@telos/protocol/run';
 import type { ReadWord } from './commandReach.ts';
 import { wordsOf } from './readOnlyFlags.ts';
 import { signs } from './shellSigns.ts';

@@ -1,5 +1,5 @@
 /** Says which files of a repository a command may change by itself: those that only say what is recorded, and where it stands. */
-import { addsOnlyPlainSettings } from '../scan/repositoryFiles.ts';
+import { addsOnlyPlainSettings } from './text/repositoryFiles.ts';
 
 /** A file of a repository as a command leaves it. */
 export interface GitFile {

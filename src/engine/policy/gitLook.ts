@@ -4,8 +4,8 @@ import { lstat } from 'node:fs/promises';
 import { dirname, join, resolve } from 'node:path';
 import { loadText } from '../files/regularFile.ts';
 import { secretFileGlobs, secretFolderNames, secretPlaceGlobs } from '../files/sensitiveNames.ts';
-import { isRepository, repositoryFlags } from '../scan/repositoryFiles.ts';
 import { type Computation, type Flags, type IsThere, Refusal, readFlags } from './readOnlyFlags.ts';
+import { isRepository, repositoryFlags } from './text/repositoryFiles.ts';
 
 const refused = (): never => {
   throw new Refusal('It does more than look.');

@@ -1,9 +1,9 @@
 /** Records answers for later decisions of one run or of all runs. */
 
 import { createHash } from 'node:crypto';
-import type { ApprovalScope, ToolCall } from '../../protocol/run.ts';
+import type { ApprovalScope, ToolCall } from '@telos/protocol/run';
 import type { Config } from '../config.ts';
-import { reasonOf } from '../errors.ts';
+import { reasonOf } from '../core/errors.ts';
 import { isTelosKey } from '../mcp/config.ts';
 import { secretsIn } from '../redact.ts';
 import type { Review } from './agentReviews.ts';

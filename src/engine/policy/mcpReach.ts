@@ -1,8 +1,8 @@
 /** Finds the places and addresses that the input of an MCP tool could mean, however they are written. */
 
 import { basename } from 'node:path';
-import type { JsonObject } from '../../protocol/run.ts';
-import { ignored } from '../../protocol/text.ts';
+import type { JsonObject } from '@telos/protocol/run';
+import { ignored } from '@telos/protocol/text';
 import {
   foldedPath,
   LinkFollower,

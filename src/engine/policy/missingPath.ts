@@ -1,7 +1,7 @@
 /** Says that a path is not there and which names are near it, so that nobody is asked about a mistyped one. */
 import { readdirSync } from 'node:fs';
 import { basename, extname, join } from 'node:path';
-import type { ToolCall } from '../../protocol/run.ts';
+import type { ToolCall } from '@telos/protocol/run';
 import { expandPath } from '../config.ts';
 import { escapeInvisible } from '../files/plainText.ts';
 import { isSensitive } from '../files/sensitiveNames.ts';

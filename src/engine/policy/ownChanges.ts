@@ -1,7 +1,7 @@
 /** Accepts changes of an agent's folder that need no new card: the person's own typing, and data that a granted script adds. */
 import { existsSync } from 'node:fs';
 import { dirname, join } from 'node:path';
-import { type Sentence, sentence } from '../../protocol/text.ts';
+import { type Sentence, sentence } from '@telos/protocol/text';
 import { escapeInvisible } from '../files/plainText.ts';
 import { originFile } from '../skills/installPlace.ts';
 import type { ReviewedAgent } from './agentFiles.ts';

@@ -1,7 +1,7 @@
 /** Adds and removes single rules of policy.toml, and leaves every other byte as its owner wrote it. */
-import { type Sentence, sentence } from '../../protocol/text.ts';
+import { type Sentence, sentence } from '@telos/protocol/text';
 import { expandPath } from '../config.ts';
-import { TelosError } from '../errors.ts';
+import { TelosError } from '../core/errors.ts';
 import { editShared, parseToml, tomlString } from '../files/settingsFile.ts';
 import {
   headerLines,

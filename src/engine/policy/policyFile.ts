@@ -1,6 +1,6 @@
 /** Reads policy.toml, the user's own rules on what agents may do. A rule that is not understood in full grants nothing. */
 import { type BigIntStats, existsSync, lstatSync, statSync } from 'node:fs';
-import type { RunEvent } from '../../protocol/run.ts';
+import type { RunEvent } from '@telos/protocol/run';
 import { hostKind, isNeverReached } from '../addresses.ts';
 import { expandPath } from '../config.ts';
 import { readToml, type TomlTable } from '../files/settingsFile.ts';

@@ -1,7 +1,7 @@
 /** Words the question about a call, and binds what an answer grants to the files that the agent has now. */
 
-import type { ApprovalScope, Remedy } from '../../protocol/run.ts';
-import { beginningOf, type Sentence, sentence, spoken } from '../../protocol/text.ts';
+import type { ApprovalScope, Remedy } from '@telos/protocol/run';
+import { beginningOf, type Sentence, sentence, spoken } from '@telos/protocol/text';
 
 import { escapeInvisible } from '../files/plainText.ts';
 import { tomlString } from '../files/settingsFile.ts';

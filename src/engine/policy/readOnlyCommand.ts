@@ -1,7 +1,7 @@
 /** Accepts a command line that can only look at files in given folders. Refuses every other line, and names the word at fault. */
 
 import { resolve } from 'node:path';
-import { shortened } from '../../protocol/text.ts';
+import { shortened } from '@telos/protocol/text';
 import {
   folderHolding,
   goesDownAndUp,

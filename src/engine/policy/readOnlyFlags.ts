@@ -1,6 +1,6 @@
 /** Lists the flags of each program that only looks at files, and reads flags. Every flag that is not on the list is refused. */
 
-import { shortened } from '../../protocol/text.ts';
+import { shortened } from '@telos/protocol/text';
 import type { LineRange } from '../tools/fileLines.ts';
 import type { ReadOnlyProgram } from '../tools/readOnlyShell.ts';
 import programs from './programs.json' with { type: 'json' };

@@ -4,8 +4,8 @@
  */
 
 import { isAbsolute } from 'node:path';
-import type { JsonObject, ToolCall } from '../../protocol/run.ts';
-import { shortened } from '../../protocol/text.ts';
+import type { JsonObject, ToolCall } from '@telos/protocol/run';
+import { shortened } from '@telos/protocol/text';
 import { expandPath } from '../config.ts';
 import { escapeInvisible } from '../files/plainText.ts';
 import { toolNamed } from '../skills/skillFields.ts';

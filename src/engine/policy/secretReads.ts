@@ -1,5 +1,5 @@
 /** Remembers what secrets a run has read: from then on, what can leave the machine is asked about. */
-import type { Message, ToolCall } from '../../protocol/run.ts';
+import type { Message, ToolCall } from '@telos/protocol/run';
 import { isSensitive } from '../files/sensitiveNames.ts';
 import { skillTools } from '../tools/builtin.ts';
 import type { PolicyContext } from './decision.ts';

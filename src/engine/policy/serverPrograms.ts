@@ -2,7 +2,7 @@
 
 import { statSync } from 'node:fs';
 import { basename } from 'node:path';
-import { sentence, shortened, spoken } from '../../protocol/text.ts';
+import { sentence, shortened, spoken } from '@telos/protocol/text';
 import { type Config, expandPath } from '../config.ts';
 import { inPlugin } from '../files/hostPlugin.ts';
 import { isInside, realPlace } from '../files/paths.ts';

@@ -1,5 +1,5 @@
 /** Says exactly what a call would touch. Refuses what no rule and no answer may open: the floor. */
-import type { Danger, JsonObject, ToolCall } from '../../protocol/run.ts';
+import type { Danger, JsonObject, ToolCall } from '@telos/protocol/run';
 import { type AddressKind, hostKind, isNeverReached, parseWebAddress } from '../addresses.ts';
 import { expandPath } from '../config.ts';
 import {

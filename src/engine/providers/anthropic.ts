@@ -3,7 +3,7 @@ import type Anthropic from '@anthropic-ai/sdk';
 // The whole client has thirty more resources, which take longer to load than all of the engine.
 import { APIError, BaseAnthropic } from '@anthropic-ai/sdk';
 import { Messages } from '@anthropic-ai/sdk/resources/messages/messages';
-import type { ContentBlock, Message } from '../../protocol/run.ts';
+import type { ContentBlock, Message } from '@telos/protocol/run';
 import { fetchForSdk } from '../tools/fetchOut.ts';
 import { BoundThoughts } from './boundThoughts.ts';
 import { anthropicThinking, thinkingTokens, thinksByBudget } from './effort.ts';

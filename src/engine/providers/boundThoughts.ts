@@ -3,7 +3,7 @@
  * the instructions, the tools and all messages before it, and refuse it after anything else: after results that were left out, or a summary.
  */
 import { createHash } from 'node:crypto';
-import type { ContentBlock, Message } from '../../protocol/run.ts';
+import type { ContentBlock, Message } from '@telos/protocol/run';
 import type { CompletionRequest } from './provider.ts';
 
 type Messages = readonly Message[];

@@ -1,8 +1,8 @@
 /** Chooses the model for a run from the settings, and creates its provider. No SDK is loaded before that. */
 
-import { type Sentence, sentence, spoken } from '../../protocol/text.ts';
+import { type Sentence, sentence, spoken } from '@telos/protocol/text';
 import type { Config } from '../config.ts';
-import { TelosError } from '../errors.ts';
+import { TelosError } from '../core/errors.ts';
 import { fetchOut } from '../tools/fetchOut.ts';
 import { followProxies } from '../tools/wayOut.ts';
 import type { Provider } from './provider.ts';

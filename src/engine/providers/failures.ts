@@ -1,8 +1,8 @@
 /** Turns what ends a turn early into an error that says what to do: an HTTP answer, a broken connection, a limit of time. */
-import type { Remedy } from '../../protocol/run.ts';
-import { beginningOf, type Sentence, sentence } from '../../protocol/text.ts';
+import type { Remedy } from '@telos/protocol/run';
+import { beginningOf, type Sentence, sentence } from '@telos/protocol/text';
 import { hostKind } from '../addresses.ts';
-import { PromptTooLong, TelosError } from '../errors.ts';
+import { PromptTooLong, TelosError } from '../core/errors.ts';
 import { shortestSecret } from '../secretForms.ts';
 import { certificateProblem, deepestCode } from '../tools/wayOut.ts';
 

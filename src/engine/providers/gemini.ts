@@ -9,7 +9,7 @@ import type {
   Message,
   TextBlock,
   ToolResultBlock,
-} from '../../protocol/run.ts';
+} from '@telos/protocol/run';
 import { geminiThinking, isGeminiThinker, thinkingTokens } from './effort.ts';
 import { explainRequest, type RefusedRequest, requestEvents } from './eventRequest.ts';
 import { type HttpFailure, standardLimits, type TurnFailure, type TurnLimits } from './failures.ts';

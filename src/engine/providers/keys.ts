@@ -1,9 +1,9 @@
 /** Checks the key of a provider by asking its server, and keeps it in the `.env` of the config folder. */
 
 import { join } from 'node:path';
-import { sentence } from '../../protocol/text.ts';
+import { sentence } from '@telos/protocol/text';
 import type { Config } from '../config.ts';
-import { reasonOf, TelosError } from '../errors.ts';
+import { reasonOf, TelosError } from '../core/errors.ts';
 import { writeWhole } from '../files/atomicWrite.ts';
 import { loadText } from '../files/regularFile.ts';
 import { keyedProviders, type ProviderName, providerAddress, providerSetups } from './create.ts';

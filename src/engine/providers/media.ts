@@ -1,5 +1,5 @@
 /** Knows which models take pictures and documents, and leaves out what the model of a request does not take. */
-import type { ContentBlock, DocumentBlock, ImageBlock, Message } from '../../protocol/run.ts';
+import type { ContentBlock, DocumentBlock, ImageBlock, Message } from '@telos/protocol/run';
 import { answerText, fetchOut } from '../tools/fetchOut.ts';
 import type { CompletionRequest, MediaKind, Provider } from './provider.ts';
 

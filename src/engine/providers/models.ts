@@ -1,9 +1,9 @@
 /** Asks whether a provider answers, and calculates from prices.json what a round costs. */
 
-import type { Usage } from '../../protocol/run.ts';
-import { beginningOf, type Sentence, sentence, spoken } from '../../protocol/text.ts';
+import type { Usage } from '@telos/protocol/run';
+import { beginningOf, type Sentence, sentence, spoken } from '@telos/protocol/text';
 import type { Config } from '../config.ts';
-import { TelosError } from '../errors.ts';
+import { TelosError } from '../core/errors.ts';
 import { answerText, fetchOut } from '../tools/fetchOut.ts';
 import { certificateProblem, followProxies } from '../tools/wayOut.ts';
 import { addressProblem, isKnown, type ProviderChoice, providerSetups } from './create.ts';

@@ -3,8 +3,8 @@
  * drops whatever exceeds the model's context, often 4,096 tokens, without a message. So Ollama's own API is asked for the
  * context size. If that is too small, a variant of the model with enough room is made. It shares the model's data on disk.
  */
-import { sentence } from '../../protocol/text.ts';
-import { PromptTooLong } from '../errors.ts';
+import { sentence } from '@telos/protocol/text';
+import { PromptTooLong } from '../core/errors.ts';
 import { answerText, fetchOut } from '../tools/fetchOut.ts';
 
 interface SizedRequest {

@@ -1,5 +1,5 @@
 /** Streams model turns from OpenAI's chat completions API and compatible servers; the only file that imports OpenAI's SDK. */
-import OpenAI, { APIError } from 'openai';
+
 import type {
   ContentBlock,
   DocumentBlock,
@@ -8,10 +8,11 @@ import type {
   TextBlock,
   ToolResultBlock,
   ToolUseBlock,
-} from '../../protocol/run.ts';
-import { sentence } from '../../protocol/text.ts';
+} from '@telos/protocol/run';
+import { sentence } from '@telos/protocol/text';
+import OpenAI, { APIError } from 'openai';
 import type { Effort } from '../config.ts';
-import { TelosError } from '../errors.ts';
+import { TelosError } from '../core/errors.ts';
 import { fetchForSdk } from '../tools/fetchOut.ts';
 import { BoundThoughts } from './boundThoughts.ts';
 import { isOpenaiReasoner, levelOf, openaiEffort, plainLevel, thinkingTokens } from './effort.ts';

@@ -1,6 +1,6 @@
 /** Reads a streamed answer in OpenAI's chat completions format, including the variations of compatible servers. */
 
-import type { ContentBlock } from '../../protocol/run.ts';
+import type { ContentBlock } from '@telos/protocol/run';
 import { tokenCountIn } from './eventRequest.ts';
 import { ReportedError } from './failures.ts';
 import {

@@ -9,7 +9,7 @@ import type {
   Message,
   TextBlock,
   ToolResultBlock,
-} from '../../protocol/run.ts';
+} from '@telos/protocol/run';
 import { isOpenaiReasoner, openaiEffort, thinkingTokens } from './effort.ts';
 import { explainRequest, RefusedRequest, requestEvents } from './eventRequest.ts';
 import { limitsAt, type TurnFailure, type TurnLimits } from './failures.ts';

@@ -9,8 +9,8 @@ import type {
   RedactedThinkingBlock,
   ThinkingBlock,
   ToolCall,
-} from '../../protocol/run.ts';
-import type { Sentence } from '../../protocol/text.ts';
+} from '@telos/protocol/run';
+import type { Sentence } from '@telos/protocol/text';
 import type { Effort } from '../config.ts';
 import { deepestJson, isDeeper } from '../jsonDepth.ts';
 import type { ToolDefinition } from '../tools/tool.ts';

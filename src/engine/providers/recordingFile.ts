@@ -2,9 +2,9 @@
  * Defines the format of a recording, which is a file with a header and the turns of a model, one a line, and reads and writes it.
  * Version 1 has no digests of requests: it can be played, but says nothing about a skill that has changed since.
  */
-import type { ToolCall, ToolResult } from '../../protocol/run.ts';
-import { asSaid, type Sentence, sentence } from '../../protocol/text.ts';
-import { reasonOf, TelosError } from '../errors.ts';
+import type { ToolCall, ToolResult } from '@telos/protocol/run';
+import { asSaid, type Sentence, sentence } from '@telos/protocol/text';
+import { reasonOf, TelosError } from '../core/errors.ts';
 import { writeWhole } from '../files/atomicWrite.ts';
 import { readRegularFile } from '../files/regularFile.ts';
 import type { ToolDefinition } from '../tools/tool.ts';

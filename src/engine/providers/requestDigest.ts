@@ -1,6 +1,6 @@
 /** Digests what a model is sent, so that a recording knows whether it still answers the same request. */
 import { createHash } from 'node:crypto';
-import type { ContentBlock, Message } from '../../protocol/run.ts';
+import type { ContentBlock, Message } from '@telos/protocol/run';
 import { canonicalJson } from '../files/lockText.ts';
 import { mapStrings } from '../redact.ts';
 import type { CompletionRequest } from './provider.ts';

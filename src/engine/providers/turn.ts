@@ -1,6 +1,6 @@
 /** Reads one streamed model turn, event by event, and retries it if that is safe, in the same way for every provider. */
-import { sentence } from '../../protocol/text.ts';
-import { TelosError } from '../errors.ts';
+import { sentence } from '@telos/protocol/text';
+import { TelosError } from '../core/errors.ts';
 import {
   brokenOff,
   NoEventStream,

@@ -3,8 +3,8 @@
 import { randomUUID } from 'node:crypto';
 import { existsSync, readdirSync, statSync } from 'node:fs';
 import { join } from 'node:path';
-import type { ErrorCode, Message, RoutingModel, RunEvent, RunOutcome, Usage } from '../../protocol/run.ts';
-import { noUsage } from '../../protocol/usage.ts';
+import type { ErrorCode, Message, RoutingModel, RunEvent, RunOutcome, Usage } from '@telos/protocol/run';
+import { noUsage } from '@telos/protocol/usage';
 import { appendOwnLine, jsonLine, linesFrom, readLines } from '../files/jsonLines.ts';
 import { cutMiddle } from '../files/plainText.ts';
 import { mapStrings } from '../redact.ts';

@@ -1,7 +1,7 @@
 /** Records a run while it goes on: in the log and in the run's own file. What is shown and written contains no secret. */
 
-import type { ApprovalDecision, Message, RoutingModel, RunEvent, Usage } from '../../protocol/run.ts';
-import { addedUsage, noUsage } from '../../protocol/usage.ts';
+import type { ApprovalDecision, Message, RoutingModel, RunEvent, Usage } from '@telos/protocol/run';
+import { addedUsage, noUsage } from '@telos/protocol/usage';
 import { describeFileError } from '../files/paths.ts';
 import {
   appendRecord,

@@ -8,7 +8,7 @@ import {
   maxDocumentBytes,
   maxImageBytes,
   type Selection,
-} from '../../protocol/attachment.ts';
+} from '@telos/protocol/attachment';
 import { writeOwn } from '../files/atomicWrite.ts';
 import { jsonLine } from '../files/jsonLines.ts';
 import { loadText } from '../files/regularFile.ts';

@@ -1,7 +1,7 @@
 /** Defines the lines of a stored run's file and its path, and parses lines that may contain anything. */
 
 import { join } from 'node:path';
-import type { Message, RunEvent, Usage } from '../../protocol/run.ts';
+import type { Message, RunEvent, Usage } from '@telos/protocol/run';
 import { jsonLine } from '../files/jsonLines.ts';
 import type { ProcessIdentity } from '../files/liveProcess.ts';
 import { mapStrings } from '../redact.ts';

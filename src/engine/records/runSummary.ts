@@ -2,7 +2,7 @@
 
 import { closeSync, fstatSync, openSync, readSync } from 'node:fs';
 import { basename } from 'node:path';
-import type { Message, RouteRule, RunEvent, RunOutcome, Usage } from '../../protocol/run.ts';
+import type { Message, RouteRule, RunEvent, RunOutcome, Usage } from '@telos/protocol/run';
 import { completeLines, readLines } from '../files/jsonLines.ts';
 import { isOwnerRunning } from '../files/liveProcess.ts';
 import { loadRegularFile } from '../files/regularFile.ts';

@@ -1,8 +1,8 @@
 /** Renders a run as a document: its request, actions, answers and usage. Exports conversations for other people, without secrets. */
 
-import type { ApprovalDecision, RunEvent, ToolCall, ToolResult } from '../../protocol/run.ts';
-import { beginningOf, shortened } from '../../protocol/text.ts';
-import { formatDuration } from '../../protocol/usage.ts';
+import type { ApprovalDecision, RunEvent, ToolCall, ToolResult } from '@telos/protocol/run';
+import { beginningOf, shortened } from '@telos/protocol/text';
+import { formatDuration } from '@telos/protocol/usage';
 import { mapStrings } from '../redact.ts';
 import type { KeptConversation } from './runHistory.ts';
 import type { RunSummary, StoredRun } from './runSummary.ts';

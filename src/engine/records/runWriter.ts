@@ -1,9 +1,9 @@
 /** Writes the file of a run while it goes on: its events, its messages and what they add up to. */
 
 import { closeSync, constants, openSync, writeSync } from 'node:fs';
-import { innermost, type Message, type RunEvent, type Usage } from '../../protocol/run.ts';
-import { beginningOf } from '../../protocol/text.ts';
-import { reasonOf } from '../errors.ts';
+import { innermost, type Message, type RunEvent, type Usage } from '@telos/protocol/run';
+import { beginningOf } from '@telos/protocol/text';
+import { reasonOf } from '../core/errors.ts';
 import { makeOwnFolders } from '../files/atomicWrite.ts';
 import { ownerHere } from '../files/liveProcess.ts';
 import { describeFileError } from '../files/paths.ts';

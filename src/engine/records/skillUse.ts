@@ -1,5 +1,5 @@
 /** Says from the log and the stored runs how each skill has done: how often it ran, how it was found, how it ended, what it cost. */
-import type { RouteRule } from '../../protocol/run.ts';
+import type { RouteRule } from '@telos/protocol/run';
 import { dayOf, eachRecord, figureIn, logDays, type SkillEndRecord } from './logFile.ts';
 import { RunHistory } from './runHistory.ts';
 import type { RunSummary } from './runSummary.ts';

@@ -6,7 +6,7 @@ import type {
   TextBlock,
   ToolResult,
   ToolResultBlock,
-} from '../../protocol/run.ts';
+} from '@telos/protocol/run';
 
 /** Result of a call whose real result is unknown. */
 const interruptedCall = 'The run was interrupted during this call; it is not known whether it was completed.';

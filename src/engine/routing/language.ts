@@ -1,5 +1,5 @@
 /** Splits texts into words, and knows from the language alone which of them say little, so that five skills are distinguished as well as two thousand. */
-import { Characters } from '../../protocol/text.ts';
+import { Characters } from '@telos/protocol/text';
 import words from './words.json' with { type: 'json' };
 
 /** How common a word is. `function` words are in any text, `filler` words in most requests, `ordinary` words in some. */

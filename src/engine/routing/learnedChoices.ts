@@ -3,7 +3,7 @@
 import { statSync } from 'node:fs';
 import { rm } from 'node:fs/promises';
 import { join } from 'node:path';
-import type { SkillRef } from '../../protocol/run.ts';
+import type { SkillRef } from '@telos/protocol/run';
 import { readText } from '../files/regularFile.ts';
 import { openGlossary } from './glossary.ts';
 import { eachWord, expectedShare, wordClass } from './language.ts';

@@ -1,8 +1,8 @@
 /** Finds the skill that a request means, and says why: a name, the search index or the answer of a model. */
-import type { SkillRef } from '../../protocol/run.ts';
-import { sentence } from '../../protocol/text.ts';
+import type { SkillRef } from '@telos/protocol/run';
+import { sentence } from '@telos/protocol/text';
 import type { RoutingMode } from '../config.ts';
-import { TelosError } from '../errors.ts';
+import { TelosError } from '../core/errors.ts';
 import type { Provider } from '../providers/provider.ts';
 import { agentsCalled, type Catalog } from '../skills/catalog.ts';
 import type { FileAgent } from '../skills/discover.ts';

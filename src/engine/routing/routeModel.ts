@@ -1,6 +1,6 @@
 /** Asks a model which skill a request means, in one small completion. */
-import type { TextBlock } from '../../protocol/run.ts';
-import { beginningOf } from '../../protocol/text.ts';
+import type { TextBlock } from '@telos/protocol/run';
+import { beginningOf } from '@telos/protocol/text';
 import type { Config } from '../config.ts';
 import { createProvider, type ProviderChoice } from '../providers/create.ts';
 import type { Provider } from '../providers/provider.ts';

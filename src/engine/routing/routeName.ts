@@ -1,5 +1,5 @@
 /** Finds the skill that a request names: by `/name`, `$name` or `agent:name`, or by its name among the words. */
-import type { RouteReason, SkillRef } from '../../protocol/run.ts';
+import type { RouteReason, SkillRef } from '@telos/protocol/run';
 import type { FileAgent } from '../skills/discover.ts';
 import type { FileSkill } from '../skills/skillFile.ts';
 import { type Clause, clausesOf } from './clauses.ts';

@@ -1,5 +1,5 @@
 /** Says what routing came to: a skill with its reason, how a conversation goes on, or choices for the person. */
-import type { RouteChoice, RouteReason, SkillRef } from '../../protocol/run.ts';
+import type { RouteChoice, RouteReason, SkillRef } from '@telos/protocol/run';
 import type { FileAgent } from '../skills/discover.ts';
 import { likely, sure } from './confidence.ts';
 import type { Candidate } from './routeModel.ts';

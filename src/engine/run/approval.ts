@@ -1,7 +1,7 @@
 /** Decides if a call may run. The policy decides, asks the person if needed, and the answer is kept for its scope. */
-import type { FormContent } from '../../protocol/form.ts';
-import type { ApprovalRequest, RunEvent, ToolCall } from '../../protocol/run.ts';
-import { sentence, spoken } from '../../protocol/text.ts';
+import type { FormContent } from '@telos/protocol/form';
+import type { ApprovalRequest, RunEvent, ToolCall } from '@telos/protocol/run';
+import { sentence, spoken } from '@telos/protocol/text';
 import { writeDiff } from '../changes/lineDiff.ts';
 import { escapeInvisible } from '../files/plainText.ts';
 import { type Human, newToken } from '../human.ts';

@@ -1,10 +1,10 @@
 /** Stops a run before its next model call if the run or the day has reached a limit. */
 
-import type { Usage } from '../../protocol/run.ts';
-import { type Sentence, sentence, spoken } from '../../protocol/text.ts';
-import type { DaySpending } from '../../protocol/usage.ts';
+import type { Usage } from '@telos/protocol/run';
+import { type Sentence, sentence, spoken } from '@telos/protocol/text';
+import type { DaySpending } from '@telos/protocol/usage';
 import { type BudgetName, budgetVariables, type Config } from '../config.ts';
-import { reasonOf, TelosError } from '../errors.ts';
+import { reasonOf, TelosError } from '../core/errors.ts';
 import { hasPrice, type NamedModel, unpriced } from '../providers/models.ts';
 import {
   figureIn,

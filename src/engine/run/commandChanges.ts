@@ -1,6 +1,6 @@
 /** Runs the tool of a call. The changes of a command land or are recorded when it has ended, also if it fails or is stopped. */
 import { relative } from 'node:path';
-import type { RunEvent, ToolResult } from '../../protocol/run.ts';
+import type { RunEvent, ToolResult } from '@telos/protocol/run';
 import type { CommandWatch } from '../changes/commandWatch.ts';
 import type { KeptWrites } from '../changes/keptWrites.ts';
 import { realPlace } from '../files/paths.ts';

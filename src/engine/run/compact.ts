@@ -2,9 +2,9 @@
  * Makes room in what the model is sent: leaves out old tool results, then has the model summarize the conversation. Nothing is lost
  * from the transcript. Loaded only when a conversation is about to fill the model's context.
  */
-import type { ContentBlock, Message, RunEvent } from '../../protocol/run.ts';
-import { asMessage, type Sentence, sentence } from '../../protocol/text.ts';
-import { TelosError } from '../errors.ts';
+import type { ContentBlock, Message, RunEvent } from '@telos/protocol/run';
+import { asMessage, type Sentence, sentence } from '@telos/protocol/text';
+import { TelosError } from '../core/errors.ts';
 import { cutMiddle } from '../files/plainText.ts';
 import type { CompletionRequest, Provider, TokenCount } from '../providers/provider.ts';
 import type { Budget } from './budget.ts';

@@ -1,5 +1,5 @@
 /** Estimates how many tokens a prompt has, and learns from the provider's own counts. */
-import type { ContentBlock, ContextUse, DocumentBlock, Message } from '../../protocol/run.ts';
+import type { ContentBlock, ContextUse, DocumentBlock, Message } from '@telos/protocol/run';
 import { type CompletionRequest, defaultMaxTokens, type TokenCount } from '../providers/provider.ts';
 import { blocksOf, textOf } from './contextView.ts';
 

@@ -3,8 +3,8 @@
  * on old tool results are left out, or a summary stands for what came before, so that the same transcript always gives the same prompt
  * and a provider's cache finds the beginning of the last one.
  */
-import type { ContentBlock, Message, ToolResultBlock, ToolUseBlock } from '../../protocol/run.ts';
-import { beginningOf, endOf, grouped } from '../../protocol/text.ts';
+import type { ContentBlock, Message, ToolResultBlock, ToolUseBlock } from '@telos/protocol/run';
+import { beginningOf, endOf, grouped } from '@telos/protocol/text';
 import { cutMiddle } from '../files/plainText.ts';
 
 /** Returns the messages to send. The same array if nothing is left out. */

@@ -1,6 +1,6 @@
 /** Keeps what the next request of a conversation goes on with, here or from stored runs. */
 import { randomUUID } from 'node:crypto';
-import type { RunEvent, SkillRef } from '../../protocol/run.ts';
+import type { RunEvent, SkillRef } from '@telos/protocol/run';
 import type { EarlierConversation, RunRequest } from './request.ts';
 
 /** The words that ask the model to go on. */

@@ -1,6 +1,6 @@
 /** The commands of conversations that go on in the background, for those who run and end conversations. */
-import type { RunEvent } from '../../protocol/run.ts';
-import { asMessage, sentence } from '../../protocol/text.ts';
+import type { RunEvent } from '@telos/protocol/run';
+import { asMessage, sentence } from '@telos/protocol/text';
 import type { Config } from '../config.ts';
 import { dropLeftLayers } from '../files/leftLayers.ts';
 import {

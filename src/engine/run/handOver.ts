@@ -1,10 +1,10 @@
 /** Adds to a request what its words name of MCP servers: the text of a prompt, and resources as attachments. */
 
-import { type Attachment, maxTextLength } from '../../protocol/attachment.ts';
-import { answers, type FormField, secretAskedFor } from '../../protocol/form.ts';
-import type { ContentBlock, Message, RunEvent, ToolCall } from '../../protocol/run.ts';
-import { asMessage, asOne, type Sentence, sentence, sentencesOf, spoken } from '../../protocol/text.ts';
-import { TelosError } from '../errors.ts';
+import { type Attachment, maxTextLength } from '@telos/protocol/attachment';
+import { answers, type FormField, secretAskedFor } from '@telos/protocol/form';
+import type { ContentBlock, Message, RunEvent, ToolCall } from '@telos/protocol/run';
+import { asMessage, asOne, type Sentence, sentence, sentencesOf, spoken } from '@telos/protocol/text';
+import { TelosError } from '../core/errors.ts';
 import { attachmentOf } from '../files/attachedFile.ts';
 import { byteCount, cutMiddle, escapeInvisible } from '../files/plainText.ts';
 import { isSensitive } from '../files/sensitiveNames.ts';

@@ -8,7 +8,7 @@ import type { PolicyContext } from '../policy/decision.ts';
 import { describesBuild, programFolders } from '../policy/fileDefaults.ts';
 import { keepsRecorded, landsInRepository } from '../policy/gitFiles.ts';
 import { namesLeadingInto, obeyedThrough } from '../policy/leadingNames.ts';
-import { describesOnly } from '../scan/repositoryFiles.ts';
+import { describesOnly } from '../policy/text/repositoryFiles.ts';
 import type { CommandLayer } from '../tools/tool.ts';
 import { type ObeyedChange, programFolder } from './obeyedQuestion.ts';
 

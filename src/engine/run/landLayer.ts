@@ -3,13 +3,13 @@
  * said, and goes with the layer.
  */
 import { relative } from 'node:path';
-import type { RunEvent, ToolCall } from '../../protocol/run.ts';
-import { asMessage, type Sentence, sentence, spoken } from '../../protocol/text.ts';
+import type { RunEvent, ToolCall } from '@telos/protocol/run';
+import { asMessage, type Sentence, sentence, spoken } from '@telos/protocol/text';
 import type { RunBytes } from '../changes/commandWatch.ts';
 import { falseObjects } from '../changes/gitObjects.ts';
 import { foldersFor, type Landed, landChanges } from '../changes/landing.ts';
 import { type LayerChanges, readLayer } from '../changes/layerRead.ts';
-import { reasonOf } from '../errors.ts';
+import { reasonOf } from '../core/errors.ts';
 import { escapeInvisible } from '../files/plainText.ts';
 import { findGit } from '../tools/programPath.ts';
 import type { CommandLayer } from '../tools/tool.ts';

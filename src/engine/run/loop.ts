@@ -8,10 +8,10 @@ import type {
   RunEvent,
   RunOutcome,
   ToolCall,
-} from '../../protocol/run.ts';
-import { asMessage, type Sentence, sentence, spoken } from '../../protocol/text.ts';
+} from '@telos/protocol/run';
+import { asMessage, type Sentence, sentence, spoken } from '@telos/protocol/text';
 import { defaultMaxRounds, type Effort, mostRounds } from '../config.ts';
-import { PromptTooLong, TelosError } from '../errors.ts';
+import { PromptTooLong, TelosError } from '../core/errors.ts';
 import { newToken } from '../human.ts';
 import { usageOf } from '../providers/models.ts';
 import {

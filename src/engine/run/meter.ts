@@ -1,10 +1,10 @@
 /** Counts the cost of a single model call, such as the choice of a skill, against the budget and for the log. */
 
-import type { RunEvent, Usage } from '../../protocol/run.ts';
-import { asMessage, type Sentence } from '../../protocol/text.ts';
-import { addedUsage } from '../../protocol/usage.ts';
+import type { RunEvent, Usage } from '@telos/protocol/run';
+import { asMessage, type Sentence } from '@telos/protocol/text';
+import { addedUsage } from '@telos/protocol/usage';
 import type { Config } from '../config.ts';
-import { TelosError } from '../errors.ts';
+import { TelosError } from '../core/errors.ts';
 import { priceOf, usageOf } from '../providers/models.ts';
 import {
   type CompletionRequest,

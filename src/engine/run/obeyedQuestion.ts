@@ -1,6 +1,6 @@
 /** Asks the person whether what a command did to files that others run or obey is kept. */
 import { dirname, relative } from 'node:path';
-import { type Sentence, sentence, spoken } from '../../protocol/text.ts';
+import { type Sentence, sentence, spoken } from '@telos/protocol/text';
 import { escapeInvisible } from '../files/plainText.ts';
 import { folded } from '../files/sensitiveNames.ts';
 import type { Ask } from '../policy/decision.ts';

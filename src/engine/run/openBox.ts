@@ -1,6 +1,6 @@
 /** Gives the commands of a run their box, where the person wants one and one works. */
-import type { DoctorBox } from '../../protocol/doctorReport.ts';
-import type { ToolResult } from '../../protocol/run.ts';
+import type { DoctorBox } from '@telos/protocol/doctorReport';
+import type { ToolResult } from '@telos/protocol/run';
 import { hostKind } from '../addresses.ts';
 import type { BoxOptions } from '../box/commandBox.ts';
 import type { Config } from '../config.ts';

@@ -2,9 +2,9 @@
 
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
-import type { Attachment } from '../../protocol/attachment.ts';
-import type { Message, Remedy, RunEvent } from '../../protocol/run.ts';
-import { asMessage, type Sentence } from '../../protocol/text.ts';
+import type { Attachment } from '@telos/protocol/attachment';
+import type { Message, Remedy, RunEvent } from '@telos/protocol/run';
+import { asMessage, type Sentence } from '@telos/protocol/text';
 import { atMost } from '../cancellation.ts';
 import { type Config, effortFor } from '../config.ts';
 import { isInside, resolvePath } from '../files/paths.ts';

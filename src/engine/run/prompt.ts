@@ -5,9 +5,9 @@ import type {
   DocumentAttachment,
   ImageAttachment,
   TextAttachment,
-} from '../../protocol/attachment.ts';
-import type { DocumentBlock, ImageBlock, Message } from '../../protocol/run.ts';
-import { grouped, type Sentence, sentence } from '../../protocol/text.ts';
+} from '@telos/protocol/attachment';
+import type { DocumentBlock, ImageBlock, Message } from '@telos/protocol/run';
+import { grouped, type Sentence, sentence } from '@telos/protocol/text';
 import { isInside } from '../files/paths.ts';
 import { byteCount, escapeInvisible } from '../files/plainText.ts';
 import { longestRun } from '../records/safeMarkdown.ts';

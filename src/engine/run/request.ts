@@ -1,8 +1,8 @@
 /** Defines a request, the parts of the engine that perform it, and its run. */
 import { randomUUID } from 'node:crypto';
-import type { Attachment, Selection } from '../../protocol/attachment.ts';
-import type { StepName } from '../../protocol/plan.ts';
-import type { Message, RunEvent, RunMode, SkillRef, ToolCall, ToolResult } from '../../protocol/run.ts';
+import type { Attachment, Selection } from '@telos/protocol/attachment';
+import type { StepName } from '@telos/protocol/plan';
+import type { Message, RunEvent, RunMode, SkillRef, ToolCall, ToolResult } from '@telos/protocol/run';
 import type { ChangeStore } from '../changes/changeStore.ts';
 import type { KeptWrites } from '../changes/keptWrites.ts';
 import type { Config, Effort } from '../config.ts';

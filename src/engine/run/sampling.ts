@@ -1,6 +1,6 @@
 /** Has the model of a run answer what an MCP server asks of it (sampling): text alone, without tools and beside the conversation. */
-import type { Message, RunEvent } from '../../protocol/run.ts';
-import { asMessage, type Sentence } from '../../protocol/text.ts';
+import type { Message, RunEvent } from '@telos/protocol/run';
+import { asMessage, type Sentence } from '@telos/protocol/text';
 import { usageOf } from '../providers/models.ts';
 import { defaultMaxTokens, type Provider, type TokenCount } from '../providers/provider.ts';
 import type { Budget } from './budget.ts';

@@ -1,7 +1,7 @@
 /** Asks the person what an MCP server wants in the middle of a call: to fill in a form, to open an address, or to ask the model. */
-import { answers, readForm, secretAskedFor } from '../../protocol/form.ts';
-import type { RunEvent, ToolCall } from '../../protocol/run.ts';
-import { asMessage, beginningOf, type Sentence, sentence, shortened, spoken } from '../../protocol/text.ts';
+import { answers, readForm, secretAskedFor } from '@telos/protocol/form';
+import type { RunEvent, ToolCall } from '@telos/protocol/run';
+import { asMessage, beginningOf, type Sentence, sentence, shortened, spoken } from '@telos/protocol/text';
 import { hostKind, isNeverReached } from '../addresses.ts';
 import { untilAborted } from '../cancellation.ts';
 import { type Human, QuestionOver } from '../human.ts';

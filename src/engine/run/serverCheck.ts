@@ -1,7 +1,7 @@
 /** Lists the MCP servers of all agents, and starts, signs in to and signs out of a single one. Starts none that is not accepted. */
-import { sentence } from '../../protocol/text.ts';
+import { sentence } from '@telos/protocol/text';
 import type { Config } from '../config.ts';
-import { TelosError } from '../errors.ts';
+import { TelosError } from '../core/errors.ts';
 import type { SignInPort } from '../human.ts';
 import { hiddenIn, type McpServer, placeOf, readMcpConfig, signInName } from '../mcp/config.ts';
 import type { ServerBook } from '../mcp/serverBook.ts';

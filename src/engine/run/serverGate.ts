@@ -2,8 +2,8 @@
  * Connects to the MCP servers of a run. What the agent's card covers is connected to at the start; a question about the others waits
  * until a call needs them.
  */
-import type { RunEvent, ToolCall, ToolResult } from '../../protocol/run.ts';
-import { asMessage, beginningOf, sentence } from '../../protocol/text.ts';
+import type { RunEvent, ToolCall, ToolResult } from '@telos/protocol/run';
+import { asMessage, beginningOf, sentence } from '@telos/protocol/text';
 import { escapeInvisible } from '../files/plainText.ts';
 import { readMcpConfig } from '../mcp/config.ts';
 import type { McpServers, OfferingServer } from '../mcp/servers.ts';

@@ -1,6 +1,6 @@
 /** Finds what the words of a request name of MCP servers: a prompt behind a slash, and resources behind an `@`. */
-import { sentence } from '../../protocol/text.ts';
-import { TelosError } from '../errors.ts';
+import { sentence } from '@telos/protocol/text';
+import { TelosError } from '../core/errors.ts';
 import { readMcpConfig } from '../mcp/config.ts';
 import type { RouteRequest } from '../routing/route.ts';
 import { findSkill, type Match, matchExplicit } from '../routing/routeName.ts';

@@ -1,16 +1,16 @@
 /** Runs one request from its start to its end: chooses its skill, prepares the run, and runs its loop. */
 
 import { join } from 'node:path';
-import { placeOfSelection } from '../../protocol/attachment.ts';
+import { placeOfSelection } from '@telos/protocol/attachment';
 import {
   type RouteReason,
   type RunError,
   type RunEvent,
   type RunOutcome,
   runModes,
-} from '../../protocol/run.ts';
-import { asMessage, sentence } from '../../protocol/text.ts';
-import { Interruption, TelosError } from '../errors.ts';
+} from '@telos/protocol/run';
+import { asMessage, sentence } from '@telos/protocol/text';
+import { Interruption, TelosError } from '../core/errors.ts';
 import { hiddenIn } from '../mcp/config.ts';
 import { policyNotices } from '../policy/policyFile.ts';
 import { createProvider, isModelOf } from '../providers/create.ts';

@@ -1,7 +1,7 @@
 /** Carries out the tool calls of one model turn: checks, decides, asks and runs. Each call gets exactly one result. */
 
-import type { Message, RunEvent, ToolCall, ToolResult, ToolResultBlock } from '../../protocol/run.ts';
-import { asMessage } from '../../protocol/text.ts';
+import type { Message, RunEvent, ToolCall, ToolResult, ToolResultBlock } from '@telos/protocol/run';
+import { asMessage } from '@telos/protocol/text';
 import type { KeptWrites } from '../changes/keptWrites.ts';
 import type { WriteKeeper } from '../files/atomicWrite.ts';
 import { cutMiddle } from '../files/plainText.ts';

@@ -10,8 +10,8 @@ import type {
   SkillRef,
   ToolCall,
   ToolResult,
-} from '../../protocol/run.ts';
-import { beginningOf, sentence, spoken } from '../../protocol/text.ts';
+} from '@telos/protocol/run';
+import { beginningOf, sentence, spoken } from '@telos/protocol/text';
 import { escapeInvisible } from '../files/plainText.ts';
 import { newToken } from '../human.ts';
 import type { Match } from '../routing/routeName.ts';

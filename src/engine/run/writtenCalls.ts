@@ -1,5 +1,5 @@
 /** Reads tool calls that a model has written as text, since its server did not read them. Each is decided on like any other call. */
-import type { JsonObject, Message, ToolCall } from '../../protocol/run.ts';
+import type { JsonObject, Message, ToolCall } from '@telos/protocol/run';
 import { newCallId } from '../providers/provider.ts';
 import type { ToolDefinition } from '../tools/tool.ts';
 import { blocksOf, textOf } from './contextView.ts';

@@ -1,7 +1,7 @@
 /** Writes the entries that make the system's scheduler call Telos, as text: nothing here touches the machine. */
 
 import { join } from 'node:path';
-import { beginningOf } from '../../protocol/text.ts';
+import { beginningOf } from '@telos/protocol/text';
 import { shellWord } from '../files/plainText.ts';
 import { cronText, isEvery, parseRule, type Times } from './rule.ts';
 import type { ClockKind, Schedule } from './schedules.ts';

@@ -1,9 +1,9 @@
 /** Runs what is due: takes up a time once, no matter how many call, runs its request with no one there, and keeps how it ended. */
 import { statSync } from 'node:fs';
-import type { AgentCard } from '../../protocol/agentCard.ts';
-import type { ApprovalRequest, RunEvent, RunOutcome, SkillRef } from '../../protocol/run.ts';
-import { beginningOf } from '../../protocol/text.ts';
-import { reasonOf } from '../errors.ts';
+import type { AgentCard } from '@telos/protocol/agentCard';
+import type { ApprovalRequest, RunEvent, RunOutcome, SkillRef } from '@telos/protocol/run';
+import { beginningOf } from '@telos/protocol/text';
+import { reasonOf } from '../core/errors.ts';
 import { isOwnerRunning, ownerHere } from '../files/liveProcess.ts';
 import { denyAll, type Human } from '../human.ts';
 import { nextTime, parseRule, type Rule } from './rule.ts';

@@ -1,6 +1,6 @@
 /** Reads when something is to run, such as `weekdays 08:30`, and finds the next such time. All times are local. */
-import { sentence } from '../../protocol/text.ts';
-import { TelosError } from '../errors.ts';
+import { sentence } from '@telos/protocol/text';
+import { TelosError } from '../core/errors.ts';
 
 /** The times of one line of cron. Each list is sorted. Sunday is 0, January is 1. */
 export interface Times {

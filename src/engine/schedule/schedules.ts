@@ -2,10 +2,10 @@
 
 import { readdirSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
-import type { AgentCard } from '../../protocol/agentCard.ts';
-import type { RunOutcome, SkillRef } from '../../protocol/run.ts';
-import { sentence } from '../../protocol/text.ts';
-import { reasonOf, TelosError } from '../errors.ts';
+import type { AgentCard } from '@telos/protocol/agentCard';
+import type { RunOutcome, SkillRef } from '@telos/protocol/run';
+import { sentence } from '@telos/protocol/text';
+import { reasonOf, TelosError } from '../core/errors.ts';
 import { createWhole, makeOwnFolders, writeOwn } from '../files/atomicWrite.ts';
 import type { ProcessIdentity } from '../files/liveProcess.ts';
 import { errorCode } from '../files/paths.ts';

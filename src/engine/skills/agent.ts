@@ -1,8 +1,8 @@
 /** Describes agents and their skills as plain data, with the files that they came from, and reads agent.toml. */
 
 import { basename, dirname, isAbsolute, join, relative } from 'node:path';
-import type { SkillRef } from '../../protocol/run.ts';
-import { type Sentence, sentence, spoken } from '../../protocol/text.ts';
+import type { SkillRef } from '@telos/protocol/run';
+import { type Sentence, sentence, spoken } from '@telos/protocol/text';
 import { type Config, expandPath, mostRounds, roundsIn } from '../config.ts';
 import { isInside, realPlace } from '../files/paths.ts';
 import { isSensitive, whatObeys } from '../files/sensitiveNames.ts';

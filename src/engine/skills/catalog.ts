@@ -1,8 +1,8 @@
 /** Keeps what was found on disk, the agents and the programs of this machine, until it is looked for again. */
 
-import { sentence } from '../../protocol/text.ts';
+import { sentence } from '@telos/protocol/text';
 import type { Config } from '../config.ts';
-import { TelosError } from '../errors.ts';
+import { TelosError } from '../core/errors.ts';
 import { recoverFolders } from '../files/swapFolder.ts';
 import type { Agent, Skill } from './agent.ts';
 import { type Discovery, discoverInSlices, type FileAgent } from './discover.ts';

@@ -1,9 +1,9 @@
 /** Keeps which skills a person has disabled, in the data folder. They stay listed, and run only if they are addressed in full. */
 import { join } from 'node:path';
-import type { SkillRef } from '../../protocol/run.ts';
-import { sentence } from '../../protocol/text.ts';
+import type { SkillRef } from '@telos/protocol/run';
+import { sentence } from '@telos/protocol/text';
 import type { Config } from '../config.ts';
-import { TelosError } from '../errors.ts';
+import { TelosError } from '../core/errors.ts';
 import { editShared, readSettings } from '../files/settingsFile.ts';
 
 type Place = Pick<Config, 'dataDir'>;

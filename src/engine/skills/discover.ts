@@ -2,7 +2,7 @@
 
 import { existsSync, readdirSync } from 'node:fs';
 import { basename, join, relative, sep } from 'node:path';
-import { type Sentence, sentence } from '../../protocol/text.ts';
+import { type Sentence, sentence } from '@telos/protocol/text';
 import type { Config } from '../config.ts';
 import { hostServerFile } from '../files/hostPlugin.ts';
 import { type Diagnostic, worded } from '../files/settingsFile.ts';

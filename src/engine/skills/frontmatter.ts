@@ -1,7 +1,7 @@
 /** Splits any SKILL.md into frontmatter and body, and reads even YAML that is not quite valid. Never throws. */
 
+import { type Sentence, sentence } from '@telos/protocol/text';
 import { type Document, LineCounter, parseDocument, visit } from 'yaml';
-import { type Sentence, sentence } from '../../protocol/text.ts';
 import { type Diagnostic, type TextEdit, worded } from '../files/settingsFile.ts';
 import {
   endlessAliases,

@@ -1,5 +1,5 @@
 /** Reads frontmatter that is not YAML or needs no YAML line by line, the way its author meant it, and explains what is wrong with it. */
-import { type Sentence, sentence } from '../../protocol/text.ts';
+import { type Sentence, sentence } from '@telos/protocol/text';
 
 /** Whether the value of a key is text, whatever it looks like. */
 const isText = (key: string): boolean => /^(?:name|description|summary|short-description)$/.test(key);

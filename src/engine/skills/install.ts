@@ -1,10 +1,10 @@
 /** Installs a folder of this machine into the skills folder, a pack or a single skill, and uninstalls it. */
 import { writeFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
-import type { AgentOrigin, InstallPlan } from '../../protocol/installPlan.ts';
-import { counted, type Sentence, sentence } from '../../protocol/text.ts';
+import type { AgentOrigin, InstallPlan } from '@telos/protocol/installPlan';
+import { counted, type Sentence, sentence } from '@telos/protocol/text';
 import type { Config } from '../config.ts';
-import { TelosError } from '../errors.ts';
+import { TelosError } from '../core/errors.ts';
 import { type AlongFile, contentsOf, type FolderContents, listFolder } from '../files/folderRecord.ts';
 import { ReplacedFolders } from '../files/replacedFolders.ts';
 import { exists, identityOf, OccupiedError, putAlong, swapFolder } from '../files/swapFolder.ts';

@@ -2,7 +2,7 @@
 
 import { readdirSync, realpathSync } from 'node:fs';
 import { basename, dirname, join } from 'node:path';
-import { sentence } from '../../protocol/text.ts';
+import { sentence } from '@telos/protocol/text';
 import { readText } from '../files/regularFile.ts';
 import { type Diagnostic, type TextEdit, worded } from '../files/settingsFile.ts';
 import { roundsDefects } from './agent.ts';

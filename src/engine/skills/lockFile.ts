@@ -3,7 +3,7 @@
 import { createHash } from 'node:crypto';
 import { join } from 'node:path';
 import type { Config } from '../config.ts';
-import { TelosError } from '../errors.ts';
+import { TelosError } from '../core/errors.ts';
 import type { AlongFile, FolderContents } from '../files/folderRecord.ts';
 import { canonicalJson, entryIn, lockName, packsIn } from '../files/lockText.ts';
 import { readText } from '../files/regularFile.ts';

@@ -2,7 +2,7 @@
 import { isUtf8 } from 'node:buffer';
 import { statSync } from 'node:fs';
 import { join } from 'node:path';
-import { type Sentence, sentence } from '../../protocol/text.ts';
+import { type Sentence, sentence } from '@telos/protocol/text';
 import { isInside, realPlace } from '../files/paths.ts';
 import { readRegularFile } from '../files/regularFile.ts';
 import { pluginSchema } from '../files/settingsFile.ts';

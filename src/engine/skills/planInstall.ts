@@ -4,10 +4,10 @@ import { createHash } from 'node:crypto';
 import { lstatSync, readlinkSync } from 'node:fs';
 import { realpath, stat } from 'node:fs/promises';
 import { basename, join } from 'node:path';
-import type { AgentOrigin, InstallPlan, PlannedChange, Replacement } from '../../protocol/installPlan.ts';
-import { sentence } from '../../protocol/text.ts';
+import type { AgentOrigin, InstallPlan, PlannedChange, Replacement } from '@telos/protocol/installPlan';
+import { sentence } from '@telos/protocol/text';
 import { type Config, expandPath } from '../config.ts';
-import { TelosError } from '../errors.ts';
+import { TelosError } from '../core/errors.ts';
 import {
   type AlongFile,
   differencesTo,

@@ -1,7 +1,7 @@
 /** Finds the packages that the Python scripts of a skill import and that are not installed. */
 
 import { join } from 'node:path';
-import { type Sentence, sentence } from '../../protocol/text.ts';
+import { type Sentence, sentence } from '@telos/protocol/text';
 import { shellWord } from '../files/plainText.ts';
 import { type Missing, missingWords } from './agent.ts';
 import type { Machine } from './machine.ts';

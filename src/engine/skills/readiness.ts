@@ -1,6 +1,6 @@
 /** Finds out before a run what is missing on this machine for a skill, and how to get it. Nothing is installed or started. */
 
-import { type Sentence, sentence } from '../../protocol/text.ts';
+import { type Sentence, sentence } from '@telos/protocol/text';
 import { alternatives, type InstallStep, type Missing, missingWords, type Skill } from './agent.ts';
 import type { Machine } from './machine.ts';
 import { missingInFiles } from './whatRuns.ts';

@@ -2,9 +2,9 @@
 
 import { writeFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
-import { sentence } from '../../protocol/text.ts';
+import { sentence } from '@telos/protocol/text';
 import type { Config } from '../config.ts';
-import { TelosError } from '../errors.ts';
+import { TelosError } from '../core/errors.ts';
 import { loadText } from '../files/regularFile.ts';
 import { ReplacedFolders } from '../files/replacedFolders.ts';
 import { swapFolder } from '../files/swapFolder.ts';

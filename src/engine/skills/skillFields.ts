@@ -1,5 +1,5 @@
 /** Reads what the fields and the text of a SKILL.md say: the tools it names, what it requires of the machine, and what it does. */
-import { beginningOf, type Sentence, sentence, shortened } from '../../protocol/text.ts';
+import { beginningOf, type Sentence, sentence, shortened } from '@telos/protocol/text';
 import type { InstallStep, RuntimeMetadata } from './agent.ts';
 import { parseYamlValue } from './frontmatter.ts';
 import { parseLooseJson } from './frontmatterLines.ts';

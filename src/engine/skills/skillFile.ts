@@ -12,10 +12,10 @@ import {
   statSync,
 } from 'node:fs';
 import { basename, dirname, join, sep } from 'node:path';
-import type { SkillRef } from '../../protocol/run.ts';
-import { beginningOf, type Sentence, sentence, spoken } from '../../protocol/text.ts';
+import type { SkillRef } from '@telos/protocol/run';
+import { beginningOf, type Sentence, sentence, spoken } from '@telos/protocol/text';
 import { roundsIn } from '../config.ts';
-import { reasonOf } from '../errors.ts';
+import { reasonOf } from '../core/errors.ts';
 import { isInside, realPlace } from '../files/paths.ts';
 import { readRegularFile } from '../files/regularFile.ts';
 import { isSensitive } from '../files/sensitiveNames.ts';

@@ -3,8 +3,8 @@
  * the person in agents.toml, for all skills of the agent or below `[skills.<name>]` for one.
  */
 import { join } from 'node:path';
-import { type RunMode, runModes } from '../../protocol/run.ts';
-import { type Sentence, sentence } from '../../protocol/text.ts';
+import { type RunMode, runModes } from '@telos/protocol/run';
+import { type Sentence, sentence } from '@telos/protocol/text';
 import { type Config, type Effort, effortIn } from '../config.ts';
 import { readToml, type TomlTable, tableOf } from '../files/settingsFile.ts';
 import type { Agent } from './agent.ts';

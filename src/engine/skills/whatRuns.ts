@@ -6,7 +6,7 @@
 import { statSync } from 'node:fs';
 import { isBuiltin } from 'node:module';
 import { dirname, join, posix } from 'node:path';
-import { sentence } from '../../protocol/text.ts';
+import { sentence } from '@telos/protocol/text';
 import { shellWord } from '../files/plainText.ts';
 import { alternatives, type Missing, missingWords, type Skill } from './agent.ts';
 import type { Machine } from './machine.ts';

@@ -6,7 +6,7 @@
 import { createHash } from 'node:crypto';
 import { constants, existsSync, mkdirSync, readdirSync, statSync } from 'node:fs';
 import { dirname, join, normalize, resolve } from 'node:path';
-import { type Sentence, sentence } from '../../protocol/text.ts';
+import { type Sentence, sentence } from '@telos/protocol/text';
 import { type Config, expandPath } from '../config.ts';
 import { appendLine, jsonLine, readLines } from '../files/jsonLines.ts';
 import { isInside, realPlace } from '../files/paths.ts';

@@ -1,9 +1,9 @@
 /** Commands that go on in the background: those of one conversation, what they print, and their end. */
 import { randomUUID } from 'node:crypto';
 import { StringDecoder } from 'node:string_decoder';
-import type { RunningCommand, ToolResult } from '../../protocol/run.ts';
-import { grouped } from '../../protocol/text.ts';
-import { formatDuration } from '../../protocol/usage.ts';
+import type { RunningCommand, ToolResult } from '@telos/protocol/run';
+import { grouped } from '@telos/protocol/text';
+import { formatDuration } from '@telos/protocol/usage';
 import { escapeInvisible } from '../files/plainText.ts';
 import { forgetStarted, rememberStarted } from './startedCommands.ts';
 

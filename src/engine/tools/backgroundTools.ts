@@ -1,5 +1,5 @@
 /** The tools with which a model reads and ends what it runs in the background. */
-import type { JsonObject } from '../../protocol/run.ts';
+import type { JsonObject } from '@telos/protocol/run';
 import { type Tool, type ToolContext, toolError } from './tool.ts';
 
 /** Seconds that a call may wait for output. */

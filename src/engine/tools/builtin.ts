@@ -1,7 +1,7 @@
 /** Lists the tools that runs offer, and checks a call's input before anything else is done with it. */
 
-import type { JsonObject } from '../../protocol/run.ts';
-import { grouped } from '../../protocol/text.ts';
+import type { JsonObject } from '@telos/protocol/run';
+import { grouped } from '@telos/protocol/text';
 import { createCommandTool } from './command.ts';
 import type { Address } from './fetchPage.ts';
 import { listDirectoryTool, readFileTool } from './files.ts';

@@ -5,9 +5,9 @@ import type { LookupFunction } from 'node:net';
 import { Readable } from 'node:stream';
 import { urlToHttpOptions } from 'node:url';
 import { constants, createBrotliDecompress, createGunzip } from 'node:zlib';
-import { sentence } from '../../protocol/text.ts';
+import { sentence } from '@telos/protocol/text';
 import { type AddressKind, addressKind, hostKind, isNeverReached } from '../addresses.ts';
-import { TelosError } from '../errors.ts';
+import { TelosError } from '../core/errors.ts';
 import { type Resolve, resolveName } from './fetchPage.ts';
 import { proxyFor } from './wayOut.ts';
 

@@ -1,7 +1,7 @@
 /** Decides until when a command runs, and ends what is left of it then. */
 
 import { setTimeout as delay } from 'node:timers/promises';
-import { codePointOf, grouped, unseen } from '../../protocol/text.ts';
+import { codePointOf, grouped, unseen } from '@telos/protocol/text';
 import type { ProcessRow } from '../files/liveProcess.ts';
 import { loadRegularFile, readRegularFile } from '../files/regularFile.ts';
 import type { CommandStreams, OutputCapture } from './commandOutput.ts';

@@ -1,8 +1,8 @@
 /** Keeps what a command writes within limits, for the model, and makes it text for a person who watches. */
 
 import { StringDecoder } from 'node:string_decoder';
-import type { ToolResult } from '../../protocol/run.ts';
-import { grouped } from '../../protocol/text.ts';
+import type { ToolResult } from '@telos/protocol/run';
+import { grouped } from '@telos/protocol/text';
 import {
   decodeUtf8,
   describeBinary,

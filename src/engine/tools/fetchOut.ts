@@ -1,5 +1,5 @@
 /** Sends the requests that go to a person's own choice of server: to the providers of models. */
-import { beginningOf } from '../../protocol/text.ts';
+import { beginningOf } from '@telos/protocol/text';
 import { proxyFor } from './wayOut.ts';
 
 /** Characters of an answer that is no stream. The longest are lists of models, and what Ollama says of one. */

@@ -2,7 +2,7 @@
 
 import type { FileHandle } from 'node:fs/promises';
 import { basename } from 'node:path';
-import { grouped } from '../../protocol/text.ts';
+import { grouped } from '@telos/protocol/text';
 import { openRegularFile } from '../files/openFile.ts';
 import { describeBinary, withoutPartialStart } from '../files/plainText.ts';
 import { decodeText, formNote, formOf, plainForm } from '../files/textEncoding.ts';

@@ -2,8 +2,8 @@
 
 import { readdir } from 'node:fs/promises';
 import { basename } from 'node:path';
-import type { ToolResult } from '../../protocol/run.ts';
-import { grouped } from '../../protocol/text.ts';
+import type { ToolResult } from '@telos/protocol/run';
+import { grouped } from '@telos/protocol/text';
 import { mediaTypeOf, mostBytes } from '../files/attachedFile.ts';
 import { openFolder, readRegularFile } from '../files/openFile.ts';
 import { describeFileError, PathProblem } from '../files/paths.ts';

@@ -3,7 +3,7 @@
  * The program is the one that `findGit` has found.
  */
 import { type ChildProcessWithoutNullStreams, spawn } from 'node:child_process';
-import { endOf } from '../../protocol/text.ts';
+import { endOf } from '@telos/protocol/text';
 
 export type GitEnvironment = Readonly<Record<string, string | undefined>>;
 

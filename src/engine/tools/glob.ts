@@ -3,7 +3,7 @@
 import { opendir, readdir } from 'node:fs/promises';
 import { basename, join, relative, resolve, sep } from 'node:path';
 import { setImmediate as nextTurn } from 'node:timers/promises';
-import { grouped } from '../../protocol/text.ts';
+import { grouped } from '@telos/protocol/text';
 import { globMatcher, longestGlob } from '../files/globPattern.ts';
 import { type OpenFolder, openFolder } from '../files/openFile.ts';
 import { isSpecialPlace } from '../files/paths.ts';

@@ -1,5 +1,5 @@
 /** Tools that do nothing but show the person what is planned, and ask them. */
-import { longestTodo, mostTodos, todoStates, todosIn } from '../../protocol/todos.ts';
+import { longestTodo, mostTodos, todoStates, todosIn } from '@telos/protocol/todos';
 import { type Tool, toolError } from './tool.ts';
 
 const mostChoices = 8;

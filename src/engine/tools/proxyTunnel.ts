@@ -4,8 +4,8 @@ import { request as requestHttps } from 'node:https';
 import { isIP, type Socket } from 'node:net';
 import { connect as connectTls } from 'node:tls';
 import { urlToHttpOptions } from 'node:url';
-import { sentence } from '../../protocol/text.ts';
-import { TelosError } from '../errors.ts';
+import { sentence } from '@telos/protocol/text';
+import { TelosError } from '../core/errors.ts';
 import { deepestCode, type NamedProxy } from './wayOut.ts';
 
 /** How long a proxy may take to open a tunnel, in milliseconds. */

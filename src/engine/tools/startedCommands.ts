@@ -2,7 +2,7 @@
 
 import { readdirSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
-import { beginningOf, shortened } from '../../protocol/text.ts';
+import { beginningOf, shortened } from '@telos/protocol/text';
 import { appendOwnLine, jsonLine } from '../files/jsonLines.ts';
 import { isOwnerRunning, type Owned, ownerHere } from '../files/liveProcess.ts';
 import { readText } from '../files/regularFile.ts';

@@ -1,8 +1,8 @@
 /** What every connection out of this machine needs: the proxy that its address is reached through, and words for a bad certificate. */
 import { BlockList, isIP } from 'node:net';
-import { type Sentence, sentence } from '../../protocol/text.ts';
+import { type Sentence, sentence } from '@telos/protocol/text';
 import { hostKind } from '../addresses.ts';
-import { TelosError } from '../errors.ts';
+import { TelosError } from '../core/errors.ts';
 
 export interface NamedProxy {
   url: URL;

@@ -1,6 +1,6 @@
 /** Defines the tools that write and edit a file, confined to the working folder. A file keeps its encoding and its line ends. */
 import { basename } from 'node:path';
-import { grouped } from '../../protocol/text.ts';
+import { grouped } from '@telos/protocol/text';
 import { replaceFile } from '../files/atomicWrite.ts';
 import { readRegularFile, readWholeFile, smallFile } from '../files/openFile.ts';
 import { PathProblem } from '../files/paths.ts';

@@ -1,5 +1,5 @@
 /** What work that a chat shows like a run, although no skill runs, can do there. */
-import type { ApprovalDecision, ApprovalRequest } from '../../protocol/run.ts';
+import type { ApprovalDecision, ApprovalRequest } from '@telos/protocol/run';
 
 export interface ChatStage {
   /** Aborts when the person stops the work. */

@@ -1,6 +1,7 @@
 /** Asks how much a model is to think. */
+
+import { type Effort, effortIn, effortLevels } from '@telos/engine/config';
 import * as vscode from 'vscode';
-import { type Effort, effortIn, effortLevels } from '../../engine/config.ts';
 import { askText } from './askText.ts';
 import { t } from './labels.ts';
 

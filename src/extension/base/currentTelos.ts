@@ -1,15 +1,16 @@
 /** Opens the engine for the extension on first use. Reopens it after a change to anything that it was opened with. */
 
 import { homedir } from 'node:os';
-import * as vscode from 'vscode';
 import {
   type BudgetName,
   budgetNames,
   type Config,
   type ConfigOverrides,
   loadConfig,
-} from '../../engine/config.ts';
-import type { FrontendParts, Telos } from '../../engine/telos.ts';
+} from '@telos/engine/config';
+import { importWorkFolders } from '@telos/engine/skills';
+import type { FrontendParts, Telos } from '@telos/engine/telos';
+import * as vscode from 'vscode';
 import { isApiKey, readApiKeys } from './apiKeys.ts';
 
 export class CurrentTelos implements vscode.Disposable {
@@ -114,16 +115,16 @@ export class CurrentTelos implements vscode.Disposable {
   /** Returns an engine of its own for another folder, with a limit of US dollars for a run, such as for a schedule. */
   async openAt(cwd: string, maxCost: string | undefined): Promise<Telos> {
     const [{ Telos }, keys, { projectFoldersAt }] = await Promise.all([
-      import('../../engine/telos.ts'),
+      import('@telos/engine/telos'),
       readApiKeys(this.secrets),
-      import('../../engine/skills/workFolders.ts'),
+      importWorkFolders(),
     ]);
     const config = configWith(keys, { cwd, workspaceFolders: [], ...(maxCost !== undefined && { maxCost }) });
     return Telos.open({ ...config, projectFolders: projectFoldersAt(config) }, this.#parts);
   }
 
   async #open(): Promise<Telos> {
-    const [{ Telos }, keys] = await Promise.all([import('../../engine/telos.ts'), readApiKeys(this.secrets)]);
+    const [{ Telos }, keys] = await Promise.all([import('@telos/engine/telos'), readApiKeys(this.secrets)]);
     const telos = Telos.open(configWith(keys), { ...this.#parts, ...(this.#book && { book: this.#book }) });
     this.#book = telos.book;
     this.#book.wantsOffers = true;

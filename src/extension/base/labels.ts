@@ -2,9 +2,10 @@
  * Disarms names and texts from skills, models and files. They are hostile if the editor reads links and icons out of
  * them.
  */
-import { TelosError } from '../../engine/errors.ts';
-import type { Diagnostic } from '../../engine/files/settingsFile.ts';
-import type { LocalizedMessage, Remedy, RunEvent } from '../../protocol/run.ts';
+
+import { TelosError } from '@telos/engine/errors';
+import type { Diagnostic } from '@telos/engine/files';
+import type { LocalizedMessage, Remedy, RunEvent } from '@telos/protocol/run';
 import {
   Characters,
   codePointOf,
@@ -14,7 +15,7 @@ import {
   shortened,
   spoken,
   unseen,
-} from '../../protocol/text.ts';
+} from '@telos/protocol/text';
 
 /** Matches invisible characters except the joiners and selectors that emoji and some scripts need. */
 const invisible = new Characters(`(?![\\u200c\\u200d\\ufe0e\\ufe0f])${unseen.source}`);

@@ -1,6 +1,7 @@
 /** Shows in the status bar which model the next run uses, and whether one is active now. */
+
+import { describeDay, formatCost } from '@telos/protocol/usage';
 import * as vscode from 'vscode';
-import { describeDay, formatCost } from '../../protocol/usage.ts';
 import type { CurrentTelos } from './currentTelos.ts';
 import { describeError, describeMessage, plainLabel } from './labels.ts';
 

@@ -4,10 +4,10 @@
  */
 
 import { basename } from 'node:path';
+import { isSensitive } from '@telos/engine/files';
+import type { Attachment } from '@telos/protocol/attachment';
+import type { ToHost, ToWebview } from '@telos/protocol/webview';
 import * as vscode from 'vscode';
-import { isSensitive } from '../../engine/files/sensitiveNames.ts';
-import type { Attachment } from '../../protocol/attachment.ts';
-import type { ToHost, ToWebview } from '../../protocol/webview.ts';
 import { describeError, plainLabel } from '../base/labels.ts';
 import type { LastEditor } from '../base/lastEditor.ts';
 import { AttachError, AttachmentList, attachmentOf, mentionsIn } from './attachments.ts';

@@ -3,10 +3,10 @@
  */
 
 import { randomUUID } from 'node:crypto';
-import { attachmentOf as attachmentOfBytes, type Handed } from '../../engine/files/attachedFile.ts';
-import { type Attachment, maxTextLength, type TextAttachment } from '../../protocol/attachment.ts';
-import { beginningOf } from '../../protocol/text.ts';
-import type { AttachmentChip } from '../../protocol/webview.ts';
+import { attachmentOf as attachmentOfBytes, type Handed } from '@telos/engine/files';
+import { type Attachment, maxTextLength, type TextAttachment } from '@telos/protocol/attachment';
+import { beginningOf } from '@telos/protocol/text';
+import type { AttachmentChip } from '@telos/protocol/webview';
 import { describeError, t } from '../base/labels.ts';
 
 const maxAttachments = 20;

@@ -1,9 +1,9 @@
 /** Runs the requests of a chat without its window, and posts the events in numbered batches. */
 
 import { randomUUID } from 'node:crypto';
-import { paced } from '../../engine/records/transcript.ts';
-import type { EarlierConversation } from '../../engine/run/request.ts';
-import type { Attachment } from '../../protocol/attachment.ts';
+import { paced } from '@telos/engine/records';
+import type { EarlierConversation } from '@telos/engine/run';
+import type { Attachment } from '@telos/protocol/attachment';
 import type {
   ApprovalDecision,
   ApprovalRequest,
@@ -11,8 +11,8 @@ import type {
   RunMode,
   RunOutcome,
   SkillRef,
-} from '../../protocol/run.ts';
-import type { ChatInfo, QueuedRequest, ToWebview } from '../../protocol/webview.ts';
+} from '@telos/protocol/run';
+import type { ChatInfo, QueuedRequest, ToWebview } from '@telos/protocol/webview';
 import type { ChatWork } from '../base/chatWork.ts';
 import { describeError, describeTime, t } from '../base/labels.ts';
 import {

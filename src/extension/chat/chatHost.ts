@@ -1,11 +1,11 @@
 /** Draws one chat in a webview, and decides which of the view's messages make the editor act. */
 
+import { TelosError } from '@telos/engine/errors';
+import type { Telos } from '@telos/engine/telos';
+import { describeQuestion } from '@telos/protocol/describe';
+import type { ApprovalRequest, RunOutcome } from '@telos/protocol/run';
+import type { ChatInfo, ToHost, ToWebview } from '@telos/protocol/webview';
 import * as vscode from 'vscode';
-import { TelosError } from '../../engine/errors.ts';
-import type { Telos } from '../../engine/telos.ts';
-import { describeQuestion } from '../../protocol/describe.ts';
-import type { ApprovalRequest, RunOutcome } from '../../protocol/run.ts';
-import type { ChatInfo, ToHost, ToWebview } from '../../protocol/webview.ts';
 import type { ChatWork } from '../base/chatWork.ts';
 import type { CurrentTelos } from '../base/currentTelos.ts';
 import { describeError, plainLabel } from '../base/labels.ts';

@@ -5,10 +5,10 @@
 
 import { realpath, stat } from 'node:fs/promises';
 import { isAbsolute, relative, resolve, sep } from 'node:path';
-import { maxDocumentBytes } from '../../protocol/attachment.ts';
-import { type FormContent, longestFilled, mostFields } from '../../protocol/form.ts';
-import type { ApprovalDecision, ApprovalScope, SkillRef } from '../../protocol/run.ts';
-import { type ToHost, type ViewCommand, viewCommands } from '../../protocol/webview.ts';
+import { maxDocumentBytes } from '@telos/protocol/attachment';
+import { type FormContent, longestFilled, mostFields } from '@telos/protocol/form';
+import type { ApprovalDecision, ApprovalScope, SkillRef } from '@telos/protocol/run';
+import { type ToHost, type ViewCommand, viewCommands } from '@telos/protocol/webview';
 
 /** More than a person types or pastes. In characters. */
 const maxText = 1_000_000;

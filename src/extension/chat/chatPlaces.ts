@@ -1,6 +1,7 @@
 /** Shows the chat in the secondary sidebar and in editors, and registers their commands. */
+
+import type { RunRequest } from '@telos/engine/run';
 import * as vscode from 'vscode';
-import type { RunRequest } from '../../engine/run/request.ts';
 import type { ChatWork } from '../base/chatWork.ts';
 import { plainLabel } from '../base/labels.ts';
 import { type ChatDesk, ChatHost } from './chatHost.ts';

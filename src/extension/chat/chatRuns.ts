@@ -1,18 +1,12 @@
 /** Runs the requests of a chat, one after the other, and holds the approvals that wait for an answer. */
+
 import { randomUUID } from 'node:crypto';
-import { Interruption } from '../../engine/errors.ts';
-import type { Human } from '../../engine/human.ts';
-import type { StoredAttachments } from '../../engine/records/runAttachments.ts';
-import type { EarlierConversation, RunRequest } from '../../engine/run/request.ts';
-import type { Telos } from '../../engine/telos.ts';
-import { answers } from '../../protocol/form.ts';
-import type {
-  ApprovalDecision,
-  ApprovalRequest,
-  ErrorCode,
-  RunEvent,
-  RunOutcome,
-} from '../../protocol/run.ts';
+import { Interruption } from '@telos/engine/errors';
+import type { StoredAttachments } from '@telos/engine/records';
+import type { EarlierConversation, Human, RunRequest } from '@telos/engine/run';
+import type { Telos } from '@telos/engine/telos';
+import { answers } from '@telos/protocol/form';
+import type { ApprovalDecision, ApprovalRequest, ErrorCode, RunEvent, RunOutcome } from '@telos/protocol/run';
 import type { ChatWork } from '../base/chatWork.ts';
 import { describeError, t } from '../base/labels.ts';
 import type { ChatRequest } from './conversation.ts';

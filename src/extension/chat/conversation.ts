@@ -4,10 +4,10 @@
  */
 
 import { randomUUID } from 'node:crypto';
-import { joinedDeltas, messagesFrom } from '../../engine/records/transcript.ts';
-import type { EarlierConversation, RunRequest } from '../../engine/run/request.ts';
-import type { AttachedName } from '../../protocol/attachment.ts';
-import { withOutput } from '../../protocol/liveText.ts';
+import { joinedDeltas, messagesFrom } from '@telos/engine/records';
+import type { EarlierConversation, RunRequest } from '@telos/engine/run';
+import type { AttachedName } from '@telos/protocol/attachment';
+import { withOutput } from '@telos/protocol/liveText';
 import {
   innermost,
   type Message,
@@ -16,8 +16,8 @@ import {
   type RunOutcome,
   type SkillRef,
   withInnermost,
-} from '../../protocol/run.ts';
-import type { ToWebview } from '../../protocol/webview.ts';
+} from '@telos/protocol/run';
+import type { ToWebview } from '@telos/protocol/webview';
 import { localized, t } from '../base/labels.ts';
 
 /** `from` is the number of the first event. The next batch starts at `from + events.length`. */

@@ -2,9 +2,9 @@
 
 import { open, stat } from 'node:fs/promises';
 import { basename } from 'node:path';
+import { mediaTypeOf, mostBytes } from '@telos/engine/files';
+import { type Attachment, maxTextBytes } from '@telos/protocol/attachment';
 import * as vscode from 'vscode';
-import { mediaTypeOf, mostBytes } from '../../engine/files/attachedFile.ts';
-import { type Attachment, maxTextBytes } from '../../protocol/attachment.ts';
 import { plainLabel } from '../base/labels.ts';
 import { AttachError, attachmentOf, textAttachment } from './attachments.ts';
 

@@ -1,12 +1,11 @@
 /** Opens what is pressed in the chat: web and mail links, and files in folders that the person works with. */
 
 import { stat } from 'node:fs/promises';
+import { loadRegularFile, mediaTypeOf } from '@telos/engine/files';
+import type { Telos } from '@telos/engine/telos';
+import { maxImageBytes } from '@telos/protocol/attachment';
+import type { RunMode, SkillRef } from '@telos/protocol/run';
 import * as vscode from 'vscode';
-import { mediaTypeOf } from '../../engine/files/attachedFile.ts';
-import { loadRegularFile } from '../../engine/files/regularFile.ts';
-import type { Telos } from '../../engine/telos.ts';
-import { maxImageBytes } from '../../protocol/attachment.ts';
-import type { RunMode, SkillRef } from '../../protocol/run.ts';
 import type { CurrentTelos } from '../base/currentTelos.ts';
 import { plainLabel } from '../base/labels.ts';
 import { descriptionOf } from '../skills/skillFiles.ts';

@@ -1,6 +1,7 @@
 /** Asks, and then restores the files and the conversation to before a request. */
+
+import type { RestorePlan } from '@telos/engine/undo';
 import * as vscode from 'vscode';
-import type { RestorePlan } from '../../engine/changes/restore.ts';
 import { acknowledge, complain } from '../base/acknowledge.ts';
 import type { CurrentTelos } from '../base/currentTelos.ts';
 import { describeError, plainLabel } from '../base/labels.ts';

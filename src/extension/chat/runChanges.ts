@@ -1,8 +1,8 @@
 /** Shows a run's file changes in the editor's own diff editor, and undoes them. */
 
 import { basename } from 'node:path';
+import type { ChangedFile, RunChanges } from '@telos/engine/undo';
 import * as vscode from 'vscode';
-import type { ChangedFile, RunChanges } from '../../engine/changes/changeHistory.ts';
 import { acknowledge, complain } from '../base/acknowledge.ts';
 import type { CurrentTelos } from '../base/currentTelos.ts';
 import { describeError, plainLabel } from '../base/labels.ts';

@@ -1,12 +1,15 @@
 /** Reads stored conversations, for a chat that shows one of them again. */
 
 import { setTimeout as wait } from 'node:timers/promises';
-import type { StoredAttachments } from '../../engine/records/runAttachments.ts';
-import type { RunHistory } from '../../engine/records/runHistory.ts';
-import type { StoredRun as RunFile } from '../../engine/records/runSummary.ts';
-import { withoutCutImages } from '../../engine/records/transcript.ts';
-import type { Telos } from '../../engine/telos.ts';
-import type { RunEvent } from '../../protocol/run.ts';
+import {
+  importRunHistory,
+  type StoredRun as RunFile,
+  type RunHistory,
+  type StoredAttachments,
+  withoutCutImages,
+} from '@telos/engine/records';
+import type { Telos } from '@telos/engine/telos';
+import type { RunEvent } from '@telos/protocol/run';
 import { t } from '../base/labels.ts';
 import { type ChatRequest, Conversation, type RemoteRun, type RestoredRun } from './conversation.ts';
 
@@ -35,7 +38,7 @@ export class StoredConversations {
   async history(): Promise<RunHistory> {
     const dataDir = await this.dataDir();
     if (this.#history?.dataDir !== dataDir) {
-      const { RunHistory } = await import('../../engine/records/runHistory.ts');
+      const { RunHistory } = await importRunHistory();
       this.#history = { dataDir, runs: new RunHistory(dataDir) };
     }
     return this.#history.runs;
@@ -113,7 +116,7 @@ const withWholeImages = (event: RunEvent): RunEvent =>
 const remoteRunOf = (run: RunFile): RemoteRun => ({
   where: whereOf(run),
   async *follow(said, isWatched, signal) {
-    const { followedRun } = await import('../../engine/records/runHistory.ts');
+    const { followedRun } = await importRunHistory();
     yield* followedRun(run, { said, isWatched }, signal);
   },
 });

@@ -1,9 +1,10 @@
 /** Implements `@telos` in the editor's own Chat view. It routes and runs there, and streams its answer. */
+
+import type { RunRequest } from '@telos/engine/run';
+import type { Selection } from '@telos/protocol/attachment';
+import { describeRoute } from '@telos/protocol/describe';
+import type { RunEvent } from '@telos/protocol/run';
 import * as vscode from 'vscode';
-import type { RunRequest } from '../../engine/run/request.ts';
-import type { Selection } from '../../protocol/attachment.ts';
-import { describeRoute } from '../../protocol/describe.ts';
-import type { RunEvent } from '../../protocol/run.ts';
 import type { CurrentTelos } from '../base/currentTelos.ts';
 import { describeError, describeMessage, escapeMarkdown, plainLabel } from '../base/labels.ts';
 import { descriptionOf, pickableSkills } from '../skills/skillFiles.ts';

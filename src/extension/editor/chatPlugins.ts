@@ -1,16 +1,19 @@
 /** Lets VS Code's own chat use an agent, and takes it out again: by the person's setting `chat.pluginLocations`. */
+
 import { existsSync } from 'node:fs';
 import { rm, rmdir } from 'node:fs/promises';
 import { basename, dirname, join } from 'node:path';
-import * as vscode from 'vscode';
+import { importConfig } from '@telos/engine/mcp';
+import type { Agent } from '@telos/engine/skills';
 import {
   chatCopy,
   folderInChat,
+  importManifests,
   isChatCopy,
   withLocation,
   withoutLocation,
-} from '../../engine/export/chatLocations.ts';
-import type { Agent } from '../../engine/skills/agent.ts';
+} from '@telos/packs/export';
+import * as vscode from 'vscode';
 import { acknowledge } from '../base/acknowledge.ts';
 import type { CurrentTelos } from '../base/currentTelos.ts';
 import { plainLabel, visibleText } from '../base/labels.ts';
@@ -24,7 +27,7 @@ export const useInChat = (current: CurrentTelos, known?: Agent): Promise<void> =
     const agent = await agentFor(current, known, vscode.l10n.t("Use an Agent in VS Code's Chat"));
     if (!agent) return;
     const { dataDir } = (await current.openTelos()).config;
-    const { isPlugin } = await import('../../engine/export/manifests.ts');
+    const { isPlugin } = await importManifests();
     const isOwn = isPlugin(agent);
     const folder = isOwn ? agent.packDir : chatCopy(agent, dataDir);
     if (!(await agrees(agent, folder, isOwn))) return;
@@ -71,7 +74,7 @@ const chatFolders = ['com.github.copilot', 'automations'];
 
 /** Returns a line for each server that the chat can start. What VS Code reads may be another file than what Telos reads. */
 async function serverLines({ packDir, mcpConfig }: Agent): Promise<string[]> {
-  const { placeOf, readMcpConfig } = await import('../../engine/mcp/config.ts');
+  const { placeOf, readMcpConfig } = await importConfig();
   const files = new Set([mcpConfig, join(packDir, 'mcp.json')].filter(file => file !== undefined));
   const lines = [...files]
     .filter(file => existsSync(file))

@@ -1,9 +1,10 @@
 /**
  * Implements `Telos: Choose Model...`: lists every provider with its models, and stores the picked one as the setting.
  */
+
+import { effortFor } from '@telos/engine/config';
+import { importEffort, importModelList, type ModelFacts, type ProviderModels } from '@telos/engine/providers';
 import * as vscode from 'vscode';
-import { effortFor } from '../../engine/config.ts';
-import type { ModelFacts, ProviderModels } from '../../engine/providers/modelList.ts';
 import { askText } from '../base/askText.ts';
 import { askEffort } from '../base/chooseEffort.ts';
 import type { CurrentTelos } from '../base/currentTelos.ts';
@@ -47,7 +48,7 @@ export async function chooseModel(current: CurrentTelos): Promise<void> {
 async function chooseEffort(current: CurrentTelos): Promise<void> {
   const telos = await current.openTelos();
   const chosen = await telos.provider().catch(() => undefined);
-  const { isThinker } = await import('../../engine/providers/effort.ts');
+  const { isThinker } = await importEffort();
   if (!chosen || !isThinker(chosen.name, chosen.model)) return;
   const { model } = chosen;
   const effort = await askEffort(plainLabel(model), effortFor(telos.config, model));
@@ -60,7 +61,7 @@ async function chooseEffort(current: CurrentTelos): Promise<void> {
 
 async function listItems(current: CurrentTelos): Promise<ModelItem[]> {
   const telos = await current.openTelos();
-  const { listModels } = await import('../../engine/providers/modelList.ts');
+  const { listModels } = await importModelList();
   const [inForce, ofEngine, ofEditor] = await Promise.all([
     telos.provider().catch(() => undefined),
     listModels(telos.config),

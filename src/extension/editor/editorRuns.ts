@@ -2,12 +2,12 @@
  * Holds the runs that the editor's own features start: its chat, its tools, a task, a document. Each of them ends
  * before the host does.
  */
+
+import { Interruption } from '@telos/engine/errors';
+import type { Human, RunRequest } from '@telos/engine/run';
+import type { RunEvent } from '@telos/protocol/run';
+import { formatCost } from '@telos/protocol/usage';
 import * as vscode from 'vscode';
-import { Interruption } from '../../engine/errors.ts';
-import type { Human } from '../../engine/human.ts';
-import type { RunRequest } from '../../engine/run/request.ts';
-import type { RunEvent } from '../../protocol/run.ts';
-import { formatCost } from '../../protocol/usage.ts';
 import type { CurrentTelos } from '../base/currentTelos.ts';
 import { describeMessage, plainLabel } from '../base/labels.ts';
 

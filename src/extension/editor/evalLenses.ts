@@ -1,8 +1,11 @@
 /** Shows above a SKILL.md what its evals have come to, and runs and records them there. */
+
 import { existsSync, statSync } from 'node:fs';
 import { dirname, join } from 'node:path';
+import { isInside, realPlace } from '@telos/engine/files';
+import { importSkillDigest } from '@telos/engine/skills';
+import { importResultFiles } from '@telos/evals/report';
 import * as vscode from 'vscode';
-import { isInside, realPlace } from '../../engine/files/paths.ts';
 import type { CurrentTelos } from '../base/currentTelos.ts';
 import { describeError, t } from '../base/labels.ts';
 import { isSkillFile } from '../skills/skillFiles.ts';
@@ -167,8 +170,8 @@ class StoredOutcomes {
     const one = all.find(({ file }) => realFile(file) === realFile(skillFile));
     if (!one) return undefined;
     const [{ latestResults }, { skillDigest }] = await Promise.all([
-      import('../../engine/evals/resultFiles.ts'),
-      import('../../engine/skills/skillDigest.ts'),
+      importResultFiles(),
+      importSkillDigest(),
     ]);
     const results = latestResults(telos.config.dataDir, one);
     if (!results || results.skillDigest !== (await skillDigest(dirname(skillFile)))) return undefined;

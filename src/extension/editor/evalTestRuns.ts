@@ -1,27 +1,35 @@
 /** Lists the evals and the requests of skills as items of the Testing view, and runs them. */
 
 import { existsSync } from 'node:fs';
-import * as vscode from 'vscode';
-import type { Config } from '../../engine/config.ts';
-import { type EvalCase, evalFileOf, readEvals } from '../../engine/evals/evalFile.ts';
-import type { EvaluatedSkill } from '../../engine/evals/evalWorld.ts';
-import { type EvalResult, hasPassed } from '../../engine/evals/runEval.ts';
+import type { Config } from '@telos/engine/config';
+import { TaughtLines } from '@telos/engine/routing';
+import { discoverAgents } from '@telos/engine/skills';
+import { Telos } from '@telos/engine/telos';
 import {
+  type EvalCase,
+  type EvalModel,
+  type EvalResult,
+  type EvaluatedSkill,
+  evalFileOf,
+  hasPassed,
   judgeBeside,
   liveSuite,
+  localSlots,
   plannedRuns,
+  readEvals,
   replaySuite,
   type SkillEvals,
-} from '../../engine/evals/runSuite.ts';
-import { runTriggers, type TriggerResult } from '../../engine/evals/runTriggers.ts';
-import { localSlots } from '../../engine/evals/slots.ts';
-import type { StaleReason } from '../../engine/evals/strictReplay.ts';
-import type { EvalModel } from '../../engine/evals/suiteBudget.ts';
-import { readTriggers, type Trigger, triggerFileOf } from '../../engine/evals/triggerFile.ts';
-import { TaughtLines } from '../../engine/routing/teaching.ts';
-import { discoverAgents } from '../../engine/skills/discover.ts';
-import { Telos } from '../../engine/telos.ts';
-import type { SkillRef } from '../../protocol/run.ts';
+  type StaleReason,
+} from '@telos/evals/suite';
+import {
+  readTriggers,
+  runTriggers,
+  type Trigger,
+  type TriggerResult,
+  triggerFileOf,
+} from '@telos/evals/triggers';
+import type { SkillRef } from '@telos/protocol/run';
+import * as vscode from 'vscode';
 import { describeError, plainLabel, t } from '../base/labels.ts';
 import type { EvalOutcomes, Outcome } from './evalLenses.ts';
 import type { WorkersAccess } from './workers.ts';

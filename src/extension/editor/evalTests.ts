@@ -2,10 +2,10 @@
 
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
+import type { Config } from '@telos/engine/config';
+import { TelosError } from '@telos/engine/errors';
+import { realPlace } from '@telos/engine/files';
 import * as vscode from 'vscode';
-import type { Config } from '../../engine/config.ts';
-import { TelosError } from '../../engine/errors.ts';
-import { realPlace } from '../../engine/files/paths.ts';
 import type { CurrentTelos } from '../base/currentTelos.ts';
 import { describeError, t } from '../base/labels.ts';
 import { isSkillFile } from '../skills/skillFiles.ts';

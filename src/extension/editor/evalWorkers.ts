@@ -1,13 +1,15 @@
 /** Has the evals of the Testing view run on workers, which ask the model with keys of their own. */
+
+import type { Telos } from '@telos/engine/telos';
+import { type EvalResult, liveSuite, plannedRuns, type SkillEvals } from '@telos/evals/suite';
+import {
+  databaseAddress,
+  FleetDatabase,
+  loadDbos,
+  modelElsewhere,
+  remoteSlots,
+} from '@telos/fleet/executors';
 import * as vscode from 'vscode';
-import type { EvalResult } from '../../engine/evals/runEval.ts';
-import { liveSuite, plannedRuns, type SkillEvals } from '../../engine/evals/runSuite.ts';
-import { databaseAddress } from '../../engine/fleet/databaseAddress.ts';
-import { loadDbos } from '../../engine/fleet/dbos.ts';
-import { modelElsewhere } from '../../engine/fleet/evalOrder.ts';
-import { FleetDatabase } from '../../engine/fleet/fleetDatabase.ts';
-import { remoteSlots } from '../../engine/fleet/remoteSlots.ts';
-import type { Telos } from '../../engine/telos.ts';
 import { plainLabel, t } from '../base/labels.ts';
 import type { WorkersAccess } from './workers.ts';
 

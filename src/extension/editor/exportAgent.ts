@@ -1,9 +1,15 @@
 /** Implements `Telos: Export Agent...`: writes an agent as a folder for other hosts, and shows what does not travel. */
+
 import { existsSync } from 'node:fs';
+import type { Agent } from '@telos/engine/skills';
+import {
+  type ExportedAgent,
+  type ExportForm,
+  type ExportOptions,
+  importExportAgents,
+} from '@telos/packs/export';
+import { beginningOf } from '@telos/protocol/text';
 import * as vscode from 'vscode';
-import type { ExportedAgent, ExportForm, ExportOptions } from '../../engine/export/exportAgents.ts';
-import type { Agent } from '../../engine/skills/agent.ts';
-import { beginningOf } from '../../protocol/text.ts';
 import { acknowledge } from '../base/acknowledge.ts';
 import type { CurrentTelos } from '../base/currentTelos.ts';
 import { describeError, plainLabel, visibleText } from '../base/labels.ts';
@@ -93,7 +99,7 @@ async function pickFolder(): Promise<string | undefined> {
 async function agreesToReplace(agent: Agent, { to, as }: Pick<ExportOptions, 'to' | 'as'>): Promise<boolean> {
   // Which skills are in the way is known when the export is made.
   if (as === 'skills') return true;
-  const { exportTargets } = await import('../../engine/export/exportAgents.ts');
+  const { exportTargets } = await importExportAgents();
   const there = exportTargets(agent, agent.skills, { to, as }).filter(target => existsSync(target));
   if (there.length === 0) return true;
   return confirmsReplacing([
@@ -129,7 +135,7 @@ export async function written(
   try {
     return await exportWithProgress(agent, options);
   } catch (error) {
-    const { ExportRefused } = await import('../../engine/export/exportAgents.ts');
+    const { ExportRefused } = await importExportAgents();
     if (!(error instanceof ExportRefused) || error.isFinal) throw error;
     const { l10n } = vscode;
     const name = plainLabel(agent.name);
@@ -150,7 +156,7 @@ async function agreesTo(button: string, question: string, error: unknown): Promi
 }
 
 async function exportWithProgress(agent: Agent, options: ExportOptions): Promise<ExportedAgent | undefined> {
-  const { exportAgents } = await import('../../engine/export/exportAgents.ts');
+  const { exportAgents } = await importExportAgents();
   const title = vscode.l10n.t('Exporting {0}', plainLabel(agent.name));
   const location = vscode.ProgressLocation.Notification;
   const [exported] = await vscode.window.withProgress({ location, title }, () =>

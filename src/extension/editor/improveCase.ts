@@ -1,14 +1,18 @@
 /** Asks what was wrong with a run, and makes a request or an eval of it, as the person confirms. */
+
+import { RunHistory, titleOf } from '@telos/engine/records';
+import type { FileAgent } from '@telos/engine/skills';
+import type { Telos } from '@telos/engine/telos';
+import type { Defect } from '@telos/evals/proposals';
+import {
+  addEval,
+  addTrigger,
+  type Check,
+  caseFromRun,
+  type EvaluatedSkill,
+  type RunCase,
+} from '@telos/evals/suite';
 import * as vscode from 'vscode';
-import { addEval, addTrigger } from '../../engine/evals/addCase.ts';
-import { caseFromRun, type RunCase } from '../../engine/evals/caseFromRun.ts';
-import type { Check } from '../../engine/evals/checks.ts';
-import type { EvaluatedSkill } from '../../engine/evals/evalWorld.ts';
-import type { Defect } from '../../engine/evals/proposal.ts';
-import { RunHistory } from '../../engine/records/runHistory.ts';
-import { titleOf } from '../../engine/records/runSummary.ts';
-import type { FileAgent } from '../../engine/skills/discover.ts';
-import type { Telos } from '../../engine/telos.ts';
 import { acknowledge } from '../base/acknowledge.ts';
 import { askText } from '../base/askText.ts';
 import { plainLabel, t } from '../base/labels.ts';

@@ -1,31 +1,33 @@
 /** Implements *Improve This Skill...*: a model proposes an edit, the evals run before and after, and the person keeps or drops it. */
-import * as vscode from 'vscode';
-import { readEvals } from '../../engine/evals/evalFile.ts';
-import { expectedCost } from '../../engine/evals/expectedCost.ts';
+
+import { TaughtLines } from '@telos/engine/routing';
+import { discoverAgents } from '@telos/engine/skills';
+import { Telos } from '@telos/engine/telos';
 import {
+  copyProposed,
   type Defect,
+  knownBefore,
   type Proposal,
+  type ProposedSkill,
   proposalCost,
   proposalRequest,
   propose,
-} from '../../engine/evals/proposal.ts';
-import { problemsOf } from '../../engine/evals/runEval.ts';
-import { judgeBeside, plannedRuns } from '../../engine/evals/runSuite.ts';
-import type { TriggerOptions } from '../../engine/evals/runTriggers.ts';
-import type { EvalModel } from '../../engine/evals/suiteBudget.ts';
-import {
-  copyProposed,
-  knownBefore,
-  type ProposedSkill,
   routingDefect,
   type Tried,
   tryEvals,
   tryTriggers,
-} from '../../engine/evals/tryProposal.ts';
-import { TaughtLines } from '../../engine/routing/teaching.ts';
-import { discoverAgents } from '../../engine/skills/discover.ts';
-import { Telos } from '../../engine/telos.ts';
-import { roughCost } from '../../protocol/usage.ts';
+} from '@telos/evals/proposals';
+import {
+  type EvalModel,
+  expectedCost,
+  judgeBeside,
+  plannedRuns,
+  problemsOf,
+  readEvals,
+} from '@telos/evals/suite';
+import type { TriggerOptions } from '@telos/evals/triggers';
+import { roughCost } from '@telos/protocol/usage';
+import * as vscode from 'vscode';
 import { acknowledge, complain } from '../base/acknowledge.ts';
 import { askText } from '../base/askText.ts';
 import type { CurrentTelos } from '../base/currentTelos.ts';

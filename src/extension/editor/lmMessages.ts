@@ -1,7 +1,8 @@
 /** Converts messages, which have Anthropic's form inside Telos, to the editor's language model API, and its calls back. */
+
+import { type CompletionRequest, readToolCall } from '@telos/engine/providers';
+import type { ContentBlock, JsonObject, Message, ToolCall, ToolResultBlock } from '@telos/protocol/run';
 import * as vscode from 'vscode';
-import { type CompletionRequest, readToolCall } from '../../engine/providers/provider.ts';
-import type { ContentBlock, JsonObject, Message, ToolCall, ToolResultBlock } from '../../protocol/run.ts';
 
 type AssistantPart = vscode.LanguageModelTextPart | vscode.LanguageModelToolCallPart;
 type ResultPart = vscode.LanguageModelTextPart | vscode.LanguageModelDataPart;

@@ -1,15 +1,16 @@
 /** Provides the language models that other extensions bring, without a key. The editor itself asks for consent. */
-import * as vscode from 'vscode';
-import { untilAborted } from '../../engine/cancellation.ts';
-import { TelosError } from '../../engine/errors.ts';
-import type { FrontendProvider } from '../../engine/providers/create.ts';
+
+import { TelosError } from '@telos/engine/errors';
 import type {
   CompletionRequest,
+  FrontendProvider,
   Provider,
   StreamEvent,
   TokenCount,
-} from '../../engine/providers/provider.ts';
-import type { ToolCall } from '../../protocol/run.ts';
+} from '@telos/engine/providers';
+import { untilAborted } from '@telos/engine/run';
+import type { ToolCall } from '@telos/protocol/run';
+import * as vscode from 'vscode';
 import type { CurrentTelos } from '../base/currentTelos.ts';
 
 /** The provider's name in the settings. */

@@ -1,11 +1,12 @@
 /** Brings a plan from its goal to its card: asks the interviewer's questions, and has plan.md and the stories written. */
+
 import { randomUUID } from 'node:crypto';
+import { newToken } from '@telos/engine/run';
+import type { Plan } from '@telos/plans/plan';
+import { mostRounds } from '@telos/plans/run';
+import { readJournal } from '@telos/plans/state';
+import type { FormField } from '@telos/protocol/form';
 import * as vscode from 'vscode';
-import { newToken } from '../../engine/human.ts';
-import { mostRounds } from '../../engine/workflow/interview.ts';
-import { readJournal } from '../../engine/workflow/journal.ts';
-import type { Plan } from '../../engine/workflow/plan.ts';
-import type { FormField } from '../../protocol/form.ts';
 import { askText } from '../base/askText.ts';
 import type { ChatStage } from '../base/chatWork.ts';
 import { plainLabel } from '../base/labels.ts';

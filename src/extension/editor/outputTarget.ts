@@ -1,6 +1,7 @@
 /** Puts the answer of a run on a selection or a file somewhere other than the chat. */
+
+import type { RunRequest } from '@telos/engine/run';
 import * as vscode from 'vscode';
-import type { RunRequest } from '../../engine/run/request.ts';
 import { acknowledge } from '../base/acknowledge.ts';
 import { describeError, plainLabel } from '../base/labels.ts';
 import { describeEnd, type NativeRuns } from './editorRuns.ts';

@@ -1,16 +1,19 @@
 /** Adds rules of the user, and switches tools off and on, without a word of TOML. */
-import * as vscode from 'vscode';
-import type { Config } from '../../engine/config.ts';
-import type { ServerBook } from '../../engine/mcp/serverBook.ts';
-import { openPolicyFile } from '../../engine/policy/decision.ts';
+
+import type { Config } from '@telos/engine/config';
+import type { ServerBook } from '@telos/engine/mcp';
 import {
+  openPolicyFile,
+  type PolicyRule,
+  type PolicyRules,
   removeRule,
+  ruleProblem,
   switchesOf,
   switchTool,
   type UserRule,
   writeRule,
-} from '../../engine/policy/policyEdit.ts';
-import { type PolicyRule, type PolicyRules, ruleProblem } from '../../engine/policy/policyFile.ts';
+} from '@telos/engine/policy';
+import * as vscode from 'vscode';
 import { acknowledge } from '../base/acknowledge.ts';
 import { askText } from '../base/askText.ts';
 import { plainLabel } from '../base/labels.ts';

@@ -1,10 +1,13 @@
 /** Implements the commands about trust: lists and revokes grants, shows an agent's card, checks the set-up, and opens the log. */
+
 import { access } from 'node:fs/promises';
 import { join } from 'node:path';
+import { importGrants, type Permission } from '@telos/engine/policy';
+import { importLogFile } from '@telos/engine/records';
+import { importAgent, importAgentsToml } from '@telos/engine/skills';
+import { describeCard } from '@telos/protocol/agentCard';
+import { describeFindings, describeSetup } from '@telos/protocol/doctorReport';
 import * as vscode from 'vscode';
-import type { Permission } from '../../engine/policy/grants.ts';
-import { describeCard } from '../../protocol/agentCard.ts';
-import { describeFindings, describeSetup } from '../../protocol/doctorReport.ts';
 import { acknowledge, complain } from '../base/acknowledge.ts';
 import type { CurrentTelos } from '../base/currentTelos.ts';
 import { describeError, describeMessage, plainLabel, translated } from '../base/labels.ts';
@@ -18,7 +21,7 @@ interface PermissionItem extends vscode.QuickPickItem {
 
 /** Lists everything that was granted, before it ways to add a rule and to switch tools off. A picked grant is revoked after a confirmation. */
 export async function managePermissions(current: CurrentTelos): Promise<void> {
-  const engine = await import('../../engine/policy/grants.ts');
+  const engine = await importGrants();
   const telos = await current.openTelos();
   const { config } = telos;
   const { file, permissions, problems } = await engine.listPermissions(config);
@@ -143,10 +146,7 @@ export async function chooseWorkFolder(current: CurrentTelos, known: string | un
     })) ?? [];
   if (!picked) return;
   try {
-    const [{ setAgentValue }, { tooWide }] = await Promise.all([
-      import('../../engine/skills/agentsToml.ts'),
-      import('../../engine/skills/agent.ts'),
-    ]);
+    const [{ setAgentValue }, { tooWide }] = await Promise.all([importAgentsToml(), importAgent()]);
     const wide = tooWide(picked.fsPath, telos.config);
     if (wide !== undefined) {
       const place = plainLabel(picked.fsPath, 300);
@@ -285,10 +285,7 @@ function commandLinks(document: vscode.TextDocument): vscode.DocumentLink[] {
 
 /** Opens today's log, or says where it will be. */
 export async function openLog(current: CurrentTelos): Promise<void> {
-  const [{ config }, { logPath }] = await Promise.all([
-    current.openTelos(),
-    import('../../engine/records/logFile.ts'),
-  ]);
+  const [{ config }, { logPath }] = await Promise.all([current.openTelos(), importLogFile()]);
   const file = logPath(config.dataDir);
   try {
     await access(file);

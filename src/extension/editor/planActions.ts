@@ -2,12 +2,12 @@
  * Implements the commands of the view *Plans*. Whatever changes a plan is done by the engine, which keeps one story of it: it runs in
  * this window, or a command in its inbox reaches the window or terminal where it runs.
  */
+
+import { Interruption } from '@telos/engine/errors';
+import { isDemoProject, type PlanRunEnd } from '@telos/plans/run';
+import type { FinishKind, PlanPhase, SteerCommand } from '@telos/protocol/plan';
+import type { FromPlanPage } from '@telos/protocol/planPage';
 import * as vscode from 'vscode';
-import { Interruption } from '../../engine/errors.ts';
-import { isDemoProject } from '../../engine/workflow/planDemo.ts';
-import type { PlanRunEnd } from '../../engine/workflow/planRun.ts';
-import type { FinishKind, PlanPhase, SteerCommand } from '../../protocol/plan.ts';
-import type { FromPlanPage } from '../../protocol/planPage.ts';
 import { acknowledge, complain } from '../base/acknowledge.ts';
 import type { ChatStage, WorkInChat } from '../base/chatWork.ts';
 import type { CurrentTelos } from '../base/currentTelos.ts';

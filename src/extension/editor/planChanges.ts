@@ -1,7 +1,8 @@
 /** Shows what a story has changed in the editor's own diff editor, with the files as git has them. */
+
 import { basename } from 'node:path';
+import { Git } from '@telos/plans/gitRepository';
 import * as vscode from 'vscode';
-import { Git } from '../../engine/workflow/git.ts';
 import { acknowledge } from '../base/acknowledge.ts';
 import { plainLabel } from '../base/labels.ts';
 import type { StoryNode } from './planItem.ts';

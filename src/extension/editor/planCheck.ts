@@ -1,7 +1,8 @@
 /** *Check Only*: runs the checks of a story in the person's checkout, without a model, and shows what they said. */
+
+import type { Plan } from '@telos/plans/plan';
+import type { CheckResult } from '@telos/protocol/plan';
 import * as vscode from 'vscode';
-import type { Plan } from '../../engine/workflow/plan.ts';
-import type { CheckResult } from '../../protocol/plan.ts';
 import { acknowledge } from '../base/acknowledge.ts';
 import { plainLabel, visibleText } from '../base/labels.ts';
 

@@ -2,8 +2,9 @@
  * Threads of comments on the lines of plan.md. What a person has written is sent together, the planner answers in the thread, and the
  * person resolves it. A thread stays in the window's memory until the plan is approved.
  */
+
+import { readJournal } from '@telos/plans/state';
 import * as vscode from 'vscode';
-import { readJournal } from '../../engine/workflow/journal.ts';
 import { escapeMarkdown, plainLabel } from '../base/labels.ts';
 import type { PlanNode } from './planItem.ts';
 import type { PlansTree } from './plansTree.ts';

@@ -1,8 +1,9 @@
 /** *Try a Plan*: makes the demo's project and plan in a temporary folder, opens it in a window of its own, and shows the card there. */
+
 import { join } from 'node:path';
+import { Telos } from '@telos/engine/telos';
+import { makeDemoPlan, makeDemoProject, playingDemo } from '@telos/plans/run';
 import * as vscode from 'vscode';
-import { Telos } from '../../engine/telos.ts';
-import { makeDemoPlan, makeDemoProject, playingDemo } from '../../engine/workflow/planDemo.ts';
 import { acknowledge } from '../base/acknowledge.ts';
 import type { PlanNode } from './planItem.ts';
 import type { PlansTree } from './plansTree.ts';

@@ -1,7 +1,8 @@
 /** Ends a plan in the editor: asks before what others see or what cannot be brought back, and says what was done. */
+
+import type { Plan } from '@telos/plans/plan';
+import type { FinishKind } from '@telos/protocol/plan';
 import * as vscode from 'vscode';
-import type { Plan } from '../../engine/workflow/plan.ts';
-import type { FinishKind } from '../../protocol/plan.ts';
 import { acknowledge } from '../base/acknowledge.ts';
 import { plainLabel } from '../base/labels.ts';
 import { agreesToFinish } from './planQuestions.ts';

@@ -1,12 +1,11 @@
 /** Describes a plan, its stories and its questions as rows of the view *Plans*: a state, an attempt, a cost, an icon. */
+
+import type { PlanFolder, PlanLook, StoryState } from '@telos/plans/state';
+import type { ParkedQuestion, PlanPhase, StoryStatus } from '@telos/protocol/plan';
+import { planWords } from '@telos/protocol/planWords';
+import type { Usage } from '@telos/protocol/run';
+import { formatCost } from '@telos/protocol/usage';
 import * as vscode from 'vscode';
-import type { PlanFolder } from '../../engine/workflow/planFolder.ts';
-import type { PlanLook } from '../../engine/workflow/planLook.ts';
-import type { StoryState } from '../../engine/workflow/storyState.ts';
-import type { ParkedQuestion, PlanPhase, StoryStatus } from '../../protocol/plan.ts';
-import { planWords } from '../../protocol/planWords.ts';
-import type { Usage } from '../../protocol/run.ts';
-import { formatCost } from '../../protocol/usage.ts';
 import { plainLabel } from '../base/labels.ts';
 
 export interface PlanNode {

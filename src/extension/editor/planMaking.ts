@@ -1,8 +1,10 @@
 /** Brings a plan to its stories, from the person's side: its goal, the interview in a chat, and what is decided on plan.md. */
+
 import { basename } from 'node:path';
+import { Interruption } from '@telos/engine/errors';
+import { importGitProblems } from '@telos/plans/gitRepository';
+import type { Plan } from '@telos/plans/plan';
 import * as vscode from 'vscode';
-import { Interruption } from '../../engine/errors.ts';
-import type { Plan } from '../../engine/workflow/plan.ts';
 import { askText } from '../base/askText.ts';
 import type { ChatStage, WorkInChat } from '../base/chatWork.ts';
 import { plainLabel } from '../base/labels.ts';
@@ -43,7 +45,7 @@ export class PlanMaking {
     const repo = await this.#pickRepo();
     const goal = repo && (wanted.trim() || (await askGoal()));
     if (!repo || !goal) throw new Interruption();
-    const { problemsOf } = await import('../../engine/workflow/gitProblems.ts');
+    const { problemsOf } = await importGitProblems();
     const problems = await problemsOf(repo, { env: await runs.env() });
     const stop = problems.find(({ stops }) => stops);
     if (stop) throw new Error(stop.text);

@@ -1,6 +1,7 @@
 /** Marks in the margin of a story's file what each of its boxes has come to. Loads when such a file is shown. */
+
+import { boxLines } from '@telos/plans/state';
 import * as vscode from 'vscode';
-import { boxLines } from '../../engine/workflow/prdFile.ts';
 import { escapeMarkdown, plainLabel } from '../base/labels.ts';
 import { isAtWork, reasonLabel, type StoryNode } from './planItem.ts';
 

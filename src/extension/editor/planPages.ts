@@ -1,20 +1,20 @@
 /** Opens pages about plans in editors: a report of the whole plan, and one story as it goes on. Draws them again as the plan changes. */
+
 import { randomUUID } from 'node:crypto';
-import * as vscode from 'vscode';
-import { checkedOutBranch } from '../../engine/workflow/finishPlan.ts';
-import { Git } from '../../engine/workflow/git.ts';
-import { readJournal } from '../../engine/workflow/journal.ts';
-import type { Plan } from '../../engine/workflow/plan.ts';
-import { reportOf } from '../../engine/workflow/planReport.ts';
-import type { FinishKind } from '../../protocol/plan.ts';
-import type { PlanCard } from '../../protocol/planCard.ts';
+import { Git } from '@telos/plans/gitRepository';
+import type { Plan } from '@telos/plans/plan';
+import { checkedOutBranch } from '@telos/plans/run';
+import { readJournal, reportOf } from '@telos/plans/state';
+import type { FinishKind } from '@telos/protocol/plan';
+import type { PlanCard } from '@telos/protocol/planCard';
 import {
   type FromPlanPage,
   type PlanPage,
   type PlanPagePlace,
   planPageVerbs,
   type ToPlanPage,
-} from '../../protocol/planPage.ts';
+} from '@telos/protocol/planPage';
+import * as vscode from 'vscode';
 import { describeError, plainLabel } from '../base/labels.ts';
 import { webviewPage } from '../base/webviewPage.ts';
 import { type PlanNode, planWord, type QuestionNode, type StoryNode, storyWord } from './planItem.ts';

@@ -1,6 +1,7 @@
 /** Asks the person about a plan that runs: a question of a story, words for its model, an amount, and a yes before a story is settled. */
+
+import type { CheckResult, FinishKind, ParkedQuestion, Story } from '@telos/protocol/plan';
 import * as vscode from 'vscode';
-import type { CheckResult, FinishKind, ParkedQuestion, Story } from '../../protocol/plan.ts';
 import { askText } from '../base/askText.ts';
 import { plainLabel, visibleText } from '../base/labels.ts';
 

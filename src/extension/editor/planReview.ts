@@ -1,6 +1,7 @@
 /** Shows in the files of a plan what a person decides on there, and what is wrong with them. */
+
+import { isInside } from '@telos/engine/files';
 import * as vscode from 'vscode';
-import { isInside } from '../../engine/files/paths.ts';
 import { plainLabel } from '../base/labels.ts';
 import type { PlanComments } from './planComments.ts';
 import { type PlanNode, type PlansNode, type StoryNode, storyItem } from './planItem.ts';

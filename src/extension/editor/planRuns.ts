@@ -2,12 +2,12 @@
  * Runs plans for this window: opens the engine that each one needs, keeps what works on one now, in the window or in a process of its
  * own, and ends with the window what runs in it.
  */
+
+import { Interruption } from '@telos/engine/errors';
+import type { Telos } from '@telos/engine/telos';
+import { Plan } from '@telos/plans/plan';
+import { isDemoProject, type PlanRunEnd } from '@telos/plans/run';
 import * as vscode from 'vscode';
-import { Interruption } from '../../engine/errors.ts';
-import type { Telos } from '../../engine/telos.ts';
-import { Plan } from '../../engine/workflow/plan.ts';
-import { isDemoProject } from '../../engine/workflow/planDemo.ts';
-import type { PlanRunEnd } from '../../engine/workflow/planRun.ts';
 import type { ChatStage } from '../base/chatWork.ts';
 import type { CurrentTelos } from '../base/currentTelos.ts';
 import type { AskModel } from './newPlan.ts';

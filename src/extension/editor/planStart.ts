@@ -2,14 +2,13 @@
  * Runs the stories of a plan: in a process of its own, which goes on when the window is closed, or in this window if that is what the
  * person wants or if a model of the editor itself is to be asked. What ran in a window that has ended goes on in the next one.
  */
+
 import { join } from 'node:path';
+import type { Telos } from '@telos/engine/telos';
+import type { Plan } from '@telos/plans/plan';
+import { type PlanRunEnd, type RunOrder, runDetached } from '@telos/plans/run';
+import { interruptedWhy, type PlanSettings } from '@telos/plans/state';
 import * as vscode from 'vscode';
-import type { Telos } from '../../engine/telos.ts';
-import { type RunOrder, runDetached } from '../../engine/workflow/detachedRun.ts';
-import type { Plan } from '../../engine/workflow/plan.ts';
-import type { PlanRunEnd } from '../../engine/workflow/planRun.ts';
-import type { PlanSettings } from '../../engine/workflow/planSettings.ts';
-import { interruptedWhy } from '../../engine/workflow/planState.ts';
 import { acknowledge } from '../base/acknowledge.ts';
 import { editorRipgrep } from '../base/editorRipgrep.ts';
 import { plainLabel } from '../base/labels.ts';

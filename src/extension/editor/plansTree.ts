@@ -2,17 +2,16 @@
  * Provides the tree *Plans* for the workspace's folders. Follows the files of the plans, no matter who runs them, and sums up in the status
  * bar and on the view's badge what they have come to.
  */
+
 import { type FSWatcher, lstatSync, watch } from 'node:fs';
 import { homedir } from 'node:os';
 import { join } from 'node:path';
+import { projectFoldersAt } from '@telos/engine/skills';
+import { type MachineSeal, readRunner } from '@telos/plans/run';
+import { lookAt, PlanFolder } from '@telos/plans/state';
+import type { Usage } from '@telos/protocol/run';
+import { addedUsage } from '@telos/protocol/usage';
 import * as vscode from 'vscode';
-import { projectFoldersAt } from '../../engine/skills/workFolders.ts';
-import type { MachineSeal } from '../../engine/workflow/machineSeal.ts';
-import { PlanFolder } from '../../engine/workflow/planFolder.ts';
-import { lookAt } from '../../engine/workflow/planLook.ts';
-import { readRunner } from '../../engine/workflow/runnerLock.ts';
-import type { Usage } from '../../protocol/run.ts';
-import { addedUsage } from '../../protocol/usage.ts';
 import { describeError, plainLabel } from '../base/labels.ts';
 import {
   costLabel,

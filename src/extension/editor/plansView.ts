@@ -2,8 +2,10 @@
  * Registers the view *Plans*. The tree loads when someone looks at it, or before all else where a workspace has plans: a plan that runs
  * is then in the status bar at once. What can be done with plans loads after they were shown.
  */
+
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
+import { importMachineSeal } from '@telos/plans/run';
 import * as vscode from 'vscode';
 import type { ChatStage } from '../base/chatWork.ts';
 import type { CurrentTelos } from '../base/currentTelos.ts';
@@ -95,9 +97,7 @@ export class PlansView implements vscode.Disposable {
         this.#changed,
         this.#host.log,
         async () =>
-          new (await import('../../engine/workflow/machineSeal.ts')).MachineSeal(
-            (await this.#current.openTelos()).config.dataDir,
-          ),
+          new (await importMachineSeal()).MachineSeal((await this.#current.openTelos()).config.dataDir),
       );
       const shown = tree.onDidLook(() => {
         if (tree.plans.length === 0) return;

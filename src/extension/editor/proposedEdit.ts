@@ -1,10 +1,16 @@
 /** Shows a proposed edit of a skill in the diff editor, with how its evals went before and after, until the person keeps or drops it. */
+
+import {
+  compared,
+  keepProposal,
+  keepRecordings,
+  type Proposal,
+  type ProposedSkill,
+  type Tried,
+} from '@telos/evals/proposals';
+import type { EvaluatedSkill } from '@telos/evals/suite';
+import { flagWords } from '@telos/protocol/agentCard';
 import * as vscode from 'vscode';
-import type { EvaluatedSkill } from '../../engine/evals/evalWorld.ts';
-import { keepProposal } from '../../engine/evals/keepProposal.ts';
-import type { Proposal } from '../../engine/evals/proposal.ts';
-import { compared, keepRecordings, type ProposedSkill, type Tried } from '../../engine/evals/tryProposal.ts';
-import { flagWords } from '../../protocol/agentCard.ts';
 import { acknowledge, complain } from '../base/acknowledge.ts';
 import type { CurrentTelos } from '../base/currentTelos.ts';
 import { describeError, plainLabel, t, visibleText } from '../base/labels.ts';

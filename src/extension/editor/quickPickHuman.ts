@@ -2,18 +2,19 @@
  * Implements the Human outside the chat view. A question is a list to pick from, which no key that was meant for a text answers. Denying is
  * the first item and the effect of Escape.
  */
-import * as vscode from 'vscode';
-import type { Human } from '../../engine/human.ts';
-import { describeCard } from '../../protocol/agentCard.ts';
-import { describeQuestion, describeWhy } from '../../protocol/describe.ts';
-import { type FormField, type FormValue, readTyped, type Typed } from '../../protocol/form.ts';
+
+import type { Human } from '@telos/engine/run';
+import { describeCard } from '@telos/protocol/agentCard';
+import { describeQuestion, describeWhy } from '@telos/protocol/describe';
+import { type FormField, type FormValue, readTyped, type Typed } from '@telos/protocol/form';
 import {
   type ApprovalDecision,
   type ApprovalRequest,
   type ApprovalScope,
   leaveBox,
   skipped,
-} from '../../protocol/run.ts';
+} from '@telos/protocol/run';
+import * as vscode from 'vscode';
 import { askPick, askText } from '../base/askText.ts';
 import { plainLabel, translated } from '../base/labels.ts';
 

@@ -4,9 +4,9 @@
  */
 
 import { randomUUID } from 'node:crypto';
+import type { RunRequest } from '@telos/engine/run';
+import type { Telos } from '@telos/engine/telos';
 import * as vscode from 'vscode';
-import type { RunRequest } from '../../engine/run/request.ts';
-import type { Telos } from '../../engine/telos.ts';
 import type { CurrentTelos } from '../base/currentTelos.ts';
 import { visibleText } from '../base/labels.ts';
 import { descriptionOf, type PickableSkill, pickableSkills } from '../skills/skillFiles.ts';

@@ -1,9 +1,11 @@
 /** Implements the commands of the view *MCP Servers*: restart, log, sign in and out, add, import, and tools on or off. */
 
+import { TelosError } from '@telos/engine/errors';
+import { importAddServer, importConfig } from '@telos/engine/mcp';
+import { importDecision, importPolicyEdit } from '@telos/engine/policy';
+import { importServerCheck, type ServerRef } from '@telos/engine/run';
+import type { Agent } from '@telos/engine/skills';
 import * as vscode from 'vscode';
-import { TelosError } from '../../engine/errors.ts';
-import type { ServerRef } from '../../engine/run/serverCheck.ts';
-import type { Agent } from '../../engine/skills/agent.ts';
 import { acknowledge, complain } from '../base/acknowledge.ts';
 import { askText } from '../base/askText.ts';
 import type { CurrentTelos } from '../base/currentTelos.ts';
@@ -45,7 +47,7 @@ async function onServer(
 /** Starts the server, or starts it again, and lists its tools. The tree shows what came of it. */
 export const restartServer = (view: ServersView, node?: ServerNode): Promise<void> => {
   const restart = async (ref: ServerRef, signal: AbortSignal): Promise<void> => {
-    const { checkServer } = await import('../../engine/run/serverCheck.ts');
+    const { checkServer } = await importServerCheck();
     await checkServer(ref, await (await view.current.openTelos()).serverParts(), signal);
   };
   return onServer(view, node, restart, (server, why) =>
@@ -61,7 +63,7 @@ export async function startUnfolded(view: ServersView, node: ServersNode): Promi
 
 export const signIn = (view: ServersView, node?: ServerNode): Promise<void> => {
   const visit = async (ref: ServerRef, signal: AbortSignal): Promise<void> => {
-    const { signInToServer } = await import('../../engine/run/serverCheck.ts');
+    const { signInToServer } = await importServerCheck();
     const telos = await (await view.current.openTelos()).serverParts();
     const agree = async ([page = '', ...others]: readonly string[]): Promise<boolean> => {
       const yes = vscode.l10n.t('Sign In');
@@ -84,7 +86,7 @@ export const signIn = (view: ServersView, node?: ServerNode): Promise<void> => {
 
 export const signOut = (view: ServersView, node?: ServerNode): Promise<void> => {
   const forget = async (ref: ServerRef): Promise<void> => {
-    const { signOutOfServer } = await import('../../engine/run/serverCheck.ts');
+    const { signOutOfServer } = await importServerCheck();
     await signOutOfServer(ref, await (await view.current.openTelos()).serverParts());
     acknowledge(vscode.l10n.t("You signed out of '{0}'.", plainLabel(ref.server, 60)));
   };
@@ -136,7 +138,7 @@ export async function openServerFile(node?: ServerNode): Promise<void> {
 /** Has a started server run in the box from its next start on, or outside of it. Its agent's files change by that. */
 export const setBoxed = (view: ServersView, isBoxed: boolean, node?: ServerNode): Promise<void> => {
   const change = async ({ agent, server }: ServerRef): Promise<void> => {
-    const { setSandbox } = await import('../../engine/mcp/config.ts');
+    const { setSandbox } = await importConfig();
     if (!(await setSandbox(node?.listed.file ?? '', server, isBoxed))) return;
     await view.current.refresh();
     const said = isBoxed
@@ -163,10 +165,7 @@ export async function switchTools(
   const named = items.flatMap(([node]) => (node.kind === 'tool' ? [node.parent.listed.server] : []));
   try {
     const { config } = await current.openTelos();
-    const [{ switchTool }, { openPolicyFile }] = await Promise.all([
-      import('../../engine/policy/policyEdit.ts'),
-      import('../../engine/policy/decision.ts'),
-    ]);
+    const [{ switchTool }, { openPolicyFile }] = await Promise.all([importPolicyEdit(), importDecision()]);
     const { file } = openPolicyFile(config).read();
     for (const [node, state] of items) {
       if (node.kind !== 'tool') continue;
@@ -197,7 +196,7 @@ export async function toggleTool(view: ServersView, node?: ServersNode): Promise
 export async function addServer({ current }: ServersView): Promise<void> {
   const agent = await whichAgent(current);
   if (!agent) return;
-  const { nameProblem } = await import('../../engine/mcp/addServer.ts');
+  const { nameProblem } = await importAddServer();
   const kinds = [
     {
       label: `$(terminal) ${vscode.l10n.t('A program')}`,
@@ -255,7 +254,7 @@ export function entryFor(isRemote: boolean, typed: string): Readonly<Record<stri
 export async function importServers({ current }: ServersView): Promise<void> {
   try {
     if (!vscode.workspace.isTrusted) throw new Error(untrustedMessage);
-    const { editorServerFile, importableServers } = await import('../../engine/mcp/addServer.ts');
+    const { editorServerFile, importableServers } = await importAddServer();
     const folders = (vscode.workspace.workspaceFolders ?? []).filter(({ uri }) => uri.scheme === 'file');
     const files = folders.flatMap(({ uri }) => {
       const file = editorServerFile(uri.fsPath);
@@ -315,7 +314,7 @@ async function write(
   agent: Agent,
   added: readonly { name: string; entry: Readonly<Record<string, unknown>>; asks?: readonly string[] }[],
 ): Promise<void> {
-  const { addServers, serverFileOf } = await import('../../engine/mcp/addServer.ts');
+  const { addServers, serverFileOf } = await importAddServer();
   const names = plainLabel(added.map(({ name }) => name).join(', '));
   try {
     await addServers(

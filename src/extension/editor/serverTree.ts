@@ -1,8 +1,9 @@
 /** Provides the tree *MCP Servers*: the servers of all agents with their states, and their tools with a checkbox each. */
 
+import type { ServerBook, ServerFacts } from '@telos/engine/mcp';
+import { importDecision, importPolicyEdit } from '@telos/engine/policy';
+import { importServerCheck, type ListedServer } from '@telos/engine/run';
 import * as vscode from 'vscode';
-import type { ServerBook, ServerFacts } from '../../engine/mcp/serverBook.ts';
-import type { ListedServer } from '../../engine/run/serverCheck.ts';
 import type { CurrentTelos } from '../base/currentTelos.ts';
 import { plainLabel, translated } from '../base/labels.ts';
 
@@ -86,10 +87,7 @@ export class ServerTree implements vscode.Disposable {
   async getChildren(node?: ServersNode): Promise<ServersNode[]> {
     if (node?.kind === 'server') return this.#tools(node);
     if (node) return [];
-    const [telos, { listServers }] = await Promise.all([
-      this.#current.openTelos(),
-      import('../../engine/run/serverCheck.ts'),
-    ]);
+    const [telos, { listServers }] = await Promise.all([this.#current.openTelos(), importServerCheck()]);
     const { servers, problems } = await listServers(await telos.serverParts());
     // Set only after a listing. An empty tree alone does not mean that there is none.
     const isEmpty = servers.length + problems.length === 0;
@@ -103,10 +101,7 @@ export class ServerTree implements vscode.Disposable {
   async #tools(parent: ServerNode): Promise<ServersNode[]> {
     const { agent, server } = parent.listed;
     const { config } = await this.#current.openTelos();
-    const [{ openPolicyFile }, { switchesOf }] = await Promise.all([
-      import('../../engine/policy/decision.ts'),
-      import('../../engine/policy/policyEdit.ts'),
-    ]);
+    const [{ openPolicyFile }, { switchesOf }] = await Promise.all([importDecision(), importPolicyEdit()]);
     const rules = openPolicyFile(config).read();
     return (this.book.facts(agent, server)?.tools ?? []).map(tool => ({
       kind: 'tool',

@@ -1,8 +1,9 @@
 /** Offers skills where the editor itself runs things: as tools of its chat models, and as tasks. */
+
+import { describeRoute } from '@telos/protocol/describe';
+import type { MarkdownStream } from '@telos/protocol/markdownStream';
+import type { RunEvent, SkillRef } from '@telos/protocol/run';
 import * as vscode from 'vscode';
-import { describeRoute } from '../../protocol/describe.ts';
-import type { MarkdownStream } from '../../protocol/markdownStream.ts';
-import type { RunEvent, SkillRef } from '../../protocol/run.ts';
 import type { CurrentTelos } from '../base/currentTelos.ts';
 import { describeError, describeMessage, escapeMarkdown, plainLabel } from '../base/labels.ts';
 import { descriptionOf, type PickableSkill, pickableSkills } from '../skills/skillFiles.ts';
@@ -169,7 +170,7 @@ class SkillTerminal implements vscode.Pseudoterminal {
   async #run(columns: number): Promise<void> {
     let code = 1;
     try {
-      const { markdownStream } = await import('../../protocol/markdownStream.ts');
+      const { markdownStream } = await import('@telos/protocol/markdownStream');
       this.#markdown = markdownStream({ width: columns, styled: true });
       if (this.#request === '') throw new Error(noRequest());
       const show = (event: RunEvent): void => this.#show(event);

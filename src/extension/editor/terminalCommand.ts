@@ -3,8 +3,8 @@
 import { lstat, mkdir, rename, rm, writeFile } from 'node:fs/promises';
 import { homedir } from 'node:os';
 import { delimiter, dirname, join } from 'node:path';
+import { loadText } from '@telos/engine/files';
 import * as vscode from 'vscode';
-import { loadText } from '../../engine/files/regularFile.ts';
 import { acknowledge } from '../base/acknowledge.ts';
 import { plainLabel } from '../base/labels.ts';
 

@@ -1,8 +1,8 @@
 /** Knows the database over which plans and evals run on workers. Its address has a password, so it lies in the secret storage. */
+
+import type { Config } from '@telos/engine/config';
+import { databaseAddress, databaseVariable, dbosInstall, hasDbos } from '@telos/fleet/executors';
 import * as vscode from 'vscode';
-import type { Config } from '../../engine/config.ts';
-import { databaseAddress, databaseVariable } from '../../engine/fleet/databaseAddress.ts';
-import { dbosInstall, hasDbos } from '../../engine/fleet/dbos.ts';
 import { acknowledge } from '../base/acknowledge.ts';
 import { askText } from '../base/askText.ts';
 import { describeError, plainLabel, t } from '../base/labels.ts';

@@ -2,6 +2,7 @@
  * Implements `Telos: Open Conversation...`: opens or replays a stored conversation in the sidebar or in an editor. Also
  * moves the sidebar's conversation into an editor.
  */
+import { importRunSummary } from '@telos/engine/records';
 import * as vscode from 'vscode';
 import { acknowledge, complain } from '../base/acknowledge.ts';
 import { describeError, plainLabel } from '../base/labels.ts';
@@ -110,7 +111,7 @@ function placeOf({ conversationId, runId }: Wanted): ConversationPlace | undefin
 }
 
 async function pick(desk: ChatDesk): Promise<ConversationPlace | undefined> {
-  const { titleOf } = await import('../../engine/records/runSummary.ts');
+  const { titleOf } = await importRunSummary();
   const runs = await (await desk.kept.history()).list();
   const seen = new Set<string>();
   const latest = runs.filter(({ conversation }) => !seen.has(conversation) && seen.add(conversation));

@@ -5,10 +5,16 @@
 
 import { homedir } from 'node:os';
 import { join } from 'node:path';
+import { importAtomicWrite } from '@telos/engine/files';
+import { importRedact } from '@telos/engine/policy';
+import {
+  type ExportFormat,
+  importRunSummary,
+  importRunText,
+  type RunHistory,
+  type RunSummary,
+} from '@telos/engine/records';
 import * as vscode from 'vscode';
-import type { RunHistory } from '../../engine/records/runHistory.ts';
-import type { RunSummary } from '../../engine/records/runSummary.ts';
-import type { ExportFormat } from '../../engine/records/runText.ts';
 import { acknowledge } from '../base/acknowledge.ts';
 import { askText } from '../base/askText.ts';
 import type { CurrentTelos } from '../base/currentTelos.ts';
@@ -94,7 +100,7 @@ export class RunActions {
       title: vscode.l10n.t('Export “{0}”, without keys and other secrets', plainLabel(title, 60)),
     });
     if (!picked) return;
-    const { exportedConversation, exportName } = await import('../../engine/records/runText.ts');
+    const { exportedConversation, exportName } = await importRunText();
     const folder = vscode.workspace.workspaceFolders?.[0]?.uri ?? vscode.Uri.file(homedir());
     const target = await vscode.window.showSaveDialog({
       defaultUri: vscode.Uri.joinPath(folder, exportName(title, startedAt, picked.format)),
@@ -103,8 +109,7 @@ export class RunActions {
     if (!target) return;
     const conversation = await (await this.#kept.history()).conversation(runId, runId);
     const text = await exportedConversation(conversation, picked.format, await this.#redact());
-    if (target.scheme === 'file')
-      await (await import('../../engine/files/atomicWrite.ts')).writeWhole(target.fsPath, text);
+    if (target.scheme === 'file') await (await importAtomicWrite()).writeWhole(target.fsPath, text);
     else await vscode.workspace.fs.writeFile(target, Buffer.from(text));
     acknowledge(vscode.l10n.t('Exported to {0}', plainLabel(target.fsPath, 500)), {
       title: vscode.l10n.t('Open'),
@@ -130,7 +135,7 @@ export class RunActions {
   }
 
   async #otherRun(run: RunSummary): Promise<RunSummary | undefined> {
-    const { titleOf } = await import('../../engine/records/runSummary.ts');
+    const { titleOf } = await importRunSummary();
     const all = await (await this.#kept.history()).list();
     const same = all.filter(
       ({ runId, agent, skill }) => runId !== run.runId && agent === run.agent && skill === run.skill,
@@ -159,8 +164,8 @@ export class RunActions {
   async documentOf(uri: vscode.Uri): Promise<string> {
     const history: RunHistory = await this.#kept.history();
     const [{ runMarkdown }, { mapStrings }, redact] = await Promise.all([
-      import('../../engine/records/runText.ts'),
-      import('../../engine/redact.ts'),
+      importRunText(),
+      importRedact(),
       this.#redact(),
     ]);
     return runMarkdown(mapStrings(await history.read(uri.query), redact));

@@ -1,6 +1,7 @@
 /** Describes a stored run in the tree *Runs*: its name, how it ended, when, and its usage. */
+
+import type { RunSummary, StoredOutcome } from '@telos/engine/records';
 import * as vscode from 'vscode';
-import type { RunSummary, StoredOutcome } from '../../engine/records/runSummary.ts';
 import { plainLabel } from '../base/labels.ts';
 
 /** A conversation, represented by its latest run. Commands of other files take its `runId`. */

@@ -1,7 +1,8 @@
 /** Provides the tree *Runs*: requests and their outcomes by day. Conversations of several runs unfold into them. */
+
+import { importRunSummary, type RunHistory, type RunSummary } from '@telos/engine/records';
+import { importDue, importRule, importSchedules } from '@telos/engine/schedule';
 import * as vscode from 'vscode';
-import type { RunHistory } from '../../engine/records/runHistory.ts';
-import type { RunSummary } from '../../engine/records/runSummary.ts';
 import type { StoredConversations } from '../chat/storedConversations.ts';
 import { type ConversationNode, dayLabel, dayOf, type RunNode, runItem, timeLabel } from './runItem.ts';
 import type { ScheduledNode, ScheduleNode } from './scheduleItem.ts';
@@ -97,7 +98,7 @@ export class RunsTree implements vscode.TreeDataProvider<RunsNode>, vscode.Dispo
   async #load(): Promise<DayNode[]> {
     const history = await this.#kept.history();
     const runs = this.#search ? await this.#found(history) : await history.list();
-    const { titleOf } = await import('../../engine/records/runSummary.ts');
+    const { titleOf } = await importRunSummary();
     return byDay(conversationsOf(runs, titleOf));
   }
 
@@ -106,9 +107,9 @@ export class RunsTree implements vscode.TreeDataProvider<RunsNode>, vscode.Dispo
     if (this.#search) return { kind: 'scheduled', schedules: [] };
     const [dataDir, { Schedules, needsPerson }, { isRunning }, { nextTime, parseRule }] = await Promise.all([
       this.#kept.dataDir(),
-      import('../../engine/schedule/schedules.ts'),
-      import('../../engine/schedule/due.ts'),
-      import('../../engine/schedule/rule.ts'),
+      importSchedules(),
+      importDue(),
+      importRule(),
     ]);
     const { schedules, problems } = new Schedules(dataDir).list();
     for (const problem of problems) this.#log.warn(problem);

@@ -1,6 +1,7 @@
 /** Shows the view *Runs*. Keeps its tree up to date while it is visible. */
 
 import { type FSWatcher, mkdirSync, watch } from 'node:fs';
+import { importRunFile } from '@telos/engine/records';
 import * as vscode from 'vscode';
 import { complain } from '../base/acknowledge.ts';
 import { askText } from '../base/askText.ts';
@@ -35,10 +36,7 @@ class RunsWatch implements vscode.Disposable {
 
   async start(): Promise<void> {
     this.#looking ??= setInterval(() => void this.#tree.refresh(), lookInterval);
-    const [{ config }, { runsFolder }] = await Promise.all([
-      this.#current.openTelos(),
-      import('../../engine/records/runFile.ts'),
-    ]);
+    const [{ config }, { runsFolder }] = await Promise.all([this.#current.openTelos(), importRunFile()]);
     const folder = runsFolder(config.dataDir);
     if (!this.#looking || (this.#watcher && folder === this.#folder)) return;
     this.#watcher?.close();

@@ -1,17 +1,23 @@
 /** Implements *Schedule...* and the actions on schedules in the tree *Runs*. */
-import * as vscode from 'vscode';
-import type { Config } from '../../engine/config.ts';
+
+import type { Config } from '@telos/engine/config';
 import {
+  type ClockEntry,
+  type ClockKind,
   type ClockPlaces,
   callerFor,
   clockEntry,
   clockHere,
   keepWithEntry,
+  nextTime,
+  parseRule,
   removeEntry,
-} from '../../engine/schedule/clock.ts';
-import { type ClockEntry, shownEntry } from '../../engine/schedule/clockEntry.ts';
-import { nextTime, parseRule } from '../../engine/schedule/rule.ts';
-import { type ClockKind, resumed, type Schedule, Schedules } from '../../engine/schedule/schedules.ts';
+  resumed,
+  type Schedule,
+  Schedules,
+  shownEntry,
+} from '@telos/engine/schedule';
+import * as vscode from 'vscode';
 import { acknowledge } from '../base/acknowledge.ts';
 import { askText } from '../base/askText.ts';
 import type { CurrentTelos } from '../base/currentTelos.ts';

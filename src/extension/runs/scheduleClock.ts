@@ -1,8 +1,8 @@
 /** Runs what is due while the editor is open, for schedules that no clock of the system starts. */
+
+import { Interruption } from '@telos/engine/errors';
+import { dueTime, isRunning, runIfDue, type Schedule, Schedules } from '@telos/engine/schedule';
 import * as vscode from 'vscode';
-import { Interruption } from '../../engine/errors.ts';
-import { dueTime, isRunning, runIfDue } from '../../engine/schedule/due.ts';
-import { type Schedule, Schedules } from '../../engine/schedule/schedules.ts';
 import type { CurrentTelos } from '../base/currentTelos.ts';
 import { describeError } from '../base/labels.ts';
 import { untrustedMessage } from '../editor/editorRuns.ts';

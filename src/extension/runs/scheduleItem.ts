@@ -1,6 +1,7 @@
 /** Describes a schedule in the tree *Runs*: what runs, when next, and how the last time ended. */
+
+import type { Schedule } from '@telos/engine/schedule';
 import * as vscode from 'vscode';
-import type { Schedule } from '../../engine/schedule/schedules.ts';
 import { plainLabel, t } from '../base/labels.ts';
 import { outcomeLabel, timeLabel } from './runItem.ts';
 

@@ -1,12 +1,12 @@
 /** Implements the commands for whole agents: install from a folder, uninstall, and undo either. */
+
+import { type InstalledPack, importInstall, importSkillCopies, packNameProblem } from '@telos/engine/skills';
+import type { FolderDifference, FolderState } from '@telos/engine/undo';
+import { importLook } from '@telos/packs/install';
+import { describeOrigin, describeReplacement, type InstallPlan } from '@telos/protocol/installPlan';
+import { findingLines } from '@telos/protocol/packOffer';
+import { beginningOf } from '@telos/protocol/text';
 import * as vscode from 'vscode';
-import type { FolderDifference } from '../../engine/files/folderRecord.ts';
-import type { FolderState } from '../../engine/files/replacedFolders.ts';
-import type { InstalledPack } from '../../engine/skills/install.ts';
-import { packNameProblem } from '../../engine/skills/scaffold.ts';
-import { describeOrigin, describeReplacement, type InstallPlan } from '../../protocol/installPlan.ts';
-import { findingLines } from '../../protocol/packOffer.ts';
-import { beginningOf } from '../../protocol/text.ts';
 import { acknowledge, complain, type NextStep } from '../base/acknowledge.ts';
 import { askText } from '../base/askText.ts';
 import type { CurrentTelos } from '../base/currentTelos.ts';
@@ -36,7 +36,7 @@ export const uninstallSkill = (current: CurrentTelos, { agent, skill }: SkillNod
       agree,
     );
     if (answer !== agree) return;
-    const { uninstallSkill: uninstallOne } = await import('../../engine/skills/skillCopies.ts');
+    const { uninstallSkill: uninstallOne } = await importSkillCopies();
     const undoId = await uninstallOne(agent, skill, config);
     await current.refresh();
     acknowledge(vscode.l10n.t('Skill {0} is uninstalled.', plainLabel(skill.id)), undoStep(current, undoId));
@@ -87,7 +87,7 @@ export async function install(current: CurrentTelos, folder: string, wish: Wish 
 export async function reportInstalled(current: CurrentTelos, installed: InstalledPack): Promise<void> {
   const left =
     installed.leftOut.length > 0 ? ` ${vscode.l10n.t('Not copied: {0}.', installed.leftOut.join(', '))}` : '';
-  const { worksInOf } = await import('../../engine/skills/install.ts');
+  const { worksInOf } = await importInstall();
   const worksIn = worksInOf(installed, (await current.openTelos()).config);
   const where = worksIn ? ` ${translated(worksIn)}.` : '';
   acknowledge(
@@ -126,7 +126,7 @@ async function agreesToCopy(
 
 /** Returns the lines of the findings in the folder if there are high-severity ones. */
 async function warningOf({ source }: InstallPlan): Promise<string[]> {
-  const { dangersIn } = await import('../../engine/sources/look.ts');
+  const { dangersIn } = await importLook();
   return findingLines(await dangersIn(source), t).map(({ text }) => beginningOf(visibleText(text), 400));
 }
 

@@ -1,7 +1,9 @@
 /** Implements `Telos: Configure Skill...`: what one skill runs with, in the person's agents.toml. */
+
+import { importModelList } from '@telos/engine/providers';
+import { importSkillSettings, type SkillSettingKey, type SkillSettings } from '@telos/engine/skills';
+import { type RunMode, runModes } from '@telos/protocol/run';
 import * as vscode from 'vscode';
-import type { SkillSettingKey, SkillSettings } from '../../engine/skills/skillSettings.ts';
-import { type RunMode, runModes } from '../../protocol/run.ts';
 import { complain } from '../base/acknowledge.ts';
 import { askText } from '../base/askText.ts';
 import { askEffort } from '../base/chooseEffort.ts';
@@ -22,7 +24,7 @@ type Answer = { value: string | number | undefined };
 
 /** Shows the settings of a skill, one to change at a time, until the person leaves. */
 export async function configureSkill(current: CurrentTelos, { agent, skill }: SkillNode): Promise<void> {
-  const { ownSkillSettings, setSkillSetting } = await import('../../engine/skills/skillSettings.ts');
+  const { ownSkillSettings, setSkillSetting } = await importSkillSettings();
   const title = t('Configure {0}', plainLabel(skill.id));
   for (;;) {
     const { config } = await current.openTelos();
@@ -99,7 +101,7 @@ async function askModel(
   current: CurrentTelos,
 ): Promise<Answer | undefined> {
   const { config } = await current.openTelos();
-  const { listModels } = await import('../../engine/providers/modelList.ts');
+  const { listModels } = await importModelList();
   const ready = (await listModels(config)).filter(provider => provider.ready);
   const named = ready.flatMap(({ name, models }) => models.map(each => `${name}:${each}`));
   const other: ModelItem = { label: t('Other...') };

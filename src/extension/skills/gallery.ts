@@ -2,15 +2,20 @@
  * Implements `Telos: Install Skills...`: lists packs of ClawHub and of the person's catalogs, each with its source and what is known of it,
  * or takes a source as typed. Nothing runs by looking.
  */
+
 import { setTimeout as delay } from 'node:timers/promises';
+import type { Config } from '@telos/engine/config';
+import {
+  type CatalogueEntry,
+  lookAtCatalogue,
+  lookAtSource,
+  parseSource,
+  reachFor,
+  searchClawHub,
+  sourceForms,
+} from '@telos/packs/install';
+import { holdingText, type PackLook, wantsTexts, worstText } from '@telos/protocol/packOffer';
 import * as vscode from 'vscode';
-import type { Config } from '../../engine/config.ts';
-import { type CatalogueEntry, lookAtCatalogue } from '../../engine/sources/catalogue.ts';
-import { searchClawHub } from '../../engine/sources/clawhub.ts';
-import { reachFor } from '../../engine/sources/fetchSource.ts';
-import { lookAtSource } from '../../engine/sources/install.ts';
-import { parseSource, sourceForms } from '../../engine/sources/sourceText.ts';
-import { holdingText, type PackLook, wantsTexts, worstText } from '../../protocol/packOffer.ts';
 import { askText } from '../base/askText.ts';
 import type { CurrentTelos } from '../base/currentTelos.ts';
 import { describeError, plainLabel, t } from '../base/labels.ts';

@@ -1,17 +1,18 @@
 /** Shows what a source holds before anything is installed, and installs it after a yes. For the gallery, links and updates alike. */
+
 import { isAbsolute, join } from 'node:path';
-import * as vscode from 'vscode';
 import {
   type LookOptions,
   lookAtSource,
   type Offer,
   offerAgain,
   placeOffer,
-} from '../../engine/sources/install.ts';
-import type { SourceProgress } from '../../engine/sources/sourceText.ts';
-import { describeReplacement } from '../../protocol/installPlan.ts';
-import { cardLines, sizeText } from '../../protocol/packOffer.ts';
-import { beginningOf } from '../../protocol/text.ts';
+  type SourceProgress,
+} from '@telos/packs/install';
+import { describeReplacement } from '@telos/protocol/installPlan';
+import { cardLines, sizeText } from '@telos/protocol/packOffer';
+import { beginningOf } from '@telos/protocol/text';
+import * as vscode from 'vscode';
 import type { CurrentTelos } from '../base/currentTelos.ts';
 import { describeTime, plainLabel, t, visibleText } from '../base/labels.ts';
 import { askName, install, keptText, linkText, reportInstalled, said } from './agentPacks.ts';

@@ -1,8 +1,9 @@
 /** Implements `Telos: Check for Skill Updates...`, and pins agents so that updates pass them over. */
+
+import { lockPath } from '@telos/engine/skills';
+import { placeOffer, setPinned } from '@telos/packs/install';
+import { type PackUpdate, updatesFor } from '@telos/packs/lock';
 import * as vscode from 'vscode';
-import { lockPath } from '../../engine/skills/lockFile.ts';
-import { placeOffer, setPinned } from '../../engine/sources/install.ts';
-import { type PackUpdate, updatesFor } from '../../engine/sources/locked.ts';
 import { acknowledge } from '../base/acknowledge.ts';
 import type { CurrentTelos } from '../base/currentTelos.ts';
 import { plainLabel } from '../base/labels.ts';

@@ -2,12 +2,13 @@
  * Implements `Telos: Preview Routing...`: shows which skill a request would run and why. Nothing runs until the person
  * picks one.
  */
+
+import type { RunRequest } from '@telos/engine/run';
+import type { Agent, Skill } from '@telos/engine/skills';
+import type { Telos } from '@telos/engine/telos';
+import { describeRoute } from '@telos/protocol/describe';
+import type { SkillRef } from '@telos/protocol/run';
 import * as vscode from 'vscode';
-import type { RunRequest } from '../../engine/run/request.ts';
-import type { Agent, Skill } from '../../engine/skills/agent.ts';
-import type { Telos } from '../../engine/telos.ts';
-import { describeRoute } from '../../protocol/describe.ts';
-import type { SkillRef } from '../../protocol/run.ts';
 import { askText } from '../base/askText.ts';
 import type { CurrentTelos } from '../base/currentTelos.ts';
 import { plainLabel } from '../base/labels.ts';

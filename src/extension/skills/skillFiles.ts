@@ -2,11 +2,11 @@
  * Decides which files are skills, which skills lists offer, and which changes on disk can affect them, so that the
  * tree does not follow every saved file.
  */
+
 import { statSync } from 'node:fs';
 import { basename, join, relative, sep } from 'node:path';
-import { isSkippedFolder } from '../../engine/files/globPattern.ts';
-import { realIfThere } from '../../engine/files/paths.ts';
-import type { Agent, Skill } from '../../engine/skills/agent.ts';
+import { isSkippedFolder, realIfThere } from '@telos/engine/files';
+import type { Agent, Skill } from '@telos/engine/skills';
 
 export type PathChange = 'created' | 'changed' | 'deleted';
 

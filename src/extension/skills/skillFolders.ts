@@ -2,16 +2,17 @@
 
 import { mkdir } from 'node:fs/promises';
 import { join } from 'node:path';
-import * as vscode from 'vscode';
-import type { Agent } from '../../engine/skills/agent.ts';
-import { skillNameProblem } from '../../engine/skills/packSkills.ts';
 import {
+  type Agent,
   addSamplePack,
   agentNameProblem,
   copySampleFolder,
+  importSkillCopies,
+  skillNameProblem,
   writeNewSkill,
-} from '../../engine/skills/scaffold.ts';
-import type { Sentence } from '../../protocol/text.ts';
+} from '@telos/engine/skills';
+import type { Sentence } from '@telos/protocol/text';
+import * as vscode from 'vscode';
 import { acknowledge, complain } from '../base/acknowledge.ts';
 import { askText } from '../base/askText.ts';
 import type { CurrentTelos } from '../base/currentTelos.ts';
@@ -50,7 +51,7 @@ export async function duplicateSkill(current: CurrentTelos, { skill }: SkillNode
   });
   if (!name) return;
   try {
-    const { duplicateSkill: duplicate } = await import('../../engine/skills/skillCopies.ts');
+    const { duplicateSkill: duplicate } = await importSkillCopies();
     const file = await duplicate(skill, name);
     await current.refresh();
     await openFile(file);

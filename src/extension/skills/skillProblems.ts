@@ -1,8 +1,9 @@
 /** Shows the defects of skills in the Problems panel, with fixes, and what can be done above the first line of a SKILL.md. */
 
+import type { Diagnostic } from '@telos/engine/files';
+import { importLint } from '@telos/engine/skills';
+import type { Telos } from '@telos/engine/telos';
 import * as vscode from 'vscode';
-import type { Diagnostic } from '../../engine/files/settingsFile.ts';
-import type { Telos } from '../../engine/telos.ts';
 import type { CurrentTelos } from '../base/currentTelos.ts';
 import { describeDefect } from '../base/labels.ts';
 import { inSlices, isSkillFile } from './skillFiles.ts';
@@ -116,7 +117,7 @@ const severities: Readonly<Record<Diagnostic['severity'], vscode.DiagnosticSever
 
 /** Returns the defects of a text, which need not be saved. `file` gives the name of the folder that it must match. */
 export async function diagnose(text: string, file: string): Promise<readonly Diagnostic[]> {
-  const { lintText } = await import('../../engine/skills/lint.ts');
+  const { lintText } = await importLint();
   return lintText(text, file);
 }
 

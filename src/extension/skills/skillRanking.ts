@@ -1,7 +1,7 @@
 /** Puts skills into the order in which a person is likely to want them, and says in a few words what speaks against one. */
-import type { Missing, Skill } from '../../engine/skills/agent.ts';
-import type { Telos } from '../../engine/telos.ts';
-import type { SkillRef } from '../../protocol/run.ts';
+import { importMachine, importReadiness, type Missing, type Skill } from '@telos/engine/skills';
+import type { Telos } from '@telos/engine/telos';
+import type { SkillRef } from '@telos/protocol/run';
 import { plainLabel, t, translated } from '../base/labels.ts';
 import { inSlices, type PickableSkill, pickableSkills } from './skillFiles.ts';
 
@@ -126,10 +126,7 @@ let checked = { at: 0, missing: new WeakMap<Skill, readonly Missing[]>() };
 export async function rankedSkills(telos: Telos, memory: SkillMemory): Promise<RankedSkill[]> {
   const pairs = await pickableSkills(await telos.agents());
   const likeliest = rankSkills(pairs, memory, () => []).slice(0, mostChecked);
-  const [{ readinessOf }, { thisMachine }] = await Promise.all([
-    import('../../engine/skills/readiness.ts'),
-    import('../../engine/skills/machine.ts'),
-  ]);
+  const [{ readinessOf }, { thisMachine }] = await Promise.all([importReadiness(), importMachine()]);
   if (performance.now() - checked.at > checkedFor)
     checked = { at: performance.now(), missing: new WeakMap() };
   const { missing } = checked;

@@ -2,13 +2,19 @@
 
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
+import { type Diagnostic, lockName } from '@telos/engine/files';
+import {
+  type Agent,
+  importMachine,
+  importReadiness,
+  type Machine,
+  type Missing,
+  type Skill,
+} from '@telos/engine/skills';
+import { importChatLocations, type PluginLocations } from '@telos/packs/export';
+import { importLocked } from '@telos/packs/lock';
+import type { SkillRef } from '@telos/protocol/run';
 import * as vscode from 'vscode';
-import type { PluginLocations } from '../../engine/export/chatLocations.ts';
-import { lockName } from '../../engine/files/lockText.ts';
-import type { Diagnostic } from '../../engine/files/settingsFile.ts';
-import type { Agent, Missing, Skill } from '../../engine/skills/agent.ts';
-import type { Machine } from '../../engine/skills/machine.ts';
-import type { SkillRef } from '../../protocol/run.ts';
 import { acknowledge } from '../base/acknowledge.ts';
 import { askText } from '../base/askText.ts';
 import type { CurrentTelos } from '../base/currentTelos.ts';
@@ -64,7 +70,7 @@ export function chatPluginLocations(): PluginLocations {
 async function agentsInChat(agents: readonly Agent[], dataDir: string): Promise<readonly Agent[]> {
   const locations = chatPluginLocations();
   if (Object.keys(locations).length === 0) return [];
-  const { folderInChat } = await import('../../engine/export/chatLocations.ts');
+  const { folderInChat } = await importChatLocations();
   return agents.filter(agent => folderInChat(agent, dataDir, locations) !== undefined);
 }
 
@@ -182,7 +188,7 @@ export class SkillTree implements vscode.TreeDataProvider<TreeNode>, vscode.Disp
   async #installedFrom(): Promise<ReadonlyMap<string, InstalledFrom>> {
     const { config } = await this.#current.openTelos();
     if (!existsSync(join(config.skillsDir, lockName))) return new Map();
-    const { verifyPacks } = await import('../../engine/sources/locked.ts');
+    const { verifyPacks } = await importLocked();
     try {
       const packs = (await verifyPacks({ config })).filter(({ state }) => state !== 'unlocked');
       return new Map(
@@ -226,10 +232,7 @@ export class SkillTree implements vscode.TreeDataProvider<TreeNode>, vscode.Disp
 
   /** Reads the files and makes the items in slices, because the editor later asks for all items at once. */
   async #skillNodes({ agent, shown = agent.skills }: AgentNode): Promise<SkillNode[]> {
-    const [{ readinessOf }, { thisMachine }] = await Promise.all([
-      import('../../engine/skills/readiness.ts'),
-      import('../../engine/skills/machine.ts'),
-    ]);
+    const [{ readinessOf }, { thisMachine }] = await Promise.all([importReadiness(), importMachine()]);
     const { config } = await this.#current.openTelos();
     this.#machine ??= thisMachine(config.env);
     const machine = this.#machine;

@@ -2,11 +2,12 @@
  * Follows the folders that skills come from with the editor's watcher. The editor does not report everything in a new folder, so
  * the folders are looked at again when a person is about to see or to use their skills.
  */
+
 import { existsSync, statSync } from 'node:fs';
 import { basename, dirname, join, relative, sep } from 'node:path';
+import type { Agent } from '@telos/engine/skills';
+import type { Telos } from '@telos/engine/telos';
 import * as vscode from 'vscode';
-import type { Agent } from '../../engine/skills/agent.ts';
-import type { Telos } from '../../engine/telos.ts';
 import type { CurrentTelos } from '../base/currentTelos.ts';
 import { changesSkills, inSlices, isWithin, linkTargets, type PathChange } from './skillFiles.ts';
 

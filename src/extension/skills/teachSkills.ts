@@ -1,8 +1,9 @@
 /** Lets a model write how people ask for skills, shows and edits what it wrote, and forgets what was learned from choices. */
+
+import type { Skill } from '@telos/engine/skills';
+import type { Telos } from '@telos/engine/telos';
+import { roughCost } from '@telos/protocol/usage';
 import * as vscode from 'vscode';
-import type { Skill } from '../../engine/skills/agent.ts';
-import type { Telos } from '../../engine/telos.ts';
-import { roughCost } from '../../protocol/usage.ts';
 import { acknowledge, complain } from '../base/acknowledge.ts';
 import { askText } from '../base/askText.ts';
 import type { CurrentTelos } from '../base/currentTelos.ts';

@@ -1,6 +1,6 @@
 /** Words how a skill has done lately, for its tooltip. */
-import type { Telos } from '../../engine/telos.ts';
-import type { SkillRef } from '../../protocol/run.ts';
+import type { Telos } from '@telos/engine/telos';
+import type { SkillRef } from '@telos/protocol/run';
 import type { CurrentTelos } from '../base/currentTelos.ts';
 import { t } from '../base/labels.ts';
 

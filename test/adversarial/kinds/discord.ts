@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { Bot } from '../../../src/bot/bot.ts';
 import { readBotSettings } from '../../../src/bot/settings.ts';
-import { TelosError } from '../../../src/engine/errors.ts';
+import { TelosError } from '../../../src/engine/core/errors.ts';
 import { eventually, gate, until } from '../../eventually.ts';
 import { type AnthropicTurn, startAnthropicServer } from '../../fakes/anthropicServer.ts';
 import { botToken, DiscordServer, ids, type SentMessage } from '../../fakes/discordServer.ts';

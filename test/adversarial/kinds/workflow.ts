@@ -2,13 +2,13 @@
 import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
-import { TelosError } from '../../../src/engine/errors.ts';
+import { TelosError } from '../../../src/engine/core/errors.ts';
 import { allowAll, denyAll } from '../../../src/engine/human.ts';
 import { builtinTools } from '../../../src/engine/tools/builtin.ts';
-import { Orchestrator, type OrchestratorEvent } from '../../../src/engine/workflow/orchestrator.ts';
-import { Plan } from '../../../src/engine/workflow/plan.ts';
-import { parsePrd, tick } from '../../../src/engine/workflow/prdFile.ts';
-import { takeRunner } from '../../../src/engine/workflow/runnerLock.ts';
+import { Orchestrator, type OrchestratorEvent } from '../../../src/plans/orchestrator.ts';
+import { Plan } from '../../../src/plans/plan.ts';
+import { parsePrd, tick } from '../../../src/plans/prdFile.ts';
+import { takeRunner } from '../../../src/plans/runnerLock.ts';
 import { PlanRepo } from '../../fakes/planRepo.ts';
 import { calls, done, type ScriptedTurn, says } from '../../fakes/scriptedProvider.ts';
 import { type AskedModel, scriptedTelos } from '../../fakes/scriptedTelos.ts';

@@ -1,7 +1,7 @@
 /** Installing and uninstalling, as version 4 does it and as version 3 did. */
 import { chmodSync, mkdirSync } from 'node:fs';
 import { join } from 'node:path';
-import { TelosError } from '../../../src/engine/errors.ts';
+import { TelosError } from '../../../src/engine/core/errors.ts';
 import { readToml, tableOf } from '../../../src/engine/files/settingsFile.ts';
 import { installPack, uninstallPack } from '../../../src/engine/skills/install.ts';
 import { planInstall } from '../../../src/engine/skills/planInstall.ts';

@@ -6,15 +6,15 @@ import {
   type ContextQuestion,
   ProjectContext,
   saysNothing,
-} from '../../../src/engine/workflow/contextAnswer.ts';
+} from '../../../src/plans/contextAnswer.ts';
 import {
   chunksOf,
   corpusChunks,
   corpusDigest,
   corpusFiles,
   sentencesOf,
-} from '../../../src/engine/workflow/contextCorpus.ts';
-import { contextText, contextTools } from '../../../src/engine/workflow/contextServer.ts';
+} from '../../../src/plans/contextCorpus.ts';
+import { contextText, contextTools } from '../../../src/plans/contextServer.ts';
 import type { Json } from '../caseFile.ts';
 import type { CaseWorld } from '../caseWorld.ts';
 import type { Operations } from '../operations.ts';

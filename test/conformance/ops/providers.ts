@@ -1,6 +1,6 @@
 /** Choosing a provider, and how each speaks on the wire. */
 
-import { TelosError } from '../../../src/engine/errors.ts';
+import { TelosError } from '../../../src/engine/core/errors.ts';
 import { createAnthropic } from '../../../src/engine/providers/anthropic.ts';
 import { chooseProvider, createProvider } from '../../../src/engine/providers/create.ts';
 import {

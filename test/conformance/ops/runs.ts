@@ -3,7 +3,7 @@
 import { mkdirSync } from 'node:fs';
 import { textPrinter } from '../../../src/cli/runPrinter.ts';
 import type { Terminal } from '../../../src/cli/terminal.ts';
-import { TelosError } from '../../../src/engine/errors.ts';
+import { TelosError } from '../../../src/engine/core/errors.ts';
 import { logPath, readLog } from '../../../src/engine/records/logFile.ts';
 import { record } from '../../../src/engine/records/record.ts';
 import { firstMessage } from '../../../src/engine/run/prompt.ts';

@@ -3,23 +3,14 @@ import { mkdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { parseAgentLine } from '../../../src/cli/agentCommand.ts';
 import { CommanderError } from '../../../src/cli/parser.ts';
-import { TelosError } from '../../../src/engine/errors.ts';
-import { estimateCost } from '../../../src/engine/workflow/estimate.ts';
-import { isRepositoryUrl, isSkip, jsonIn, parseRound } from '../../../src/engine/workflow/interview.ts';
-import {
-  Orchestrator,
-  type OrchestratorOptions,
-  type RalphResult,
-} from '../../../src/engine/workflow/orchestrator.ts';
-import { PlanFolder } from '../../../src/engine/workflow/planFolder.ts';
-import { parsePrd } from '../../../src/engine/workflow/prdFile.ts';
-import {
-  nextItem,
-  storiesIn,
-  storyProgress,
-  writtenVerdict,
-} from '../../../src/engine/workflow/ralphLoop.ts';
-import { type StepAnswer, toolsOf, verdictIn } from '../../../src/engine/workflow/stepTools.ts';
+import { TelosError } from '../../../src/engine/core/errors.ts';
+import { estimateCost } from '../../../src/plans/estimate.ts';
+import { isRepositoryUrl, isSkip, jsonIn, parseRound } from '../../../src/plans/interview.ts';
+import { Orchestrator, type OrchestratorOptions, type RalphResult } from '../../../src/plans/orchestrator.ts';
+import { PlanFolder } from '../../../src/plans/planFolder.ts';
+import { parsePrd } from '../../../src/plans/prdFile.ts';
+import { nextItem, storiesIn, storyProgress, writtenVerdict } from '../../../src/plans/ralphLoop.ts';
+import { type StepAnswer, toolsOf, verdictIn } from '../../../src/plans/stepTools.ts';
 import { calls, done, type ScriptedTurn, says } from '../../fakes/scriptedProvider.ts';
 import { type AskedModel, scriptedTelos } from '../../fakes/scriptedTelos.ts';
 import { isRecord, type Json, type JsonRecord, strings } from '../caseFile.ts';

@@ -3,9 +3,9 @@ import assert from 'node:assert/strict';
 import { chmodSync, existsSync } from 'node:fs';
 import { delimiter, join } from 'node:path';
 import { loadConfig } from '../../../src/engine/config.ts';
-import { startTryDatabase } from '../../../src/engine/fleet/tryDatabase.ts';
 import { rememberWorkFolder } from '../../../src/engine/skills/workFolders.ts';
-import { programPlaces } from '../../../src/engine/sources/gitSource.ts';
+import { startTryDatabase } from '../../../src/fleet/tryDatabase.ts';
+import { programPlaces } from '../../../src/packs/sources/gitSource.ts';
 import { tempFolder } from '../../fakes/tempFolder.ts';
 
 describe('a database for a look', function () {

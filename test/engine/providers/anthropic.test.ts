@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { TelosError } from '../../../src/engine/errors.ts';
+import { TelosError } from '../../../src/engine/core/errors.ts';
 import { createAnthropic, toAnthropicRequest } from '../../../src/engine/providers/anthropic.ts';
 import { standardLimits, type TurnLimits } from '../../../src/engine/providers/failures.ts';
 import type { CompletionRequest, StreamEvent } from '../../../src/engine/providers/provider.ts';

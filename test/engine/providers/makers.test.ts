@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { type Effort, loadConfig } from '../../../src/engine/config.ts';
-import { TelosError } from '../../../src/engine/errors.ts';
+import { TelosError } from '../../../src/engine/core/errors.ts';
 import { toAnthropicRequest } from '../../../src/engine/providers/anthropic.ts';
 import { windowOf } from '../../../src/engine/providers/contextWindow.ts';
 import { chooseProvider, createProvider } from '../../../src/engine/providers/create.ts';

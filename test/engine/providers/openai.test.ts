@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { TelosError } from '../../../src/engine/errors.ts';
+import { TelosError } from '../../../src/engine/core/errors.ts';
 import { standardLimits, type TurnLimits } from '../../../src/engine/providers/failures.ts';
 import { createOpenaiCompatible, toOpenaiRequest } from '../../../src/engine/providers/openai.ts';
 import type { OpenaiCompatibleName } from '../../../src/engine/providers/openaiReader.ts';

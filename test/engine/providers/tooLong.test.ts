@@ -1,6 +1,6 @@
 /** Refusals of a prompt because of its length, in the words of servers, are told from all other refusals. */
 import assert from 'node:assert/strict';
-import { PromptTooLong } from '../../../src/engine/errors.ts';
+import { PromptTooLong } from '../../../src/engine/core/errors.ts';
 import { explainHttpFailure } from '../../../src/engine/providers/failures.ts';
 
 describe('a prompt that is too long', () => {

@@ -4,7 +4,7 @@ import { exportedConversation, exportName } from '../../../src/engine/records/ru
 import { safeMarkdown } from '../../../src/engine/records/safeMarkdown.ts';
 import { redactor } from '../../../src/engine/redact.ts';
 import { type TempFolder, tempFolder } from '../../fakes/tempFolder.ts';
-import { writeRun } from '../records/storedRuns.ts';
+import { writeRun } from './storedRuns.ts';
 
 const hostile = [
   'Before <script>alert(1)</script> and <img src=x onerror=alert(2)>',

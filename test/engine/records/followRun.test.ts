@@ -6,7 +6,7 @@ import { lineOf } from '../../../src/engine/records/runFile.ts';
 import { followedRun, RunHistory } from '../../../src/engine/records/runHistory.ts';
 import type { RunEvent } from '../../../src/protocol/run.ts';
 import { type TempFolder, tempFolder } from '../../fakes/tempFolder.ts';
-import { linesOf, type SampleRun, writeRun } from '../records/storedRuns.ts';
+import { linesOf, type SampleRun, writeRun } from './storedRuns.ts';
 
 const says = (text: string): RunEvent => ({ type: 'text', text });
 const saidBefore = [{ role: 'user', content: 'said before' }] as const;

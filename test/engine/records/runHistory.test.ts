@@ -5,7 +5,7 @@ import { RunHistory, setAside } from '../../../src/engine/records/runHistory.ts'
 import { type RunSummary, titleOf } from '../../../src/engine/records/runSummary.ts';
 import type { RunEvent } from '../../../src/protocol/run.ts';
 import { type TempFolder, tempFolder } from '../../fakes/tempFolder.ts';
-import { writeRun } from '../records/storedRuns.ts';
+import { writeRun } from './storedRuns.ts';
 
 describe('RunHistory', () => {
   let folder: TempFolder;

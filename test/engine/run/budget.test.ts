@@ -6,7 +6,7 @@ import { appendFileSync, mkdirSync, truncateSync } from 'node:fs';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { type ConfigOverrides, loadConfig } from '../../../src/engine/config.ts';
-import { TelosError } from '../../../src/engine/errors.ts';
+import { TelosError } from '../../../src/engine/core/errors.ts';
 import { denyAll } from '../../../src/engine/human.ts';
 import { appendRecord, logPath, type SkillEndRecord } from '../../../src/engine/records/logFile.ts';
 import { readSpending } from '../../../src/engine/records/spending.ts';

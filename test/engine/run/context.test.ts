@@ -1,7 +1,7 @@
 /** What the model is sent when a conversation fills its context: old results left out, a summary, and everything kept. */
 import assert from 'node:assert/strict';
 import { loadConfig } from '../../../src/engine/config.ts';
-import { PromptTooLong, TelosError } from '../../../src/engine/errors.ts';
+import { PromptTooLong, TelosError } from '../../../src/engine/core/errors.ts';
 import { denyAll } from '../../../src/engine/human.ts';
 import { RunMemory } from '../../../src/engine/policy/decision.ts';
 import type { CompletionRequest, Provider, StreamEvent } from '../../../src/engine/providers/provider.ts';

@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { TelosError } from '../../../src/engine/errors.ts';
+import { TelosError } from '../../../src/engine/core/errors.ts';
 import { allowAll, denyAll, type Human } from '../../../src/engine/human.ts';
 import type { Budget } from '../../../src/engine/run/budget.ts';
 import type { RunSpec } from '../../../src/engine/run/loop.ts';

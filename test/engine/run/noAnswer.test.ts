@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
-import { TelosError } from '../../../src/engine/errors.ts';
+import { TelosError } from '../../../src/engine/core/errors.ts';
 import { denyAll } from '../../../src/engine/human.ts';
 import type { StreamEvent } from '../../../src/engine/providers/provider.ts';
 import { sentMessages } from '../../../src/engine/run/contextView.ts';

@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { setTimeout as wait } from 'node:timers/promises';
 import { ChangeStore } from '../../../src/engine/changes/changeStore.ts';
 import { loadConfig } from '../../../src/engine/config.ts';
-import { Interruption, TelosError } from '../../../src/engine/errors.ts';
+import { Interruption, TelosError } from '../../../src/engine/core/errors.ts';
 import { allowAll, denyAll, type Human } from '../../../src/engine/human.ts';
 import { ServerBook } from '../../../src/engine/mcp/serverBook.ts';
 import { Models } from '../../../src/engine/providers/create.ts';

@@ -17,7 +17,7 @@ import { ReplacedFolders } from '../../../src/engine/files/replacedFolders.ts';
 import { installPack } from '../../../src/engine/skills/install.ts';
 import { planInstall } from '../../../src/engine/skills/planInstall.ts';
 import { type TempFolder, tempFolder } from '../../fakes/tempFolder.ts';
-import { treeOf } from '../skills/treeOf.ts';
+import { treeOf } from './treeOf.ts';
 
 const skill = '---\ndescription: D\n---\nB';
 

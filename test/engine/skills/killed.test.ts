@@ -7,8 +7,8 @@ import { fileURLToPath } from 'node:url';
 import { build } from 'esbuild';
 import { loadConfig } from '../../../src/engine/config.ts';
 import { contentsOf } from '../../../src/engine/files/folderRecord.ts';
-import { verifyPacks } from '../../../src/engine/sources/locked.ts';
 import { Telos } from '../../../src/engine/telos.ts';
+import { verifyPacks } from '../../../src/packs/sources/locked.ts';
 import { type TempFolder, tempFolder } from '../../fakes/tempFolder.ts';
 import { treeOf } from './treeOf.ts';
 

@@ -155,16 +155,16 @@ const starters: Readonly<Record<string, string>> = {
   'src/engine/box/layer.ts': 'findProgram',
   'src/engine/changes/gitObjects.ts': 'findGit in landLayer.ts',
   'src/engine/changes/shadowGit.ts': 'findGit in watchedFolders.ts',
-  'src/engine/evals/earlierVersion.ts': 'findGit',
+  'src/evals/earlierVersion.ts': 'findGit',
   'src/engine/files/leftLayers.ts': 'rm by its path',
   'src/engine/files/liveProcess.ts': '/bin/ps and /usr/sbin/sysctl, by their paths',
   'src/engine/files/placeFile.ts': '/bin/cp, by its path',
   // PostgreSQL itself lies below the data folder.
-  'src/engine/fleet/tryDatabase.ts': 'findProgram',
+  'src/fleet/tryDatabase.ts': 'findProgram',
   'src/engine/mcp/boxedServer.ts': 'findProgram in link.ts, or the box',
   'src/engine/schedule/clock.ts': 'findProgram',
-  'src/engine/sources/gitSource.ts': 'findGit',
-  'src/engine/sources/npm.ts': 'findProgram',
+  'src/packs/sources/gitSource.ts': 'findGit',
+  'src/packs/sources/npm.ts': 'findProgram',
   'src/engine/tools/gitStart.ts': 'findGit in those that call it, which are all in this list',
   'src/engine/tools/orphanGuard.ts': '/bin/sh',
   'src/engine/tools/processStart.ts':
@@ -173,11 +173,11 @@ const starters: Readonly<Record<string, string>> = {
   'src/engine/tools/processTree.ts': 'taskkill by its path, on Windows',
   'src/engine/tools/readOnlyShell.ts': 'findProgram',
   'src/engine/tools/search.ts': 'findProgram',
-  'src/engine/workflow/detachedRun.ts': 'this Node',
-  'src/engine/workflow/finishPlan.ts': 'findProgram',
-  'src/engine/workflow/gitProgram.ts': 'findGit',
-  'src/engine/workflow/planDemo.ts': 'findProgram',
-  'src/engine/workflow/planRemote.ts': 'findGit',
+  'src/plans/detachedRun.ts': 'this Node',
+  'src/plans/finishPlan.ts': 'findProgram',
+  'src/plans/gitProgram.ts': 'findGit',
+  'src/plans/planDemo.ts': 'findProgram',
+  'src/fleet/stories/planRemote.ts': 'findGit',
 };
 
 /** A call that starts a program by a bare name. */

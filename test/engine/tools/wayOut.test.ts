@@ -7,7 +7,7 @@ import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { loadConfig } from '../../../src/engine/config.ts';
-import { TelosError } from '../../../src/engine/errors.ts';
+import { TelosError } from '../../../src/engine/core/errors.ts';
 import { createProvider, Models } from '../../../src/engine/providers/create.ts';
 import type { StreamEvent } from '../../../src/engine/providers/provider.ts';
 import { fetchOut } from '../../../src/engine/tools/fetchOut.ts';

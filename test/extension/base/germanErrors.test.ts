@@ -4,15 +4,15 @@ import { execFileSync } from 'node:child_process';
 import { mkdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { loadConfig } from '../../../src/engine/config.ts';
-import { TelosError } from '../../../src/engine/errors.ts';
+import { TelosError } from '../../../src/engine/core/errors.ts';
 import { denyAll } from '../../../src/engine/human.ts';
 import { type McpServer, resolveServer } from '../../../src/engine/mcp/config.ts';
 import { phraseOf } from '../../../src/engine/mcp/renewableServer.ts';
 import type { RunRequest } from '../../../src/engine/run/request.ts';
 import { Telos } from '../../../src/engine/telos.ts';
-import { openPlan, Plan } from '../../../src/engine/workflow/plan.ts';
-import type { PlanCaller } from '../../../src/engine/workflow/planRun.ts';
 import { describeError, localized, speak, translated } from '../../../src/extension/base/labels.ts';
+import { openPlan, Plan } from '../../../src/plans/plan.ts';
+import type { PlanCaller } from '../../../src/plans/planRun.ts';
 import { english, type Say, sentence, withValues } from '../../../src/protocol/text.ts';
 import { type TempFolder, tempFolder } from '../../fakes/tempFolder.ts';
 

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
-import { TelosError } from '../../../src/engine/errors.ts';
+import { TelosError } from '../../../src/engine/core/errors.ts';
 import { describeError, localized, plainLabel, speak } from '../../../src/extension/base/labels.ts';
 import type { RunEvent } from '../../../src/protocol/run.ts';
 import { english, sentence, withValues } from '../../../src/protocol/text.ts';

@@ -3,12 +3,12 @@ import assert from 'node:assert/strict';
 import { mkdir, readFile, rename, rm, symlink, truncate, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import * as vscode from 'vscode';
-import { Journal } from '../../../src/engine/workflow/journal.ts';
-import { MachineSeal } from '../../../src/engine/workflow/machineSeal.ts';
-import { PlanFolder } from '../../../src/engine/workflow/planFolder.ts';
 import { PlanComments } from '../../../src/extension/editor/planComments.ts';
 import { PlanFiles } from '../../../src/extension/editor/planReview.ts';
 import { type PlansNode, PlansTree } from '../../../src/extension/editor/plansTree.ts';
+import { Journal } from '../../../src/plans/journal.ts';
+import { MachineSeal } from '../../../src/plans/machineSeal.ts';
+import { PlanFolder } from '../../../src/plans/planFolder.ts';
 import type { PlanEvent } from '../../../src/protocol/plan.ts';
 import { until } from './editor.ts';
 

@@ -1,0 +1,96 @@
+/** Says how much a finding weighs, from the table of rules and from what the line does with what was found. */
+import type { Finding, FindingLevel } from '@telos/protocol/agentCard';
+import { hiding } from '@telos/protocol/text';
+import type { Kind } from './commandLooks.ts';
+import table from './rules.json' with { type: 'json' };
+
+export interface Rule {
+  level: FindingLevel;
+  /** The numbers that others give to it. */
+  snyk: readonly string[];
+  cisco: readonly string[];
+  why: string;
+  /** The way of an honest skill. */
+  instead: string;
+}
+
+export const rules = table.rules as Readonly<Record<Kind, Rule>>;
+/** Grows with each change of the table or of what a rule finds. */
+export const rulesVersion = table.version;
+/** Programs that every machine has. */
+export const basePrograms: readonly string[] = table.basePrograms;
+
+/** Kinds of hosts that weigh more when something is run from them or sent to them. */
+const hosts: readonly Kind[] = ['paste-host', 'webhook-host', 'tunnel-host', 'short-link', 'bare-address'];
+const runs =
+  /\b(?:execute|run|paste|launch|double-?click|install)\b.{0,80}\b(?:commands?|scripts?|snippet|installer|installation|terminal|powershell|binary|file|it)\b|\|\s{0,9}(?:sudo\s+)?(?:ba|z)?sh\b|\bchmod\s+\+x\b/i;
+/** Something is sent to a host. */
+export const sends =
+  /\bcurl\b.{0,200}\s(?:-d|-F|-T|--data\S{0,20}|--form|--upload-file|-X\s{0,3}(?:POST|PUT))\b|\b(?:requests|httpx|axios|session)\.(?:post|put)\s*\(|\bmethod\b["']?\s{0,3}[:=]\s{0,3}["'](?:POST|PUT)|\bnc\b.{0,80}\d{2,5}\b/i;
+/** Chat services of whose webhooks honest skills post to their own. */
+const chats = /\b(?:hooks\.slack\.com|discord(?:app)?\.com\/api\/webhooks)\b/i;
+
+/** Commands that fetch, and words that run what a name holds. Without one, a line only looks like running what it downloads. */
+const fetchesOrRuns =
+  /\b(?:curl|wget|aria2c|iwr|irm|invoke-\w+|downloadstring|iex|eval|exec|source|Function|vm\.run\w+|_compile)\b|\b(?:ba|z|da|k)?sh\s+-\w*c\b|\/dev\/(?:tcp|udp)|\b(?:nc|ncat)\b|(?:sh|python[\d.]*|node|perl|ruby|php)\s[^|;&]{0,40}<<<|\bhttp\s.{0,200}\|/i;
+/** A variable alone, where a shell takes it for a command. */
+const variableRun = /(?:^|[;&])\s{0,9}["']?\$\{?\w+\}?["']?\s*$/;
+const noShell = /\.(?:[cm]?[jt]sx?|py|rb|go|rs|html|css|json)$/i;
+
+/** The three flags of countries that are written with tags. */
+const flags =
+  /\u{1f3f4}\u{e0067}\u{e0062}(?:\u{e0065}\u{e006e}\u{e0067}|\u{e0073}\u{e0063}\u{e0074}|\u{e0077}\u{e006c}\u{e0073})\u{e007f}/gu;
+
+/** Returns how much a finding weighs. `line` is the whole command. */
+export function levelOf(kind: Kind, line: string, file: string): FindingLevel {
+  switch (kind) {
+    case 'pipe-to-shell': {
+      if (isKnownInstaller(line)) return 'medium';
+      return fetchesOrRuns.test(line) || (variableRun.test(line) && !noShell.test(file)) ? 'high' : 'medium';
+    }
+    case 'archive-password':
+      return /https?:\/\//i.test(line) || (line.length < 1000 && /\b(?:down)?load/i.test(line))
+        ? 'high'
+        : 'medium';
+    case 'invisible-characters':
+      return hiding.test(line.replace(flags, '')) ? 'high' : 'low';
+    case 'executable-download':
+      return runs.test(line) ? 'high' : 'medium';
+    case 'credential-path':
+      return sends.test(line) ? 'high' : 'medium';
+    default:
+      return hosts.includes(kind) && !chats.test(line) && (runs.test(line) || sends.test(line))
+        ? 'high'
+        : rules[kind].level;
+  }
+}
+
+/** Hosts that the standards keep for examples. */
+const reservedForExamples = /^(?:[\w-]+\.)*example(?:\.(?:com|org|net))?(?:[/:]|$)/i;
+
+/** Returns true for a command that names no address, or only those of installers that many people use. */
+function isKnownInstaller(line: string): boolean {
+  const addresses = [...line.matchAll(/\b(https?):\/\/(?:www\.)?([^\s"'\x60<>|)]{1,300})/gi)];
+  if (addresses.length === 0) return !/\$|\b(?:curl|wget|iwr|irm)\b[^|;&]{0,200}[\w-]\.[a-z]/i.test(line);
+  return addresses.every(
+    ([, scheme = '', rest = '']) =>
+      scheme.toLowerCase() === 'https' &&
+      (reservedForExamples.test(rest) || table.installers.some(known => startsAt(rest.toLowerCase(), known))),
+  );
+}
+
+const startsAt = (address: string, known: string): boolean =>
+  address.startsWith(known) && !/[\w-]/.test(known.includes('/') ? '' : (address[known.length] ?? ''));
+
+const order: readonly FindingLevel[] = ['low', 'medium', 'high'];
+
+/** Returns true if the level is the given one or a higher one. */
+export const isAtLeast = (level: FindingLevel, least: FindingLevel): boolean =>
+  order.indexOf(level) >= order.indexOf(least);
+
+type Weighed = Pick<Finding, 'level' | 'file' | 'line'>;
+
+/** Sorts what weighs most to the front, then by place. */
+export const byWeight = (one: Weighed, other: Weighed): number =>
+  order.indexOf(other.level) - order.indexOf(one.level) ||
+  (one.file < other.file ? -1 : one.file > other.file ? 1 : one.line - other.line);

@@ -1,0 +1,20 @@
+/** Starts, steers and follows a run. */
+export { atMost, untilAborted } from './cancellation.ts';
+export { allowAll, denyAll, type Human, newToken, QuestionOver, type SignInPort } from './human.ts';
+export type { Budget } from './run/budget.ts';
+export { unseen } from './run/commandChanges.ts';
+export { Conversation, storedConversation } from './run/conversation.ts';
+export { landLayer } from './run/landLayer.ts';
+export { countedCall } from './run/meter.ts';
+export { boxState } from './run/openBox.ts';
+export { readOnlyTools } from './run/prepare.ts';
+export type { EarlierConversation, RunRequest, StepBox } from './run/request.ts';
+export {
+  checkServer,
+  type ListedServer,
+  listServers,
+  type ServerParts,
+  type ServerRef,
+} from './run/serverCheck.ts';
+
+export const importServerCheck = () => import('./run/serverCheck.ts');

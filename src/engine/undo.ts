@@ -1,0 +1,19 @@
+/** The bytes before each write, and the way back. */
+export { bytesPath, hashOf } from './changes/changeFile.ts';
+export { type ChangedFile, hasUndo, isBlocked, type RunChanges } from './changes/changeHistory.ts';
+export type { ChangeStore } from './changes/changeStore.ts';
+export type { KeptChange, RunBytes } from './changes/commandWatch.ts';
+export { KeptWrites } from './changes/keptWrites.ts';
+export { unifiedDiff } from './changes/lineDiff.ts';
+export type { RestorePlan } from './changes/restore.ts';
+export { WatchedFolders } from './changes/watchedFolders.ts';
+export {
+  contentsOf,
+  type FolderContents,
+  type FolderDifference,
+  type FolderRecord,
+  fileText,
+  listFolder,
+} from './files/folderRecord.ts';
+export { type FolderState, keptDays, ReplacedFolders } from './files/replacedFolders.ts';
+export { putAlong, recoverFolders, swapFolder } from './files/swapFolder.ts';

@@ -1,0 +1,12 @@
+/** Stored results of evals. */
+export { type Compared, compareResults, htmlReport, junitReport } from './reports.ts';
+export {
+  readResults,
+  resultsName,
+  resultsPlace,
+  type SkillResults,
+  type StoredResults,
+  writeResults,
+} from './resultFiles.ts';
+
+export const importResultFiles = () => import('./resultFiles.ts');

@@ -1,0 +1,289 @@
+/** Fetches what a source leads to into a folder of its own, and makes the folder of one pack from it. */
+
+import { existsSync } from 'node:fs';
+import { cp, lstat, mkdir, mkdtemp, readdir, realpath, rm, stat } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { basename, dirname, join } from 'node:path';
+import type { Config } from '@telos/engine/config';
+import { TelosError } from '@telos/engine/errors';
+import { packNameProblem, type Resolved } from '@telos/engine/skills';
+import { sentence } from '@telos/protocol/text';
+import type { Fetched, Found } from './fetched.ts';
+import { chosen, type FoundPacks, findPacks } from './findPacks.ts';
+import type { Candidate } from './marketplace.ts';
+import { type Reach, type Source, type SourceProgress, sourceText } from './sourceText.ts';
+
+export interface FetchOptions {
+  signal?: AbortSignal;
+  progress?: (event: SourceProgress) => void;
+  /** The source comes from a link or a file of someone else: nothing on this machine or its network is fetched for it. */
+  isForeign?: boolean;
+}
+
+/** Addresses that the person has set may be on this machine. */
+const baseVariables = ['CLAWHUB_REGISTRY', 'TELOS_GITHUB_API_URL', 'TELOS_GITHUB_DOWNLOAD_URL'];
+
+/** Returns what fetching `source` may reach. Reads the person's `.npmrc` only for a package of npm. */
+export async function reachFor(
+  source: Source | undefined,
+  { env, home }: Pick<Config, 'env' | 'home'>,
+  { signal = new AbortController().signal, progress, isForeign }: FetchOptions,
+): Promise<Reach> {
+  const own = baseVariables.map(name => env[name] ?? '');
+  if (!isForeign && (source?.kind === 'web' || source?.kind === 'git')) own.push(source.url);
+  const npm = source?.kind === 'npm' ? (await import('./npm.ts')).npmOrigins({ env, home }) : [];
+  const origins = own.filter(address => URL.canParse(address)).map(address => new URL(address).origin);
+  // `git@host:path` has no origin, and names its host as exactly.
+  if (!isForeign && source?.kind === 'git') origins.push(source.url);
+  return {
+    signal,
+    origins: new Set([...origins.filter(origin => origin !== 'null'), ...npm]),
+    env,
+    home,
+    progress,
+    kept: new Map(),
+  };
+}
+
+/** Returns what the source leads to now. Throws TelosError `pack`, or UnclearSource if it has to be said more exactly. */
+export async function resolveSource(source: Source, reach: Reach): Promise<Found> {
+  reach.progress?.({ kind: 'resolving', source: sourceText(source) });
+  switch (source.kind) {
+    case 'github':
+      return (await import('./github.ts')).github.resolve(source, reach);
+    case 'git':
+      return (await import('./gitSource.ts')).git.resolve(source, reach);
+    case 'npm':
+      return (await import('./npm.ts')).npm.resolve(source, reach);
+    case 'clawhub':
+      return (await import('./clawhub.ts')).clawhub.resolve(source, reach);
+    case 'web':
+      return (await import('./web.ts')).web.resolve(source, reach);
+    case 'folder':
+      return ofFolder(source.path);
+  }
+}
+
+async function ofFolder(given: string): Promise<Found> {
+  const path = await realpath(given).catch(() => undefined);
+  if (path === undefined || !(await stat(path)).isDirectory()) {
+    const [, repository] = /(?:^|\/)([\w-]+\/[\w.-]+)$/.exec(given) ?? [];
+    const other =
+      repository === undefined ? [] : [sentence('For a repository of GitHub: {0}', `github:${repository}`)];
+    throw new TelosError('pack', [
+      sentence('The folder {0} was not found.', given),
+      sentence('Nothing was installed.'),
+      ...other,
+    ]);
+  }
+  return {
+    resolved: { kind: 'folder', path },
+    from: path,
+    version: '',
+    name: path.split(/[/\\]/).at(-1) || 'pack',
+  };
+}
+
+/** Fetches exactly what was resolved, now or in a lock file, into an empty folder. Throws TelosError `pack`. */
+export async function fetchResolved(
+  resolved: Exclude<Resolved, { kind: 'folder' }>,
+  root: string,
+  reach: Reach,
+): Promise<Fetched> {
+  switch (resolved.kind) {
+    case 'github':
+      return (await import('./github.ts')).github.fetch(resolved, root, reach);
+    case 'git':
+      return (await import('./gitSource.ts')).git.fetch(resolved, root, reach);
+    case 'npm':
+      return (await import('./npm.ts')).npm.fetch(resolved, root, reach);
+    case 'clawhub':
+      return (await import('./clawhub.ts')).clawhub.fetch(resolved, root, reach);
+    case 'well-known':
+    case 'url':
+      return (await import('./web.ts')).web.fetch(resolved, root, reach);
+  }
+}
+
+/** A tree of files, and the one pack of it that is meant. */
+export interface FetchedPack extends Fetched {
+  found: Found;
+  /** Folder of the tree. Absolute. */
+  root: string;
+  candidate: Candidate;
+  /** What decided which pack it is, in words. */
+  way: string;
+}
+
+/** A tree of files, and the packs that were found in it. */
+export interface FetchedTree extends Fetched {
+  found: Found;
+  /** Folder of the tree. Absolute. */
+  root: string;
+  packs: FoundPacks;
+}
+
+/**
+ * Fetches the source into `root`, an empty folder, and finds its packs. A folder of this machine is read where it stands. Throws
+ * TelosError `pack`, or UnclearSource if the source has to be said more exactly.
+ */
+export async function fetchTree(source: Source, root: string, reach: Reach): Promise<FetchedTree> {
+  const found = await resolveSource(source, reach);
+  const { resolved } = found;
+  const fetched = resolved.kind === 'folder' ? { leftOut: [] } : await fetchResolved(resolved, root, reach);
+  const place = resolved.kind === 'folder' ? resolved.path : root;
+  const path = await startOf(place, resolved);
+  const isAlone = resolved.kind === 'url' && /marketplace\.json$/.test(new URL(resolved.url).pathname);
+  return { ...fetched, found, root: place, packs: await findPacks(place, path, found.name, isAlone) };
+}
+
+/** Fetches the source as `fetchTree` does, and takes its pack. Also throws UnclearSource if it holds several packs. */
+export async function fetchPack(
+  source: Source,
+  root: string,
+  reach: Reach,
+  isInner = false,
+): Promise<FetchedPack> {
+  const { packs, ...tree } = await fetchTree(source, root, reach);
+  // A skill of an index has been chosen by its name already.
+  const name = tree.found.resolved.kind === 'well-known' ? undefined : source.name;
+  const candidate = chosen(packs, name, tree.root, other => sourceText({ ...source, name: other }));
+  if (candidate.problem)
+    throw new TelosError('pack', `'${candidate.name}' ${candidate.problem} Nothing was installed.`);
+  if (candidate.elsewhere) return fromElsewhere(candidate, candidate.elsewhere.source, root, reach, isInner);
+  return { ...tree, candidate, way: packs.way };
+}
+
+/** A catalogue may lead to one other place, and not from there to a third. */
+async function fromElsewhere(
+  candidate: Candidate,
+  source: Source,
+  root: string,
+  reach: Reach,
+  isInner: boolean,
+): Promise<FetchedPack> {
+  const text = sourceText(source);
+  if (isInner)
+    throw new TelosError('pack', [
+      sentence("'{0}' leads on to {1}, which is one step too many.", candidate.name, text),
+      sentence('Nothing was installed.'),
+    ]);
+  const inner = await fetchPack(
+    source,
+    join(root, '..', 'elsewhere'),
+    { ...reach, origins: ownOrigins(reach) },
+    true,
+  );
+  const commit = 'commit' in inner.found.resolved ? inner.found.resolved.commit : undefined;
+  const { sha } = candidate.elsewhere ?? {};
+  if (sha !== undefined && sha !== commit)
+    throw new TelosError('pack', [
+      sentence(
+        "'{0}' is {1} at {2}, but its catalogue promises {3}.",
+        candidate.name,
+        String(commit),
+        text,
+        sha,
+      ),
+      sentence('Nothing was installed.'),
+    ]);
+  return {
+    ...inner,
+    candidate: {
+      ...inner.candidate,
+      name: candidate.name,
+      ...(candidate.servers && { servers: candidate.servers }),
+    },
+    way: `its catalogue, which leads to ${text}`,
+  };
+}
+
+/** The author of a catalogue names no addresses for the person. */
+const ownOrigins = ({ env }: Reach): ReadonlySet<string> =>
+  new Set(
+    baseVariables
+      .map(name => env[name] ?? '')
+      .filter(one => URL.canParse(one))
+      .map(address => new URL(address).origin),
+  );
+
+/** Returns the folder to start at. Archives often hold everything in one folder. */
+async function startOf(root: string, resolved: Resolved): Promise<string> {
+  if ('path' in resolved && resolved.kind !== 'folder' && resolved.path) return resolved.path;
+  if (resolved.kind !== 'url' && resolved.kind !== 'well-known') return '';
+  const entries = await readdir(root, { withFileTypes: true });
+  return entries.length === 1 && entries[0]!.isDirectory() ? entries[0]!.name : '';
+}
+
+/** Returns where the pack of a tree is, to find it again without looking. */
+export function placed(resolved: Resolved, { path }: Pick<Candidate, 'path'>): Resolved {
+  return resolved.kind === 'folder'
+    ? { ...resolved, path: join(resolved.path, path) }
+    : { ...resolved, path };
+}
+
+/**
+ * Makes the folder of a pack below `parent`, from a folder of the tree or from some of its skills, and returns its path. A folder
+ * that is a pack as it is stays where it stands if it has that name already.
+ */
+export async function packFolder(
+  root: string,
+  { path, skills }: Pick<Candidate, 'path' | 'skills'>,
+  name: string,
+  parent: string,
+): Promise<string> {
+  const source = join(root, path);
+  const target = join(parent, name);
+  await mkdir(parent, { recursive: true });
+  if (!skills) {
+    await cp(source, target, { recursive: true, verbatimSymlinks: true, filter: isCopied });
+    return target;
+  }
+  for (const folder of skills) {
+    const place = join(target, 'skills', folder.split('/').at(-1) ?? folder);
+    await refuseSkill(join(source, folder), folder, place);
+    await mkdir(dirname(place), { recursive: true });
+    await cp(join(source, folder), place, {
+      recursive: true,
+      verbatimSymlinks: true,
+      errorOnExist: true,
+      force: false,
+      filter: isCopied,
+    });
+  }
+  return target;
+}
+
+/** Throws TelosError `pack` for a folder that is not there, or whose name another skill of the pack has. */
+async function refuseSkill(path: string, folder: string, place: string): Promise<void> {
+  const isFolder = await lstat(path).then(
+    stats => stats.isDirectory(),
+    () => false,
+  );
+  const problem = !isFolder
+    ? sentence('It names the skill {0}, which its source does not have.', JSON.stringify(folder))
+    : existsSync(place)
+      ? sentence('Two of its skills are in folders called {0}.', JSON.stringify(basename(place)))
+      : undefined;
+  if (problem) throw new TelosError('pack', [problem, sentence('Nothing was installed.')]);
+}
+
+const isCopied = (path: string): boolean => !/[/\\]\.git$/.test(path);
+
+/** Returns a name that a pack may have: the given one, or one with what is around it. */
+export function usableName(name: string, { resolved }: Pick<Found, 'resolved'>): string {
+  const owner =
+    'url' in resolved && resolved.kind === 'github'
+      ? new URL(resolved.url).pathname.split('/')[1]
+      : undefined;
+  const candidates = [name, ...(owner === undefined ? [] : [`${owner}-${name.replace(/^[.-]+/, '')}`])];
+  return candidates.find(candidate => packNameProblem(candidate) === undefined) ?? name;
+}
+
+/** Calls `use` with a new folder that only this person can read, and removes it. */
+export async function temporaryFolder(): Promise<{ path: string; remove(): Promise<void> }> {
+  const path = await realpath(await mkdtemp(join(tmpdir(), 'telos-source-')));
+  await mkdir(join(path, 'tree'));
+  await mkdir(join(path, 'elsewhere'));
+  return { path, remove: () => rm(path, { recursive: true, force: true, maxRetries: 2 }) };
+}

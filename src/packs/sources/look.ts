@@ -1,0 +1,160 @@
+/** Looks at a fetched pack before it is installed: what it holds, what its files name, and what a person should see. Runs nothing. */
+
+import { lstat } from 'node:fs/promises';
+import { join } from 'node:path';
+import type { Config } from '@telos/engine/config';
+import { loadText } from '@telos/engine/files';
+import { cardOf, FileDigests, readAgentFiles } from '@telos/engine/policy';
+import { openSkill, ownMcpConfig, type PackSkills, packSkills, skillFileIn } from '@telos/engine/skills';
+import type { FolderContents } from '@telos/engine/undo';
+import type { OfferedFile, OfferedSkill, PackLook, SourceFinding } from '@telos/protocol/packOffer';
+import type { ScanReport } from '../audit/scan.ts';
+import { scanFolder, scanFolders } from '../audit/scanFolder.ts';
+import type { Verdict } from './fetched.ts';
+import { type FetchOptions, fetchPack, reachFor, temporaryFolder } from './fetchSource.ts';
+import { type Source, sourceText } from './sourceText.ts';
+
+/** What a look at a source finds without installing it. */
+export interface ScannedSource extends ScanReport {
+  /** The source as text in its shortest form. */
+  source: string;
+  /** Where it comes from and in which version, in words. */
+  from: string;
+  name: string;
+  /** Links and the like that would not be installed. */
+  leftOut: readonly string[];
+  /** What the registry says of it. */
+  verdict?: Verdict;
+}
+
+/**
+ * Fetches what the source leads to, looks for what is dangerous in it and removes it again. Throws TelosError `pack` for what was
+ * refused or cannot be reached, UnclearSource if it has to be said more exactly, and the abort reason on abort.
+ */
+export async function scanSource(
+  source: Source,
+  config: Config,
+  options: FetchOptions = {},
+): Promise<ScannedSource> {
+  const temporary = await temporaryFolder();
+  try {
+    const reach = await reachFor(source, config, options);
+    const { root, candidate, found, leftOut } = await fetchPack(source, join(temporary.path, 'tree'), reach);
+    const base = join(root, candidate.path);
+    const folders = candidate.skills?.map(folder => join(base, folder)) ?? [base];
+    const { verdict, from } = found;
+    return {
+      source: sourceText(source),
+      from,
+      name: candidate.name,
+      leftOut,
+      ...(verdict && { verdict }),
+      ...(await scanFolders(base, folders)),
+    };
+  } finally {
+    await temporary.remove();
+  }
+}
+
+/** Returns what is found in a folder, the worst first, or nothing if there are no high-severity findings. */
+export async function dangersIn(folder: string): Promise<readonly SourceFinding[]> {
+  const { findings, high } = await scanFolder(folder);
+  return high > 0 ? findings : [];
+}
+
+/** Returns what is in the pack's folder, whose contents are known. Throws errors of the file system. */
+export async function lookAtPack(
+  folder: string,
+  name: string,
+  contents: FolderContents,
+  config: Config,
+): Promise<PackLook> {
+  const { skills: listed, skipped } = packSkills(folder);
+  const own = listed.length === 0 ? skillFileIn(folder) : undefined;
+  const skills = own === undefined ? listed : [openSkill(own, 'user', name, folder)];
+  const { mcpConfig } = ownMcpConfig(folder);
+  const agent = {
+    name,
+    packDir: folder,
+    workingDir: join(config.workingRoot, name),
+    source: 'user' as const,
+    skills,
+    ...(mcpConfig !== undefined && { mcpConfig }),
+  };
+  const files = await readAgentFiles(agent, new FileDigests());
+  const { redFlags: _flags, leftOut: _leftOut, workFolder: _work, ...card } = await cardOf(agent, files);
+  const all = await offeredFiles(folder, contents);
+  const { findings, read, of, rules } = await scanFolder(folder);
+  return {
+    skills: skills.map(skill => offeredSkill(skill, folder, all)),
+    files: all,
+    card,
+    findings,
+    counts: { read, of, rules },
+    steps: [
+      ...new Set(skills.flatMap(({ metadata }) => metadata.install.flatMap(({ command }) => command ?? []))),
+    ],
+    notRun: [...skipped.map(notLoaded), ...(await notRunIn(folder, contents))],
+  };
+}
+
+const notLoaded = ({ id, why }: PackSkills['skipped'][number]): string =>
+  `skills/${id} (a skill that ${why}, so a plugin goes without it)`;
+
+async function offeredFiles(folder: string, contents: FolderContents): Promise<OfferedFile[]> {
+  const files = Object.entries(contents).filter(([, text]) => text.startsWith('sha256:'));
+  return Promise.all(
+    files.map(async ([path, digest]) => ({
+      path,
+      digest,
+      bytes: (await lstat(join(folder, path)).catch(() => undefined))?.size ?? 0,
+    })),
+  );
+}
+
+function offeredSkill(
+  { id, dir, description, synopsis, diagnostics }: ReturnType<typeof openSkill>,
+  folder: string,
+  files: readonly OfferedFile[],
+): OfferedSkill {
+  const below = dir === folder ? '' : `${dir.slice(folder.length + 1).replaceAll('\\', '/')}/`;
+  const own = files.filter(({ path }) => path.startsWith(below));
+  return {
+    id,
+    description: synopsis ?? description,
+    bytes: own.reduce((sum, { bytes }) => sum + bytes, 0),
+    scripts: own.filter(
+      ({ path, digest }) =>
+        digest.endsWith('+x') || /\.(?:sh|bash|py|js|mjs|ts|rb|pl|php|ps1|bat|cmd)$/i.test(path),
+    ).length,
+    problems: diagnostics
+      .filter(({ severity }) => severity !== 'info')
+      .map(({ message, line }) => `line ${line}: ${message}`),
+  };
+}
+
+/** Names of scripts that npm runs by itself. */
+const lifecycle = /^(?:pre|post)?(?:install|prepare|pack|publish|uninstall)(?:Only)?$/;
+
+async function notRunIn(folder: string, contents: FolderContents): Promise<string[]> {
+  const paths = Object.keys(contents);
+  const hooks = paths
+    .filter(path => /(?:^|\/)hooks\/hooks\.json$|(?:^|\/)\.lsp\.json$/.test(path))
+    .map(path => `${path} (hooks of another program)`);
+  const bins = paths.some(path => path.startsWith('bin/')) ? ['bin/ (programs)'] : [];
+  const scripts: string[] = [];
+  for (const path of paths.filter(one => /(?:^|\/)package\.json$/.test(one)).slice(0, 20)) {
+    const content = await loadText(join(folder, path)).catch(() => '');
+    for (const name of scriptsIn(content)) scripts.push(`${path}: ${name} (a script of npm)`);
+  }
+  return [...hooks, ...bins, ...scripts];
+}
+
+function scriptsIn(content: string): string[] {
+  try {
+    const { scripts } = JSON.parse(content) as { scripts?: unknown };
+    return Object.keys((scripts as object | undefined) ?? {}).filter(name => lifecycle.test(name));
+  } catch {
+    return [];
+  }
+}

@@ -1,0 +1,179 @@
+/** Writes the files of a source into an empty folder. Every name passes here, and what it refuses refuses the whole source. */
+
+import { mkdirSync, writeFileSync } from 'node:fs';
+import { writeFile } from 'node:fs/promises';
+import { dirname, join } from 'node:path';
+import { TelosError } from '@telos/engine/errors';
+import { folded } from '@telos/engine/files';
+import { beginningOf, sentence } from '@telos/protocol/text';
+
+/** An entry of an archive or a commit, named as it is there. */
+export interface TreeEntry {
+  path: string;
+  kind: 'file' | 'folder' | 'link';
+  executable?: boolean;
+  /** Where a link leads. */
+  target?: string;
+}
+
+export const treeLimits = {
+  entries: 20_000,
+  files: 5000,
+  bytes: 100 * 1024 * 1024,
+  depth: 24,
+  ratio: 200,
+  name: 200,
+  path: 1000,
+} as const;
+
+/** Packed data may unpack to any ratio up to this size: short texts that repeat themselves are honest. In bytes. */
+const honestSize = 4 * 1024 * 1024;
+
+/** Written in less time than a person notices. In bytes. */
+const smallFile = 256 * 1024;
+
+export class TreeWriter {
+  /** Links, submodules and `.git` folders, as paths below the folder. */
+  readonly leftOut: string[] = [];
+  readonly #root: string;
+  readonly #what: string;
+  readonly #kinds = new Map<string, { kind: TreeEntry['kind']; path: string }>();
+  readonly #drop: number;
+  readonly #made = new Set<string>();
+  #entries = 0;
+  #files = 0;
+  #bytes = 0;
+  /** Links whose target is checked at the end. */
+  readonly #links: { path: string; target: string }[] = [];
+
+  /** `what` names the source in errors. The first `drop` folders of each path are cut off. */
+  constructor(root: string, what: string, drop = 0) {
+    this.#root = root;
+    this.#what = what;
+    this.#drop = drop;
+  }
+
+  /**
+   * Takes note of an entry. Returns the path to write it to, or undefined if there is nothing to write. Throws TelosError `pack` for
+   * a name that leads elsewhere or is used twice, and at a limit.
+   */
+  admit(entry: TreeEntry, size: number): string | undefined {
+    if (++this.#entries > treeLimits.entries)
+      throw this.refused(entry.path, `is one of more than ${treeLimits.entries} entries`);
+    const parts = this.#partsOf(entry);
+    if (parts === undefined) return undefined;
+    if (parts.length > treeLimits.depth)
+      throw this.refused(entry.path, `is more than ${treeLimits.depth} folders deep`);
+    for (let depth = 1; depth < parts.length; depth++)
+      this.#note(parts.slice(0, depth).join('/'), 'folder', entry.path);
+    const path = parts.join('/');
+    this.#note(path, entry.kind, entry.path);
+    if (entry.kind === 'link') {
+      this.leftOut.push(path);
+      this.#links.push({ path, target: entry.target ?? '' });
+      if (this.#links.length > treeLimits.files)
+        throw this.refused(entry.path, `is one of more than ${treeLimits.files} links`);
+      return undefined;
+    }
+    if (entry.kind === 'folder') return undefined;
+    if (++this.#files > treeLimits.files)
+      throw this.refused(entry.path, `is one of more than ${treeLimits.files} files`);
+    this.count(size, entry.path);
+    return path;
+  }
+
+  /** Counts bytes that will be written. Throws TelosError `pack` if they are too many. */
+  count(size: number, path: string): void {
+    this.#bytes += size;
+    if (this.#bytes > treeLimits.bytes)
+      throw this.refused(path, `makes it larger than ${treeLimits.bytes / 1024 / 1024} MiB`);
+  }
+
+  /** Throws TelosError `pack` if a file of this size cannot be written any more. Nothing of it needs to be unpacked then. */
+  checkRoom(size: number, path: string): void {
+    const before = this.#bytes;
+    this.count(size, path);
+    this.#bytes = before;
+  }
+
+  /** Throws TelosError `pack` if so little packed data unpacks to so much. */
+  checkRatio(packed: number, unpacked: number, path: string): void {
+    if (unpacked > honestSize && unpacked > packed * treeLimits.ratio)
+      throw this.refused(path, `unpacks to more than ${treeLimits.ratio} times its size`);
+  }
+
+  /** Writes a file that was admitted. Scripts become executable, as a copy makes them. */
+  async write(path: string, bytes: Uint8Array, executable: boolean): Promise<void> {
+    const place = join(this.#root, path);
+    const folder = dirname(place);
+    if (!this.#made.has(folder)) mkdirSync(folder, { recursive: true });
+    this.#made.add(folder);
+    const isScript = bytes[0] === 0x23 && bytes[1] === 0x21;
+    const options = { flag: 'wx', mode: executable || isScript ? 0o755 : 0o644 };
+    // A pack is many small files, and waiting for each takes several times as long as writing it.
+    if (bytes.length <= smallFile) writeFileSync(place, bytes, options);
+    else await writeFile(place, bytes, options);
+  }
+
+  /** Throws TelosError `pack` if a link leads out of the tree, or if there was no file. */
+  finish(): void {
+    for (const { path, target } of this.#links)
+      if (leadsOut(path, target))
+        throw this.refused(path, `is a link that leads out of it, to ${shown(target)}`);
+    if (this.#files > 0) return;
+    const others = this.leftOut.slice(0, 5).map(shown).join(', ');
+    const why =
+      others === ''
+        ? sentence('{0} holds no files.', this.#what)
+        : sentence('{0} holds no files, only what is left out: {1}.', this.#what, others);
+    throw new TelosError('pack', [why, sentence('Nothing was installed.')]);
+  }
+
+  refused(path: string, why: string): TelosError {
+    return new TelosError('pack', `${this.#what} was refused: ${shown(path)} ${why}. Nothing was installed.`);
+  }
+
+  #partsOf({ path, kind }: TreeEntry): string[] | undefined {
+    if (path.includes('\\')) throw this.refused(path, 'has a backslash in its name');
+    if (/[\p{Cc}]/u.test(path)) throw this.refused(path, 'has a control character in its name');
+    if (path.startsWith('/') || /^[A-Za-z]:/.test(path)) throw this.refused(path, 'is an absolute path');
+    if (path.length > treeLimits.path)
+      throw this.refused(beginningOf(path, 80), 'has a path that is too long');
+    const all = path.split('/').filter(part => part !== '' && part !== '.');
+    if (all.includes('..')) throw this.refused(path, 'leads out of it');
+    if (all.some(part => Buffer.byteLength(part) > treeLimits.name))
+      throw this.refused(beginningOf(path, 80), 'has a name that is too long');
+    const parts = all.slice(this.#drop);
+    if (parts.length === 0) return undefined;
+    const git = parts.findIndex(part => folded(part) === '.git' || folded(part) === 'git~1');
+    if (git < 0) return parts;
+    const place =
+      parts.slice(0, git + 1).join('/') + (git === parts.length - 1 && kind !== 'folder' ? '' : '/');
+    if (!this.leftOut.includes(place)) this.leftOut.push(place);
+    return undefined;
+  }
+
+  /** Two names that some file system takes for one would let a later entry replace what was looked at. */
+  #note(path: string, kind: TreeEntry['kind'], entry: string): void {
+    const key = folded(path);
+    const known = this.#kinds.get(key);
+    if (known === undefined) this.#kinds.set(key, { kind, path });
+    else if (known.path !== path)
+      throw this.refused(entry, `has the name of ${shown(known.path)} on many file systems`);
+    else if (known.kind !== 'folder' || kind !== 'folder') throw this.refused(entry, 'is there twice');
+  }
+}
+
+function leadsOut(path: string, target: string): boolean {
+  if (target === '' || target.startsWith('/') || /[\\\0]|^[A-Za-z]:/.test(target)) return true;
+  let depth = path.split('/').length - 1;
+  for (const part of target.split('/')) {
+    if (part === '..') depth--;
+    else if (part !== '' && part !== '.') depth++;
+    if (depth < 0) return true;
+  }
+  return false;
+}
+
+const shown = (path: string): string =>
+  JSON.stringify(path.length > 200 ? `${beginningOf(path, 200)}…` : path);

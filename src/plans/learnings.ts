@@ -1,0 +1,80 @@
+/** Keeps what stories have learned about a project in its AGENTS.md, as a commit of its own behind the story's. */
+import type { JournalLine } from '@telos/protocol/plan';
+import { beginningOf } from '@telos/protocol/text';
+import type { Git } from './git.ts';
+import { oneLine } from './prdFile.ts';
+
+const file = 'AGENTS.md';
+const heading = '## Learned while building';
+/** In bytes. The oldest notes make room for new ones; what people wrote stays. */
+const mostNotes = 8 * 1024;
+
+/** Returns the text with the notes that it lacks, under a heading of their own; the same text if it has them all. */
+export function withNotes(text: string, notes: readonly string[]): string {
+  const at = text.indexOf(`${heading}\n`);
+  const [own, rest] = at < 0 ? [text, ''] : [text.slice(0, at), text.slice(at + heading.length + 1)];
+  // People may have put another section behind the notes.
+  const end = rest.search(/^#{1,2} /m);
+  const [list, behind] = end < 0 ? [rest, ''] : [rest.slice(0, end), rest.slice(end)];
+  const present = list.split('\n').filter(line => line.startsWith('- '));
+  const same = (line: string): string =>
+    line
+      .toLowerCase()
+      .replace(/[^\p{L}\p{N}]+/gu, ' ')
+      .trim();
+  const known = new Set([...text.split('\n').map(same)]);
+  const fresh = [...new Set(notes.map(note => `- ${oneLine(note)}`))].filter(
+    line => same(line) !== '' && !known.has(same(line)),
+  );
+  if (fresh.length === 0) return text;
+  const all = [...present, ...fresh];
+  while (all.length > 1 && Buffer.byteLength(all.join('\n')) > mostNotes) all.shift();
+  const before = own.trim() === '' ? '# Notes for agents' : own.trimEnd();
+  return `${before}\n\n${heading}\n\n${all.join('\n')}\n${behind === '' ? '' : `\n${behind}`}`;
+}
+
+/** In characters. The first sentences of a denial say what it is about. */
+const longestDenial = 400;
+
+/** Returns what a story has taught since it passed the last time: what reviewers denied, and what those who built it noted. */
+export function learnedOf(lines: readonly JournalLine[], story: string): string[] {
+  let notes: string[] = [];
+  for (const line of lines) {
+    if (!('story' in line) || line.story !== story) continue;
+    if (line.type === 'story_passed') notes = [];
+    if (line.type === 'verdict' && !line.approved)
+      notes.push(`The review of ${story} denied: ${beginningOf(oneLine(line.text), longestDenial)}`);
+    if (line.type === 'learned') notes.push(...line.notes);
+  }
+  return notes;
+}
+
+/** Returns the text of AGENTS.md at a commit; empty if it has none. */
+export async function adviceAt(git: Git, commit: string): Promise<string> {
+  return (await git.text(`${commit}:${file}`)) ?? '';
+}
+
+/** Returns a commit behind `commit` that has the notes; undefined if there is nothing to add. */
+export async function learningsCommit(
+  git: Git,
+  commit: string,
+  { plan, story, notes }: { plan: string; story: string; notes: readonly string[] },
+): Promise<string | undefined> {
+  if (notes.length === 0) return undefined;
+  const entries = (await git.read(['ls-tree', '-z', '--full-tree', '--end-of-options', commit]))
+    .split('\0')
+    .filter(Boolean);
+  const present = entries.find(entry => entry.slice(entry.indexOf('\t') + 1) === file);
+  // A link, or a folder of that name, belongs to the person.
+  if (present !== undefined && !/^100(?:644|755) blob /.test(present)) return undefined;
+  const text = await adviceAt(git, commit);
+  const next = withNotes(text, notes);
+  if (next === text) return undefined;
+  const blob = (await git.run(['hash-object', '-w', '--stdin'], { input: next })).stdout.trim();
+  const mode = present?.slice(0, 6) ?? '100644';
+  const others = entries.filter(entry => entry !== present);
+  const input = [...others, `${mode} blob ${blob}\t${file}`].map(entry => `${entry}\0`).join('');
+  const tree = (await git.run(['mktree', '-z'], { input })).stdout.trim();
+  const message = `${story}: note what was learned\n\nTelos-Plan: ${plan}\nTelos-Learnings: ${story}\n`;
+  return git.commitTree(tree, [commit], message);
+}

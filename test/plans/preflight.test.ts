@@ -1,0 +1,146 @@
+import assert from 'node:assert/strict';
+import { existsSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { findBox } from '../../src/engine/box/findBox.ts';
+import { dirtyFiles } from '../../src/plans/gitCheckouts.ts';
+import { preflight, resultsAt } from '../../src/plans/preflight.ts';
+import type { CheckResult, Story } from '../../src/protocol/plan.ts';
+import { PlanRepo } from '../fakes/planRepo.ts';
+import { tempFolder } from '../fakes/tempFolder.ts';
+
+describe('preflight', () => {
+  let plan: PlanRepo;
+  afterEach(() => plan.remove());
+
+  async function look(
+    stories: readonly Partial<Story>[],
+    more: Parameters<typeof PlanRepo.make>[1] = {},
+    files = {},
+    known: ReadonlyMap<string, CheckResult> = new Map(),
+  ) {
+    plan = await PlanRepo.make(stories, more, files);
+    writeFileSync(join(plan.repo, 'src/mine.js'), 'mine');
+    const { folder, git, slots, settings, base } = plan.parts;
+    const parts = {
+      folder,
+      git,
+      slots,
+      settings,
+      base,
+      stories: plan.state.stories.map(({ story }) => story),
+    };
+    const around = { problems: [], dirtyFiles: await dirtyFiles(git), env: {}, config: plan.config };
+    return preflight({ ...parts, ...around, known }, new AbortController().signal);
+  }
+  const check = (name: string, command: string, more = {}) => ({ name, command, ...more });
+
+  it('runs each check once on the commit that the plan begins with, and sees no file that is not in it', async () => {
+    const unit = check('unit', 'echo ran >> ../ran.txt; node --test');
+    const seen = await look([{ checks: [unit] }, { checks: [unit, check('own', 'test -f src/mine.js')] }]);
+    assert.deepEqual(
+      seen.event.checks.map(({ name, exitCode }) => [name, exitCode]),
+      [
+        ['unit', 0],
+        ['own', 1],
+      ],
+    );
+    assert.deepEqual(seen.red, []);
+    assert.deepEqual(seen.stops, []);
+    assert.equal(seen.hadTests, true);
+    assert.equal(seen.atBase.get(unit.command)?.exitCode, 0);
+    assert.ok(seen.event.dirtyFiles.includes('src/mine.js'));
+  });
+
+  it('tells what is red already from what is not built yet', async () => {
+    const broken = "import test from 'node:test';\ntest('a', () => { throw new Error('old'); });\n";
+    const seen = await look(
+      [
+        { checks: [check('unit', 'node --test'), check('shared', 'exit 3')] },
+        {
+          checks: [
+            check('shared', 'exit 3'),
+            check('new', 'node src/new.js'),
+            check('tdd', 'node --test --no-warnings', { red: true }),
+          ],
+        },
+      ],
+      { checks: [check('whole', 'exit 4')] },
+      { 'test/old.test.js': broken },
+    );
+    assert.deepEqual(seen.red.map(({ name }) => name).sort(), ['shared', 'unit', 'whole']);
+  });
+
+  it('runs the checks in a box where one works, and outside only what fails there and passes outside', async () => {
+    const elsewhere = tempFolder({ 'data.txt': 'needed' });
+    const [inside, needs, red] = [
+      check(
+        'inside',
+        `touch ${elsewhere.path}/made; git update-ref refs/heads/moved HEAD; git log -1 && test -f src/add.js`,
+      ),
+      check('needs', `cat ${elsewhere.path}/data.txt`),
+      check('red', `cat ${elsewhere.path}/missing.txt`),
+    ];
+    const seen = await look([{ checks: [inside, needs, red] }]);
+    const { works } = await findBox({ env: plan.config.env });
+    const of = ({ command }: { command: string }) => seen.atBase.get(command);
+    assert.deepEqual([of(inside)?.exitCode, of(needs)?.exitCode, of(red)?.exitCode], [0, 0, 1]);
+    assert.deepEqual([of(inside)?.outside, of(needs)?.outside], [undefined, works ? true : undefined]);
+    assert.equal(existsSync(join(elsewhere.path, 'made')), !works);
+    assert.equal(existsSync(join(plan.repo, '.git/refs/heads/moved')), !works);
+    const told =
+      /The check "needs" fails in the box for commands and passes outside of it, so it runs outside\./;
+    assert.equal(told.test(seen.event.problems.join('\n')), works);
+    elsewhere.remove();
+  });
+
+  it('says in a sentence what hinders the plan', async () => {
+    const seen = await look([{ checks: [], items: [] }, { checks: [check('x', 'no-such-program-at-all')] }]);
+    const text = seen.event.problems.join('\n');
+    assert.match(text, /US-001 has no check/);
+    assert.match(text, /US-001 has no criteria/);
+    assert.match(text, /The check "x" starts a program that is not there: no-such-program-at-all/);
+    assert.deepEqual(seen.stops, []);
+  });
+
+  it('does not begin where the setup fails', async () => {
+    const seen = await look([{}], { setup: ['echo no network; exit 5'] });
+    assert.match(seen.stops.join('\n'), /exit code 5 while the worktree was set up[\s\S]*no network/);
+    assert.deepEqual(seen.event.checks, []);
+  });
+
+  it('runs no check whose result is known from when the plan began', async () => {
+    const [old, fresh] = [check('old', 'echo again > ../again.txt'), check('new', 'test -f src/add.js')];
+    const known = new Map([[old.command, { name: 'old', exitCode: 7, ms: 1, output: 'so it was' }]]);
+    const seen = await look([{ checks: [old, fresh] }], {}, {}, known);
+    assert.deepEqual(
+      [old, fresh].map(({ command }) => seen.atBase.get(command)?.exitCode),
+      [7, 0],
+    );
+    assert.deepEqual(
+      new Set(seen.event.checks.map(({ command }) => command)),
+      new Set([old.command, fresh.command]),
+    );
+  });
+
+  it('installs packages that a commit of the plan brings without their scripts', async () => {
+    const show = 'echo "ignoring: $npm_config_ignore_scripts" > out/setup.txt';
+    await look(
+      [{}],
+      { setup: [`mkdir -p out; ${show}`], slot: { copy: [], link: [], keep: ['out'], ports: 10 } },
+      { 'package-lock.json': '{}' },
+    );
+    const { slots, settings, base, git } = plan.parts;
+    const parts = { slots, settings, base, env: {}, config: plan.config };
+    const text = check('text', 'cat out/setup.txt');
+    const at = async (commit: string): Promise<string | undefined> => {
+      const { results } = await resultsAt(parts, commit, [text], new AbortController().signal, new Map());
+      return results.get(text.command)?.result.output;
+    };
+    assert.equal(await at(base), 'ignoring:');
+    writeFileSync(join(plan.repo, 'package-lock.json'), '{"a":1}');
+    plan.shell('git', 'commit', '-qam', 'more');
+    const more = (await git.tip('HEAD'))!;
+    assert.equal(await at(more), 'ignoring: true');
+    assert.equal(await at(base), 'ignoring:');
+  });
+});
