@@ -17,7 +17,7 @@ const joinedOfCli = [
   'src/cli/commandLine.ts',
   'src/engine/box/findBox.ts',
   'src/engine/providers/anthropic.ts',
-  'src/engine/run/toolCalls.ts',
+  'src/engine/run/callPolicy.ts',
 ];
 
 /** @type {import('esbuild').BuildOptions} */

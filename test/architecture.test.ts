@@ -146,6 +146,11 @@ describe('architecture', () => {
         { 'src/engine/files/a.ts': "export { b } from '../run/b.ts';", 'src/engine/run/b.ts': '' },
         /imports go down/,
       ],
+      [
+        'a core that sees more than the protocol',
+        { 'src/engine/core/a.ts': "import { b } from '../files/b.ts';", 'src/engine/files/b.ts': '' },
+        /the core sees src\/protocol and nothing else/,
+      ],
       ['a file on no floor', { 'src/new/a.ts': "import './b.ts';", 'src/new/b.ts': '' }, /has no floor/],
       [
         'a path into another package',

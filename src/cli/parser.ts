@@ -3,9 +3,11 @@
  * process.
  */
 
-import { amountIn, effortIn, effortLevels, mostRounds, roundsIn } from '@telos/engine/config';
+import { amountIn, effortIn, roundsIn } from '@telos/engine/config';
 import { readText } from '@telos/engine/files';
+import { effortLevels } from '@telos/engine/providers';
 import { isOneEditAway } from '@telos/engine/routing';
+import { mostRounds } from '@telos/engine/run';
 import {
   Argument,
   Command,

@@ -1,8 +1,11 @@
 /** Reads the configuration from the environment and overrides into plain data. Nothing here is read again later. */
+
 import { homedir, userInfo } from 'node:os';
 import { isAbsolute, join, resolve } from 'node:path';
 import type { LocalizedMessage } from '@telos/protocol/run';
 import { asMessage, sentence } from '@telos/protocol/text';
+import { effortLevels, mostRounds } from './core/limits.ts';
+import type { Effort } from './core/ports.ts';
 import { type EnvFile, envFileWins, mergeEnvironment, readEnvFile } from './envFile.ts';
 
 export interface WorkspaceFolder {
@@ -41,12 +44,6 @@ export type ProtocolChoice = (typeof protocolChoices)[number];
 /** Which models answer where none is named: those that Telos began with, or those that are current for the same work. */
 export const defaultsChoices = ['specified', 'current'] as const;
 export type DefaultsChoice = (typeof defaultsChoices)[number];
-
-export const effortLevels = ['off', 'low', 'medium', 'high', 'xhigh', 'max'] as const;
-export type EffortLevel = (typeof effortLevels)[number];
-
-/** How much a model thinks before it answers: a level, or at most this many tokens. */
-export type Effort = EffortLevel | number;
 
 /** Where a run without a chosen skill looks for skills. Of two skills with one name, the first of these wins. */
 export const skillRootKinds = ['project', 'user', 'builtin'] as const;
@@ -361,10 +358,6 @@ function budgetOf(value: (field: BudgetName, variable: string) => string | undef
   }
   return budget;
 }
-
-/** Rounds of a run after which it asks whether to go on, and rounds after which it ends in any case. */
-export const defaultMaxRounds = 20;
-export const mostRounds = 500;
 
 /** Returns the number of rounds that a file, a variable or an option sets. Undefined unless it is a whole number from 1 to 500. */
 export function roundsIn(value: unknown): number | undefined {

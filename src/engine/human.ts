@@ -1,24 +1,12 @@
 /** Defines the ports through which the engine asks a person and has them sign in. Each frontend brings its own. */
-import { randomBytes } from 'node:crypto';
-import type { ApprovalDecision, ApprovalRequest } from '@telos/protocol/run';
+import type { Human } from './core/ports.ts';
 import { mapStrings } from './redact.ts';
-
-/** Returns 128 random bits for a new question, see `ApprovalRequest.token`. */
-export const newToken = (): string => randomBytes(16).toString('base64url');
 
 /** The abort reason of a question whose asker no longer waits for the answer. Its message says so to the person. */
 export class QuestionOver extends Error {
   constructor(message = 'The question is over: who asked no longer waits.') {
     super(message);
   }
-}
-
-/** A person who answers. Both calls settle when the signal aborts: `approve` with a denial, `ask` with empty answers. */
-export interface Human {
-  /** True if no person reads the questions, and so no one could stop a run that goes in circles. */
-  readonly isAway?: boolean;
-  approve(request: ApprovalRequest, signal: AbortSignal): Promise<ApprovalDecision>;
-  ask(questions: readonly string[], signal: AbortSignal): Promise<readonly string[]>;
 }
 
 /** A store for secrets. Writing undefined removes a value. */

@@ -1,4 +1,14 @@
 /** Models: providers, prices, keys and recordings. */
+export { effortLevels } from './core/limits.ts';
+
+export type {
+  AttachedFile,
+  CompletionRequest,
+  Effort,
+  Provider,
+  StreamEvent,
+  TokenCount,
+} from './core/ports.ts';
 export {
   createProvider,
   type FrontendProvider,
@@ -15,14 +25,7 @@ export {
 export { checkKey, keepInEnvFile, keyedProvider } from './providers/keys.ts';
 export { listModels, type ModelFacts, type ProviderModels } from './providers/modelList.ts';
 export { hasPrice, type NamedModel, pricedModels, priceOf, unpriced } from './providers/models.ts';
-export {
-  type AttachedFile,
-  type CompletionRequest,
-  type Provider,
-  readToolCall,
-  type StreamEvent,
-  type TokenCount,
-} from './providers/provider.ts';
+export { readToolCall } from './providers/provider.ts';
 export { openRecorder, placesOf } from './providers/recording.ts';
 export {
   asksClock,

@@ -1,7 +1,10 @@
 /** Starts, steers and follows a run. */
+
 export { atMost, untilAborted } from './cancellation.ts';
-export { allowAll, denyAll, type Human, newToken, QuestionOver, type SignInPort } from './human.ts';
-export type { Budget } from './run/budget.ts';
+export { mostRounds } from './core/limits.ts';
+export type { Budget } from './core/ports.ts';
+export { type Human, newToken } from './core/ports.ts';
+export { allowAll, denyAll, QuestionOver, type SignInPort } from './human.ts';
 export { unseen } from './run/commandChanges.ts';
 export { Conversation, storedConversation } from './run/conversation.ts';
 export { landLayer } from './run/landLayer.ts';

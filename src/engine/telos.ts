@@ -8,12 +8,13 @@ import type { JsonObject, RunEvent, SkillRef } from '@telos/protocol/run';
 import type { DaySpending } from '@telos/protocol/usage';
 import { ChangeStore } from './changes/changeStore.ts';
 import type { Config } from './config.ts';
+import type { Human, Provider, TokenCount } from './core/ports.ts';
 import { writeOwn, writeWhole } from './files/atomicWrite.ts';
 import { appendOwnLine } from './files/jsonLines.ts';
 import { ReplacedFolders, type UndoneFolder } from './files/replacedFolders.ts';
 import type { Diagnostic } from './files/settingsFile.ts';
 import { recoverFolders } from './files/swapFolder.ts';
-import type { Human, SignInPort } from './human.ts';
+import type { SignInPort } from './human.ts';
 import { hiddenIn } from './mcp/config.ts';
 import { ServerBook } from './mcp/serverBook.ts';
 import { boxFacts, type Decision, openReviews } from './policy/decision.ts';
@@ -24,7 +25,6 @@ import {
   type Pace,
   type ProviderChoice,
 } from './providers/create.ts';
-import type { Provider, TokenCount } from './providers/provider.ts';
 import { recordRouting } from './records/logFile.ts';
 import { record } from './records/record.ts';
 import type { SkillUses } from './records/skillUse.ts';
@@ -61,7 +61,8 @@ export type * from '@telos/protocol/run';
 // For programs that use Telos as a library.
 export { type Config, type ConfigOverrides, loadConfig } from './config.ts';
 export { TelosError } from './core/errors.ts';
-export { allowAll, denyAll, type Human, type SignInPort } from './human.ts';
+export type { Human } from './core/ports.ts';
+export { allowAll, denyAll, type SignInPort } from './human.ts';
 export type { RunRequest } from './run/request.ts';
 
 /** Parts that a frontend adds to the engine. */

@@ -1,5 +1,6 @@
 /** The built-in tools, and how programs and pages are reached. */
 export { addressKind, hostKind, isNeverReached, parseWebAddress } from './addresses.ts';
+export type { ToolDefinition } from './core/ports.ts';
 export { skillTools } from './tools/builtin.ts';
 export { commandEnvironment, runLine } from './tools/command.ts';
 export { answerText, fetchOut } from './tools/fetchOut.ts';
@@ -35,7 +36,6 @@ export {
   type EnclosedCommand,
   type Tool,
   type ToolContext,
-  type ToolDefinition,
   toolError,
 } from './tools/tool.ts';
 export { certificateProblem } from './tools/wayOut.ts';

@@ -1,6 +1,6 @@
 /** Runs an agent on a model that obeys a script to the letter, over the provider's real wire, and tells what was seen from outside. */
 import { unattended } from '../../src/cli/terminalHuman.ts';
-import type { Human } from '../../src/engine/human.ts';
+import type { Human } from '../../src/engine/core/ports.ts';
 import { type FrontendParts, Telos } from '../../src/engine/telos.ts';
 import type { ApprovalDecision, ApprovalRequest, RunEvent } from '../../src/protocol/run.ts';
 import { type AnthropicTurn, type ReceivedRequest, startAnthropicServer } from '../fakes/anthropicServer.ts';

@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import { existsSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import type { Provider } from '../../src/engine/providers/provider.ts';
+import type { Provider } from '../../src/engine/core/ports.ts';
 import { RunHistory } from '../../src/engine/records/runHistory.ts';
 import { TaughtLines } from '../../src/engine/routing/teaching.ts';
 import { discoverAgents } from '../../src/engine/skills/discover.ts';

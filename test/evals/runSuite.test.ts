@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
-import type { Provider } from '../../src/engine/providers/provider.ts';
+import type { Provider } from '../../src/engine/core/ports.ts';
 import { digestsOf } from '../../src/engine/providers/requestDigest.ts';
 import { discoverAgents } from '../../src/engine/skills/discover.ts';
 import { Telos } from '../../src/engine/telos.ts';

@@ -1,7 +1,7 @@
 /** A Chat with a stand-in for the engine and the editor around it, and what a view of it would have seen. */
 import assert from 'node:assert/strict';
 import { setTimeout as wait } from 'node:timers/promises';
-import type { Human } from '../../src/engine/human.ts';
+import type { Human } from '../../src/engine/core/ports.ts';
 import type { StoredAttachments } from '../../src/engine/records/runAttachments.ts';
 import type { RunRequest } from '../../src/engine/run/request.ts';
 import { Chat } from '../../src/extension/chat/chat.ts';

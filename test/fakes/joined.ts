@@ -1,5 +1,5 @@
 /** Joins neighbouring deltas of a turn, since the places where a network cuts a text mean nothing. */
-import type { StreamEvent } from '../../src/engine/providers/provider.ts';
+import type { StreamEvent } from '../../src/engine/core/ports.ts';
 
 export function joined(events: readonly StreamEvent[]): StreamEvent[] {
   const result: StreamEvent[] = [];

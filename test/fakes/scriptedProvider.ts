@@ -1,10 +1,10 @@
 /** Fakes a model whose turns are written in the test. A request that a real API would refuse, in any format, is refused. */
 
+import type { CompletionRequest, Provider, StreamEvent } from '../../src/engine/core/ports.ts';
 import { toAnthropicRequest } from '../../src/engine/providers/anthropic.ts';
 import { toGeminiRequest } from '../../src/engine/providers/gemini.ts';
 import { toOpenaiRequest } from '../../src/engine/providers/openai.ts';
 import { toResponsesRequest } from '../../src/engine/providers/openaiResponses.ts';
-import type { CompletionRequest, Provider, StreamEvent } from '../../src/engine/providers/provider.ts';
 import type { Message } from '../../src/protocol/run.ts';
 import { anthropicRefusal } from './anthropicRefusal.ts';
 import { chatRefusal } from './chatRefusal.ts';

@@ -1,6 +1,6 @@
 /** A whole Telos whose model is written in the test: each request gets the turn that a function returns for it. */
 import type { Config } from '../../src/engine/config.ts';
-import type { CompletionRequest, Provider } from '../../src/engine/providers/provider.ts';
+import type { CompletionRequest, Provider } from '../../src/engine/core/ports.ts';
 import { Telos } from '../../src/engine/telos.ts';
 import type { ScriptedTurn } from './scriptedProvider.ts';
 

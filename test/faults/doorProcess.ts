@@ -5,7 +5,7 @@
 import { once } from 'node:events';
 import { join } from 'node:path';
 import { loadConfig } from '../../src/engine/config.ts';
-import type { Human } from '../../src/engine/human.ts';
+import type { Human } from '../../src/engine/core/ports.ts';
 import { listPermissions, revokePermission } from '../../src/engine/policy/grants.ts';
 import { RunHistory } from '../../src/engine/records/runHistory.ts';
 import { Telos } from '../../src/engine/telos.ts';

@@ -1,6 +1,7 @@
 /** Folders with one agent, and an engine on them whose model is brought by the test. */
-import { allowAll, type Human } from '../../src/engine/human.ts';
-import type { Provider } from '../../src/engine/providers/provider.ts';
+
+import type { Human, Provider } from '../../src/engine/core/ports.ts';
+import { allowAll } from '../../src/engine/human.ts';
 import { Telos } from '../../src/engine/telos.ts';
 import type { RunEvent } from '../../src/protocol/run.ts';
 import { openMachine } from '../harness/machine.ts';

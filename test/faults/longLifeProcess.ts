@@ -1,7 +1,7 @@
 /** Run after run in one engine: `node --expose-gc longLifeProcess.ts <runs> <samples>`; tells its parent about memory and handles. */
 import { setTimeout as delay } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
-import type { StreamEvent } from '../../src/engine/providers/provider.ts';
+import type { StreamEvent } from '../../src/engine/core/ports.ts';
 import { calls, done, says, scriptedProvider } from '../fakes/scriptedProvider.ts';
 import { endOf, engineWorld, eventsOf } from './engineWorld.ts';
 

@@ -4,7 +4,7 @@
  */
 import { mkdirSync } from 'node:fs';
 import { join } from 'node:path';
-import type { Human } from '../../src/engine/human.ts';
+import type { Human } from '../../src/engine/core/ports.ts';
 
 export interface EngineReport {
   outcomes: Record<string, number>;

@@ -16,8 +16,8 @@ import {
 } from 'node:fs';
 import { join } from 'node:path';
 import { loadConfig } from '../../src/engine/config.ts';
+import type { CompletionRequest, Provider, StreamEvent } from '../../src/engine/core/ports.ts';
 import { denyAll } from '../../src/engine/human.ts';
-import type { CompletionRequest, Provider, StreamEvent } from '../../src/engine/providers/provider.ts';
 import { Telos } from '../../src/engine/telos.ts';
 import { Git } from '../../src/plans/git.ts';
 import { Journal } from '../../src/plans/journal.ts';

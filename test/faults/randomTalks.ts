@@ -3,9 +3,9 @@
  * with pictures and skills that use skills, in a small context. A server that is as strict as the real one must not refuse a request.
  */
 import { setTimeout as delay } from 'node:timers/promises';
+import { blocksOf } from '../../src/engine/core/messages.ts';
 import { attachmentOf } from '../../src/engine/files/attachedFile.ts';
 import { allowAll } from '../../src/engine/human.ts';
-import { blocksOf } from '../../src/engine/run/contextView.ts';
 import { Conversation, storedConversation } from '../../src/engine/run/conversation.ts';
 import type { RunRequest } from '../../src/engine/run/request.ts';
 import { Telos } from '../../src/engine/telos.ts';

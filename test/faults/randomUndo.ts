@@ -4,8 +4,8 @@
  */
 import { lstatSync, readFileSync, readlinkSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
+import type { Provider, StreamEvent } from '../../src/engine/core/ports.ts';
 import { allowAll } from '../../src/engine/human.ts';
-import type { Provider, StreamEvent } from '../../src/engine/providers/provider.ts';
 import { Conversation } from '../../src/engine/run/conversation.ts';
 import type { Telos } from '../../src/engine/telos.ts';
 import { calls, done, says, scriptedProvider } from '../fakes/scriptedProvider.ts';

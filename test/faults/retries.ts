@@ -2,10 +2,11 @@
  * Calls of a model whose server fails for three of ten requests: how many succeed, and whether its wishes are heard. Five tries fail in 0.3^5 of
  * all calls, which is 2.4 of a thousand on average and more than five in one thousand of thirty; so it is the share of ten thousand that counts.
  */
+
+import type { CompletionRequest, Provider } from '../../src/engine/core/ports.ts';
 import { createAnthropic } from '../../src/engine/providers/anthropic.ts';
 import { standardLimits } from '../../src/engine/providers/failures.ts';
 import { createOpenaiCompatible } from '../../src/engine/providers/openai.ts';
-import type { CompletionRequest, Provider } from '../../src/engine/providers/provider.ts';
 import { startAnthropicServer } from '../fakes/anthropicServer.ts';
 import type { Delivery, ReceivedRequest } from '../fakes/loopback.ts';
 import { startOpenaiServer } from '../fakes/openaiServer.ts';

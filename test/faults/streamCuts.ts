@@ -1,11 +1,11 @@
 /** Answers of a model that are cut at every byte: by a reset, by an end as if they were whole, and by silence. */
 import { readFileSync } from 'node:fs';
+import type { Provider } from '../../src/engine/core/ports.ts';
 import { createAnthropic } from '../../src/engine/providers/anthropic.ts';
 import { standardLimits, type TurnLimits } from '../../src/engine/providers/failures.ts';
 import { createGemini } from '../../src/engine/providers/gemini.ts';
 import { createOpenaiCompatible } from '../../src/engine/providers/openai.ts';
 import { createOpenaiResponses } from '../../src/engine/providers/openaiResponses.ts';
-import type { Provider } from '../../src/engine/providers/provider.ts';
 import { startAnthropicServer } from '../fakes/anthropicServer.ts';
 import type { Delivery, FakeServer, ReceivedRequest } from '../fakes/loopback.ts';
 import { type MakerDialect, startMakerServer } from '../fakes/makerServer.ts';

@@ -16,8 +16,7 @@ import {
   writeSync,
 } from 'node:fs';
 import { dirname, join } from 'node:path';
-import type { Human } from '../../src/engine/human.ts';
-import type { StreamEvent } from '../../src/engine/providers/provider.ts';
+import type { Human, StreamEvent } from '../../src/engine/core/ports.ts';
 import { logPath } from '../../src/engine/records/logFile.ts';
 import { RunHistory } from '../../src/engine/records/runHistory.ts';
 import type { RunEvent } from '../../src/protocol/run.ts';

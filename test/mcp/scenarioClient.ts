@@ -4,7 +4,8 @@
  */
 import { join } from 'node:path';
 import { loadConfig } from '../../src/engine/config.ts';
-import type { Human, SignInPort } from '../../src/engine/human.ts';
+import type { Human } from '../../src/engine/core/ports.ts';
+import type { SignInPort } from '../../src/engine/human.ts';
 import { Telos } from '../../src/engine/telos.ts';
 import type { FormField } from '../../src/protocol/form.ts';
 import { calls, done, says, scriptedProvider } from '../fakes/scriptedProvider.ts';

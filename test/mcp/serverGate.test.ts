@@ -4,7 +4,7 @@ import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { loadConfig } from '../../src/engine/config.ts';
-import type { Human } from '../../src/engine/human.ts';
+import type { Human } from '../../src/engine/core/ports.ts';
 import { Telos } from '../../src/engine/telos.ts';
 import type { ApprovalDecision, ApprovalRequest, JsonObject, RunEvent } from '../../src/protocol/run.ts';
 import { calls, done, type ScriptedProvider, says, scriptedProvider } from '../fakes/scriptedProvider.ts';

@@ -1,6 +1,6 @@
 /** The roles of the long work keep what their recorded evals show, without a key; a role that is told something else is stale. */
 import assert from 'node:assert/strict';
-import type { Provider } from '../../src/engine/providers/provider.ts';
+import type { Provider } from '../../src/engine/core/ports.ts';
 import { readRecording } from '../../src/engine/providers/recordingFile.ts';
 import { strictReplay } from '../../src/evals/strictReplay.ts';
 import { evalsOf, recordingOf, roleNames, runRole } from '../samples/roleRuns.ts';

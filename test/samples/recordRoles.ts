@@ -2,7 +2,7 @@
 import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
-import type { Provider } from '../../src/engine/providers/provider.ts';
+import type { Provider } from '../../src/engine/core/ports.ts';
 import { evalsOf, recordingOf, roleNames, roleTurns, runRole } from './roleRuns.ts';
 
 const folder = mkdtempSync(join(tmpdir(), 'telos-roles-'));

@@ -5,8 +5,8 @@
 import { cpSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
+import type { Provider, StreamEvent } from '../../src/engine/core/ports.ts';
 import { allowAll } from '../../src/engine/human.ts';
-import type { Provider, StreamEvent } from '../../src/engine/providers/provider.ts';
 import { readRecording } from '../../src/engine/providers/recordingFile.ts';
 import { discoverAgents } from '../../src/engine/skills/discover.ts';
 import { Telos } from '../../src/engine/telos.ts';

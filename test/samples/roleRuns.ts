@@ -2,8 +2,8 @@
 import { cpSync, mkdirSync, readdirSync, readFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
+import type { Provider, StreamEvent } from '../../src/engine/core/ports.ts';
 import { denyAll } from '../../src/engine/human.ts';
-import type { Provider, StreamEvent } from '../../src/engine/providers/provider.ts';
 import { contentDigest } from '../../src/engine/skills/skillDigest.ts';
 import { Telos } from '../../src/engine/telos.ts';
 import { applyCheck, type Graded, type RunFacts } from '../../src/evals/checks.ts';

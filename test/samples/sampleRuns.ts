@@ -1,5 +1,5 @@
 /** The model of the sample's recordings: written by hand, since a recording in a repository must not depend on a key. */
-import type { StreamEvent } from '../../src/engine/providers/provider.ts';
+import type { StreamEvent } from '../../src/engine/core/ports.ts';
 
 type Call = readonly [name: string, input: Readonly<Record<string, unknown>>];
 

@@ -4,6 +4,7 @@ import type Anthropic from '@anthropic-ai/sdk';
 import { APIError, BaseAnthropic } from '@anthropic-ai/sdk';
 import { Messages } from '@anthropic-ai/sdk/resources/messages/messages';
 import type { ContentBlock, Message } from '@telos/protocol/run';
+import type { AttachedFile, CompletionRequest, Provider, StreamEvent, TokenCount } from '../core/ports.ts';
 import { fetchForSdk } from '../tools/fetchOut.ts';
 import { BoundThoughts } from './boundThoughts.ts';
 import { anthropicThinking, thinkingTokens, thinksByBudget } from './effort.ts';
@@ -16,15 +17,7 @@ import {
   type TurnFailure,
   type TurnLimits,
 } from './failures.ts';
-import {
-  type AttachedFile,
-  type CompletionRequest,
-  isCallExtras,
-  type Provider,
-  readToolCall,
-  type StreamEvent,
-  type TokenCount,
-} from './provider.ts';
+import { isCallExtras, readToolCall } from './provider.ts';
 import { streamTurn, type WireReader } from './turn.ts';
 
 export interface AnthropicOptions {

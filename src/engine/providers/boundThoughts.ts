@@ -4,7 +4,7 @@
  */
 import { createHash } from 'node:crypto';
 import type { ContentBlock, Message } from '@telos/protocol/run';
-import type { CompletionRequest } from './provider.ts';
+import type { CompletionRequest } from '../core/ports.ts';
 
 type Messages = readonly Message[];
 

@@ -1,6 +1,6 @@
 /** Knows how many tokens a model takes. */
 import type { Config } from '../config.ts';
-import type { Provider } from './provider.ts';
+import type { Provider } from '../core/ports.ts';
 
 /**
  * Tokens that the models of a provider take at least, by how their names begin. Where a larger context has to be asked for or costs

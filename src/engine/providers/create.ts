@@ -3,9 +3,9 @@
 import { type Sentence, sentence, spoken } from '@telos/protocol/text';
 import type { Config } from '../config.ts';
 import { TelosError } from '../core/errors.ts';
+import type { Provider } from '../core/ports.ts';
 import { fetchOut } from '../tools/fetchOut.ts';
 import { followProxies } from '../tools/wayOut.ts';
-import type { Provider } from './provider.ts';
 
 export type ProviderName = 'anthropic' | 'openai' | 'gemini' | 'openrouter' | 'ollama' | 'replay';
 

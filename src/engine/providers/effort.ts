@@ -1,6 +1,7 @@
 /** Says how much a model is to think, in the words of each model: levels for some, a budget of tokens for others. */
 
-import { type Effort, type EffortLevel, effortLevels } from '../config.ts';
+import { effortLevels } from '../core/limits.ts';
+import type { Effort, EffortLevel } from '../core/ports.ts';
 
 const budgets: Readonly<Record<EffortLevel, number>> = {
   off: 0,

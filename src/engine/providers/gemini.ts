@@ -10,11 +10,12 @@ import type {
   TextBlock,
   ToolResultBlock,
 } from '@telos/protocol/run';
+import type { CompletionRequest, Provider } from '../core/ports.ts';
 import { geminiThinking, isGeminiThinker, thinkingTokens } from './effort.ts';
 import { explainRequest, type RefusedRequest, requestEvents } from './eventRequest.ts';
 import { type HttpFailure, standardLimits, type TurnFailure, type TurnLimits } from './failures.ts';
 import { GeminiReader, isSignedCall, isSignedText } from './geminiReader.ts';
-import { type CompletionRequest, extrasIn, extrasOf, type Provider } from './provider.ts';
+import { extrasIn, extrasOf } from './provider.ts';
 import { streamTurn } from './turn.ts';
 
 export interface GeminiOptions {

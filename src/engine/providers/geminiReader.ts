@@ -1,7 +1,9 @@
 /** Reads a streamed answer in Gemini's own format: each event is an answer of its own, with the parts that are new. */
+
+import type { StreamEvent, TokenCount } from '../core/ports.ts';
 import { tokenCountIn } from './eventRequest.ts';
 import { ReportedError } from './failures.ts';
-import { callExtrasBlock, newCallId, readToolCall, type StreamEvent, type TokenCount } from './provider.ts';
+import { callExtrasBlock, newCallId, readToolCall } from './provider.ts';
 import type { WireReader } from './turn.ts';
 
 /** What is kept of a call: its signature, and its id if the server gave one. */

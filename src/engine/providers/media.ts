@@ -1,7 +1,7 @@
 /** Knows which models take pictures and documents, and leaves out what the model of a request does not take. */
 import type { ContentBlock, DocumentBlock, ImageBlock, Message } from '@telos/protocol/run';
+import type { CompletionRequest, MediaKind, Provider } from '../core/ports.ts';
 import { answerText, fetchOut } from '../tools/fetchOut.ts';
-import type { CompletionRequest, MediaKind, Provider } from './provider.ts';
 
 /** Pixels of a side of a picture that models of Anthropic take. */
 const claudeSide = 8_000;

@@ -1,6 +1,7 @@
 /** Lists the models of each provider, with what the provider's own list says of them, kept for a day, and what is known besides. */
 import { join } from 'node:path';
-import { type Config, effortLevels } from '../config.ts';
+import type { Config } from '../config.ts';
+import { effortLevels } from '../core/limits.ts';
 import { writeOwn } from '../files/atomicWrite.ts';
 import { loadText } from '../files/regularFile.ts';
 import { answerText, fetchOut } from '../tools/fetchOut.ts';

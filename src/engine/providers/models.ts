@@ -1,15 +1,14 @@
 /** Asks whether a provider answers, and calculates from prices.json what a round costs. */
 
-import type { Usage } from '@telos/protocol/run';
 import { beginningOf, type Sentence, sentence, spoken } from '@telos/protocol/text';
 import type { Config } from '../config.ts';
 import { TelosError } from '../core/errors.ts';
+import type { Provider, TokenCount } from '../core/ports.ts';
 import { answerText, fetchOut } from '../tools/fetchOut.ts';
 import { certificateProblem, followProxies } from '../tools/wayOut.ts';
 import { addressProblem, isKnown, type ProviderChoice, providerSetups } from './create.ts';
 import { isAboutKey, wordsOf } from './failures.ts';
 import prices from './prices.json' with { type: 'json' };
-import type { Provider, TokenCount } from './provider.ts';
 
 /** Returns the latest model of a family, such as `opus`, with a provider. Undefined if the provider has none that is known. */
 export const latestModel = (provider: string, family: string): string | undefined =>
@@ -153,11 +152,6 @@ export function listedPrice(provider: string, model: string, now = new Date()): 
   if (!price) return undefined;
   const { input, output, longPrompt } = price;
   return { input, output, ...(longPrompt && { above: longPrompt.over }) };
-}
-
-/** Returns the usage of one round: its token counts and its cost. */
-export function usageOf({ charged: _charged, ...tokens }: TokenCount, cost: number | 'unknown'): Usage {
-  return { ...tokens, cost };
 }
 
 /**

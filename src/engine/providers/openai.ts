@@ -11,8 +11,8 @@ import type {
 } from '@telos/protocol/run';
 import { sentence } from '@telos/protocol/text';
 import OpenAI, { APIError } from 'openai';
-import type { Effort } from '../config.ts';
 import { TelosError } from '../core/errors.ts';
+import type { AttachedFile, CompletionRequest, Effort, Provider } from '../core/ports.ts';
 import { fetchForSdk } from '../tools/fetchOut.ts';
 import { BoundThoughts } from './boundThoughts.ts';
 import { isOpenaiReasoner, levelOf, openaiEffort, plainLevel, thinkingTokens } from './effort.ts';
@@ -26,7 +26,7 @@ import {
 } from './failures.ts';
 import { OllamaContext } from './ollamaContext.ts';
 import { type OpenaiCompatibleName, OpenaiReader, thoughtsBefore } from './openaiReader.ts';
-import { type AttachedFile, type CompletionRequest, extrasIn, extrasOf, type Provider } from './provider.ts';
+import { extrasIn, extrasOf } from './provider.ts';
 import { streamTurn } from './turn.ts';
 
 export interface OpenaiCompatibleOptions {

@@ -1,16 +1,10 @@
 /** Reads a streamed answer in OpenAI's chat completions format, including the variations of compatible servers. */
 
 import type { ContentBlock } from '@telos/protocol/run';
+import type { StreamEvent, TokenCount } from '../core/ports.ts';
 import { tokenCountIn } from './eventRequest.ts';
 import { ReportedError } from './failures.ts';
-import {
-  callExtrasBlock,
-  messageExtrasBlock,
-  newCallId,
-  readToolCall,
-  type StreamEvent,
-  type TokenCount,
-} from './provider.ts';
+import { callExtrasBlock, messageExtrasBlock, newCallId, readToolCall } from './provider.ts';
 import type { WireReader } from './turn.ts';
 
 /** The parts of a chunk that are read here; each may be missing. */

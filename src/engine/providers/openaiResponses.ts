@@ -10,10 +10,11 @@ import type {
   TextBlock,
   ToolResultBlock,
 } from '@telos/protocol/run';
+import type { AttachedFile, CompletionRequest, Provider } from '../core/ports.ts';
 import { isOpenaiReasoner, openaiEffort, thinkingTokens } from './effort.ts';
 import { explainRequest, RefusedRequest, requestEvents } from './eventRequest.ts';
 import { limitsAt, type TurnFailure, type TurnLimits } from './failures.ts';
-import { type AttachedFile, type CompletionRequest, extrasIn, type Provider } from './provider.ts';
+import { extrasIn } from './provider.ts';
 import { isReasoningItem, type ReasoningItem, ResponsesReader } from './responsesReader.ts';
 import { streamTurn } from './turn.ts';
 

@@ -10,10 +10,9 @@ import { basename, join, resolve } from 'node:path';
 import type { Message, ToolResultBlock, ToolUseBlock } from '@telos/protocol/run';
 import { type Sentence, sentence } from '@telos/protocol/text';
 import { TelosError } from '../core/errors.ts';
+import type { CompletionRequest, Provider, StreamEvent, TokenCount, ToolDefinition } from '../core/ports.ts';
 import { isInside } from '../files/paths.ts';
 import { mapStrings } from '../redact.ts';
-import type { ToolDefinition } from '../tools/tool.ts';
-import type { CompletionRequest, Provider, StreamEvent, TokenCount } from './provider.ts';
 import {
   type RecordedRun,
   type RecordedTurn,

@@ -5,10 +5,9 @@
 import type { ToolCall, ToolResult } from '@telos/protocol/run';
 import { asSaid, type Sentence, sentence } from '@telos/protocol/text';
 import { reasonOf, TelosError } from '../core/errors.ts';
+import type { StreamEvent, ToolDefinition } from '../core/ports.ts';
 import { writeWhole } from '../files/atomicWrite.ts';
 import { readRegularFile } from '../files/regularFile.ts';
-import type { ToolDefinition } from '../tools/tool.ts';
-import type { StreamEvent } from './provider.ts';
 import type { RequestDigests } from './requestDigest.ts';
 
 /** The run that was recorded. */

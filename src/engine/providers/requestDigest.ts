@@ -1,9 +1,9 @@
 /** Digests what a model is sent, so that a recording knows whether it still answers the same request. */
 import { createHash } from 'node:crypto';
 import type { ContentBlock, Message } from '@telos/protocol/run';
+import type { CompletionRequest } from '../core/ports.ts';
 import { canonicalJson } from '../files/lockText.ts';
 import { mapStrings } from '../redact.ts';
-import type { CompletionRequest } from './provider.ts';
 
 /** The parts of a request that can change by themselves. `request` is the first message, with the skill's text; `results` all after it. */
 export const requestParts = ['instructions', 'tools', 'request', 'results', 'limits'] as const;

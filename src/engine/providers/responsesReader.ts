@@ -1,7 +1,9 @@
 /** Reads a streamed answer in the format of OpenAI's Responses API. Any field may be missing: other servers imitate it. */
+
+import type { StreamEvent, TokenCount } from '../core/ports.ts';
 import { tokenCountIn } from './eventRequest.ts';
 import { ReportedError } from './failures.ts';
-import { callExtrasBlock, newCallId, readToolCall, type StreamEvent, type TokenCount } from './provider.ts';
+import { callExtrasBlock, newCallId, readToolCall } from './provider.ts';
 import type { WireReader } from './turn.ts';
 
 /** Reasoning as the API wants it back. */

@@ -1,6 +1,7 @@
 /** Reads one streamed model turn, event by event, and retries it if that is safe, in the same way for every provider. */
 import { sentence } from '@telos/protocol/text';
 import { TelosError } from '../core/errors.ts';
+import type { CompletionRequest, StreamEvent, TokenCount } from '../core/ports.ts';
 import {
   brokenOff,
   NoEventStream,
@@ -10,7 +11,6 @@ import {
   type TurnLimits,
   TurnWatch,
 } from './failures.ts';
-import type { CompletionRequest, StreamEvent, TokenCount } from './provider.ts';
 
 /** Converts the data of a provider's wire events into stream events. One reader reads one answer. */
 export interface WireReader {

@@ -3,7 +3,7 @@ import type { SkillRef } from '@telos/protocol/run';
 import { sentence } from '@telos/protocol/text';
 import type { RoutingMode } from '../config.ts';
 import { TelosError } from '../core/errors.ts';
-import type { Provider } from '../providers/provider.ts';
+import type { Provider } from '../core/ports.ts';
 import { agentsCalled, type Catalog } from '../skills/catalog.ts';
 import type { FileAgent } from '../skills/discover.ts';
 import { confidenceOf, leansBack, same, sure } from './confidence.ts';

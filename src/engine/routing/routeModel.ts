@@ -2,8 +2,8 @@
 import type { TextBlock } from '@telos/protocol/run';
 import { beginningOf } from '@telos/protocol/text';
 import type { Config } from '../config.ts';
+import type { Provider } from '../core/ports.ts';
 import { createProvider, type ProviderChoice } from '../providers/create.ts';
-import type { Provider } from '../providers/provider.ts';
 import type { FileAgent } from '../skills/discover.ts';
 import type { FileSkill } from '../skills/skillFile.ts';
 

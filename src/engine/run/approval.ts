@@ -1,10 +1,12 @@
 /** Decides if a call may run. The policy decides, asks the person if needed, and the answer is kept for its scope. */
+
 import type { FormContent } from '@telos/protocol/form';
 import type { ApprovalRequest, RunEvent, ToolCall } from '@telos/protocol/run';
 import { sentence, spoken } from '@telos/protocol/text';
 import { writeDiff } from '../changes/lineDiff.ts';
+import type { DecidedBy } from '../core/ports.ts';
+import { type Human, newToken } from '../core/ports.ts';
 import { escapeInvisible } from '../files/plainText.ts';
-import { type Human, newToken } from '../human.ts';
 import { mostShown } from '../policy/danger.ts';
 import { decide, planOnlyReads } from '../policy/decide.ts';
 import type { Ask, Decision, PolicyContext } from '../policy/decision.ts';
@@ -31,12 +33,6 @@ export interface ApprovalContext {
   answered?: Ask;
   /** Of the run. What only looks runs in its box too. */
   context?: Pick<ToolContext, 'box'>;
-}
-
-export interface DecidedBy {
-  action: Decision['action'];
-  rule: string;
-  boxed?: true;
 }
 
 export interface Granted {

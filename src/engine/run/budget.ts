@@ -5,6 +5,7 @@ import { type Sentence, sentence, spoken } from '@telos/protocol/text';
 import type { DaySpending } from '@telos/protocol/usage';
 import { type BudgetName, budgetVariables, type Config } from '../config.ts';
 import { reasonOf, TelosError } from '../core/errors.ts';
+import type { Budget } from '../core/ports.ts';
 import { hasPrice, type NamedModel, unpriced } from '../providers/models.ts';
 import {
   figureIn,
@@ -13,16 +14,6 @@ import {
   type ModelCallRecord,
   type SkillEndRecord,
 } from '../records/logFile.ts';
-
-export interface Budget {
-  /**
-   * Must be called before each call of a model, which is `next`. Returns notices for the person. Throws TelosError `budget` if a limit is
-   * reached, or if there is one of cost and what the model costs is not known.
-   */
-  check(next: NamedModel): Promise<Sentence[]>;
-  /** Must be called after each model call; undefined if the model does not report tokens. Returns notices for the person. */
-  add(usage: Usage | undefined): Sentence[];
-}
 
 interface Amounts {
   /** In US dollars, as far as known. */

@@ -5,20 +5,12 @@
 import type { ContentBlock, Message, RunEvent } from '@telos/protocol/run';
 import { asMessage, type Sentence, sentence } from '@telos/protocol/text';
 import { TelosError } from '../core/errors.ts';
+import { blocksOf } from '../core/messages.ts';
+import { gapOf } from '../core/noAnswer.ts';
+import type { Budget, CompletionRequest, Provider, TokenCount } from '../core/ports.ts';
 import { cutMiddle } from '../files/plainText.ts';
-import type { CompletionRequest, Provider, TokenCount } from '../providers/provider.ts';
-import type { Budget } from './budget.ts';
 import { type ContextMeter, messageCharacters } from './contextMeter.ts';
-import {
-  blocksOf,
-  type ContextView,
-  compactionIn,
-  joined,
-  sentMessages,
-  textOf,
-  viewOf,
-} from './contextView.ts';
-import { gapOf } from './noAnswer.ts';
+import { type ContextView, compactionIn, joined, sentMessages, textOf, viewOf } from './contextView.ts';
 import type { ContextChange } from './request.ts';
 
 /** Shares of the limit. Room is made in steps, so that the prompts in between begin alike and a provider's cache finds them. */

@@ -1,7 +1,9 @@
 /** Estimates how many tokens a prompt has, and learns from the provider's own counts. */
 import type { ContentBlock, ContextUse, DocumentBlock, Message } from '@telos/protocol/run';
-import { type CompletionRequest, defaultMaxTokens, type TokenCount } from '../providers/provider.ts';
-import { blocksOf, textOf } from './contextView.ts';
+import { defaultMaxTokens } from '../core/limits.ts';
+import { blocksOf } from '../core/messages.ts';
+import type { CompletionRequest, TokenCount } from '../core/ports.ts';
+import { textOf } from './contextView.ts';
 
 /** The parts of a request that count. */
 export type Measured = Pick<CompletionRequest, 'system' | 'messages' | 'tools'>;

@@ -3,8 +3,10 @@
  * on old tool results are left out, or a summary stands for what came before, so that the same transcript always gives the same prompt
  * and a provider's cache finds the beginning of the last one.
  */
+
 import type { ContentBlock, Message, ToolResultBlock, ToolUseBlock } from '@telos/protocol/run';
 import { beginningOf, endOf, grouped } from '@telos/protocol/text';
+import { blocksOf, reminderMark } from '../core/messages.ts';
 import { cutMiddle } from '../files/plainText.ts';
 
 /** Returns the messages to send. The same array if nothing is left out. */
@@ -40,18 +42,6 @@ export function viewOf(messages: readonly Message[]): ContextView {
   return { head: { role: 'user', content }, rest: withoutResults(spoken.slice(start), trimmed) };
 }
 
-/** Begins a text that no person said: it asks a model for an answer. */
-export const reminderMark = '[Telos, not the person, says: ';
-
-/** Adds a text to the last message if that is the person's, behind the results of tools: some models take no two of them in a row. */
-export function addText(messages: Message[], text: string): void {
-  const added: ContentBlock = { type: 'text', text };
-  const at = messages.findLastIndex(({ context }) => !context);
-  const last = messages[at];
-  if (last?.role !== 'user') messages.push({ role: 'user', content: [added] });
-  else messages[at] = { role: 'user', content: [...blocksOf(last), added] };
-}
-
 /** Returns the place of the compaction that counts, or -1. An undone one counts no more. */
 export function compactionIn(messages: readonly Message[]): number {
   const places: number[] = [];
@@ -73,9 +63,6 @@ export function joined(messages: readonly Message[]): Message[] {
   }
   return all;
 }
-
-export const blocksOf = ({ content }: Message): readonly ContentBlock[] =>
-  typeof content === 'string' ? [{ type: 'text', text: content }] : content;
 
 const isResults = (message: Message): boolean => blocksOf(message).some(({ type }) => type === 'tool_result');
 

@@ -5,18 +5,14 @@ import { asMessage, type Sentence } from '@telos/protocol/text';
 import { addedUsage } from '@telos/protocol/usage';
 import type { Config } from '../config.ts';
 import { TelosError } from '../core/errors.ts';
-import { priceOf, usageOf } from '../providers/models.ts';
-import {
-  type CompletionRequest,
-  ownCallIds,
-  type Provider,
-  type StreamEvent,
-  type TokenCount,
-} from '../providers/provider.ts';
+import { isCallless, isEarly } from '../core/noAnswer.ts';
+import type { Budget, CompletionRequest, Provider, StreamEvent, TokenCount } from '../core/ports.ts';
+import { usageOf } from '../core/usage.ts';
+import { priceOf } from '../providers/models.ts';
+import { ownCallIds } from '../providers/provider.ts';
 import { type CallEnd, recordCall, type WrittenCall } from '../records/logFile.ts';
 import { routingProvider } from '../routing/routeModel.ts';
-import { type Budget, openBudget } from './budget.ts';
-import { isCallless, isEarly } from './noAnswer.ts';
+import { openBudget } from './budget.ts';
 import type { Engine } from './request.ts';
 
 const none: TokenCount = { inputTokens: 0, outputTokens: 0, cacheReadTokens: 0, cacheWriteTokens: 0 };

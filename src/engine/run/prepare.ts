@@ -7,6 +7,7 @@ import type { Message, Remedy, RunEvent } from '@telos/protocol/run';
 import { asMessage, type Sentence } from '@telos/protocol/text';
 import { atMost } from '../cancellation.ts';
 import { type Config, effortFor } from '../config.ts';
+import type { Provider, TokenCount, ToolDefinition } from '../core/ports.ts';
 import { isInside, resolvePath } from '../files/paths.ts';
 import type { Diagnostic } from '../files/settingsFile.ts';
 import type { OpenBox } from '../mcp/boxedServer.ts';
@@ -16,7 +17,6 @@ import { keepTyping } from '../policy/ownChanges.ts';
 import { switchesOf } from '../policy/policyEdit.ts';
 import { windowOf } from '../providers/contextWindow.ts';
 import { priceOf } from '../providers/models.ts';
-import type { Provider, TokenCount } from '../providers/provider.ts';
 import type { Match } from '../routing/routeName.ts';
 import type { Agent, Skill } from '../skills/agent.ts';
 import { existingSkillRoots, type SkillRoot } from '../skills/findSkills.ts';
@@ -37,10 +37,9 @@ import { skillTools } from '../tools/builtin.ts';
 import { commandEnvironment } from '../tools/command.ts';
 import { personTools } from '../tools/personTools.ts';
 import { readOnlyShellTool } from '../tools/readOnlyShell.ts';
-import { type RunFolders, type Tool, type ToolDefinition, toolError } from '../tools/tool.ts';
+import { type RunFolders, type Tool, toolError } from '../tools/tool.ts';
 import { contextText } from './contextFiles.ts';
 import { commandsOf, cutOffBefore, endCommands, endedBefore } from './conversationCommands.ts';
-import type { RunSpec } from './loop.ts';
 import { type OpenedBox, openBox } from './openBox.ts';
 import {
   fillBody,
@@ -52,6 +51,7 @@ import {
   withoutSkillPrompt,
 } from './prompt.ts';
 import { type Engine, type Run, type RunStep, wordsOf } from './request.ts';
+import type { RunSetup } from './runSetup.ts';
 import type { ServerGate } from './serverGate.ts';
 import { mayUseSkills, otherSkillsText, useSkillTool } from './useSkill.ts';
 
@@ -65,7 +65,7 @@ export interface PreparedRun {
   /** Starts the agent's MCP servers. Missing if the run uses none. */
   connect?: (signal: AbortSignal) => Promise<McpServers>;
   /** Returns what the loop runs with. `gate` holds the servers that are not connected yet. */
-  spec(gate?: ServerGate): RunSpec;
+  spec(gate?: ServerGate): RunSetup;
   /** Ends the servers. */
   close(): Promise<void>;
 }

@@ -1,9 +1,9 @@
 /** Has the model of a run answer what an MCP server asks of it (sampling): text alone, without tools and beside the conversation. */
 import type { Message, RunEvent } from '@telos/protocol/run';
 import { asMessage, type Sentence } from '@telos/protocol/text';
-import { usageOf } from '../providers/models.ts';
-import { defaultMaxTokens, type Provider, type TokenCount } from '../providers/provider.ts';
-import type { Budget } from './budget.ts';
+import { defaultMaxTokens } from '../core/limits.ts';
+import type { Budget, Provider, TokenCount } from '../core/ports.ts';
+import { usageOf } from '../core/usage.ts';
 
 /** What a server asks, as it is shown and sent. */
 export interface Sampling {

@@ -11,18 +11,20 @@ import {
 } from '@telos/protocol/run';
 import { asMessage, sentence } from '@telos/protocol/text';
 import { Interruption, TelosError } from '../core/errors.ts';
+import { runLoop } from '../core/loop.ts';
+import type { MediaKind, Provider } from '../core/ports.ts';
 import { hiddenIn } from '../mcp/config.ts';
 import { policyNotices } from '../policy/policyFile.ts';
 import { createProvider, isModelOf } from '../providers/create.ts';
-import type { MediaKind, Provider } from '../providers/provider.ts';
 import { routeRequest } from '../routing/route.ts';
 import type { Match } from '../routing/routeName.ts';
 import type { NoMatch, WithoutSkill } from '../routing/routeResult.ts';
 import { skillSettings } from '../skills/skillSettings.ts';
-import { roomOf, runLoop } from './loop.ts';
 import { routingModel } from './meter.ts';
 import { type PreparedRun, prepareRun, workingDirOf } from './prepare.ts';
 import type { Engine, Run, RunRequest, RunStep, UseSkill } from './request.ts';
+import { specOf } from './runSetup.ts';
+import { roomOf } from './runWindow.ts';
 import type { ServerGate } from './serverGate.ts';
 import { aimedAtServer, namesOffers } from './serverMentions.ts';
 import { useSkill } from './useSkill.ts';
@@ -95,7 +97,7 @@ async function* carryOut(
       const { handOver } = await import('./handOver.ts');
       yield* handOver(match, { run, policy: prepared.policy, provider, gate }, signal);
     }
-    return yield* runLoop(prepared.spec(gate), signal);
+    return yield* runLoop(specOf(prepared.spec(gate)), signal);
   } finally {
     await prepared.close();
   }

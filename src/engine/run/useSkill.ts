@@ -12,8 +12,8 @@ import type {
   ToolResult,
 } from '@telos/protocol/run';
 import { beginningOf, sentence, spoken } from '@telos/protocol/text';
+import { newToken } from '../core/ports.ts';
 import { escapeInvisible } from '../files/plainText.ts';
-import { newToken } from '../human.ts';
 import type { Match } from '../routing/routeName.ts';
 import type { Agent, Skill } from '../skills/agent.ts';
 import { type Tool, toolError } from '../tools/tool.ts';

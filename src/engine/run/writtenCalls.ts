@@ -1,8 +1,9 @@
 /** Reads tool calls that a model has written as text, since its server did not read them. Each is decided on like any other call. */
 import type { JsonObject, Message, ToolCall } from '@telos/protocol/run';
+import { blocksOf } from '../core/messages.ts';
+import type { ToolDefinition } from '../core/ports.ts';
 import { newCallId } from '../providers/provider.ts';
-import type { ToolDefinition } from '../tools/tool.ts';
-import { blocksOf, textOf } from './contextView.ts';
+import { textOf } from './contextView.ts';
 
 /** `unreadable` looks like a call and is none that can be carried out. */
 export type WrittenCalls = { calls: readonly ToolCall[]; before: string } | 'unreadable' | undefined;

@@ -4,8 +4,9 @@ import type { AgentCard } from '@telos/protocol/agentCard';
 import type { ApprovalRequest, RunEvent, RunOutcome, SkillRef } from '@telos/protocol/run';
 import { beginningOf } from '@telos/protocol/text';
 import { reasonOf } from '../core/errors.ts';
+import type { Human } from '../core/ports.ts';
 import { isOwnerRunning, ownerHere } from '../files/liveProcess.ts';
-import { denyAll, type Human } from '../human.ts';
+import { denyAll } from '../human.ts';
 import { nextTime, parseRule, type Rule } from './rule.ts';
 import type { LastTime, Schedule, Schedules } from './schedules.ts';
 

@@ -3,7 +3,8 @@
 import { basename, dirname, isAbsolute, join, relative } from 'node:path';
 import type { SkillRef } from '@telos/protocol/run';
 import { type Sentence, sentence, spoken } from '@telos/protocol/text';
-import { type Config, expandPath, mostRounds, roundsIn } from '../config.ts';
+import { type Config, expandPath, roundsIn } from '../config.ts';
+import { mostRounds } from '../core/limits.ts';
 import { isInside, realPlace } from '../files/paths.ts';
 import { isSensitive, whatObeys } from '../files/sensitiveNames.ts';
 import { type Diagnostic, lineOfKey, readToml, textDefects, textOf, worded } from '../files/settingsFile.ts';

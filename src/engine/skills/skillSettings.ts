@@ -5,7 +5,8 @@
 import { join } from 'node:path';
 import { type RunMode, runModes } from '@telos/protocol/run';
 import { type Sentence, sentence } from '@telos/protocol/text';
-import { type Config, type Effort, effortIn } from '../config.ts';
+import { type Config, effortIn } from '../config.ts';
+import type { Effort } from '../core/ports.ts';
 import { readToml, type TomlTable, tableOf } from '../files/settingsFile.ts';
 import type { Agent } from './agent.ts';
 import { readAgentsToml, setAgentValue } from './agentsToml.ts';

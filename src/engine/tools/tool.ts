@@ -5,19 +5,13 @@ import { lstat } from 'node:fs/promises';
 import { homedir } from 'node:os';
 import { basename, isAbsolute, join, relative, resolve } from 'node:path';
 import type { FormContent } from '@telos/protocol/form';
-import type { JsonObject, ToolResult } from '@telos/protocol/run';
+import type { ToolResult } from '@telos/protocol/run';
 import type { Sentence } from '@telos/protocol/text';
 import { expandPath } from '../config.ts';
+import type { ToolDefinition } from '../core/ports.ts';
 import type { WriteKeeper } from '../files/atomicWrite.ts';
 import { errorCode, folderHolding, isInside, PathProblem, realPlace, resolvePath } from '../files/paths.ts';
 import type { BackgroundCommand, BackgroundCommands } from './background.ts';
-
-/** A tool as a model sees it. `inputSchema` is a JSON Schema of type object. */
-export interface ToolDefinition {
-  name: string;
-  description: string;
-  inputSchema: JsonObject;
-}
 
 /** The folders and limits of one run, the same for all of its calls. */
 export interface RunFolders {

@@ -1,6 +1,7 @@
 /** Asks how much a model is to think. */
 
-import { type Effort, effortIn, effortLevels } from '@telos/engine/config';
+import { effortIn } from '@telos/engine/config';
+import { type Effort, effortLevels } from '@telos/engine/providers';
 import * as vscode from 'vscode';
 import { askText } from './askText.ts';
 import { t } from './labels.ts';

@@ -2,10 +2,10 @@
 import { createServer } from 'node:net';
 import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
+import type { Provider } from '../../../src/engine/core/ports.ts';
 import { createAnthropic } from '../../../src/engine/providers/anthropic.ts';
 import { standardLimits, type TurnLimits } from '../../../src/engine/providers/failures.ts';
 import { createOpenaiCompatible } from '../../../src/engine/providers/openai.ts';
-import type { Provider } from '../../../src/engine/providers/provider.ts';
 import type { FakeServer, ReceivedRequest } from '../../fakes/loopback.ts';
 import { type AgentRun, runAgent } from '../agentRun.ts';
 import { fieldsOf, textsOf } from '../caseFile.ts';

@@ -1,11 +1,12 @@
 /** MCP servers: their configuration, and their tools beside the built-in ones. */
 import { join } from 'node:path';
+import { runCalls } from '../../../src/engine/core/calls.ts';
 import { allowAll } from '../../../src/engine/human.ts';
 import { interpolate, readMcpConfig, serverOf } from '../../../src/engine/mcp/config.ts';
 import { connectServers, type McpServers } from '../../../src/engine/mcp/servers.ts';
 import { type McpToolSource, mergeTools } from '../../../src/engine/mcp/tools.ts';
 import type { PolicyContext } from '../../../src/engine/policy/decision.ts';
-import { runTools } from '../../../src/engine/run/toolCalls.ts';
+import { callPolicy } from '../../../src/engine/run/callPolicy.ts';
 import { Telos } from '../../../src/engine/telos.ts';
 import { builtinTools, skillTools } from '../../../src/engine/tools/builtin.ts';
 import type { Tool } from '../../../src/engine/tools/tool.ts';
@@ -177,7 +178,12 @@ async function called(
   const usual = bench(world.cwd, world.cwd, world);
   const asked = mcpTool && { policy: { ...usual.policy, mcpTool }, human: allowAll };
   const spec = { ...usual, tools, ...asked };
-  for await (const event of runTools([{ id: '1', name, input }], spec, new AbortController().signal)) {
+  for await (const event of runCalls(
+    [{ id: '1', name, input }],
+    callPolicy(spec),
+    spec.messages,
+    new AbortController().signal,
+  )) {
     if (event.type === 'tool_end') return event.result;
   }
   throw new Error('The call has no result.');

@@ -1,6 +1,8 @@
 /** Choosing a provider, and how each speaks on the wire. */
 
 import { TelosError } from '../../../src/engine/core/errors.ts';
+import { defaultMaxTokens } from '../../../src/engine/core/limits.ts';
+import type { Provider, StreamEvent, ToolDefinition } from '../../../src/engine/core/ports.ts';
 import { createAnthropic } from '../../../src/engine/providers/anthropic.ts';
 import { chooseProvider, createProvider } from '../../../src/engine/providers/create.ts';
 import {
@@ -8,8 +10,6 @@ import {
   toOpenaiMessages,
   toOpenaiRequest,
 } from '../../../src/engine/providers/openai.ts';
-import { defaultMaxTokens, type Provider, type StreamEvent } from '../../../src/engine/providers/provider.ts';
-import type { ToolDefinition } from '../../../src/engine/tools/tool.ts';
 import type { JsonObject, Message } from '../../../src/protocol/run.ts';
 import { startAnthropicServer } from '../../fakes/anthropicServer.ts';
 import { startOpenaiServer } from '../../fakes/openaiServer.ts';

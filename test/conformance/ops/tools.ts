@@ -3,8 +3,10 @@
 import { mkdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { mock } from 'node:test';
-import { denyAll, type Human } from '../../../src/engine/human.ts';
-import { runTools, type ToolCallContext } from '../../../src/engine/run/toolCalls.ts';
+import { runCalls } from '../../../src/engine/core/calls.ts';
+import type { Human } from '../../../src/engine/core/ports.ts';
+import { denyAll } from '../../../src/engine/human.ts';
+import { callPolicy, type ToolCallContext } from '../../../src/engine/run/callPolicy.ts';
 import { builtinTools } from '../../../src/engine/tools/builtin.ts';
 import { startProcess } from '../../../src/engine/tools/processStart.ts';
 import type { ToolResult } from '../../../src/protocol/run.ts';
@@ -109,7 +111,12 @@ export function bench(work: string, pack: string, world: CaseWorld): ToolCallCon
 
 export async function call(name: string, input: JsonRecord, tools: ToolCallContext): Promise<ToolResult> {
   let result: ToolResult | undefined;
-  for await (const event of runTools([{ id: '1', name, input }], tools, new AbortController().signal)) {
+  for await (const event of runCalls(
+    [{ id: '1', name, input }],
+    callPolicy(tools),
+    tools.messages,
+    new AbortController().signal,
+  )) {
     if (event.type === 'tool_end') result = event.result;
   }
   if (!result) throw new Error('The call has no result.');

@@ -1,7 +1,8 @@
 import assert from 'node:assert/strict';
 import { mkdirSync, symlinkSync } from 'node:fs';
 import { join } from 'node:path';
-import { denyAll, type Human } from '../../../src/engine/human.ts';
+import type { Human } from '../../../src/engine/core/ports.ts';
+import { denyAll } from '../../../src/engine/human.ts';
 import { decide } from '../../../src/engine/policy/decide.ts';
 import {
   type Ask,

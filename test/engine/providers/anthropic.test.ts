@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict';
 import { TelosError } from '../../../src/engine/core/errors.ts';
+import type { CompletionRequest, StreamEvent } from '../../../src/engine/core/ports.ts';
 import { createAnthropic, toAnthropicRequest } from '../../../src/engine/providers/anthropic.ts';
 import { standardLimits, type TurnLimits } from '../../../src/engine/providers/failures.ts';
-import type { CompletionRequest, StreamEvent } from '../../../src/engine/providers/provider.ts';
 import type { Message } from '../../../src/protocol/run.ts';
 import { never, until } from '../../eventually.ts';
 import { type AnthropicTurn, startAnthropicServer } from '../../fakes/anthropicServer.ts';

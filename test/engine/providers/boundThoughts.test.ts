@@ -1,11 +1,11 @@
 /** A server that takes a thought only where it followed the same instructions, tools and messages, as newer models of Anthropic do. */
 import assert from 'node:assert/strict';
 import { loadConfig } from '../../../src/engine/config.ts';
+import type { CompletionRequest, Provider, StreamEvent } from '../../../src/engine/core/ports.ts';
 import { denyAll } from '../../../src/engine/human.ts';
 import { RunMemory } from '../../../src/engine/policy/decision.ts';
 import { createAnthropic } from '../../../src/engine/providers/anthropic.ts';
 import { createOpenaiCompatible } from '../../../src/engine/providers/openai.ts';
-import type { CompletionRequest, Provider, StreamEvent } from '../../../src/engine/providers/provider.ts';
 import { newRun } from '../../../src/engine/run/request.ts';
 import type { Tool } from '../../../src/engine/tools/tool.ts';
 import type { Message, RunEvent } from '../../../src/protocol/run.ts';

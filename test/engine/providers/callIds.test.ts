@@ -1,11 +1,7 @@
 /** Ids of tool calls, which servers repeat and providers refuse. */
 import assert from 'node:assert/strict';
-import {
-  callExtrasBlock,
-  extrasOf,
-  ownCallIds,
-  type StreamEvent,
-} from '../../../src/engine/providers/provider.ts';
+import type { StreamEvent } from '../../../src/engine/core/ports.ts';
+import { callExtrasBlock, extrasOf, ownCallIds } from '../../../src/engine/providers/provider.ts';
 import type { ContentBlock, Message } from '../../../src/protocol/run.ts';
 
 const call = (id: string, name = 'read_file'): StreamEvent => ({

@@ -2,8 +2,9 @@
 import assert from 'node:assert/strict';
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
-import { type Effort, loadConfig } from '../../../src/engine/config.ts';
+import { loadConfig } from '../../../src/engine/config.ts';
 import { TelosError } from '../../../src/engine/core/errors.ts';
+import type { AttachedFile, CompletionRequest, Effort, StreamEvent } from '../../../src/engine/core/ports.ts';
 import { toAnthropicRequest } from '../../../src/engine/providers/anthropic.ts';
 import { windowOf } from '../../../src/engine/providers/contextWindow.ts';
 import { chooseProvider, createProvider } from '../../../src/engine/providers/create.ts';
@@ -11,7 +12,6 @@ import { standardLimits } from '../../../src/engine/providers/failures.ts';
 import { createGemini, toGeminiRequest } from '../../../src/engine/providers/gemini.ts';
 import { toOpenaiRequest } from '../../../src/engine/providers/openai.ts';
 import { createOpenaiResponses, toResponsesRequest } from '../../../src/engine/providers/openaiResponses.ts';
-import type { AttachedFile, CompletionRequest, StreamEvent } from '../../../src/engine/providers/provider.ts';
 import type { ContentBlock, Message } from '../../../src/protocol/run.ts';
 import { joined } from '../../fakes/joined.ts';
 import type { FakeServer } from '../../fakes/loopback.ts';

@@ -3,7 +3,8 @@ import { readFileSync, writeFileSync } from 'node:fs';
 import { createServer, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
-import { type Config, effortLevels, loadConfig } from '../../../src/engine/config.ts';
+import { type Config, loadConfig } from '../../../src/engine/config.ts';
+import { effortLevels } from '../../../src/engine/core/limits.ts';
 import { listModels, type ProviderModels } from '../../../src/engine/providers/modelList.ts';
 import { tempFolder } from '../../fakes/tempFolder.ts';
 

@@ -1,9 +1,9 @@
 import assert from 'node:assert/strict';
 import { TelosError } from '../../../src/engine/core/errors.ts';
+import type { CompletionRequest, StreamEvent } from '../../../src/engine/core/ports.ts';
 import { standardLimits, type TurnLimits } from '../../../src/engine/providers/failures.ts';
 import { createOpenaiCompatible, toOpenaiRequest } from '../../../src/engine/providers/openai.ts';
 import type { OpenaiCompatibleName } from '../../../src/engine/providers/openaiReader.ts';
-import type { CompletionRequest, StreamEvent } from '../../../src/engine/providers/provider.ts';
 import type { ContentBlock, Message } from '../../../src/protocol/run.ts';
 import { until } from '../../eventually.ts';
 import { joined } from '../../fakes/joined.ts';

@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
-import { priceOf, usageOf } from '../../../src/engine/providers/models.ts';
+import { usageOf } from '../../../src/engine/core/usage.ts';
+import { priceOf } from '../../../src/engine/providers/models.ts';
 import prices from '../../../src/engine/providers/prices.json' with { type: 'json' };
 
 const million = {

@@ -3,7 +3,7 @@ import { mkdir, mkdtemp, readdir, readFile, rm, symlink, writeFile } from 'node:
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import type { CompletionRequest, Provider, StreamEvent } from '../../../src/engine/providers/provider.ts';
+import type { CompletionRequest, Provider, StreamEvent } from '../../../src/engine/core/ports.ts';
 import {
   openRecorder,
   openReplay,

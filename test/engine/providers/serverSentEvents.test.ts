@@ -1,11 +1,11 @@
 import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
+import type { Provider, StreamEvent } from '../../../src/engine/core/ports.ts';
 import { createAnthropic } from '../../../src/engine/providers/anthropic.ts';
 import { standardLimits } from '../../../src/engine/providers/failures.ts';
 import { createGemini } from '../../../src/engine/providers/gemini.ts';
 import { createOpenaiCompatible } from '../../../src/engine/providers/openai.ts';
 import { createOpenaiResponses } from '../../../src/engine/providers/openaiResponses.ts';
-import type { Provider, StreamEvent } from '../../../src/engine/providers/provider.ts';
 import { EventStreamDecoder } from '../../../src/engine/providers/turn.ts';
 import { joined } from '../../fakes/joined.ts';
 import { assertGrowsWithSize } from '../../growth.ts';

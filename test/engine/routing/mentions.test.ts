@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import type { RoutingMode } from '../../../src/engine/config.ts';
-import type { Provider, StreamEvent } from '../../../src/engine/providers/provider.ts';
+import type { Provider, StreamEvent } from '../../../src/engine/core/ports.ts';
 import { Router } from '../../../src/engine/routing/route.ts';
 import type { FileAgent } from '../../../src/engine/skills/discover.ts';
 import { openSkill, skillFileIn } from '../../../src/engine/skills/skillFile.ts';

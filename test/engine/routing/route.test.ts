@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import { join } from 'node:path';
 import { loadConfig, type RoutingMode } from '../../../src/engine/config.ts';
-import type { CompletionRequest, Provider, StreamEvent } from '../../../src/engine/providers/provider.ts';
+import type { CompletionRequest, Provider, StreamEvent } from '../../../src/engine/core/ports.ts';
 import { Router } from '../../../src/engine/routing/route.ts';
 import { routingProvider } from '../../../src/engine/routing/routeModel.ts';
 import type { RouteResult } from '../../../src/engine/routing/routeResult.ts';

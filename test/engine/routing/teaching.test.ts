@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import { existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { loadConfig } from '../../../src/engine/config.ts';
-import type { CompletionRequest, Provider, StreamEvent } from '../../../src/engine/providers/provider.ts';
+import type { CompletionRequest, Provider, StreamEvent } from '../../../src/engine/core/ports.ts';
 import { type TeachingPlan, writeLines } from '../../../src/engine/routing/teaching.ts';
 import type { Skill } from '../../../src/engine/skills/agent.ts';
 import { Telos } from '../../../src/engine/telos.ts';

@@ -2,7 +2,8 @@
 import assert from 'node:assert/strict';
 import { existsSync, mkdirSync, readFileSync, rmSync, symlinkSync } from 'node:fs';
 import { join } from 'node:path';
-import { allowAll, denyAll, type Human } from '../../../src/engine/human.ts';
+import type { Human } from '../../../src/engine/core/ports.ts';
+import { allowAll, denyAll } from '../../../src/engine/human.ts';
 import { type PolicyContext, RunMemory } from '../../../src/engine/policy/decision.ts';
 import { approveCall, signInAt } from '../../../src/engine/run/approval.ts';
 import { builtinTools } from '../../../src/engine/tools/builtin.ts';

@@ -2,13 +2,13 @@
 import assert from 'node:assert/strict';
 import { loadConfig } from '../../../src/engine/config.ts';
 import { PromptTooLong, TelosError } from '../../../src/engine/core/errors.ts';
+import { addText, blocksOf } from '../../../src/engine/core/messages.ts';
+import type { Budget, CompletionRequest, Provider, StreamEvent } from '../../../src/engine/core/ports.ts';
 import { denyAll } from '../../../src/engine/human.ts';
 import { RunMemory } from '../../../src/engine/policy/decision.ts';
-import type { CompletionRequest, Provider, StreamEvent } from '../../../src/engine/providers/provider.ts';
-import type { Budget } from '../../../src/engine/run/budget.ts';
 import { changeContext, compact } from '../../../src/engine/run/compact.ts';
 import { ContextMeter } from '../../../src/engine/run/contextMeter.ts';
-import { addText, blocksOf, sentMessages } from '../../../src/engine/run/contextView.ts';
+import { sentMessages } from '../../../src/engine/run/contextView.ts';
 import { newRun } from '../../../src/engine/run/request.ts';
 import type { Tool } from '../../../src/engine/tools/tool.ts';
 import type { Message, RunEvent } from '../../../src/protocol/run.ts';

@@ -1,7 +1,8 @@
 /** Questions while a call runs: about the hosts that a boxed command wants, and what a server asks. */
 import assert from 'node:assert/strict';
 import { join } from 'node:path';
-import { denyAll, type Human } from '../../../src/engine/human.ts';
+import type { Human } from '../../../src/engine/core/ports.ts';
+import { denyAll } from '../../../src/engine/human.ts';
 import { type PolicyContext, runPolicy } from '../../../src/engine/policy/decision.ts';
 import { grantedHosts, hostQuestions } from '../../../src/engine/run/approval.ts';
 import { serverQuestions } from '../../../src/engine/run/serverAsks.ts';

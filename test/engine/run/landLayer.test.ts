@@ -18,8 +18,9 @@ import {
 } from 'node:fs';
 import { join } from 'node:path';
 import { ChangeStore } from '../../../src/engine/changes/changeStore.ts';
+import type { Human } from '../../../src/engine/core/ports.ts';
 import { dropLeftLayers } from '../../../src/engine/files/leftLayers.ts';
-import { denyAll, type Human } from '../../../src/engine/human.ts';
+import { denyAll } from '../../../src/engine/human.ts';
 import type { ApprovalRequest } from '../../../src/protocol/run.ts';
 import { skipBecause } from '../../skipBecause.ts';
 import { itAsUser } from '../changes/asUser.ts';

@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { commandBox } from '../../../src/engine/box/commandBox.ts';
 import { type BoxFinding, findBox } from '../../../src/engine/box/findBox.ts';
 import type { ChangeStore } from '../../../src/engine/changes/changeStore.ts';
-import type { Human } from '../../../src/engine/human.ts';
+import type { Human } from '../../../src/engine/core/ports.ts';
 import { RunMemory } from '../../../src/engine/policy/decision.ts';
 import { type LookedAfter, landLayer } from '../../../src/engine/run/landLayer.ts';
 import { runLine } from '../../../src/engine/tools/command.ts';

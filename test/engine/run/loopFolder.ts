@@ -3,10 +3,11 @@
 import assert from 'node:assert/strict';
 import { join } from 'node:path';
 import { loadConfig } from '../../../src/engine/config.ts';
-import { denyAll, type Human } from '../../../src/engine/human.ts';
+import type { Human } from '../../../src/engine/core/ports.ts';
+import { denyAll } from '../../../src/engine/human.ts';
 import { RunMemory } from '../../../src/engine/policy/decision.ts';
-import type { RunSpec } from '../../../src/engine/run/loop.ts';
 import { newRun } from '../../../src/engine/run/request.ts';
+import type { RunSetup } from '../../../src/engine/run/runSetup.ts';
 import { builtinTools } from '../../../src/engine/tools/builtin.ts';
 import type { Tool } from '../../../src/engine/tools/tool.ts';
 import type { RunEvent } from '../../../src/protocol/run.ts';
@@ -23,7 +24,7 @@ export interface LoopFolder extends TempFolder {
     control?: AbortController,
     onEvent?: (event: RunEvent) => void,
     tools?: readonly Tool[],
-    more?: Partial<RunSpec>,
+    more?: Partial<RunSetup>,
   ): Promise<{ events: RunEvent[]; end: RunEnd }>;
 }
 

@@ -3,7 +3,8 @@ import assert from 'node:assert/strict';
 import { existsSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { loadConfig } from '../../../src/engine/config.ts';
-import { denyAll, type Human } from '../../../src/engine/human.ts';
+import type { Human } from '../../../src/engine/core/ports.ts';
+import { denyAll } from '../../../src/engine/human.ts';
 import { Telos } from '../../../src/engine/telos.ts';
 import type {
   ApprovalDecision,

@@ -12,7 +12,8 @@ import {
 } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { ChangeStore } from '../../../src/engine/changes/changeStore.ts';
-import { denyAll, type Human } from '../../../src/engine/human.ts';
+import type { Human } from '../../../src/engine/core/ports.ts';
+import { denyAll } from '../../../src/engine/human.ts';
 import type { ApprovalRequest } from '../../../src/protocol/run.ts';
 import { skipBecause } from '../../skipBecause.ts';
 import { type TemporaryRun, temporaryRun } from '../tools/temporaryRun.ts';

@@ -1,7 +1,7 @@
 /** What a server asks of the run's model: only what a person can look through, and counted like every other question. */
 import assert from 'node:assert/strict';
-import { defaultMaxTokens } from '../../../src/engine/providers/provider.ts';
-import type { Budget } from '../../../src/engine/run/budget.ts';
+import { defaultMaxTokens } from '../../../src/engine/core/limits.ts';
+import type { Budget } from '../../../src/engine/core/ports.ts';
 import {
   type ModelParts,
   readSampling,

@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { loadConfig } from '../../../src/engine/config.ts';
-import type { Human } from '../../../src/engine/human.ts';
+import type { Human } from '../../../src/engine/core/ports.ts';
 import { parseLine } from '../../../src/engine/records/runFile.ts';
 import { RunHistory } from '../../../src/engine/records/runHistory.ts';
 import { otherSkillsText } from '../../../src/engine/run/useSkill.ts';

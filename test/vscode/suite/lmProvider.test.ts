@@ -1,7 +1,7 @@
 /** Models that another extension brings, asked through the editor's own API: the fixture extension beside Telos plays them. */
 import assert from 'node:assert/strict';
 import * as vscode from 'vscode';
-import type { CompletionRequest, StreamEvent } from '../../../src/engine/providers/provider.ts';
+import type { CompletionRequest, StreamEvent } from '../../../src/engine/core/ports.ts';
 import { lmProvider, lmProviderWithMemory } from '../../../src/extension/editor/lmProvider.ts';
 import type { Message } from '../../../src/protocol/run.ts';
 import { activated, scriptModels, until } from './editor.ts';

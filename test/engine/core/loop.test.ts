@@ -3,15 +3,15 @@ import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { TelosError } from '../../../src/engine/core/errors.ts';
-import { allowAll, denyAll, type Human } from '../../../src/engine/human.ts';
-import type { Budget } from '../../../src/engine/run/budget.ts';
-import type { RunSpec } from '../../../src/engine/run/loop.ts';
+import type { Budget, Human } from '../../../src/engine/core/ports.ts';
+import { allowAll, denyAll } from '../../../src/engine/human.ts';
+import type { RunSetup } from '../../../src/engine/run/runSetup.ts';
 import { builtinTools } from '../../../src/engine/tools/builtin.ts';
 import { describeQuestion } from '../../../src/protocol/describe.ts';
 import type { ApprovalRequest } from '../../../src/protocol/run.ts';
 import { sentence } from '../../../src/protocol/text.ts';
 import { calls, done, type ScriptedProvider, says, scriptedProvider } from '../../fakes/scriptedProvider.ts';
-import { type LoopFolder, loopFolder } from './loopFolder.ts';
+import { type LoopFolder, loopFolder } from '../run/loopFolder.ts';
 
 describe('runLoop', () => {
   let folder: LoopFolder;
@@ -195,7 +195,7 @@ describe('runLoop', () => {
     const usage = { inputTokens: 10, outputTokens: 2, cacheReadTokens: 0, cacheWriteTokens: 0 };
     const run = (
       turns: Parameters<typeof scriptedProvider>[0],
-      more: Partial<RunSpec>,
+      more: Partial<RunSetup>,
       provider: Partial<ScriptedProvider> = {},
       human: Human = denyAll,
     ) =>

@@ -1,8 +1,8 @@
 /** Knows when a turn of a model is no answer, asks for one, and says how a run without any ends. */
 import type { ContentBlock, Message } from '@telos/protocol/run';
 import { type Sentence, sentence } from '@telos/protocol/text';
-import { TelosError } from '../core/errors.ts';
-import { addText, reminderMark } from './contextView.ts';
+import { TelosError } from './errors.ts';
+import { addText, reminderMark } from './messages.ts';
 
 /** Why a turn without calls is no answer. `unfinished`: the model or its server stopped before the end. */
 export type Gap = 'empty' | 'thoughts' | 'written_call' | 'refused' | 'unfinished';

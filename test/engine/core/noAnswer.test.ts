@@ -3,8 +3,8 @@ import assert from 'node:assert/strict';
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import { TelosError } from '../../../src/engine/core/errors.ts';
+import type { StreamEvent } from '../../../src/engine/core/ports.ts';
 import { denyAll } from '../../../src/engine/human.ts';
-import type { StreamEvent } from '../../../src/engine/providers/provider.ts';
 import { sentMessages } from '../../../src/engine/run/contextView.ts';
 import type { Message, RunEvent } from '../../../src/protocol/run.ts';
 import {
@@ -15,7 +15,7 @@ import {
   says,
   scriptedProvider,
 } from '../../fakes/scriptedProvider.ts';
-import { type LoopFolder, loopFolder } from './loopFolder.ts';
+import { type LoopFolder, loopFolder } from '../run/loopFolder.ts';
 
 describe('a turn without an answer', () => {
   let folder: LoopFolder;

@@ -8,9 +8,9 @@ import { createCommandTool } from '../../../src/engine/tools/command.ts';
 import type { Tool } from '../../../src/engine/tools/tool.ts';
 import type { RunEvent } from '../../../src/protocol/run.ts';
 import { calls, done, says, scriptedProvider } from '../../fakes/scriptedProvider.ts';
-import { type LoopFolder, loopFolder, resultsOf } from './loopFolder.ts';
+import { type LoopFolder, loopFolder, resultsOf } from '../run/loopFolder.ts';
 
-describe('runTools', () => {
+describe('runCalls', () => {
   let folder: LoopFolder;
   beforeEach(() => {
     folder = loopFolder();
