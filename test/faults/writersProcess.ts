@@ -146,13 +146,17 @@ const writers: readonly Writer[] = [
       'config/policy.toml': '[[allow]]\nagent = "*"\ntool = "run_command"\nargv = ["git", "status"]\n',
     },
     elsewhere: disk => ({ configDir: join(disk, 'config') }),
-    // With its card accepted, the agent's commands are asked about one by one.
+    // With its card accepted, the agent is asked about each host.
     prepare: acceptCard,
-    write: world =>
-      run(world, [
-        [calls('a', 'run_command', { command: 'touch made' }), done('tool_use')],
-        [says('Done.'), done()],
-      ]),
+    // Nobody answers there, which is told too.
+    write: async world =>
+      about(
+        'Your answer holds for this call only',
+        await run(world, [
+          [calls('a', 'fetch_url', { url: 'http://127.0.0.1:9/' }), done('tool_use')],
+          [says('Done.'), done()],
+        ]),
+      ),
   },
   {
     name: 'install',
@@ -236,7 +240,8 @@ async function run(world: EngineWorld, turns: StreamEvent[][], recordTo?: string
 }
 
 function failureIn(event: RunEvent): string[] {
-  if (event.type === 'notice') return [event.message];
+  // Where it works is said at the start of each run, whatever comes of it.
+  if (event.type === 'notice') return event.message.startsWith('Works in: ') ? [] : [event.message];
   if (event.type === 'tool_end' && event.result.isError) return [event.result.content];
   if (event.type === 'run_end' && event.error) return [event.error.message];
   return [];

@@ -211,7 +211,7 @@ export async function bringBack(
   const isSynced = others.length <= mostSynced;
   const prepared = new Map<FileHistory, string>();
   const modes = new FolderModes();
-  for (const { path } of [...files, ...folders]) modes.open(dirname(path));
+  for (const folder of closedByRun(files, folders)) modes.open(folder);
   try {
     for (const file of others) {
       const temporary = await prepare(file, isSynced);
@@ -243,6 +243,16 @@ export async function bringBack(
       await rm(join(dirname(path), temporary), { force: true }).catch(() => undefined);
   }
   return undone;
+}
+
+/** Returns the folders around that still have the mode with which the run left them. What a person has closed stays closed. */
+function closedByRun(files: readonly FileHistory[], folders: readonly FolderHistory[]): string[] {
+  const left = new Map(folders.map(({ path, after }) => [path, after]));
+  const around = new Set([...files, ...folders].map(({ path }) => dirname(path)));
+  return [...around].filter(folder => {
+    const now = left.has(folder) ? statsAt(folder) : undefined;
+    return now?.isDirectory() === true && (now.mode & 0o7777) === left.get(folder);
+  });
 }
 
 /** Writes the old content beside its place. Returns the name, or undefined if that folder is not there. */

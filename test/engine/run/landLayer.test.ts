@@ -340,6 +340,15 @@ describe('a command that writes into a layer', function () {
     );
   });
 
+  asUser('is not undone behind a folder that the person has closed since', async () => {
+    run.put('work/d/a', '1');
+    await layered('echo 2 > d/a', no);
+    chmodSync(inWork('d'), 0o555);
+    await assert.rejects(store.undo(runId), /d\/a .*permission denied/);
+    assert.deepEqual([text('d/a'), statSync(inWork('d')).mode & 0o777], ['2\n', 0o555]);
+    chmodSync(inWork('d'), 0o755);
+  });
+
   it('takes the names of one file as what they are, and its group where the folder hands that down', async () => {
     run.put('work/p/a', '1');
     execFileSync('/bin/sh', ['-c', 'ln p/a p/b; ln p/a c; mkdir s; chmod 2770 s'], { cwd: run.work });
