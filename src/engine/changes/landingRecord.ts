@@ -94,12 +94,12 @@ export async function record(
   const lines: (WriteLine | FolderLine)[] = [];
   const repositories = new Set<string>();
   const becomes = new Set(folders.flatMap(({ path, after }) => (after === null ? [] : [path])));
-  let isMoved = false;
+  const moved = new Set<string>();
   for (const { path, before, left: file, isTouched } of steps) {
     const left = file ?? (becomes.has(path) ? { size: 0, isFolder: true as const } : null);
     await turn();
     const git = gitFolder(path);
-    if (git !== undefined && /\/(?:HEAD|packed-refs|refs\/.*)$/.test(path)) isMoved = true;
+    if (git !== undefined && /\/(?:HEAD|packed-refs|refs\/.*)$/.test(path)) moved.add(git);
     if (git !== undefined && path === join(git, 'HEAD') && !before) repositories.add(git);
     if (isTouched || (git !== undefined && path.startsWith(`${join(git, 'objects')}/`))) continue;
     if (isUnknown(left)) {
@@ -117,8 +117,10 @@ export async function record(
   const made = folders.filter(each => isMode(each) || gitFolder(each.path) === undefined);
   lines.push(...made.map(each => ({ type: 'folder', at, ...each }) as const));
   if (lines.length === 0) return;
+  // A repository that is new has no branch that could have moved.
+  const hasMoved = [...moved].some(git => !repositories.has(git));
   run.write(lines, {
-    ...(isMoved && { git: true as const }),
+    ...(hasMoved && { git: true as const }),
     ...(repositories.size > 0 && { repositories: [...repositories].slice(0, 20) }),
   });
 }

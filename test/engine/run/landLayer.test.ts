@@ -213,6 +213,17 @@ describe('a command that writes into a layer', function () {
     assert.equal(git('git status --short -uno'), '');
   });
 
+  it('names a repository that a command has made, and says of no branch that it moved, as there was none', async () => {
+    await layered('git init -qb main made');
+    const made = await store.of(runId);
+    assert.deepEqual([made?.repositories.length ?? 0, made?.movedBranch], [0, false]);
+    assert.deepEqual(made?.madeRepositories, [inWork('made/.git')]);
+    await layered(
+      'cd made; git -c user.name=a -c user.email=a@b.c commit -q --allow-empty -m two; git branch other',
+    );
+    assert.equal((await store.of(runId))?.movedBranch, true);
+  });
+
   it('lets nothing of a repository land that starts a program or leads elsewhere', async () => {
     git(
       'git init -qb main; git remote add origin https://example.com/a; git init -q --bare bare.git; git init -q sub',
