@@ -111,6 +111,10 @@ describe('telos-agent', function () {
     assert.match(read('app/prds/02-menu.md'), /- \[x\] 1\. Menu is there/);
     assert.match(built.stderr, /Attempt 1 of 10: US-001, criterion 1/);
     assert.equal(server.requests.at(-1)?.body.model, 'claude-haiku-4-5');
+    const requests = server.requests.length;
+    const again = await telosAgent('execute', '--project-dir', 'app');
+    assert.deepEqual([again.code, server.requests.length], [0, requests]);
+    assert.match(again.stdout, /^Nothing to do: .* No model has reviewed the work in this run\.\n$/);
     const runs = await home.run(['runs', '--json']);
     assert.ok(runs.stdout.includes('"door":"plan"'), 'the steps are runs like others');
     assert.match(runs.stdout, /"title":"[\w-]+ · US-001 · coder"/);
