@@ -1,7 +1,6 @@
 /** Cases on what is installed from folders, archives and registries, with everything that a source can do to the machine. */
 import { spawn } from 'node:child_process';
 import { existsSync, mkdirSync, readdirSync, readFileSync, symlinkSync } from 'node:fs';
-import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { gzipSync } from 'node:zlib';
@@ -36,8 +35,6 @@ const machineOf = async ({ home, skills }: World): Promise<string> => {
   const names = readdirSync(home).filter(name => name !== '.cache');
   return JSON.stringify([await contentsOf(skills), names.toSorted(), await contentsOf(join(home, '.ssh'))]);
 };
-
-const leftInTemp = (): string[] => readdirSync(tmpdir()).filter(name => /^telos-(?:source|git)-/.test(name));
 
 async function fromFolder(world: World, source: ReturnType<typeof fieldsOf>): Promise<Seen> {
   const { work, put, skills, input } = world;
@@ -150,8 +147,12 @@ async function fromArchive(
   const path = source['zip'] ? '/p.zip' : '/p.tar.gz';
   servers.answers.set(path, bytes);
   const before = await machineOf(world);
-  const temporary = leftInTemp();
-  const run = await runCli(world, ['install', `${servers.url}${path}`, '--yes'], []);
+  // Its own, since other programs install at the same time.
+  const temporary = join(world.root, 'temporary');
+  mkdirSync(temporary);
+  const run = await runCli(world, ['install', `${servers.url}${path}`, '--yes'], [], {
+    env: { TMPDIR: temporary },
+  });
   const seen = await ofRefusal(world, run, before);
   const entry = source['tar']
     ? entriesOf(source['tar']).some(({ path: name }) => run.stderr.includes(name.split('/').at(-1)!)) ||
@@ -162,7 +163,11 @@ async function fromArchive(
     checks: applying(
       ...seen.checks,
       check('shown', 'it names the entry, or that it holds no skill', entry || run.stderr),
-      check('files', 'nothing is left among the temporary files', leftInTemp().length <= temporary.length),
+      check(
+        'files',
+        'nothing is left among the temporary files',
+        readdirSync(temporary).length === 0 || readdirSync(temporary).join(),
+      ),
     ),
   };
 }
