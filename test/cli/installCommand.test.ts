@@ -358,6 +358,28 @@ describe('telos install', () => {
     match((await run('install', 'gihub:a/b')).stderr, /Did you mean github:/);
   });
 
+  it('installs one plugin of a catalogue in a folder by its name, also from a folder with the mark in its own', async () => {
+    const plugins = ['one', 'two'].map(name => ({ name, source: `./${name}` }));
+    home.folder.add({
+      'market/.claude-plugin/marketplace.json': JSON.stringify({ name: 'm', owner: { name: 'a' }, plugins }),
+      'market/one/skills/x/SKILL.md': skill('x'),
+      'market/two/skills/y/SKILL.md': skill('y'),
+      'c#two/SKILL.md': skill('sharp'),
+    });
+    const market = join(home.folder.path, 'market');
+    const several = await run('install', market, '--yes');
+    equal(several.code, 2);
+    deepEqual(
+      several.stderr.split('\n').slice(1, 3),
+      ['one', 'two'].map(name => `  telos install ${market}#${name}`),
+    );
+    equal((await run('install', `${market}#two`, '--yes')).code, 0);
+    equal(readFileSync(join(home.skillsDir, 'two/skills/y/SKILL.md'), 'utf8'), skill('y'));
+    equal((await run('verify')).code, 0);
+    equal((await run('install', join(home.folder.path, 'c#two'), '--yes')).code, 0);
+    equal((await run('install', `${market}#three`, '--yes')).code, 2);
+  });
+
   it('names the MCP servers that a catalogue alone has as not started, and never says that there are none', async () => {
     servers.github.commit('acme/servers', {
       '.claude-plugin/marketplace.json': JSON.stringify({

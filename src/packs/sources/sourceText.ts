@@ -1,5 +1,6 @@
 /** Reads what a person types to say where a pack comes from. */
 
+import { existsSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import { type Config, expandPath } from '@telos/engine/config';
 import { TelosError } from '@telos/engine/errors';
@@ -45,7 +46,7 @@ export class UnclearSource extends TelosError {
 }
 
 export const sourceForms = [
-  './folder',
+  './folder[#name]',
   'clawhub:[@owner/]name[@version]',
   'github:owner/repo[/path][@ref][#name]',
   'git+https://host/repo.git[@ref][#name]',
@@ -94,7 +95,12 @@ export function parseSource(text: string, { cwd, home }: Pick<Config, 'cwd' | 'h
 
 function folderSource(given: string, cwd: string, home: string): Source {
   // `owner/repo` alone is what other programs take for GitHub; here it is a folder, and the other reading is said if it is missing.
-  return { kind: 'folder', path: expandPath(given, home, cwd) };
+  const path = expandPath(given, home, cwd);
+  const [before, name] = splitAtLast(given, '#');
+  // A folder may have the mark in its name.
+  if (name === undefined || !isName(name) || existsSync(path)) return { kind: 'folder', path };
+  const whole = expandPath(before, home, cwd);
+  return existsSync(whole) ? { kind: 'folder', path: whole, name } : { kind: 'folder', path };
 }
 
 function fileSource(given: string): Source {
@@ -235,7 +241,7 @@ export function sourceText(source: Source): string {
   const name = source.name === undefined ? '' : `#${source.name}`;
   switch (source.kind) {
     case 'folder':
-      return source.path;
+      return `${source.path}${name}`;
     case 'github': {
       const { owner, repo, path, ref, tail } = source;
       if (tail !== undefined) return `https://github.com/${owner}/${repo}/tree/${tail}${name}`;
