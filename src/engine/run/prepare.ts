@@ -360,7 +360,7 @@ function addSkillRequest({ skill, reason }: Match, run: Run, earlier: readonly M
   const isUnread = run.request.conversation?.skillIsUnread === true;
   const isRead = reason.rule === 'continued' && earlier.length > 0 && !isUnread;
   const invokedAs = reason.rule === 'explicit' ? reason.matched : undefined;
-  const filled = fillBody(skill.body, skill.dir, words, invokedAs);
+  const filled = fillBody(skill.body, skill.dir, words, invokedAs, skill.argumentNames);
   addRequest(run, earlier, isRead ? '' : filled.body, isRead ? words : filled.words);
   // A skill that continues is in the conversation already.
   if (isRead && run.firstParts) run.firstParts.skill = filled.body.length;

@@ -85,30 +85,54 @@ function attachmentText(attachment: TextAttachment): string {
 
 const nameOfAttachment = ({ name }: Attachment): string => escapeInvisible(name);
 
+const places = String.raw`\$?\{baseDir\}|\$\{(?:CLAUDE_SKILL_DIR|CLAUDE_PLUGIN_ROOT)\}`;
+const words$ = String.raw`\$(?:ARGUMENTS\[(\d)\]|\{ARGUMENTS\}|ARGUMENTS\b(?!\[)|(\d)(?!\w)|([A-Za-z]\w*))`;
+
 /**
- * Fills in a skill's body for this run. `{baseDir}` and its variants become the skill's folder.
- * `$ARGUMENTS` becomes the user's words, which are then not repeated.
- * `invokedAs` is the name used for the skill at the start of the words, such as `/plan`.
+ * Fills in a skill's body for this run. `{baseDir}` and its variants become the skill's folder, `$ARGUMENTS` the user's words. Where the
+ * user has called the skill by `invokedAs`, such as `/plan`, `$ARGUMENTS[0]`, `$0` and the names of its `arguments` each become one
+ * of the words, as a shell splits them. Who counts from `$1` never writes `$0`. What no word fits stays as it is. `words` is what the body
+ * has not taken. See https://code.claude.com/docs/en/skills.
  */
 export function fillBody(
   body: string,
   skillDir: string,
   words: string,
   invokedAs?: string,
+  names: readonly string[] = [],
 ): { body: string; words: string } {
   const behind = invokedAs && words.trimStart().startsWith(invokedAs);
   const given = behind ? words.trimStart().slice(invokedAs.length).trim() : words.trim();
+  const each = behind ? shellWords(given) : [];
+  const first = /\$(?:0(?!\w)|ARGUMENTS\[0\])/.test(body) ? 0 : 1;
+  const taken = new Set<number>();
   let isTaken = false;
-  const filled = body.replace(
-    /\$?\{baseDir\}|\$\{(?:CLAUDE_SKILL_DIR|CLAUDE_PLUGIN_ROOT)\}|\$(?:ARGUMENTS\b|\{ARGUMENTS\})/g,
-    placeholder => {
-      if (!placeholder.includes('ARGUMENTS')) return skillDir;
+  const word = (all: string, at: number): string => {
+    const found = each[at];
+    if (found !== undefined) taken.add(at);
+    return found ?? all;
+  };
+  const fillIn = (line: string): string =>
+    line.replace(new RegExp(`${places}|${words$}`, 'g'), (all, index, number, name) => {
+      if (all.includes('Dir}') || all.includes('CLAUDE_')) return skillDir;
+      if (index !== undefined) return word(all, Number(index));
+      // The columns of awk look the same.
+      if (number !== undefined) return /\bawk\b/.test(line) ? all : word(all, Number(number) - first);
+      if (name !== undefined && name !== 'ARGUMENTS')
+        return names.includes(name) ? word(all, names.indexOf(name)) : all;
       isTaken = true;
       return given;
-    },
-  );
-  return { body: filled, words: isTaken ? '' : words };
+    });
+  const filled = body.split('\n').map(fillIn).join('\n');
+  const isWhole = isTaken || (each.length > 0 && taken.size === each.length);
+  return { body: filled, words: isWhole ? '' : words };
 }
+
+/** Returns the words of a line, each in quotes or not, without its quotes. */
+const shellWords = (line: string): string[] =>
+  [...line.matchAll(/"((?:[^"\\]|\\.)*)"|'([^']*)'|(\S+)/g)].map(
+    ([, double, single, bare]) => double?.replace(/\\(.)/g, '$1') ?? single ?? bare ?? '',
+  );
 
 /** Information for the model besides the skill itself. */
 export interface SkillSurroundings {

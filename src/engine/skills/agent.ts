@@ -116,6 +116,8 @@ export interface Skill {
   readonly disallowedTools?: readonly string[] | undefined;
   /** `max_rounds`, from 1 to 500. Undefined if missing or not such a number. */
   readonly maxRounds?: number | undefined;
+  /** `arguments`: names for the words behind the skill's own name, in their order. */
+  readonly argumentNames?: readonly string[];
   readonly diagnostics: readonly Diagnostic[];
 }
 

@@ -84,6 +84,15 @@ export function namesTool(
   return mcpTools.some(entry => names.includes(entry));
 }
 
+/** Returns the names in a skill's `arguments`: a text with blanks or commas, or a list of names or of `name: …`. */
+export function argumentNamesIn(value: unknown): string[] {
+  const each = typeof value === 'string' ? value.split(/[\s,]+/) : Array.isArray(value) ? value : [];
+  return each
+    .map((item): unknown => (recordIn(item) ? recordIn(item)?.['name'] : item))
+    .filter(item => typeof item === 'string')
+    .filter(name => /^[A-Za-z]\w*$/.test(name));
+}
+
 /** Runners whose name the requirements may be under. The first one found is read. */
 const runners = ['openclaw', 'clawdbot', 'moltbot', 'clawdis'] as const;
 const ownKeys = ['requires', 'os', 'always', 'primaryEnv', 'install'] as const;

@@ -23,7 +23,13 @@ import { type Diagnostic, fileState, worded } from '../files/settingsFile.ts';
 import type { Skill, SkillSource } from './agent.ts';
 import { fieldText, findKey, type ParsedSkillFile, parseSkillFile, scanName } from './frontmatter.ts';
 import { almostFence } from './frontmatterLines.ts';
-import { type ReadMetadata, readRuntimeMetadata, splitAllowedTools, synopsisOf } from './skillFields.ts';
+import {
+  argumentNamesIn,
+  type ReadMetadata,
+  readRuntimeMetadata,
+  splitAllowedTools,
+  synopsisOf,
+} from './skillFields.ts';
 
 /** Text that listings show for a skill without any description. */
 export const noDescription = '(no description)';
@@ -127,6 +133,9 @@ class LazySkill implements FileSkill {
   get maxRounds(): number | undefined {
     const { fields } = this.#parsed;
     return roundsIn(fields['max_rounds'] ?? fields['max-rounds']);
+  }
+  get argumentNames(): readonly string[] {
+    return argumentNamesIn(this.#parsed.fields['arguments']);
   }
   get fields(): ParsedSkillFile['fields'] {
     return this.#parsed.fields;

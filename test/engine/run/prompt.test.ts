@@ -210,6 +210,32 @@ describe('fillBody', () => {
     assert.deepEqual(fillBody(body, '/s', 'words'), { body, words: 'words' });
   });
 
+  it('gives each word its place where the skill was called by its name', () => {
+    const called = (body: string, words: string, names?: string[]) =>
+      fillBody(body, '/s', `/fix ${words}`, '/fix', names);
+    assert.deepEqual(called('Issue $0 in $1, $2.', '12 "the shop"'), {
+      body: 'Issue 12 in the shop, $2.',
+      words: '',
+    });
+    assert.equal(called('PR $1 with $2', "7 'very high'").body, 'PR 7 with very high');
+    assert.equal(called('<$ARGUMENTS[0]> <$ARGUMENTS[1]>', 'a b').body, '<a> <b>');
+    assert.equal(called('<$who> <$when> <$HOME>', 'Ada now', ['who', 'when']).body, '<Ada> <now> <$HOME>');
+    assert.equal(called("awk '{print $1}' x; cut $10", 'a').body, "awk '{print $1}' x; cut $10");
+    assert.equal(called('<$1>', '$2 x').body, '<$2>', 'what was filled in is not filled in again');
+  });
+
+  it('leaves places for words as they are where the request only means the skill, and loses no word', () => {
+    assert.deepEqual(fillBody('Issue $1.', '/s', 'fix issue 12'), {
+      body: 'Issue $1.',
+      words: 'fix issue 12',
+    });
+    assert.deepEqual(fillBody('Issue $1.', '/s', '/fix 12 in the shop', '/fix'), {
+      body: 'Issue 12.',
+      words: '/fix 12 in the shop',
+    });
+    assert.deepEqual(fillBody('Issue $1.', '/s', '/fix', '/fix'), { body: 'Issue $1.', words: '/fix' });
+  });
+
   it('takes the name by which the skill was called off the arguments', () => {
     assert.equal(fillBody('<$ARGUMENTS>', '/s', '/plan my day', '/plan').body, '<my day>');
     assert.equal(fillBody('<$ARGUMENTS>', '/s', 'do my $plan', '$plan').body, '<do my $plan>');
