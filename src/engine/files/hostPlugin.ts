@@ -31,6 +31,10 @@ const folders = ['.claude-plugin', '.plugin', '.github/plugin', '.cursor-plugin'
 const manifests = [...folders.map(folder => `${folder}/plugin.json`), 'plugin.json'];
 const root$ = '$'.concat('{CLAUDE_PLUGIN_ROOT}');
 
+/** Returns the folder that a skill means by `${CLAUDE_PLUGIN_ROOT}`: that of its plugin, or its own if its pack is none. */
+export const pluginRootOf = ({ packDir, skillDir }: { packDir: string; skillDir: string }): string =>
+  manifests.some(name => existsSync(join(packDir, name))) ? packDir : skillDir;
+
 /**
  * Returns the file that names the MCP servers of the plugin in a folder: its manifest if that has `mcpServers`, or its .mcp.json.
  * Undefined if neither does. A plugin.json of agent-plugins.org has none: its servers are in an mcp.json.

@@ -8,6 +8,7 @@ import { asMessage, type Sentence } from '@telos/protocol/text';
 import { atMost } from '../cancellation.ts';
 import { type Config, effortFor } from '../config.ts';
 import type { Provider, TokenCount, ToolDefinition } from '../core/ports.ts';
+import { pluginRootOf } from '../files/hostPlugin.ts';
 import { isInside, resolvePath } from '../files/paths.ts';
 import type { Diagnostic } from '../files/settingsFile.ts';
 import type { OpenBox } from '../mcp/boxedServer.ts';
@@ -223,7 +224,12 @@ async function prepareStep(
     alsoReadable: step.alsoReadable ?? [],
     workFolders: [workingDir, ...workFoldersOf(config, await engine.catalog.agents())],
   };
-  addRequest(run, [], skill ? fillBody(skill.body, skill.dir, '').body : '', wordsOf(run.request));
+  addRequest(
+    run,
+    [],
+    skill ? fillBody(skill.body, placesOf(agent, skill), '').body : '',
+    wordsOf(run.request),
+  );
   const env = { ...commandEnvironment({ ...config.env, HOME: config.home }, folders), ...step.env };
   let servers: McpServers | undefined;
   const rules = runPolicy(config, agent, folders);
@@ -354,13 +360,19 @@ async function otherSkills(
 /** Names the conversation, whose commands share what they have in the box. */
 const conversationOf = ({ id, request }: Run): string => request.conversationId ?? id;
 
+/** Returns the folders that a skill's text may name. */
+const placesOf = (agent: Agent | undefined, { dir }: Skill): { skillDir: string; pluginRoot: string } => ({
+  skillDir: dir,
+  pluginRoot: agent ? pluginRootOf({ packDir: agent.packDir, skillDir: dir }) : dir,
+});
+
 /** Adds the skill and the request to the transcript. The model has already read a skill that continues. */
-function addSkillRequest({ skill, reason }: Match, run: Run, earlier: readonly Message[]): void {
+function addSkillRequest({ agent, skill, reason }: Match, run: Run, earlier: readonly Message[]): void {
   const words = wordsOf(run.request);
   const isUnread = run.request.conversation?.skillIsUnread === true;
   const isRead = reason.rule === 'continued' && earlier.length > 0 && !isUnread;
   const invokedAs = reason.rule === 'explicit' ? reason.matched : undefined;
-  const filled = fillBody(skill.body, skill.dir, words, invokedAs, skill.argumentNames);
+  const filled = fillBody(skill.body, placesOf(agent, skill), words, invokedAs, skill.argumentNames);
   addRequest(run, earlier, isRead ? '' : filled.body, isRead ? words : filled.words);
   // A skill that continues is in the conversation already.
   if (isRead && run.firstParts) run.firstParts.skill = filled.body.length;

@@ -1,5 +1,7 @@
 /** Turns a skill and a request into the text for the model: the system text and the first message. */
 
+import { existsSync } from 'node:fs';
+import { join } from 'node:path';
 import type {
   Attachment,
   DocumentAttachment,
@@ -85,18 +87,19 @@ function attachmentText(attachment: TextAttachment): string {
 
 const nameOfAttachment = ({ name }: Attachment): string => escapeInvisible(name);
 
-const places = String.raw`\$?\{baseDir\}|\$\{(?:CLAUDE_SKILL_DIR|CLAUDE_PLUGIN_ROOT)\}`;
+const places = String.raw`\$?\{baseDir\}|\$\{CLAUDE_SKILL_DIR\}|\$\{CLAUDE_PLUGIN_ROOT\}((?:/\.?[\w-]+(?:\.[\w-]+)*)*)`;
 const words$ = String.raw`\$(?:ARGUMENTS\[(\d)\]|\{ARGUMENTS\}|ARGUMENTS\b(?!\[)|(\d)(?!\w)|([A-Za-z]\w*))`;
 
 /**
- * Fills in a skill's body for this run. `{baseDir}` and its variants become the skill's folder, `$ARGUMENTS` the user's words. Where the
+ * Fills in a skill's body for this run. `{baseDir}` and its variants become the skill's folder, `${CLAUDE_PLUGIN_ROOT}` that
+ * of its plugin, `$ARGUMENTS` the user's words. Where the
  * user has called the skill by `invokedAs`, such as `/plan`, `$ARGUMENTS[0]`, `$0` and the names of its `arguments` each become one
  * of the words, as a shell splits them. Who counts from `$1` never writes `$0`. What no word fits stays as it is. `words` is what the body
  * has not taken. See https://code.claude.com/docs/en/skills.
  */
 export function fillBody(
   body: string,
-  skillDir: string,
+  { skillDir, pluginRoot = skillDir }: { skillDir: string; pluginRoot?: string },
   words: string,
   invokedAs?: string,
   names: readonly string[] = [],
@@ -113,8 +116,9 @@ export function fillBody(
     return found ?? all;
   };
   const fillIn = (line: string): string =>
-    line.replace(new RegExp(`${places}|${words$}`, 'g'), (all, index, number, name) => {
-      if (all.includes('Dir}') || all.includes('CLAUDE_')) return skillDir;
+    line.replace(new RegExp(`${places}|${words$}`, 'g'), (all, path, index, number, name) => {
+      if (all.includes('CLAUDE_PLUGIN_ROOT')) return placeInPlugin(path, skillDir, pluginRoot);
+      if (/^\$?\{(?:baseDir|CLAUDE_SKILL_DIR)\}$/.test(all)) return skillDir;
       if (index !== undefined) return word(all, Number(index));
       // The columns of awk look the same.
       if (number !== undefined) return /\bawk\b/.test(line) ? all : word(all, Number(number) - first);
@@ -127,6 +131,12 @@ export function fillBody(
   const isWhole = isTaken || (each.length > 0 && taken.size === each.length);
   return { body: filled, words: isWhole ? '' : words };
 }
+
+/** Returns a path below the folder of the plugin. Some authors take that for the folder of the skill: what only that has is there. */
+const placeInPlugin = (path: string, skillDir: string, root: string): string =>
+  path.length > 1 && !existsSync(join(root, path)) && existsSync(join(skillDir, path))
+    ? `${skillDir}${path}`
+    : `${root}${path}`;
 
 /** Returns the words of a line, each in quotes or not, without its quotes. */
 const shellWords = (line: string): string[] =>

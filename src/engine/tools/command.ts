@@ -1,4 +1,5 @@
 /** Runs one shell command in its folder with a minimal environment, and leaves nothing running when it ends. */
+
 import { mkdirSync, realpathSync, statSync } from 'node:fs';
 import { constants } from 'node:os';
 import { delimiter, isAbsolute, join } from 'node:path';
@@ -6,6 +7,7 @@ import { setTimeout as delay } from 'node:timers/promises';
 import type { ToolResult } from '@telos/protocol/run';
 import { type Sentence, sentence } from '@telos/protocol/text';
 import { reasonOf } from '../core/errors.ts';
+import { pluginRootOf } from '../files/hostPlugin.ts';
 import { escapeInvisible, shellWord } from '../files/plainText.ts';
 import { endOf, UnreadOutput } from './background.ts';
 import { endAllOf, noteOn, TimeLimit, type TreeLimits, untilExitOrStop } from './commandEnd.ts';
@@ -90,7 +92,7 @@ export function commandEnvironment(
     SKILL_DIR: folders.skillDir,
     SKILL_PATH: folders.skillDir,
     SKILL_ROOT: folders.skillDir,
-    CLAUDE_PLUGIN_ROOT: folders.skillDir,
+    CLAUDE_PLUGIN_ROOT: pluginRootOf(folders),
     TELOS_PACK_DIR: folders.packDir,
   };
 }

@@ -1,5 +1,7 @@
 /** What the model reads first. */
+
 import assert from 'node:assert/strict';
+import { join } from 'node:path';
 import {
   fillBody,
   firstMessage,
@@ -13,7 +15,9 @@ import {
   withoutSkillPrompt,
 } from '../../../src/engine/run/prompt.ts';
 import type { Agent, Missing, Skill } from '../../../src/engine/skills/agent.ts';
+import { commandEnvironment } from '../../../src/engine/tools/command.ts';
 import { sentence, spoken } from '../../../src/protocol/text.ts';
+import { tempFolder } from '../../fakes/tempFolder.ts';
 
 const now = new Date('2026-11-20T09:08:07-05:00');
 
@@ -179,11 +183,12 @@ describe('withoutReasoning', () => {
 });
 
 describe('fillBody', () => {
+  const s = { skillDir: '/s' };
   it('puts the folder and the words in, which are not said again then', () => {
     assert.deepEqual(
       fillBody(
         'Run {baseDir}/a $'.concat('{baseDir}/b $', '{CLAUDE_SKILL_DIR}/c with $ARGUMENTS.'),
-        '/s/one',
+        { skillDir: '/s/one' },
         'two $& {baseDir}',
       ),
       { body: 'Run /s/one/a /s/one/b /s/one/c with two $& {baseDir}.', words: '' },
@@ -198,21 +203,45 @@ describe('fillBody', () => {
       `${dollar}{CLAUDE_SKILL_DIR}`,
       `${dollar}{CLAUDE_PLUGIN_ROOT}`,
     ])
-      assert.deepEqual(fillBody(`<${spelling}>`, '/s', ' two '), { body: '</s>', words: ' two ' });
+      assert.deepEqual(fillBody(`<${spelling}>`, s, ' two '), { body: '</s>', words: ' two ' });
     for (const spelling of ['$ARGUMENTS', `${dollar}{ARGUMENTS}`])
-      assert.deepEqual(fillBody(`<${spelling}>`, '/s', ' two '), { body: '<two>', words: '' });
-    assert.equal(fillBody('<$ARGUMENTS>', '/s', '  /plan my day', '/plan').body, '<my day>');
-    assert.equal(fillBody('<$ARGUMENTS>', '/s', 'my day', '/plan').body, '<my day>');
+      assert.deepEqual(fillBody(`<${spelling}>`, s, ' two '), { body: '<two>', words: '' });
+    assert.equal(fillBody('<$ARGUMENTS>', s, '  /plan my day', '/plan').body, '<my day>');
+    assert.equal(fillBody('<$ARGUMENTS>', s, 'my day', '/plan').body, '<my day>');
   });
 
   it('leaves the words to the end where nothing takes them, and what only looks alike as it is', () => {
     const body = 'Use $ARGUMENTS_FILE, $baseDir and {other}.';
-    assert.deepEqual(fillBody(body, '/s', 'words'), { body, words: 'words' });
+    assert.deepEqual(fillBody(body, s, 'words'), { body, words: 'words' });
+  });
+
+  it('knows the folder of the plugin from that of the skill, also where an author takes one for the other', () => {
+    const folder = tempFolder({
+      'scripts/plugin.sh': '',
+      'skills/one/scripts/own.sh': '',
+      '.claude-plugin/plugin.json': '{}',
+    });
+    try {
+      const [pluginRoot, skillDir] = [folder.path, join(folder.path, 'skills/one')];
+      const root = '$'.concat('{CLAUDE_PLUGIN_ROOT}');
+      const filled = (body: string): string => fillBody(body, { skillDir, pluginRoot }, '').body;
+      assert.equal(filled(`sh "${root}/scripts/plugin.sh"`), `sh "${pluginRoot}/scripts/plugin.sh"`);
+      assert.equal(filled(`sh ${root}/scripts/own.sh.`), `sh ${skillDir}/scripts/own.sh.`);
+      assert.equal(
+        filled(`${root}/scripts/new.sh in ${root}`),
+        `${pluginRoot}/scripts/new.sh in ${pluginRoot}`,
+      );
+      const env = commandEnvironment({}, { packDir: pluginRoot, skillDir });
+      assert.equal(env['CLAUDE_PLUGIN_ROOT'], pluginRoot);
+      assert.equal(env['CLAUDE_SKILL_DIR'], skillDir);
+    } finally {
+      folder.remove();
+    }
   });
 
   it('gives each word its place where the skill was called by its name', () => {
     const called = (body: string, words: string, names?: string[]) =>
-      fillBody(body, '/s', `/fix ${words}`, '/fix', names);
+      fillBody(body, s, `/fix ${words}`, '/fix', names);
     assert.deepEqual(called('Issue $0 in $1, $2.', '12 "the shop"'), {
       body: 'Issue 12 in the shop, $2.',
       words: '',
@@ -225,21 +254,21 @@ describe('fillBody', () => {
   });
 
   it('leaves places for words as they are where the request only means the skill, and loses no word', () => {
-    assert.deepEqual(fillBody('Issue $1.', '/s', 'fix issue 12'), {
+    assert.deepEqual(fillBody('Issue $1.', s, 'fix issue 12'), {
       body: 'Issue $1.',
       words: 'fix issue 12',
     });
-    assert.deepEqual(fillBody('Issue $1.', '/s', '/fix 12 in the shop', '/fix'), {
+    assert.deepEqual(fillBody('Issue $1.', s, '/fix 12 in the shop', '/fix'), {
       body: 'Issue 12.',
       words: '/fix 12 in the shop',
     });
-    assert.deepEqual(fillBody('Issue $1.', '/s', '/fix', '/fix'), { body: 'Issue $1.', words: '/fix' });
+    assert.deepEqual(fillBody('Issue $1.', s, '/fix', '/fix'), { body: 'Issue $1.', words: '/fix' });
   });
 
   it('takes the name by which the skill was called off the arguments', () => {
-    assert.equal(fillBody('<$ARGUMENTS>', '/s', '/plan my day', '/plan').body, '<my day>');
-    assert.equal(fillBody('<$ARGUMENTS>', '/s', 'do my $plan', '$plan').body, '<do my $plan>');
-    assert.equal(fillBody('B', '/s', '/plan my day', '/plan').words, '/plan my day');
+    assert.equal(fillBody('<$ARGUMENTS>', s, '/plan my day', '/plan').body, '<my day>');
+    assert.equal(fillBody('<$ARGUMENTS>', s, 'do my $plan', '$plan').body, '<do my $plan>');
+    assert.equal(fillBody('B', s, '/plan my day', '/plan').words, '/plan my day');
   });
 });
 
