@@ -285,7 +285,7 @@ describe('steps', () => {
   });
 
   it('does not count the time that it waits for the person', async () => {
-    const wait = (): Promise<void> => new Promise(resolve => setTimeout(resolve, 700));
+    const wait = (): Promise<void> => new Promise(resolve => setTimeout(resolve, 1_700));
     const turns: ScriptedTurn[] = [
       [calls('1', 'ask_person', { question: 'Which?' }), done('tool_use')],
       [says('Done.'), done()],
@@ -298,7 +298,7 @@ describe('steps', () => {
       await wait();
       return [];
     };
-    const { end } = await step(turns, { name: 'coder', timeoutMs: 600, ports: { askPerson }, mail });
+    const { end } = await step(turns, { name: 'coder', timeoutMs: 1_500, ports: { askPerson }, mail });
     assert.deepEqual([end.outcome, end.timedOut], ['completed', false]);
   });
 

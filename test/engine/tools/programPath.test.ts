@@ -6,6 +6,7 @@ import { serverProgram } from '../../../src/engine/mcp/link.ts';
 import { createCommandTool } from '../../../src/engine/tools/command.ts';
 import { findProgram, trustedPath } from '../../../src/engine/tools/programPath.ts';
 import type { ToolContext } from '../../../src/engine/tools/tool.ts';
+import { importsOf, withoutEntries } from '../../importRules.ts';
 import { projectSources } from '../../map.ts';
 import { type TemporaryRun, temporaryRun } from './temporaryRun.ts';
 
@@ -184,10 +185,10 @@ const starters: Readonly<Record<string, string>> = {
 const byName = /\b(?:spawn|spawnSync|execFile|execFileSync|exec|execSync|fork)\)?\(\s*['"`](?!\/)([^'"`]*)/g;
 
 describe('the product', () => {
-  const sources = projectSources();
+  const sources = withoutEntries(projectSources());
   const starting = [...sources].filter(
-    ([, text]) =>
-      /\/gitStart\.ts'/.test(text) ||
+    ([path, text]) =>
+      importsOf(path, text).some(({ file, kind }) => kind !== 'type' && file?.endsWith('/gitStart.ts')) ||
       (/from 'node:child_process'/.test(text) && !/import type [^;]*'node:child_process'/.test(text)),
   );
 
