@@ -29,6 +29,8 @@ export interface OrdinaryCommand {
   in: string;
   /** Programs without which it cannot be judged here. */
   needs: readonly string[];
+  /** What must succeed outside first: a program may be there and still have nothing to run with. */
+  starts?: string;
   /** `$PORT` is that of a server on localhost which commands may reach. */
   line: string;
   /** Why it does something else in the box, if it does. */
@@ -116,10 +118,12 @@ export async function openBench(): Promise<Workbench> {
   };
   return {
     finding,
-    async judge({ line, in: place, needs, why }) {
+    async judge({ line, in: place, needs, starts, why }) {
       if (!box) throw new CannotJudge('no box works here');
       const missing = needs.filter(name => !isThere(name, process.env['PATH'] ?? ''));
       if (missing.length > 0) throw new CannotJudge(`${missing.join(' and ')} is not installed`);
+      if (starts !== undefined && !(await runOnce(starts, 'true', false)).includes('[exit code: 0]'))
+        throw new CannotJudge(`${starts} does not succeed here, so ${line} was not run`);
       const before = prepare[place] ?? '';
       const [outside, inside] = [await runOnce(line, before, false), await runOnce(line, before, true)];
       if (why === undefined && outside === inside) return { result: 'pass', problems: [] };
