@@ -72,6 +72,17 @@ export async function dropLateAnswer(): Promise<void> {
   begunLine = '';
 }
 
+/** Notes what is read of a line that has not ended, until the returned function is called: its reader may be closed before the end comes. */
+function noteBegun(input: NodeJS.ReadableStream): () => void {
+  const note = (typed: Buffer | string): void => {
+    begunLine = lastLine(begunLine + typed);
+  };
+  if (isKeyInput(input)) input.on('data', note);
+  return () => void input.off('data', note);
+}
+
+const lastLine = (text: string): string => text.split(/[\r\n]/).at(-1)!;
+
 /** A terminal as an input that can be read key by key. */
 export interface KeyInput extends NodeJS.ReadableStream {
   isTTY: true;
@@ -105,7 +116,7 @@ async function dropTypedAhead(input: KeyInput, signal: AbortSignal): Promise<boo
   let until = performance.now() + readingTime;
   const drop = (typed: Buffer | string): void => {
     until = Math.max(until, performance.now() + readingTime);
-    line = (line + typed).split(/[\r\n]/).at(-1)!;
+    line = lastLine(line + typed);
     for (const [key, name] of signalKeys) if (typed.includes(key)) process.kill(process.pid, name);
   };
   // A lost terminal is the end of the input, which the next reader notices.
@@ -153,12 +164,14 @@ export async function readShown(
   if (signal.aborted) sayOver(signal, output);
   if (signal.aborted || hasEnded(input)) return undefined;
   // Not `terminal: true`: raw mode would swallow Ctrl-C, which has to reach the run.
+  const endNote = noteBegun(input);
   const reader = createInterface({ input, output, terminal: false });
   return new Promise(resolve => {
     const finish = (answer: string | undefined): void => {
       resolve(answer); // Before closing, which calls `finish` again without an answer.
       signal.removeEventListener('abort', stop);
       reader.close();
+      endNote();
     };
     const stop = (): void => {
       if (signal.aborted) sayOver(signal, output);
@@ -166,7 +179,6 @@ export async function readShown(
     };
     signal.addEventListener('abort', stop, { once: true });
     reader.on('line', line => {
-      begunLine = '';
       if (!isBegun) return finish(line);
       isBegun = false;
       output.write(`  ${tooEarly}\n${prompt}`);
@@ -236,12 +248,12 @@ export async function readSecret(prompt: string, signal: AbortSignal): Promise<s
     let isBegun = isKeyInput(process.stdin) && (await dropTypedAhead(process.stdin, signal));
     if (signal.aborted) return '';
     const silent = new Writable({ write: (_chunk, _encoding, done) => done() });
+    const endNote = noteBegun(process.stdin);
     const reader = createInterface({ input: process.stdin, output: silent, terminal: true });
     const stop = (): void => reader.close();
     signal.addEventListener('abort', stop, { once: true });
     const line = await new Promise<string>(resolve => {
       reader.on('line', typed => {
-        begunLine = '';
         if (!isBegun) return resolve(typed);
         isBegun = false;
         process.stderr.write(`\n${tooEarly}\n${prompt}`);
@@ -252,6 +264,7 @@ export async function readSecret(prompt: string, signal: AbortSignal): Promise<s
     process.stderr.write('\n');
     signal.removeEventListener('abort', stop);
     reader.close();
+    endNote();
     return line;
   });
   return secret ?? '';

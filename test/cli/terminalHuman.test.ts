@@ -296,6 +296,23 @@ describe('terminalHuman', () => {
       assert.deepEqual(keys.modes, [true, false]);
     });
 
+    it('takes no end of a line for an answer whose beginning was read for a question that is over', async () => {
+      const keys = new Keys();
+      const control = new AbortController();
+      const over = asked(keys, control);
+      await until(() => keys.modes.length === 2);
+      keys.write('y');
+      await until(() => keys.readableLength === 0);
+      await delay(0);
+      control.abort();
+      assert.equal(await over, undefined);
+      const answer = asked(keys);
+      await until(() => keys.modes.length === 4);
+      keys.write('\n');
+      keys.write('n\n');
+      assert.equal(await answer, 'n');
+    });
+
     it('waits for the end of what is held down or pasted', async () => {
       const keys = new Keys();
       const answer = asked(keys);
