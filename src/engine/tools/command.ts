@@ -365,6 +365,7 @@ async function runStarted(
     if (left) context.onNotice?.(left.forPerson);
     const all = [
       note ?? (code ? programs.noteOn(command) : undefined),
+      code && enclosed?.layer && differingLink.test(streams.stderr.text()) ? howToClone : undefined,
       ...[...notes, ...(left ? [left.forModel] : [])].map(each => `[${each}]`),
     ];
     return { streams, code, note: all.filter(Boolean).join('\n') || undefined };
@@ -428,6 +429,10 @@ function copyingLine(folder: string, files: readonly string[]): string {
 }
 
 /** Returns the command as its box starts it, or why it has none although it must. Returns undefined without a box. */
+/** A file that a layer links to one outside of it has another number, which Git takes for another file. */
+const differingLink = /^fatal: hardlink different from source at /m;
+const howToClone = '[In the sandbox Git cannot clone a folder by hard links; give git clone --no-hardlinks.]';
+
 async function enclosedStart(
   start: CommandStart,
   { box, askHost }: ToolContext,

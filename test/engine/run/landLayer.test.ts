@@ -360,6 +360,16 @@ describe('a command that writes into a layer', function () {
     chmodSync(inWork('d'), 0o755);
   });
 
+  it('says how a folder is cloned where Git fails at a link that the layer makes', async () => {
+    git('git init -q . && git -c user.name=a -c user.email=a@b.c commit -q --allow-empty -m one');
+    const { out, note } = await layered('git clone -q . copy', no);
+    // An older Git does not look at its links.
+    if (out !== '') assert.match(note, /git clone --no-hardlinks/);
+    const { note: other } = await layered('git clone -q --no-hardlinks . other', no);
+    assert.equal(other, '');
+    assert.equal(existsSync(inWork('other/.git/HEAD')), true);
+  });
+
   it('takes the names of one file as what they are, and its group where the folder hands that down', async () => {
     run.put('work/p/a', '1');
     execFileSync('/bin/sh', ['-c', 'ln p/a p/b; ln p/a c; mkdir s; chmod 2770 s'], { cwd: run.work });

@@ -18,6 +18,8 @@ export const runId = '0f8fad5b-d9cb-469f-a165-70867728950e';
 
 export interface Landed extends LookedAfter {
   out: string;
+  /** What the model is told of the command beside what that printed. */
+  note: string;
   /** What the person is told, one line each. */
   said: string;
 }
@@ -90,7 +92,12 @@ export async function layered(
       const { stdout, stderr } = end.streams;
       assert.deepEqual(readdirSync(join(config.dataDir, 'box/layers')), [], 'the layer is gone');
       for (let one = keeper.takeProblem(); one !== undefined; one = keeper.takeProblem()) said.push(one);
-      return { ...step.value, out: stdout.text() + stderr.text(), said: said.join('\n') };
+      return {
+        ...step.value,
+        out: stdout.text() + stderr.text(),
+        note: end.note ?? '',
+        said: said.join('\n'),
+      };
     }
     if (step.value.type === 'notice') said.push(step.value.message);
   }
