@@ -13,10 +13,12 @@ export function readEntries(root) {
 }
 
 function entriesOf(root, folder) {
-  const { name, exports = {} } = JSON.parse(readFileSync(join(root, folder, 'package.json'), 'utf8'));
+  const manifest = JSON.parse(readFileSync(join(root, folder, 'package.json'), 'utf8'));
+  const { name, exports = {}, sideEffects = true } = manifest;
   return Object.entries(exports).map(([entry, target]) => {
     const file = posix.join(folder, target);
-    return [posix.join(name, entry), { file, ...namesOf(file, readFileSync(join(root, file), 'utf8')) }];
+    const names = namesOf(file, readFileSync(join(root, file), 'utf8'));
+    return [posix.join(name, entry), { file, sideEffects, ...names }];
   });
 }
 
@@ -44,27 +46,29 @@ function namesOf(file, text) {
 }
 
 /**
- * Returns the code with each import of an entry in place of which it imports the files behind it. `pathOf` writes the path of a file.
+ * Returns the code with imports of the files behind the entries in place of imports of entries. `pathOf` writes the path of a file. Types
+ * are left as they are, but with `withTypes`.
  * @param {string} code
  * @param {ReturnType<typeof readEntries>} entries
  * @param {(file: string) => string} pathOf
  */
-export function throughEntries(code, entries, pathOf) {
+export function throughEntries(code, entries, pathOf, withTypes = false) {
   return code.replace(
     /^(import|export) (type )?\{([^}]*)\} from '(@telos\/[^']+)';/gm,
     (all, word, type, list, specifier) => {
       const entry = entries.get(specifier);
-      if (!entry?.names || type) return all;
+      if (!entry?.names || (type && !withTypes)) return all;
       return list
         .split(',')
         .map(one => one.trim())
-        .filter(one => one !== '' && !one.startsWith('type '))
+        .filter(one => one !== '' && (withTypes || !one.startsWith('type ')))
         .map(item => {
-          const [theirs, ours = theirs] = item.split(' as ');
+          const isType = type !== undefined || item.startsWith('type ');
+          const [theirs, ours = theirs] = item.replace(/^type /, '').split(' as ');
           const later = entry.later.get(theirs);
           if (later) return `const ${ours} = () => import('${pathOf(later)}');`;
           const { file, name } = entry.names.get(theirs) ?? { file: entry.file, name: theirs };
-          return `${word} { ${name} as ${ours} } from '${pathOf(file)}';`;
+          return `${word} ${isType ? 'type ' : ''}{ ${name} as ${ours} } from '${pathOf(file)}';`;
         })
         .join(' ');
     },
@@ -75,8 +79,13 @@ export function throughEntries(code, entries, pathOf) {
 export function entriesApart(root) {
   return {
     name: 'entries apart',
-    setup: ({ onLoad }) => {
+    setup: ({ onLoad, onResolve }) => {
       const entries = readEntries(root);
+      // Of this folder, wherever its dependencies lie.
+      onResolve({ filter: /^@telos\// }, ({ path }) => {
+        const { file, sideEffects } = entries.get(path) ?? {};
+        return file && { path: join(root, file), sideEffects };
+      });
       onLoad({ filter: /[\\/](?:src|webview)[\\/].*\.tsx?$/, namespace: 'file' }, ({ path }) => {
         const text = readFileSync(path, 'utf8');
         if (!text.includes("'@telos/") || path.includes('node_modules')) return undefined;
@@ -87,15 +96,23 @@ export function entriesApart(root) {
   };
 }
 
-/** Leads the imports of entries in built types, below `folder`, to their files: who installs Telos has its packages in one. */
-function relateTypes(folder) {
+/** Leads the imports of entries in built types, below `folder`, to the files behind them: who installs Telos has its packages in one. */
+function relateTypes(root, folder) {
+  const entries = readEntries(root);
   for (const name of readdirSync(folder, { recursive: true, encoding: 'utf8' })) {
     if (!name.endsWith('.d.ts')) continue;
     const file = join(folder, name);
     const up = '../'.repeat(name.split(/[\\/]/).length - 1) || './';
-    const text = readFileSync(file, 'utf8');
-    writeFileSync(file, text.replace(/(['"])@telos\/([\w/-]+)\1/g, `$1${up}$2.js$1`));
+    const pathOf = source => `${up}${source.replace(/^src\//, '').replace(/\.ts$/, '.js')}`;
+    const text = throughEntries(readFileSync(file, 'utf8'), entries, pathOf, true);
+    writeFileSync(
+      file,
+      text.replace(
+        /(['"])(@telos\/[\w/-]+)\1/g,
+        (_, quote, entry) => `${quote}${pathOf(entries.get(entry).file)}${quote}`,
+      ),
+    );
   }
 }
 
-if (import.meta.main) relateTypes(process.argv[2]);
+if (import.meta.main) relateTypes(import.meta.dirname, process.argv[2]);

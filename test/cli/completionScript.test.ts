@@ -33,8 +33,6 @@ COMP_WORDS=(${words.map(word => `'${word}'`).join(' ')}); COMP_CWORD=${words.len
     assert.deepEqual(complete('telos', 'uninstall', ''), ['kairos']);
     assert.deepEqual(complete('telos', 'uninstall', '--y'), ['--yes']);
     assert.deepEqual(complete('telos', 'ask', '--js'), ['--json']);
-    assert.deepEqual(complete('telos', 'eval', '--pa'), ['--pairs', '--packs']);
-    assert.deepEqual(complete('telos', 'eval', '--corpus', 'sk'), ['skills']);
     assert.deepEqual(complete('telos', 'install', 'sk'), ['skills']);
     for (const option of ['--model', '--provider', '--max-cost', '--days', '--limit', '--search', '--mode'])
       assert.deepEqual(complete('telos', option, ''), [''], `a word behind ${option} is the person's own`);
