@@ -46,7 +46,7 @@ import { readableFolders } from '../tools/tool.ts';
 import { inBubblewrap } from './bubblewrap.ts';
 import type { BoxFinding } from './findBox.ts';
 import { FolderNames, type MarkedName, mostNames } from './folderNames.ts';
-import { enterSpaces, type KeptSpaces } from './keptSpaces.ts';
+import { closeIdleSpaces, enterSpaces, type KeptSpaces } from './keptSpaces.ts';
 import { carriesLayer, type LayerPrograms, type MadeLayer, makeLayer } from './layer.ts';
 import { inSeatbelt } from './seatbelt.ts';
 import {
@@ -114,6 +114,7 @@ export function commandBox(options: BoxOptions): CommandBox {
   const carries = layers !== null && carriesLayer(options.folders.workingDir, options.config.dataDir);
   return {
     hasLayers: carries,
+    rest: () => closeIdleSpaces(spacesOf(options)),
     async enclose(start, ask, layered = false) {
       shared ??= prepare(options, start);
       const holdsSecrets = secretsIn(start.env).length > 0;
@@ -146,15 +147,16 @@ function asConfigError(error: unknown, folder: string): unknown {
   return new TelosError('config', [fileProblem(error, path), sentence('Nothing was run.')]);
 }
 
+/** Names the namespaces of a conversation. */
+const spacesOf = ({ config, conversation }: BoxOptions): string => `${config.dataDir}\0${conversation}`;
+
 /** Returns the namespaces that a command shares with others, if it does. Made while its folders are looked through. */
-async function enter(
-  { finding, config, conversation, sharesNetwork = false }: BoxOptions,
-  layers: LayerPrograms | null,
-): Promise<KeptSpaces | undefined> {
+async function enter(options: BoxOptions, layers: LayerPrograms | null): Promise<KeptSpaces | undefined> {
+  const { finding, sharesNetwork = false } = options;
   if (finding.kind !== 'bubblewrap' || finding.features.nsenter === null) return undefined;
   if (!sharesNetwork && !layers) return undefined;
   const { nsenter, perl, layers: programs } = finding.features;
-  return enterSpaces(`${config.dataDir}\0${conversation}`, finding.program, {
+  return enterSpaces(spacesOf(options), finding.program, {
     nsenter,
     mount: programs?.mount,
     perl: perl ?? undefined,

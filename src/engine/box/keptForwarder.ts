@@ -14,7 +14,8 @@ export interface WayIn {
  * Reads lines `+ number path` and `- number`, and answers the first with the port. A process of its own passes on each connection. Perl
  * starts in 3 ms and is nearly everywhere. Needs no module: the numbers are those of Linux.
  */
-const script = `$|=1;$SIG{CHLD}=$SIG{PIPE}="IGNORE";
+const script = `# telos: the way out of the sandbox
+$|=1;$SIG{CHLD}=$SIG{PIPE}="IGNORE";
 while(1){$r="";vec($r,0,1)=1;vec($r,fileno $_->[0],1)=1 for values%l;
 select($r,undef,undef,undef)>0 or next;
 if(vec($r,0,1)){sysread(STDIN,$in,4096,length$in)or exit;

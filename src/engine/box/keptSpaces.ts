@@ -79,6 +79,9 @@ export async function enterSpaces(
   }
 }
 
+/** Closes the namespaces of a conversation, unless a command is in them. Called when a run ends. */
+export const closeIdleSpaces = (conversation: string): void => spaces.get(conversation)?.idle?.close();
+
 /** Closes the namespaces in a minute, and those that have been without a command for longest if there are many. */
 function keepIdle(conversation: string, kept: Kept): void {
   const isKnown = spaces.get(conversation) === kept;
@@ -124,7 +127,7 @@ export async function inSpaces(
  * Says its pid, then mounts. Each line says how many folders a layer has, and where it is. Relative names need no escapes. A layer is
  * dropped after a power cut, so nothing waits until the disk has it.
  */
-const script = `
+const script = `: telos: the layers of the sandbox
 echo $$
 while read -r count own; do
   said= n=0

@@ -94,6 +94,7 @@ function madeLater(make: () => Promise<CommandBox>, dataDir: string, hasLayers: 
   let made: Promise<CommandBox> | undefined;
   return {
     hasLayers,
+    rest: () => void made?.then(box => box.rest?.()).catch(() => undefined),
     async enclose(start, ask, layered) {
       made ??= make();
       const enclosed = await (await made).enclose(start, ask, layered);

@@ -196,6 +196,7 @@ async function prepareSkill(
       await servers?.close();
       // No one could stop them any more.
       if (run.request.conversationId === undefined) await endCommands(run.id);
+      opened?.box?.rest?.();
       await changes.settled();
       if (run.caller?.memory) run.caller.memory.sensitive ??= policy.memory?.sensitive;
       if (before) await policy.reviews?.noteRun(agent, before).catch(() => undefined);
@@ -285,7 +286,10 @@ async function prepareStep(
       policy,
       mail,
     }),
-    close: async () => servers?.close(),
+    async close() {
+      await servers?.close();
+      opened?.box?.rest?.();
+    },
   };
 }
 

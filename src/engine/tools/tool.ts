@@ -196,6 +196,8 @@ export interface CommandBox {
    * that works.
    */
   enclose(start: CommandStart, ask?: AskHost, layered?: boolean): Promise<EnclosedCommand>;
+  /** Ends what it keeps between commands. Called when a run ends. */
+  rest?(): void;
 }
 
 /** A host that a boxed command wants to reach. */

@@ -18,6 +18,7 @@ import {
   leaveBox,
   type RunEvent,
 } from '../../../src/protocol/run.ts';
+import { eventually } from '../../eventually.ts';
 import { calls, done, says, scriptedProvider } from '../../fakes/scriptedProvider.ts';
 import { type TempFolder, tempFolder } from '../../fakes/tempFolder.ts';
 import { skipBecause } from '../../skipBecause.ts';
@@ -135,6 +136,25 @@ describe('a run with commands', () => {
     assert.deepEqual([existsSync(at('root/garden/made')), existsSync(at('outside/made'))], [true, false]);
     assert.match(tool, /outside_box/);
     assert.doesNotMatch(tool, /The user is asked first/);
+  });
+
+  it('leaves no process behind that held its box, also in a conversation that goes on', async function () {
+    const { state } = await run([{ command: 'touch made' }, { command: 'cat made' }]);
+    if (!state?.works || process.platform !== 'linux') return skipBecause(this, 'no box works here');
+    await eventually(() => {
+      const words = readdirSync('/proc').flatMap(pid => {
+        try {
+          const parent = /^PPid:\s*(\d+)$/m.exec(readFileSync(`/proc/${pid}/status`, 'utf8'))?.[1];
+          return parent === `${process.pid}` ? [readFileSync(`/proc/${pid}/cmdline`, 'utf8')] : [];
+        } catch {
+          return [];
+        }
+      });
+      assert.deepEqual(
+        words.filter(word => word.includes('telos: ')),
+        [],
+      );
+    }, 10_000);
   });
 
   it('keeps what a command writes into its home for later runs of the agent, and says where that is', async function () {
