@@ -147,6 +147,8 @@ describe('kinds of workspaces in a real VS Code', () => {
     ];
     const { world, workbench: window } = await open(files, {
       model: { turns },
+      // An editor of its own: one that has shown many folders does not always open a file of a workspace.
+      variables: { LC_MESSAGES: 'C' },
       path: ({ dir }) => `?workspace=${encodeURIComponent(join(dir, 'both.code-workspace'))}`,
     });
     const { page } = window;
