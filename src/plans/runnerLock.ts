@@ -87,7 +87,7 @@ export function readRunner(folder: PlanFolder): Runner | undefined {
 
 const fileOf = (folder: PlanFolder, number: number): string => folder.path(`runner.${number}.lock`);
 
-/** Of nine digits. A longer one is no number of a runner. */
+/** The largest number of a runner: it has nine digits. */
 const highest = 999_999_999;
 
 function numbersIn(folder: PlanFolder): number[] {

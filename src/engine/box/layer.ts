@@ -83,7 +83,7 @@ export function makeLayer(tar: string, dataDir: string, roots: readonly string[]
     begun: statSync(join(own, 'work0')).ctimeMs,
     opaque: folders => opaqueAmong(tar, folders),
     landing() {
-      // What is no folder here any more is mounted nowhere.
+      // Removing a folder here also unmounts it in every other namespace.
       for (const each of merged) rmdirSync(each);
       noteLanding(own);
     },

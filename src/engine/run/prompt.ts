@@ -87,15 +87,14 @@ function attachmentText(attachment: TextAttachment): string {
 
 const nameOfAttachment = ({ name }: Attachment): string => escapeInvisible(name);
 
-const places = String.raw`\$?\{baseDir\}|\$\{CLAUDE_SKILL_DIR\}|\$\{CLAUDE_PLUGIN_ROOT\}((?:/\.?[\w-]+(?:\.[\w-]+)*)*)`;
-const words$ = String.raw`\$(?:ARGUMENTS\[(\d)\]|\{ARGUMENTS\}|ARGUMENTS\b(?!\[)|(\d)(?!\w)|([A-Za-z]\w*))`;
+const folderPlaces = String.raw`\$?\{baseDir\}|\$\{CLAUDE_SKILL_DIR\}|\$\{CLAUDE_PLUGIN_ROOT\}((?:/\.?[\w-]+(?:\.[\w-]+)*)*)`;
+const argumentPlaces = String.raw`\$(?:ARGUMENTS\[(\d)\]|\{ARGUMENTS\}|ARGUMENTS\b(?!\[)|(\d)(?!\w)|([A-Za-z]\w*))`;
 
 /**
- * Fills in a skill's body for this run. `{baseDir}` and its variants become the skill's folder, `${CLAUDE_PLUGIN_ROOT}` that
- * of its plugin, `$ARGUMENTS` the user's words. Where the
- * user has called the skill by `invokedAs`, such as `/plan`, `$ARGUMENTS[0]`, `$0` and the names of its `arguments` each become one
- * of the words, as a shell splits them. Who counts from `$1` never writes `$0`. What no word fits stays as it is. `words` is what the body
- * has not taken. See https://code.claude.com/docs/en/skills.
+ * Fills in a skill's body for this run. `{baseDir}` and its variants become the skill's folder, `${CLAUDE_PLUGIN_ROOT}` that of its
+ * plugin, `$ARGUMENTS` the user's words. If the user has called the skill by `invokedAs`, such as `/plan`, each of `$ARGUMENTS[0]`,
+ * `$0` and the names of its `arguments` becomes one word, split as a shell does. A body without `$0` counts from `$1`. A place
+ * without a word stays as it is. `words` is empty if the body has taken them all. See https://code.claude.com/docs/en/skills.
  */
 export function fillBody(
   body: string,
@@ -116,7 +115,7 @@ export function fillBody(
     return found ?? all;
   };
   const fillIn = (line: string): string =>
-    line.replace(new RegExp(`${places}|${words$}`, 'g'), (all, path, index, number, name) => {
+    line.replace(new RegExp(`${folderPlaces}|${argumentPlaces}`, 'g'), (all, path, index, number, name) => {
       if (all.includes('CLAUDE_PLUGIN_ROOT')) return placeInPlugin(path, skillDir, pluginRoot);
       if (/^\$?\{(?:baseDir|CLAUDE_SKILL_DIR)\}$/.test(all)) return skillDir;
       if (index !== undefined) return word(all, Number(index));
