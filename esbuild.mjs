@@ -1,10 +1,11 @@
 /** Builds what is shipped: the extension, the command line, the library and the chat view's page. `--watch` builds again on every change. */
 import { chmod, readdir, readFile, rm, writeFile } from 'node:fs/promises';
 import { createRequire } from 'node:module';
-import { basename, dirname, join, relative, resolve, sep } from 'node:path';
+import { basename, join } from 'node:path';
 import { build, context } from 'esbuild';
 import { splitForCache } from './compiledBuild.mjs';
 import { entriesApart } from './entriesBuild.mjs';
+import { editorStart, imported, joinStarts } from './joinBuild.mjs';
 import { frameInputs, webviewBuild } from './webviewBuild.mjs';
 
 const watch = process.argv.includes('--watch');
@@ -12,13 +13,44 @@ const watch = process.argv.includes('--watch');
 /** Modules that not every start needs. What is imported from them are functions and classes. */
 const loadedAtCall = ['node:child_process', 'node:crypto', 'node:net', 'node:readline', 'node:vm'];
 
-/** What a run on the command line loads: its start, then what it needs before its first request, with it, and after its answer. */
-const joinedOfCli = [
-  'src/cli/commandLine.ts',
-  'src/engine/box/findBox.ts',
-  'src/engine/providers/anthropic.ts',
-  'src/engine/run/callPolicy.ts',
-];
+/**
+ * Has MCP servers and clients check schemas by the smaller of the two validators that their SDKs bring: the larger one compiles each
+ * schema to code.
+ * @type {import('esbuild').Plugin}
+ */
+const smallValidator = {
+  name: 'small validator',
+  setup: ({ onResolve, onLoad }) => {
+    onResolve({ filter: /^@modelcontextprotocol\/(?:client|server)\/_shims$/ }, ({ path, resolveDir }) => ({
+      path,
+      namespace: 'small',
+      pluginData: resolveDir,
+    }));
+    onLoad({ filter: /./, namespace: 'small' }, ({ path, pluginData }) => ({
+      contents: `
+        export { CfWorkerJsonSchemaValidator as DefaultJsonSchemaValidator } from '${path.replace('_shims', 'validators/cf-worker')}';
+        export { default as process } from 'node:process';
+        export const CORS_IS_POSSIBLE = false;`,
+      resolveDir: pluginData,
+    }));
+  },
+};
+
+/**
+ * Takes out what the SDKs of MCP write to the console: they repeat the words of servers, which can hold escape sequences.
+ * @type {import('esbuild').Plugin}
+ */
+const quietClient = {
+  name: 'quiet client',
+  setup: ({ onLoad }) =>
+    onLoad(
+      { filter: /@modelcontextprotocol[\\/](?:client|server)[\\/]dist[\\/].*\.mjs$/ },
+      async ({ path }) => ({
+        contents: (await readFile(path, 'utf8')).replace(/\bconsole\.(?:log|warn|error|debug)\(/g, 'void ('),
+        loader: 'js',
+      }),
+    ),
+};
 
 /** @type {import('esbuild').BuildOptions} */
 const everywhere = {
@@ -29,7 +61,12 @@ const everywhere = {
   legalComments: 'none',
   metafile: true,
   logLevel: 'warning',
-  plugins: [entriesApart(import.meta.dirname), { name: 'finish', setup: build => build.onEnd(finish) }],
+  plugins: [
+    entriesApart(import.meta.dirname),
+    smallValidator,
+    quietClient,
+    { name: 'finish', setup: build => build.onEnd(finish) },
+  ],
 };
 
 /** Splitting keeps each SDK in a file of its own, which loads on first use. @type {import('esbuild').BuildOptions} */
@@ -42,6 +79,9 @@ const onNode = {
   // Its build for Node is CommonJS, of which nothing can be left out.
   alias: { yaml: './node_modules/yaml/browser/index.js' },
 };
+
+/** How parts of the starts are joined. @type {import('esbuild').BuildOptions} */
+const joined = { ...onNode, external: ['vscode', '@dbos-inc/dbos-sdk'], alias: {} };
 
 /**
  * Builds the parser of YAML into a file that loads at its first use: a seventh of what a start would read, for the few skills whose
@@ -104,16 +144,10 @@ function discordApart() {
 const builds = [
   {
     ...onNode,
-    entryPoints: { extension: 'src/extension/extension.ts' },
-    chunkNames: 'chunks/extension/[name]-[hash]',
-    target: 'node22',
+    // In one build, so that the extension and the command line share what both need.
     external: ['vscode', '@dbos-inc/dbos-sdk'],
-  },
-  {
-    ...onNode,
-    // Nothing else is external here: an import of `vscode` that the command line can reach breaks the build.
-    external: ['@dbos-inc/dbos-sdk'],
     entryPoints: {
+      extension: editorStart,
       cli: 'src/cli/main.ts',
       agent: 'src/cli/agentMain.ts',
       runner: 'src/cli/planRunnerMain.ts',
@@ -176,101 +210,13 @@ if (watch) {
 /** @param {import('esbuild').BuildResult} result */
 async function finish(result) {
   const outputs = result.metafile?.outputs ?? {};
-  if (!watch && outputs['dist/cli.js']) for (const one of joinedOfCli) await joinStart(one, outputs);
-  if (!watch && outputs['dist/extension.js']) await joinStart('src/extension/extension.ts', outputs);
+  if (!watch && outputs['dist/cli.js']) await joinStarts(outputs, joined);
   for (const file of Object.keys(outputs)) if (file.endsWith('.js')) await makeRunnable(file, outputs[file]);
   for (const [file, output] of Object.entries(outputs)) {
     if (output.entryPoint && !file.includes('/chunks/')) console.log(sizeLine(file, outputs));
     if (output.cssBundle)
       console.log(`${output.cssBundle.padEnd(24)}${kilobytes([output.cssBundle], outputs)}`);
   }
-}
-
-/**
- * Joins the file of a module and all that it imports at its start into one file: Node takes longer to find and link two dozen
- * small files than to run them. Files that load later then import from the joined one. `outputs` is changed to match.
- */
-async function joinStart(source, outputs) {
-  const entry = Object.keys(outputs).find(file => outputs[file].entryPoint === source);
-  const parts = [...importedAtStart(entry, outputs)].filter(file => !outputs[file].isJoined);
-  const names = new Map(parts.map((file, index) => [basename(file), index]));
-  const joined = await build({
-    ...onNode,
-    plugins: [keepOut(names, dirname(entry), outputs)],
-    splitting: false,
-    write: false,
-    outdir: undefined,
-    outfile: entry,
-    external: ['vscode', '@dbos-inc/dbos-sdk'],
-    target: 'node20',
-    stdin: {
-      contents: [
-        `export * from './${entry}';`,
-        ...parts.map((file, index) => exportsOf(file, index, outputs)),
-      ].join('\n'),
-      resolveDir: '.',
-    },
-  });
-  for (const file of parts) {
-    await rm(file);
-    if (file !== entry) delete outputs[file];
-  }
-  await writeFile(entry, joined.outputFiles[0].contents);
-  outputs[entry] = { ...Object.values(joined.metafile.outputs)[0], entryPoint: source, isJoined: true };
-  for (const [file, output] of Object.entries(outputs)) {
-    if (!/^dist\/chunks\/.*\.js$/.test(file) || file === entry) continue;
-    const joinedAs = pathTo(entry, dirname(file));
-    await writeFile(file, importFromJoined(await readFile(file, 'utf8'), names, joinedAs));
-    for (const one of output.imports) if (names.has(basename(one.path))) one.path = entry;
-  }
-}
-
-/** Exports all names of a part, with its number in front: parts have the same short names. */
-function exportsOf(file, index, outputs) {
-  const list = outputs[file].exports.map(name => `${name} as ${name}$${index}`);
-  return list.length > 0 ? `export {${list}} from './${file}';` : `import './${file}';`;
-}
-
-/**
- * Leaves out of the joined file, which lies in `folder`, what is imported later, and what an earlier joined file holds.
- * @returns {import('esbuild').Plugin}
- */
-function keepOut(names, folder, outputs) {
-  const joined = new Set(
-    Object.keys(outputs)
-      .filter(file => outputs[file].isJoined)
-      .map(file => basename(file)),
-  );
-  return {
-    name: 'keep out',
-    setup: ({ onResolve }) =>
-      onResolve({ filter: /^\.\// }, ({ path, kind, resolveDir }) =>
-        joined.has(basename(path)) || (kind === 'dynamic-import' && !names.has(basename(path)))
-          ? { path: pathTo(join(resolveDir, path), resolve(folder)), external: true }
-          : undefined,
-      ),
-  };
-}
-
-/** Returns how a file in `folder` imports another. */
-function pathTo(file, folder) {
-  const path = relative(folder, file).split(sep).join('/');
-  return path.startsWith('.') ? path : `./${path}`;
-}
-
-/** Replaces the imports of joined parts; a reference that is left would load code twice, so it fails the build. */
-function importFromJoined(text, names, joined) {
-  const replaced = text.replace(/import(?:\{([^}]*)\}from)?"\.\/([^"]+)"/g, (all, list, file) => {
-    if (!names.has(file)) return all;
-    const from = `"${joined}"`;
-    if (!list) return `import${from}`;
-    const renamed = list.split(',').map(one => one.replace(/^[\w$]+/, name => `${name}$${names.get(file)}`));
-    return `import{${renamed.map(one => (one.includes(' as ') ? one : `${one} as ${one.replace(/\$\d+$/, '')}`))}}from${from}`;
-  });
-  for (const part of names.keys())
-    if (part !== basename(joined) && replaced.includes(part))
-      throw new Error(`An import of ${part} is left.`);
-  return replaced;
 }
 
 /**
@@ -281,14 +227,15 @@ async function makeRunnable(file, { isJoined = false }) {
   const text = await readFile(file, 'utf8');
   const program = ['dist/cli.js', 'dist/agent.js', 'dist/runner.js'].includes(file);
   const ofCli = file.includes('/chunks/cli/');
-  const code = ofCli ? requireBuiltins(text) : text.replace(/^#!.*\n/, '');
-  if (ofCli && isJoined) {
+  const isEditor = file === 'dist/extension.js';
+  const code = ofCli || isEditor ? requireBuiltins(text) : text.replace(/^#!.*\n/, '');
+  if (ofCli && isJoined && basename(file) !== 'start.js') {
     const parts = splitForCache(file, code);
     await writeFile(parts.codeFile, parts.code);
     await writeFile(file, parts.shim);
     return;
   }
-  const needsRequire = (ofCli && code !== text) || code.includes('Dynamic require of');
+  const needsRequire = ((ofCli || isEditor) && code !== text) || code.includes('Dynamic require of');
   if (!program && !needsRequire) return;
   const require =
     "import{createRequire as makeRequire}from'node:module';const require=makeRequire(import.meta.url);";
@@ -336,22 +283,11 @@ function requireBuiltins(text) {
 
 /** What loads at the start, the file itself and all it imports, and what loads later. */
 function sizeLine(entry, outputs) {
-  const atStart = importedAtStart(entry, outputs);
+  const atStart = imported([entry], outputs);
   const later = Object.keys(outputs).filter(file => /\.js$/.test(file) && !atStart.has(file));
   const rest =
     later.length > 0 ? `, and ${kilobytes(later, outputs)} in ${later.length} files on first use` : '';
   return `${entry.padEnd(24)}${kilobytes([...atStart], outputs)}${rest}`;
-}
-
-/** A file and all that it imports, but for what it imports when it is needed. */
-function importedAtStart(entry, outputs) {
-  const atStart = new Set([entry]);
-  for (const file of atStart) {
-    for (const { path, kind } of outputs[file].imports) {
-      if (kind === 'import-statement' && outputs[path]) atStart.add(path);
-    }
-  }
-  return atStart;
 }
 
 function kilobytes(files, outputs) {

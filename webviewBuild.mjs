@@ -8,8 +8,17 @@ const root = fileURLToPath(new URL('.', import.meta.url));
 /** The files inside the frame's program, which the page's own list of inputs does not name. */
 export const frameInputs = new Set();
 
-/** Left out of the frame: each is as large as all diagrams together, for a layout and for formulas that no diagram gets. */
-const notInFrame = /^(?:elkjs|katex)(?:\/|$)/;
+/** Left out of the frame: for layouts and formulas that no diagram gets. They are larger than all diagrams together. */
+const libraries = ['elkjs', 'katex', 'cytoscape'];
+
+/** Kinds of diagrams that are rare in answers, and layouts. Their source is shown instead, as that of any unknown kind. */
+const rareDiagrams = [
+  '\\./.*/(?:architecture|cynefin|ishikawa|railroad|abnf|ebnf|peg|swimlanes|usecase|venn|wardley)Diagram',
+  // Of agents' flows, and of event modelling.
+  '\\./.*/diagram-(?:3B7GL73J|MHCOC4E2)',
+  '\\./(?:cose-bilkent|elk|swimlanes)',
+];
+const notInFrame = new RegExp(`^(?:${[...libraries, ...rareDiagrams].join('|')})(?:[-/]|$)`);
 
 /** Builds what is imported as `FILE?text` into one script, and hands it over as a text. @returns {import('esbuild').Plugin} */
 const scriptAsText = {
@@ -62,7 +71,7 @@ const oneFontFormat = {
     }),
 };
 
-/** Options for the chat's page `main`, that about a plan, and the style sheet `formulas` that loads with the first formula. @type {import('esbuild').BuildOptions} */
+/** Options for the chat's page `main`, those about a plan and about today, and the style sheet `formulas` that loads with the first formula. @type {import('esbuild').BuildOptions} */
 export const webviewBuild = {
   absWorkingDir: root,
   bundle: true,
@@ -76,6 +85,7 @@ export const webviewBuild = {
   entryPoints: {
     main: 'webview/main.tsx',
     planPage: 'webview/planPage.tsx',
+    todayPage: 'webview/todayPage.tsx',
     formulas: 'webview/formulas.css',
   },
   chunkNames: 'chunks/[name]-[hash]',

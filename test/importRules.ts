@@ -8,7 +8,7 @@ export const packageFloors: readonly (readonly string[])[] = [
   ['engine'],
   ['packs'],
   ['evals', 'plans'],
-  ['bot', 'fleet', 'library'],
+  ['acp', 'bot', 'fleet', 'gallery', 'library', 'mcpServe', 'today'],
   ['cli', 'extension', 'webview'],
 ];
 
@@ -23,12 +23,14 @@ export const floors: readonly (readonly string[])[] = [
   ['src/engine/files/'],
   ['src/engine/policy/text/', 'src/engine/records/', 'src/engine/tools/'],
   [
+    'src/engine/away/',
     'src/engine/box/',
     'src/engine/changes/',
     'src/engine/mcp/',
     'src/engine/providers/',
     'src/engine/schedule/',
     'src/engine/skills/',
+    'src/engine/traces/',
   ],
   ['src/engine/policy/', 'src/engine/routing/'],
   ['src/engine/run/', 'src/engine/doctor.ts'],
@@ -38,14 +40,16 @@ export const floors: readonly (readonly string[])[] = [
   ['src/evals/', 'src/plans/'],
   ['src/fleet/stories/'],
   ['src/fleet/'],
-  ['src/bot/', 'src/library/'],
+  ['src/acp/', 'src/bot/', 'src/gallery/', 'src/library/', 'src/mcpServe/', 'src/today/'],
   ['src/cli/', 'src/extension/', 'webview/'],
 ];
 
 /** Packages of which the product contains parts. All others of package.json build and test it. */
 export const bundled = [
+  '@agentclientprotocol/sdk',
   '@anthropic-ai/sdk',
-  '@modelcontextprotocol/sdk',
+  '@modelcontextprotocol/client',
+  '@modelcontextprotocol/server',
   '@preact/signals',
   'commander',
   'diff',
@@ -71,7 +75,7 @@ export const optional = ['@dbos-inc/dbos-sdk'];
 const manyImporters = ['preact', '@preact/signals'];
 
 /** Libraries that load slowly. No file that runs at the start may lead to them. */
-const slowToLoad = ['@anthropic-ai/sdk', '@modelcontextprotocol/sdk', 'discord.js', 'openai', ...optional];
+const slowToLoad = ['@anthropic-ai/sdk', '@modelcontextprotocol/client', 'discord.js', 'openai', ...optional];
 const entries = [
   'src/cli/main.ts',
   // `main.ts` imports it late only for the compile cache.
@@ -83,9 +87,11 @@ const entries = [
 ];
 /** What single commands and the first tool call need: a start that does not need it does not load it. */
 const loadedLater = [
+  'src/engine/away/askAway.ts',
   'src/engine/box/',
   'src/engine/policy/text/weight.ts',
   'src/engine/schedule/',
+  'src/engine/traces/traced.ts',
   'src/evals/',
   'src/fleet/',
   'src/packs/',

@@ -41,18 +41,18 @@ export interface HouseFigures {
 
 /** The plan of the house. A limit becomes lower with any commit, and higher only by one that changes the plan and says what it gains. */
 export const limits: HouseFigures = {
-  packages: 11,
+  packages: 15,
   packageFloors: 6,
-  packageArrows: 31,
+  packageArrows: 47,
   packageArrowsUp: 0,
-  engineEntries: 15,
-  engineRooms: 15,
-  engineArrows: 80,
+  engineEntries: 17,
+  engineRooms: 17,
+  engineArrows: 89,
   coreLines: 1000,
   loopFiles: 25,
   circles: 0,
-  files: 664,
-  oneImporter: 73,
+  files: 732,
+  oneImporter: 91,
 };
 
 /** Returns the source files of the project by path from its root. */

@@ -29,6 +29,7 @@ export function AgentCardView({ card, ...switches }: { card: AgentCard } & Switc
     { title: t('Commands'), words: t('runs {0}', '\n'), items: card.commands ?? [] },
     { title: t('Variables'), words: t('sees {0}', '\n'), items: card.variables },
     { title: t('Files'), words: t('writes {0}', '\n'), items: card.writes ?? [] },
+    { title: t('Hooks'), words: t('runs {0}', '\n'), items: card.hooks ?? [] },
   ].filter(({ items }) => items.length > 0);
   const first = [
     ...card.redFlags.map(flag => describeFlag(flag, t)),
@@ -36,7 +37,7 @@ export function AgentCardView({ card, ...switches }: { card: AgentCard } & Switc
   ];
   const servers = card.servers.map(({ name, place }) => `${name}: ${place}`);
   return (
-    <section class="agent-card" aria-label={t('Card of {0}', visible(card.agent))}>
+    <section class="agent-card" aria-label={t('Before {0} starts', visible(card.agent))}>
       <strong>{headline(card)}</strong>
       {first.length > 0 && (
         <details class="about flagged">
@@ -49,7 +50,7 @@ export function AgentCardView({ card, ...switches }: { card: AgentCard } & Switc
       )}
       <details class="about">
         <summary>{t('What it names')}</summary>
-        <Lines title={t('Not covered by this card')} lines={describeLeftOut(card, t)} />
+        <Lines title={t('Not covered by these permissions')} lines={describeLeftOut(card, t)} />
         <Lines title={t('Changes')} lines={card.changes.map(change => describeChange(change, t))} />
         <div class="card-list-title">{t('Working folder')}</div>
         <p>
@@ -61,15 +62,19 @@ export function AgentCardView({ card, ...switches }: { card: AgentCard } & Switc
         {named.map(line => (
           <SwitchableLines key={line.title} {...line} {...switches} />
         ))}
+        <Lines title={t('Hooks that do not run')} lines={card.hooksNotRun ?? []} />
         <Lines title={t('MCP servers')} lines={servers} />
         {named.length + servers.length === 0 && (
           <p>{t('Its files do not name any hosts, scripts, variables or MCP servers.')}</p>
         )}
         {named.length > 0 && switches.onSwitch && (
-          <p class="from">{t('Accepting the card leaves out what you switch off.')}</p>
+          <p class="from">{t('Switch off what you do not want to allow.')}</p>
         )}
         <p class="from">
-          {t('From {0}. Its card is accepted until a file of the agent changes.', visible(card.origin))}
+          {t(
+            'From {0}. Its permissions are approved until a file of the agent changes.',
+            visible(card.origin),
+          )}
         </p>
       </details>
     </section>
@@ -80,7 +85,7 @@ function headline({ agent, state }: AgentCard): string {
   const name = visible(agent);
   return state === 'changed'
     ? t('{0} has changed since you accepted it', name)
-    : t('{0} asks for the first time', name);
+    : t('First time {0} asks', name);
 }
 
 function Lines({ title, lines }: { title?: string; lines: readonly string[] }) {

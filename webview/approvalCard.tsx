@@ -26,6 +26,12 @@ export function ApprovalCard({ item }: { item: ApprovalItem }) {
   if (!answer && !isAskedThere) return <OpenApproval item={item} label={label} />;
   const allowed = answer !== undefined && answer !== 'withdrawn' && answer.allow;
   const isInterview = request.tool === 'plan_interview';
+  // Of Telos's own tools the subject says enough, in the person's words.
+  const about = isInterview
+    ? request.subject
+    : ownTools.test(request.tool) && request.subject
+      ? ''
+      : request.tool;
   const filledIn = allowed && isInterview ? Object.values(answer.content ?? {}) : [];
   const said = filledIn.filter(value => typeof value === 'string' && value !== '').join(' · ');
   const subject = isInterview ? said : (allowed && answer.command) || request.subject;
@@ -35,8 +41,8 @@ export function ApprovalCard({ item }: { item: ApprovalItem }) {
       <Icon name={allowed || isAskedThere ? 'shield' : 'denied'} />
       <span class="answer">
         <span>
-          {answer ? answered(answer, request, isInterview) : t('Waiting for an answer there')}:{' '}
-          {visible(isInterview ? request.subject : request.tool)}
+          {answer ? answered(answer, request, isInterview) : t('Waiting for an answer there')}
+          {about !== '' && `: ${visible(about)}`}
         </span>
         {allowed && answer.answer !== undefined && <span>{visible(answer.answer)}</span>}
         {subject && <code class="one-line">{visible(beginningOf(subject.split('\n', 1)[0]!, 200))}</code>}
@@ -44,6 +50,9 @@ export function ApprovalCard({ item }: { item: ApprovalItem }) {
     </div>
   );
 }
+
+const ownTools =
+  /^(?:run_command(?:\.host)?|(?:read|write|edit)_file|list_directory|glob|search_files|fetch_url|ask_user|use_skill)$/;
 
 /** An interview that is left is not denied: it goes on later. */
 function answered(
@@ -312,7 +321,7 @@ function Answers({ request, without, deny, answered, answer, isSettled, hasKeys 
               )}
             >
               {scope === 'always' && request.card
-                ? t('Accept the card of {0}', visible(request.card.agent))
+                ? t('Trust {0}', visible(request.card.agent))
                 : allowLabel(scope, request)}
             </button>
           ))}
@@ -323,7 +332,7 @@ function Answers({ request, without, deny, answered, answer, isSettled, hasKeys 
           )}
           {request.mayLeave && (
             <button type="button" disabled={answered} {...pressable(isSettled, () => answer(leaveBox))}>
-              {t('Run Outside of the Box…')}
+              {t('Run Outside the Sandbox…')}
             </button>
           )}
           <button type="button" disabled={answered} onClick={() => setSayingWhy(true)}>

@@ -2,7 +2,7 @@
 import { signal } from '@preact/signals';
 import { post, t } from './host.ts';
 import { namedSkill } from './mentions.ts';
-import { chat, info, undone, viewProblem } from './store.ts';
+import { chat, info, openPicker, undone, viewProblem } from './store.ts';
 
 /** True while the list of commands and keys is shown. */
 export const helpShown = signal(false);
@@ -11,6 +11,8 @@ export interface ChatCommand {
   /** The text to write, including the slash. */
   name: string;
   description: string;
+  /** What its words say. */
+  hint?: string;
   /** `words` are what follows the name. */
   run(words: string): void;
   takesWords?: true;
@@ -25,21 +27,27 @@ export const chatCommands: readonly ChatCommand[] = [
   {
     name: '/mode',
     description: t('Chooses what runs may do'),
-    run: () => post({ type: 'choose_mode' }),
+    run: () => {
+      openPicker.value = 'mode';
+    },
   },
   {
     name: '/model',
     description: t('Chooses another model'),
-    run: () => post({ type: 'command', command: 'telos.chooseModel' }),
+    run: () => {
+      openPicker.value = 'model';
+    },
   },
   {
     name: '/compact',
+    hint: t('[focus]'),
     description: t('Summarizes the conversation to save room; what follows says what to dwell on'),
     run: focus => post({ type: 'compact', focus }),
     takesWords: true,
   },
   {
     name: '/plan',
+    hint: t('[goal]'),
     description: t('Plans something large: asks what must be known, then splits it into stories'),
     run: goal => post({ type: 'plan', goal }),
     takesWords: true,

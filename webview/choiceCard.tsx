@@ -56,7 +56,7 @@ export function ChoiceCard({ request, label }: { request: ApprovalRequest; label
     <div ref={card} role="group" aria-label={label} class="card approval" onKeyDown={onKeyDown}>
       <div class="card-title">
         <Icon name="info" />
-        <span>{t('A question for you')}</span>
+        <span>{t('Question from the skill')}</span>
       </div>
       <p class="question">
         <UntrustedText text={request.subject} calm />

@@ -1,5 +1,6 @@
 /** Shows the list over the textbox: skills after a slash, attachments after an `@`. The textbox keeps the focus. */
 import { computed, effect, signal } from '@preact/signals';
+import { Fragment } from 'preact';
 import { useEffect, useRef } from 'preact/hooks';
 import { announce } from './announcer.tsx';
 import { commandsFor } from './chatCommands.ts';
@@ -20,6 +21,10 @@ interface Option {
   description: string;
   /** Why it may fail, in a few words. */
   note?: string;
+  /** What is written behind it. */
+  hint?: string;
+  /** The heading below which it stands, while nothing is typed that ranks them. */
+  group?: string;
   /** True if the request already contains the whole text of the option. */
   isWritten: boolean;
   take(): void;
@@ -48,14 +53,20 @@ effect(() => {
   if (wantsOffers.value) post({ type: 'find_offers' });
 });
 
+/** Returns all groups for a slash alone, by agent, and for more letters the best first. */
 function skillOptions(): Option[] {
   const known = info.value?.skills ?? [];
+  const isWhole = draft.value === '/';
+  const holds = (agent: string) => known.filter(skill => skill.agent === agent).length;
+  const under = (group: string) => (isWhole ? { group } : {});
   const skills = completeSkill(draft.value, known) ?? [];
   const commands = commandsFor(draft.value).filter(({ name }) => !skills.some(({ text }) => text === name));
-  const offeredCommands = commands.map(({ name, description, run }) => ({
+  const offeredCommands = commands.map(({ name, description, hint, run }) => ({
     key: name,
     name,
     description,
+    ...(hint && { hint }),
+    ...under(t('Commands')),
     isWritten: draft.value.toLowerCase() === name,
     take: () => {
       put('', 0);
@@ -67,6 +78,7 @@ function skillOptions(): Option[] {
     name: visible(text),
     description: visible(skill.description) || t('of {0}', visible(skill.agent)),
     ...(skill.note && { note: visible(skill.note) }),
+    ...under(`${visible(skill.agent)} (${holds(skill.agent)})`),
     isWritten: draft.value.toLowerCase() === text.toLowerCase(),
     take: () => put(`${text} `, text.length + 1),
   }));
@@ -75,6 +87,7 @@ function skillOptions(): Option[] {
     key: `prompt ${word}`,
     name: `/${visible(word)}`,
     description: visible(description) || t('Prompt of an MCP server'),
+    ...under(t('Prompts of MCP servers')),
     isWritten: draft.value === `/${word}`,
     take: () => put(`/${word} `, word.length + 2),
   }));
@@ -151,7 +164,7 @@ export function forgetChoice(): void {
 
 function offers(count: number, isMention: boolean): string {
   if (isMention) return count === 1 ? t('1 thing to attach') : t('{0} things to attach', count);
-  return count === 1 ? t('1 skill') : t('{0} skills', count);
+  return count === 1 ? t('1 skill or command') : t('{0} skills and commands', count);
 }
 
 export function Completions() {
@@ -159,7 +172,8 @@ export function Completions() {
   const list = useRef<HTMLDivElement>(null);
   const index = current();
   useEffect(() => {
-    list.current?.children[index]?.scrollIntoView({ block: 'nearest' });
+    const heading = index === 0 ? list.current?.firstElementChild : undefined;
+    (heading ?? document.getElementById(optionId(index)))?.scrollIntoView({ block: 'nearest' });
   }, [index, options]);
   const count = options.length;
   useMenu(count > 0, () => {
@@ -174,24 +188,33 @@ export function Completions() {
       class="completions"
       id={completionsId}
       role="listbox"
-      aria-label={mention.value ? t('Attach') : t('Skills')}
+      aria-label={mention.value ? t('Attach') : t('Skills and commands')}
       ref={list}
     >
-      {options.map(({ key, name, description, note, take }, at) => (
-        // biome-ignore lint/a11y/useKeyWithClickEvents: the keys go to the textbox, which has the focus
-        <div
-          key={key}
-          id={optionId(at)}
-          role="option"
-          tabIndex={-1}
-          aria-selected={at === index}
-          onMouseDown={event => event.preventDefault()}
-          onClick={take}
-        >
-          <span class="suggestion-name">{name}</span>
-          {note && <span class="suggestion-note">{note}</span>}
-          <span class="suggestion-description">{description}</span>
-        </div>
+      {options.map(({ key, name, description, note, hint, group, take }, at) => (
+        <Fragment key={key}>
+          {group !== undefined && group !== options[at - 1]?.group && (
+            <div class="completions-heading" role="presentation">
+              {group}
+            </div>
+          )}
+          {/* biome-ignore lint/a11y/useKeyWithClickEvents: the keys go to the textbox, which has the focus */}
+          <div
+            id={optionId(at)}
+            role="option"
+            tabIndex={-1}
+            aria-selected={at === index}
+            onMouseDown={event => event.preventDefault()}
+            onClick={take}
+          >
+            <span class="suggestion-name">
+              {name}
+              {hint && <span class="quiet"> {hint}</span>}
+            </span>
+            {note && <span class="suggestion-note">{note}</span>}
+            <span class="suggestion-description">{description}</span>
+          </div>
+        </Fragment>
       ))}
     </div>
   );

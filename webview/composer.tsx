@@ -9,6 +9,7 @@ import { ContextMeter } from './contextUse.tsx';
 import { post, t } from './host.ts';
 import { Icon } from './icons.tsx';
 import { namedSkill } from './mentions.ts';
+import { Dial, ModelPicker } from './pickers.tsx';
 import { Restored, RunningCommands, Todos } from './pinned.tsx';
 import { isAllowKey, useMenu } from './questions.tsx';
 import {
@@ -19,7 +20,6 @@ import {
   elsewhere,
   focusComposer,
   info,
-  mode,
   next,
   queued,
   ready,
@@ -28,7 +28,6 @@ import {
   textboxId,
 } from './store.ts';
 import { visible } from './visibleText.ts';
-import { modeNames } from './wording.ts';
 
 export function Composer() {
   const trusted = info.value?.trusted !== false;
@@ -74,8 +73,8 @@ export function Composer() {
         />
         <div class="composer-foot">
           <AttachButton />
-          <Mode />
-          <ModelName />
+          <Dial />
+          <ModelPicker />
           <ContextMeter />
           <RunButton canSend={canSend} />
         </div>
@@ -181,53 +180,6 @@ function RunButton({ canSend }: { canSend: boolean }) {
         </button>
       )}
     </div>
-  );
-}
-
-/** Shows what the next runs of the conversation may do. Pressing it chooses another mode. */
-function Mode() {
-  const name = modeNames[mode.value];
-  return (
-    <button
-      type="button"
-      class={mode.value === 'default' ? 'model mode' : 'model mode chosen'}
-      aria-label={t('Mode: {0}. Choose another', name)}
-      title={t('What the next runs of this conversation may do')}
-      onClick={() => post({ type: 'choose_mode' })}
-    >
-      <span class="model-name">{name}</span>
-      <Icon name="chevron" />
-    </button>
-  );
-}
-
-/** Shows which model answers next. Pressing it chooses another. */
-function ModelName() {
-  const known = info.value;
-  if (!known) return <span class="model" />;
-  const name = `${visible(known.provider)}/${visible(known.model)}`.replace(/\/$/, '');
-  const label = known.isUnset ? t('No model') : known.recording ? t('Recording') : name;
-  return (
-    <button
-      type="button"
-      class="model"
-      aria-label={t('Model: {0}. Choose another', label)}
-      title={
-        known.isUnset
-          ? t('No model is set up. Choose one')
-          : known.recording
-            ? t('A recorded run answers. Choose a model')
-            : t('The next run uses {0}. Choose another', name)
-      }
-      onClick={() => post({ type: 'command', command: 'telos.chooseModel' })}
-    >
-      {known.recording && !known.isUnset ? (
-        <span class="badge">{label}</span>
-      ) : (
-        <span class="model-name">{(!known.isUnset && visible(known.model)) || label}</span>
-      )}
-      <Icon name="chevron" />
-    </button>
   );
 }
 

@@ -40,7 +40,7 @@ export function ContextMeter() {
     <>
       <button
         type="button"
-        class={share !== undefined && share >= 80 ? 'model context-share chosen' : 'model context-share'}
+        class={share !== undefined && share >= 75 ? 'model context-share chosen' : 'model context-share'}
         aria-expanded={open}
         aria-label={t('Context {0}: {1}', shown, amount)}
         title={t('What the model was last sent: {0}', amount)}

@@ -220,16 +220,14 @@ function Welcome() {
       <p class="welcome-title">{t('What do you want to do?')}</p>
       <p class="quiet">
         {t(
-          'Describe it in your own words. Telos chooses a matching skill, shows why, and asks before anything risky.',
+          'Ask a question or describe a task. Telos uses a skill that fits, and asks before anything risky.',
         )}
       </p>
       {!known.trusted && <Restricted />}
       {known.trusted && known.isUnset && known.skills.length > 0 && (
         <p class="line recording">
           <Icon name="info" />
-          <span>
-            {t('No model is set up. Only skills that bring a recorded run, such as the sample, can answer.')}
-          </span>
+          <span>{t('No model yet. Add a key, or try the recorded sample.')}</span>
         </p>
       )}
       {known.skills.length === 0 ? <NoSkills /> : <Suggestions />}
@@ -237,6 +235,7 @@ function Welcome() {
         <div class="buttons">
           <CommandButton command="telos.setApiKey" label={t('Set API Key…')} />
           <CommandButton command="telos.chooseModel" label={t('Choose Model…')} />
+          <CommandButton command="telos.trySample" label={t('Try the Sample')} />
         </div>
       )}
     </div>

@@ -1,33 +1,28 @@
 /** Shows how a run ended, and what to do next if it did not end well. */
 
-import { describeRoute } from '@telos/protocol/describe';
-import type { ErrorCode, RunError, SkillRef } from '@telos/protocol/run';
+import type { ErrorCode, RunError } from '@telos/protocol/run';
 import { describeDay, describeLeft } from '@telos/protocol/usage';
 import type { ViewCommand } from '@telos/protocol/webview';
-import { useLayoutEffect, useRef } from 'preact/hooks';
+import { useRef } from 'preact/hooks';
 import { post, t } from './host.ts';
 import { Icon, type IconName } from './icons.tsx';
 import { pressable, useSettled } from './questions.tsx';
 import type { EndItem, RoundUsage } from './runItems.ts';
 import {
-  askWithoutSkill,
   busy,
   info,
   lastRunId,
   ready,
   resend,
   resume,
-  submit,
-  takesLikely,
+  runInstead,
   teachingOffer,
   today,
   undone,
 } from './store.ts';
 import { visible, visibleLines } from './visibleText.ts';
-import { describeChanges, describeFigures, describeOutcome, describeRound } from './wording.ts';
+import { describeChanges, describeEnd, describeFigures, describeOutcome, describeRound } from './wording.ts';
 
-/** The likeliest of the skills that could have been meant come first. */
-const mostSkills = 6;
 /** Errors that another model may well solve. */
 const modelErrors: readonly ErrorCode[] = ['auth', 'config', 'no_answer', 'provider', 'rate_limit'];
 
@@ -39,45 +34,82 @@ const icons: Partial<Record<EndItem['outcome'], IconName>> = {
 };
 
 export function EndCard({ item }: { item: EndItem }) {
-  const day = item.runId === lastRunId.value ? today.value : undefined;
-  const figures = [...describeFigures(item), ...(day ? describeLeft(day, t) : [])].join(' · ');
   return (
     <>
       {item.error && <ErrorCard item={item} message={item.error.message} />}
       <div class={`line end end-${item.outcome}`}>
-        <Icon name={icons[item.outcome] ?? 'warning'} />
-        <span>
-          {describeOutcome(item.outcome)}
-          {figures && (
-            <span class="figures" title={day && describeDay(day, t).join(', ')}>
-              {' '}
-              · {figures}
-            </span>
-          )}
-        </span>
+        {item.outcome !== 'completed' && <Icon name={icons[item.outcome] ?? 'warning'} />}
+        <Figures item={item} />
         {!item.error && item.outcome !== 'interrupted' && item.outcome !== 'round_limit' && (
-          <Retry item={item} />
+          <Retry item={item} isSmall />
         )}
-        {item.outcome !== 'interrupted' && item.outcome !== 'cancelled' && <Improve item={item} />}
+        {item.hasSkill && item.outcome !== 'interrupted' && item.outcome !== 'cancelled' && (
+          <Improve item={item} />
+        )}
       </div>
-      {item.perRound && <Rounds rounds={item.perRound} />}
       {item.changedFiles.length > 0 && <Changes item={item} />}
       {(item.outcome === 'interrupted' || item.outcome === 'round_limit') && <WaysOn item={item} />}
+      {item.likely && <Likely item={item} likely={item.likely} />}
+      {item.runId === lastRunId.value && <TeachingOffer />}
     </>
   );
 }
 
-/** Shows how many tokens each round used. */
-function Rounds({ rounds }: { rounds: readonly RoundUsage[] }) {
+/** Names the skills that the request may have meant, below an answer without one. Each runs it again. */
+function Likely({ item: { text }, likely }: { item: EndItem; likely: NonNullable<EndItem['likely']> }) {
+  const place = useRef<HTMLDivElement>(null);
+  const isSettled = useSettled(place);
   return (
-    <details class="rounds">
-      <summary>{t('Per round')}</summary>
+    <div class="line switched" ref={place}>
+      <span class="quiet">{t('no skill')}</span>
+      {likely.map(({ agent, skill }) => (
+        <button
+          key={`${agent}:${skill}`}
+          type="button"
+          class="chip"
+          title={t('Runs the same request with {0} of {1}', visible(skill), visible(agent))}
+          {...pressable(isSettled, () => runInstead(text, { agent, skill }))}
+        >
+          {visible(skill)}?
+        </button>
+      ))}
+    </div>
+  );
+}
+
+/** Shows the time and the cost, and an end that was not a good one. Hovered or opened, all that is known. */
+function Figures({ item }: { item: EndItem }) {
+  const day = item.runId === lastRunId.value ? today.value : undefined;
+  const outcome = describeOutcome(item.outcome);
+  const left = day ? describeLeft(day, t) : [];
+  const seen = [...describeEnd(item), ...left].join(' · ');
+  const known = [...describeFigures(item), ...(day ? describeDay(day, t) : [])].join(' · ');
+  return (
+    <details class="end-figures">
+      <summary title={[outcome, known].filter(Boolean).join(' · ')}>
+        <span class={item.outcome === 'completed' && seen ? 'unseen' : ''}>
+          {outcome}
+          {seen && ' · '}
+        </span>
+        <span class="figures">{seen}</span>
+      </summary>
+      <div>{known}</div>
+      {item.perRound && <Steps steps={item.perRound} />}
+    </details>
+  );
+}
+
+/** Shows how many tokens each step used, and its cost. */
+function Steps({ steps }: { steps: readonly RoundUsage[] }) {
+  return (
+    <>
+      <div>{t('Cost per step')}</div>
       <ol>
-        {rounds.map(each => (
+        {steps.map(each => (
           <li key={each.round}>{describeRound(each)}</li>
         ))}
       </ol>
-    </details>
+    </>
   );
 }
 
@@ -134,29 +166,15 @@ function WaysOn({ item }: { item: EndItem }) {
 }
 
 function ErrorCard({ item, message }: { item: EndItem; message: string }) {
-  if (item.error?.remedy?.kind === 'add_skill') return <NoSkillsCard />;
+  // Only runs of earlier versions ended like this.
   const isNoMatch = item.error!.code === 'no_match';
   return (
     <div class={`card ${isNoMatch ? 'no-match' : 'error'}`}>
       <div class="card-title">
         <Icon name={isNoMatch ? 'info' : 'warning'} />
-        <span class="message">{isNoMatch ? noMatchText(item.error!) : visibleLines(message)}</span>
+        <span class="message">{isNoMatch ? t('No skill matches this request.') : visibleLines(message)}</span>
       </div>
-      {isNoMatch && (item.error?.choices ?? []).length > 0 && <Choices item={item} />}
-      {isNoMatch ? <OtherSkills item={item} /> : <WaysOut item={item} error={item.error!} />}
-      {isNoMatch && item.runId === lastRunId.value && <TeachingOffer />}
-    </div>
-  );
-}
-
-function NoSkillsCard() {
-  return (
-    <div class="card no-match">
-      <div class="card-title">
-        <Icon name="info" />
-        <span class="message">{t('There are no skills yet.')}</span>
-      </div>
-      {info.value?.skills.length === 0 && <SkillCommands />}
+      {isNoMatch ? <Retry item={item} /> : <WaysOut item={item} error={item.error!} />}
     </div>
   );
 }
@@ -189,6 +207,7 @@ function Teaching({ text }: { text: string }) {
 function WaysOut({ item, error: { code, remedy } }: { item: EndItem; error: RunError }) {
   const trusted = info.value?.trusted !== false;
   const keyHelps = code === 'auth' || remedy?.kind === 'set_key' || remedy?.kind === 'set_up_model';
+  if (trusted && remedy?.kind === 'add_skill') return <SkillCommands />;
   return (
     <div class="buttons">
       {!trusted && <TrustButton />}
@@ -213,17 +232,18 @@ function WaysOut({ item, error: { code, remedy } }: { item: EndItem; error: RunE
 }
 
 /** Runs the request of the last answer again and replaces that answer. */
-function Retry({ item }: { item: EndItem }) {
+function Retry({ item, isSmall = false }: { item: EndItem; isSmall?: boolean }) {
   if (item.runId !== lastRunId.value || busy.value || !ready.value) return null;
   return (
     <button
       type="button"
       class="small"
+      aria-label={t('Retry')}
       title={t('Runs this request again and replaces this answer')}
       onClick={() => resend(item.runId, item.text)}
     >
       <Icon name="retry" />
-      {t('Retry')}
+      {!isSmall && t('Retry')}
     </button>
   );
 }
@@ -235,116 +255,11 @@ function Improve({ item: { runId } }: { item: EndItem }) {
     <button
       type="button"
       class="small"
-      title={t('Adds what was wrong to the evals of the skill, and proposes an edit')}
+      aria-label={t('Improve Skill…')}
+      title={t('Improve Skill…: adds what was wrong to its evals, and proposes an edit')}
       onClick={() => post({ type: 'improve_skill', runId })}
     >
       <Icon name="edit" />
-      {t('Improve Skill…')}
-    </button>
-  );
-}
-
-function noMatchText({ choices = [], didYouMean }: RunError): string {
-  if (didYouMean !== undefined) return t('Did you mean {0}?', visible(didYouMean));
-  return choices.length > 0 ? t('Which skill do you mean?') : t('No skill matches this request.');
-}
-
-/** Offers the likely skills, each with its reason. Enter in the empty box below runs the first. */
-function Choices({ item }: { item: EndItem }) {
-  const choices = item.error?.choices ?? [];
-  const list = useRef<HTMLOListElement>(null);
-  const isSettled = useSettled(list);
-  const isLast = item.runId === lastRunId.value;
-  useLayoutEffect(() => {
-    if (!isLast) return undefined;
-    takesLikely.value = isSettled;
-    return () => {
-      takesLikely.value = false;
-    };
-  }, [isLast, isSettled]);
-  return (
-    <ol class="choices" ref={list}>
-      {choices.map(({ agent, skill, description, reason }, index) => (
-        <li key={`${agent}:${skill}`}>
-          <button
-            type="button"
-            class={index === 0 ? 'primary' : 'secondary'}
-            disabled={busy.value || !ready.value}
-            title={visible(description)}
-            {...pressable(isSettled, () => submit(item.text, { agent, skill }))}
-          >
-            {visible(skill)}
-            {index === 0 && isLast && <kbd>{t('Enter')}</kbd>}
-          </button>{' '}
-          <span class="figures">{visible(describeRoute(agent, skill, reason, t))}</span>
-        </li>
-      ))}
-    </ol>
-  );
-}
-
-/** Offers the skills that could have been meant, else all skills. Each runs the same request. */
-function OtherSkills({ item }: { item: EndItem }) {
-  const suggestions: readonly SkillRef[] = item.error?.suggestions ?? [];
-  const all = suggestions.length > 0 ? suggestions : (info.value?.skills ?? []);
-  const hasChoices = (item.error?.choices ?? []).length > 0;
-  const place = useRef<HTMLDivElement>(null);
-  const isSettled = useSettled(place);
-  const offered = hasChoices ? [] : all.slice(0, mostSkills);
-  if (offered.length === 0 && !hasChoices) {
-    return (
-      <>
-        <SkillCommands />
-        <div class="buttons">
-          <WithoutSkill item={item} />
-        </div>
-      </>
-    );
-  }
-  return (
-    <>
-      {!hasChoices && <p>{t('Run it with:')}</p>}
-      <div class="buttons" ref={place}>
-        {offered.map(ref => (
-          <button
-            key={`${ref.agent}:${ref.skill}`}
-            type="button"
-            class="secondary"
-            disabled={busy.value}
-            {...pressable(isSettled, () => submit(item.text, { agent: ref.agent, skill: ref.skill }))}
-          >
-            {visible(ref.skill)} <span class="of">{t('of {0}', visible(ref.agent))}</span>
-          </button>
-        ))}
-      </div>
-      <div class="buttons">
-        {all.length > offered.length && (
-          <button
-            type="button"
-            class="secondary"
-            disabled={busy.value}
-            title={t('Runs the same request with a skill of your choice')}
-            onClick={() => post({ type: 'pick_skill', text: item.text })}
-          >
-            {t('Other Skill…')}
-          </button>
-        )}
-        <WithoutSkill item={item} />
-      </div>
-    </>
-  );
-}
-
-function WithoutSkill({ item }: { item: EndItem }) {
-  return (
-    <button
-      type="button"
-      class="secondary"
-      disabled={busy.value}
-      title={t('Telos looks for a skill by itself, and only reads files')}
-      onClick={() => askWithoutSkill(item.text)}
-    >
-      {t('Ask Without a Skill')}
     </button>
   );
 }

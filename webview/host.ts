@@ -2,6 +2,7 @@
 import type { FromPlanPage, PlanPagePlace } from '@telos/protocol/planPage';
 import type { SkillRef } from '@telos/protocol/run';
 import { type Say, withValues } from '@telos/protocol/text';
+import type { FromTodayPage } from '@telos/protocol/todayPage';
 import type { ToHost } from '@telos/protocol/webview';
 
 /** All state that the view keeps by itself. The host sends the events again. */
@@ -14,7 +15,7 @@ export interface Kept {
 }
 
 interface VsCodeApi {
-  postMessage(message: ToHost | FromPlanPage): void;
+  postMessage(message: ToHost | FromPlanPage | FromTodayPage): void;
   getState(): Kept | undefined;
   setState(state: Kept | PlanPagePlace): void;
 }
@@ -29,7 +30,7 @@ function api(): VsCodeApi {
   return acquired;
 }
 
-export function post(message: ToHost | FromPlanPage): void {
+export function post(message: ToHost | FromPlanPage | FromTodayPage): void {
   api().postMessage(message);
 }
 

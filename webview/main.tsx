@@ -36,6 +36,7 @@ import {
   info,
   lastRunId,
   mode,
+  models,
   next,
   offers,
   pending,
@@ -43,6 +44,7 @@ import {
   queued,
   ranElsewhere,
   restored,
+  surroundings,
   teachingOffer,
   today,
   undone,
@@ -94,6 +96,12 @@ function take(message: ToWebview) {
     case 'mode':
       mode.value = message.mode;
       announce([t('Mode: {0}', modeNames[message.mode])]);
+      break;
+    case 'surroundings':
+      surroundings.value = message.surroundings;
+      break;
+    case 'models':
+      models.value = message.models;
       break;
     case 'commands':
       commands.value = message.commands;

@@ -80,9 +80,17 @@ export function completeSkill(request: string, skills: readonly ListedSkill[]): 
     const rank = rankOf(typed, skill.skill.toLowerCase(), text.slice(1).toLowerCase());
     return rank === undefined ? [] : [{ skill, text, rank }];
   });
+  // A slash alone shows every skill, with those of an agent together.
+  if (typed === '') return byAgent(ranked);
   // Among equals, the likeliest stay first.
   ranked.sort((a, b) => a.rank - b.rank);
   return ranked.slice(0, mostCompletions).map(({ skill, text }) => ({ skill, text }));
+}
+
+/** Returns those of an agent together, with the agent of the likeliest first. */
+function byAgent(completions: readonly Completion[]): Completion[] {
+  const agents = new Set(completions.map(({ skill }) => skill.agent));
+  return [...agents].flatMap(agent => completions.filter(({ skill }) => skill.agent === agent));
 }
 
 /** Returns the prompts of MCP servers for a request of a slash and a part of a name. A skill of the same name is called instead. */

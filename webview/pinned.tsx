@@ -1,7 +1,7 @@
 /** Draws what stays in sight above the textbox: the to-do list of the run, commands in the background, and how to undo a restore. */
 
 import type { Todo } from '@telos/protocol/todos';
-import { useState } from 'preact/hooks';
+import { useLayoutEffect, useState } from 'preact/hooks';
 import { post, t } from './host.ts';
 import { Icon, type IconName } from './icons.tsx';
 import { busy, chat, commands, restored } from './store.ts';
@@ -10,11 +10,13 @@ import { visible } from './visibleText.ts';
 
 const icons: Record<Todo['state'], IconName> = { open: 'waiting', doing: 'running', done: 'done' };
 
-/** Shows the list of the latest run. Folded, it says what is being done. */
+/** Shows the list of the latest run. Folded, it says what is being done. It folds by itself once all is done. */
 export function Todos() {
   const [isOpen, setOpen] = useState(true);
   const run = chat.value.runs.at(-1);
   const todos = run?.todos ?? [];
+  const isDone = todos.length > 0 && todos.every(({ state }) => state === 'done');
+  useLayoutEffect(() => setOpen(!isDone), [run?.id, isDone]);
   if (todos.length === 0) return null;
   const words: Record<Todo['state'], string> = {
     open: t('open'),

@@ -15,7 +15,7 @@ export function CardPage({ name, card, isLive }: { name: string; card: PlanCard;
   const { setup, checks, dirtyFiles, changes } = card;
   return (
     <>
-      <h1>{t('Card of {0}', visible(name))}</h1>
+      <h1>{t('Before {0} starts', visible(name))}</h1>
       <p class="facts" role="status">
         {stateOf(card)}
       </p>
@@ -32,7 +32,7 @@ export function CardPage({ name, card, isLive }: { name: string; card: PlanCard;
             class="primary"
             act={() => post({ type: 'accept_card', digest: card.digest })}
           >
-            {t('Accept This Card')}
+            {t('Approve and Start')}
           </SettledButton>
         )}
         <button type="button" class="secondary" onClick={() => post({ type: 'act', verb: 'open' })}>
@@ -40,8 +40,8 @@ export function CardPage({ name, card, isLive }: { name: string; card: PlanCard;
         </button>
       </div>
       <Lines title={t('What has changed since you accepted it')} lines={changes} />
-      <Commands title={t('Commands that set up a worktree')} commands={setup} />
-      <Commands title={t('Checks that decide, run by Telos')} commands={checks} />
+      <Commands title={t('Setup commands')} commands={setup} />
+      <Commands title={t('Checks each story must pass')} commands={checks} />
       <Lines title={t('Hosts that the commands name')} lines={card.hosts} />
       <Facts card={card} />
       <Lines
@@ -60,6 +60,7 @@ export function CardPage({ name, card, isLive }: { name: string; card: PlanCard;
         title={t('Linked into each worktree, so that a change there changes the original')}
         lines={card.link}
       />
+      <Lines title={t('Kept in each worktree from story to story')} lines={card.keep} />
       <Lines title={t('Files that no story may change')} lines={card.protect} />
       <Lines title={t('Folders that planning may read')} lines={card.context ?? []} />
       <Lines title={t('Skills that do the work')} lines={card.skills} />
@@ -135,7 +136,7 @@ function Commands({ title, commands }: { title: string; commands: readonly CardC
       <h2>{title}</h2>
       {commands.length === 0 && <p>{t('none')}</p>}
       <ul class="commands">
-        {commands.map(({ command, name, stories, timeoutS, dangers, flags }) => (
+        {commands.map(({ command, name, stories, timeoutS, outside, dangers, flags }) => (
           <li key={`${name} ${command} ${timeoutS}`}>
             {name !== undefined && <strong>{visible(name)}</strong>}
             <pre>
@@ -146,6 +147,7 @@ function Commands({ title, commands }: { title: string; commands: readonly CardC
                 {[
                   stories.length === 0 ? t('the whole plan') : stories.map(visible).join(', '),
                   timeoutS === undefined ? '' : t('at most {0} s', timeoutS),
+                  outside ? t('may run outside of the sandbox') : '',
                 ]
                   .filter(Boolean)
                   .join(' · ')}

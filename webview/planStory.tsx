@@ -181,6 +181,7 @@ function Checks({ checks }: { checks: readonly CheckReport[] }) {
             {' · '}
             <span class="whole">{formatDuration(check.ms)}</span>
           </span>
+          {check.flaky !== undefined && <p>{t('Flaky: it passed at its second run on the same files.')}</p>}
           {check.suspicious !== undefined && <p>{visibleLines(check.suspicious)}</p>}
           {check.output !== '' && (
             <details open={check.exitCode !== 0}>

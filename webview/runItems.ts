@@ -29,6 +29,8 @@ export interface RouteItem extends SkillRef {
   provider: string;
   model: string;
   recording?: RecordingInfo;
+  /** Set if the run before had the same skill and model, so that naming them says nothing. */
+  isSame?: true;
 }
 
 export interface TextItem {
@@ -58,6 +60,8 @@ export interface ToolItem {
   progress?: { message: string; share?: number };
   /** Set for a command that ran in the box. */
   boxed?: true;
+  /** Set for a command that ran outside of it. */
+  leftBox?: true;
   /** The run of the skill that the call uses. */
   inner?: Run;
 }
@@ -94,6 +98,10 @@ export interface EndItem {
   /** Usage of each round, if there were several. */
   perRound?: readonly RoundUsage[];
   error?: RunError;
+  /** Skills that the request may have meant, if it was answered without one. */
+  likely?: readonly SkillRef[];
+  /** Set if a skill ran. */
+  hasSkill?: true;
 }
 
 /** Usage of one request to the model. */
@@ -148,6 +156,34 @@ export const isWaiting = ({ items }: Run): boolean =>
 export interface ChatState {
   readonly runs: readonly Run[];
 }
+
+/** What the runs of a conversation have done so far. */
+export interface Ledger {
+  actions: number;
+  asked: number;
+  /** Commands that ran outside of the sandbox. */
+  left: number;
+  /** Those that have changed files, the latest first. */
+  runIds: readonly string[];
+}
+
+/** Counts what the runs have done, and skills that they used. What was denied is no action. */
+export function ledgerOf(runs: readonly Run[]): Ledger {
+  const items = runs.flatMap(itemsIn);
+  const tools = items.filter(item => item.kind === 'tool' && /^(?:done|failed)$/.test(item.state));
+  return {
+    actions: tools.length,
+    asked: items.filter(({ kind }) => kind === 'approval').length,
+    left: tools.filter(item => item.kind === 'tool' && item.leftBox).length,
+    runIds: runs
+      .filter(({ items }) => items.some(item => item.kind === 'end' && item.changedFiles.length > 0))
+      .map(({ id }) => id)
+      .reverse(),
+  };
+}
+
+const itemsIn = ({ items }: Run): Item[] =>
+  items.flatMap(item => (item.kind === 'tool' && item.inner ? [item, ...itemsIn(item.inner)] : [item]));
 
 /** Items that are shown in one row; `index` is that of the first. */
 export interface Row {

@@ -2,6 +2,7 @@
 
 import type { AttachedName } from '@telos/protocol/attachment';
 import { describeRoute } from '@telos/protocol/describe';
+import type { RouteReason } from '@telos/protocol/run';
 import { Component, type ComponentChildren } from 'preact';
 import { useLayoutEffect, useRef, useState } from 'preact/hooks';
 import { ApprovalCard } from './approvalCard.tsx';
@@ -266,22 +267,22 @@ function RequestText({ text }: { text: string }) {
   );
 }
 
+/** Names the skill, why it was chosen, and the model, in one line. What does not fit is in its hover. */
 function Route({ item }: { item: RouteItem }) {
-  const scores = describeScores(item.reason);
-  const answers = answeredBy(item);
+  const why = visible(describeRoute(item.agent, item.skill, item.reason, t));
+  const facts = [describeScores(item.reason), answeredBy(item)].filter(Boolean).map(fact => ` · ${fact}`);
   return (
     <>
-      <div class="line route" title={item.description}>
-        <Icon name="route" />
-        <span>
-          {visible(describeRoute(item.agent, item.skill, item.reason, t))}
-          <span class="figures">
-            {scores && ` · ${scores}`}
-            {answers && ` · ${answers}`}
+      {!item.isSame && (
+        <div class="line route" title={[why, ...facts, '\n', visible(item.description)].join('').trim()}>
+          <Icon name="route" />
+          <span class="one-line">
+            {why}
+            <span class="figures">{facts}</span>
           </span>
           <OtherSkill item={item} />
-        </span>
-      </div>
+        </div>
+      )}
       <Switched item={item} />
       {item.recording && (
         <div class="line recording">
@@ -296,7 +297,7 @@ function Route({ item }: { item: RouteItem }) {
 /** Returns which model answers. Empty for a recording, which is named below. */
 function answeredBy({ provider, model, recording }: RouteItem): string {
   if (recording) return '';
-  return provider === 'replay' ? t('no model') : `${visible(provider)}/${visible(model)}`;
+  return provider === 'replay' ? t('no model') : visible(model);
 }
 
 /** Says that the conversation has left its skill, with the way back, or which other skill fits about as well. */
@@ -335,9 +336,12 @@ function Switched({ item: { skill, text, reason } }: { item: RouteItem }) {
   );
 }
 
-/** Corrects a wrong choice: the runner-up with one click, any other skill from a list. */
+/** Rules that understood the words, and may have misunderstood them. */
+const guesses: readonly RouteReason['rule'][] = ['index', 'model', 'misspelt', 'learned', 'name'];
+
+/** Corrects a choice that may be wrong: the runner-up with one click, any other skill from a list. */
 function OtherSkill({ item: { text, reason } }: { item: RouteItem }) {
-  if (text.trim() === '' || !ready.value || reason.rule === 'step') return null;
+  if (text.trim() === '' || !ready.value || !guesses.includes(reason.rule)) return null;
   const { runnerUp } = reason;
   return (
     <span class="other-skill">

@@ -57,7 +57,8 @@ export function reduce(state: ChatState, event: RunEvent): ChatState {
   }
   const run = state.runs.at(-1);
   if (!run?.running) return state;
-  const next = reduceRun(run, event);
+  const next =
+    event.type === 'routed' ? addRoute(run, event, state.runs.at(-2)?.route) : reduceRun(run, event);
   return next === run ? state : { runs: [...state.runs.slice(0, -1), next] };
 }
 
@@ -91,13 +92,20 @@ export function isRunning(state: ChatState): boolean {
   return state.runs.at(-1)?.running === true;
 }
 
-function reduceRun(run: Run, event: Exclude<RunEvent, { type: 'run_start' }>): Run {
+type EventOf<Type extends RunEvent['type']> = Extract<RunEvent, { type: Type }>;
+
+function addRoute(run: Run, event: EventOf<'routed'>, before: RouteItem | undefined): Run {
+  const { type: _, hasMcp: __, workingDir, ...facts } = event;
+  const same = (['agent', 'skill', 'provider', 'model'] as const).every(
+    fact => before?.[fact] === facts[fact],
+  );
+  const isNew = before ? !same : facts.skill !== '';
+  const route: RouteItem = { kind: 'route', text: run.text, ...facts, ...(!isNew && { isSame: true }) };
+  return { ...push(run, route), route, workingDir };
+}
+
+function reduceRun(run: Run, event: Exclude<RunEvent, EventOf<'run_start' | 'routed'>>): Run {
   switch (event.type) {
-    case 'routed': {
-      const { type: _, hasMcp: __, workingDir, ...facts } = event;
-      const route: RouteItem = { kind: 'route', text: run.text, ...facts };
-      return { ...push(run, route), route, workingDir };
-    }
     case 'text':
       return addText(run, event.text);
     case 'reasoning':
@@ -109,6 +117,9 @@ function reduceRun(run: Run, event: Exclude<RunEvent, { type: 'run_start' }>): R
       const folderOf = remedy?.kind === 'choose_folder' ? { folderOf: remedy.agent } : {};
       return push(run, { kind: 'notice', level, message, ...folderOf });
     }
+    // The host words those that a person reads.
+    case 'hook':
+      return run;
     case 'retry': {
       const { attempt, waitMs, why } = event;
       const provider = run.route?.provider ?? 'the model';
@@ -241,13 +252,16 @@ const openCall = ({ id: runId, workingDir }: Run, call: ToolCall): ToolItem => (
   runId,
 });
 
-function endTool(run: Run, { callId, name, result, policy }: Extract<RunEvent, { type: 'tool_end' }>): Run {
+function endTool(run: Run, { callId, name, result, policy }: EventOf<'tool_end'>): Run {
   const isOpenCall = (item: Item) => item.kind === 'tool' && item.call.id === callId && !item.result;
   const known = run.items.some(isOpenCall) ? run : push(run, openCall(run, { id: callId, name, input: {} }));
   return replaceLast(known, isOpenCall, item => {
     const tool = item as ToolItem;
     const state = tool.state === 'denied' ? 'denied' : result.isError ? 'failed' : 'done';
-    return { ...tool, state, result, ...(policy?.boxed && { boxed: true }) };
+    const isOutside =
+      name === 'run_command' && policy && policy.action !== 'deny' && policy.rule !== 'run.read-only';
+    const place = policy?.boxed ? { boxed: true as const } : isOutside ? { leftBox: true as const } : {};
+    return { ...tool, state, result, ...place };
   });
 }
 
@@ -262,7 +276,10 @@ function answerApproval(run: Run, callId: string, answer: ApprovalDecision): Run
 
 function endRun(
   run: Run,
-  end: Omit<EndItem, 'kind' | 'runId' | 'text' | 'usage' | 'perRound' | 'changedFiles'>,
+  end: Omit<
+    EndItem,
+    'kind' | 'runId' | 'text' | 'usage' | 'perRound' | 'changedFiles' | 'likely' | 'hasSkill'
+  >,
 ): Run {
   const items = settleTail(run.items).map((item): Item => {
     if (item.kind === 'tool' && (item.state === 'running' || item.state === 'waiting')) {
@@ -279,6 +296,8 @@ function endRun(
     changedFiles: [
       ...new Set(items.flatMap(item => (item.kind === 'tool' && item.result?.changedFiles) || [])),
     ],
+    ...(run.route?.reason.likely && { likely: run.route.reason.likely }),
+    ...(run.route?.skill && { hasSkill: true }),
     ...(run.usage ? { usage: run.usage } : {}),
     ...(run.perRound && run.perRound.length > 1 ? { perRound: run.perRound } : {}),
     ...end,

@@ -2,7 +2,14 @@
 import { batch, computed, effect, signal } from '@preact/signals';
 import type { ApprovalDecision, RunMode, RunningCommand, SkillRef } from '@telos/protocol/run';
 import type { DaySpending } from '@telos/protocol/usage';
-import type { AttachmentChip, ChatInfo, OfferedWord, QueuedRequest } from '@telos/protocol/webview';
+import type {
+  AttachmentChip,
+  ChatInfo,
+  OfferedModel,
+  OfferedWord,
+  QueuedRequest,
+  Surroundings,
+} from '@telos/protocol/webview';
 import { keep, kept, post } from './host.ts';
 import type { FoundFiles } from './mentions.ts';
 import type { ChatState } from './runItems.ts';
@@ -23,6 +30,12 @@ export const ready = computed(() => info.value?.trusted === true);
 
 /** Mode of the next runs of the conversation. */
 export const mode = signal<RunMode>('default');
+/** Where runs work, and what the sandbox does there, once the host has looked. */
+export const surroundings = signal<Surroundings | undefined>(undefined);
+/** The models that are ready, once they were asked for. */
+export const models = signal<readonly OfferedModel[]>([]);
+/** The menu that is open below the textbox. */
+export const openPicker = signal<'mode' | 'model' | undefined>(undefined);
 /** Whether the next runs read files such as AGENTS.md as context. */
 export const contextFiles = signal(true);
 
@@ -92,15 +105,11 @@ effect(() =>
   }),
 );
 
-/** Sends the draft. During a run, it waits in the host for the run's end. An empty one runs the first of the likely skills. */
+/** Sends the draft. During a run, it waits in the host for the run's end. */
 export function sendDraft(): boolean {
   const text = draft.peek();
   if (!ready.peek()) return false;
-  const first = likely.peek();
-  if (text.trim() === '') {
-    if (first?.choices[0] && takesLikely.peek()) submit(first.text, refOf(first.choices[0]));
-    return first !== undefined;
-  }
+  if (text.trim() === '') return false;
   const choice = next.peek();
   pending.value = !busy.peek() || pending.peek();
   post({ type: 'submit', text, ...(choice && { skill: choice }), ...(choice === null && { anew: true }) });
@@ -108,15 +117,6 @@ export function sendDraft(): boolean {
   next.value = undefined;
   viewProblem.value = undefined;
   return true;
-}
-
-const refOf = ({ agent, skill }: SkillRef): SkillRef => ({ agent, skill });
-
-/** Sends a request with a skill chosen by the person. */
-export function submit(text: string, skill: SkillRef): void {
-  if (busy.value || !ready.value || text.trim() === '') return;
-  pending.value = true;
-  post({ type: 'submit', text, skill });
 }
 
 /** Runs a request of the conversation again and drops everything after it. Stops a run in progress. */
@@ -140,13 +140,6 @@ export function chooseNext(skill: SkillRef | null): void {
   next.value = isSame ? undefined : skill;
 }
 
-/** Sends a request for which Telos looks for a skill itself. */
-export function askWithoutSkill(text: string): void {
-  if (busy.value || !ready.value || text.trim() === '') return;
-  pending.value = true;
-  post({ type: 'submit', text, withoutSkill: true });
-}
-
 /** Runs a request with another skill. A run in progress is stopped for it. */
 export function runInstead(text: string, skill: SkillRef): void {
   if (!ready.value) return;
@@ -160,17 +153,6 @@ export function staySkillless(text: string): void {
   pending.value = true;
   post({ type: 'submit', text, withoutSkill: true, instead: true });
 }
-
-/** The likely skills of the latest request, if it ended because none of them was sure, and its words. */
-export const likely = computed(() => {
-  const last = chat.value.runs.at(-1)?.items.at(-1);
-  if (last?.kind !== 'end' || busy.value) return undefined;
-  const choices = last.error?.choices ?? [];
-  return choices.length > 0 ? { text: last.text, choices } : undefined;
-});
-
-/** True once the likely skills have been on the screen for a while, so that Enter means the first of them. */
-export const takesLikely = signal(false);
 
 export function stop(): void {
   pending.value = false;

@@ -1,5 +1,6 @@
 /** Draws what a run does beside its answer, each as a line with the rest folded below it: a tool call, a series of reads, a thought. */
 
+import type { ToolResult } from '@telos/protocol/run';
 import { shortened } from '@telos/protocol/text';
 import { formatDuration } from '@telos/protocol/usage';
 import type { ComponentChildren } from 'preact';
@@ -15,26 +16,38 @@ import {
   describeReads,
   describeThought,
   relativeTo,
-  summarizeCall,
   toolStateWords,
+  wordCall,
 } from './wording.ts';
 
 export function ToolCard({ item }: { item: ToolItem }) {
   const { call, state, result, workingDir } = item;
-  const name = visible(call.name);
+  // The list is in sight above the textbox.
+  if (call.name === 'update_todos' && state !== 'failed') return null;
   const words = toolStateWords[state];
   const quiet = state === 'done' || state === 'running';
+  const [before, subject, after] = wordCall(call, workingDir, state === 'done');
+  const name = `${before}${subject}${after}`;
+  // A call that writes one file names it itself.
+  const [only, ...others] = result?.changedFiles ?? [];
+  const own = others.length === 0 && only !== undefined && relativeTo(only, workingDir) === subject;
   return (
     // biome-ignore lint/a11y/useSemanticElements: a fieldset groups form fields, and this is not a form
-    <div role="group" aria-label={t('Tool: {0}', name)} class={`tool tool-${state}`}>
+    <div role="group" aria-label={name} class={own ? 'tool tool-own' : `tool tool-${state}`}>
       <details>
         <summary>
           <Icon name={state} />
-          <span class="tool-name">{name}</span>
-          <span class="tool-summary">{summarizeCall(call, workingDir)}</span>
+          <span class="tool-words">
+            {before && <span>{before}</span>}
+            <span class="tool-summary">{subject}</span>
+            {after && <span>{after}</span>}
+          </span>
+          {own && <LineCounts lines={result?.changedLines} />}
           {item.boxed && state !== 'denied' && <BoxMark />}
           <span class={quiet ? 'unseen' : 'tool-state'}>{words}</span>
-          {state === 'running' && item.progress && <Progress {...item.progress} name={name} />}
+          {state === 'running' && item.progress && (
+            <Progress {...item.progress} name={subject || visible(call.name)} />
+          )}
           {state === 'running' && <Elapsed />}
           <Icon name="chevron" />
         </summary>
@@ -50,11 +63,18 @@ export function ToolCard({ item }: { item: ToolItem }) {
         </div>
       </details>
       {call.name === 'run_command' && state === 'running' && <ToBackground callId={call.id} />}
-      {item.output !== undefined && <Output text={item.output} name={name} />}
-      {state === 'failed' && result && <div class="tool-problem">{firstLine(result.content)}</div>}
-      {result?.changedFiles?.map(path => (
-        <ChangedFile key={path} path={path} item={item} />
-      ))}
+      {item.output !== undefined && <Output text={item.output} name={subject || visible(call.name)} />}
+      {state === 'failed' && result && (
+        <div class="tool-problem">{problemOf(result.content, workingDir)}</div>
+      )}
+      {own ? (
+        <span class="tool-actions">
+          <OpenFile path={only} name={subject} isIcon />
+          <ShowDiff path={only} name={subject} runId={item.runId} isIcon />
+        </span>
+      ) : (
+        result?.changedFiles?.map(path => <ChangedFile key={path} path={path} item={item} />)
+      )}
     </div>
   );
 }
@@ -143,12 +163,10 @@ function BoxMark() {
   return (
     <span
       class="tool-box"
-      title={t(
-        'Ran in the box: it changed files of the working folder only, and could reach a host only with your permission',
-      )}
+      title={t('Ran in a sandbox: it could change only this workspace, and asked before it used the network')}
     >
       <Icon name="box" />
-      <span class="unseen">{t('in the box')}</span>
+      <span class="unseen">{t('in the sandbox')}</span>
     </span>
   );
 }
@@ -166,41 +184,60 @@ function Scrolled({ text }: { text: string }) {
 /** Shows a file that the call has written: how much of it changed, and a button for the editor's diff. */
 function ChangedFile({ path, item: { result, runId, workingDir } }: { path: string; item: ToolItem }) {
   const name = visible(relativeTo(path, workingDir));
-  const lines = describeLines(result?.changedLines);
-  const [added, removed] = lines.short;
   return (
     <div class="changed-file">
-      <button
-        type="button"
-        class="file-link"
-        title={visible(path)}
-        onClick={() => post({ type: 'open_file', path })}
-      >
-        <Icon name="file" />
-        <span>{name}</span>
-      </button>
-      {added && (
-        <span class="line-counts">
-          <span class="lines-added" aria-hidden="true">
-            {added}
-          </span>
-          <span class="lines-removed" aria-hidden="true">
-            {removed}
-          </span>
-          <span class="unseen">{lines.long}</span>
-        </span>
-      )}
-      <button
-        type="button"
-        class="small"
-        aria-label={t('Show diff of {0}', name)}
-        title={t('Compares the file as it was before the run with the file as it is now')}
-        onClick={() => post({ type: 'show_changes', runId, path })}
-      >
-        <Icon name="diff" />
-        {t('Show Diff')}
-      </button>
+      <OpenFile path={path} name={name} />
+      <LineCounts lines={result?.changedLines} />
+      <ShowDiff path={path} name={name} runId={runId} />
     </div>
+  );
+}
+
+function OpenFile({ path, name, isIcon = false }: { path: string; name: string; isIcon?: boolean }) {
+  return (
+    <button
+      type="button"
+      class={isIcon ? 'small' : 'file-link'}
+      aria-label={name}
+      title={visible(path)}
+      onClick={() => post({ type: 'open_file', path })}
+    >
+      <Icon name="file" />
+      {!isIcon && <span>{name}</span>}
+    </button>
+  );
+}
+
+function ShowDiff(props: { path: string; name: string; runId: string; isIcon?: boolean }) {
+  const { path, name, runId, isIcon = false } = props;
+  return (
+    <button
+      type="button"
+      class="small"
+      aria-label={t('Show diff of {0}', name)}
+      title={t('Compares the file as it was before the run with the file as it is now')}
+      onClick={() => post({ type: 'show_changes', runId, path })}
+    >
+      <Icon name="diff" />
+      {!isIcon && t('Show Diff')}
+    </button>
+  );
+}
+
+function LineCounts({ lines }: { lines: ToolResult['changedLines'] }) {
+  const { short, long } = describeLines(lines);
+  const [added, removed] = short;
+  if (!added) return null;
+  return (
+    <span class="line-counts">
+      <span class="lines-added" aria-hidden="true">
+        {added}
+      </span>
+      <span class="lines-removed" aria-hidden="true">
+        {removed}
+      </span>
+      <span class="unseen">{long}</span>
+    </span>
   );
 }
 
@@ -211,6 +248,12 @@ function formatInput(input: ToolItem['call']['input']): string {
     return value.includes('\n') ? `${name}:\n${value}` : `${name}: ${value}`;
   });
   return lines.join('\n') || '{}';
+}
+
+/** Returns the first line that says what went wrong, with paths as they are from the workspace, and without the advice for the model. */
+function problemOf(text: string, workingDir: string): string {
+  const near = workingDir === '' ? text : text.replaceAll(`${workingDir}/`, '');
+  return firstLine(near.replace(/^(Unknown tool: \S+)\. .*$/s, '$1'));
 }
 
 function firstLine(text: string): string {

@@ -1,6 +1,6 @@
 /** Words what the view shows and what a screen reader announces: whole sentences, no tokens, no code. Pure. */
 
-import { describeQuestion, describeRoute, describeWhy } from '@telos/protocol/describe';
+import { describeCall, describeQuestion, describeRoute, describeWhy } from '@telos/protocol/describe';
 import type {
   ApprovalDecision,
   ApprovalScope,
@@ -13,6 +13,7 @@ import type {
 } from '@telos/protocol/run';
 import { shortened } from '@telos/protocol/text';
 import { formatCost, formatDuration } from '@telos/protocol/usage';
+import type { Surroundings } from '@telos/protocol/webview';
 import { language, t } from './host.ts';
 import {
   type ApprovalItem,
@@ -25,16 +26,39 @@ import {
 } from './runItems.ts';
 import { visible } from './visibleText.ts';
 
-const argumentsThatSayMost = ['command', 'path', 'file_path', 'url', 'pattern', 'query', 'name', 'title'];
+const argumentsThatSayMost = [
+  'command',
+  'question',
+  'skill',
+  'path',
+  'file_path',
+  'url',
+  'pattern',
+  'query',
+  'name',
+  'title',
+];
 
 /** Returns one line about a call, for example its path or command. If the arguments contain no text, returns their names. */
 export function summarizeCall(call: ToolCall, workingDir: string): string {
   const entries = Object.entries(call.input);
-  const telling = argumentsThatSayMost.find(name => typeof call.input[name] === 'string');
+  // Of a search, what is looked for says more than where.
+  const names = readingTools[call.name] === 'search' ? ['pattern', 'query'] : argumentsThatSayMost;
+  const telling = names.find(name => typeof call.input[name] === 'string');
   const value = telling ? call.input[telling] : entries.find(([, each]) => typeof each === 'string')?.[1];
   if (typeof value !== 'string') return entries.map(([name]) => name).join(', ');
   const line = visible(relativeTo(value, workingDir).trim().split('\n', 1)[0]!);
   return shortened(line, 200);
+}
+
+/** Returns the words before what a call is about, that, and the words behind it: "Ran", "npm test". A language may need either. */
+export function wordCall(
+  call: ToolCall,
+  workingDir: string,
+  isDone: boolean,
+): readonly [before: string, subject: string, after: string] {
+  const [before = '', after = ''] = describeCall(call, '\0', isDone, t).split('\0');
+  return [visible(before), summarizeCall(call, workingDir), visible(after)];
 }
 
 /** Returns what a series of reads did: "Read 14 files · Searched once". Files that were read twice count once. */
@@ -91,10 +115,27 @@ export const allowLabel = (scope: ApprovalScope, { forConversation }: ApprovalIt
 
 /** The names of the modes, as the person chooses them. */
 export const modeNames: Record<RunMode, string> = {
-  default: t('Default'),
-  review: t('Review edits'),
-  plan: t('Plan'),
+  plan: t('Look only'),
+  review: t('Ask'),
+  default: t('Edit this workspace'),
+  sandbox: t('Everything in the sandbox'),
 };
+
+/** Returns what runs may do in the mode, in one sentence or two. `known` is where they work, if the host has said so. */
+export function describeMode(mode: RunMode, known: Surroundings | undefined): string {
+  const place = known?.workspace ? visible(known.workspace) : t('this workspace');
+  if (mode === 'plan') return t('Reads and answers. Changes nothing.');
+  if (mode === 'review') return t('Asks before each change, and shows its lines.');
+  if (known?.noSandbox !== undefined)
+    return t(
+      'Can change {0}. Each command asks, as no sandbox works here: {1}',
+      place,
+      visible(known.noSandbox),
+    );
+  return mode === 'sandbox'
+    ? t('Asks about no command or folder of your own skills that the sandbox holds. The network still asks.')
+    : t('Can change {0}, and asks before the network and anything else. Changes can be undone.', place);
+}
 
 /** Returns the added and removed lines, for reading and for listening. Empty if they are not counted. */
 export function describeLines(lines: ToolResult['changedLines']): { short: string[]; long: string } {
@@ -194,7 +235,7 @@ export const describeChanges = (files: number): string =>
 const outcomeWords: Record<EndItem['outcome'], string> = {
   completed: t('Completed'),
   no_match: t('No matching skill'),
-  round_limit: t('Stopped at the round limit'),
+  round_limit: t('Stopped at the limit of steps'),
   budget: t('Stopped at the budget limit'),
   cancelled: t('Cancelled'),
   failed: t('Failed'),
@@ -205,22 +246,27 @@ export function describeOutcome(outcome: EndItem['outcome']): string {
   return outcomeWords[outcome];
 }
 
-/** Returns a run's time, rounds, tool calls, tokens and cost, if they are known. */
+/** Returns a run's time and its cost, if they are known. */
+export const describeEnd = ({ durationMs, usage }: EndItem): string[] => [
+  ...(durationMs === undefined ? [] : [formatDuration(durationMs)]),
+  ...(usage && usage.cost !== 'unknown' && usage.cost > 0 ? [formatCost(usage.cost)] : []),
+];
+
+/** Returns a run's time, steps, tool calls, tokens and cost, if they are known. */
 export function describeFigures(end: EndItem): string[] {
   const figures: string[] = [];
   if (end.durationMs !== undefined) figures.push(formatDuration(end.durationMs));
-  if (end.rounds > 0)
-    figures.push(end.rounds === 1 ? t('1 round') : t('{0} rounds', formatNumber(end.rounds)));
+  if (end.rounds > 0) figures.push(end.rounds === 1 ? t('1 step') : t('{0} steps', formatNumber(end.rounds)));
   if (end.toolCalls > 0) {
     figures.push(end.toolCalls === 1 ? t('1 tool call') : t('{0} tool calls', formatNumber(end.toolCalls)));
   }
   return end.usage ? [...figures, ...describeUsage(end.usage)] : figures;
 }
 
-/** Returns the usage of one round: "Round 2: 1,200 tokens in, 80 out · $0.0012". */
+/** Returns the usage of one step: "Step 2: 1,200 tokens in, 80 out · $0.0012". */
 export function describeRound({ round, usage }: RoundUsage): string {
   const used = describeUsage(usage).join(' · ') || t('not known');
-  return round === 0 ? t('Choice of the skill: {0}', used) : t('Round {0}: {1}', round, used);
+  return round === 0 ? t('Choice of the skill: {0}', used) : t('Step {0}: {1}', round, used);
 }
 
 function describeUsage(usage: Usage): string[] {

@@ -7,7 +7,7 @@ import { attachmentOf } from '@telos/engine/files';
 import { Conversation, type RunRequest, storedConversation } from '@telos/engine/run';
 import { Telos } from '@telos/engine/telos';
 import type { Attachment } from '@telos/protocol/attachment';
-import { counted, shortened } from '@telos/protocol/text';
+import { counted, exactText, shortened } from '@telos/protocol/text';
 import { BotClock } from './botClock.ts';
 import { choicesFor, commands, type Desk, slashCommands } from './botCommands.ts';
 import { BotState } from './botState.ts';
@@ -15,7 +15,7 @@ import { interruptedText } from './discordHuman.ts';
 import { Gateway } from './gateway.ts';
 import type { AnswerPlace } from './growingAnswer.ts';
 import type { Call, Handlers, Said, SentFile, SlashCall, Typing } from './handlers.ts';
-import { exactText, plainText } from './messageText.ts';
+import { plainText } from './messageText.ts';
 import { Questions } from './questions.ts';
 import { type BotSettings, type Doing, limitedConfig, whyNot } from './settings.ts';
 

@@ -2,10 +2,10 @@
 import { importRunHistory, importRunSummary, outcomeText, timeText } from '@telos/engine/records';
 import { Telos } from '@telos/engine/telos';
 import { describeRoute } from '@telos/protocol/describe';
-import { counted, shortened } from '@telos/protocol/text';
+import { counted, exactText, shortened } from '@telos/protocol/text';
 import type { RunParts } from './discordHuman.ts';
 import type { SlashCall, Typing } from './handlers.ts';
-import { exactText, plainText, splitMessage } from './messageText.ts';
+import { plainText, splitMessage } from './messageText.ts';
 
 /** What the commands work with. */
 export interface Desk extends RunParts {

@@ -1,16 +1,17 @@
 /** Asks people in a channel: questions of a run with buttons for its owner, and questions of its skill for who has made the request. */
 
+import { decisionOf, type Messenger } from '@telos/engine/away';
 import { shellWord } from '@telos/engine/files';
 import type { Human, RunRequest } from '@telos/engine/run';
 import type { Telos } from '@telos/engine/telos';
 import { describeCard } from '@telos/protocol/agentCard';
 import { describeDanger, describeQuestion, describeWhy } from '@telos/protocol/describe';
 import { type ApprovalDecision, type ApprovalRequest, type RunEvent, skipped } from '@telos/protocol/run';
-import { shortened } from '@telos/protocol/text';
+import { exactText, shortened } from '@telos/protocol/text';
 import type { Gateway } from './gateway.ts';
 import type { AnswerPlace } from './growingAnswer.ts';
 import type { Post } from './handlers.ts';
-import { exactText, plainText } from './messageText.ts';
+import { plainText } from './messageText.ts';
 import type { Questions } from './questions.ts';
 
 /** What every run of the bot shares. */
@@ -84,6 +85,25 @@ export const decider =
   (clicked: string): boolean =>
     isOwner(clicked) && (clicked === user || !isOwner(user));
 
+/** Puts questions to the owner with buttons. */
+const discordMessenger = (job: Job, parts: RunParts): Messenger => ({
+  name: 'Discord',
+  async ask({ request, scopes }, signal) {
+    const labels = {
+      once: 'Once',
+      run: request.forConversation ? 'For this conversation' : 'For this run',
+    } as const;
+    const answer = await parts.questions.ask({
+      channel: job.place.channel,
+      post: questionPost(request),
+      signal,
+      mayAnswer: decider(job, parts),
+      choices: [...scopes.map(scope => ({ label: labels[scope] })), { label: 'No', style: 'danger' }],
+    });
+    return answer && (scopes.find(scope => labels[scope] === answer.label) ?? 'no');
+  },
+});
+
 async function approve(
   request: ApprovalRequest,
   job: Job,
@@ -97,20 +117,10 @@ async function approve(
     };
   // Always is a choice for the machine itself.
   const scopes = request.scopes.filter(scope => scope !== 'always');
-  const labels = {
-    once: 'Once',
-    run: request.forConversation ? 'For this conversation' : 'For this run',
-  } as const;
-  const answer = await parts.questions.ask({
-    channel: job.place.channel,
-    post: questionPost(request),
-    signal,
-    mayAnswer: decider(job, parts),
-    choices: [...scopes.map(scope => ({ label: labels[scope] })), { label: 'No', style: 'danger' }],
-  });
-  const scope = scopes.find(one => labels[one] === answer?.label);
-  if (scope) return { allow: true, scope };
-  return { allow: false, reason: answer ? 'The owner said no.' : 'The owner did not answer in time.' };
+  const answer = await discordMessenger(job, parts).ask({ request, scopes }, signal);
+  return answer
+    ? decisionOf(answer, 'The owner said no.')
+    : { allow: false, reason: 'The owner did not answer in time.' };
 }
 
 /** In characters. A longer reason is a block of its own, or in the file. */
@@ -130,7 +140,7 @@ export function questionPost(request: ApprovalRequest): Post {
     ...(timeLimit === undefined ? [] : [`It may take ${timeLimit} seconds.`]),
     ...(card
       ? [
-          `The card of ${plainText(card.agent, 60)} is not accepted. On the machine: telos trust ${plainText(shellWord(card.agent))}`,
+          `The permissions of ${plainText(card.agent, 60)} is not accepted. On the machine: telos trust ${plainText(shellWord(card.agent))}`,
         ]
       : []),
     `-# Rule ${plainText(rule, 80)}. Only an owner can answer, for five minutes.`,
@@ -163,7 +173,7 @@ async function answerQuestion(
     channel: place.channel,
     signal,
     mayAnswer: clicked => clicked === user,
-    post: { content: `**A question for you**\n${plainText(subject, 700)}` },
+    post: { content: `**Question from the skill**\n${plainText(subject, 700)}` },
     choices: [
       ...labels.map(label => ({ label })),
       { label: listed.length === 0 ? 'Answer …' : ownWords, form: 'Your answer' },

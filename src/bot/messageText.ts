@@ -1,5 +1,5 @@
 /** Writes texts as Discord shows them: divided into messages, and without what could steer or imitate. */
-import { beginningOf, codePointOf, shortened, steering, unseen } from '@telos/protocol/text';
+import { beginningOf, codePointOf, exactText, shortened, steering } from '@telos/protocol/text';
 
 /** Characters of an answer in one message. Discord takes 2,000; the rest is for fences and the line of its state. */
 export const messageLimit = 1900;
@@ -57,10 +57,6 @@ const steeringCharacters = new RegExp(steering.source, 'g');
 /** Returns the words of a model for a message. Only characters that steer are shown as codes; nothing in it can notify anyone. */
 export const answerText = (text: string): string =>
   text.replaceAll('\r\n', '\n').replace(steeringCharacters, codePointOf);
-
-/** Returns a text to decide about: every character that is not seen as it is becomes a code. Line feeds and tabs stay. */
-export const exactText = (text: string): string =>
-  unseen.replacedIn(text, character => (/[\n\t]/.test(character) ? character : codePointOf(character)));
 
 /** Returns a text of others within our own words: on one line, as it is, without formatting, links and mentions. */
 export function plainText(text: string, most = 300): string {

@@ -6,12 +6,12 @@ import { denyAll } from '@telos/engine/run';
 import { openPlan, type Plan } from '@telos/plans/plan';
 import { PlanFolder, type PlanLook } from '@telos/plans/state';
 import type { ParkedQuestion, SteerCommand } from '@telos/protocol/plan';
-import { counted, shortened } from '@telos/protocol/text';
+import { counted, exactText, shortened } from '@telos/protocol/text';
 import { formatCost } from '@telos/protocol/usage';
 import { type Desk, whisperList } from './botCommands.ts';
 import { fitted } from './discordHuman.ts';
 import type { SlashCall } from './handlers.ts';
-import { exactText, plainText } from './messageText.ts';
+import { plainText } from './messageText.ts';
 import type { Choice } from './questions.ts';
 
 /** Messages with buttons that one look puts into a channel. */

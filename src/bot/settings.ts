@@ -174,7 +174,5 @@ export function whyNot(
   if (guilds && !guilds.includes(guild)) return 'the server is not among guilds';
   if (channels && !channels.includes(channel) && !channels.includes(parent ?? ''))
     return 'the channel is not among channels';
-  return owners.includes(user) || users.includes(user)
-    ? undefined
-    : 'the person is not among owners or users';
+  return owners.includes(user) || users.includes(user) ? undefined : 'the user is not among owners or users';
 }

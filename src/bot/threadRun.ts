@@ -3,8 +3,9 @@
 import { basename } from 'node:path';
 import { openRegularFile, shellWord } from '@telos/engine/files';
 import type { Telos } from '@telos/engine/telos';
+import { withHookNotice } from '@telos/protocol/describe';
 import type { ApprovalRequest, RunEvent, SkillRef, ToolCall, Usage } from '@telos/protocol/run';
-import { beginningOf, counted } from '@telos/protocol/text';
+import { beginningOf, counted, exactText } from '@telos/protocol/text';
 import { addedUsage, formatCost } from '@telos/protocol/usage';
 import {
   decider,
@@ -18,7 +19,7 @@ import {
 import { Refused } from './gateway.ts';
 import { GrowingAnswer } from './growingAnswer.ts';
 import type { Post } from './handlers.ts';
-import { exactText, plainText } from './messageText.ts';
+import { plainText } from './messageText.ts';
 
 /** All files of an answer, in bytes. Discord takes no more. */
 const mostBytes = 10 * 1024 * 1024;
@@ -59,7 +60,7 @@ async function oneRun(job: Job, parts: RunParts): Promise<{ skill: SkillRef; isC
   );
   for await (const event of telos.run(job.request, discordHuman(job, parts), job.stop.signal)) {
     job.note(event);
-    shown.add(event);
+    shown.add(withHookNotice(event));
     // The run goes on only when its next event is asked for.
     if (event.type === 'routed' && event.agent !== '' && !parts.isOffered(event.agent)) {
       job.stop.abort();

@@ -254,7 +254,9 @@ function progress(terminal: Terminal): (event: OrchestratorEvent) => void {
 function finished(result: RalphResult, { json }: AgentOptions, terminal: Terminal): number {
   if (json) terminal.out(`${terminalJson(result)}\n`);
   else if (result.success && result.iterations === 0)
-    terminal.out('Nothing to do: every box was ticked before. No model has reviewed the work in this run.\n');
+    terminal.out(
+      'Nothing to do: every item was ticked before. No model has reviewed the work in this run.\n',
+    );
   else if (result.success) terminal.out(`Done after ${result.iterations} attempts.\n`);
   else terminal.out(`Not done after ${result.iterations} attempts. ${terminalText(result.error ?? '')}\n`);
   if (result.success) return 0;

@@ -14,6 +14,7 @@ import { configFor, mayWrite } from './cliConfig.ts';
 import { earlierRequests } from './conversation.ts';
 import { carryOut, continued, type RequestOptions } from './requestCommand.ts';
 import { openPrompt, type Prompt } from './requestPrompt.ts';
+import { RunInput } from './runInput.ts';
 import { typedPath } from './surroundings.ts';
 import type { Terminal } from './terminal.ts';
 import { errorText, terminalLine, terminalText } from './terminalText.ts';
@@ -26,9 +27,14 @@ interface ChatState {
   terminal: Terminal;
   /** The latest restore, until the next request: its id, and the conversation before it. */
   restored?: { id: string; before: Conversation } | undefined;
+  /** Requests that were typed while another one ran, and what was begun of the next one. */
+  queue: string[];
+  draft: string;
+  /** Of the first request that failed, 0 if none did. */
+  code: number;
 }
 
-/** Talks until the person leaves. Returns the exit code. */
+/** Talks until the person leaves. Returns the exit code: who pipes requests in sees by it that one failed. */
 export async function chatCommand(first: string, given: RequestOptions, terminal: Terminal): Promise<number> {
   const { continue: goesOn, ...options } = given;
   const config = configFor(options, terminal);
@@ -39,12 +45,12 @@ export async function chatCommand(first: string, given: RequestOptions, terminal
   telos.book.wantsOffers = terminal.canAsk;
   const conversation = goesOn ? await continued(telos, terminal) : new Conversation();
   if (!conversation) return 1;
-  const state: ChatState = { telos, options, conversation, terminal };
+  const state: ChatState = { telos, options, conversation, terminal, queue: [], draft: '', code: 0 };
   const known = earlierRequests(config);
   if (terminal.canAsk) terminal.say(await greeting(telos, terminal));
   const prompt = openPrompt({
     history: await Promise.race([known, wait(patience, [])]),
-    complete: line => completed(line, state),
+    complete: before => completed(before, state),
   });
   try {
     if (first !== '') await send(first, state);
@@ -53,7 +59,7 @@ export async function chatCommand(first: string, given: RequestOptions, terminal
     prompt.close();
     await endCommands(state);
   }
-  return 0;
+  return terminal.canAsk ? 0 : state.code;
 }
 
 /** Ends what runs in the background of the conversation, and names it. */
@@ -82,7 +88,12 @@ async function talk(prompt: Prompt, state: ChatState): Promise<void> {
     terminal.flush();
     const { mode = 'default' } = state.options;
     const before = mode === 'default' ? '' : `${mode} `;
-    const answer = await prompt.read(terminal.style.bold(`${before}› `));
+    const sign = terminal.style.bold(`${before}› `);
+    const waiting = state.queue.shift();
+    if (waiting !== undefined) terminal.say(`${sign}${terminalText(waiting)}`);
+    const { draft } = state;
+    if (waiting === undefined) state.draft = '';
+    const answer = waiting === undefined ? await prompt.read(sign, draft) : { text: waiting };
     if (answer === 'end') return terminal.canAsk ? terminal.say('') : undefined;
     if (answer === 'interrupt') {
       interrupts++;
@@ -105,6 +116,7 @@ async function carryOutLine(text: string, state: ChatState): Promise<void> {
     else if (name === undefined || (await mayBeSkill(name, state))) await send(text, state);
   } catch (error) {
     if (!(error instanceof TelosError)) throw error;
+    state.code ||= 1;
     state.terminal.say(state.terminal.style.red(errorText(error)));
   }
 }
@@ -120,9 +132,24 @@ async function send(
   const { agent, file: _sent, ...later } = options;
   // Files go with one request.
   state.options = { ...later, ...(agent === undefined ? {} : { agent }) };
-  const request = conversation.next({ text, ...more, ...(agent === undefined ? {} : { agent }) });
+  const request = conversation.next({
+    text,
+    answersAnyway: true,
+    ...more,
+    ...(agent === undefined ? {} : { agent }),
+  });
   const note = (event: RunEvent): void => conversation.note(event);
-  await carryOut(telos, request, options, terminal, { note, inChat: true });
+  const input = terminal.canAsk && !options.json ? new RunInput(terminal) : undefined;
+  input?.begin();
+  try {
+    const place = input?.terminal ?? terminal;
+    const code = await carryOut(telos, request, options, place, { note, inChat: true, input });
+    state.code ||= code;
+  } finally {
+    input?.end();
+  }
+  state.queue.push(...(input?.queue ?? []));
+  state.draft = input?.draft || state.draft;
   const { length } = telos.commandsOf(conversation.id).running;
   if (length > 0)
     terminal.say(
@@ -132,9 +159,11 @@ async function send(
 }
 
 /** Returns false, and says so, if neither a command nor a skill has this name: no model is asked about a slip. */
-async function mayBeSkill(name: string, { telos, terminal }: ChatState): Promise<boolean> {
+async function mayBeSkill(name: string, state: ChatState): Promise<boolean> {
+  const { telos, terminal } = state;
   const skills = (await telos.agents()).flatMap(agent => [agent.name, ...agent.skills.map(({ id }) => id)]);
   if (skills.some(skill => skill.toLowerCase() === name)) return true;
+  state.code ||= 1;
   const near = [...Object.keys(commands), 'quit', ...skills].find(each => isOneEditAway(name, each));
   const hint = near === undefined ? '/help lists the commands.' : `Did you mean /${near}?`;
   terminal.say(terminalLine(`'/${name}' is not a command or a skill. ${hint}`));
@@ -157,7 +186,7 @@ const commands: Readonly<Record<string, ChatCommand>> = {
     },
   },
   continue: {
-    description: 'let the model go on, for example after 20 rounds',
+    description: 'let the model go on, for example after 20 steps',
     run(words, state) {
       if (!state.conversation.isEmpty) return send(words, state);
       state.terminal.say('There is nothing to continue yet.');
@@ -165,10 +194,10 @@ const commands: Readonly<Record<string, ChatCommand>> = {
     },
   },
   ask: {
-    description: 'ask without a skill: Telos looks, and changes nothing',
+    description: 'have Telos do it without a skill',
     run(words, state) {
       if (words !== '') return send(words, state, { withoutSkill: true });
-      state.terminal.say('Say what you want to know: /ask WORDS');
+      state.terminal.say('Say what you want: /ask WORDS');
       return undefined;
     },
   },
@@ -231,8 +260,9 @@ function helpText(): string {
     'Type what you want to do. /NAME runs the skill of that name.',
     ...rows,
     `  /${'quit'.padEnd(11)}leave, as Ctrl-D does`,
-    'Up brings earlier requests back, and Tab completes. A line that ends in \\ goes on in the next one.',
-    'Ctrl-C stops a run, and b sends its command to the background. `telos --help` lists what works outside of a chat.',
+    'Tab completes @files, /skills and commands. Up and Ctrl-R bring earlier requests back; Ctrl-G opens your editor.',
+    'Alt-Enter begins a new line, as does \\ at the end of one. A request that you type during a run waits for its end.',
+    'Esc stops a run, and Ctrl-B sends its command to the background. `telos --help` lists what works outside of a chat.',
   ].join('\n');
 }
 
@@ -280,6 +310,7 @@ async function useModel(words: string, state: ChatState): Promise<void> {
 }
 
 const modeTexts: Readonly<Record<RunMode, string>> = {
+  sandbox: 'asks about nothing that the sandbox holds; the network still asks',
   default: 'as your rules say',
   review: 'asks before each change of a file, with its lines',
   plan: 'only reads, and answers with a plan',
@@ -350,16 +381,21 @@ async function branchAt(words: string, state: ChatState): Promise<void> {
   Object.assign(state, { conversation: branch, restored: undefined });
 }
 
-/** Returns what Tab offers: commands and skills behind a slash, and modes. */
-async function completed(line: string, { telos }: ChatState): Promise<string[]> {
-  if (/^\/mode\s+\S*$/.test(line)) return runModes.map(mode => `/mode ${mode}`);
-  const [, before, typed] = /^(.*(?<![\p{L}\p{N}_.@/-]))@(\S*)$/u.exec(line) ?? [];
-  if (typed !== undefined)
-    return telos.book.offers().resources.map(({ word }) => `${before}@${terminalText(word)}`);
-  if (!/^\/\S*$/.test(line)) return [];
+/** Returns what the word before the cursor may become: a command, a skill or a prompt behind a slash, a file or a resource behind an @, or a mode. */
+async function completed(before: string, { telos }: ChatState): Promise<readonly string[]> {
+  if (/^\/mode\s+\S*$/.test(before)) return runModes;
+  const [, sign, word = ''] = /(?:^|\s)([@/])(\S*)$/.exec(before) ?? [];
+  const { resources, prompts } = telos.book.offers();
+  if (sign === '@') {
+    const { filesBeginning } = await import('./fileNames.ts');
+    const files = await filesBeginning(word, telos.config.cwd);
+    return [...resources.map(each => each.word), ...files].map(name => terminalText(`@${name}`));
+  }
+  if (sign !== '/') return [];
   const skills = (await telos.agents()).flatMap(({ skills }) =>
     skills.filter(({ userInvocable, isDisabled }) => userInvocable && !isDisabled).map(({ id }) => id),
   );
-  const prompts = telos.book.offers().prompts.map(({ word }) => word);
-  return [...Object.keys(commands), 'quit', ...skills, ...prompts].map(name => terminalText(`/${name}`));
+  const isFirst = before === `/${word}`;
+  const own = isFirst ? [...Object.keys(commands), 'quit'] : [];
+  return [...own, ...skills, ...prompts.map(each => each.word)].map(name => terminalText(`/${name}`));
 }

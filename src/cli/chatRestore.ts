@@ -94,7 +94,7 @@ function linesOf({ files, folders, repositories }: RestorePlan): string[] {
 }
 
 const besides = ({ outside, tooLarge }: RestorePlan): string[] => [
-  ...(outside.length > 0 ? [`Ran outside the box, and is not undone: ${outside.join(', ')}`] : []),
+  ...(outside.length > 0 ? [`Ran outside the sandbox, and is not undone: ${outside.join(', ')}`] : []),
   ...(tooLarge.length > 0
     ? [`Too large to be kept, so that undoing the restore leaves it out: ${tooLarge.join(', ')}`]
     : []),

@@ -2,7 +2,7 @@
 
 import { closeSync, lstatSync, openSync, type Stats, statSync, writeSync } from 'node:fs';
 import { type Config, loadConfig } from '@telos/engine/config';
-import { describeFileError, isInside, readRegularFile, writeWhole } from '@telos/engine/files';
+import { describeFileError, errorCode, isInside, readRegularFile, writeWhole } from '@telos/engine/files';
 import { isSecretName } from '@telos/engine/policy';
 import { projectFoldersAt } from '@telos/engine/skills';
 import { type Surroundings, typedPath } from './surroundings.ts';
@@ -23,6 +23,8 @@ export interface ConfigOptions {
   maxRounds?: string;
   effort?: string;
   sandbox?: string;
+  /** A request that no skill fits is answered without one, unasked. */
+  answer?: boolean;
 }
 
 /** Returns the absolute folder of the call, or undefined if it no longer exists. */
@@ -62,6 +64,7 @@ export function configFor(options: ConfigOptions, terminal: Terminal): Config | 
     maxRounds: options.maxRounds,
     effort: options.effort,
     sandbox: options.sandbox,
+    answerWithoutSkill: options.answer ? 'always' : undefined,
   });
   const config: Config = { ...read, projectFolders: projectFoldersAt(read) };
   if (surroundings.env === process.env) hideStartEnvironment(isSecretName);
@@ -69,13 +72,17 @@ export function configFor(options: ConfigOptions, terminal: Terminal): Config | 
   return config;
 }
 
+/** For a write whose file is not known. */
+const diskFull =
+  'The disk is full. What was written before is kept: free some space, and call the same again.';
+
 /**
  * Returns the words of an error that no command expected. One of the file system leaves out the system's call, and names the
  * variable that sets another folder if it is in one of Telos's own.
  */
 export function unexpectedText(error: unknown, { surroundings }: Pick<Terminal, 'surroundings'>): string {
   const path = error instanceof Error && 'path' in error ? error.path : undefined;
-  if (typeof path !== 'string') return errorText(error);
+  if (typeof path !== 'string') return errorCode(error) === 'ENOSPC' ? diskFull : errorText(error);
   const { dataDir, configDir, skillsDir } = loadConfig({ env: surroundings.env, cwd: surroundings.cwd() });
   const own = [
     [dataDir, 'its data', 'TELOS_DATA_DIR'],

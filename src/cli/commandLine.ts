@@ -104,23 +104,32 @@ function commands(
     .option('--json', 'print events (or lists) as JSON on stdout')
     .option('--yes', 'allow everything without asking')
     .addOption(
-      new Option('--mode <mode>', 'plan: only read; review: ask before each change').choices(runModes),
+      new Option(
+        '--mode <mode>',
+        'plan: only read; review: ask before each change; sandbox: ask nothing that it holds',
+      ).choices(runModes),
     )
     .addOption(
-      new Option('--sandbox <mode>', 'required: run commands in a box only; off: ask about each').choices(
+      new Option('--sandbox <mode>', 'required: run commands only in a sandbox; off: ask about each').choices(
         sandboxModes,
       ),
     )
     .option('--file <path>', 'a file that goes with the request: text, a picture, a PDF', listed)
     .option('--continue', 'continue the latest conversation in this folder')
     .optionsGroup('Model and limits:')
+    .option('--answer', 'answer without a skill if none fits, without asking')
+    .option('--no-context-files', 'read no AGENTS.md, no CLAUDE.md and none of your notes')
     .option('--model <name>', 'the model that answers')
     .option('--provider <name>', 'the provider of the model')
     .option('--effort <level>', 'how much it thinks: off, low, medium, high, xhigh, max, or tokens', effort)
     .option('--max-cost <dollars>', 'stop when the run has cost this much', amount)
     .option('--max-tokens <number>', 'stop when it has used this many tokens', amount)
     .option('--max-minutes <number>', 'stop when it has taken this long', amount)
-    .option('--max-rounds <number>', 'ask after this many rounds, or stop if no one can be asked', rounds)
+    .option(
+      '--max-rounds <number>',
+      'ask after this many steps, each a question to the model, or stop if no one can be asked',
+      rounds,
+    )
     .option('--record <file>', 'record the model’s answers in this file')
     .option('--force', 'with --record: replace an existing file')
     .option('--replay <file>', 'play such a recording instead of asking a model')
@@ -136,7 +145,8 @@ function commands(
         const { interactiveCommand } = await import('./interactiveCommand.ts');
         return exit(await interactiveCommand(options, terminal));
       }
-      if (words.length === 0 && Object.keys(options).length === 0) return program.outputHelp();
+      const isGiven = (name: string): boolean => program.getOptionValueSource(name) !== 'default';
+      if (words.length === 0 && !Object.keys(options).some(isGiven)) return program.outputHelp();
       const helped = helpWanted(text, program);
       if (helped) return helped.outputHelp();
       exit(await requestCommand(text, options, terminal, { meant: mistypedCommands(text, allCommands()) }));

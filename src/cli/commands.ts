@@ -34,7 +34,7 @@ export const groups: Readonly<Record<string, readonly CliCommand[]>> = {
   'Skills:': [
     {
       name: 'ask',
-      description: 'ask without a skill: Telos reads files and changes nothing',
+      description: 'have Telos do it without a skill',
       arguments: [new Argument('<request...>')],
       run: ({ words: [request], options, terminal }) =>
         requestCommand(request, options, terminal, { withoutSkill: true }),
@@ -209,6 +209,25 @@ export const groups: Readonly<Record<string, readonly CliCommand[]>> = {
   ],
   'Skills of your own:': [
     {
+      name: 'gallery',
+      description: 'show skills as a site, with permissions, findings, measured figures and replays',
+      inner: [
+        {
+          name: 'build',
+          description: 'write the site of a catalogue, a plugin or a folder of skills as plain files',
+          arguments: [new Argument('<source>', 'a folder, or a source as for install')],
+          options: () => [
+            new Option('--output <folder>', 'the folder of the site').default('gallery'),
+            new Option('--from <source>', 'where readers install it from, if the source is a folder'),
+            new Option('--by <name>', 'who measured the figures, as the pages say'),
+            json(),
+          ],
+          run: async ({ words: [source], options, terminal, samples }) =>
+            (await import('./galleryCommand.ts')).galleryBuildCommand(source, options, terminal, samples),
+        },
+      ],
+    },
+    {
       name: 'demo',
       description: 'run the sample in a temporary folder, with recorded answers',
       options: () => [json(), new Option('--verbose', 'also show tool results')],
@@ -223,7 +242,7 @@ export const groups: Readonly<Record<string, readonly CliCommand[]>> = {
     {
       name: 'key',
       description: 'check and save the API key of a provider',
-      arguments: [new Argument('[provider]', 'anthropic, openai, gemini or openrouter')],
+      arguments: [new Argument('[provider]', 'anthropic, openai, gemini, openrouter or azure')],
       run: async ({ word, options, terminal }) =>
         (await import('./keyCommand.ts')).keyCommand(word, options, terminal),
     },
@@ -357,6 +376,16 @@ export const groups: Readonly<Record<string, readonly CliCommand[]>> = {
     },
   ],
   'Long work:': [
+    {
+      name: 'today',
+      description: 'show what ran while you were away, and decide on what waits for you',
+      options: () => [
+        new Option('--hours <number>', 'look back this far; to 18:00 of the day before by default'),
+        json(),
+      ],
+      run: async ({ options, terminal }) =>
+        (await import('./todayCommand.ts')).todayCommand(options, terminal),
+    },
     planCommand,
     {
       name: 'schedule',
@@ -431,10 +460,16 @@ export const groups: Readonly<Record<string, readonly CliCommand[]>> = {
           '--without <names>',
           'leave these lines out: hosts, scripts, commands, variables or files',
         ),
-        json('print the card as JSON'),
+        json('print the permissions as JSON'),
       ],
       run: async ({ words: [agent], options, terminal }) =>
         (await trust()).trustCommand(agent, options, terminal),
+    },
+    {
+      name: 'hooks',
+      description: 'list the hooks: yours, and those of agents and skills',
+      options: () => [new Option('--agent <name>', 'only those of this agent'), json()],
+      run: async ({ options, terminal }) => (await lists()).hooksCommand(options, terminal),
     },
     {
       name: 'policy',
@@ -595,6 +630,44 @@ export const groups: Readonly<Record<string, readonly CliCommand[]>> = {
       run: async ({ options, terminal }) => (await import('./botCommand.ts')).botCommand(options, terminal),
     },
     {
+      name: 'notify',
+      description: 'have questions that wait reach your phone: by ntfy, a webhook or Telegram',
+      inner: [
+        {
+          name: 'add',
+          description: 'set a messenger up: ntfy [topic], webhook <address>, or telegram <user ids>',
+          arguments: [new Argument('<messenger...>')],
+          options: () => [
+            new Option('--server <address>', 'of ntfy or of Telegram’s bot API, if not the public one'),
+            new Option('--port <number>', 'for a webhook: the port of 127.0.0.1 that hears answers'),
+          ],
+          run: async ({ list, options, terminal }) =>
+            (await notify()).notifyAddCommand(list, options, terminal),
+        },
+        {
+          name: 'test',
+          description: 'send a question that decides nothing, and show the answer',
+          options: () => [
+            new Option('--wait <seconds>', 'for an answer; 120 in a terminal').argParser(wholeNumber),
+          ],
+          run: async ({ options, terminal }) => (await notify()).notifyTestCommand(options, terminal),
+        },
+        {
+          name: 'list',
+          description: 'list the messengers, without their keys',
+          options: () => [json()],
+          run: async ({ options, terminal }) => (await notify()).notifyListCommand(options, terminal),
+        },
+        {
+          name: 'remove',
+          description: 'remove a messenger and its keys',
+          arguments: [new Argument('<messenger>').choices(['ntfy', 'webhook', 'telegram'])],
+          run: async ({ words: [kind], options, terminal }) =>
+            (await notify()).notifyRemoveCommand(kind, options, terminal),
+        },
+      ],
+    },
+    {
       name: 'worker',
       description: 'run evals and stories of others here, with your keys, over a PostgreSQL database',
       options: () => [
@@ -615,7 +688,7 @@ export const groups: Readonly<Record<string, readonly CliCommand[]>> = {
         {
           name: 'accept',
           description:
-            'accept the commands of a plan, by the digest of its card; without one, show what waits',
+            'approve the commands of a plan by the digest of its permissions; without one, show those that wait',
           arguments: [new Argument('[digest]')],
           options: () => [new Option('--yes', 'accept without a question')],
           run: async ({ word, options, terminal }) =>
@@ -672,9 +745,32 @@ export const groups: Readonly<Record<string, readonly CliCommand[]>> = {
         ),
     },
     {
+      name: 'acp',
+      description: 'serve editors that speak the Agent Client Protocol, on stdio',
+      run: async ({ options, terminal, samples }) =>
+        (await import('./acpCommand.ts')).acpCommand(
+          options,
+          terminal,
+          versionIn(new URL('../../package.json', samples)),
+        ),
+    },
+    {
+      name: 'mcp-serve',
+      description: 'run your skills for other programs, as an MCP server on stdio or HTTP',
+      options: () => [
+        new Option('--http <port>', 'serve on this port of 127.0.0.1, with a token').argParser(wholeNumber),
+      ],
+      run: async ({ options, terminal, samples }) =>
+        (await import('./mcpServeCommand.ts')).mcpServeCommand(
+          options,
+          terminal,
+          versionIn(new URL('../../package.json', samples)),
+        ),
+    },
+    {
       name: 'models',
       description: 'list models with window, price, efforts and the day on which they end',
-      arguments: [new Argument('[provider]', 'anthropic, openai, gemini, openrouter or ollama')],
+      arguments: [new Argument('[provider]', 'anthropic, openai, gemini, openrouter, azure or ollama')],
       options: () => [new Option('--refresh', 'ask the providers now, not once a day'), json()],
       run: async ({ word, options, terminal }) =>
         (await import('./modelsCommand.ts')).modelsCommand(word, options, terminal),
@@ -682,8 +778,12 @@ export const groups: Readonly<Record<string, readonly CliCommand[]>> = {
     {
       name: 'doctor',
       description: 'show the settings, where they come from, and what is wrong',
-      options: () => [json()],
-      run: async ({ options, terminal }) => (await setup()).doctorCommand(options, terminal),
+      options: () => [
+        json(),
+        new Option('--report', 'print as text for an issue, without keys and your home folder'),
+      ],
+      run: async ({ options, terminal, samples }) =>
+        (await setup()).doctorCommand(options, terminal, versionIn(new URL('../../package.json', samples))),
     },
     {
       name: 'completion',
@@ -705,6 +805,7 @@ export const groups: Readonly<Record<string, readonly CliCommand[]>> = {
 const fleet = () => import('./fleetCommand.ts');
 const lists = () => import('./listCommands.ts');
 const mcp = () => import('./mcpCommand.ts');
+const notify = () => import('./notifyCommand.ts');
 const schedule = () => import('./scheduleCommand.ts');
 const setup = () => import('./setupCommands.ts');
 const locks = () => import('./lockCommands.ts');

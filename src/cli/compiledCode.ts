@@ -11,6 +11,7 @@ import {
   readdirSync,
   // biome-ignore lint/style/noRestrictedImports: runs before everything else, and reads only what belongs to the program
   readFileSync,
+  realpathSync,
   renameSync,
   rmSync,
   statSync,
@@ -24,7 +25,7 @@ import { Script } from 'node:vm';
 
 // The user's own folder, since who can write there decides what runs. No run can (`telosFolders`).
 const cacheHome = process.env['XDG_CACHE_HOME'] || join(homedir(), '.cache');
-const isWithout = !isAbsolute(cacheHome) || !!process.env['NODE_DISABLE_COMPILE_CACHE'];
+const isWithout = isOtherProgram() || !isAbsolute(cacheHome) || !!process.env['NODE_DISABLE_COMPILE_CACHE'];
 const folder = isWithout ? undefined : join(cacheHome, 'telos', 'compiled');
 // Keeps the small files too; Node 20 cannot do this yet.
 if (folder !== undefined) module.enableCompileCache?.(folder);
@@ -55,6 +56,15 @@ export function loadCompiled(
   const script = new Script(source, { filename, ...(cachedData && { cachedData }) });
   if (kept !== undefined) keepAtExit({ script, kept }, !cachedData || script.cachedDataRejected === true);
   return script.runInThisContext()(module.createRequire(shim), parts, shim, load);
+}
+
+/** Other programs that load this code, as VS Code does, compile it in their own way, and each would write it anew. */
+function isOtherProgram(): boolean {
+  try {
+    return !realpathSync(process.argv[1] ?? '').startsWith(fileURLToPath(new URL('../../', import.meta.url)));
+  } catch {
+    return true;
+  }
 }
 
 /** Another user's file is code of another user, as when `sudo` keeps the home folder. */

@@ -141,7 +141,7 @@ async function installFolder(source: string, { config, options, terminal }: Call
       : !isRisky || mayInstallRisky(plan, source, options, terminal);
     if (!(await may)) return 1;
   }
-  sayInstalled(await telos.install(folder, { as, works, agreed: plan.token }), config, terminal);
+  await sayInstalled(await telos.install(folder, { as, works, agreed: plan.token }), config, terminal);
   return 0;
 }
 
@@ -270,7 +270,7 @@ async function place(offer: Offer, source: string, call: Call): Promise<number> 
     allowHigh: true,
     ...(options.pin && { pinned: true }),
   });
-  report(offer, installed, call);
+  await report(offer, installed, call);
   if (answer === 'trust') await trust(offer, config, terminal);
   return 0;
 }
@@ -352,7 +352,7 @@ async function trust(offer: Offer, config: Config, terminal: Terminal): Promise<
   const card = await telos.agentCard(offer.name);
   if (card.folders.length > 0 || card.servers.length !== offer.card.servers.length)
     return terminal.say(
-      `Its card names more than was shown here. Look at it: ${toType('trust', offer.name)}`,
+      `It asks for more than was shown here. Review its permissions: ${toType('trust', offer.name)}`,
     );
   await telos.acceptCard(card);
   terminal.say(
@@ -360,7 +360,11 @@ async function trust(offer: Offer, config: Config, terminal: Terminal): Promise<
   );
 }
 
-function report(offer: Offer, installed: InstalledPack, { config, options, terminal, printed }: Call): void {
+async function report(
+  offer: Offer,
+  installed: InstalledPack,
+  { config, options, terminal, printed }: Call,
+): Promise<void> {
   const { name, path, skillCount, unchanged, undoId } = installed;
   const worksIn = worksInOf(installed, config);
   const { source, from, version, commit, digest, findings, leftOut, lockedSource } = offer;
@@ -380,11 +384,11 @@ function report(offer: Offer, installed: InstalledPack, { config, options, termi
       undoId,
       worksIn: worksIn && spoken([worksIn]),
     });
-  else sayInstalled(installed, config, terminal);
+  else await sayInstalled(installed, config, terminal);
   if (lockedSource !== undefined) terminal.say(exactText(movedText({ from: lockedSource, to: source })));
 }
 
-function sayInstalled(installed: InstalledPack, config: Config, terminal: Terminal): void {
+async function sayInstalled(installed: InstalledPack, config: Config, terminal: Terminal): Promise<void> {
   const { name, skillCount, summary, path, leftOut, replaced, undoId } = installed;
   terminal.out(terminalText(`${summary}\n`));
   terminal.say(terminal.style.dim(terminalText(path)));
@@ -398,6 +402,32 @@ function sayInstalled(installed: InstalledPack, config: Config, terminal: Termin
   }
   if (leftOut.length > 0)
     terminal.say(terminal.style.yellow(terminalText(`Links were left out: ${leftOut.join(', ')}`)));
+  for (const line of await notReadyLines(installed, config))
+    terminal.say(terminal.style.yellow(terminalText(line)));
+}
+
+/** Maximum number of skills that are named. */
+const mostNotReady = 3;
+
+/** Returns a line for each skill of an installed agent that cannot run on this machine yet, with what to do. */
+async function notReadyLines({ name, skillCount }: InstalledPack, config: Config): Promise<string[]> {
+  const telos = Telos.open(config);
+  const agent = (await telos.agents()).find(one => one.name === name);
+  if (!agent && skillCount > 0)
+    return [
+      `Its skills are not listed, so it is not known whether they are ready: ${toType('lint')} says why.`,
+    ];
+  const lacking: string[] = [];
+  for (const skill of agent?.skills ?? []) {
+    const [first, ...others] = (await telos.readiness(skill)).missing;
+    const more = others.length > 0 ? ` (+${others.length})` : '';
+    if (first) lacking.push(`${skill.id} is not ready: it needs ${first.what}${more}. ${first.nextStep}`);
+  }
+  const rest = lacking.length - mostNotReady;
+  return [
+    ...lacking.slice(0, mostNotReady),
+    ...(rest > 0 ? [`${rest} more are not ready: ${toType('list-skills', '--agent', name)}`] : []),
+  ];
 }
 
 /** Returns a line with the MCP servers of an installed folder, and one for each that its files name and that cannot start. */

@@ -54,7 +54,12 @@ export async function keyCommand(
     const isUsual = chosen === undefined;
     const choice = isUsual ? {} : { TELOS_PROVIDER: name, TELOS_MODEL: chosen };
     const file = await keepInEnvFile(config, { [keyVariable]: key, ...choice });
-    terminal.out(terminalText(`The key works and was saved in ${file}. Runs use ${chosen ?? usual}.\n`));
+    // A server without a list has said nothing about the key.
+    const saved =
+      checked.models.length > 0
+        ? `The key works and was saved in ${file}.`
+        : `The key was saved in ${file}. ${name} has no list of models, so the first run shows whether it works.`;
+    terminal.out(terminalText(`${saved} Runs use ${chosen ?? usual}.\n`));
     const inEnvironment = terminal.surroundings.env[keyVariable];
     if (inEnvironment && inEnvironment !== key)
       terminal.say(
@@ -100,5 +105,5 @@ async function chooseModel(
 }
 
 /** Reads the key: without showing it on a terminal, or all of a pipe. */
-const readKeyText = (prompt: string, terminal: Terminal, signal: AbortSignal): Promise<string> =>
+export const readKeyText = (prompt: string, terminal: Terminal, signal: AbortSignal): Promise<string> =>
   terminal.canAsk ? readSecret(prompt, signal) : textOf(terminal.surroundings.stdin);

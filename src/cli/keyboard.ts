@@ -189,7 +189,8 @@ export async function readShown(
 
 /** Says that a question is over that the person sees, if it ends for another reason than the end of the run. */
 function sayOver({ reason }: AbortSignal, output: NodeJS.WritableStream): void {
-  if (reason instanceof QuestionOver) output.write(`\n  ${reason.message} No answer was given.\n`);
+  if (!(reason instanceof QuestionOver)) return;
+  output.write(`\n  ${reason.message}${reason.isAnswered ? '' : ' No answer was given.'}\n`);
 }
 
 const hasEnded = (input: NodeJS.ReadableStream): boolean =>

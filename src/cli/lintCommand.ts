@@ -69,7 +69,7 @@ export async function lintCommand(
   const checked = found.map(({ skill, agent }: { skill: FileSkill; agent?: string }) => {
     // A fixed file is read again, since a Skill reads its file only once.
     const current = mended.has(skill.file)
-      ? openSkill(skill.file, skill.source, skill.id, skill.within)
+      ? openSkill(skill.file, skill.source, skill.id, skill.within, skill.kind)
       : skill;
     return check(current, agent, machine);
   });

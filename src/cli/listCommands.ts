@@ -1,4 +1,4 @@
-/** Implements `telos agents` and `telos list-skills`, which print a table or JSON. */
+/** Implements `telos agents`, `telos list-skills` and `telos hooks`, which print a table or JSON. */
 
 import { basename, dirname, join } from 'node:path';
 import type { Config } from '@telos/engine/config';
@@ -6,10 +6,13 @@ import type { Diagnostic } from '@telos/engine/files';
 import {
   type Agent,
   agentsCalled,
+  hooksOfAgent,
   type LockedPack,
   lockedPack,
   lockPath,
   type Missing,
+  ownHookFile,
+  ownHooks,
   type Skill,
   worksIn,
 } from '@telos/engine/skills';
@@ -71,6 +74,47 @@ export async function agentsCommand(options: ListOptions, terminal: Terminal): P
   return 0;
 }
 
+function whoseText(
+  agent: string | undefined,
+  skill: string | undefined,
+  everywhere: readonly string[],
+): string {
+  if (agent === undefined) return 'you';
+  if (skill !== undefined) return `${agent}:${skill}`;
+  return everywhere.includes(agent) ? `${agent}, everywhere` : agent;
+}
+
+/** Lists the person's own hooks, then those of the agents. Returns the exit code: 1 if a hook is written that cannot run. */
+export async function hooksCommand(options: ListOptions, terminal: Terminal): Promise<number> {
+  const config = configFor(options, terminal);
+  if (!config) return 2;
+  const all = await Telos.open(config).agents();
+  const agents = options.agent === undefined ? all : agentsCalled(options.agent, all);
+  if (options.agent !== undefined && agents.length === 0) {
+    terminal.say(terminalText(missingText(options.agent, all, config)));
+    return 1;
+  }
+  const own = ownHooks(config.configDir);
+  const found = [...(options.agent === undefined ? [own] : []), ...agents.map(agent => hooksOfAgent(agent))];
+  const hooks = found.flatMap(each => each.hooks);
+  const missing = own.everywhere.filter(name => !all.some(agent => agent.name === name));
+  const problems = [
+    ...found.flatMap(each => each.problems),
+    ...missing.map(name => `hooks.toml: everywhere names '${name}', and there is no agent of that name.`),
+  ];
+  if (options.json) terminal.out(`${terminalJson({ hooks, problems })}\n`);
+  else if (hooks.length > 0) {
+    const rows = hooks.map(({ agent, skill, event, matcher = '*', command }) => [
+      whoseText(agent, skill, own.everywhere),
+      ...[event, matcher, command],
+    ]);
+    terminal.out(`${table(['Whose', 'Event', 'Matcher', 'Command'], rows, terminal.outWidth)}\n`);
+  } else if (problems.length === 0)
+    terminal.say(terminalText(`There are no hooks. Your own go to ${ownHookFile(config.configDir)}.`));
+  for (const problem of problems) terminal.say(terminal.style.yellow(terminalText(problem)));
+  return problems.length > 0 ? 1 : 0;
+}
+
 /** Returns the exit code: 1 if there are no agents, or none of that name. */
 export async function listSkillsCommand(options: ListOptions, terminal: Terminal): Promise<number> {
   const config = configFor(options, terminal);
@@ -96,6 +140,7 @@ export async function listSkillsCommand(options: ListOptions, terminal: Terminal
       name: skill.name,
       description: skill.description,
       ...(skill.synopsis === undefined ? {} : { synopsis: skill.synopsis }),
+      ...(skill.argumentHint !== undefined && { argumentHint: skill.argumentHint }),
       file: skill.file,
       ready,
       missing: missing.map(({ sentences: _, ...rest }) => rest),
@@ -181,9 +226,9 @@ function readyText(missing: readonly Missing[]): string {
 }
 
 /** Returns the description. If the skill has none, adds the synopsis from its text. */
-function describedAs({ description, synopsis, isDisabled }: Skill): string {
+function describedAs({ description, synopsis, argumentHint, isDisabled }: Skill): string {
   const said = synopsis === undefined ? description : `${description} [from its text] ${synopsis}`.trim();
-  return isDisabled ? `[disabled] ${said}` : said;
+  return [isDisabled && '[disabled]', argumentHint, said].filter(Boolean).join(' ');
 }
 
 function missingText(wanted: string | undefined, all: readonly Agent[], config: Config): string {

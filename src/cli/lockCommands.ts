@@ -143,6 +143,10 @@ async function applyUpdate(update: PackUpdate, { options, terminal, signal }: Ca
     );
   if (state === 'current') {
     say(`${name}: ${from} is the newest version`);
+    if (files.length > 0)
+      say(
+        `${name}: files here differ from it: ${files.map(({ path, change }) => `${path} (${change})`).join(', ')}`,
+      );
     // The files may be those of a newer commit.
     if (!options.dryRun && from !== to && offer && files.length === 0)
       await placeOffer(offer, { agreed: offer.plan.token, allowHigh: true });
@@ -151,7 +155,7 @@ async function applyUpdate(update: PackUpdate, { options, terminal, signal }: Ca
   if (state === 'moved') return false;
   say(`${name}: ${from} -> ${to}`);
   for (const line of describeReplacement(offer.plan, timeText)) say(line);
-  for (const line of update.card) say(`card: ${line}`);
+  for (const line of update.card) say(`permissions: ${line}`);
   await sayDiffs(update, terminal);
   if (state === 'edited' && !options.force) {
     say(

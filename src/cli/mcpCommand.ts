@@ -38,8 +38,7 @@ export async function mcpListCommand(
     else if (problems.length === 0) terminal.say('No agent has an MCP server. `telos mcp add` adds one.');
     if (!options.json) for (const problem of problems) terminal.say(terminalText(problem));
     const fails = ({ agent, server }: Found): boolean => parts.book.facts(agent, server)?.state === 'failed';
-    const isBroken = found.some(fails) || (options.start === true && problems.length > 0);
-    return isBroken ? 1 : 0;
+    return found.some(fails) || problems.length > 0 ? 1 : 0;
   } catch (error) {
     if (signal.aborted) return cancelledExitCode;
     throw error;

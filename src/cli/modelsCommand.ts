@@ -1,6 +1,14 @@
 /** Implements `telos models`: the models of each provider that is set up, with window, price, efforts and the day on which they end. */
-import { listModels, type ModelFacts, type ProviderModels, providerNames } from '@telos/engine/providers';
+import {
+  listModels,
+  type ModelFacts,
+  oldPrices,
+  ownPrices,
+  type ProviderModels,
+  providerNames,
+} from '@telos/engine/providers';
 import { Telos } from '@telos/engine/telos';
+import { spoken } from '@telos/protocol/text';
 import { type ConfigOptions, configFor } from './cliConfig.ts';
 import type { Terminal } from './terminal.ts';
 import { terminalJson, terminalText } from './terminalText.ts';
@@ -24,13 +32,13 @@ export async function modelsCommand(
   const inForce = await Telos.open(config)
     .provider()
     .catch(() => undefined);
-  const listed = await listModels(config, options.refresh);
+  const listed = await listModels(config, options.refresh, inForce);
   const shown = listed.filter(({ name, ready }) => (wanted === undefined ? ready : name === wanted));
   if (options.json)
     terminal.out(`${terminalJson(shown.map(({ name, facts }) => ({ name, models: facts })))}\n`);
-  else
-    for (const provider of shown)
-      terminal.out(`${describe(provider, inForce?.name === provider.name ? inForce.model : undefined)}\n`);
+  else for (const provider of shown) terminal.out(`${describe(provider)}\n`);
+  const problems = [inForce && ownPrices(config)(inForce).problem, oldPrices()];
+  for (const problem of problems) if (problem) terminal.say(terminalText(spoken(problem)));
   const silent = shown.filter(({ ready, isUnanswered }) => ready && isUnanswered).map(({ name }) => name);
   if (silent.length > 0)
     terminal.say(`No answer from ${silent.join(', ')}: these are the models that were known before.`);
@@ -44,14 +52,14 @@ export async function modelsCommand(
   return 1;
 }
 
-/** Returns the lines for one provider, a model each. `used` is the model in use. */
-function describe({ name, facts }: ProviderModels, used: string | undefined): string {
+/** Returns the lines for one provider, a model each. */
+function describe({ name, facts }: ProviderModels): string {
   const rows = facts.map(one => [
-    `${one.id === used ? '*' : ' '} ${one.id}`,
-    windowText(one.window),
+    `${one.isUsed ? '*' : ' '} ${one.id}`,
+    [windowText(one.window), one.whole && `of ${windowText(one.whole)}`].filter(Boolean).join(' '),
     priceText(one),
     one.efforts.join(' ') || '-',
-    one.retires === undefined ? '' : `retires ${one.retires}`,
+    one.retires === undefined ? '' : `retires on ${one.retires}`,
   ]);
   const heads = [`  ${name}`, 'takes', '$ in/out per million', 'efforts', ''];
   const all = [heads, ...rows];

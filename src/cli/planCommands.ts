@@ -24,7 +24,7 @@ import { PlanFolder } from '@telos/plans/state';
 import type { SteerCommand } from '@telos/protocol/plan';
 import { type ConfigOptions, configFor } from './cliConfig.ts';
 import { readLine } from './keyboard.ts';
-import { headline, nextCommand, nextStep, statusText, waves } from './planView.ts';
+import { headline, nextCommand, nextStep, setupLines, statusText, waves } from './planView.ts';
 import { typedPath } from './surroundings.ts';
 import { abortOnInterrupt, cancelledExitCode, type Terminal } from './terminal.ts';
 import { agrees, terminalHuman, unattended } from './terminalHuman.ts';
@@ -135,6 +135,7 @@ export async function newPlanCommand(
     if (context.length > 0) await plan.useContext(context);
     if (!options.json) terminal.say(terminalText(`Plan '${plan.name}', in ${plan.folder.dir}`));
     await sayWhatStops(call);
+    if (!options.json) await saySetup(plan, call);
     return interviewed(plan, options, call);
   });
 }
@@ -152,6 +153,9 @@ export async function adoptCommand(path: string, options: PlanOptions, terminal:
     const folder = await makeAdopted(found, call.repo, seal, options.name);
     const stories = found.stories.map(({ story }) => story);
     await sayWhatStops(call);
+    const plan = planNamed(folder.name, call);
+    await plan.proposeSetup();
+    if (!options.json) await saySetup(plan, call);
     if (options.json) terminal.out(`${terminalJson({ plan: folder.name, format: found.format, stories })}\n`);
     else {
       terminal.say(terminalText(`Plan '${folder.name}', in ${folder.dir}, from ${found.format}:`));
@@ -164,9 +168,18 @@ export async function adoptCommand(path: string, options: PlanOptions, terminal:
 }
 
 /** Says at once what keeps a plan from running here, which its run would say in the end. */
-async function sayWhatStops({ config, repo, terminal }: PlanCall): Promise<void> {
+export async function sayWhatStops({ config, repo, terminal }: PlanCall): Promise<void> {
   const stop = (await problemsOf(repo, config)).find(({ stops }) => stops);
   if (stop) terminal.say(terminal.style.yellow(terminalText(`The plan cannot run here yet: ${stop.text}`)));
+}
+
+/** Says what was found that sets up the worktrees of a new plan. */
+export async function saySetup(plan: Plan, { terminal }: PlanCall): Promise<void> {
+  const { setup, slot } = await plan.setup();
+  if (setup.length + slot.copy.length === 0) return;
+  terminal.say('Each worktree of the plan is set up so:');
+  for (const line of setupLines({ setup, ...slot })) terminal.say(terminalText(`  ${line}`));
+  terminal.say(`Change it with: telos plan setup --plan ${plan.name} "..."`);
 }
 
 async function writeBack(read: () => Adopted, options: PlanOptions, call: PlanCall): Promise<number> {
@@ -212,7 +225,13 @@ export async function interviewCommand(
   return withPlan(name, options, terminal, (plan, call) => interviewed(plan, options, call));
 }
 
-async function interviewed(plan: Plan, options: PlanOptions, call: PlanCall): Promise<number> {
+/** Asks what must be known, at the terminal or through interview.md. `goOn` is the command that goes on with more than the interview. */
+export async function interviewed(
+  plan: Plan,
+  options: PlanOptions,
+  call: PlanCall,
+  goOn?: string,
+): Promise<number> {
   const { signal, terminal } = call;
   const noMoreQuestions = options.moreQuestions === false || options.yes === true;
   let given = options.transcript === undefined ? {} : { transcript: textOf(options.transcript, terminal) };
@@ -221,16 +240,20 @@ async function interviewed(plan: Plan, options: PlanOptions, call: PlanCall): Pr
     given = {};
     if (options.json) terminal.out(`${terminalJson({ plan: plan.name, ...round })}\n`);
     if (round.ready) {
-      if (!options.json) sayNext(plan.name, 'planning', terminal);
+      if (!options.json && goOn === undefined) sayNext(plan.name, 'planning', terminal);
       return exitCodes.done;
     }
     if (!options.json)
       for (const [index, question] of round.questions.entries())
         terminal.say(`${index + 1}. ${terminalText(question)}`);
     if (!terminal.canAsk || options.json) {
+      await plan.answer(round.questions, undefined);
+      const next = goOn ?? `telos plan interview ${plan.name}`;
       if (!options.json)
         terminal.say(
-          `Answer in interview.md (Q: and A: lines), then: telos plan interview ${plan.name}. To go on without: telos plan interview ${plan.name} --no-more-questions`,
+          terminalText(
+            `Answer behind A: in ${plan.folder.path('interview.md')}, then: ${next}\nTo go on without answers: ${next} --no-more-questions`,
+          ),
         );
       return exitCodes.person;
     }

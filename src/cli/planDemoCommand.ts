@@ -46,7 +46,7 @@ export async function planDemoCommand(
     const caller = { runs: telos, human: allowAll, by: 'cli' as const };
     const plan = await makeDemoPlan(repo, caller, fact => say(textOf(fact)), signal);
     await plan.acceptCard(await plan.card());
-    say('\nThe card is accepted, for this run alone. Two stories at a time:');
+    say('\nThe permissions are approved for this run alone. Two stories at a time:');
     const code = await runNamed(plan, { ...options, unattended: true }, call);
     if (code !== exitCodes.done) return code;
     const { state } = await plan.look();

@@ -1,9 +1,12 @@
 /** Implements `telos plan check`, `diff` and `finish`: what a plan has come to, and its way into the person's branch. */
 import { Git } from '@telos/plans/gitRepository';
+import type { Finished, Plan } from '@telos/plans/plan';
+import { PlanFolder } from '@telos/plans/state';
 import type { FinishKind } from '@telos/protocol/plan';
 import { endOf } from '@telos/protocol/text';
-import { exitCodes, withPlan } from './planCommands.ts';
+import { exitCodes, planNamed, withPlan, withPlans } from './planCommands.ts';
 import type { RunPlanOptions } from './planRunCommand.ts';
+import { nextCommand } from './planView.ts';
 import type { Terminal } from './terminal.ts';
 import { agrees } from './terminalHuman.ts';
 import { terminalJson, terminalLine, terminalText } from './terminalText.ts';
@@ -29,8 +32,8 @@ export async function checkCommand(
 ): Promise<number> {
   return withPlan(planOf(options), options as RunPlanOptions, terminal, async (plan, call) => {
     if (!(await plan.card()).isAccepted) {
-      terminal.say('The checks are commands, and the card that lists them is not accepted.');
-      terminal.say(`Look at it, and accept it, with: telos plan approve ${plan.name} --card`);
+      terminal.say('The checks are commands, and the permissions that list them are not approved.');
+      terminal.say(`Review them, then run: telos plan approve ${plan.name} --card`);
       return exitCodes.person;
     }
     const results = await plan.check(story, call.signal);
@@ -43,6 +46,14 @@ export async function checkCommand(
         if (exitCode !== 0) terminal.out(`${terminalText(endOf(output, 2000))}\n`);
       }
     }
+    const { state } = await plan.look();
+    const away = state.stories.filter(({ status }) => status === 'passed').length;
+    if (away > 0 && state.finished?.into === undefined && !options.json)
+      terminal.say(
+        terminalText(
+          `These ran in your checkout. What passed is on the branch ${state.branch} until you merge it: ${nextCommand('done', plan.name)}`,
+        ),
+      );
     if (results.length === 0)
       terminal.say(
         `${story === undefined ? 'The plan' : terminalLine(story)} has no check, so nothing was run.`,
@@ -109,18 +120,71 @@ export async function finishCommand(
       const [about, asks, unattended] = question;
       if (!(await agrees(about, asks, unattended, terminal))) return exitCodes.failed;
     }
-    const { commit, into, remote, url, kept } = await plan.finish(kind);
-    if (url) terminal.out(`${terminalLine(url)}\n`);
-    else if (remote !== undefined)
-      terminal.say(
-        terminalText(
-          `Pushed ${branch} to ${remote}. gh is not installed, so open the pull request where the repository is.`,
-        ),
-      );
-    else if (into !== undefined) terminal.say(terminalText(`Merged into ${into}: ${commit?.slice(0, 8)}`));
-    else terminal.say(kind === 'drop' ? 'Discarded.' : terminalText(`Kept: branch ${branch}`));
-    for (const { dir, why } of kept)
-      terminal.say(terminal.style.yellow(terminalText(`The worktree ${dir} is kept: ${why}.`)));
+    return finishAndSay(plan, kind, branch, terminal);
+  });
+}
+
+/** `telos plan clean`: removes what finished plans have left besides their reports. */
+export async function cleanCommand(
+  name: string | undefined,
+  options: NamedOptions,
+  terminal: Terminal,
+): Promise<number> {
+  return withPlans(options as RunPlanOptions, terminal, async call => {
+    const named = name === undefined ? PlanFolder.list(call.repo) : [name];
+    const plans = named.map(one => planNamed(one, call));
+    const ended: Plan[] = [];
+    for (const plan of plans) if (name !== undefined || (await plan.look()).state.finished) ended.push(plan);
+    for (const plan of ended) {
+      sayKept(await plan.clean(), terminal);
+      terminal.say(`Cleaned: ${plan.name}`);
+    }
+    if (ended.length === 0) terminal.say('No plan here is finished, so there was nothing to clean.');
     return exitCodes.done;
   });
+}
+
+/** `telos plan remove`: removes a plan with all that it has, after asking. */
+export async function removeCommand(
+  name: string,
+  options: NamedOptions,
+  terminal: Terminal,
+): Promise<number> {
+  return withPlan(name, options as RunPlanOptions, terminal, async plan => {
+    const about = terminalText(`This deletes ${plan.folder.dir}, with its report and patches.`);
+    const unattended = 'No one can be asked here; --yes removes it. Nothing was changed.';
+    if (!options.yes && !(await agrees(about, 'Remove the plan?', unattended, terminal)))
+      return exitCodes.failed;
+    const { branch, kept } = await plan.remove();
+    terminal.say(`Removed: ${plan.name}`);
+    if (branch !== undefined)
+      terminal.say(terminalText(`Its branch ${branch} stays, as your branch does not have its commits.`));
+    sayKept(kept, terminal);
+    return exitCodes.done;
+  });
+}
+
+function sayKept(kept: Finished['kept'], { say, style }: Terminal): void {
+  for (const { dir, why } of kept) say(style.yellow(terminalText(`The worktree ${dir} is kept: ${why}.`)));
+}
+
+/** Ends the plan in that way, and says what has come of it. Throws the errors of `Plan.finish`. */
+export async function finishAndSay(
+  plan: Plan,
+  kind: FinishKind,
+  branch: string,
+  terminal: Terminal,
+): Promise<number> {
+  const { commit, into, remote, url, kept } = await plan.finish(kind);
+  if (url) terminal.out(`${terminalLine(url)}\n`);
+  else if (remote !== undefined)
+    terminal.say(
+      terminalText(
+        `Pushed ${branch} to ${remote}. gh is not installed, so open the pull request where the repository is.`,
+      ),
+    );
+  else if (into !== undefined) terminal.say(terminalText(`Merged into ${into}: ${commit?.slice(0, 8)}`));
+  else terminal.say(kind === 'drop' ? 'Discarded.' : terminalText(`Kept: branch ${branch}`));
+  sayKept(kept, terminal);
+  return exitCodes.done;
 }

@@ -4,12 +4,12 @@ import { shellWord } from '@telos/engine/files';
 import { importDatabaseAddress, importPlanWorkers } from '@telos/fleet/executors';
 import { Plan } from '@telos/plans/plan';
 import { type PlanRunEnd, type PlanWorkers, readRunner } from '@telos/plans/run';
-import { followJournal, printCard } from '@telos/plans/state';
-import type { CheckResult, PlanLimits, PlanPhase } from '@telos/protocol/plan';
+import { checkFile, followJournal, printCard, withChoices } from '@telos/plans/state';
+import type { CheckResult, JournalLine, PlanLimits, PlanPhase } from '@telos/protocol/plan';
 import type { PlanCard } from '@telos/protocol/planCard';
 import { endOf } from '@telos/protocol/text';
 import { exitCodes, type PlanCall, type PlanOptions, withPlan, withPlans } from './planCommands.ts';
-import { factText, headline, nextCommand, nextStep, stuckLines } from './planView.ts';
+import { factText, headline, nextCommand, nextStep, setupLines, stuckLines } from './planView.ts';
 import { typedPath } from './surroundings.ts';
 import type { Terminal } from './terminal.ts';
 import { cancelledExitCode } from './terminal.ts';
@@ -59,11 +59,51 @@ async function approveCard(plan: Plan, { terminal }: PlanCall, options: RunPlanO
   const card = await plan.card();
   if (options.json) terminal.out(`${terminalJson(card)}\n`);
   else sayCard(card, terminal);
-  const unattended = 'No one can be asked here; --yes accepts the card as it is shown.';
-  if (!options.yes && !(await agrees('', 'Accept this card?', unattended, terminal))) return exitCodes.person;
+  const unattended = 'No one can be asked here; --yes approves the permissions as they are shown.';
+  if (!options.yes && !(await agrees('', 'Approve these permissions?', unattended, terminal)))
+    return exitCodes.person;
   await plan.acceptCard(card);
   terminal.say(`Accepted. Next: ${nextCommand('ready', plan.name)}`);
   return exitCodes.done;
+}
+
+interface SetupOptions extends RunPlanOptions {
+  keep?: string[];
+  link?: string[];
+  copy?: string[];
+  detect?: boolean;
+  clear?: boolean;
+}
+
+/** `telos plan setup`: shows how the worktrees of a plan are set up, or changes it. */
+export async function setupPlanCommand(
+  commands: readonly string[],
+  options: Omit<SetupOptions, 'plan'> & { plan?: string | boolean },
+  terminal: Terminal,
+): Promise<number> {
+  const { plan: named, keep, link, copy, detect, clear } = options;
+  const given = {
+    ...(commands.length > 0 && { setup: [...commands] }),
+    ...(keep && { keep }),
+    ...(link && { link }),
+    ...(copy && { copy }),
+  };
+  const isSet = Object.keys(given).length > 0;
+  if ([isSet, detect, clear].filter(Boolean).length > 1) {
+    terminal.say('Use commands and paths, or --detect, or --clear.');
+    return exitCodes.usage;
+  }
+  const name = typeof named === 'string' ? named : undefined;
+  return withPlan(name, options as RunPlanOptions, terminal, async plan => {
+    const cleared = clear ? { setup: [], keep: [], link: [], copy: [] } : given;
+    const { setup, slot } = await plan.setup(detect ? 'detect' : cleared);
+    if (options.json) terminal.out(`${terminalJson({ plan: plan.name, setup, slot })}\n`);
+    else for (const line of setupLines({ setup, ...slot })) terminal.out(`${exactText(line)}\n`);
+    const isChanged = isSet || detect || clear;
+    if (isChanged && !options.json && !(await plan.card()).isAccepted)
+      terminal.say(`The permissions of the plan need your approval: telos plan approve ${plan.name} --card`);
+    return exitCodes.done;
+  });
 }
 
 const sayCard = (card: PlanCard, terminal: Terminal): void => {
@@ -95,7 +135,7 @@ export async function runPlanCommand(
 }
 
 /** The limits are those of the plan, over all of its steps, and not of each of them. */
-function withoutLimits(options: RunPlanOptions): RunPlanOptions {
+export function withoutLimits(options: RunPlanOptions): RunPlanOptions {
   const { maxCost: _cost, maxTokens: _tokens, maxMinutes: _minutes, ...rest } = options;
   return rest;
 }
@@ -168,7 +208,7 @@ async function workersOf(
 function sayEarly(name: string, phase: PlanPhase, terminal: Terminal): number {
   terminal.say(`The plan is not ready to run. Next: ${nextCommand(phase, name)}`);
   if (phase !== 'plan_review')
-    terminal.say(`It runs once you have approved plan.md and the card: telos plan approve ${name}`);
+    terminal.say(`It runs once you have approved plan.md and its permissions: telos plan approve ${name}`);
   return exitCodes.person;
 }
 
@@ -191,11 +231,11 @@ async function ended(plan: Plan, end: PlanRunEnd, options: RunPlanOptions, call:
     case 'card':
       sayCard(end.card, terminal);
       if (terminal.canAsk && !options.unattended) {
-        if (!(await agrees('', 'Accept this card?', '', terminal))) return exitCodes.person;
+        if (!(await agrees('', 'Approve these permissions?', '', terminal))) return exitCodes.person;
         await plan.acceptCard(end.card);
         return runNamed(plan, options, call);
       }
-      terminal.say(`The card needs your approval: telos plan approve ${plan.name} --card`);
+      terminal.say(`Its permissions need your approval: telos plan approve ${plan.name} --card`);
       return exitCodes.person;
     case 'red':
       for (const { name, output } of end.checks)
@@ -219,8 +259,8 @@ async function rested(
   if (options.json) terminal.out(`${terminalJson({ plan: plan.name, phase, why })}\n`);
   else terminal.say(terminal.style.bold(headline(plan.name, state)));
   if (!options.json)
-    for (const { id, text } of state.questions)
-      terminal.say(terminalText(`Waits for you: ${text}\n  telos plan answer ${id} "…"`));
+    for (const { id, ...question } of state.questions)
+      terminal.say(terminalText(`Waits for you: ${withChoices(question)}\n  telos plan answer ${id} "…"`));
   if (!options.json) for (const line of stuckLines(state)) terminal.say(line);
   const next = nextStep(plan.name, state);
   if (phase === 'done' && next !== undefined && !options.json)
@@ -266,6 +306,12 @@ export async function watchPlanCommand(
   });
 }
 
+/** Returns the file that has all that a check printed. */
+const outputOf = (
+  { folder }: Plan,
+  { story, attempt, name }: Extract<JournalLine, { type: 'check_ended' }>,
+): string => folder.path('checks', checkFile(`${story}.a${attempt}`, name));
+
 /** Prints the facts of a plan as its journal gets them, until the signal aborts or, for a watcher, the plan rests in such a phase. */
 async function showFacts(
   plan: Plan,
@@ -283,6 +329,10 @@ async function showFacts(
     else {
       const text = factText(line);
       if (text !== undefined) terminal.say(`  ${text}`);
+      if (line.type === 'runner_started')
+        terminal.say(terminal.style.dim('  Each call of its models, live: telos runs --follow'));
+      if (line.type === 'check_ended' && line.exitCode !== 0)
+        terminal.say(terminalText(`    Its output: ${outputOf(plan, line)}`));
     }
     if (line.type === 'phase' && isEnd(line.phase)) return;
   }

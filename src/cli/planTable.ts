@@ -6,6 +6,7 @@ import type { RunPlanOptions } from './planRunCommand.ts';
 
 const documents = () => import('./planCommands.ts');
 const running = () => import('./planRunCommand.ts');
+const going = () => import('./planGoCommand.ts');
 const finishing = () => import('./planFinishCommand.ts');
 
 const plan = new Argument('[plan]', 'its name; the only plan if none is named');
@@ -47,7 +48,7 @@ const aboutStory = (kind: 'skip' | 'redo' | 'accept' | 'reopen', description: st
       story: id,
       ...(options['why'] && { why: String(options['why']) }),
     }),
-    [new Option('--why <text>', 'a reason, for the plan’s journal')],
+    [new Option('--why <text>', 'a reason; who builds the story again reads it')],
   );
 
 const commandsBelow = (): CliCommand[] => [
@@ -57,6 +58,26 @@ const commandsBelow = (): CliCommand[] => [
     options: () => [json()],
     run: async call =>
       (await import('./planDemoCommand.ts')).planDemoCommand(optionsOf(call), call.terminal, call.samples),
+  },
+  {
+    name: 'go',
+    description: 'from a goal to a merged branch in one command; the same command goes on where it was left',
+    arguments: [new Argument('[goal...]', 'what you want; without it, the plan that is there')],
+    options: () => [
+      new Option('--name <name>', 'its name'),
+      new Option('--no-more-questions', 'plan with what is known'),
+      new Option('--context <folder...>', 'further folders with notes, pictures and documents'),
+      new Option('--parallel <number>', 'this many stories at a time'),
+      new Option('--unattended', 'no one can answer: questions wait, other stories continue'),
+      new Option('--retry', 'also stories that have failed'),
+      ...limits(),
+      new Option('--merge', 'merge it at the end without asking'),
+      new Option('--squash', 'the same, as one commit'),
+      new Option('--yes', 'ask no more questions, and approve the plan and its permissions'),
+      new Option('--replay <folder>', 'play recordings of the steps instead of asking a model'),
+      json(),
+    ],
+    run: async call => (await going()).goCommand(call.word || undefined, optionsOf(call), call.terminal),
   },
   {
     name: 'new',
@@ -79,7 +100,7 @@ const commandsBelow = (): CliCommand[] => [
       new Option('--check <command>', 'must exit with 0 before it passes').makeOptionMandatory(),
       new Option('--name <name>', 'its name'),
       ...limits(),
-      new Option('--yes', 'accept its card without asking'),
+      new Option('--yes', 'approve its permissions without asking'),
       new Option('--replay <folder>', 'play recordings of the steps'),
       json(),
     ],
@@ -136,12 +157,27 @@ const commandsBelow = (): CliCommand[] => [
     },
   },
   {
+    name: 'setup',
+    description: 'show or set how the worktrees of a plan are set up, such as "npm ci"',
+    arguments: [new Argument('[command...]', 'each in quotes; they replace those of before')],
+    options: () => [
+      ofPlan(),
+      new Option('--keep <path...>', 'what stays in a worktree from story to story, such as node_modules'),
+      new Option('--link <path...>', 'what each worktree links to in your checkout'),
+      new Option('--copy <path...>', 'files that each worktree gets from your checkout'),
+      new Option('--detect', 'take what the lock files of the project say'),
+      new Option('--clear', 'no commands, and nothing kept, linked or copied'),
+      json(),
+    ],
+    run: async call => (await running()).setupPlanCommand(call.list, optionsOf(call), call.terminal),
+  },
+  {
     name: 'approve',
-    description: 'approve plan.md, or the card: what the plan runs, and where',
+    description: 'approve plan.md, or the permissions: commands and folders of the plan',
     arguments: [plan],
     options: () => [
       new Option('--plan', 'plan.md'),
-      new Option('--card', 'the card'),
+      new Option('--card', 'the permissions'),
       new Option('--yes', 'do not ask for confirmation'),
       json(),
     ],
@@ -221,7 +257,7 @@ const commandsBelow = (): CliCommand[] => [
     options: () => [ofPlan(), new Option('--attempt <number>', 'in this attempt, even if it did not pass')],
     run: async call => (await finishing()).diffCommand(call.words[0], optionsOf(call), call.terminal),
   },
-  steering('pause', 'stop before the next round of the model', [plan], () => ({ kind: 'pause' })),
+  steering('pause', 'stop before the next step of the model', [plan], () => ({ kind: 'pause' })),
   steering('resume', 'go on after a pause', [plan], () => ({ kind: 'resume' })),
   steering(
     'stop',
@@ -242,9 +278,9 @@ const commandsBelow = (): CliCommand[] => [
     ({ words: [id, text] }) => ({ kind: 'answer', id, text }),
   ),
   aboutStory('skip', 'leave a story out'),
-  aboutStory('redo', 'start a story again'),
+  aboutStory('redo', 'start a story over; with --why also one that has passed'),
   aboutStory('accept', 'mark a story as done, whatever its checks say'),
-  aboutStory('reopen', 'reopen a story that was done'),
+  aboutStory('reopen', 'reopen a story that was done, with --why'),
   steering(
     'budget',
     'raise the cost limit of the plan, so that it continues',
@@ -265,6 +301,19 @@ const commandsBelow = (): CliCommand[] => [
       new Option('--yes', 'do not ask for confirmation'),
     ],
     run: async call => (await finishing()).finishCommand(call.word, optionsOf(call), call.terminal),
+  },
+  {
+    name: 'clean',
+    description: 'remove the worktrees, refs and patches of finished plans; their reports stay',
+    arguments: [new Argument('[plan]', 'its name; all finished plans if none is named')],
+    run: async call => (await finishing()).cleanCommand(call.word, optionsOf(call), call.terminal),
+  },
+  {
+    name: 'remove',
+    description: 'remove a plan with all that it has, after asking',
+    arguments: [new Argument('<plan>', 'its name')],
+    options: () => [new Option('--yes', 'do not ask for confirmation')],
+    run: async call => (await finishing()).removeCommand(call.words[0], optionsOf(call), call.terminal),
   },
   {
     name: 'doctor',

@@ -1,5 +1,5 @@
 /** Words a plan for the terminal: its state, its stories, its facts as they happen, and what a person can do next. */
-import type { PlanState, StoryState } from '@telos/plans/state';
+import { type PlanState, type StoryState, withChoices } from '@telos/plans/state';
 import type { FinishKind, JournalLine, PlanPhase, StoryStatus } from '@telos/protocol/plan';
 import { formatCost } from '@telos/protocol/usage';
 import type { Style } from './terminal.ts';
@@ -62,12 +62,26 @@ export function stuckLines({ stories, questions, finished }: PlanState): string[
     ]);
 }
 
+/** Returns how the worktrees of a plan are set up, one line for each thing that is done there. */
+export function setupLines({ setup, keep, link, copy }: Setup): string[] {
+  if (setup.length + keep.length + link.length + copy.length === 0)
+    return ['Nothing sets up the worktrees: they have the files of the commit alone.'];
+  return [
+    ...setup.map(command => `Runs: ${command}`),
+    ...keep.map(path => `Keeps: ${path}`),
+    ...link.map(path => `Links: ${path}`),
+    ...copy.map(path => `Copies: ${path}`),
+  ];
+}
+
+type Setup = Readonly<Record<'setup' | 'keep' | 'link' | 'copy', readonly string[]>>;
+
 export const phaseWords: Readonly<Record<PlanPhase, string>> = {
   interviewing: 'interview',
   planning: 'ready to be written',
   plan_review: 'plan.md waits for your approval',
   splitting: 'ready to be split into stories',
-  stories_review: 'the card waits for your approval',
+  stories_review: 'its permissions wait for your approval',
   ready: 'ready to run',
   running: 'running',
   paused: 'paused',
@@ -128,8 +142,8 @@ export function statusText(
   ]);
   const open = state.finished?.how === 'drop' ? [] : state.questions;
   const questions = open.map(
-    ({ id, story, text }) =>
-      `  ${id}${story === undefined ? '' : ` (${story})`}: ${terminalLine(text)}\n    telos plan answer ${id} "…"`,
+    ({ id, story, ...question }) =>
+      `  ${id}${story === undefined ? '' : ` (${story})`}: ${terminalLine(withChoices(question))}\n    telos plan answer ${id} "…"`,
   );
   const next = nextStep(name, state);
   const stuck = stuckLines(state);
@@ -139,12 +153,19 @@ export function statusText(
     ...(rows.length > 0 ? ['', table(['Story', 'State', 'Title', ''], rows, width)] : []),
     ...(questions.length > 0 ? ['', 'Questions that wait for you:', ...questions] : []),
     ...(stuck.length > 0 ? ['', ...stuck] : []),
-    ...(state.recovered.length > 0
-      ? ['', 'Recovered when it last began:', ...state.recovered.map(what => `  ${terminalLine(what, 300)}`)]
-      : []),
+    ...(state.recovered.length > 0 ? ['', 'Recovered when it last began:', ...counted(state.recovered)] : []),
     ...problems.map(problem => style.yellow(terminalLine(problem))),
     ...(next === undefined ? [] : ['', `Next: ${next}`]),
   ].join('\n');
+}
+
+/** Returns each text once, with how often it is there. */
+function counted(texts: readonly string[]): string[] {
+  const counts = new Map<string, number>();
+  for (const text of texts) counts.set(text, (counts.get(text) ?? 0) + 1);
+  return [...counts].map(
+    ([text, count]) => `  ${terminalLine(text, 300)}${count === 1 ? '' : ` (${count} times)`}`,
+  );
 }
 
 function noteOf(state: StoryState): string {
@@ -180,7 +201,7 @@ export function factText(line: JournalLine): string | undefined {
     case 'snapshot':
       return `${line.story} changed ${line.files} ${line.files === 1 ? 'file' : 'files'} (+${line.added} -${line.removed})`;
     case 'check_ended':
-      return `${line.story} check ${terminalLine(line.name)}: ${line.exitCode === 0 ? 'passed' : `failed (${line.exitCode ?? 'no exit code'})`}`;
+      return `${line.story} check ${terminalLine(line.name)}: ${line.exitCode !== 0 ? `failed (${line.exitCode ?? 'no exit code'})` : line.flaky === undefined ? 'passed' : 'flaky: passed at its second run on the same files'}`;
     case 'tamper':
       return `${line.story} ${line.decision === 'denied' ? 'denied' : 'allowed'}: ${line.findings.map(({ file, detail }) => `${terminalLine(file)}: ${terminalLine(detail)}`).join('; ')}`;
     case 'verdict':
@@ -203,7 +224,7 @@ export function factText(line: JournalLine): string | undefined {
     case 'story_split':
       return `${line.story} was split into ${line.into.join(', ')}`;
     case 'question_parked':
-      return `Waits for you (${line.question.id}): ${terminalLine(line.question.text, 300)}`;
+      return `Waits for you (${line.question.id}): ${terminalLine(withChoices(line.question), 300)}`;
     case 'question_answered':
       return `Answered (${line.id}): ${terminalLine(line.text, 200)}`;
     case 'waiting':

@@ -14,6 +14,7 @@ import type { RouteChoice, RouteReason, RunEvent, RunMode, RunOutcome, SkillRef 
 import { type ConfigOptions, configFor, mayWrite } from './cliConfig.ts';
 import { readKey } from './keyboard.ts';
 import type { MoveKey } from './moveKey.ts';
+import type { RunInput } from './runInput.ts';
 import { jsonPrinter, noMatchText, openTextPrinter } from './runPrinter.ts';
 import { typedPath } from './surroundings.ts';
 import { abortOnInterrupt, cancelledExitCode, type Terminal } from './terminal.ts';
@@ -162,13 +163,15 @@ async function isName(text: string, telos: Telos): Promise<boolean> {
 
 /** Returns the names of all agents and skills. */
 const namesOf = async (telos: Telos): Promise<string[]> =>
-  (await telos.agents()).flatMap(({ name, skills }) => [name, ...skills.map(({ id }) => id)]);
+  (await telos.agents()).flatMap(({ name, skills }) => [name, ...skills.flatMap(one => [one.id, one.name])]);
 
 /** Who runs a request, if it is not the command line itself. */
 interface Caller {
   /** Receives each event. */
   note: (event: RunEvent) => void;
   inChat: true;
+  /** Reads keys in the run's place. */
+  input?: RunInput | undefined;
 }
 
 /** Runs a request, or says what would run. Returns the exit code. */
@@ -186,8 +189,11 @@ export async function carryOut(
   const records = recordTo !== undefined && !options.dryRun && !caller;
   if (records && !mayWrite(recordTo, options.force, terminal)) return 1;
   if (!(await mayAttach(options, terminal))) return 1;
-  const attachments = await attachedBy(options, terminal);
-  if (!attachments) return 2;
+  const files = await attachedBy(options, terminal);
+  if (!files) return 2;
+  const piped =
+    caller || options.dryRun ? undefined : await (await import('./pipedText.ts')).pipedText(terminal);
+  const attachments = piped ? [...files, piped] : files;
   const request: RunRequest = {
     ...wanted,
     origin: 'cli',
@@ -224,10 +230,12 @@ async function runOnce(telos: Telos, request: RunRequest, frame: RunFrame): Prom
   let runId = '';
   const person = await humanFor(options, terminal);
   const move = (callId: string): boolean => telos.commandsOf(request.conversationId ?? runId).move(callId);
-  const moveKey = terminal.canAsk && !options.json ? await openMoveKey(terminal, move) : undefined;
+  if (caller?.input) caller.input.moves = move;
+  const reader =
+    caller?.input ?? (terminal.canAsk && !options.json ? await openMoveKey(terminal, move) : undefined);
   for await (const event of telos.run(request, person, signal)) {
     if (event.type === 'run_start') runId = event.runId;
-    moveKey?.note(event);
+    reader?.note(event);
     if (event.type === 'run_end') {
       outcome = event.outcome;
       choices = event.error?.choices ?? [];
@@ -236,10 +244,12 @@ async function runOnce(telos: Telos, request: RunRequest, frame: RunFrame): Prom
     caller?.note(event);
     print(event);
   }
-  if (choices.length === 0 || options.json || !terminal.canAsk) return outcome;
+  if (outcome !== 'no_match' || options.json || !terminal.canAsk) return outcome;
   terminal.ring?.();
   const chosen = await chooseLikely(choices, signal);
-  return chosen ? runOnce(telos, { ...request, skill: chosen, isChoice: true }, frame) : outcome;
+  if (chosen === undefined) return outcome;
+  const how = chosen === 'none' ? { withoutSkill: true } : { skill: chosen, isChoice: true };
+  return runOnce(telos, { ...request, ...how }, frame);
 }
 
 async function openMoveKey(terminal: Terminal, move: (callId: string) => boolean): Promise<MoveKey> {
@@ -265,14 +275,23 @@ interface RunFrame {
   signal: AbortSignal;
 }
 
-/** Returns the choice of a person who presses its number, or Enter for the first. Returns undefined for any other key. */
+/**
+ * Returns the skill whose number the user presses, or that Enter means: the first, or `none` if none is likely. Returns undefined for any
+ * other key.
+ */
 async function chooseLikely(
   choices: readonly RouteChoice[],
   signal: AbortSignal,
-): Promise<SkillRef | undefined> {
+): Promise<SkillRef | 'none' | undefined> {
   const numbers = choices.length === 1 ? '1' : `1 to ${choices.length}`;
-  const key = await readKey(`Run which? [${numbers}, Enter = 1, any other key = none] `, signal);
-  const chosen = choices[key === '\r' || key === '\n' ? 0 : Number(key) - 1];
+  const question =
+    choices.length === 0
+      ? 'No skill fits. Answer without one? [Enter, any other key = no] '
+      : `Run which? [${numbers}, Enter = 1, a = answer without a skill, any other key = nothing] `;
+  const key = await readKey(question, signal);
+  const isEnter = key === '\r' || key === '\n';
+  if (key === 'a' || (isEnter && choices.length === 0)) return 'none';
+  const chosen = choices[isEnter ? 0 : Number(key) - 1];
   return chosen && { agent: chosen.agent, skill: chosen.skill };
 }
 
@@ -308,6 +327,11 @@ async function dryRun(
     const match = await telos.route(request, signal);
     if (match.notice) terminal.say(terminal.style.yellow(terminalText(match.notice)));
     if (options.json) terminal.out(`${terminalJson(dryRunJson(match))}\n`);
+    if (!match.skill && telos.config.answerWithoutSkill === 'always') {
+      const reason: RouteReason = { rule: 'without_skill' };
+      if (!options.json) terminal.out(`Would run ${terminalLine(describeRoute('', '', reason))}\n`);
+      return 0;
+    }
     if (!match.skill) {
       const sentence = terminalText(`No matching skill found for: '${request.text}'`);
       if (!options.json) terminal.say(noMatchText(sentence, match, terminal.style.bold));

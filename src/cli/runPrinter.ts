@@ -1,7 +1,7 @@
 /** Shows a run on the terminal: the model's words on stdout as they come, everything else on stderr. */
 import { homedir } from 'node:os';
 import { isAbsolute, relative } from 'node:path';
-import { describeRoute } from '@telos/protocol/describe';
+import { describeCall, describeHook, describeRoute } from '@telos/protocol/describe';
 import { withOutput } from '@telos/protocol/liveText';
 import type { MarkdownStream } from '@telos/protocol/markdownStream';
 import {
@@ -56,8 +56,12 @@ export function textPrinter(
   const live = new LiveLines();
   /** Printers of the skills that run as steps, by call. */
   const inner = new Map<string, RunPrinter>();
+  const isGlimpsed = inChat && !verbose && terminal.canAsk;
+  /** Calls that have begun, whose end names them. */
+  const calls = new Map<string, ToolCall>();
   let isNewTurn = false;
   let thought = '';
+  let likely: readonly SkillRef[] = [];
   const endText = (): void => {
     if (markdown) terminal.out(markdown.end());
   };
@@ -69,11 +73,24 @@ export function textPrinter(
     figures.add(event);
     switch (event.type) {
       case 'routed':
+        likely = event.reason.likely ?? [];
         return say(routedText(event, terminal, verbose));
       case 'step':
         return say(style.dim(`· ${terminalLine(`${event.skill}: ${event.detail}`, terminal.sayWidth - 2)}`));
       case 'notice':
         return say(event.level === 'warning' ? style.yellow(messageText(event)) : messageText(event));
+      case 'hook': {
+        const said = describeHook(event);
+        const { agent, command, did, durationMs } = event;
+        if (said) say((said.level === 'warning' ? style.yellow : style.dim)(terminalText(said.message)));
+        else if (verbose)
+          say(
+            style.dim(
+              terminalLine(`hook ${event.event} (${agent || 'yours'}) ${did}, ${durationMs} ms: ${command}`),
+            ),
+          );
+        return undefined;
+      }
       case 'text': {
         const text = terminalText(event.text);
         // Tool lines stand between two turns, but not in a pipe that gets only the words.
@@ -89,6 +106,7 @@ export function textPrinter(
         return;
       case 'tool_start':
         endText();
+        calls.set(event.call.id, event.call);
         isNewTurn = true;
         if (terminal.outWidth !== undefined) terminal.endLine();
         return say(
@@ -107,12 +125,13 @@ export function textPrinter(
         return verbose ? live.add(event, line => say(style.dim(`  ${line}`))) : undefined;
       case 'tool_progress':
         return say(style.dim(terminalLine(`${event.name}: ${event.message}`, terminal.sayWidth)));
-      case 'tool_end':
-        return sayResult(
-          live.endOf(event, line => say(style.dim(`  ${line}`))),
-          terminal,
-          verbose,
-        );
+      case 'tool_end': {
+        const call = calls.get(event.callId) ?? { id: event.callId, name: event.name, input: {} };
+        calls.delete(event.callId);
+        const end = live.endOf(event, line => say(style.dim(`  ${line}`)));
+        sayResult(call, end, terminal, verbose);
+        return isGlimpsed ? sayGlimpse(call, event, terminal) : undefined;
+      }
       case 'usage':
         return verbose ? say(style.dim(usageText(event))) : undefined;
       case 'retry':
@@ -129,7 +148,9 @@ export function textPrinter(
         terminal.endLine();
         sayEnd(event, terminal, inChat);
         const closing = figures.closingLine(event, verbose);
-        return closing === undefined ? undefined : say(style.dim(terminalLine(closing)));
+        if (closing !== undefined) say(style.dim(terminalLine(closing)));
+        const fitting = likely.map(({ skill }) => `/${skill}?`).join(' ');
+        return fitting === '' ? undefined : say(style.dim(terminalLine(`no skill · ${fitting}`)));
       }
       default:
         return undefined;
@@ -205,7 +226,7 @@ class RunFigures {
     if (!this.#isRouted) return undefined;
     const { outcome, durationMs, rounds, toolCalls } = end;
     const parts = [`${closingWords[outcome]} ${formatDuration(Math.max(durationMs, 100))}`];
-    if (verbose) parts.push(counted(rounds, 'round'), counted(toolCalls, 'tool call'));
+    if (verbose) parts.push(counted(rounds, 'step'), counted(toolCalls, 'tool call'));
     if (this.#usage && !this.#isRecording) {
       const { inputTokens, outputTokens, cacheReadTokens, cacheWriteTokens, cost } = this.#usage;
       const tokens = inputTokens + outputTokens + cacheReadTokens + cacheWriteTokens;
@@ -273,33 +294,35 @@ function todoText(call: ToolCall, { style, sayWidth }: Terminal): string {
   return [`${style.bold('→')} To do: ${done} of ${todos.length} done`, ...lines].join('\n');
 }
 
-/**
- * Returns the name and the most telling argument, as in `write_file today.md`. If there is none, it shows all arguments.
- */
+/** Returns what a call does, with its most telling argument: "Writing today.md". If there is none, it shows all arguments. */
 function toolLine(call: ToolCall, width: number): string {
   const { input } = call;
-  const telling = ['path', 'command', 'url', 'question', 'skill']
+  const telling = ['pattern', 'path', 'command', 'url', 'question', 'skill']
     .map(name => input[name])
     .find(value => typeof value === 'string');
   const rest = telling ?? (Object.keys(input).length > 0 ? JSON.stringify(input) : '');
-  return terminalLine(`${call.name} ${rest}`, width);
+  return terminalLine(describeCall(call, rest, false), width);
 }
 
 /** In characters. The reason of a failed call may take more than one line of the screen, but not all of it. */
 const failureLength = 400;
+/** In characters. The line above has all of the call. */
+const callLength = 60;
 /** The same of a denial, whose last words are the rule that would allow the call. */
 const denialLength = 8000;
 
 /** Shows a failed call always, in one line. Shows a result only with `verbose`. */
 function sayResult(
-  { name, result, policy }: EventOf<'tool_end'>,
+  call: ToolCall,
+  { result, policy }: EventOf<'tool_end'>,
   terminal: Terminal,
   verbose: boolean,
 ): void {
   const { style } = terminal;
   if (result.isError && !verbose) {
     const denied = /^Denied: The user denied this(.*)$/s.exec(result.content)?.[1];
-    const what = denied === undefined ? `${name}: ${result.content}` : `You denied this${denied}`;
+    const what =
+      denied === undefined ? `${toolLine(call, callLength)}: ${result.content}` : `You denied this${denied}`;
     const most = result.content.startsWith('Denied: ') ? denialLength : failureLength;
     terminal.say(style.red(`✗ ${terminalLine(what, most)}`));
   }
@@ -308,8 +331,50 @@ function sayResult(
   const lines = terminalText(result.content).trimEnd().split('\n');
   const shown = lines.slice(0, 20).map(line => `  ${line}`);
   if (lines.length > 20) shown.push(`  ... ${lines.length - 20} more lines`);
-  if (policy?.boxed) shown.push('  (ran in the box)');
+  if (policy?.boxed) shown.push('  (ran in the sandbox)');
   terminal.say(result.isError ? style.red(shown.join('\n')) : style.dim(shown.join('\n')));
+}
+
+/** Most lines of a change, and last lines of a command, that a chat shows. */
+const [mostChanged, mostLast] = [10, 3];
+
+/** Shows what a call has changed, or the last lines that a command has printed. */
+function sayGlimpse(call: ToolCall, { result }: EventOf<'tool_end'>, terminal: Terminal): void {
+  if (result.isError) return;
+  const { style } = terminal;
+  const lines = call.name === 'run_command' ? lastLines(result.content) : changedLines(call);
+  const shown = lines.map(line => terminalLine(line.replace(/^(.)/, '$1 '), terminal.sayWidth - 4));
+  for (const line of shown) {
+    const colored = line.startsWith('-')
+      ? style.red(line)
+      : line.startsWith('+')
+        ? style.bold(line)
+        : style.dim(line);
+    terminal.say(`    ${colored}`);
+  }
+}
+
+function lastLines(content: string): string[] {
+  const lines = content.split('\n').filter(line => line.trim() !== '' && line !== '(no output)');
+  return lines.slice(-mostLast).map(line => `│${line}`);
+}
+
+/** Returns the lines that go and come, as the call has them. */
+function changedLines({ name, input }: ToolCall): string[] {
+  if (name === 'write_file') return some('+', input['content']);
+  if (name !== 'edit_file') return [];
+  const edits = Array.isArray(input['edits']) ? input['edits'] : [input];
+  return edits.flatMap((edit: unknown) => {
+    const { old_text: old, new_text: fresh } = (edit ?? {}) as Record<string, unknown>;
+    return [...some('-', old), ...some('+', fresh)];
+  });
+}
+
+function some(sign: string, text: unknown): string[] {
+  const lines = typeof text === 'string' && text !== '' ? text.replace(/\n$/, '').split('\n') : [];
+  const more = lines.length - mostChanged;
+  const shown = lines.slice(0, mostChanged).map(line => sign + line);
+  return more > 0 ? [...shown, `…${more} more lines`] : shown;
 }
 
 function thoughtText(thought: string, durationMs: number): string {
@@ -343,7 +408,7 @@ function usageText({ round, usage, context, routing }: EventOf<'usage'>): string
   const cached = usage.cacheReadTokens > 0 ? `, ${usage.cacheReadTokens} from cache` : '';
   const cost = usage.cost === 'unknown' ? 'cost unknown' : `$${usage.cost.toFixed(4)}`;
   const what =
-    round === 0 ? (routing ? 'choice of the skill' : 'summary of the conversation') : `round ${round}`;
+    round === 0 ? (routing ? 'choice of the skill' : 'summary of the conversation') : `step ${round}`;
   const line = `${what}: ${usage.inputTokens} tokens in${cached}, ${usage.outputTokens} out, ${cost}`;
   return context ? `${line}\n  ${contextText(context)}` : line;
 }
@@ -351,20 +416,19 @@ function usageText({ round, usage, context, routing }: EventOf<'usage'>): string
 function sayEnd(event: EventOf<'run_end'>, terminal: Terminal, inChat: boolean): void {
   const { style } = terminal;
   if (event.error?.suggestions && event.outcome === 'no_match') {
+    const sentence = terminalLine(event.error.message.split('\n')[0] ?? '');
+    const { suggestions, choices } = event.error;
+    // A question about it follows.
+    const isAsked = terminal.canAsk && (choices ?? []).length === 0;
     terminal.say(
-      noMatchText(
-        terminalLine(event.error.message.split('\n')[0] ?? ''),
-        { ...event.error, suggestions: event.error.suggestions },
-        style.bold,
-        inChat,
-      ),
+      isAsked ? style.bold(sentence) : noMatchText(sentence, { ...event.error, suggestions }, style.bold),
     );
   } else if (event.error) {
     terminal.say(style.red(messageText(event.error)));
   } else if (event.outcome === 'round_limit') {
     terminal.say(
       style.yellow(
-        `Stopped after ${counted(event.rounds, 'round')}, before it was done. Continue with: ${inChat ? '/continue' : 'telos --continue (--max-rounds allows more at once)'}`,
+        `Stopped after ${counted(event.rounds, 'step')}, before it was done. Continue with: ${inChat ? '/continue' : 'telos --continue (--max-rounds allows more at once)'}`,
       ),
     );
   }
@@ -378,14 +442,12 @@ export function noMatchText(
   sentence: string,
   { suggestions, choices = [] }: { suggestions: readonly SkillRef[] } & Pick<RunError, 'choices'>,
   emphasis: (text: string) => string,
-  inChat = false,
 ): string {
   if (choices.length > 0) {
     const lines = choices.map(({ agent, skill, reason }, index) =>
       terminalLine(`  ${index + 1}. ${describeRoute(agent, skill, reason)}`),
     );
-    const command = terminalLine(`/${choices[0]?.skill} <request>`);
-    const hint = `To run one: ${inChat ? command : `telos "${command}"`}`;
+    const hint = `To run one: telos "${terminalLine(`/${choices[0]?.skill} <request>`)}"`;
     return [emphasis(sentence), 'Did you mean one of these?', ...lines, hint].join('\n');
   }
   const listed = suggestions.slice(0, shownSuggestions);
@@ -395,6 +457,6 @@ export function noMatchText(
     'Available skills:',
     ...listed.map(({ agent, skill }) => `  ${terminalLine(`${skill} (${agent})`)}`),
     ...(more > 0 ? [`  ... and ${more} more; \`telos list-skills\` shows them all`] : []),
-    `Without a skill Telos looks around by itself: ${inChat ? '/ask <request>' : 'telos ask "<request>"'}`,
+    'To have it answered without a skill: telos --answer "<request>"',
   ].join('\n');
 }

@@ -108,7 +108,7 @@ export async function scheduleAddCommand(
       'No scheduler starts it: it runs while Telos is open in VS Code, or when you run: telos schedule due',
     ...(card.state === 'reviewed'
       ? []
-      : [`'${agent}' is not reviewed, so it runs without what its card grants: ${toType('trust', agent)}`]),
+      : [`'${agent}' is not approved, so it runs without these permissions: ${toType('trust', agent)}`]),
     ...keysOfTerminal(config),
   ];
   const question = 'Write this entry?';
@@ -139,21 +139,23 @@ function nextText({ at, isPaused }: Schedule): string {
   return next ? timeText(next.toISOString()) : '-';
 }
 
-/** Lists the schedules with how the last time ended. */
+/** Lists the schedules with how the last time ended. Returns the exit code: 1 if one cannot be read. */
 export async function scheduleListCommand(options: ScheduleOptions, terminal: Terminal): Promise<number> {
   const config = configFor(options, terminal);
   if (!config) return exitCodes.usage;
   const { schedules, problems } = new Schedules(config.dataDir).list();
   for (const problem of problems) terminal.say(terminal.style.yellow(terminalText(problem)));
+  const code = problems.length > 0 ? exitCodes.failed : exitCodes.done;
   if (options.json) {
     terminal.out(`${terminalJson(schedules.map(each => ({ ...each, next: nextOf(each) })))}\n`);
-    return exitCodes.done;
+    return code;
   }
   if (schedules.length === 0) {
-    terminal.say(
-      'Nothing is scheduled. `telos schedule add "run daily kickoff" --at "weekdays 08:30"` does it.',
-    );
-    return exitCodes.done;
+    if (problems.length === 0)
+      terminal.say(
+        'Nothing is scheduled. `telos schedule add "run daily kickoff" --at "weekdays 08:30"` does it.',
+      );
+    return code;
   }
   const rows = schedules.map(each => [
     each.id,
@@ -164,13 +166,14 @@ export async function scheduleListCommand(options: ScheduleOptions, terminal: Te
   ]);
   terminal.out(`${table(['Name', 'Skill', 'When', 'Next', 'Last'], rows, terminal.outWidth)}\n`);
   for (const each of schedules) sayMore(each, terminal);
-  return exitCodes.done;
+  return code;
 }
 
 const nextOf = ({ at, isPaused }: Schedule): string | null =>
   isPaused ? null : (nextTime(parseRule(at), new Date())?.toISOString() ?? null);
 
-function lastText(schedule: Schedule): string {
+/** Returns how the last time of a schedule ended, and when it began; `-` before the first. */
+export function lastText(schedule: Schedule): string {
   const { last } = schedule;
   if (!last) return '-';
   const { outcome = isRunning(schedule) ? 'running' : 'interrupted', needs, startedAt } = last;
@@ -193,8 +196,8 @@ function sayMore(schedule: Schedule, { say, style }: Terminal): void {
   say(terminalText(`${paused} To continue: telos schedule resume ${id}`));
 }
 
-/** Returns why the last time did not end well, and what to do next. */
-function whyNot({ last, cwd, skill }: Schedule): string | undefined {
+/** Returns why the last time did not end well, and what to do next. Undefined if it did. */
+export function whyNot({ last, cwd, skill }: Schedule): string | undefined {
   switch (last?.obstacle) {
     case 'folder':
       return `The folder ${cwd} is missing. Bring it back, or remove the schedule and add it in another folder.`;

@@ -2,6 +2,7 @@
  * Implements the commands that change or check the set-up: `telos demo`, `init`, `skill add`, `uninstall` and `doctor`.
  */
 
+import { release as systemRelease } from 'node:os';
 import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { loadConfig } from '@telos/engine/config';
@@ -133,23 +134,27 @@ async function withTelos(
   }
 }
 
+/** Returns the lines for strangers: which Telos and system this is, and no path of the home folder, which has the name of its user. */
+const forIssue = (lines: readonly string[], home: string, version: string): string[] => [
+  `Telos ${version}, ${process.platform} ${systemRelease()}, ${process.arch}`,
+  ...lines.map(line => line.replaceAll(home, '~')),
+];
+
 /** Returns the exit code: 1 if something is broken. */
 export async function doctorCommand(
-  options: ConfigOptions & { json?: boolean },
+  options: ConfigOptions & { json?: boolean; report?: boolean },
   terminal: Terminal,
+  version: string,
 ): Promise<number> {
   const config = configFor(options, terminal);
   if (!config) return 2;
   const { signal, release } = abortOnInterrupt(terminal, () => {});
   try {
     const report = await Telos.open(config).doctor(signal);
+    const lines = describeReport(report, messageText).map(line => terminalText(line.replaceAll('\n', ' ')));
     if (options.json) terminal.out(`${terminalJson(report)}\n`);
-    else
-      terminal.out(
-        `${describeReport(report, messageText)
-          .map(line => terminalText(line.replaceAll('\n', ' ')))
-          .join('\n')}\n`,
-      );
+    else if (options.report) terminal.out(`${forIssue(lines, config.home, version).join('\n')}\n`);
+    else terminal.out(`${lines.join('\n')}\n`);
     return isBroken(report) ? 1 : 0;
   } catch (error) {
     if (signal.aborted) return cancelledExitCode;

@@ -36,8 +36,8 @@ const forAllOfIt = {
 
 /** `always` if the question includes a card. */
 const accepting = {
-  label: 'always = accept the card',
-  help: 'accept the card, until a file of the agent changes; always without NAME leaves a line out',
+  label: 'always = approve the permissions',
+  help: 'approve the permissions, until a file of the agent changes; always without NAME leaves a line out',
 };
 
 /** Resolves to undefined at the end of the input, or when the signal aborts. */
@@ -197,7 +197,7 @@ function approvalPrompt(request: ApprovalRequest, isCut: boolean): string {
   const labels = scopes.map(scope => wordsOf(scope, request).label);
   const more = [
     ...(isEditable ? ['e COMMAND'] : []),
-    ...(mayLeave ? ['o = outside of the box'] : []),
+    ...(mayLeave ? ['o = outside the sandbox'] : []),
     ...(isCut ? ['s = show all of it'] : []),
   ];
   return `  Allow? [${[...labels, ...more, 'N = no', '? = help'].join(', ')}] `;
@@ -209,7 +209,7 @@ function approvalHelp(request: ApprovalRequest): string {
   const rows = [
     ...scopes.map(scope => [wordsOf(scope, request).key, wordsOf(scope, request).help]),
     ...(isEditable ? [['e COMMAND', 'run that command instead, if it may run']] : []),
-    ...(mayLeave ? [['o', 'deny the host; you are asked to run the command outside of the box']] : []),
+    ...(mayLeave ? [['o', 'deny the host; you are asked to run the command outside the sandbox']] : []),
     ['n, Enter', 'deny it'],
     ['n WHY', 'deny it and tell the model why'],
   ];
@@ -265,6 +265,9 @@ export function linesNamed(
   const all = switchableLines(card);
   const lineOf = (name: string): string | undefined =>
     all.find(line => line === name || line.replace(/^~(?=\/)/, home) === name);
+  // A hook can have commas.
+  const whole = lineOf(said.trim());
+  if (whole !== undefined) return { lines: [whole], strange: [] };
   const named = said
     .split(',')
     .map(part => part.trim())

@@ -39,7 +39,7 @@ export async function trustCommand(name: string, options: TrustOptions, terminal
   else terminal.out(`${cardText(card)}\n`);
   const { lines: without, strange } = linesNamed(options.without ?? '', card, config.home);
   if (strange.length > 0) {
-    terminal.say(terminalText(`The card does not name ${strange.join(', ')}, so nothing was accepted.`));
+    terminal.say(terminalText(`The permissions do not name ${strange.join(', ')}, so nothing was accepted.`));
     return 2;
   }
   if (card.state === 'reviewed' && without.length === 0) {
@@ -109,7 +109,7 @@ export async function policyExplainCommand(
   const lines = [`${decision.action} (rule ${decision.rule})`];
   if ('subject' in decision) lines.push(`What: ${decision.subject}`);
   if ('folder' in decision && decision.folder) lines.push(`In: ${decision.folder}`);
-  if (decision.action !== 'deny' && decision.boxed) lines.push('Where: in the box');
+  if (decision.action !== 'deny' && decision.boxed) lines.push('Where: in the sandbox');
   if ('reason' in decision) lines.push(`Why: ${decision.reason}`);
   const rule = defaultRule(decision.rule);
   if (rule) lines.push(`Default rule: ${rule.when} (${actionOf(rule)})`);
@@ -130,11 +130,10 @@ const actionOf = ({ action, yes }: DefaultRule): string =>
 export async function policyListCommand(options: PolicyOptions, terminal: Terminal): Promise<number> {
   const config = configFor(options, terminal);
   if (!config) return 2;
-  const { file, permissions, problems } = await listPermissions(config);
+  const { file, permissions, problems, warnings } = await listPermissions(config);
   const named = permissions.map(permission => ({ id: permissionId(permission), ...permission }));
   if (options.json) terminal.out(`${terminalJson(named)}\n`);
-  else if (permissions.length === 0) terminal.say(terminalText(`Nothing is granted. Rules go to ${file}.`));
-  else {
+  else if (permissions.length > 0) {
     const rows = named.map(({ id, ...permission }) => [
       id,
       agentOf(permission),
@@ -142,9 +141,10 @@ export async function policyListCommand(options: PolicyOptions, terminal: Termin
       grantedAt(permission),
     ]);
     terminal.out(`${table(['Id', 'Agent', 'What', 'Since'], rows, terminal.outWidth)}\n`);
-  }
-  for (const problem of problems) terminal.say(terminal.style.yellow(terminalText(problem)));
-  return 0;
+  } else if (problems.length === 0) terminal.say(terminalText(`Nothing is granted. Rules go to ${file}.`));
+  for (const problem of [...problems, ...warnings])
+    terminal.say(terminal.style.yellow(terminalText(problem)));
+  return problems.length > 0 ? 1 : 0;
 }
 
 /** Revokes the permission with this id, and all that grant the same. Returns the exit code. */

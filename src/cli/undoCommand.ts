@@ -130,7 +130,7 @@ export const notUndone = ({
       ]
     : []),
   ...(ranOutside
-    ? ['Commands ran outside the box. What they changed outside the working folder is not undone.']
+    ? ['Commands ran outside the sandbox. What they changed outside the working folder is not undone.']
     : []),
   ...(movedBranch ? ['A command made a commit or moved a branch. That is not undone.'] : []),
   ...madeRepositories.map(stays),

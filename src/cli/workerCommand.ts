@@ -104,19 +104,23 @@ export async function acceptCardCommand(
   if (digest === undefined) {
     for (const card of cards) sayCard(card, terminal);
     const next = 'To accept one: telos worker accept DIGEST';
-    terminal.say(cards.length === 0 ? 'No card of a plan waits.' : next);
+    terminal.say(cards.length === 0 ? 'No permissions of a plan wait.' : next);
     return 0;
   }
   const card = cards.find(one => one.digest === digest);
   if (!isDigest(digest)) {
-    terminal.say(terminal.style.red('A digest has 64 digits and letters, as the card of a plan shows it.'));
+    terminal.say(
+      terminal.style.red('A digest has 64 digits and letters, as the permissions of a plan show it.'),
+    );
     return 2;
   }
   if (card) sayCard(card, terminal);
   else
-    terminal.say('No order with this card has come yet. What is accepted is the card that has this digest.');
-  const unattended = 'No one can be asked here; --yes accepts the card as it is shown.';
-  if (!options.yes && !(await agrees('', 'Run these commands for it, in the box?', unattended, terminal)))
+    terminal.say(
+      'No order with these permissions has come yet. You approve the permissions that have this digest.',
+    );
+  const unattended = 'No one can be asked here; --yes approves the permissions as they are shown.';
+  if (!options.yes && !(await agrees('', 'Run these commands for it, in the sandbox?', unattended, terminal)))
     return 3;
   await acceptWorkerCard(config, digest);
   terminal.say('Accepted.');

@@ -39,6 +39,29 @@ export function abortWithAll(signals: readonly (AbortSignal | undefined)[], over
   return all.signal;
 }
 
+/**
+ * Returns what `begin` yields. A reader that leaves while it waits for what comes next aborts the signal that `begin` gets: a generator alone
+ * would first finish what it is at.
+ */
+export function endedByReader<Value, Result>(
+  begin: (signal: AbortSignal) => AsyncGenerator<Value, Result>,
+  signal: AbortSignal,
+): AsyncGenerator<Value, Result> {
+  const left = new AbortController();
+  const values = begin(AbortSignal.any([signal, left.signal]));
+  const [next, end] = [values.next.bind(values), values.return.bind(values)];
+  let waiting = 0;
+  values.next = () => {
+    waiting++;
+    return next().finally(() => waiting--);
+  };
+  values.return = result => {
+    if (waiting > 0) left.abort();
+    return end(result);
+  };
+  return values;
+}
+
 /** In milliseconds. */
 const longestTurn = 15;
 

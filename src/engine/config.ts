@@ -41,9 +41,13 @@ export type SandboxMode = (typeof sandboxModes)[number];
 export const protocolChoices = ['auto', 'native', 'chat'] as const;
 export type ProtocolChoice = (typeof protocolChoices)[number];
 
-/** Which models answer where none is named: those that Telos began with, or those that are current for the same work. */
-export const defaultsChoices = ['specified', 'current'] as const;
+/** Which models answer where none is named: those that are current, or those that the specification of Telos names. */
+export const defaultsChoices = ['current', 'specified'] as const;
 export type DefaultsChoice = (typeof defaultsChoices)[number];
+
+/** Whether a request that no skill fits is answered without one: after a question where one can be asked, or always. */
+export const answerChoices = ['ask', 'always'] as const;
+export type AnswerChoice = (typeof answerChoices)[number];
 
 /** Where a run without a chosen skill looks for skills. Of two skills with one name, the first of these wins. */
 export const skillRootKinds = ['project', 'user', 'builtin'] as const;
@@ -105,10 +109,17 @@ export interface Config {
   routingModel: string | undefined;
   /** False if `TELOS_ROUTING_LEARN` or the setting is `off`: then it counts for nothing which skills the person chose before. */
   routingLearns: boolean;
+  /** `TELOS_ANSWER_WITHOUT_SKILL`, a flag or a setting. The chats always answer. */
+  answerWithoutSkill: AnswerChoice;
   /** `TELOS_MAX_ROUNDS`, a flag or a setting: rounds of a run before it asks whether to go on. If undefined, the skill's or 20. */
   maxRounds: number | undefined;
-  /** `TELOS_CONTEXT_WINDOW` or a setting: tokens that the model takes. If undefined, what is known of the model. */
-  contextWindow: number | undefined;
+  /**
+   * `TELOS_CONTEXT_WINDOW` or a setting: tokens that the model takes. `full` is all of them, also where a long prompt costs more. If
+   * undefined, what is known of the model, up to there.
+   */
+  contextWindow: number | 'full' | undefined;
+  /** A setting: the user's own prices, by model, as they were written. Those of config.toml come with them. */
+  prices: Readonly<Record<string, unknown>>;
   /** `TELOS_SANDBOX`, a flag or a setting. With `required`, no command runs outside of a box. */
   sandbox: SandboxMode;
   /** Folders of which a run sees nothing, such as the answers of an eval. Absolute. */
@@ -140,8 +151,10 @@ export interface ConfigOverrides extends Partial<Record<BudgetName, string | und
   routingMode?: string | undefined;
   routingModel?: string | undefined;
   routingLearns?: string | undefined;
+  answerWithoutSkill?: string | undefined;
   maxRounds?: string | undefined;
   contextWindow?: string | undefined;
+  prices?: Readonly<Record<string, unknown>>;
   sandbox?: string | undefined;
   skillsDir?: string | undefined;
   workingRoot?: string | undefined;
@@ -185,9 +198,14 @@ export function loadConfig(overrides: ConfigOverrides = {}): Config {
   const origins: Record<string, ValueInForce> = {};
   const sources = { environment, envFile, env, overrides, origins };
   const value = (field: Setting, variable: string): string | undefined => find(field, variable, sources);
+  const unusable: (readonly [variable: string, wanted: string, used: string])[] = [];
   const folder = (field: Setting, variable: string, fallback: string): string => {
-    const path = expandPath(value(field, variable) ?? join(home, fallback), home, cwd);
-    origins[field] = { origin: 'default', ...origins[field], value: path };
+    const wanted = expandPath(value(field, variable) ?? join(home, fallback), home, cwd);
+    // Nothing can be made there, and Node tries it without an end.
+    const isUsable = !/^\/proc(?:\/|$)/.test(wanted);
+    const path = isUsable ? wanted : join(home, fallback);
+    if (!isUsable) unusable.push([variable, wanted, path]);
+    origins[field] = { origin: 'default', ...(isUsable && origins[field]), value: path };
     return path;
   };
   origins['configDir'] = {
@@ -198,8 +216,9 @@ export function loadConfig(overrides: ConfigOverrides = {}): Config {
   const wantedRounds = value('maxRounds', 'TELOS_MAX_ROUNDS');
   const wantedWindow = value('contextWindow', 'TELOS_CONTEXT_WINDOW');
   const wantedProtocol = value('protocol', 'TELOS_PROTOCOL') ?? 'auto';
-  const wantedDefaults = value('defaults', 'TELOS_DEFAULTS') ?? 'specified';
+  const wantedDefaults = value('defaults', 'TELOS_DEFAULTS') ?? 'current';
   const wantedEfforts = effortsIn(value('effort', 'TELOS_EFFORT') ?? '');
+  const wantedAnswer = value('answerWithoutSkill', 'TELOS_ANSWER_WITHOUT_SKILL') ?? 'ask';
   const wantedBox = value('sandbox', 'TELOS_SANDBOX') ?? 'auto';
   const config: Omit<Config, 'origins' | 'problems'> = {
     env,
@@ -216,14 +235,16 @@ export function loadConfig(overrides: ConfigOverrides = {}): Config {
     provider: value('provider', 'TELOS_PROVIDER'),
     model: value('model', 'TELOS_MODEL'),
     protocol: protocolChoices.find(one => one === wantedProtocol) ?? 'auto',
-    defaults: defaultsChoices.find(one => one === wantedDefaults) ?? 'specified',
+    defaults: defaultsChoices.find(one => one === wantedDefaults) ?? 'current',
     efforts: wantedEfforts.efforts,
     replayFile: value('replayFile', 'TELOS_REPLAY_FILE'),
     routingMode: routingModes.find(mode => mode === wantedMode) ?? 'auto',
     routingModel: value('routingModel', 'TELOS_ROUTING_MODEL'),
     routingLearns: !/^(?:off|false|no|0)$/i.test(value('routingLearns', 'TELOS_ROUTING_LEARN') ?? 'on'),
+    answerWithoutSkill: answerChoices.find(one => one === wantedAnswer) ?? 'ask',
     maxRounds: roundsIn(wantedRounds),
     contextWindow: windowIn(wantedWindow),
+    prices: overrides.prices ?? {},
     // Who wrote a word that is not known wanted something of the box.
     sandbox: sandboxModes.find(mode => mode === wantedBox) ?? 'required',
     budget: budgetOf(value),
@@ -232,6 +253,11 @@ export function loadConfig(overrides: ConfigOverrides = {}): Config {
   origins['sandbox'] = { origin: 'default', ...origins['sandbox'], value: config.sandbox };
   origins['defaults'] = { origin: 'default', ...origins['defaults'], value: config.defaults };
   origins['protocol'] = { origin: 'default', ...origins['protocol'], value: config.protocol };
+  origins['answerWithoutSkill'] = {
+    origin: 'default',
+    ...origins['answerWithoutSkill'],
+    value: config.answerWithoutSkill,
+  };
   const learns = config.routingLearns ? 'on' : 'off';
   origins['routingLearns'] = { origin: 'default', ...origins['routingLearns'], value: learns };
   noteProviderVariables(sources);
@@ -261,11 +287,25 @@ export function loadConfig(overrides: ConfigOverrides = {}): Config {
         sentence('Known protocols: {0}.', protocolChoices.join(', ')),
       ),
     );
+  for (const [variable, wanted, used] of unusable)
+    problems.push(
+      asMessage(
+        sentence('{0} is {1}, where nothing can be kept, so {2} is used.', variable, wanted, used),
+        sentence('Name another folder.'),
+      ),
+    );
   if (wantedDefaults !== config.defaults)
     problems.push(
       asMessage(
         sentence("The defaults '{0}' are unknown, so {1} is used.", wantedDefaults, config.defaults),
         sentence('Known defaults: {0}.', defaultsChoices.join(', ')),
+      ),
+    );
+  if (wantedAnswer !== config.answerWithoutSkill)
+    problems.push(
+      asMessage(
+        sentence("TELOS_ANSWER_WITHOUT_SKILL is '{0}', which is unknown, so ask is used.", wantedAnswer),
+        sentence('Write {0}.', answerChoices.join(' or ')),
       ),
     );
   for (const effort of wantedEfforts.unknown)
@@ -282,7 +322,7 @@ export function loadConfig(overrides: ConfigOverrides = {}): Config {
   if (wantedRounds && config.maxRounds === undefined)
     problems.push(
       asMessage(
-        sentence("The number of rounds is '{0}', so it is not used.", wantedRounds),
+        sentence("The number of steps is '{0}', so it is not used.", wantedRounds),
         sentence('Set TELOS_MAX_ROUNDS to a whole number from 1 to {0}.', mostRounds),
       ),
     );
@@ -290,7 +330,7 @@ export function loadConfig(overrides: ConfigOverrides = {}): Config {
     problems.push(
       asMessage(
         sentence("The model's context is set to '{0}', so it is not used.", wantedWindow),
-        sentence('Set TELOS_CONTEXT_WINDOW to a number of tokens, at least {0}.', smallestWindow),
+        sentence('Set TELOS_CONTEXT_WINDOW to full, or to a number of tokens, at least {0}.', smallestWindow),
       ),
     );
   return { ...config, origins, problems };
@@ -335,6 +375,7 @@ type Setting =
   | 'routingMode'
   | 'routingModel'
   | 'routingLearns'
+  | 'answerWithoutSkill'
   | 'maxRounds'
   | 'contextWindow'
   | 'sandbox';
@@ -369,8 +410,9 @@ export function roundsIn(value: unknown): number | undefined {
 /** Below this, not even a skill and one result have room. In tokens. */
 const smallestWindow = 4_000;
 
-/** Returns the number of tokens that a variable or a setting sets. Undefined unless it is a whole number that is large enough. */
-function windowIn(text: string | undefined): number | undefined {
+/** Returns what a variable or a setting sets: a number of tokens, or `full`. Undefined unless the number is whole and large enough. */
+function windowIn(text: string | undefined): number | 'full' | undefined {
+  if (text?.trim().toLowerCase() === 'full') return 'full';
   const tokens = text === undefined ? Number.NaN : amountIn(text);
   return Number.isInteger(tokens) && tokens >= smallestWindow ? tokens : undefined;
 }
@@ -455,12 +497,15 @@ function originOf(
 /** Records the origin of providers' keys and addresses, and of the proxies. A key is only shown as set. */
 function noteProviderVariables(sources: Sources): void {
   for (const [name, value] of Object.entries(sources.env)) {
-    const kind = /_(API_KEY|TOKEN|BASE_URL)$|^(https?_proxy|no_proxy|NODE_EXTRA_CA_CERTS)$/i.exec(name);
+    const kind =
+      /_(API_KEY|TOKEN|BASE_URL|OPENAI_ENDPOINT)$|^((?:https?|all)_proxy|no_proxy|NODE_EXTRA_CA_CERTS)$/i.exec(
+        name,
+      );
     if (!value || !kind) continue;
     const [, ending, network] = kind;
     const shown = network
       ? value.replace(/^([a-z][\w+.-]*:\/\/)?.*@/i, '$1')
-      : ending === 'BASE_URL'
+      : ending === 'BASE_URL' || ending === 'OPENAI_ENDPOINT'
         ? withoutPassword(value)
         : '(set)';
     sources.origins[name] = { value: shown, ...originOf(name, sources) };

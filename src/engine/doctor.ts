@@ -18,6 +18,7 @@ import {
 } from '@telos/protocol/doctorReport';
 import type { Remedy } from '@telos/protocol/run';
 import { asMessage, asSaid, type Sentence, sentence, spoken } from '@telos/protocol/text';
+import { readAwaySettings } from './away/settings.ts';
 import { budgetProblems, type Config, withoutPassword } from './config.ts';
 import { TelosError } from './core/errors.ts';
 import { homesIn } from './files/agentHome.ts';
@@ -28,13 +29,17 @@ import { hiddenIn, missingVariables, readMcpConfig } from './mcp/config.ts';
 import { describeServers, type McpReach, type McpServerReport, usualLimits } from './mcp/servers.ts';
 import { openPolicyFile, openReviews } from './policy/decision.ts';
 import { boxesOf, decideOnAgent, serverEnvironment } from './policy/serverPrograms.ts';
-import { keyedProviders, type ProviderChoice } from './providers/create.ts';
-import { pingProvider } from './providers/models.ts';
+import { isKnown, keyedProviders, listSource, type ProviderChoice } from './providers/create.ts';
+import { pingProvider } from './providers/keys.ts';
+import { endOf } from './providers/listedModels.ts';
+import { oldPrices, ownPrices } from './providers/models.ts';
 import { mapStrings, redactor, secretsIn } from './redact.ts';
 import type { Discovery, FileAgent } from './skills/discover.ts';
 import { type Machine, thisMachine } from './skills/machine.ts';
+import { ownHooks } from './skills/readHooks.ts';
 import { readinessOf } from './skills/readiness.ts';
 import { workFoldersOf } from './skills/workFolders.ts';
+import { hasTraces, readTraceSettings, type TraceSettings } from './traces/traceSettings.ts';
 
 /** In milliseconds. A server that takes longer would make every run wait. */
 const serverPatienceMs = 10_000;
@@ -67,6 +72,13 @@ export async function examine(
     findings.push({ severity: stops ? 'error' : 'warning', ...problem });
   }
   findings.push(...ruleDefects(config), ...defectsIn(botFileDefects(config)));
+  for (const problem of ownHooks(config.configDir).problems)
+    findings.push({ severity: 'error', ...asMessage(asSaid(problem)) });
+  const { places, problems } = readAwaySettings(config);
+  for (const problem of problems) findings.push({ severity: 'error', ...asMessage(problem) });
+  const tracing = hasTraces(config.env) ? readTraceSettings(config.env) : undefined;
+  for (const problem of tracing?.problems ?? [])
+    findings.push({ severity: 'warning', ...asMessage(problem) });
   for (const defect of defectsIn([...diagnostics, ...agents.flatMap(diagnosticsOf)])) findings.push(defect);
   const closed = boxFinding(box);
   if (closed) findings.push(closed);
@@ -83,10 +95,17 @@ export async function examine(
     provider,
     servers,
     box,
+    messengers: places.map(({ kind }) => kind),
+    collectors: collectorsOf(tracing?.settings),
     findings: findings.sort((one, other) => rank(one) - rank(other)),
   };
   return mapStrings(report, redact.text);
 }
+
+/** Returns where traces and metrics go, without what an address may hold as a key. */
+const collectorsOf = ({ traces, metrics }: Partial<TraceSettings> = {}): string[] => [
+  ...new Set([traces, metrics].flatMap(place => (place ? [new URL(place.url).origin] : []))),
+];
 
 const rank = ({ severity }: DoctorFinding): number => (severity === 'error' ? 0 : 1);
 
@@ -190,8 +209,10 @@ function ruleDefects(config: Config): DoctorFinding[] {
 
 /** Returns why the settings of the bot cannot be read. What they mean is said when it starts. */
 const botFileDefects = ({ configDir }: Config): readonly Diagnostic[] =>
-  readToml(join(configDir, 'config.toml'), 'config', [sentence('The bot does not start with it.')])
-    .diagnostics;
+  readToml(join(configDir, 'config.toml'), 'config', [
+    sentence('The bot does not start with it.'),
+    sentence('The prices in it do not count.'),
+  ]).diagnostics;
 
 /** Returns errors only. A file with a warning still works. */
 function defectsIn(diagnostics: readonly Diagnostic[]): DoctorFinding[] {
@@ -243,7 +264,7 @@ function boxFinding({ wanted, state }: DoctorBox): DoctorFinding | undefined {
   const first =
     wanted === 'required'
       ? sentence('Commands cannot run: a sandbox is required (telos.sandbox), and none works here. {0}', why)
-      : sentence('Every command is asked about, since no box for commands works here. {0}', why);
+      : sentence('Every command is asked about, since no sandbox for commands works here. {0}', why);
   const next =
     mend === undefined
       ? []
@@ -279,15 +300,32 @@ async function lookAtProvider(
     const said = asMessage(sentence('No model is set up, so skills can only play recorded runs.'));
     findings.push({ severity: 'warning', ...said, remedy: { kind: 'set_up_model' } });
   }
+  const { problem } = ownPrices(config)(choice);
+  for (const said of [problem, oldPrices()])
+    if (said) findings.push({ severity: 'warning', ...asMessage(...said) });
   const ping = await pingProvider(config, choice, signal);
   if (!ping) return provider;
   if (!ping.ok) {
     findings.push({ severity: 'error', message: ping.problem });
     return { ...provider, answer: ping };
   }
-  const finding = missingModel(choice, ping.models);
-  if (finding) findings.push(finding);
+  for (const finding of [missingModel(choice, ping.models), await endingModel(config, choice)])
+    if (finding) findings.push(finding);
   return { ...provider, answer: { ...ping, models: ping.models.length } };
+}
+
+/** How long before its end a model is named, in milliseconds. */
+const noticeMs = 90 * 86_400_000;
+
+/** Returns a finding if the model ends soon, or has ended. */
+async function endingModel(
+  config: Config,
+  { name, model }: ProviderChoice,
+): Promise<DoctorFinding | undefined> {
+  const end = isKnown(name) ? await endOf(listSource(config, name), model) : undefined;
+  if (end === undefined || Date.parse(end) - Date.now() > noticeMs) return undefined;
+  const said = asMessage(sentence('The model {0} answers no more from {1} on.', model, end));
+  return { severity: 'warning', ...said, remedy: { kind: 'choose_model' } };
 }
 
 /** Returns a finding if the model is not listed. Ollama lists all that it has; other lists may be incomplete. */
@@ -334,7 +372,7 @@ async function lookAtServers(
           : state === 'new'
             ? sentence('not tried: the agent is not reviewed yet.')
             : sentence('not tried: the agent has changed since it was reviewed.');
-      findings.push(...variablesLacking(config, agent, agent.mcpConfig));
+      findings.push(...entriesLacking(config, agent, agent.mcpConfig));
       const remedy: Remedy | undefined =
         state === 'reviewed' ? undefined : { kind: 'review_agent', agent: agent.name };
       servers.push({
@@ -370,8 +408,10 @@ async function lookAtServers(
 }
 
 /** Returns what the servers of an agent that is not accepted lack, so that a person can set it before accepting. */
-function variablesLacking({ env }: Config, { name: agent }: FileAgent, mcpConfig: string): DoctorFinding[] {
-  return [...readMcpConfig(mcpConfig).servers].flatMap(([name, server]) => {
+function entriesLacking({ env }: Config, { name: agent }: FileAgent, mcpConfig: string): DoctorFinding[] {
+  const { servers, problems } = readMcpConfig(mcpConfig);
+  const broken = problems.map(problem => ({ severity: 'error' as const, ...asMessage(asSaid(problem)) }));
+  const lacking = [...servers].flatMap(([name, server]): DoctorFinding[] => {
     const missing = missingVariables(server, env);
     if (missing === undefined) return [];
     const said = asMessage(
@@ -380,6 +420,7 @@ function variablesLacking({ env }: Config, { name: agent }: FileAgent, mcpConfig
     );
     return [{ severity: 'warning', ...said }];
   });
+  return [...broken, ...lacking];
 }
 
 function describeServer(agent: FileAgent, report: McpServerReport, findings: DoctorFinding[]): DoctorServer {

@@ -11,7 +11,7 @@ export {
 } from './files/atomicWrite.ts';
 export { attachmentOf, type Handed, mediaTypeOf, mostBytes } from './files/attachedFile.ts';
 export { globMatcher, isSkippedFolder, temporaryPrefix } from './files/globPattern.ts';
-export { inPlugin } from './files/hostPlugin.ts';
+export { hooksInManifest, inPlugin } from './files/hostPlugin.ts';
 export { jsonLine, linesFrom, readLines } from './files/jsonLines.ts';
 export { isStillRunning, type ProcessIdentity, type ProcessRow, thisProcess } from './files/liveProcess.ts';
 export { lockName } from './files/lockText.ts';

@@ -4,8 +4,12 @@ import { mapStrings } from './redact.ts';
 
 /** The abort reason of a question whose asker no longer waits for the answer. Its message says so to the person. */
 export class QuestionOver extends Error {
-  constructor(message = 'The question is over: who asked no longer waits.') {
+  /** The person has answered it, somewhere else. */
+  readonly isAnswered: boolean;
+
+  constructor(message = 'The question is over: who asked no longer waits.', isAnswered = false) {
     super(message);
+    this.isAnswered = isAnswered;
   }
 }
 

@@ -24,7 +24,15 @@ export {
 } from './providers/create.ts';
 export { checkKey, keepInEnvFile, keyedProvider } from './providers/keys.ts';
 export { listModels, type ModelFacts, type ProviderModels } from './providers/modelList.ts';
-export { hasPrice, type NamedModel, pricedModels, priceOf, unpriced } from './providers/models.ts';
+export {
+  hasPrice,
+  type NamedModel,
+  oldPrices,
+  ownPrices,
+  pricedModels,
+  priceOf,
+  unpriced,
+} from './providers/models.ts';
 export { readToolCall } from './providers/provider.ts';
 export { openRecorder, placesOf } from './providers/recording.ts';
 export {

@@ -102,7 +102,7 @@ function placesIn(text: string): (at: number) => number {
 
 /** Returns true if the name of a variable suggests a secret. */
 export const isSecretName = (name: string): boolean =>
-  /KEY|TOKEN|SECRET|PASSWORD|PASSWD|PASSPHRASE|CREDENTIAL|WEBHOOK|_(PAT|PASS|PWD|AUTH|JWT|COOKIE)$/i.test(
+  /KEY|TOKEN|SECRET|PASSWORD|PASSWD|PASSPHRASE|CREDENTIAL|WEBHOOK|NTFY_TOPIC|OTLP\w*_HEADERS|_(PAT|PASS|PWD|AUTH|JWT|COOKIE)$/i.test(
     name,
   );
 
@@ -112,6 +112,9 @@ export const isSecretName = (name: string): boolean =>
  */
 export function secretsIn(env: Readonly<Record<string, string>>): string[] {
   return Object.entries(env).flatMap(([name, value]) => {
+    // Several headers are one value.
+    if (/OTLP\w*_HEADERS$/i.test(name))
+      return [value, ...value.split(',').map(one => one.replace(/^[^=]*=/, ''))];
     if (isSecretName(name)) return [value];
     const login = /^[a-z][\w+.-]*:\/\/[^\s/@:]*:([^\s/@]+)@/i.exec(value);
     // A short password is often a word of other texts too.

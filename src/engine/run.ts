@@ -1,6 +1,6 @@
 /** Starts, steers and follows a run. */
 
-export { atMost, untilAborted } from './cancellation.ts';
+export { atMost, endedByReader, untilAborted } from './cancellation.ts';
 export { mostRounds } from './core/limits.ts';
 export type { Budget } from './core/ports.ts';
 export { type Human, newToken } from './core/ports.ts';
@@ -10,8 +10,8 @@ export { Conversation, storedConversation } from './run/conversation.ts';
 export { landLayer } from './run/landLayer.ts';
 export { countedCall } from './run/meter.ts';
 export { boxState } from './run/openBox.ts';
-export { readOnlyTools } from './run/prepare.ts';
 export type { EarlierConversation, RunRequest, StepBox } from './run/request.ts';
+export { readOnlyTools } from './run/runTools.ts';
 export {
   checkServer,
   type ListedServer,

@@ -41,10 +41,12 @@ export {
 export {
   type FetchedFrom,
   type InstallOptions,
+  partsNotRun,
   planInstall,
   textOfToml,
   type WholePlan,
 } from './skills/planInstall.ts';
+export { hasHooks, hooksOfAgent, ownHookFile, ownHooks } from './skills/readHooks.ts';
 export { type Readiness, readinessOf } from './skills/readiness.ts';
 export {
   addSamplePack,

@@ -6,6 +6,9 @@ import type { DoctorBox, DoctorReport } from '@telos/protocol/doctorReport';
 import type { AgentOrigin, InstallPlan } from '@telos/protocol/installPlan';
 import type { JsonObject, RunEvent, SkillRef } from '@telos/protocol/run';
 import type { DaySpending } from '@telos/protocol/usage';
+import type { Reachable } from './away/awayHuman.ts';
+import { hasMessengers } from './away/settings.ts';
+import { endedByReader } from './cancellation.ts';
 import { ChangeStore } from './changes/changeStore.ts';
 import type { Config } from './config.ts';
 import type { Human, Provider, TokenCount } from './core/ports.ts';
@@ -42,8 +45,8 @@ import {
   endCommands,
 } from './run/conversationCommands.ts';
 import { meteredProvider, routingModel } from './run/meter.ts';
-import { foldersOf } from './run/prepare.ts';
 import { type Engine, newRun, type RunRequest } from './run/request.ts';
+import { foldersOf } from './run/runFolders.ts';
 import type { ServerParts } from './run/serverCheck.ts';
 import { aimedAtServer } from './run/serverMentions.ts';
 import { startRun } from './run/start.ts';
@@ -56,6 +59,7 @@ import type { InstallOptions } from './skills/planInstall.ts';
 import type { Readiness } from './skills/readiness.ts';
 import type { InitialFolders } from './skills/scaffold.ts';
 import { workFoldersOf } from './skills/workFolders.ts';
+import { hasTraces } from './traces/traceSettings.ts';
 
 export type * from '@telos/protocol/run';
 // For programs that use Telos as a library.
@@ -97,10 +101,13 @@ export class Telos {
   readonly #engine: Engine;
   readonly #choices: LearnedChoices;
   readonly #today: DayUse;
+  /** Its agents are given. */
+  readonly #isAlone: boolean;
 
-  private constructor(engine: Engine, choices: LearnedChoices) {
+  private constructor(engine: Engine, choices: LearnedChoices, isAlone: boolean) {
     this.#engine = engine;
     this.#choices = choices;
+    this.#isAlone = isAlone;
     this.replaced = new ReplacedFolders(engine.config);
     this.teaching = new Teaching({
       ...engine,
@@ -126,7 +133,8 @@ export class Telos {
     });
     const catalog = new Catalog(config, agents);
     const changes = new ChangeStore(config);
-    return new Telos({ config, catalog, models, router, changes, ripgrep, signIn, openUrl, book }, choices);
+    const engine = { config, catalog, models, router, changes, ripgrep, signIn, openUrl, book };
+    return new Telos(engine, choices, agents !== undefined);
   }
 
   get config(): Config {
@@ -296,8 +304,8 @@ export class Telos {
     const choice = await this.#engine.models.choice(wanted);
     const provider = await meteredModel(this.#engine, choice);
     if (!provider) return undefined;
-    const { priceOf } = await import('./providers/models.ts');
-    return { provider, priceOf: tokens => priceOf(choice.name, choice.model, tokens) };
+    const { costOf } = await import('./providers/models.ts');
+    return { provider, priceOf: tokens => costOf(provider, tokens) };
   }
 
   /** Undoes an install or uninstall. Throws the errors of `replaced.undo`. */
@@ -420,14 +428,52 @@ export class Telos {
 
   /**
    * Runs a request. Never throws: an error is reported in the last event.
-   * To stop, abort the signal and read on to the end.
-   * The run's log record is written even if the caller stops reading.
+   * To stop, abort the signal and read on to the end. A reader that leaves stops the run, too, also in the middle of a command.
+   * The run's log record is written even then.
    */
   run(request: RunRequest, human: Human, signal: AbortSignal): AsyncIterable<RunEvent> {
-    const run = newRun(request, human, this.config);
     // A choice that cannot be kept is lost, and nothing else.
     if (request.isChoice) void this.learnChoice(request).catch(() => {});
-    return record(startRun(run, this.#engine, signal), run, this.config.dataDir);
+    // Nothing else takes part in a run whose agents are given, and no user waits for it.
+    const isReachable = !this.#isAlone && hasMessengers(this.config);
+    return endedByReader(stop => {
+      const events = isReachable ? this.#runReachably(request, human, stop) : this.#run(request, human, stop);
+      return hasTraces(this.config.env) ? this.#traced(events, request) : events;
+    }, signal);
+  }
+
+  #run(
+    request: RunRequest,
+    human: Human,
+    signal: AbortSignal,
+    elsewhere?: Reachable,
+  ): AsyncGenerator<RunEvent, void> {
+    const { config } = this;
+    const run = newRun(request, human, config);
+    const events = startRun(run, this.#engine, signal);
+    return record(elsewhere?.events(events) ?? events, run, config.dataDir);
+  }
+
+  /** What is exported has no secrets: the events have been recorded. */
+  async *#traced(events: AsyncIterable<RunEvent>, request: RunRequest): AsyncGenerator<RunEvent, void> {
+    const { traced } = await import('./traces/traced.ts');
+    const { origin = 'other', step, conversationId, traceParent: parent } = request;
+    const attributes = {
+      'telos.origin': origin,
+      'telos.step': step?.key,
+      'gen_ai.conversation.id': conversationId,
+    };
+    yield* traced(events, { env: this.config.env, parent, attributes });
+  }
+
+  async *#runReachably(
+    request: RunRequest,
+    human: Human,
+    signal: AbortSignal,
+  ): AsyncGenerator<RunEvent, void> {
+    const { reachable } = await import('./away/awayHuman.ts');
+    const elsewhere = reachable(human, this.config);
+    yield* this.#run(request, elsewhere.human, signal, elsewhere);
   }
 }
 

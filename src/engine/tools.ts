@@ -2,7 +2,7 @@
 export { addressKind, hostKind, isNeverReached, parseWebAddress } from './addresses.ts';
 export type { ToolDefinition } from './core/ports.ts';
 export { skillTools } from './tools/builtin.ts';
-export { commandEnvironment, runLine } from './tools/command.ts';
+export { commandEnvironment, runLine, shellName } from './tools/command.ts';
 export { answerText, fetchOut } from './tools/fetchOut.ts';
 export { checkedAddresses, FetchProblem, get, resolveName } from './tools/fetchPage.ts';
 export {

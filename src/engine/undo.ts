@@ -1,7 +1,7 @@
 /** The bytes before each write, and the way back. */
 export { bytesPath, hashOf } from './changes/changeFile.ts';
 export { type ChangedFile, hasUndo, isBlocked, type RunChanges } from './changes/changeHistory.ts';
-export type { ChangeStore } from './changes/changeStore.ts';
+export type { ChangeStore, UndoResult } from './changes/changeStore.ts';
 export type { KeptChange, RunBytes } from './changes/commandWatch.ts';
 export { KeptWrites } from './changes/keptWrites.ts';
 export { unifiedDiff } from './changes/lineDiff.ts';

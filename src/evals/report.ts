@@ -1,6 +1,7 @@
 /** Stored results of evals. */
-export { type Compared, compareResults, htmlReport, junitReport } from './reports.ts';
+export { type Compared, compareResults, escapedMarkup, htmlReport, junitReport } from './reports.ts';
 export {
+  latestResults,
   readResults,
   resultsName,
   resultsPlace,

@@ -18,7 +18,8 @@ const signs: Readonly<Record<string, string>> = {
   '\n': '&#10;',
 };
 
-const escaped = (text: unknown): string =>
+/** Returns the text for a place between tags or in an attribute of HTML and XML. */
+export const escapedMarkup = (text: unknown): string =>
   String(text)
     .replace(unwritable, '\u{FFFD}')
     .replace(/[&<>"'\n]/g, sign => signs[sign] ?? sign);
@@ -42,13 +43,13 @@ export function junitReport(all: readonly StoredResults[]): string {
       const kind = run.status === 'graded' ? 'failure' : 'error';
       const said = run.passed
         ? ''
-        : `<${kind} message="${escaped(problems[0] ?? '')}">${escaped(problems.join('\n'))}</${kind}>`;
+        : `<${kind} message="${escapedMarkup(problems[0] ?? '')}">${escapedMarkup(problems.join('\n'))}</${kind}>`;
       const time = (run.durationMs / 1000).toFixed(3);
-      const classname = escaped(`${agent}.${skill}`);
-      return `    <testcase name="${escaped(nameOf(run))}" classname="${classname}" time="${time}">${said}</testcase>`;
+      const classname = escapedMarkup(`${agent}.${skill}`);
+      return `    <testcase name="${escapedMarkup(nameOf(run))}" classname="${classname}" time="${time}">${said}</testcase>`;
     });
     return [
-      `  <testsuite name="${escaped(`${skill} (${agent})`)}" tests="${mine.length}" failures="${failures}" errors="${errors}">`,
+      `  <testsuite name="${escapedMarkup(`${skill} (${agent})`)}" tests="${mine.length}" failures="${failures}" errors="${errors}">`,
       ...cases,
       '  </testsuite>',
     ].join('\n');
@@ -83,17 +84,17 @@ function sectionOf(results: StoredResults): string {
   const { models, saysNothing, flaky } = figures;
   const more = earlier === undefined ? '' : '<th>Earlier</th><th>Change</th>';
   return [
-    `<h2>${escaped(skill)} (${escaped(agent)})</h2>`,
-    `<p>${escaped(recordedAt)} · digest ${escaped(skillDigest.slice(0, 12))}${earlier === undefined ? '' : ` · earlier version: ${escaped(earlier)}`}</p>`,
+    `<h2>${escapedMarkup(skill)} (${escapedMarkup(agent)})</h2>`,
+    `<p>${escapedMarkup(recordedAt)} · digest ${escapedMarkup(skillDigest.slice(0, 12))}${earlier === undefined ? '' : ` · earlier version: ${escapedMarkup(earlier)}`}</p>`,
     `<table><tr><th>Model</th><th>With skill</th><th>Without</th><th>Gain</th>${more}<th>All runs pass</th><th>Tokens</th><th>$ per run</th><th>Time</th></tr>`,
     ...models.map(model => rowOf(model, earlier !== undefined)),
     '</table>',
-    ...saysNothing.map(text => `<p>Says nothing, as it passes in both: ${escaped(text)}</p>`),
-    ...flaky.map(({ text, passed, n }) => `<p>Flaky: ${escaped(text)} (${passed} of ${n})</p>`),
+    ...saysNothing.map(text => `<p>Says nothing, as it passes in both: ${escapedMarkup(text)}</p>`),
+    ...flaky.map(({ text, passed, n }) => `<p>Flaky: ${escapedMarkup(text)} (${passed} of ${n})</p>`),
     '<table><tr><th>Run</th><th>Skill</th><th>Result</th><th></th></tr>',
     ...runs.map(
       run =>
-        `<tr><td>${escaped(nameOf(run))}</td><td>${columns[run.configuration]}</td><td class="${run.passed ? 'passed' : 'failed'}">${run.passed ? 'passed' : run.status === 'graded' ? 'failed' : run.status}</td><td>${problemsOf(run).map(escaped).join('<br>')}</td></tr>`,
+        `<tr><td>${escapedMarkup(nameOf(run))}</td><td>${columns[run.configuration]}</td><td class="${run.passed ? 'passed' : 'failed'}">${run.passed ? 'passed' : run.status === 'graded' ? 'failed' : run.status}</td><td>${problemsOf(run).map(escapedMarkup).join('<br>')}</td></tr>`,
     ),
     '</table>',
   ].join('\n');
@@ -112,7 +113,7 @@ function rowOf(figures: ModelFigures, hasEarlier: boolean): string {
     with_skill?.cost?.toFixed(4) ?? '',
     with_skill ? `${(with_skill.ms / 1000).toFixed(1)} s` : '',
   ];
-  return `<tr>${cells.map(cell => `<td>${escaped(cell)}</td>`).join('')}</tr>`;
+  return `<tr>${cells.map(cell => `<td>${escapedMarkup(cell)}</td>`).join('')}</tr>`;
 }
 
 const signed = (share: number): string => `${share < 0 ? '-' : '+'}${Math.abs(share * 100).toFixed(0)}`;

@@ -1,6 +1,7 @@
 /** Exports for programs that import `telos`: the engine, and plans on top of it. Little is loaded before it is used. */
 
 import { basename, resolve } from 'node:path';
+import { endedByReader } from '@telos/engine/run';
 import { type Config, denyAll, type Human, loadConfig, Telos } from '@telos/engine/telos';
 import { Orchestrator, type OrchestratorOptions } from '@telos/plans/orchestrator';
 import type { Plan as EnginePlan } from '@telos/plans/plan';
@@ -82,22 +83,31 @@ export class Plan {
   }
 
   /**
-   * Works on the stories until the plan rests. Its card must have been accepted on this machine. Throws TelosError for what hinders every
-   * plan in this repository.
+   * Works on the stories until the plan rests, or its reader leaves. Its card must have been accepted on this machine. Throws TelosError for
+   * what hinders every plan in this repository.
    */
-  async *run({ human = denyAll, signal, ...options }: RunPlanOptions = {}): PlanStream {
+  run({ signal = new AbortController().signal, ...options }: RunPlanOptions = {}): PlanStream {
+    return endedByReader(stop => this.#run(options, stop), signal);
+  }
+
+  async *#run({ human = denyAll, ...options }: RunPlanOptions, signal: AbortSignal): PlanStream {
     const plan = await this.#opened(human);
     const { followJournal } = await importJournal();
     const { lines } = await plan.look();
     const over = new AbortController();
-    const stop = signal ?? new AbortController().signal;
+    const left = new AbortController();
     const end = plan
-      .run({ slots: 1, unattended: human === denyAll, ...options }, stop)
+      .run({ slots: 1, unattended: human === denyAll, ...options }, AbortSignal.any([signal, left.signal]))
       .finally(() => over.abort());
     // Awaited below; without this, a failure before that would end the process.
     end.catch(() => undefined);
-    for await (const line of followJournal(plan.folder.journal, over.signal, plan.folder.seal))
-      if (line.seq > lines) yield line;
+    try {
+      for await (const line of followJournal(plan.folder.journal, over.signal, plan.folder.seal))
+        if (line.seq > lines) yield line;
+    } finally {
+      left.abort();
+      await end.catch(() => undefined);
+    }
     return end;
   }
 }

@@ -2,7 +2,8 @@
 import { type Conflict, putOnBranch } from './attemptBranch.ts';
 import { endAttempt, failed } from './attemptEnd.ts';
 import { type AttemptCall, type AttemptEnd, type AttemptParts, AttemptScene } from './attemptScene.ts';
-import { buildAnew, checkAndReview, goOnWith, joinSides, keep, noteStart } from './attemptWork.ts';
+import { buildStoryOn, checkAndReview, goOnWith, joinSides, keep, noteStart } from './attemptWork.ts';
+import { NoRoom } from './slots.ts';
 import { BranchLine, type StorySlots } from './storySlots.ts';
 import { isWorkDone } from './storyState.ts';
 
@@ -54,9 +55,15 @@ async function begin(scene: AttemptScene): Promise<AttemptEnd | undefined> {
   }
   scene.parent = await scene.branchTip();
   // First the slot: after a crash in between, the files of the story before would be taken for those of this one.
-  scene.slot = await slots.openSlot(number, scene.parent);
+  try {
+    scene.slot = await slots.openSlot(number, scene.parent);
+  } catch (error) {
+    // Nothing has begun, so nothing ends.
+    if (error instanceof NoRoom) return { status: 'interrupted', details: error.message, fatal: error };
+    throw error;
+  }
   await noteStart(scene, number);
-  return buildAnew(scene);
+  return buildStoryOn(scene);
 }
 
 /** Has both sides of a conflict brought together, as a part of the same attempt. From then on the story runs alone. */

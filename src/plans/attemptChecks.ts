@@ -5,8 +5,9 @@ import { newToken } from '@telos/engine/run';
 import type { CheckResult, PlanCheck, TamperFinding, TamperKind } from '@telos/protocol/plan';
 import { otherPackages, readChanges, removePackages, setupRun, withoutScripts } from './attemptChanges.ts';
 import type { AttemptEnd, AttemptScene } from './attemptScene.ts';
-import { failureText } from './attemptWords.ts';
-import { type CheckPlace, runCheck, runChecks, setupPlace } from './checks.ts';
+import { checkFile, failureText } from './attemptWords.ts';
+import { type CheckPlace, isEnclosed, runCheck, runChecks, setupPlace } from './checks.ts';
+import { needOf, sandboxTrouble, setupFailure } from './checkTrouble.ts';
 import { tamperings, unjustified } from './tamper.ts';
 
 /** In seconds. */
@@ -29,11 +30,14 @@ export async function setUp(scene: AttemptScene): Promise<AttemptEnd | undefined
     const check = { name: command, command, timeoutS: setupTimeoutS };
     const result = await runCheck(check, place, runs.config, scene.signal);
     if (result.exitCode === 0) continue;
-    const details = failureText(result, ' while the worktree was set up') + noteOn(others);
+    const details = setupFailure(result, scene.parts.folder.name) + noteOn(others);
     if (scene.kept) return { status: 'denied', details };
     return { status: 'error', details, fatal: new TelosError('config', details) };
   }
   await slots.noteSetup(scene.place);
+  // What else it left is no part of the work, and checks do not have it either.
+  const head = await scene.place.git.tip('HEAD');
+  if (head !== undefined) await slots.reset(scene.place, head);
   return undefined;
 }
 
@@ -82,17 +86,36 @@ export async function checkTree(
   const note = async (result: CheckResult): Promise<void> => {
     await scene.note({ type: 'check_ended', ...scene.named, tree, ...result });
   };
-  scene.results = await runChecks(scene.checks, withFile(scene, ''), runs.config, scene.signal, note, atBase);
+  const again = async (): Promise<void> => {
+    const head = await scene.place.git.tip('HEAD');
+    if (head !== undefined) await scene.parts.slots.reset(scene.place, head);
+  };
+  const place = withFile(scene, '');
+  scene.results = await runChecks(scene.checks, place, runs.config, scene.signal, note, { atBase, again });
   const failed = scene.results.find(({ exitCode }) => exitCode !== 0);
   if (!failed) return undefined;
-  return { status: 'denied', details: failureText(failed, where) + noteOn(await othersInstalled(scene)) };
+  const why = (await lackIn(scene, place, failed)) + failureText(failed, where);
+  return { status: 'denied', details: why + noteOn(await othersInstalled(scene)) };
+}
+
+/** Returns what of the user's machine a check seems to have lacked in the sandbox, and what helps; empty if nothing shows that. */
+async function lackIn(
+  { checks, place: { dir } }: AttemptScene,
+  place: CheckPlace,
+  result: CheckResult,
+): Promise<string> {
+  const check = checks.find(({ name }) => name === result.name);
+  if (!check || check.outside || !isEnclosed(check, place)) return '';
+  const trouble = await sandboxTrouble(check, result, dir);
+  return trouble === undefined
+    ? ''
+    : `The sandbox may be the reason: it has no way to ${needOf(trouble)}. The user can let the check "${check.name}" out with outside: true in the story's file, and approve the permissions again.\n`;
 }
 
 /** The whole output of each check lies in the plan's folder. */
 function withFile(scene: AttemptScene, ending: string): CheckPlace {
-  const safe = (name: string): string => name.replace(/[^\w.-]+/g, '-').slice(0, 60);
   const outputFile = ({ name }: PlanCheck): string =>
-    scene.parts.folder.own('checks', `${scene.key}.${safe(name)}${ending}.txt`);
+    scene.parts.folder.own('checks', checkFile(scene.key, name, ending));
   return { ...scene.checkPlace, outputFile };
 }
 

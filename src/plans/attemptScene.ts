@@ -1,5 +1,6 @@
 /** What the parts of one attempt share: the story, the slot, and what the attempt has come to. */
 
+import { hasMessengers, importAskAway } from '@telos/engine/away';
 import type { TelosError } from '@telos/engine/errors';
 import type { Human } from '@telos/engine/run';
 import type { Tool } from '@telos/engine/tools';
@@ -41,6 +42,8 @@ export interface AttemptParts {
   settings: PlanSettings;
   /** Returns the state as of now. */
   state: () => PlanState;
+  /** What is said of the other stories, where the state has only the one. */
+  others?: string;
   /** The commit that the plan began with. */
   base: string;
   /** What the checks were like there, by their command. */
@@ -99,6 +102,8 @@ export class AttemptScene {
   parent: string;
   /** Missing until the attempt has come to its slot. */
   slot: Slot | undefined;
+  /** What the attempts before came to, where this one goes on from it: a commit behind `parent`. */
+  begun: KeptTree | undefined;
   /** The files of the work, once they are kept as a commit. */
   kept: KeptTree | undefined;
   /** The checks that ran on them. */
@@ -118,6 +123,11 @@ export class AttemptScene {
       isAway: parts.isUnattended,
       answers: () => parts.state().answers,
       note: event => this.note(event),
+      askAway: async (request, signal) => {
+        if (!hasMessengers(parts.runs.config)) return undefined;
+        const { askAway, openMessengers } = await importAskAway();
+        return askAway(request, openMessengers(parts.runs.config), signal);
+      },
     };
   }
 
@@ -138,6 +148,28 @@ export class AttemptScene {
 
   refOf(attempt: number): string {
     return `refs/telos/${this.parts.folder.name}/${this.story.id}/a${attempt}`;
+  }
+
+  /**
+   * Returns what the attempts before came to since the story last passed, or since someone wanted it started over, with the commit that it
+   * was made for. Undefined if nothing is kept.
+   */
+  async earlierWork(): Promise<{ commit: string; parent: string } | undefined> {
+    const { journal, git } = this.parts;
+    const own = journal.lines.filter(line => 'story' in line && line.story === this.story.id);
+    const since = own.findLastIndex(({ type }) => type === 'story_passed' || type === 'story_reopened');
+    for (const line of own.slice(since + 1).reverse()) {
+      const commit = line.type === 'attempt_ended' ? await git.tip(this.refOf(line.attempt)) : undefined;
+      const parent = commit && (await git.tip(`${commit}^`));
+      if (commit && parent) return { commit, parent };
+    }
+    return undefined;
+  }
+
+  /** Takes what the attempts before came to out of the slot. */
+  async startAfresh(): Promise<void> {
+    this.begun = undefined;
+    await this.parts.slots.reset(this.place, this.parent);
   }
 
   /** Returns the commit on which the story is built. Throws TelosError `config` if the branch with the earlier stories is gone. */

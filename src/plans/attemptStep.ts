@@ -6,7 +6,7 @@ import type { Usage } from '@telos/protocol/run';
 import { asMessage, type Sentence, sentence, sentencesOf } from '@telos/protocol/text';
 import { addedUsage } from '@telos/protocol/usage';
 import type { AttemptEnd, AttemptScene } from './attemptScene.ts';
-import { manyDenials } from './attemptWords.ts';
+import { manyDenials, planText } from './attemptWords.ts';
 import { parkingHuman, yes } from './parkedQuestions.ts';
 import { runStep, type StepCall, type StepEnd } from './steps.ts';
 import { isWorkDone } from './storyState.ts';
@@ -37,6 +37,7 @@ export async function runOne(
     budget,
     recordTo,
     roleText: roles.find(({ role }) => role === step)?.text,
+    planText: planText(folder.read('plan.md') ?? '', folder.read('interview.md') ?? ''),
     onStart: async ({ runId, model }) => {
       await scene.note({
         type: 'step_started',

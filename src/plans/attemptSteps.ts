@@ -10,14 +10,16 @@ import {
   adviceWords,
   denialsOf,
   manyDenials,
+  othersText,
   reviewWords,
   type WorkWords,
   workWords,
 } from './attemptWords.ts';
 import { runCheck, seenIn } from './checks.ts';
-import { adviceAt } from './learnings.ts';
+import { guidesAt } from './learnings.ts';
 import { askOrPark } from './parkedQuestions.ts';
 import { parsePrd } from './prdFile.ts';
+import { placeText } from './roles.ts';
 import { cardCommands, type StepCall, type StepEnd, stepOfRole, workerRoles } from './steps.ts';
 import { notesIn, verdictIn } from './stepTools.ts';
 
@@ -25,9 +27,12 @@ import { notesIn, verdictIn } from './stepTools.ts';
 export async function buildStory(scene: AttemptScene): Promise<AttemptEnd | undefined> {
   const over = await askIfTooDear(scene);
   if (over) return over;
-  const words = await wordsFor(scene);
-  const advice = await advise(scene, words);
+  const before = await wordsFor(scene);
+  const advice = await advise(scene, before);
   if (advice && 'status' in advice) return advice;
+  const isAfresh = scene.begun !== undefined && advice?.afresh === true;
+  if (isAfresh) await scene.startAfresh();
+  const words = isAfresh ? await wordsFor(scene) : before;
   const { name, skill } = stepOfRole(advice?.role ?? scene.story.role);
   const { instructions } = advice ?? {};
   const asked = workWords({ ...words, ...(instructions !== undefined && { instructions }) });
@@ -37,6 +42,8 @@ export async function buildStory(scene: AttemptScene): Promise<AttemptEnd | unde
 interface Advice {
   role: string;
   instructions: string;
+  /** Without what the attempts before came to. */
+  afresh?: boolean;
 }
 
 /**
@@ -53,7 +60,12 @@ async function advise(scene: AttemptScene, words: WorkWords): Promise<Advice | A
   const noteAdvice = async ({ answers }: StepEnd): Promise<void> => {
     const given = answers.findLast(({ tool }) => tool === 'delegate')?.input;
     if (!given) return;
-    advice = { role: String(given['role']), instructions: String(given['instructions']) };
+    const { role, instructions, afresh } = given;
+    advice = {
+      role: String(role),
+      instructions: String(instructions),
+      ...(afresh === true && { afresh }),
+    };
     await scene.note({ type: 'advised', ...scene.named, ...advice });
   };
   const end = await runOne(
@@ -92,19 +104,29 @@ async function askIfTooDear(scene: AttemptScene): Promise<AttemptEnd | undefined
 }
 
 async function wordsFor(scene: AttemptScene): Promise<WorkWords> {
-  const { parts, call, parent, open, checks } = scene;
-  const before = call.attempt > 1 ? scene.refOf(call.attempt - 1) : undefined;
-  const last = before && (await parts.git.tip(before));
-  const base = last && (await parts.git.tip(`${last}^`));
+  const { parts, call, open, checks, begun, parent } = scene;
+  const last = await scene.earlierWork();
+  const shape = ['diff', '--stat=100', '--no-color', '--no-ext-diff', '--no-textconv', '--end-of-options'];
   return {
     goal: parts.state().goal,
     state: call.story,
     open,
     checks,
     body: bodyOf(scene),
-    advice: await adviceAt(parts.git, parent),
+    ...(await around(scene)),
     said: saidTo(scene),
-    ...(last !== undefined && base !== undefined && { lastDiff: await diffText(parts.git, base, last) }),
+    ...(last && { lastDiff: await diffText(parts.git, last.parent, last.commit) }),
+    ...(begun && { begun: await parts.git.read([...shape, parent, begun.commit]) }),
+  };
+}
+
+/** Returns what a story is built among: the rules of its project, the other stories, and its place. */
+async function around({ parts, story, parent, place }: AttemptScene) {
+  const { git, state, settings, runs } = parts;
+  return {
+    advice: await guidesAt(git, parent, story.touches),
+    others: parts.others ?? othersText(state().stories, story.id),
+    place: await placeText(place.dir, runs.config, settings.setup),
   };
 }
 
@@ -116,8 +138,15 @@ function bodyOf({ parts, story: { prd } }: AttemptScene): string {
 function saidTo({ parts, story: { id } }: AttemptScene): string[] {
   const { answers } = parts.state();
   return parts.journal.lines.flatMap(line => {
-    if (line.type === 'steered' && line.command.kind === 'tell')
-      return line.command.story === undefined || line.command.story === id ? [line.command.text] : [];
+    if (line.type === 'steered') {
+      const { command } = line;
+      if (command.kind === 'tell')
+        return command.story === undefined || command.story === id ? [command.text] : [];
+      const isAgain = command.kind === 'redo' || command.kind === 'reopen';
+      return isAgain && command.story === id && command.why && line.ignored === undefined
+        ? [command.why]
+        : [];
+    }
     if (line.type !== 'question_parked' || line.question.story !== id) return [];
     const answer = answers.get(line.question.id);
     return answer === undefined ? [] : [`${line.question.text} ${answer}`];
@@ -177,7 +206,7 @@ export async function review(scene: AttemptScene): Promise<AttemptEnd | undefine
     checks,
     allowed,
     diff: await diffText(git, parent, work.commit),
-    advice: await adviceAt(git, parent),
+    ...(await around(scene)),
   });
   const runAgain = (check: PlanCheck, signal: AbortSignal) =>
     runCheck(check, scene.checkPlace, parts.runs.config, signal);

@@ -1,15 +1,48 @@
 /** Words what is asked of those who build and review a story. Pure. */
 import type { CheckResult, JournalLine, PlanCheck, StoryItem } from '@telos/protocol/plan';
 import { beginningOf, endOf } from '@telos/protocol/text';
-import type { StoryState } from './storyState.ts';
+import { isOver, type StoryState } from './storyState.ts';
 
 /** Denials in a row after which the words become more urgent. */
 export const manyDenials = 3;
 
 /** In characters. */
-const longestAdvice = 8_000;
+const longestPlan = 4_000;
+const longestAnswers = 1_200;
 const longestEarlier = 20_000;
+const longestBegun = 3_000;
 const longestOutput = 6_000;
+
+/**
+ * Returns what all who build and review know of the plan: its text, and what the person answered in the interview. It is the same for all
+ * stories, so that providers keep it in a cache.
+ */
+export function planText(plan: string, transcript: string): string {
+  const answers = [...transcript.matchAll(/^Q: .*\nA: .*$/gm)].join('\n');
+  return joined([
+    plan.trim() &&
+      `The plan, as the person approved it. Its decisions hold for every story:\n<plan>\n${cut(plan.trim(), longestPlan)}\n</plan>`,
+    answers && `What the person answered before:\n<answers>\n${cut(answers, longestAnswers)}\n</answers>`,
+  ]);
+}
+
+/** Stories that are named, and characters of their titles. */
+const mostOthers = 30;
+const longestTitle = 80;
+
+/** Returns a line for each of the other stories, with what became of it; of very many those around the story. Empty if it is the only one. */
+export function othersText(stories: readonly StoryState[], id: string): string {
+  const at = stories.findIndex(({ story }) => story.id === id);
+  const first = Math.max(0, Math.min(at - mostOthers / 2, stories.length - mostOthers - 1));
+  const near = stories.slice(first, first + mostOthers + 1).filter(({ story }) => story.id !== id);
+  if (near.length === 0) return '';
+  const lines = near.map(
+    ({ story, status }) =>
+      `- ${story.id} ${beginningOf(story.title, longestTitle)} (${isOver(status) ? (status === 'skipped' ? 'left out' : 'done') : 'another one builds it'})`,
+  );
+  const more = stories.length - 1 - near.length;
+  return [...lines, ...(more > 0 ? [`- and ${more} more`] : []), 'Build nothing of theirs.'].join('\n');
+}
 
 export interface WorkWords {
   goal: string;
@@ -18,10 +51,15 @@ export interface WorkWords {
   /** The story's file without its frontmatter. */
   body: string;
   checks: readonly PlanCheck[];
-  /** What AGENTS.md says; empty without one. */
+  /** What the project says about work on it: see `guidesAt`. */
   advice: string;
+  /** The other stories, and where the step is: see `othersText` and `placeText`. */
+  others: string;
+  place: string;
   /** The difference of the last attempt that did not pass, if there was one. */
   lastDiff?: string;
+  /** The files of it, where the attempt goes on from there. */
+  begun?: string;
   /** What the person has said: to this story, to all, and in answer to its questions. */
   said: readonly string[];
   /** What the orchestrator advises. */
@@ -30,7 +68,8 @@ export interface WorkWords {
 
 /** Returns what is asked of the one who builds the story. */
 export function workWords(words: WorkWords): string {
-  const { goal, state, open, body, checks, advice, lastDiff, said, instructions } = words;
+  const { goal, state, open, body, checks, advice, others, place, lastDiff, begun, said, instructions } =
+    words;
   const { story, lastDenial, streak } = state;
   return joined([
     `Build the story ${story.id}: ${story.title}`,
@@ -38,9 +77,17 @@ export function workWords(words: WorkWords): string {
     section('The story as it is written', body.trim()),
     section('Criteria that are still open', listed(open)),
     section('Checks', checksText(checks)),
-    advice && section('AGENTS.md', cut(advice, longestAdvice)),
+    others && section('The other stories', others),
+    section('Where you are', place),
+    advice,
     lastDenial !== undefined && section('Why the last attempt did not pass', cut(lastDenial, longestOutput)),
-    lastDiff &&
+    begun !== undefined &&
+      section(
+        'What earlier attempts have changed. All of it is there',
+        `${cut(begun, longestBegun)}\n\nGo on from it; git diff HEAD^ shows it whole. Mend what was denied, and undo only what was wrong.`,
+      ),
+    begun === undefined &&
+      lastDiff &&
       section('What the last attempt had changed. None of it is there now', cut(lastDiff, longestEarlier)),
     streak >= manyDenials && urgent(streak, lastDenial ?? ''),
     said.length > 0 && section('The person says', said.map(one => `- ${one}`).join('\n')),
@@ -78,7 +125,7 @@ export function adviceWords(words: AdviceWords): string {
     section('The story as it is written', body.trim()),
     section('Criteria that are still open', listed(open)),
     section('Checks', checksText(checks)),
-    advice && section('AGENTS.md', cut(advice, longestAdvice)),
+    advice,
     ...denials
       .slice(-manyDenials)
       .map((text, at, all) =>
@@ -116,13 +163,15 @@ export interface ReviewWords {
   results: readonly CheckResult[];
   checks: readonly PlanCheck[];
   advice: string;
+  others: string;
+  place: string;
   /** Changes of what checks the work that a criterion or the person has allowed. */
   allowed: readonly string[];
 }
 
 /** Returns what is asked of the reviewer, who sees nothing that the coder said. */
 export function reviewWords(words: ReviewWords): string {
-  const { goal, state, open, body, diff, results, checks, advice, allowed } = words;
+  const { goal, state, open, body, diff, results, checks, advice, others, place, allowed } = words;
   const { story, lastDenial } = state;
   return joined([
     `Review the work on the story ${story.id}: ${story.title}`,
@@ -132,7 +181,9 @@ export function reviewWords(words: ReviewWords): string {
     section('Checks, run by Telos on this very work', resultsText(results, checks)),
     allowed.length > 0 && section('Changes of tests or their rules that were allowed', allowed.join('\n')),
     lastDenial !== undefined && section('Why the attempt before was denied', cut(lastDenial, longestOutput)),
-    advice && section('AGENTS.md', cut(advice, longestAdvice)),
+    others && section('The other stories', others),
+    section('Where you are', place),
+    advice,
     section('The whole difference', fenced(diff, 'diff')),
   ]);
 }
@@ -148,10 +199,14 @@ const checksText = (checks: readonly PlanCheck[]): string =>
   checks.map(({ name, command }) => `- ${name}: \`${command}\``).join('\n');
 
 function resultsText(results: readonly CheckResult[], checks: readonly PlanCheck[]): string {
-  const parts = results.map(({ name, exitCode, output, suspicious }) => {
+  const parts = results.map(({ name, exitCode, output, suspicious, flaky }) => {
     const command = checks.find(check => check.name === name)?.command ?? '';
     const doubt = suspicious === undefined ? '' : `\nDoubtful: ${suspicious}`;
-    return `${name} (\`${command}\`): exit code ${exitCode ?? 'none'}${doubt}\n${fenced(tail(output, longestOutput), '')}`;
+    const before =
+      flaky === undefined
+        ? ''
+        : `\nFlaky: it failed at its first run on these very files. Deny only if this work is the reason. It said then:\n${fenced(flaky, '')}\nAt its second run:`;
+    return `${name} (\`${command}\`): exit code ${exitCode ?? 'none'}${doubt}${before}\n${fenced(tail(output, longestOutput), '')}`;
   });
   return parts.join('\n\n');
 }
@@ -167,6 +222,10 @@ const cut = (text: string, most: number): string =>
 
 const tail = (text: string, most: number): string =>
   text.length > most ? `[…]\n${endOf(text, most)}` : text;
+
+/** Returns the name of the file in `checks/` with all that a check printed in an attempt, such as `US-001.a2`. */
+export const checkFile = (attempt: string, name: string, ending = ''): string =>
+  `${attempt}.${name.replace(/[^\w.-]+/g, '-').slice(0, 60)}${ending}.txt`;
 
 /** Returns why a check did not let an attempt pass. */
 export function failureText({ name, exitCode, output }: CheckResult, where = ''): string {

@@ -3,6 +3,7 @@ import { checkWork, setUp } from './attemptChecks.ts';
 import type { AttemptEnd, AttemptScene } from './attemptScene.ts';
 import { build, buildStory, review } from './attemptSteps.ts';
 import { conflictWords } from './attemptWords.ts';
+import { mergeOnto } from './integrate.ts';
 import { type KeptTree, noChange, type OpenAttempt } from './storyState.ts';
 
 export function noteStart(scene: AttemptScene, slot: number): Promise<unknown> {
@@ -11,9 +12,38 @@ export function noteStart(scene: AttemptScene, slot: number): Promise<unknown> {
   return scene.note({ type: 'attempt_started', ...scene.named, item, slot, parent, role: story.role });
 }
 
-/** Has the story built in its slot, and keeps what comes of it. Returns how the attempt ends, if it does. */
-export const buildAnew = async (scene: AttemptScene): Promise<AttemptEnd | undefined> =>
-  (await setUp(scene)) ?? (await buildStory(scene)) ?? (await keep(scene));
+/**
+ * Has the story built in its slot, from what the attempts before came to, and keeps what comes of it. Returns how the attempt ends, if it
+ * does.
+ */
+export async function buildStoryOn(scene: AttemptScene): Promise<AttemptEnd | undefined> {
+  await takeUpEarlier(scene);
+  let unready = await setUp(scene);
+  if (unready && scene.begun) {
+    // The work itself may be what cannot be set up.
+    await scene.startAfresh();
+    unready = await setUp(scene);
+  }
+  return unready ?? (await buildStory(scene)) ?? (await keep(scene));
+}
+
+/** Gives the slot what the attempts before came to, on top of what the branch has now. Not if both have changed the same. */
+async function takeUpEarlier(scene: AttemptScene): Promise<void> {
+  const { parts, parent, place, story } = scene;
+  const { git, slots } = parts;
+  const earlier = await scene.earlierWork();
+  if (!earlier) return;
+  let { commit } = earlier;
+  if (earlier.parent !== parent) {
+    const merged = await mergeOnto(git, { ...earlier, tip: parent });
+    if ('files' in merged) return;
+    commit = await git.commitTree(merged.tree, [parent], `${story.id}: earlier attempts\n`);
+  }
+  const tree = await git.treeOf(commit);
+  if (tree === (await git.treeOf(parent))) return;
+  await slots.reset(place, commit);
+  scene.begun = { commit, tree };
+}
 
 /** Opens the slot of an attempt with work that was kept before. Returns how the attempt ends, if it does. */
 export async function goOnWith(
@@ -49,11 +79,18 @@ export async function keep(scene: AttemptScene): Promise<AttemptEnd | undefined>
   const message = `${story.id}: attempt ${call.attempt}`;
   const kept = await parts.slots.snapshot(scene.place, { ref: scene.refOf(call.attempt), parent, message });
   if (!kept) return noChange;
+  if (scene.begun?.tree === kept.tree && isDenied(scene, kept.tree)) return noChange;
   scene.kept = kept;
   scene.approval = undefined;
   await scene.note({ type: 'snapshot', ...scene.named, ...kept });
   return undefined;
 }
+
+/** Whether the reviewer has denied these very files. */
+const isDenied = ({ parts, story }: AttemptScene, tree: string): boolean =>
+  parts.journal.lines.some(
+    line => line.type === 'verdict' && line.story === story.id && line.tree === tree && !line.approved,
+  );
 
 /** The files of a conflict. `sides` is a commit with both sides of each between marks. */
 export interface Sides {

@@ -18,7 +18,7 @@ import {
   runLine,
 } from '@telos/engine/tools';
 import type { CheckResult, PlanCheck } from '@telos/protocol/plan';
-import { sentence } from '@telos/protocol/text';
+import { endOf, sentence } from '@telos/protocol/text';
 import { personPlaces } from './gitProgram.ts';
 
 /** Where checks run. All paths are absolute. */
@@ -42,10 +42,27 @@ const keptBytes = 8 * 1024;
 const mostInFile = 64 * 1024 * 1024;
 
 /**
- * Runs one check without any key in its environment, and leaves nothing running. Throws the abort reason on abort. Whatever else goes
- * wrong is a result that has not passed.
+ * Runs one check without any key in its environment, and leaves nothing running. One that the user lets out of the sandbox is tried once
+ * outside if it fails there. Throws the abort reason on abort. Whatever else goes wrong is a result that has not passed.
  */
 export async function runCheck(
+  check: PlanCheck,
+  place: CheckPlace,
+  config: BoxConfig,
+  signal: AbortSignal,
+): Promise<CheckResult> {
+  const result = await runOnce(check, place, config, signal);
+  const mayLeave = check.outside && config.sandbox !== 'required' && isEnclosed(check, place);
+  if (result.exitCode === 0 || !mayLeave) return result;
+  const { box: _, ...bare } = place;
+  return runOnce(check, bare, config, signal);
+}
+
+/** Whether the check has run in a sandbox there. */
+export const isEnclosed = ({ command }: PlanCheck, { box, outside }: CheckPlace): boolean =>
+  box !== undefined && !outside?.has(command) && !(box instanceof CheckBox && !box.isUsed);
+
+async function runOnce(
   check: PlanCheck,
   place: CheckPlace,
   config: BoxConfig,
@@ -73,21 +90,46 @@ export async function runCheck(
   }
 }
 
-/**
- * Runs the checks one after the other and stops at the first that fails. Each result is passed on as it comes. `atBase` is what the
- * checks were like before anything was done, by their command.
- */
+export interface ChecksOptions {
+  /** What the checks were like before anything was done, by their command. */
+  atBase?: ReadonlyMap<string, CheckResult>;
+  /** Gives the folder the same files again, so that a check that fails may run once more. */
+  again?: () => Promise<unknown>;
+}
+
+/** In milliseconds. One that takes longer is not worth a second run. */
+const longestTwice = 10 * 60_000;
+/** In characters. */
+const longestFlaky = 2_000;
+
+/** Returns the result of a second run on the same files if the first has failed and the second passes; otherwise the first. */
+export async function triedAgain(
+  first: CheckResult,
+  again: () => Promise<unknown>,
+  run: () => Promise<CheckResult>,
+): Promise<CheckResult> {
+  if (first.exitCode === 0 || first.exitCode === null || first.exitCode === 127 || first.ms > longestTwice)
+    return first;
+  await again();
+  const second = await run();
+  return second.exitCode === 0 ? { ...second, flaky: endOf(first.output, longestFlaky) } : first;
+}
+
+/** Runs the checks one after the other and stops at the first that fails. Each result is passed on as it comes. */
 export async function runChecks(
   checks: readonly PlanCheck[],
   place: CheckPlace,
   config: BoxConfig,
   signal: AbortSignal,
   onResult: (result: CheckResult) => Promise<void>,
-  atBase: ReadonlyMap<string, CheckResult> = new Map(),
+  { atBase = new Map(), again }: ChecksOptions = {},
 ): Promise<CheckResult[]> {
   const results: CheckResult[] = [];
   for (const check of checks) {
-    const result = await runCheck(check, place, config, signal);
+    const first = await runCheck(check, place, config, signal);
+    const result = again
+      ? await triedAgain(first, again, () => runCheck(check, place, config, signal))
+      : first;
     const why = result.exitCode === 0 ? suspicionOf(result, atBase.get(check.command)) : undefined;
     const checked = why === undefined ? result : { ...result, suspicious: why };
     results.push(checked);
@@ -183,7 +225,7 @@ export class CheckBox implements CommandBox {
       if (sandbox !== 'required') return undefined;
       throw new TelosError('config', [
         sentence(
-          'Commands run in a box only (telos.sandbox is required), and none works here: {0}',
+          'Commands run in a sandbox only (telos.sandbox is required), and none works here: {0}',
           finding.why,
         ),
       ]);

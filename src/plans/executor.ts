@@ -4,8 +4,9 @@ export { putOnBranch } from './attemptBranch.ts';
 export { hasTests } from './attemptChanges.ts';
 export { endAttempt, failed } from './attemptEnd.ts';
 export { type AttemptCall, type AttemptEnd, type AttemptParts, AttemptScene } from './attemptScene.ts';
+export { othersText } from './attemptWords.ts';
 export {
-  buildAnew,
+  buildStoryOn,
   checkAndReview,
   goOnWith,
   joinSides,

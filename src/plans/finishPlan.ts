@@ -1,13 +1,15 @@
 /** Ends a plan: brings what passed into the person's branch, or leaves or drops it. The one place that touches the person's checkout. */
 
 import { execFile } from 'node:child_process';
+import { lstatSync } from 'node:fs';
+import { join } from 'node:path';
 import { TelosError } from '@telos/engine/errors';
 import { shellWord } from '@telos/engine/files';
 import { commandPrograms, findProgram, programEndings } from '@telos/engine/tools';
 import type { FinishKind } from '@telos/protocol/plan';
 import { sentence } from '@telos/protocol/text';
 import type { Git } from './git.ts';
-import { branchOf, dirtyFiles } from './gitCheckouts.ts';
+import { branchOf, dirtyFiles, signsCommits } from './gitCheckouts.ts';
 import { personPlaces } from './gitProgram.ts';
 import { mergeOnto } from './integrate.ts';
 import { missingStories, planCommits } from './planCommits.ts';
@@ -46,7 +48,7 @@ export interface Finished {
 const mostNamed = 10;
 
 /**
- * Throws TelosError `config` if that was done already, the checkout is not clean, no branch is checked out, the two cannot be merged
+ * Throws TelosError `config` if that was done already, the merge would overwrite what is not committed, no branch is checked out, the two cannot be merged
  * without a conflict, or a branch that is to be deleted is checked out.
  */
 export async function finishPlan(how: FinishKind, parts: Finish): Promise<Finished> {
@@ -76,9 +78,10 @@ export async function finishPlan(how: FinishKind, parts: Finish): Promise<Finish
       sentence("The plan's branch {0} is checked out in {1}, so it was not deleted.", branch, place),
       sentence('Switch to another branch there.'),
     ]);
+  // First the work trees, whose commits the branch has.
+  const { kept } = await slots.removeSlots();
   if (how === 'drop' && tip !== undefined)
     await git.run(['update-ref', '--no-deref', '-d', `refs/heads/${branch}`, tip]);
-  const { kept } = await slots.removeSlots();
   return { ...(tip !== undefined && how === 'keep' && { commit: tip }), kept };
 }
 
@@ -121,7 +124,7 @@ async function checkedOut(git: Git, branch: string): Promise<string> {
 async function merge(
   how: 'merge' | 'squash',
   tip: string,
-  { git, branch, plan, goal, base, before }: Finish,
+  { git, branch, plan, goal, base, before, env }: Finish,
 ): Promise<{ commit: string; into: string }> {
   if (tip === base) throw noCommits(branch);
   const into = await checkedOut(git, branch);
@@ -129,10 +132,7 @@ async function merge(
   for (const commit of [tip, ...(before?.how === 'squash' ? [before.commit ?? tip] : [])])
     if (await isWithin(git, commit, head))
       throw new TelosError('config', [sentence("The plan '{0}' was merged into {1} already.", plan, into)]);
-  const dirty = await dirtyFiles(git);
-  if (dirty.length > 0) throw notClean(dirty);
-  const { stdout } = await git.run(['merge-base', head, tip], { allow: [1] });
-  const parent = stdout.trim() || base;
+  const parent = await meetingPoint(how, { git, into, head, tip, base });
   const merged = await mergeOnto(git, { tip: head, parent, commit: tip });
   if ('files' in merged)
     throw new TelosError('config', [
@@ -140,17 +140,81 @@ async function merge(
       sentence('Nothing was changed.'),
       sentence('Merge by hand with: {0}', `git merge ${shellWord(branch)}`),
     ]);
-  if (how === 'squash') {
-    const commit = await git.commitTree(merged.tree, [head], `${goal}\n\nTelos-Plan: ${plan}\n`);
-    await git.run(['merge', '--ff-only', '--quiet', '--end-of-options', commit]);
-    return { commit, into };
-  }
-  const isAhead = parent === head;
-  const commit = isAhead
-    ? tip
-    : await git.commitTree(merged.tree, [head, tip], `Merge plan ${plan}\n\n${goal}\n`);
+  await refuseOverwriting(git, head, merged.tree);
+  const made = (parents: string[], message: string) =>
+    commitAsPerson(git, { tree: merged.tree, parents, message, branch }, env);
+  const commit =
+    how === 'squash'
+      ? await made([head], `${goal}\n\nTelos-Plan: ${plan}\n`)
+      : parent === head
+        ? tip
+        : await made([head, tip], `Merge plan ${plan}\n\n${goal}\n`);
   await git.run(['merge', '--ff-only', '--quiet', '--end-of-options', commit]);
   return { commit, into };
+}
+
+/**
+ * Returns the commit since which the plan and the branch have changed apart. Throws TelosError `config` if a merge would bring commits along
+ * that are not the plan's, as where the branch was rebased or reset meanwhile.
+ */
+async function meetingPoint(
+  how: 'merge' | 'squash',
+  { git, into, head, tip, base }: Record<'into' | 'head' | 'tip' | 'base', string> & { git: Git },
+): Promise<string> {
+  if (base !== '' && !(await isWithin(git, base, head))) {
+    // The changes of the stories alone.
+    if (how === 'squash') return base;
+    throw new TelosError('config', [
+      sentence('{0} does not have the commit {1} that the plan began with.', into, base.slice(0, 10)),
+      sentence('A merge would bring its commits back. Squash the plan: that brings its own changes alone.'),
+      sentence('Nothing was changed.'),
+    ]);
+  }
+  const { stdout } = await git.run(['merge-base', head, tip], { allow: [1] });
+  return stdout.trim() || base;
+}
+
+/** Returns a commit, signed if the person's git signs commits. Throws TelosError `config` if it cannot. */
+async function commitAsPerson(
+  git: Git,
+  { tree, parents, message, branch }: { tree: string; parents: string[]; message: string; branch: string },
+  env: Environment,
+): Promise<string> {
+  if (!(await signsCommits(git))) return git.commitTree(tree, parents, message);
+  const args = ['commit-tree', '-S', ...parents.flatMap(parent => ['-p', parent]), '-m', message, tree];
+  return run('git', args, git.dir, env).then(
+    said => said.trim(),
+    error => {
+      throw new TelosError('config', [
+        sentence('Your git signs commits, and this one could not be signed: {0}', lastLine(error)),
+        sentence('Nothing was changed.'),
+        sentence('Mend that, or merge by hand with: {0}', `git merge ${shellWord(branch)}`),
+      ]);
+    },
+  );
+}
+
+/** Throws TelosError `config` if files that are not committed are among those that a merge writes or removes. */
+async function refuseOverwriting(git: Git, head: string, tree: string): Promise<void> {
+  const dirty = await dirtyFiles(git);
+  if (dirty.length === 0) return;
+  const listed = await git.read([
+    'diff',
+    '--name-only',
+    '-z',
+    '--no-renames',
+    '--end-of-options',
+    head,
+    tree,
+  ]);
+  const written = listed.split('\0').filter(Boolean);
+  const isAt = (file: string, path: string): boolean =>
+    // A folder that git does not know stands for all that is in it.
+    file.endsWith('/')
+      ? path.startsWith(file) && lstatSync(join(git.dir, path), { throwIfNoEntry: false }) !== undefined
+      : path === file || path.startsWith(`${file}/`) || file.startsWith(`${path}/`);
+  const hit = dirty.filter(file => written.some(path => isAt(file, path)));
+  if (hit.length > 0) throw notClean(hit);
 }
 
 /** Whether the commit is `tip` or comes before it. */
@@ -163,8 +227,8 @@ function notClean(files: readonly string[]): TelosError {
   const left = files.length - mostNamed;
   return new TelosError('config', [
     left > 0
-      ? sentence('These files are not committed: {0} and {1} more.', shown, left)
-      : sentence('These files are not committed: {0}.', shown),
+      ? sentence('These files are not committed, and the plan changes them: {0} and {1} more.', shown, left)
+      : sentence('These files are not committed, and the plan changes them: {0}.', shown),
     sentence('Commit or stash them first.'),
     sentence('Nothing was changed.'),
   ]);

@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { readSettings, shellWord } from '@telos/engine/files';
 import { type Sentence, sentence, sentencesOf, spoken } from '@telos/protocol/text';
 import { Git } from './git.ts';
-import { branchOf } from './gitCheckouts.ts';
+import { branchOf, hooksOf, lfsPointers, signsCommits } from './gitCheckouts.ts';
 import { oldestGit } from './gitProgram.ts';
 import { foreignLines, lookIntoJournal } from './journal.ts';
 import { hasMade } from './planCommits.ts';
@@ -145,7 +145,7 @@ async function notesOf(git: Git, repo: string): Promise<GitProblem[]> {
   const texts: string[] = [];
   if (/^160000 /m.test(files))
     texts.push(
-      'The repository has submodules. Stories work on its own files; submodules stay empty in their worktrees.',
+      'The repository has submodules. They are filled in the worktrees of stories by the setup of a plan: git submodule update --init --recursive',
     );
   if (isShallow === 'true')
     texts.push(
@@ -155,9 +155,23 @@ async function notesOf(git: Git, repo: string): Promise<GitProblem[]> {
     texts.push(
       'No branch is checked out, so at the end there is none to merge into; the plan keeps its own branch.',
     );
+  const hooks = await hooksOf(git);
+  if (hooks.length > 0)
+    texts.push(
+      `Hooks of the repository (${hooks.join(', ')}) run neither for the commits of stories nor when a plan is finished. Make their commands checks of the plan.`,
+    );
+  if (await signsCommits(git))
+    texts.push(
+      'Your git signs commits, and those of stories are not signed. Where that is required, finish the plan with --squash: its one commit is signed.',
+    );
   if (worktreeConfig === 'true')
     texts.push('Settings of this worktree alone (config.worktree) do not apply in the worktrees of stories.');
-  if (
+  const pointers = usesLfs(top) ? await lfsPointers(git) : [];
+  if (pointers.length > 0)
+    texts.push(
+      `${pointers.length === 1 ? `${pointers[0]} is` : `${pointers.length} files, such as ${pointers[0]}, are`} only a pointer of Git LFS here, so stories see pointers too. Get the contents with: git lfs pull`,
+    );
+  else if (
     usesLfs(top) &&
     (await git.run(['lfs', 'version'], { allow: [1, 128] }).catch(() => ({ code: 1 }))).code !== 0
   )

@@ -226,6 +226,9 @@ const ownEnvironment = (env: Environment, place: Place | undefined): Environment
     GIT_EDITOR: 'true',
     GIT_ADVICE: '0',
     GIT_LITERAL_PATHSPECS: '0',
+    // A file whose object is nowhere to be had stays a pointer, and hinders no other.
+    GIT_LFS_SKIP_DOWNLOAD_ERRORS: '1',
+    ...(env['GIT_LFS_SKIP_SMUDGE'] && { GIT_LFS_SKIP_SMUDGE: env['GIT_LFS_SKIP_SMUDGE'] }),
     ...(place && { GIT_DIR: place.gitDir, GIT_WORK_TREE: place.workTree, GIT_INDEX_FILE: place.index }),
   });
 

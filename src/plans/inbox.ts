@@ -70,6 +70,17 @@ export async function take(
 /** Returns the ids of the commands that wait, the oldest first. */
 export const waitingIds = (folder: PlanFolder): string[] => waiting(folder).map(idOf);
 
+/** Returns the ids of the questions to which a person has sent an answer that no runner has read yet. */
+export const answeredIds = (folder: PlanFolder): Set<string> =>
+  new Set(
+    waiting(folder).flatMap(name => {
+      const read = readCommand(folder, name);
+      return read !== undefined && read !== 'foreign' && read.command.kind === 'answer'
+        ? [read.command.id]
+        : [];
+    }),
+  );
+
 const idOf = (name: string): string => name.replace(/\.json$/, '');
 
 function waiting(folder: PlanFolder): string[] {
@@ -170,6 +181,12 @@ export function vainCommand(
     case 'split':
       return state.story(command.story)?.status === 'passed'
         ? sentence('{0} has passed already.', command.story)
+        : undefined;
+    case 'redo':
+    case 'reopen':
+      // Its work is on the branch: who builds it once more would find nothing to do.
+      return state.story(command.story)?.status === 'passed' && !command.why?.trim()
+        ? sentence('{0} has passed. Say what is to be different, as the reason.', command.story)
         : undefined;
     default:
       return undefined;

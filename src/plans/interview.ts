@@ -145,18 +145,39 @@ function objectFrom(text: string): JsonObject | undefined {
 export const openTranscript = (goal: string): string =>
   `North Star: ${oneLine(goal)}\n\nSummary: ${goal.trim()}\n`;
 
-/** Returns the transcript with the answers to further questions. An answer that is missing or skips the question leaves the choice to the planner. */
+/**
+ * Returns the transcript with the answers to further questions. An answer that is missing or skips the question leaves the choice to the
+ * planner. Without answers, the questions wait for them.
+ */
 export function withAnswers(
   transcript: string,
   questions: readonly string[],
-  answers: readonly string[],
+  answers: readonly string[] | undefined,
 ): string {
   const pairs = questions.map((question, index) => {
-    const answer = answers[index]?.trim() ?? '';
-    return `Q: ${oneLine(question)}\nA: ${answer === '' || isSkip(answer) ? 'Decide for me.' : oneLine(answer)}\n`;
+    const answer = answers?.[index]?.trim() ?? '';
+    const said = answer === '' || isSkip(answer) ? leftOpen : oneLine(answer);
+    return `Q: ${oneLine(question)}\nA: ${answers ? said : ''}\n`;
   });
-  return [`${transcript.trimEnd()}\n`, ...pairs].join('\n');
+  // Those that wait there already are not there twice.
+  const others = questions.reduce(
+    (sofar, question) => sofar.replaceAll(`\nQ: ${oneLine(question)}\nA: \n`, ''),
+    transcript,
+  );
+  return [`${others.trimEnd()}\n`, ...pairs].join('\n');
 }
+
+/** Whether the question still waits for an answer in the transcript. */
+export const isUnanswered = (transcript: string, question: string): boolean =>
+  !transcript
+    .split(`Q: ${oneLine(question)}\nA:`)
+    .slice(1)
+    .some(behind => (behind.split('\n')[0] ?? '').trim() !== '');
+
+const leftOpen = 'Decide for me.';
+
+/** Returns the transcript in which each question without an answer is left to the planner. */
+export const decided = (transcript: string): string => transcript.replace(/^A:[^\S\n]*$/gm, `A: ${leftOpen}`);
 
 /** A line break could pose as a question or an answer of its own. */
 const oneLine = (text: string): string => text.trim().replace(/\s*[\r\n\u2028\u2029]+\s*/g, ' ');

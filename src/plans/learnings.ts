@@ -54,6 +54,46 @@ export async function adviceAt(git: Git, commit: string): Promise<string> {
   return (await git.text(`${commit}:${file}`)) ?? '';
 }
 
+const guideFiles = [file, 'CLAUDE.md'];
+/** Folders that a story names are looked at up to so many. */
+const mostFolders = 12;
+/** In characters. What a project says of contributing is for people too. */
+const longestGuide = 8_000;
+const longestContributing = 3_000;
+
+/**
+ * Returns what the project says at a commit about how work is done: at its top, and in the folders of `touches` and on the way to them.
+ * Each file has a heading with its path; empty without any.
+ */
+export async function guidesAt(git: Git, commit: string, touches: readonly string[]): Promise<string> {
+  const folders = new Set(touches.flatMap(foldersOf));
+  const nested = [...folders].sort().slice(0, mostFolders);
+  const paths = ['', ...nested.map(folder => `${folder}/`)].flatMap(at => guideFiles.map(name => at + name));
+  const known = new Set<string>();
+  const found: string[] = [];
+  for (const path of [...paths, 'CONTRIBUTING.md']) {
+    const text = (await git.text(`${commit}:${path}`))?.trim() ?? '';
+    // A link to the other file, or a line that includes it, is no text of its own.
+    if (text === '' || known.has(text) || /^@?[\w./-]+\.md$/i.test(text)) continue;
+    known.add(text);
+    const most = path === 'CONTRIBUTING.md' ? longestContributing : longestGuide;
+    const cut = text.length > most ? `${beginningOf(text, most)}\n[Cut here.]` : text;
+    found.push(`## ${path}\n\n${cut}`);
+  }
+  return found.join('\n\n');
+}
+
+/** Returns the folders on the way to what a glob names, that one too. */
+function foldersOf(glob: string): string[] {
+  const names = glob
+    .replace(/^\.?\//, '')
+    .split('/')
+    .slice(0, -1);
+  const end = names.findIndex(name => name === '..' || /[*?[\]{}!]/.test(name));
+  const plain = end < 0 ? names : names.slice(0, end);
+  return plain.map((_, at) => plain.slice(0, at + 1).join('/'));
+}
+
 /** Returns a commit behind `commit` that has the notes; undefined if there is nothing to add. */
 export async function learningsCommit(
   git: Git,

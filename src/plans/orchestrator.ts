@@ -114,7 +114,7 @@ export class Orchestrator {
     if (plan === undefined)
       throw new TelosError('config', `There is no plan.md in ${folder.dir}. Generate the plan first.`);
     const { splitPlan } = await import('./planning.ts');
-    const stories = await splitPlan(plan, this.#ask(options), this.#signalOf(options));
+    const { stories } = await splitPlan(plan, this.#ask(options), this.#signalOf(options));
     await putAside(folder);
     for (const { path, text } of stories) await folder.write(path, text);
     return folder.path('prds');

@@ -4,6 +4,7 @@
  */
 
 import { createHash } from 'node:crypto';
+import { rm } from 'node:fs/promises';
 import type { Config } from '@telos/engine/config';
 import { TelosError } from '@telos/engine/errors';
 import type { CommandBox } from '@telos/engine/tools';
@@ -14,23 +15,32 @@ import { runCheck } from './checks.ts';
 import { contextFolders, keepContextFolders, projectContext } from './contextFolders.ts';
 import { contextTools } from './contextServer.ts';
 import { type Finished, finishPlan } from './finishPlan.ts';
+
+export type { Finished };
+
 import { Git } from './git.ts';
-import { dirtyFiles } from './gitCheckouts.ts';
+import { branchOf, dirtyFiles } from './gitCheckouts.ts';
 import { idle, isForThisRun, send, vainCommand } from './inbox.ts';
-import { Interview, type InterviewRound, openTranscript, withAnswers } from './interview.ts';
+import { decided, Interview, type InterviewRound, openTranscript, withAnswers } from './interview.ts';
 import { Journal, readJournal } from './journal.ts';
 import { MachineSeal } from './machineSeal.ts';
-import { acceptPlanCard, planCard } from './planCard.ts';
+import { acceptPlanCard, ownFiles, planCard } from './planCard.ts';
 import { hasMade } from './planCommits.ts';
 import { PlanFolder, slug } from './planFolder.ts';
 import { lookAt, type PlanLook } from './planLook.ts';
 import { type AskStep, revisePlan, splitPlan, throwIfFailed, writePlan } from './planning.ts';
 import type { PlanCaller, PlanRunEnd, PlanRunOptions } from './planRun.ts';
+import { type PlanSettings, parseSettings, type SlotSettings } from './planSettings.ts';
 import { oneLine, parsePrd, printPrd } from './prdFile.ts';
 import { Projection } from './projection.ts';
+import { detectSetup, proposeSetup } from './projectSetup.ts';
+import { placeText } from './roles.ts';
 import { readRunner, takeRunner } from './runnerLock.ts';
 import { Slots } from './slots.ts';
 import { type Runs, runStep, type StepEnd } from './steps.ts';
+
+/** How work trees are set up from now on. What is missing stays as it is. */
+export type SetupChange = Partial<Pick<PlanSettings, 'setup'> & Omit<SlotSettings, 'ports'>>;
 
 export class Plan {
   readonly folder: PlanFolder;
@@ -50,7 +60,9 @@ export class Plan {
   ): Promise<Plan> {
     const folder = await PlanFolder.create(repo, name, goal, sealOf(caller.runs));
     await folder.write('interview.md', openTranscript(goal));
-    return new Plan(folder, caller);
+    const plan = new Plan(folder, caller);
+    await plan.proposeSetup();
+    return plan;
   }
 
   /** Makes a plan of one story, which is done when the check passes and a reviewer says so. */
@@ -98,11 +110,12 @@ export class Plan {
    */
   async interview(
     {
-      transcript = this.transcript,
+      transcript: given = this.transcript,
       noMoreQuestions = false,
     }: { transcript?: string; noMoreQuestions?: boolean },
     signal: AbortSignal,
   ): Promise<InterviewRound> {
+    const transcript = decided(given);
     return this.#locked(async note => {
       await this.folder.write('interview.md', transcript);
       const rounds = (await readJournal(this.folder.journal, this.folder.seal)).filter(
@@ -124,8 +137,8 @@ export class Plan {
     });
   }
 
-  /** Adds answers to the interview. */
-  async answer(questions: readonly string[], answers: readonly string[]): Promise<void> {
+  /** Adds answers to the interview. Without any, the questions wait there for them. */
+  async answer(questions: readonly string[], answers: readonly string[] | undefined): Promise<void> {
     await this.folder.write('interview.md', withAnswers(this.transcript, questions, answers));
   }
 
@@ -174,8 +187,12 @@ export class Plan {
           sentence("The plan '{0}' has stories already.", this.name),
           sentence('Delete the files in prds/ to split it anew.'),
         ]);
-      const written = await splitPlan(plan, this.#asking(note, signal), signal);
+      const { stories: written, checks } = await splitPlan(plan, this.#asking(note, signal), signal);
       for (const { path, text } of written) await this.folder.write(path, text);
+      const settings = await this.folder.settings();
+      // What the user wrote there stands.
+      if (checks.length > 0 && settings.checks.length === 0)
+        await this.folder.saveSettings({ ...settings, checks });
       await note({
         type: 'stories_written',
         stories: written.map(({ path, text }) => parsePrd(path, text).story.id),
@@ -209,14 +226,39 @@ export class Plan {
     });
   }
 
+  /** Returns how work trees are set up. `change` replaces what it names; `detect` takes what the files of the project say. */
+  async setup(change: SetupChange | 'detect' = {}): Promise<Pick<PlanSettings, 'setup' | 'slot'>> {
+    const { folder } = this;
+    const before = await folder.settings();
+    if (change !== 'detect' && Object.keys(change).length === 0) return before;
+    return this.#locked(async () => {
+      const found = change === 'detect' ? await this.#detected() : change;
+      const { setup = before.setup, ...slot } = found;
+      const text = JSON.stringify({ ...before, setup, slot: { ...before.slot, ...slot } });
+      const settings = parseSettings(text, folder.path('plan.json'), folder.name);
+      await folder.saveSettings(settings);
+      return settings;
+    });
+  }
+
+  /** Writes what the files of the project say, unless something is chosen already or nothing can be read there. */
+  async proposeSetup(): Promise<void> {
+    await proposeSetup(this.folder, new Git(this.folder.repo, this.#caller.runs.config.env));
+  }
+
+  async #detected(): Promise<SetupChange> {
+    const { setup, slot } = await detectSetup(new Git(this.folder.repo, this.#caller.runs.config.env));
+    return { setup, ...slot };
+  }
+
   /** Accepts the card that was shown. Throws TelosError `config` if it has changed since. */
   async acceptCard(shown: PlanCard): Promise<void> {
     const { runs, by } = this.#caller;
     const { digest } = await this.card();
     if (digest !== shown.digest)
       throw new TelosError('config', [
-        sentence('The card has changed since it was shown.'),
-        sentence('Look at it again.'),
+        sentence('The permissions have changed since they were shown.'),
+        sentence('Review them again.'),
       ]);
     await acceptPlanCard(runs.config, this.folder, shown);
     await this.#locked(note => note({ type: 'card_accepted', digest, by }));
@@ -238,7 +280,7 @@ export class Plan {
     const card = await this.card();
     if (!card.isAccepted)
       throw new TelosError('config', [
-        sentence('The checks are commands, and the card that lists them is not accepted.'),
+        sentence('The checks are commands, and the permissions that list them are not approved.'),
         sentence('Accept it first.'),
       ]);
     const wanted = card.checks.filter(({ stories = [] }) => id === undefined || stories.includes(id));
@@ -276,7 +318,10 @@ export class Plan {
         env: runs.config.env,
         ...(state.finished && { before: state.finished }),
       });
-      const { commit, into } = done;
+      const { commit, into, kept } = done;
+      // What a later run goes on from stays, and what could not be removed.
+      const isOver = how === 'drop' || (into !== undefined && state.stories.every(({ open }) => !open));
+      if (isOver && kept.length === 0) await slots.forgetAttempts();
       await note({
         type: 'finished',
         how,
@@ -285,6 +330,63 @@ export class Plan {
       });
       return done;
     });
+  }
+
+  /**
+   * Removes what a plan that was ended has left besides its report: work trees, refs, patches and outputs. Returns what stays, and why.
+   * Throws TelosError `config` for a plan that was not ended.
+   */
+  async clean(): Promise<Finished['kept']> {
+    const { finished } = (await this.look()).state;
+    if (!finished)
+      throw new TelosError('config', [
+        sentence("The plan '{0}' is not finished, so nothing of it was removed.", this.name),
+        sentence('Finish it first.'),
+      ]);
+    return this.#locked(() => this.#tidy());
+  }
+
+  /**
+   * Removes the plan with all that it has. Its branch goes if the branch that is checked out has its commits, or nothing passed. Returns
+   * the branch if it stays, and work trees that stay.
+   */
+  async remove(): Promise<{ branch?: string; kept: Finished['kept'] }> {
+    const { runs } = this.#caller;
+    const { folder } = this;
+    const done = await this.#locked(async (_note, journal) => {
+      const settings = await folder.settings();
+      const { state } = await this.look();
+      const { branch = settings.branch } = state;
+      const git = new Git(folder.repo, runs.config.env);
+      const isMade = await hasMade(git, journal.lines, branch, folder.name);
+      const { tip, checkedOut } = isMade ? await branchOf(git, branch) : {};
+      const within = ['merge-base', '--is-ancestor', tip ?? 'HEAD', 'HEAD'];
+      const isMerged = tip !== undefined && (await git.run(within, { allow: [1, 128] })).code === 0;
+      const isSquashed = state.finished?.how === 'squash';
+      const kept = await this.#tidy();
+      if (tip === undefined) return { kept };
+      if (checkedOut !== undefined || !(isMerged || isSquashed)) return { branch, kept };
+      await git.run(['update-ref', '--no-deref', '-d', `refs/heads/${branch}`, tip]);
+      return { kept };
+    });
+    await rm(folder.dir, { recursive: true, force: true });
+    for (const file of ownFiles(runs.config, folder)) await rm(file, { force: true });
+    return done;
+  }
+
+  async #tidy(): Promise<Finished['kept']> {
+    const { env } = this.#caller.runs.config;
+    const slots = await Slots.open(
+      this.folder,
+      new Git(this.folder.repo, env),
+      await this.folder.settings(),
+      env,
+    );
+    const { kept } = await slots.removeSlots();
+    if (kept.length === 0) await slots.forgetAttempts();
+    for (const name of ['attempts', 'checks'])
+      await rm(this.folder.own(name), { recursive: true, force: true });
+    return kept;
   }
 
   /**
@@ -359,7 +461,7 @@ export class Plan {
       {
         key,
         name: step,
-        words,
+        words: `${words}\n\n## Where you are\n\n${await placeText(this.folder.repo, runs.config)}`,
         plan: this.name,
         workingDir: this.folder.repo,
         contextTools: contextTools(context),

@@ -6,7 +6,7 @@
 import { createHash } from 'node:crypto';
 import { join } from 'node:path';
 import type { Config } from '@telos/engine/config';
-import { readSettings, realPlace, writeOwn } from '@telos/engine/files';
+import { isSensitive, readSettings, realPlace, writeOwn } from '@telos/engine/files';
 import { dangerOf, findRedFlags } from '@telos/engine/policy';
 import { describeFlag } from '@telos/protocol/agentCard';
 import { describeDanger } from '@telos/protocol/describe';
@@ -41,11 +41,22 @@ export function planCard({ folder, settings, stories, facts, config }: CardParts
     name: check.name,
     stories: ids,
     ...(check.timeoutS !== undefined && { timeoutS: check.timeoutS }),
+    ...(check.outside && { outside: true }),
   }));
   const roles = readRoles(folder.repo).map(({ file, text }) => ({ file, text }));
   const skills = skillsOf(stories);
   const { branch, parallel, slot, protect, limits } = settings;
-  const card = { setup, checks, branch, copy: slot.copy, link: slot.link, protect, roles, skills };
+  const card = {
+    setup,
+    checks,
+    branch,
+    copy: slot.copy,
+    link: slot.link,
+    keep: slot.keep,
+    protect,
+    roles,
+    skills,
+  };
   const bound = boundLines(settings, stories, roles);
   const digest = digestOf(bound);
   const before = acceptedLines(config, folder);
@@ -71,7 +82,7 @@ function checksOf(
 ): { check: PlanCheck; ids: string[] }[] {
   const found = new Map<string, { check: PlanCheck; ids: string[] }>();
   const add = (check: PlanCheck, id?: string): void => {
-    const key = JSON.stringify([check.name, check.command, check.timeoutS]);
+    const key = JSON.stringify([check.name, check.command, check.timeoutS, check.outside]);
     const known = found.get(key) ?? { check, ids: [] };
     if (id !== undefined) known.ids.push(id);
     found.set(key, known);
@@ -107,8 +118,8 @@ export function boundLines(
   stories: readonly Story[],
   roles: PlanCard['roles'],
 ): string[] {
-  const checks = checksOf(settings, stories).map(({ check: { name, command, timeoutS = null } }) =>
-    JSON.stringify(['check', name, timeoutS, command]),
+  const checks = checksOf(settings, stories).map(({ check: { name, command, timeoutS = null, outside } }) =>
+    JSON.stringify(['check', name, timeoutS, command, ...(outside ? ['outside of the sandbox'] : [])]),
   );
   const line = (...fields: [BoundKind, ...string[]]): string => JSON.stringify(fields);
   return [
@@ -117,6 +128,7 @@ export function boundLines(
     line('branch', settings.branch),
     ...settings.slot.copy.map(path => line('copied into slots', path)),
     ...settings.slot.link.map(path => line('linked into slots', path)),
+    ...settings.slot.keep.map(path => line('kept in slots', path)),
     ...settings.protect.map(glob => line('protected', glob)),
     ...skillsOf(stories).map(skill => line('skill', skill)),
     ...roles.map(({ file, text }) => line('role', file, createHash('sha256').update(text).digest('hex'))),
@@ -128,6 +140,7 @@ type BoundKind =
   | 'branch'
   | 'copied into slots'
   | 'linked into slots'
+  | 'kept in slots'
   | 'protected'
   | 'skill'
   | 'role';
@@ -136,10 +149,11 @@ type BoundKind =
 export function describeBound(line: string): string {
   const fields: unknown = jsonOf(line);
   if (!Array.isArray(fields)) return line;
-  const [kind, first = '', timeout, command] = fields as unknown[];
+  const [kind, first = '', timeout, command, where] = fields as unknown[];
   if (kind === 'check') {
     const limit = timeout === null ? '' : ` (${timeout} s)`;
-    return `check ${plainName(String(first))}${limit}: ${command}`;
+    const place = where === undefined ? '' : ` ${where}`;
+    return `check ${plainName(String(first))}${limit}${place}: ${command}`;
   }
   return kind === 'role' ? `role ${first}: ${String(timeout).slice(0, 16)}` : `${kind}: ${first}`;
 }
@@ -177,6 +191,10 @@ export function ownName({ dir, name }: PlanFolder): string {
   return `${name}-${place}`;
 }
 
+/** Returns the files in which a person's own choices for a plan are kept. */
+export const ownFiles = ({ dataDir }: Pick<Config, 'dataDir'>, folder: PlanFolder): string[] =>
+  ['.json', '.context.json'].map(ending => join(dataDir, 'plans', `${ownName(folder)}${ending}`));
+
 const acceptanceFile = ({ dataDir }: Pick<Config, 'dataDir'>, folder: PlanFolder): string =>
   join(dataDir, 'plans', `${ownName(folder)}.json`);
 
@@ -206,6 +224,10 @@ export async function acceptPlanCard(
 
 const mostFiles = 10;
 
+/** Said to who accepts checks: at the base nothing of a model is there yet. */
+const whereChecksRun =
+  'Checks run in the sandbox. Before any story, one that fails there is tried once outside of it.';
+
 /** Returns the card as lines of plain text. Commands are shown word for word. */
 export function printCard(card: PlanCard): string[] {
   const list = (title: string, items: readonly string[]): string[] =>
@@ -221,22 +243,27 @@ export function printCard(card: PlanCard): string[] {
     ...dangers.map(danger => `! ${command}: ${describeDanger(danger)}`),
     ...flags.map(flag => `! ${command}: ${describeFlag(flag)}`),
   ]);
+  const secrets = card.copy
+    .filter(isSensitive)
+    .map(path => `! ${path}: may hold secrets; commands of the models can read its copy`);
   const dirty = card.dirtyFiles;
   const left = dirty.length > mostFiles ? [`... and ${dirty.length - mostFiles} more`] : [];
   const lines = [
     `Plan ${card.plan} (${card.isAccepted ? 'accepted' : card.changes.length > 0 ? 'changed since it was accepted' : 'not accepted yet'})`,
     ...list(
-      'Commands that set up a worktree',
+      'Setup commands',
       card.setup.map(({ command }) => command),
     ),
-    ...list('Checks that decide, run by Telos', card.checks.map(checkLine)),
-    ...some('Look at these', warned),
+    ...list('Checks each story must pass', card.checks.map(checkLine)),
+    ...(card.checks.length === 0 ? [] : [whereChecksRun]),
+    ...some('Look at these', [...warned, ...secrets]),
     ...some('Hosts that the commands name', card.hosts),
     `Starts from: ${card.base}`,
     `Branch: ${card.branch}`,
     `Stories at a time: ${card.slots}`,
     ...some('Copied into each worktree', card.copy),
     ...some('Linked into each worktree, so that a change there changes the original', card.link),
+    ...some('Kept in each worktree from story to story', card.keep),
     ...some('Files that no story may change', card.protect),
     ...some('Folders besides the project that those who plan may ask about', card.context ?? []),
     ...some(
@@ -265,7 +292,8 @@ export function printCard(card: PlanCard): string[] {
 const estimateLine = ({ low, typical, high }: CostEstimate): string =>
   `${formatCost(low)} to ${formatCost(high)}, most likely ${formatCost(typical)}`;
 
-function checkLine({ name, command, stories = [], timeoutS }: CardCommand): string {
+function checkLine({ name, command, stories = [], timeoutS, outside }: CardCommand): string {
   const whose = stories.length === 0 ? 'the whole plan' : stories.join(', ');
-  return `${name}: ${command}  [${whose}${timeoutS === undefined ? '' : `; ${timeoutS} s`}]`;
+  const limit = timeoutS === undefined ? '' : `; ${timeoutS} s`;
+  return `${name}: ${command}  [${whose}${limit}${outside ? '; may run outside of the sandbox' : ''}]`;
 }

@@ -5,6 +5,7 @@
 
 import { TelosError } from '@telos/engine/errors';
 import type { Human } from '@telos/engine/run';
+import { hasTraces, importTraced } from '@telos/engine/traces';
 import type { Actor, CheckResult, PlanCheck, PlanLimits, PlanPhase } from '@telos/protocol/plan';
 import type { PlanCard } from '@telos/protocol/planCard';
 import { endOf, sentence } from '@telos/protocol/text';
@@ -13,7 +14,7 @@ import type { AttemptParts } from './attemptScene.ts';
 import { contextFolders, projectContext } from './contextFolders.ts';
 import { contextTools } from './contextServer.ts';
 import { type Git, Git as RepositoryGit, runnerMark } from './git.ts';
-import { dirtyFiles } from './gitCheckouts.ts';
+import { dirtyFiles, lfsPointers } from './gitCheckouts.ts';
 import { type GitProblem, problemsOfPlan } from './gitProblems.ts';
 import { take, waitingIds } from './inbox.ts';
 import { Journal } from './journal.ts';
@@ -30,7 +31,7 @@ import type { PlanFolder } from './planFolder.ts';
 import { PlanRunner, type RunnerOptions } from './planRunner.ts';
 import type { PlanSettings } from './planSettings.ts';
 import type { PlanState } from './planState.ts';
-import { checksOf, type Preflight, preflight, resultsAt } from './preflight.ts';
+import { checksOf, type Preflight, preflight, resultsAt, setupDigest } from './preflight.ts';
 import { Projection } from './projection.ts';
 import { endMarked, noteAway, recover } from './recover.ts';
 import { readRoles } from './roles.ts';
@@ -84,6 +85,24 @@ export async function runPlan(
   options: PlanRunOptions,
   signal: AbortSignal,
 ): Promise<PlanRunEnd> {
+  const { runs } = caller;
+  if (!hasTraces(runs.config.env)) return runUntraced(folder, caller, options, signal);
+  const { inWorkflow } = await importTraced();
+  return inWorkflow(runs.config.env, `plan ${folder.name}`, traceParent => {
+    const below: Runs = {
+      config: runs.config,
+      run: (request, ...rest) => runs.run({ ...request, traceParent }, ...rest),
+    };
+    return runUntraced(folder, { ...caller, runs: below }, options, signal);
+  });
+}
+
+async function runUntraced(
+  folder: PlanFolder,
+  caller: PlanCaller,
+  options: PlanRunOptions,
+  signal: AbortSignal,
+): Promise<PlanRunEnd> {
   const waiting = waitingIds(folder);
   const taken = await takeRunner(folder, caller.by);
   if (taken.kind === 'busy') return { kind: 'busy', pid: taken.runner.pid };
@@ -97,7 +116,14 @@ export async function runPlan(
     if (stop) throw new TelosError('config', stop.sentences ?? stop.text);
     const journal = await Journal.open(folder.journal, folder.seal);
     try {
-      const env = { ...caller.runs.config.env, [runnerMark]: lock.mark };
+      const given = caller.runs.config.env;
+      const pointers = await lfsPointers(new RepositoryGit(folder.repo, given));
+      const env = {
+        ...given,
+        [runnerMark]: lock.mark,
+        // As in the user's own checkout.
+        ...(pointers.length > 0 && { GIT_LFS_SKIP_SMUDGE: '1' }),
+      };
       const git = new RepositoryGit(folder.repo, env);
       try {
         const slots = await Slots.open(folder, git, settings, env);
@@ -155,7 +181,7 @@ async function begin(open: Open, signal: AbortSignal): Promise<PlanRunEnd> {
       base,
       dirtyFiles: facts.dirtyFiles,
       problems: open.problems,
-      known: state.base === undefined ? new Map() : resultsIn(journal),
+      known: state.base === undefined ? new Map() : resultsIn(journal, settings),
       config: caller.runs.config,
       env: { [runnerMark]: lock.mark },
     },
@@ -186,10 +212,11 @@ async function begin(open: Open, signal: AbortSignal): Promise<PlanRunEnd> {
   return { kind: 'rest', ...(await work(open, base, limits, flight, signal)) };
 }
 
-/** Returns what the checks were like at the base when the plan last began, by their command. */
-function resultsIn({ lines }: Journal): Map<string, CheckResult> {
+/** Returns what the checks were like at the base when the plan last began, by their command. None if work trees are set up otherwise now. */
+function resultsIn({ lines }: Journal, settings: PlanSettings): Map<string, CheckResult> {
   const last = lines.findLast(line => line.type === 'preflight');
-  const checks = last?.type === 'preflight' ? last.checks : [];
+  const isSame = last?.type === 'preflight' && last.setup === setupDigest(settings);
+  const checks = isSame ? last.checks : [];
   return new Map(
     checks.flatMap(({ command, ...result }) => (command === undefined ? [] : [[command, result]])),
   );

@@ -15,6 +15,7 @@ import type { PlanFolder } from './planFolder.ts';
 import { isPartOf } from './planning.ts';
 import { interruptedWhy, type PlanState } from './planState.ts';
 import { storyProblems } from './scheduler.ts';
+import { NoRoom } from './slots.ts';
 import type { StorySlots } from './storySlots.ts';
 import { isOver, type StoryState } from './storyState.ts';
 
@@ -269,6 +270,10 @@ export class PlanRunner {
       const message = reasonOf(error);
       this.#fatal ??= new TelosError('internal', message, { cause: error });
       if (of) await this.#noteDefect(of, message);
+      return;
+    }
+    if (error instanceof NoRoom) {
+      this.#slots = Math.max(1, Math.min(this.#slots, error.room));
       return;
     }
     if (error.code !== 'rate_limit' || this.#options.stopsAtLimit) {

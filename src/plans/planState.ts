@@ -145,6 +145,10 @@ function foldLine(plan: Folding, line: JournalLine): void {
       plan.questions = plan.questions.filter(({ id }) => id !== line.id);
       plan.answers.set(line.id, line.text);
       break;
+    case 'story_reopened':
+      // It starts over, so what its attempts so far asked is no longer asked.
+      plan.questions = plan.questions.filter(({ story }) => story !== line.story);
+      break;
     case 'steered':
       foldCommand(plan, line);
       break;

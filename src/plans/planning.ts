@@ -87,7 +87,7 @@ const stopped = {
 };
 
 const endings: Partial<Record<RunOutcome, Sentence>> = {
-  round_limit: sentence('It used all of its rounds.'),
+  round_limit: sentence('It used all of its steps.'),
   cancelled: sentence('It was cancelled.'),
 };
 
@@ -106,8 +106,12 @@ export interface WrittenStory {
   text: string;
 }
 
-/** Returns the stories' files. Throws TelosError if the splitter failed or handed in no story. */
-export async function splitPlan(plan: string, ask: AskStep, signal: AbortSignal): Promise<WrittenStory[]> {
+/** Returns the stories' files, and the checks of the whole plan. Throws TelosError if the splitter failed or handed in no story. */
+export async function splitPlan(
+  plan: string,
+  ask: AskStep,
+  signal: AbortSignal,
+): Promise<{ stories: WrittenStory[]; checks: PlanCheck[] }> {
   const words = [
     'Split this plan into stories that are built one after the other:',
     `<plan>\n${plan}\n</plan>`,
@@ -123,7 +127,11 @@ export async function splitPlan(plan: string, ask: AskStep, signal: AbortSignal)
       sentence('No PRD files were created: the splitter handed in no story.'),
       sentence('Split the plan again, or choose another model.'),
     ]);
-  return stories.map(({ story, body }) => ({ path: story.prd, text: printPrd(story, body) }));
+  const whole = reply.answers.findLast(({ tool }) => tool === 'submit_checks')?.input['checks'];
+  return {
+    stories: stories.map(({ story, body }) => ({ path: story.prd, text: printPrd(story, body) })),
+    checks: checksOf(whole),
+  };
 }
 
 /** What is known of a story that is split. */
@@ -226,7 +234,7 @@ const textsOf = (value: unknown): string[] =>
 function checksOf(value: unknown): PlanCheck[] {
   const list: readonly unknown[] = Array.isArray(value) ? value : [];
   return list.flatMap((one, index) => {
-    const { name, command, timeout_s, red } = { ...(one as Record<string, unknown>) };
+    const { name, command, timeout_s, red, outside } = { ...(one as Record<string, unknown>) };
     if (typeof command !== 'string' || command.trim() === '') return [];
     return [
       {
@@ -234,6 +242,7 @@ function checksOf(value: unknown): PlanCheck[] {
         command,
         ...(typeof timeout_s === 'number' && timeout_s > 0 && { timeoutS: timeout_s }),
         ...(red === true && { red }),
+        ...(outside === true && { outside }),
       },
     ];
   });

@@ -210,7 +210,16 @@ function checksOf(value: unknown, tell: Tell): PlanCheck[] {
 /** Returns the check that an entry means, or undefined if it names no command. Also reads those of `plan.json`. */
 export function checkOf(value: unknown, index: number, tell: Tell): PlanCheck | undefined {
   const fields = typeof value === 'string' ? { command: value } : value;
-  const { name, command, timeout_s, timeoutS = timeout_s, red } = { ...(fields as Record<string, unknown>) };
+  const {
+    name,
+    command,
+    timeout_s,
+    timeoutS = timeout_s,
+    red,
+    outside,
+  } = {
+    ...(fields as Record<string, unknown>),
+  };
   if (typeof command !== 'string' || command.trim() === '' || command.includes('\0')) {
     tell(`Check ${index + 1} has no command, so it is ignored.`);
     return undefined;
@@ -223,6 +232,7 @@ export function checkOf(value: unknown, index: number, tell: Tell): PlanCheck | 
     command,
     ...(seconds > 0 && { timeoutS: seconds }),
     ...(red === true && { red }),
+    ...(outside === true && { outside }),
   };
 }
 
@@ -236,8 +246,12 @@ export const oneLine = (text: string): string => text.replace(/\s*[\p{Cc}\u2028\
 export function printPrd(story: Story, body = ''): string {
   const list = (values: readonly string[]): string =>
     `[${values.map(value => JSON.stringify(value)).join(', ')}]`;
-  const checks = story.checks.map(({ name, command, timeoutS, red }) => {
-    const rest = [timeoutS !== undefined && `timeout_s: ${timeoutS}`, red && 'red: true'].filter(Boolean);
+  const checks = story.checks.map(({ name, command, timeoutS, red, outside }) => {
+    const rest = [
+      timeoutS !== undefined && `timeout_s: ${timeoutS}`,
+      red && 'red: true',
+      outside && 'outside: true',
+    ].filter(Boolean);
     const parts = [`name: ${JSON.stringify(name)}`, `command: ${JSON.stringify(command)}`, ...rest];
     return `  - {${parts.join(', ')}}`;
   });

@@ -1,12 +1,24 @@
 /** Looks at a plan's repository before the first story: what hinders it, and what its checks are like before anything is done. */
+
+import { createHash } from 'node:crypto';
+import { shellWord } from '@telos/engine/files';
 import type { CheckResult, PlanCheck, PlanEvent, Story } from '@telos/protocol/plan';
 import { hasTests, otherPackages, removePackages, withoutScripts } from './attemptChanges.ts';
-import { failureText } from './attemptWords.ts';
-import { type BoxConfig, type CheckPlace, namesTests, outsideOnly, runCheck, setupPlace } from './checks.ts';
+import {
+  type BoxConfig,
+  type CheckPlace,
+  namesTests,
+  outsideOnly,
+  runCheck,
+  setupPlace,
+  triedAgain,
+} from './checks.ts';
+import { setupFailure, troubleIn } from './checkTrouble.ts';
 import type { Git } from './git.ts';
 import type { GitProblem } from './gitProblems.ts';
 import type { PlanFolder } from './planFolder.ts';
 import type { PlanSettings } from './planSettings.ts';
+import { detectSetup } from './projectSetup.ts';
 import { storyProblems } from './scheduler.ts';
 import type { Slots } from './slots.ts';
 
@@ -50,31 +62,83 @@ export async function preflight(parts: PreflightParts, signal: AbortSignal): Pro
     if (result) results.set(check.command, { check, result });
   }
   const red = [...results.values()].filter(({ check, result }) => isRed(check, result, settings, stories));
-  const unknown = [...results.values()].filter(({ result }) => result.exitCode === 127);
+  const lacking = await Promise.all([...results.values()].map(one => lackOf(parts, one)));
+  const stops = [...setup, ...new Set(lacking.flatMap(said => said ?? []))];
   const problems = [
     ...parts.problems.map(({ text }) => text),
-    ...setup,
+    ...stops,
     ...stories.flatMap(problemsOfStory(settings)),
     ...storyProblems(stories),
     ...[...results.values()].flatMap(({ check, result }) =>
       result.outside
         ? [
-            `The check "${check.name}" fails in the box for commands and passes outside of it, so it runs outside.`,
+            `The check "${check.name}" fails in the sandbox for commands and passes outside of it, so it runs outside.`,
           ]
         : [],
-    ),
-    ...unknown.map(
-      ({ check }) => `The check "${check.name}" starts a program that is not there: ${check.command}`,
     ),
   ];
   const checks = [...results].map(([command, { result }]) => ({ ...result, command }));
   return {
-    event: { type: 'preflight', checks, dirtyFiles, problems },
-    stops: setup,
+    event: { type: 'preflight', checks, dirtyFiles, problems, setup: setupDigest(settings) },
+    stops,
     red: red.map(({ result }) => result),
     atBase: new Map([...results].map(([command, { result }]) => [command, result])),
     hadTests: await hasTests(git, base),
   };
+}
+
+/** Returns what the results of a preflight hold for: how work trees are set up. */
+export const setupDigest = ({ setup, slot }: PlanSettings): string =>
+  createHash('sha256')
+    .update(JSON.stringify([setup, slot]))
+    .digest('hex')
+    .slice(0, 16);
+
+/**
+ * Returns why a check can say nothing here about any work, and what to do; undefined if it can. What a story is to build is not missed: a
+ * program of the project's own, or a package that it does not name yet.
+ */
+async function lackOf(
+  { git, settings, base, folder }: PreflightParts,
+  { check, result }: { check: PlanCheck; result: CheckResult },
+): Promise<string | undefined> {
+  const trouble = check.outside || check.red ? undefined : troubleIn(result);
+  if (!trouble || trouble.kind === 'localhost' || trouble.kind === 'path') return undefined;
+  const detected = await detectSetup(git);
+  const [command] = detected.setup;
+  const isMissing = settings.setup.length === 0 && command !== undefined;
+  const advice = isMissing
+    ? `Nothing sets up the worktrees. Install its packages there with: telos plan setup --plan ${folder.name} ${shellWord(command)}`
+    : `Name what installs it with: telos plan setup --plan ${folder.name} "...". If the story brings it, give the check red: true.`;
+  const fails = `The check "${check.name}" cannot run in a worktree:`;
+  if (trouble.kind === 'program') return `${fails} the program ${trouble.name} was not found. ${advice}`;
+  if (trouble.kind === 'package')
+    return (await isNeeded(git, base, trouble.name))
+      ? `${fails} the package ${trouble.name} is not installed. ${advice}`
+      : undefined;
+  const hostName = trouble.name === '' ? '' : ` (${trouble.name})`;
+  // What a story is to install, such a program tries to fetch.
+  if (!isMissing && /\b(?:npx|dlx|bunx|uvx|pipx)\b/.test(check.command)) return undefined;
+  return isMissing
+    ? `${fails} it tries to reach the network${hostName}, and packages are missing. ${advice}`
+    : `${fails} it needs the network${hostName}, which the sandbox does not have. Give the check outside: true in its story, or in plan.json, if it may run outside of the sandbox.`;
+}
+
+/** Whether a project names the package among those that it needs. Its tests are known to need their runner. */
+async function isNeeded(git: Git, base: string, name: string): Promise<boolean> {
+  const plain = (text: string): string => text.toLowerCase().replaceAll('_', '-');
+  const files = [
+    'package.json',
+    'pyproject.toml',
+    'requirements.txt',
+    'requirements-dev.txt',
+    'setup.py',
+    'setup.cfg',
+    'Pipfile',
+    'tox.ini',
+  ];
+  const texts = await Promise.all(files.map(file => git.text(`${base}:${file}`, 512 * 1024)));
+  return name === 'pytest' || texts.some(text => text !== undefined && plain(text).includes(plain(name)));
 }
 
 const problemsOfStory =
@@ -131,15 +195,16 @@ export async function resultsAt(
     for (const command of settings.setup) {
       const check = { name: command, command, timeoutS: 15 * 60 };
       const result = await runCheck(check, outer, config, signal);
-      if (result.exitCode !== 0)
-        return { results, setup: [failureText(result, ' while the worktree was set up')] };
+      if (result.exitCode !== 0) return { results, setup: [setupFailure(result, slots.plan)] };
     }
     await slots.noteSetup(slot);
   }
   for (const check of checks) {
     await slots.reset(slot, commit);
-    const result = await runCheck(check, place, config, signal);
-    const mayLeave = atBase === 'base' && box.isUsed && config.sandbox !== 'required';
+    const run = () => runCheck(check, place, config, signal);
+    const first = await run();
+    const result = atBase === 'base' ? first : await triedAgain(first, () => slots.reset(slot, commit), run);
+    const mayLeave = atBase === 'base' && !check.outside && box.isUsed && config.sandbox !== 'required';
     const other = result.exitCode !== 0 && mayLeave ? await outsideResult(check) : undefined;
     results.set(check.command, { check, result: other ?? result });
   }

@@ -3,7 +3,7 @@ export { type Adopted, adopt, adoptedName, makeAdopted } from './adopt.ts';
 export { type RunAnswer, type RunnerLine, type RunOrder, readOrder, runDetached } from './detachedRun.ts';
 export { checkedOutBranch } from './finishPlan.ts';
 export { notRunning } from './inbox.ts';
-export { mostRounds } from './interview.ts';
+export { isUnanswered, mostRounds } from './interview.ts';
 export { MachineSeal } from './machineSeal.ts';
 export {
   type DemoFact,

@@ -16,7 +16,7 @@ import {
   rmSync,
   statSync,
 } from 'node:fs';
-import { mkdir, rename, rmdir, stat, symlink, unlink } from 'node:fs/promises';
+import { mkdir, rename, rm, rmdir, stat, symlink, unlink } from 'node:fs/promises';
 import { homedir } from 'node:os';
 import { basename, dirname, join } from 'node:path';
 import { TelosError } from '@telos/engine/errors';
@@ -73,11 +73,41 @@ export class Slots {
     return new Slots(folder, git, settings, commonDir, realpathSync(root));
   }
 
-  /** Returns the work tree of that number with the files of the commit, made if it is missing. */
+  /** The name of the plan. */
+  get plan(): string {
+    return this.#folder.name;
+  }
+
+  /**
+   * Returns the work tree of that number with the files of the commit, made if it is missing. Throws NoRoom if the disk has none for one more
+   * than there are; then nothing of it is left.
+   */
   async openSlot(number: number, tip: string): Promise<Slot> {
-    const slot = (await this.find(number)) ?? (await this.#make(number, tip));
-    await this.reset(slot, tip);
-    return slot;
+    const known = await this.find(number);
+    const isNew = known === undefined && !existsSync(join(this.root, `slot-${number}`));
+    try {
+      const slot = known ?? (await this.#make(number, tip));
+      if (isNew) {
+        // Nothing in it is worth keeping, and another one in its place would fail in the same way.
+        await this.#clean(slot, tip);
+        await this.#furnish(slot.dir);
+      } else await this.reset(slot, tip);
+      return slot;
+    } catch (error) {
+      if (!isNew || number === 1 || !isFullDisk(error)) throw error;
+      await this.#discard(join(this.root, `slot-${number}`));
+      throw new NoRoom(number, error);
+    }
+  }
+
+  /** Deletes a work tree that was only begun. */
+  async #discard(dir: string): Promise<void> {
+    if (isLink(dir) || !isInside(this.root, dir)) return;
+    await this.#alone(async () => {
+      const admin = this.#adminOf(dir);
+      await rm(dir, { recursive: true, force: true });
+      if (admin !== undefined) await rm(admin, { recursive: true, force: true });
+    });
   }
 
   /** Returns the numbers of the work trees that there are. */
@@ -152,7 +182,8 @@ export class Slots {
     try {
       await this.#clean(slot, tip);
     } catch (error) {
-      if (!(error instanceof TelosError)) throw error;
+      // Another one beside it would need as much again.
+      if (!(error instanceof TelosError) || isFullDisk(error)) throw error;
       await rename(slot.dir, this.#aside(basename(slot.dir)));
       const { admin, git } = await this.#make(slot.number, tip);
       Object.assign(slot, { admin, git });
@@ -262,18 +293,25 @@ export class Slots {
     return { TELOS_SLOT: String(number), TELOS_PORT_BASE: String(port) };
   }
 
-  /** Whether the setup commands have to run there: they never did, they changed, or a lock file did. */
+  /** Whether the setup commands have to run there: they never did, they or a lock file changed, or what they made is gone. */
   async needsSetup(slot: Slot): Promise<boolean> {
-    return this.#settings.setup.length > 0 && textOf(setupStamp(slot)) !== (await this.#setupDigest(slot));
+    if (this.#settings.setup.length === 0) return false;
+    const [digest, ...made] = textOf(setupStamp(slot))?.split('\n') ?? [];
+    if (digest !== (await this.#setupDigest(slot))) return true;
+    return made.some(path => !existsSync(join(slot.dir, path)));
   }
 
+  /** Notes that the setup ran, and which of the kept paths are there since. */
   async noteSetup(slot: Slot): Promise<void> {
-    await writeWhole(setupStamp(slot), `${await this.#setupDigest(slot)}\n`);
+    const made = this.#settings.slot.keep.filter(path => existsSync(join(slot.dir, path)));
+    await writeWhole(setupStamp(slot), `${[await this.#setupDigest(slot), ...made].join('\n')}\n`);
   }
 
   async #setupDigest({ git }: Slot): Promise<string> {
     const files = (await git.read(['ls-files', '-s', '-z'])).split('\0');
-    const locks = files.filter(entry => lockNames.has(basename(entry.slice(entry.indexOf('\t') + 1))));
+    const locks = files.filter(
+      entry => isSubmodule(entry) || lockNames.has(basename(entry.slice(entry.indexOf('\t') + 1))),
+    );
     return createHash('sha256')
       .update(JSON.stringify([this.#settings.setup, locks]))
       .digest('hex');
@@ -287,13 +325,14 @@ export class Slots {
     slot: Slot,
     { ref, parent, message }: { ref: string; parent: string; message: string },
   ): Promise<Snapshot | undefined> {
-    const { link, copy } = this.#settings.slot;
+    const { keep, link, copy } = this.#settings.slot;
     this.#indexes.delete(slot.admin);
     const kept = await takeSnapshot(slot.git, {
       ref,
       parent,
       message,
       without: [...link, ...copy],
+      kept: keep,
       aside: () => this.#aside('nested'),
     });
     if (kept) this.#noteIndex(slot, kept.tree);
@@ -345,15 +384,37 @@ export class Slots {
     if (head === undefined) return 'its commit cannot be read';
     const left = await this.keepUnknown(slot);
     if (left !== undefined) return `its files are in no commit of the plan; they are kept as ${left} too`;
-    if ((await this.#git.read(['for-each-ref', '--count=1', '--contains', head])) === '')
-      return `its commit ${head} is on no branch`;
+    const isOnBranch = (await this.#git.read(['for-each-ref', '--count=1', '--contains', head])) !== '';
+    if (!isOnBranch && !(await this.#isOfPlan(head))) return `its commit ${head} is on no branch`;
     await this.reset(slot, head);
     for (const path of [...this.#settings.slot.link, ...this.#settings.slot.copy])
       await unlink(join(slot.dir, path)).catch(() => undefined);
+    await slot.git.run(['clean', '-ffdxq']);
+    // Git removes no work tree of a repository with submodules otherwise. All of its files are in a commit.
+    const force = (await slot.git.read(['ls-files', '-s', '-z'])).split('\0').some(isSubmodule)
+      ? ['--force']
+      : [];
     return this.#alone(async () => {
-      const { code, stderr } = await this.#git.run(['worktree', 'remove', slot.dir], { allow: [1, 128] });
+      const args = ['worktree', 'remove', ...force, slot.dir];
+      const { code, stderr } = await this.#git.run(args, { allow: [1, 128] });
       return code === 0 ? undefined : (stderr.trim().split('\n').at(-1) ?? 'git did not remove it');
     });
+  }
+
+  /** Whether the plan made the commit: for a story that went to the branch in another one, or for an attempt. */
+  async #isOfPlan(commit: string): Promise<boolean> {
+    const { message = '' } = (await this.#git.commit(commit)) ?? {};
+    return (
+      message.includes(`\nTelos-Plan: ${this.#folder.name}\n`) ||
+      /^\S+: (?:attempt \d+|earlier attempts)|^both sides$/m.test(message)
+    );
+  }
+
+  /** Deletes the refs that keep the attempts of the plan. What is in its branch stays. */
+  async forgetAttempts(): Promise<void> {
+    const refs = `refs/telos/${this.#folder.name}/`;
+    const input = await this.#git.read(['for-each-ref', '--format=delete %(refname)', '--', refs]);
+    if (input !== '') await this.#git.run(['update-ref', '--stdin'], { input: `${input}\n` });
   }
 
   /** Keeps the files of a work tree if no commit of the plan has them. Returns the ref that does now, or undefined. */
@@ -403,6 +464,21 @@ export class Slots {
   }
 }
 
+/** The disk has no room for one more work tree. Stories go on in those that there are. */
+export class NoRoom extends TelosError {
+  /** How many there are. */
+  readonly room: number;
+
+  constructor(number: number, cause: unknown) {
+    super('config', [sentence('The disk has no room for one more worktree.')], { cause });
+    this.room = number - 1;
+  }
+}
+
+const isFullDisk = (error: unknown): boolean =>
+  error instanceof Error &&
+  /No space left on device|disk is full|ENOSPC|unable to write file/.test(error.message);
+
 const indexOf = ({ admin }: Slot): string => join(admin, 'telos-index');
 
 /** Returns what differs once a file was written, whatever times it was given then. */
@@ -410,6 +486,9 @@ function stateOf(path: string): string {
   const stats = statSync(path, { bigint: true, throwIfNoEntry: false });
   return [stats?.ino, stats?.size, stats?.mtimeNs, stats?.ctimeNs].join();
 }
+
+/** Whether an entry of an index is that of a submodule. */
+const isSubmodule = (entry: string): boolean => entry.startsWith('160000 ');
 
 const setupStamp = ({ admin }: Slot): string => join(admin, 'telos-setup');
 

@@ -17,6 +17,8 @@ interface SnapshotOrder {
   message: string;
   /** Paths that every slot has beside its files. */
   without: readonly string[];
+  /** Names that stay in a slot. What git has of them is the project's. */
+  kept?: readonly string[];
   /** Returns a place for the `.git` of a repository that was made within the work tree. */
   aside(): string;
 }
@@ -48,10 +50,11 @@ export async function takeSnapshot(git: Git, order: SnapshotOrder): Promise<Snap
 /** How deep repositories may lie within each other. */
 const mostTries = 5;
 
-async function addAll(git: Git, { without, aside }: SnapshotOrder): Promise<void> {
+async function addAll(git: Git, { without, kept = [], aside }: SnapshotOrder): Promise<void> {
   let excluded = [plans, ...without];
+  const outside = await untracked(git, kept);
   const add = (allow: number[]) => {
-    const exclude = excluded.map(path => `:(top,exclude,literal)${path}`);
+    const exclude = [...excluded.map(path => `:(top,exclude,literal)${path}`), ...outside.flatMap(anywhere)];
     return git.run(['add', '--all', '--', ':/', ...exclude], { allow });
   };
   for (let tries = 0; tries < mostTries; tries++) {
@@ -64,6 +67,22 @@ async function addAll(git: Git, { without, aside }: SnapshotOrder): Promise<void
     await openRepositories(git, nested, aside);
   }
   await add([]);
+}
+
+/** A name without a folder stays wherever it is. */
+const anywhere = (path: string): string[] => {
+  const glob = `${path.includes('/') ? '' : '**/'}${path.replace(/[*?[\]\\]/g, '\\$&')}`;
+  return [`:(top,exclude,glob)${glob}`, `:(top,exclude,glob)${glob}/**`];
+};
+
+/** Returns the paths that git neither ignores nor has. */
+async function untracked(git: Git, paths: readonly string[]): Promise<string[]> {
+  if (paths.length === 0) return [];
+  const left = await notIgnored(git, paths);
+  const known = await Promise.all(
+    left.map(path => git.read(['ls-files', '-z', '--', `:(top,literal)${path}`])),
+  );
+  return left.filter((_, at) => known[at] === '');
 }
 
 /** Returns the paths that git does not ignore by itself: it refuses to add anything where an ignored one is named, also as an exclusion. */

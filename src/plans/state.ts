@@ -1,5 +1,8 @@
 /** The files of a plan and the state that they give. */
+export { checkFile } from './attemptWords.ts';
+export { answeredIds } from './inbox.ts';
 export { followJournal, linesOf, planEvent, readJournal, shortened } from './journal.ts';
+export { withChoices } from './parkedQuestions.ts';
 export { PlanBudget } from './planBudget.ts';
 export { boundLines, describeBound, digestOf, ownName, printCard } from './planCard.ts';
 export { isPlanName, PlanFolder } from './planFolder.ts';

@@ -166,6 +166,10 @@ const ownTools: Partial<Record<StepName, readonly OwnTool[]>> = {
               command: text('The command line, run in the project.'),
               timeout_s: { type: 'number', description: 'Seconds, if it may take more than 60.' },
               red: { type: 'boolean', description: 'True if it must fail before the story is built.' },
+              outside: {
+                type: 'boolean',
+                description: 'True if it needs the network or a service on this machine.',
+              },
             },
             required: ['name', 'command'],
           },
@@ -179,6 +183,23 @@ const ownTools: Partial<Record<StepName, readonly OwnTool[]>> = {
       },
       answer: ({ title }) => `The story "${String(title)}" is handed in.`,
     },
+    {
+      name: 'submit_checks',
+      description:
+        'Hands in the checks of the whole plan, which run when all stories are done. They pass today. The last call counts.',
+      properties: {
+        checks: {
+          type: 'array',
+          items: {
+            type: 'object',
+            properties: { name: text('One word, such as tests.'), command: text('The command line.') },
+            required: ['name', 'command'],
+          },
+        },
+      },
+      required: ['checks'],
+      answer: () => 'The checks of the whole plan are handed in.',
+    },
   ],
   orchestrator: [
     {
@@ -187,6 +208,11 @@ const ownTools: Partial<Record<StepName, readonly OwnTool[]>> = {
       properties: {
         role: text('The role.'),
         instructions: text('What to do differently, in a few sentences.'),
+        afresh: {
+          type: 'boolean',
+          description:
+            'True to start without what the attempts so far have changed. Else it goes on from that.',
+        },
       },
       required: ['role', 'instructions'],
       fault: ({ role }, { roles }) =>

@@ -28,6 +28,8 @@ export interface StepCall {
   closed?: readonly string[];
   /** The project's own text for the role. */
   roleText?: string | undefined;
+  /** What all steps know of the plan: see `planText`. */
+  planText?: string | undefined;
   /** Tools that answer questions about the project. Those who build and review get none. */
   contextTools?: readonly Tool[];
   ports?: StepPorts;
@@ -205,7 +207,7 @@ function requestOf(call: StepCall, answers: StepAnswer[]): RunRequest {
       key,
       name,
       workingDir,
-      system: systemOf(name, call.roleText),
+      system: systemOf(name, call.roleText, call.planText),
       tools: [...toolsOf(name, answers, call.ports), ...context],
       role: worker ? 'worker' : 'read-only',
       maxRounds: call.maxRounds ?? roundsOf[worker ? 'worker' : 'other'],

@@ -173,9 +173,13 @@ function foldOpen(open: OpenAttempt, line: JournalLine): void {
       delete open.verdict;
       break;
     case 'check_ended': {
-      const { name, exitCode, ms, output, tree, suspicious } = line;
+      const { name, exitCode, ms, output, tree, suspicious, flaky } = line;
       const others = open.checks.filter(check => check.name !== name || check.tree !== tree);
-      const check = { name, exitCode, ms, output, tree, ...(suspicious !== undefined && { suspicious }) };
+      const check = {
+        ...{ name, exitCode, ms, output, tree },
+        ...(suspicious !== undefined && { suspicious }),
+        ...(flaky !== undefined && { flaky }),
+      };
       open.checks = [...others, check];
       break;
     }

@@ -90,6 +90,10 @@ export interface AgentCard {
   variables: readonly string[];
   /** Files and folders out of the ordinary that its text says it writes, such as `AGENTS.md`. It writes and reads them unasked. */
   writes?: readonly string[];
+  /** Hooks, each as `PreToolUse (Write|Edit): command`. They run by themselves, in the sandbox. */
+  hooks?: readonly string[];
+  /** What its files say of hooks and cannot be used, in sentences. */
+  hooksNotRun?: readonly string[];
   /** MCP servers, each with its exact command line or address as written. */
   servers: readonly { name: string; place: string }[];
   /** What its files say of MCP servers and cannot be used, with the reason, in sentences. Such servers are not started. */
@@ -102,6 +106,21 @@ export interface AgentCard {
   /** Time of the last acceptance, in ISO format. */
   reviewedAt?: string;
 }
+
+/** What a card names of an agent's files, before it is known whose they are. */
+export type CardLines = Pick<
+  AgentCard,
+  | 'hosts'
+  | 'scripts'
+  | 'commands'
+  | 'variables'
+  | 'writes'
+  | 'servers'
+  | 'notStarted'
+  | 'folders'
+  | 'hooks'
+  | 'hooksNotRun'
+>;
 
 /** Returns what a file does that has such a flag, as the end of a sentence. */
 export function flagWords(kind: RedFlag['kind'], say: Say = english): string {
@@ -121,7 +140,7 @@ export function flagWords(kind: RedFlag['kind'], say: Say = english): string {
     case 'not-looked-into':
       return say('was not checked (too large or not text)');
     case 'too-many-hosts':
-      return say('is one of the files that name too many hosts to review, so the card grants none of them');
+      return say('is one of the files that name too many hosts to review, so none of them is allowed');
     case 'compiled-code':
       return say('is compiled code, which cannot be read');
     case 'unpinned-code':
@@ -147,13 +166,13 @@ export function flagWords(kind: RedFlag['kind'], say: Say = english): string {
     case 'repository-program':
       return say('makes Git start a program');
     case 'repository-file':
-      return say('uses files in .git, which the card does not cover, so the card grants no script');
+      return say('uses files in .git, which the permissions do not cover, so no script of it is allowed');
     case 'hidden-repository':
-      return say('is a Git folder in an unusual place, so the card grants no script');
+      return say('is a Git folder in an unusual place, so no script of it is allowed');
     case 'link-out':
-      return say('is a link to files that the card does not cover, so the card grants no script');
+      return say('is a link to files that the permissions do not cover, so no script of it is allowed');
     case 'special-file':
-      return say('is neither a file nor a folder, so the card grants no script');
+      return say('is neither a file nor a folder, so no script of it is allowed');
     case 'executable-download':
       return say('downloads a program');
     case 'hard-coded-secret':
@@ -221,7 +240,10 @@ export const switchableLines = ({
   commands = [],
   variables,
   writes = [],
-}: AgentCard): string[] => [...new Set([...hosts, ...scripts, ...commands, ...variables, ...writes])];
+  hooks = [],
+}: AgentCard): string[] => [
+  ...new Set([...hosts, ...scripts, ...commands, ...variables, ...writes, ...hooks]),
+];
 
 /** Returns one line for each part of the agent that its card does not cover. */
 export function describeLeftOut({ leftOut = [] }: Pick<AgentCard, 'leftOut'>, say: Say = english): string[] {
@@ -272,11 +294,14 @@ export function describeCard(card: AgentCard, say: Say = english): string[] {
     ...(card.commands?.length ? list(say('Commands that it may run'), card.commands) : []),
     ...list(say('Variables that its commands see'), card.variables),
     ...(card.writes?.length ? list(say('Files that its text says it writes'), card.writes) : []),
+    ...(hookTexts(card, say).length > 0
+      ? list(say('Hooks that run by themselves'), hookTexts(card, say))
+      : []),
     ...list(say('MCP servers'), [
       ...card.servers.map(({ name, place }) => `${name}: ${place}`),
       ...notStartedTexts(card, say),
     ]),
-    ...(leftOut.length > 0 ? list(say('Not covered by this card'), leftOut) : []),
+    ...(leftOut.length > 0 ? list(say('Not covered by these permissions'), leftOut) : []),
     ...(flags.length > 0 ? [say('Look at these:'), ...capped(flags, shownFlags, say)] : []),
     ...(changes.length > 0 ? [say('What has changed:'), ...capped(changes, shownChanges, say)] : []),
     say('Digest: {0}', card.digest),
@@ -290,6 +315,12 @@ export const notStartedTexts = (
   { notStarted = [] }: Pick<AgentCard, 'notStarted'>,
   say: Say = english,
 ): string[] => notStarted.map(problem => say('not started: {0}', problem));
+
+/** Returns one line for each hook, and for each that does not run. */
+export const hookTexts = (
+  { hooks = [], hooksNotRun = [] }: Pick<AgentCard, 'hooks' | 'hooksNotRun'>,
+  say: Say = english,
+): string[] => [...hooks, ...hooksNotRun.map(problem => say('not run: {0}', problem))];
 
 function capped(lines: readonly string[], limit: number, say: Say): string[] {
   const shown = lines.slice(0, limit).map(line => `  ${line}`);

@@ -1,5 +1,6 @@
 /** Puts what a run says into the words that every frontend shows: why a skill was picked, and what a person is asked. */
-import type { ApprovalRequest, Danger, RouteReason } from './run.ts';
+import { describeCard } from './agentCard.ts';
+import type { ApprovalRequest, Danger, RouteReason, RunEvent, ToolCall } from './run.ts';
 import { english, type Say, spoken } from './text.ts';
 
 /** Returns the sentence that every frontend shows for a choice: "kickoff (kairos): named in your request". */
@@ -22,6 +23,7 @@ function describeReason(reason: RouteReason, say: Say): string {
     case 'name':
       return say('named in your request');
     case 'index':
+      if (reason.runsAs) return say('runs as {0}, fits your words: {1}', reason.runsAs, reason.matched ?? '');
       return reason.matched
         ? say('best match for your words: {0}', reason.matched)
         : say('best match for your words');
@@ -32,8 +34,79 @@ function describeReason(reason: RouteReason, say: Say): string {
     case 'step':
       return say('used as a step');
     case 'without_skill':
-      return say('no skill: Telos looks for one');
+      return say('no skill');
   }
+}
+
+/**
+ * Returns what a call does in the words of a person, with `subject` for what it is about: "Read notes.md", "Ran npm test". `isDone` says
+ * that it was carried out.
+ */
+export function describeCall(
+  { name }: ToolCall,
+  subject: string,
+  isDone: boolean,
+  say: Say = english,
+): string {
+  switch (name) {
+    case 'read_file':
+      return isDone ? say('Read {0}', subject) : say('Reading {0}', subject);
+    case 'write_file':
+      return isDone ? say('Wrote {0}', subject) : say('Writing {0}', subject);
+    case 'edit_file':
+      return isDone ? say('Edited {0}', subject) : say('Editing {0}', subject);
+    case 'list_directory':
+      return isDone ? say('Listed {0}', subject) : say('Listing {0}', subject);
+    case 'glob':
+      return isDone ? say('Looked for {0}', subject) : say('Looking for {0}', subject);
+    case 'search_files':
+      return isDone ? say('Searched for {0}', subject) : say('Searching for {0}', subject);
+    case 'run_command':
+      return isDone ? say('Ran {0}', subject) : say('Running {0}', subject);
+    case 'read_output':
+      return isDone ? say('Read the output of {0}', subject) : say('Reading the output of {0}', subject);
+    case 'stop_command':
+      return isDone ? say('Stopped {0}', subject) : say('Stopping {0}', subject);
+    case 'fetch_url':
+      return isDone ? say('Opened {0}', subject) : say('Opening {0}', subject);
+    case 'ask_user':
+      return isDone ? say('Asked you: {0}', subject) : say('Asking you: {0}', subject);
+    case 'update_todos':
+      return isDone ? say('Updated the to-dos') : say('Updating the to-dos');
+    case 'use_skill':
+      return isDone ? say('Used the skill {0}', subject) : say('Using the skill {0}', subject);
+    default:
+      return isDone
+        ? say('Used {0}', `${name} ${subject}`.trim())
+        : say('Using {0}', `${name} ${subject}`.trim());
+  }
+}
+
+/** Returns what a hook has done, for a person; undefined if its call, its run or nothing at all tells it. */
+export function describeHook(
+  { event, agent, did, said = '', problem, changedFiles = [] }: Extract<RunEvent, { type: 'hook' }>,
+  say: Say = english,
+): { level: 'info' | 'warning'; message: string } | undefined {
+  const whose = agent || say('your own');
+  if (problem) {
+    const why = problem.sentences ? spoken(problem.sentences, say) : problem.message;
+    return { level: 'warning', message: say('Hook of {0} ({1}): {2}', whose, event, why) };
+  }
+  if (changedFiles.length > 0) {
+    const names = changedFiles.map(path =>
+      path.slice(Math.max(path.lastIndexOf('/'), path.lastIndexOf('\\')) + 1),
+    );
+    return { level: 'info', message: say('Hook of {0} changed {1}.', whose, names.join(', ')) };
+  }
+  return did === 'objected'
+    ? { level: 'info', message: say('Hook of {0} wants more: {1}', whose, said) }
+    : undefined;
+}
+
+/** Returns what a hook has done as a notice, if a person needs to read it; any other event as it is. */
+export function withHookNotice(event: RunEvent, say: Say = english): RunEvent {
+  const said = event.type === 'hook' ? describeHook(event, say) : undefined;
+  return said ? { type: 'notice', ...said } : event;
 }
 
 /** Returns the question in the words of a person: "Run this command?", "Write README.md?". */
@@ -61,7 +134,7 @@ export function describeQuestion(request: ApprovalRequest, say: Say = english): 
     case 'mcp_sign_in':
       return say('Sign in?');
     case 'ask_user':
-      return say('A question for you');
+      return say('Question from the skill');
     case 'plan_interview':
       return say('What should Telos know?');
     case 'use_skill':
@@ -102,6 +175,27 @@ export function describeWhy(
   const why =
     danger.length > 0 ? danger.map(one => `${describeDanger(one, say)}.`).join(' ') : spoken(sentences!, say);
   return [why, spoken(box, say)].filter(Boolean).join(' ');
+}
+
+/**
+ * Returns all that the user decides about, exactly and part by part, for a frontend without a view of its own. `exact` encloses what is
+ * shown letter by letter.
+ */
+export function describeWhole(
+  request: ApprovalRequest,
+  exact: (text: string, language?: string) => string,
+): string[] {
+  const { subject, diff, folder, card, danger = [], timeLimit, inBackground, rule } = request;
+  return [
+    describeQuestion(request),
+    exact(subject),
+    ...(folder === undefined ? [] : [`In ${folder}`]),
+    ...(diff === undefined ? [] : [exact(diff, 'diff')]),
+    ...(card ? [exact(describeCard(card).join('\n'))] : []),
+    ...(inBackground ? ['It goes on in the background until it is stopped.'] : []),
+    ...(timeLimit === undefined ? [] : [`It may take ${timeLimit} seconds.`]),
+    `${danger.length > 0 ? '⚠ ' : ''}${describeWhy(request)} (rule ${rule})`,
+  ];
 }
 
 /** Returns a danger in a sentence without a full stop: "Deletes ../other". */

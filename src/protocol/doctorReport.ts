@@ -83,6 +83,10 @@ export interface DoctorReport {
   provider: DoctorProvider | undefined;
   servers: readonly DoctorServer[];
   box: DoctorBox;
+  /** By which questions reach the user elsewhere. They are set up; only `telos notify test` sends something. */
+  messengers: readonly string[];
+  /** To which traces and metrics are exported, by their addresses. Nothing was sent. */
+  collectors: readonly string[];
   findings: readonly DoctorFinding[];
 }
 
@@ -119,7 +123,7 @@ export function describeFindings(
 
 /** Returns what is set up: settings, folders, agents, the provider and MCP servers. */
 export function describeSetup(
-  { platform, values, folders, agents, provider, servers, box }: DoctorReport,
+  { platform, values, folders, agents, provider, servers, box, messengers, collectors }: DoctorReport,
   tell: (message: LocalizedMessage) => string,
   say: Say = english,
 ): string[] {
@@ -159,6 +163,11 @@ export function describeSetup(
     '',
     `${say('Commands')}:`,
     ...boxLines(box, say),
+    '',
+    messengers.length === 0
+      ? `${say('Messengers')}: ${say('none')}`
+      : `${say('Messengers')}: ${say('{0}, as set up', messengers.join(', '))}`,
+    `OpenTelemetry: ${collectors.length === 0 ? say('off') : say('to {0}, as set up', collectors.join(', '))}`,
     '',
     servers.length === 0 ? `${say('MCP servers')}: ${say('none')}` : `${say('MCP servers')}:`,
     ...columns(
@@ -280,10 +289,10 @@ function providerLines(
 }
 
 function boxLines({ wanted, state }: DoctorBox, say: Say): string[] {
-  if (!state) return [`  ${say('run without a box, as the setting says: each is asked about')}`];
+  if (!state) return [`  ${say('run without a sandbox, as the setting says: each is asked about')}`];
   if (state.works)
     return [
-      `  ${say('run in a box ({0})', state.kind)}`,
+      `  ${say('run in a sandbox ({0})', state.kind)}`,
       ...(state.isDirect
         ? [`  ${say('and are asked about, since no layer for their changes works here')}`]
         : []),
@@ -291,7 +300,7 @@ function boxLines({ wanted, state }: DoctorBox, say: Say): string[] {
     ];
   const { why, mend } = state;
   return [
-    `  ${wanted === 'required' ? say('do not run, since the setting wants a box and none works here') : say('are asked about, since no box works here')}`,
+    `  ${wanted === 'required' ? say('do not run, since the setting wants a sandbox and none works here') : say('are asked about, since no sandbox works here')}`,
     `  ${why}`,
     ...(mend === undefined ? [] : [`  ${say('To fix it:')}`, ...mend.split('\n').map(line => `    ${line}`)]),
   ];

@@ -310,3 +310,58 @@ export function answers(fields: readonly FormField[], content: FormContent): boo
 
 const fieldsOf = (value: unknown): Fields =>
   typeof value === 'object' && value !== null && !Array.isArray(value) ? (value as Fields) : {};
+
+/** Returns the schema of an elicitation that asks for these fields, as `readForm` reads it. */
+export function schemaOfForm(fields: readonly FormField[]) {
+  return {
+    type: 'object' as const,
+    properties: Object.fromEntries(fields.map(field => [field.name, schemaOf(field)])),
+    required: fields.filter(({ isRequired }) => isRequired).map(({ name }) => name),
+  };
+}
+
+const titled = ({ value, label }: FormOption) => ({ const: value, title: label });
+
+function schemaOf(field: FormField) {
+  const { title, description, initial } = field;
+  const base = {
+    title,
+    ...(description !== undefined && { description }),
+  };
+  switch (field.kind) {
+    case 'switch':
+      return { ...base, type: 'boolean' as const, ...only('boolean', 'default', initial) };
+    case 'number':
+      return {
+        ...base,
+        type: field.isWhole ? ('integer' as const) : ('number' as const),
+        ...only('number', 'minimum', field.minimum),
+        ...only('number', 'maximum', field.maximum),
+        ...only('number', 'default', initial),
+      };
+    case 'choice':
+      return {
+        ...base,
+        type: 'string' as const,
+        oneOf: field.options.map(titled),
+        ...(field.initial !== undefined && { default: field.initial }),
+      };
+    case 'choices':
+      return {
+        ...base,
+        type: 'array' as const,
+        items: { anyOf: field.options.map(titled) },
+        ...only('number', 'minItems', field.minItems),
+        ...only('number', 'maxItems', field.maxItems),
+      };
+    case 'text':
+      return {
+        ...base,
+        type: 'string' as const,
+        ...(field.format && { format: field.format }),
+        ...only('number', 'minLength', field.minLength),
+        ...only('number', 'maxLength', field.maxLength),
+        ...(field.initial !== undefined && { default: field.initial }),
+      };
+  }
+}

@@ -1,4 +1,5 @@
 /** Shows Markdown on a terminal while it arrives. What could still become a mark is held back until that is known. */
+import { colourCode } from './codeColours.ts';
 import { inline, type Mark, type Piece } from './markdownMarks.ts';
 import { beginningOf, columnsOf } from './text.ts';
 
@@ -46,6 +47,7 @@ class Renderer implements MarkdownStream {
   #marks: readonly Mark[] | undefined;
   #before = '';
   #fence: string | undefined;
+  #language = '';
   #rows: string[] = [];
   #wrap: Wrap;
 
@@ -138,21 +140,23 @@ class Renderer implements MarkdownStream {
   }
 
   #code(line: string): string {
-    const [, marks = ''] = /^ {0,3}(`{3,}|~{3,})/.exec(line) ?? [];
+    const [, marks = '', language = ''] = /^ {0,3}(`{3,}|~{3,})(.*)/.exec(line) ?? [];
     const opened = this.#fence;
-    if (opened === undefined) this.#fence = marks;
-    else if (marks.startsWith(opened) && line.trim() === marks) this.#fence = undefined;
-    else return `${this.#look.styled ? shown({ text: line, marks: ['code'] }) : line}\n`;
+    if (opened === undefined) {
+      this.#fence = marks;
+      this.#language = language;
+    } else if (marks.startsWith(opened) && line.trim() === marks) this.#fence = undefined;
+    else return `${this.#look.styled ? colourCode(line, this.#language) : line}\n`;
     return this.#look.styled ? '' : `${line}\n`;
   }
 
-  /** Returns the table that has been held back: in columns if it fits, or else as it was written. */
+  /** Returns the table that has been held back: in columns if it fits, or else row by row. */
   #table(): string {
     const rows = this.#rows;
     if (rows.length === 0) return '';
     this.#rows = [];
     const isTable = /^\s*\|?\s*:?-+:?\s*(?:\|\s*:?-+:?\s*)*\|?\s*$/.test(rows[1] ?? '');
-    return (isTable && tableText(rows, this.#look)) || `${rows.join('\n')}\n`;
+    return isTable ? tableText(rows, this.#look) : `${rows.join('\n')}\n`;
   }
 }
 
@@ -245,8 +249,8 @@ class Wrap {
   }
 }
 
-/** Returns the rows in columns; undefined if the terminal is too narrow. */
-function tableText(rows: readonly string[], { width, styled }: MarkdownLook): string | undefined {
+/** Returns the rows in columns. In a narrow terminal each cell is a line of its own behind the head of its column. */
+function tableText(rows: readonly string[], { width, styled }: MarkdownLook): string {
   const cells = rows
     .filter((_, index) => index !== 1)
     .map(row => cellsOf(row).map(cell => (styled ? inline(cell, true).pieces : [{ text: cell, marks: [] }])));
@@ -256,7 +260,12 @@ function tableText(rows: readonly string[], { width, styled }: MarkdownLook): st
   const widths = Array.from({ length: columns }, (_, column) =>
     Math.max(1, ...cells.map(row => widthOf(row[column]))),
   );
-  if (widths.reduce((sum, each) => sum + each + 2, -2) > width) return undefined;
+  if (widths.reduce((sum, each) => sum + each + 2, -2) > width) {
+    const [heads = [], ...records] = cells;
+    const record = (row: readonly (readonly Piece[])[]): string =>
+      row.map((cell, column) => cellLine(heads[column] ?? [], cell, { width, styled })).join('\n');
+    return `${records.map(record).join(`\n${'─'.repeat(Math.min(width, 8))}\n`)}\n`;
+  }
   const line = (row: readonly (readonly Piece[])[], isHead: boolean): string =>
     widths
       .map((columnWidth, column) => {
@@ -271,6 +280,14 @@ function tableText(rows: readonly string[], { width, styled }: MarkdownLook): st
   const rule = widths.map(each => '─'.repeat(each)).join('  ');
   const [head = [], ...body] = cells;
   return `${[line(head, true), rule, ...body.map(row => line(row, false))].join('\n')}\n`;
+}
+
+function cellLine(head: readonly Piece[], cell: readonly Piece[], { width, styled }: MarkdownLook): string {
+  const wrap = new Wrap(width);
+  wrap.begin('', '  ');
+  const named = head.map(({ text, marks }): Piece => ({ text, marks: styled ? ['bold', ...marks] : marks }));
+  const words = [...named, { text: head.length > 0 ? ': ' : '', marks: [] }, ...cell];
+  return words.map(piece => wrap.add(piece)).join('') + wrap.end();
 }
 
 const cellsOf = (row: string): string[] =>

@@ -3,11 +3,12 @@
  * frontends make visible what would hide in them.
  */
 import {
-  type AgentCard,
+  type CardLines,
   describeFlag,
   type Finding,
   type FindingLevel,
   flagWords,
+  hookTexts,
   notStartedTexts,
 } from './agentCard.ts';
 import type { InstallPlan } from './installPlan.ts';
@@ -44,16 +45,13 @@ export interface PackLook {
   skills: readonly OfferedSkill[];
   files: readonly OfferedFile[];
   /** What its files name: the lines of the card that a person would accept. */
-  card: Pick<
-    AgentCard,
-    'hosts' | 'scripts' | 'commands' | 'variables' | 'writes' | 'servers' | 'notStarted' | 'folders'
-  >;
+  card: CardLines;
   findings: readonly SourceFinding[];
   /** Number of files that were looked into as a whole, and of all; and the version of the rules. */
   counts: { read: number; of: number; rules: string };
   /** Commands that its author gives for what it needs, to copy. They are never run. */
   steps: readonly string[];
-  /** Commands that other programs would run by themselves, such as hooks. They are present and not run. */
+  /** Commands that other programs would run by themselves, such as scripts of npm. They are present and not run. */
   notRun: readonly string[];
 }
 
@@ -121,6 +119,7 @@ export function wantsTexts({ card }: Pick<PackLook, 'card'>, say: Say = english)
       card.servers.map(({ name }) => name),
     ),
     ...notStartedTexts(card, say).map(oneLine),
+    ...hookLines(card, say).map(oneLine),
   ];
 }
 
@@ -148,6 +147,7 @@ export function cardLines(offer: PackOffer, say: Say = english): CardLine[] {
     list(say('Variables'), card.variables),
     list(say('MCP servers'), servers),
     ...(card.commands?.length ? [list(say('Commands'), card.commands)] : []),
+    ...hookLines(card, say),
     ...(leftOut.length > 0
       ? [
           `${say('Left out: {0}', leftOut.slice(0, mostLeftOut).join(', '))}${left > 0 ? ` ${say('and {0} more', String(left))}` : ''}`,
@@ -165,6 +165,9 @@ export function cardLines(offer: PackOffer, say: Say = english): CardLine[] {
     ),
   ].map(line => (typeof line === 'string' ? { text: oneLine(line) } : { ...line, text: oneLine(line.text) }));
 }
+
+const hookLines = (card: PackLook['card'], say: Say): string[] =>
+  hookTexts(card, say).map(line => say('Hook: {0}', line));
 
 /** Returns a line for each finding, up to a number of them. */
 export function findingLines(findings: readonly SourceFinding[], say: Say = english): CardLine[] {

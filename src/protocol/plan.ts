@@ -69,6 +69,8 @@ export interface PlanCheck {
   timeoutS?: number;
   /** It must fail on the parent's tree and pass on the story's. */
   red?: boolean;
+  /** Where it fails in the sandbox, it may be tried outside. Accepted with the permissions of the plan. */
+  outside?: boolean;
 }
 
 /** One numbered box of a story's acceptance criteria. Known by its number. */
@@ -114,6 +116,8 @@ export interface CheckResult {
   output: string;
   /** It exited with 0, but ran no test or printed nothing where the base printed something. */
   suspicious?: string;
+  /** It passed at its second run on the same files. The output of the first, which failed. */
+  flaky?: string;
   /** Set for a check that fails in the box for commands and passes outside, before anything was done. It then runs outside. */
   outside?: true;
 }
@@ -178,6 +182,8 @@ export type PlanEvent =
       checks: (CheckResult & { command?: string })[];
       dirtyFiles: string[];
       problems: string[];
+      /** A digest of how its work tree was set up. */
+      setup?: string;
     }
   | {
       type: 'attempt_started';
@@ -251,7 +257,7 @@ export type PlanEvent =
   /** Facts about the project for later stories. */
   | { type: 'learned'; story: string; attempt: number; notes: string[] }
   /** How a story that was denied again and again is tried next. */
-  | { type: 'advised'; story: string; attempt: number; role: string; instructions: string }
+  | { type: 'advised'; story: string; attempt: number; role: string; instructions: string; afresh?: boolean }
   | { type: 'question_parked'; question: ParkedQuestion }
   | { type: 'question_answered'; id: string; text: string; by: Actor }
   /** `id` is that of the file in the inbox, so that each is carried out once. `ignored` says why it has changed nothing. */

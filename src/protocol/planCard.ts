@@ -17,6 +17,8 @@ export interface CardCommand {
   name?: string;
   stories?: readonly string[];
   timeoutS?: number;
+  /** It may run outside of the sandbox. */
+  outside?: boolean;
   dangers: readonly Danger[];
   flags: readonly RedFlag[];
 }
@@ -42,6 +44,7 @@ export interface PlanCard extends CardFacts {
   slots: number;
   copy: readonly string[];
   link: readonly string[];
+  keep: readonly string[];
   protect: readonly string[];
   models: readonly { role: string; model: string }[];
   limits: PlanLimits;

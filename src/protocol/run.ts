@@ -131,7 +131,7 @@ export interface SkillRef {
  * `name` because its name is in the request; `misspelt` because the request has a word that is almost its name; `index` by the search index; `model` by a question to a model;
  * `continued` because the conversation continues with its skill;
  * `step` because another skill uses it;
- * `without_skill` if no skill was picked: the run looks for one itself.
+ * `without_skill` if no skill was picked: the model answers by itself, and may use skills as steps.
  */
 export type RouteRule =
   | 'chosen'
@@ -149,6 +149,8 @@ export interface RouteReason {
   rule: RouteRule;
   /** The words of the request that decided, if any. */
   matched?: string;
+  /** How to call an offered skill that runs only by its name: `/deploy`. */
+  runsAs?: string;
   /** The index's score; larger is better. Only comparable within one request. */
   score?: number;
   runnerUp?: SkillRef & { score?: number };
@@ -156,6 +158,8 @@ export interface RouteReason {
   switchedFrom?: SkillRef;
   /** A skill that fits about as well as the one that the conversation goes on with. A person may choose it with one click. */
   alsoFits?: SkillRef;
+  /** Up to three skills that the request may have meant, best first, if it was answered without one. */
+  likely?: readonly SkillRef[];
 }
 
 /** One of up to three skills that a request may mean, for a person to choose from. */
@@ -165,10 +169,10 @@ export interface RouteChoice extends SkillRef {
 }
 
 /**
- * What a run may do before it asks: `default` as the user's rules say; `review` asks about every write too; `plan` only reads.
- * Prohibitions hold in each.
+ * What a run may do before it asks, the most careful last: `sandbox` asks about nothing that the sandbox holds; `default` as the user's
+ * rules say; `review` asks about every write too; `plan` only reads. Prohibitions hold in each.
  */
-export const runModes = ['default', 'review', 'plan'] as const;
+export const runModes = ['sandbox', 'default', 'review', 'plan'] as const;
 export type RunMode = (typeof runModes)[number];
 
 // ---- Approvals ----
@@ -284,7 +288,7 @@ export const skipped = {
 export const leaveBox: ApprovalDecision = {
   allow: false,
   reason:
-    'The user would rather run this command outside of the box. Call it again with outside_box and why; the user is asked then.',
+    'The user would rather run this command outside the sandbox. Call it again with outside_box and why; the user is asked then.',
 };
 
 // ---- Usage and outcome ----
@@ -434,6 +438,22 @@ export type RunEvent =
    * run. Its own steps are such events again.
    */
   | { type: 'skill_event'; callId: string; event: RunEvent }
+  /** A hook has run. `said` are its words, `problem` why nothing of it counts, said once in a run. The agent is empty for one of the person. */
+  | {
+      type: 'hook';
+      event: string;
+      agent: string;
+      /** As its author wrote it. */
+      command: string;
+      /** `denied` held back what the event is about, `objected` has the model do more, `stopped` ended the run. */
+      did: 'passed' | 'denied' | 'asked' | 'objected' | 'stopped' | 'informed' | 'changed' | 'failed';
+      callId?: string;
+      said?: string;
+      problem?: LocalizedMessage;
+      /** Files that it created or changed. Absolute paths. */
+      changedFiles?: string[];
+      durationMs: number;
+    }
   /** From here on the model is sent a summary of what came before. The numbers of tokens are estimates. */
   | { type: 'compacted'; summary: string; tokensBefore: number; tokensAfter: number }
   /** The latest compaction no longer counts: the model is sent everything again. */

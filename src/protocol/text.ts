@@ -56,6 +56,10 @@ export const hiding = new Characters(
 export const codePointOf = (character: string): string =>
   `<U+${(character.codePointAt(0) ?? 0).toString(16).toUpperCase().padStart(4, '0')}>`;
 
+/** Returns a text to decide about: every character that is not seen as it is becomes a code. Line feeds and tabs stay. */
+export const exactText = (text: string): string =>
+  unseen.replacedIn(text, character => (/[\n\t]/.test(character) ? character : codePointOf(character)));
+
 /**
  * Returns the beginning of a text, with at most `most` units of UTF-16. What a reader sees as one character, such as an emoji with its
  * skin, is whole or not there.

@@ -69,6 +69,9 @@ export type ToWebview =
   | { type: 'info'; info: ChatInfo }
   /** The person has chosen what the next runs of the conversation may do. */
   | { type: 'mode'; mode: RunMode }
+  | { type: 'surroundings'; surroundings: Surroundings }
+  /** The models that are ready, by provider. */
+  | { type: 'models'; models: readonly OfferedModel[] }
   /** Whether the next runs of the conversation read files such as AGENTS.md as context. */
   | { type: 'context_files'; on: boolean }
   /** Usage of all runs of the day. Sent when a run has ended. */
@@ -100,6 +103,21 @@ export type ToWebview =
   /** A local image of an answer as a `data:` address, or why it is not shown. Neither if there is no such file. */
   | { type: 'image'; path: string; data?: string; problem?: string };
 
+/** What the dial says of the next runs. */
+export interface Surroundings {
+  /** Name of the workspace's folder. Empty without one. */
+  workspace: string;
+  /** Why commands run in no sandbox here. */
+  noSandbox?: string;
+}
+
+export interface OfferedModel {
+  provider: string;
+  model: string;
+  label: string;
+  detail: string;
+}
+
 /** Commands that a button in the view may request. The host refuses any other command. */
 export const viewCommands = [
   'telos.setApiKey',
@@ -108,6 +126,7 @@ export const viewCommands = [
   'telos.trySample',
   'telos.installSkills',
   'telos.newSkill',
+  'telos.showDayChanges',
   'workbench.trust.manage',
 ] as const;
 export type ViewCommand = (typeof viewCommands)[number];
@@ -147,8 +166,14 @@ export type ToHost =
   | { type: 'run_queued'; id: string }
   /** The person wants to choose the skill of the next request. */
   | { type: 'choose_skill' }
-  /** The person wants to choose what the next runs of the conversation may do. */
-  | { type: 'choose_mode' }
+  /** What the next runs of the conversation may do. */
+  | { type: 'set_mode'; mode: RunMode }
+  /** Requests `surroundings`. */
+  | { type: 'look_around' }
+  /** Requests `models`. */
+  | { type: 'find_models' }
+  /** The model of the next runs. */
+  | { type: 'use_model'; provider: string; model: string }
   /** The person wants to choose where the agent writes its files. */
   | { type: 'choose_folder'; agent: string }
   /** The person wants to see which skills fit a request, and to pick one that runs it instead. */
@@ -183,6 +208,8 @@ export type ToHost =
   | { type: 'show_changes'; runId: string; path?: string }
   /** The person wants to restore the files of a run to their state before it. The host asks for confirmation. */
   | { type: 'undo_run'; runId: string }
+  /** The same of several runs, the latest first. */
+  | { type: 'undo_runs'; runIds: readonly string[] }
   /** The person wants to improve the skill of a run, whose result or choice was wrong. */
   | { type: 'improve_skill'; runId: string }
   /** The person wants the files and the conversation as they were before a run. The host asks for confirmation. */

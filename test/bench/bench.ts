@@ -26,6 +26,7 @@ import {
   runWithPeak,
   type Side,
 } from './measure.ts';
+import { planCostFigures } from './planCost.ts';
 import { planFigures } from './planInEditor.ts';
 import { readsAtOnce, readsFigure } from './readsAtOnce.ts';
 import { treeFigures } from './treeInEditor.ts';
@@ -250,6 +251,8 @@ try {
   show(...(await editorFigures()));
   show(...(await treeFigures()));
   show(...(await planFigures()));
+  // Printed alone: it is not within its limit yet.
+  for (const figure of await planCostFigures()) console.log(figureLine(figure));
 } finally {
   rmSync(folder, { recursive: true, force: true });
 }

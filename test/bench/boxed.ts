@@ -61,7 +61,7 @@ export async function boxFigures(): Promise<Figure[]> {
     const env = { HOME: join(root, 'home'), PATH: process.env['PATH'] ?? '' };
     const finding = await findBox({ ...folders, env });
     if (!finding.works || finding.kind !== 'bubblewrap') {
-      console.log(`(no figure of the box: ${finding.works ? 'it is not bubblewrap' : finding.why})`);
+      console.log(`(no figure of the sandbox: ${finding.works ? 'it is not bubblewrap' : finding.why})`);
       return [];
     }
     const config = { home: env.HOME, env: {}, dataDir: join(root, 'data'), configDir: join(root, 'config') };
@@ -116,7 +116,7 @@ export async function boxFigures(): Promise<Figure[]> {
     );
     const added = median(alone.ours) - median(alone.bare);
     console.log(
-      `(a command: ${plain.toFixed(1)} ms; the same in the box: ${boxed.toFixed(1)} ms; its way to hosts: ${way.toFixed(1)} ms more)`,
+      `(a command: ${plain.toFixed(1)} ms; the same in the sandbox: ${boxed.toFixed(1)} ms; its way to hosts: ${way.toFixed(1)} ms more)`,
     );
     const name = 'what the box adds to a command';
     return [{ name, unit: 'ms', ours: boxed + way - plain, bare: added, limit }];

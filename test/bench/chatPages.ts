@@ -72,6 +72,7 @@ export async function streamInto(view: View, text: string, limitMs: number): Pro
     runEnded: () => {},
     ended: () => undefined,
     skillRuns: () => {},
+    skillMissed: () => {},
   });
   await chat.show(null, 0);
   chat.submit({ text: 'go' });

@@ -1,6 +1,7 @@
 /** Texts as Discord gets them: divided into messages, and without what could steer or imitate. */
 import assert from 'node:assert/strict';
-import { answerText, exactText, mostCharacters, plainText, splitMessage } from '../../src/bot/messageText.ts';
+import { answerText, mostCharacters, plainText, splitMessage } from '../../src/bot/messageText.ts';
+import { exactText } from '../../src/protocol/text.ts';
 
 describe('splitMessage', () => {
   it('cuts at a line, or else at the limit', () => {

@@ -1,4 +1,4 @@
-/** `telos ask`: a request for which Telos looks for a skill itself. */
+/** `telos ask`: a request that Telos does without a skill. */
 import assert from 'node:assert/strict';
 import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -23,7 +23,7 @@ describe('telos ask', function () {
       const env = { ANTHROPIC_BASE_URL: server.url, ANTHROPIC_API_KEY: 'test-key-0123456789' };
       const { code, stdout, stderr } = await home.run(['ask', 'when', 'is', 'high', 'tide'], { env });
       assert.deepEqual([code, stdout], [0, 'Nothing there.\n']);
-      assert.match(stderr, /^no skill: Telos looks for one\n→ run_command pwd\nDone in [^\n]*\n$/);
+      assert.match(stderr, /^no skill\n→ Running pwd\nDone in [^\n]*\n$/);
       const log = await home.log();
       assert.deepEqual(
         log.map(record => record.event),
@@ -34,7 +34,27 @@ describe('telos ask', function () {
     }
   });
 
-  it('offers to run the skill that it found, and shows its steps below the call', async () => {
+  it('reads what the project says of its work, on the way to the current folder, and not with the switch', async () => {
+    home.folder.add({
+      'work/.git/HEAD': 'ref: refs/heads/main\n',
+      'work/AGENTS.md': 'Tests run with vitest.\n',
+      'work/shop/CLAUDE.md': 'Prices are in cents.\n',
+    });
+    const server = await startAnthropicServer({ turns: [{ text: ['Yes.'] }, { text: ['Yes.'] }] });
+    try {
+      const env = { ANTHROPIC_BASE_URL: server.url, ANTHROPIC_API_KEY: 'test-key-0123456789' };
+      const cwd = join(home.workDir, 'shop');
+      await home.run(['--cwd', cwd, 'ask', 'how', 'do', 'tests', 'run'], { env });
+      await home.run(['--cwd', cwd, '--no-context-files', 'ask', 'how', 'do', 'tests', 'run'], { env });
+      const [withThem, without] = server.requests.map(({ body }) => JSON.stringify(body.system));
+      assert.match(withThem!, /Tests run with vitest.*Prices are in cents/);
+      assert.doesNotMatch(without!, /vitest|cents/);
+    } finally {
+      await server.close();
+    }
+  });
+
+  it('takes the skill that the words mean, and shows its steps below the call', async () => {
     home.folder.add({
       'skills/garden/skills/plan/SKILL.md': '---\nname: plan\ndescription: Plans beds\n---\nTHE PLAN TEXT\n',
     });
@@ -54,10 +74,8 @@ describe('telos ask', function () {
       env,
     });
     try {
-      await session.shows(/Use the skill garden:plan\?[\s\S]*garden:plan: Plan for \\x1b\[2Jleeks\./);
-      await session.answers(
-        'y\n',
-        /→ use_skill garden:plan\n[\s\S]* {2}plan \(garden\): used as a step\n[\s\S]* {2}→ write_file plan\.md\n[\s\S]*Planned\.\n.*1 file: plan\.md/,
+      await session.shows(
+        /→ Using the skill garden:plan\n[\s\S]* {2}plan \(garden\): used as a step\n[\s\S]* {2}→ Writing plan\.md\n[\s\S]*Planned\.\n.*1 file: plan\.md/,
       );
       assert.equal(await session.ended(), 0);
       assert.equal(readFileSync(join(home.workDir, 'plan.md'), 'utf8'), 'Leeks\n');
@@ -192,7 +210,7 @@ describe('telos ask', function () {
 
   it('says what would run', async () => {
     const { code, stdout } = await home.run(['--dry-run', 'ask', 'x']);
-    assert.deepEqual([code, stdout], [0, 'Would run no skill: Telos looks for one\n']);
+    assert.deepEqual([code, stdout], [0, 'Would run no skill\n']);
     assert.equal((await home.run(['ask'])).code, 2);
   });
 });

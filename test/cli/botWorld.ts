@@ -92,6 +92,7 @@ async function botlessWorld({
   ]);
   prepare?.(discord);
   const env = {
+    TELOS_DEFAULTS: 'specified',
     ANTHROPIC_API_KEY: 'sk-ant-test-0123456789',
     ANTHROPIC_BASE_URL: model.url,
     TELOS_ROUTING_MODE: 'local',

@@ -106,10 +106,10 @@ describe('telos chat', () => {
     const chat = open('chat --yes');
     await chat.shows(/Ctrl-D leaves/);
     chat.type('run go\r');
-    await chat.shows(/b moves the command to the background\./);
+    await chat.shows(/Ctrl-B moves the command to the background/);
     chat.type('\x1b[B');
-    await chat.shows(/b moves/);
-    chat.type('b');
+    await chat.shows(/Ctrl-B moves/);
+    chat.type('\x02');
     await chat.shows(/It goes on\.\n[\s\S]*1 command in the background; \/commands lists them\.\n\n›/);
     assert.match(sent(1), /was sent to the background by the user.*as cmd-1/);
     const pid = readFileSync(join(home.workDir, 'pid'), 'utf8').trim();
@@ -117,7 +117,7 @@ describe('telos chat', () => {
     chat.type('/commands\r');
     await chat.shows(/cmd-1 .*exec sleep 300/);
     chat.type('run go again\r');
-    await chat.shows(/exec sleep 301\n *b moves the command/);
+    await chat.shows(/exec sleep 301\n.* Ctrl-B moves the command/);
     chat.type('\x03');
     await chat.shows(/Stopping; Ctrl-C again[\s\S]*Cancelled after/);
     chat.type('/quit\r');
@@ -136,7 +136,7 @@ describe('telos chat', () => {
     // Longer than a command must run before the key is read.
     await new Promise(resolve => setTimeout(resolve, 2500));
     await chat.answers('n\n', /Not done\.\n[^›]*Done in/);
-    assert.doesNotMatch(chat.screen.text, /b moves/);
+    assert.doesNotMatch(chat.screen.text, /Ctrl-B moves/);
   });
 
   it('goes on with the conversation, shows Markdown and closes each run with its figures', async () => {
@@ -144,7 +144,9 @@ describe('telos chat', () => {
     const chat = open('chat');
     await chat.shows(/Ctrl-D leaves/);
     chat.type('run go\r');
-    await chat.shows(/I look\.\n→ write_file a\.md\nDone\.\nDone in .* tokens · \$.* · 1 file: a\.md\n/);
+    await chat.shows(
+      /I look\.\n→ Writing a\.md\n {4}\+ x\nDone\.\nDone in .* tokens · .*\$.* · 1 file: a\.md\n/,
+    );
     assert.match(chat.raw, /\x1b\[1mlook\x1b\[22m/);
     chat.type('and more\r');
     await chat.shows(/continuing with go \(one\)\nSecond\.\nDone in/);
@@ -232,7 +234,7 @@ describe('telos chat', () => {
     chat.type('/compact\r');
     await chat.shows(/There is nothing to compact yet\.\n›/);
     chat.type('run go\r');
-    await chat.shows(/context 25 of 200,000, 0% \((?:\w+ \d+(?:, )?)+\)\nDone in.*\n\n›/);
+    await chat.shows(/context 25 of 1,000,000, 0% \((?:\w+ \d+(?:, )?)+\)\nDone in.*\n\n›/);
     chat.type('/compact the colours\r');
     await chat.shows(
       /Compacted: the model is sent about [\d,]+ tokens in place of [\d,]+\. \/uncompact undoes it\.\n {2}Apples are red\.\n[^›]*Done in.*\n\n›/,
@@ -282,7 +284,7 @@ describe('telos chat', () => {
     const chat = open('chat --verbose');
     await chat.shows(/Ctrl-D leaves/);
     chat.type('run go\r');
-    await chat.shows(/context 25 of 200,000, 0% \(.*files \d+[\s\S]*Done in.*\n\n›/);
+    await chat.shows(/context 25 of 1,000,000, 0% \(.*files \d+[\s\S]*Done in.*\n\n›/);
     chat.type('/context off\r');
     await chat.shows(/notes\.md of your configuration is not read with each request\./);
     chat.type('and more\r');
@@ -302,9 +304,7 @@ describe('telos chat', () => {
     chat.type('\x03');
     await chat.shows(/\^C/);
     chat.type('/mod\t');
-    await chat.shows(/› \/mode$/);
-    chat.type('\t');
-    await chat.shows(/\/model\s+\/mode/);
+    await chat.shows(/› \/mode\n {2}\/model\n {2}\/mode$/);
     chat.type('\x03');
     await chat.shows(/\^C[\s\S]*\^C/);
     chat.type('/go now\r');
@@ -390,7 +390,7 @@ describe('telos chat', () => {
     // The terminal breaks its lines anywhere.
     const shown = chat.screen.text.replace(/\s+/g, '').split('?Lettheserveraskthemodel?')[1] ?? '';
     assert.equal(shown.split('andwhy').length, 401);
-    assert.match(shown, /<end>.*asksclaude-haiku-4-5thisandgetstheanswer/);
+    assert.match(shown, /<end>.*asksclaude-haiku-5-5thisandgetstheanswer/);
     assert.ok(!chat.screen.text.includes('\u202e'));
     assert.equal(server.requests.length, 1);
     await chat.answers('y\n', /Asked\.\nDone in/);
@@ -426,7 +426,7 @@ describe('telos chat', () => {
       spawn('/bin/sh', ['-c', line], { cwd: home.workDir, env }).once('close', resolve),
     );
     const all = readFileSync(join(home.workDir, 'all.txt'), 'utf8');
-    assert.match(all, /\nI write\.\n→ write_file a\.md\n\*\*Done\.\*\*\nDone in .*\n/);
+    assert.match(all, /\nI write\.\n→ Writing a\.md\n\*\*Done\.\*\*\nDone in .*\n/);
     assert.match(all, /\nSecond\.\nDone in/);
     assert.match(sent(2), /and more/);
   });
@@ -460,10 +460,7 @@ describe('telos --continue', () => {
     const env = await start([look, look, { text: ['Finished.'] }, { text: ['More.'] }]);
     const first = await home.run(['--max-rounds', '2', 'run', 'go', 'far'], { env });
     assert.equal(first.code, 1);
-    assert.match(
-      first.stderr,
-      /Stopped after 2 rounds, before it was done\. Continue with: telos --continue/,
-    );
+    assert.match(first.stderr, /Stopped after 2 steps, before it was done\. Continue with: telos --continue/);
     const second = await home.run(['--continue'], { env });
     assert.deepEqual([second.code, second.stdout], [0, 'Finished.\n']);
     assert.match(second.stderr, /Continuing “run go far”/);
@@ -474,6 +471,29 @@ describe('telos --continue', () => {
     const third = await home.run(['--continue', 'what', 'now?'], { env });
     assert.equal(third.stdout, 'More.\n');
     assert.match(sent(), /Finished\..*what now\?/);
+  });
+
+  it('says by the exit code of a chat in a pipe whether a request had no answer', async () => {
+    const env = await start([{ text: ['Yes.'] }, { text: [''] }, { text: [''] }, { text: ['Yes.'] }]);
+    const piped = (input: string) => home.runProcess(['chat', '--yes'], { env, input });
+    const good = await piped('/go on\n');
+    assert.deepEqual([good.code, good.stdout], [0, 'Yes.\n']);
+    const bad = await piped('/go on\nand on\n');
+    assert.equal(bad.code, 1, bad.stderr);
+    assert.match(bad.stderr, /returned an empty answer/);
+    const unknown = await piped('/nothing\n');
+    assert.equal(unknown.code, 1);
+  });
+
+  it('does not run a skill whose file cannot be read, as it would do without its instructions', async () => {
+    const env = await start([{ text: ['Done.'] }]);
+    home.folder.add({ 'skills/one/skills/torn/SKILL.md': '---\nname: torn\ndescription: d\n---\nGo.\0' });
+    const { code, stderr, stdout } = await home.run(['/torn', 'go'], { env });
+    assert.deepEqual([code, stdout, server.requests.length], [1, '', 0]);
+    assert.match(
+      stderr,
+      /The skill torn was not run, since its file cannot be read\. .*zero byte.*Make the file readable/,
+    );
   });
 
   it('knows only conversations of this folder, and says so', async () => {

@@ -33,6 +33,7 @@ export function program(): string {
     'dist/runner.js',
     'dist/chunks/cli',
     'media/demo',
+    'media/gallery',
     'media/plan-demo',
     'package.json',
   ]) {

@@ -12,7 +12,7 @@ import { type GitDaemon, gitDaemon } from '../fakes/gitDaemon.ts';
 import type { FakeServer } from '../fakes/loopback.ts';
 import { commitFiles, type SourceServers, sourceServers } from '../fakes/sourceServers.ts';
 import { type TempFolder, tempFolder } from '../fakes/tempFolder.ts';
-import { answersOf, approves, calls, once, writes } from '../plan/planWorld.ts';
+import { answersOf, approves, calls, once, type StepModel, writes } from '../plan/planWorld.ts';
 import { program } from './cliProcess.ts';
 
 /** How a command is typed that does not simply end with 0. */
@@ -36,10 +36,12 @@ const particulars: readonly Particular[] = [
   { command: /^npm start$/, shownBy: 'test/e2e/start.test.ts' },
   { command: /^npm (?:pack|install )/, shownBy: 'test/cli/package.test.ts' },
   { command: /^telos worker --try$/, shownBy: 'test/fleet/try.test.ts' },
+  { command: /^telos notify test$/, shownBy: 'test/cli/notifyCommand.test.ts' },
   { command: /^telos key/, input: `${key}\n` },
   { command: /^telos chat$/, input: '/help\n' },
   { command: /^telos bot$/, goesOn: /is ready/ },
-  { command: /^telos context-server/, input: '' },
+  { command: /^telos (?:context-server|acp)/, input: '' },
+  { command: /^telos --provider azure/, shownBy: 'test/engine/providers/azure.test.ts' },
   { command: /--help$|^telos (?:help|--version)|^npx .*--version/, once: true },
   { command: /^telos demo/, once: true, says: /Your plan is in `today\.md`/ },
   { command: /^telos --dry-run "run daily kickoff"/, says: /Would run kickoff \(kairos\)/ },
@@ -100,18 +102,25 @@ const kickoff: AnthropicTurn[] = readFileSync(
     return { ...(text.length > 0 && { text }), ...(toolCalls.length > 0 && { toolCalls }) };
   });
 
-const story = {
+/** The word that the page of a plan says, which is also its file. */
+const wordIn = ({ body }: ReceivedRequest): string =>
+  /a page that says (\w+)/i.exec(JSON.stringify(body?.messages ?? ''))?.[1] ?? 'hello';
+const storyOf = (word: string) => ({
   title: 'A greeting',
   description: 'As a reader, I want a greeting.',
   depends_on: [],
-  touches: ['hello.txt'],
-  criteria: ['hello.txt says hello'],
-  checks: [{ name: 'greets', command: 'test -f hello.txt' }],
-};
-const plans = {
-  plan: once(calls('submit_plan', { text: '# Hello\n\n## North Star\nA greeting.\n' })),
-  split: once(calls('submit_story', story)),
-  coder: once(writes({ 'hello.txt': 'hello\n' })),
+  touches: [`${word}.txt`],
+  criteria: [`${word}.txt says ${word}`],
+  checks: [{ name: 'greets', command: `test -f ${word}.txt` }],
+});
+const plans: StepModel = {
+  plan: (turn, seen, request) => {
+    const text = `# A page that says ${wordIn(request)}\n\n## North Star\nA greeting.\n`;
+    return once(calls('submit_plan', { text }))(turn, seen, request);
+  },
+  split: (turn, seen, request) => once(calls('submit_story', storyOf(wordIn(request))))(turn, seen, request),
+  coder: (turn, seen, request) =>
+    once(writes({ [`${wordIn(request)}.txt`]: 'hello\n' }))(turn, seen, request),
   reviewer: once(approves()),
 };
 
@@ -146,7 +155,7 @@ describe('the commands of README and docs', function () {
     ]);
     keys = createServer(({ headers }, response) => {
       response.writeHead(headers['x-api-key'] === key ? 200 : 401, { 'content-type': 'application/json' });
-      response.end(JSON.stringify({ data: [{ id: 'claude-haiku-4-5' }] }));
+      response.end(JSON.stringify({ data: [{ id: 'claude-haiku-5-5' }] }));
     });
     await new Promise<void>(resolve => keys.listen(0, '127.0.0.1', resolve));
     repositories = tempFolder({});

@@ -22,10 +22,20 @@ describe('telos doctor', function () {
     assert.match(stdout, /No errors\.\n$/);
   });
 
+  it('prints a report for an issue, without keys and the home folder', async () => {
+    const key = 'sk-ant-0123456789abcdef';
+    const env = { ANTHROPIC_API_KEY: key, ANTHROPIC_BASE_URL: 'http://127.0.0.1:9' };
+    const { stdout } = await home.run(['doctor', '--report'], { env });
+    assert.match(stdout, /^Telos \d+\.\d+\.\d+, \w+ \S+, \w+\nNode /);
+    assert.match(stdout, / ~\/\S+/);
+    assert.ok(home.env['HOME']);
+    assert.doesNotMatch(stdout, new RegExp(`${home.env['HOME']}|${key}`));
+  });
+
   it('says what is wanted of the box, and where that was set', async () => {
     const { stdout } = await home.run(['--sandbox', 'off', 'doctor']);
     assert.match(stdout, /sandbox +off +flag\n/);
-    assert.match(stdout, /Commands:\n {2}run without a box, as the setting says/);
+    assert.match(stdout, /Commands:\n {2}run without a sandbox, as the setting says/);
     assert.equal((await home.run(['--sandbox', 'maybe', 'doctor'])).code, 2);
   });
 

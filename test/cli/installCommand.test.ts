@@ -1,7 +1,17 @@
 import { deepEqual, doesNotMatch, equal, match, ok } from 'node:assert/strict';
 import { execFileSync, spawnSync } from 'node:child_process';
 import { createHash } from 'node:crypto';
-import { copyFileSync, existsSync, mkdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
+import {
+  copyFileSync,
+  existsSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  statSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs';
 import { join } from 'node:path';
 import { type GitDaemon, gitDaemon } from '../fakes/gitDaemon.ts';
 import { commitFiles, type SourceServers, sourceServers, zipOf } from '../fakes/sourceServers.ts';
@@ -75,6 +85,61 @@ describe('telos install', () => {
   const run = (...args: string[]) => home.run(args, { env });
   const lockOf = (of: CliHome) => JSON.parse(readFileSync(join(of.skillsDir, 'telos-lock.json'), 'utf8'));
 
+  it('takes a folder of a git repository, and the owner into the name of one that is called skills', async () => {
+    commitFiles(join(folder.path, 'git/acme/skills.git'), {
+      ...files,
+      'more/pack/skills/gamma/SKILL.md': skill('gamma'),
+    });
+    const listed = await run('install', `git+${daemon.base}acme/skills.git//more/pack@main`, '--list');
+    match(listed.stdout, /It holds 1 skill .*for agent '(?:acme-)?skills'|gamma/, listed.stderr);
+    match(
+      (await run('install', `git+${daemon.base}acme/skills.git`, '--yes')).stdout,
+      /'acme-skills' with 2/,
+    );
+    const part = await run(
+      'install',
+      `git+${daemon.base}acme/skills.git//more/pack`,
+      '--as',
+      'part',
+      '--yes',
+    );
+    match(part.stdout, /'part' with 1 skill/, part.stderr);
+    match((await run('verify')).stdout, /part: same/);
+    match(
+      (await run('install', `git+${daemon.base}acme/skills.git//../x`, '--yes')).stderr,
+      /is not the address/,
+    );
+  });
+
+  it('has in place of the links of a plugin what they lead to in its catalogue, and no file outside', async () => {
+    folder.add({
+      'linked/.claude-plugin/marketplace.json': JSON.stringify({
+        name: 'm',
+        plugins: [{ name: 'dock', source: './plugins/dock' }],
+      }),
+      'linked/plugins/dock/.claude-plugin/plugin.json': '{"name": "dock"}',
+      'linked/shared/alpha/SKILL.md': skill('alpha'),
+      'linked/shared/alpha/deep/note.md': 'Note\n',
+    });
+    const dock = join(folder.path, 'linked/plugins/dock');
+    mkdirSync(join(dock, 'skills'));
+    symlinkSync('../../../shared/alpha', join(dock, 'skills/alpha'));
+    symlinkSync('/etc/hostname', join(dock, 'host.txt'));
+    symlinkSync('../dock', join(dock, 'round'));
+    const { code, stdout, stderr } = await run(
+      'install',
+      `${join(folder.path, 'linked')}#dock`,
+      '--yes',
+      '--allow',
+      'high',
+    );
+    equal(code, 0, stdout + stderr);
+    const there = join(home.skillsDir, 'dock');
+    equal(readFileSync(join(there, 'skills/alpha/deep/note.md'), 'utf8'), 'Note\n');
+    ok(!existsSync(join(there, 'host.txt')) && !existsSync(join(there, 'round')));
+    match(stdout + stderr, /host\.txt/);
+  });
+
   it('says where the agent works, and so does the list of agents', async () => {
     folder.add({
       'superpowers/skills/fix/SKILL.md': skill('fix'),
@@ -89,6 +154,20 @@ describe('telos install', () => {
     const { stdout } = await run('agents');
     match(stdout, /^superpowers .* Works in: this folder$/m);
     match(stdout, /^vault .* Works in: \/.*\/vault$/m);
+  });
+
+  it('names each skill that is installed and cannot run yet, with what it lacks and what to do', async () => {
+    const needs = (id: string): string =>
+      `---\nname: ${id}\ndescription: d\nmetadata:\n  openclaw:\n    requires:\n      bins: [no-such-program]\n---\nx`;
+    folder.add({
+      'lacking/skills/fine/SKILL.md': skill('fine'),
+      ...Object.fromEntries(['a', 'b', 'c', 'd'].map(id => [`lacking/skills/${id}/SKILL.md`, needs(id)])),
+    });
+    const { code, stderr } = await run('install', join(folder.path, 'lacking'));
+    equal(code, 0);
+    match(stderr, /^a is not ready: it needs no-such-program\. [A-Z].*\.$/m);
+    match(stderr, /^1 more are not ready: telos list-skills --agent lacking$/m);
+    equal(/fine is not ready/.test(stderr), false);
   });
 
   it('names the MCP servers of a plugin, and those that cannot start, where it is installed and listed', async () => {
@@ -124,6 +203,14 @@ describe('telos install', () => {
     const update = await run('update', 'Telos 2');
     equal(update.code, 0, update.stderr);
     match(update.stderr, /^Telos 2: .* is the newest version/m);
+    doesNotMatch(update.stderr, /differ/);
+    const [skillFile] = readdirSync(join(home.skillsDir, 'Telos 2'), {
+      recursive: true,
+      encoding: 'utf8',
+    }).filter(path => path.endsWith('SKILL.md'));
+    rmSync(join(home.skillsDir, 'Telos 2', skillFile ?? ''));
+    const lacking = await run('update', 'Telos 2');
+    match(lacking.stderr, /files here differ from it: .*SKILL\.md \(missing\)/);
     match((await run('export', 'Telos 2', '--to', 'out')).stderr, /not 'Telos 2'/);
   });
 
@@ -660,6 +747,21 @@ describe('telos install', () => {
       const [, id = ''] = /To bring it back: telos undo ([\da-f]{8})/.exec(stderr) ?? [];
       equal((await run('undo', id, '--yes')).code, 0);
       ok(isEdited());
+    });
+
+    it('is brought back by an update too, and an uninstall says that its folder is gone', async () => {
+      const uninstalled = await run('uninstall', 'other', '--yes');
+      equal(uninstalled.code, 1);
+      match(
+        uninstalled.stderr,
+        /The folder of agent 'other' is gone, and .*telos-lock\.json still lists it\. Update it/,
+      );
+      const { code, stdout, stderr } = await run('update', '--yes');
+      equal(code, 0, stderr);
+      match(stdout, /Updated other to /);
+      match(stderr, /tools: .* is the newest version/);
+      ok(existsSync(join(home.skillsDir, 'other/skills/beta/SKILL.md')));
+      equal((await run('uninstall', 'other', '--yes')).code, 0);
     });
 
     it('only says what it would do with --dry-run and --list', async () => {

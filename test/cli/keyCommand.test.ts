@@ -15,14 +15,17 @@ describe('telos key', () => {
   let home: CliHome;
   let server: Server;
   let env: Record<string, string>;
+  /** In place of the list of models. */
+  let listed: string | undefined;
   const envFile = (): string => join(home.folder.path, 'config/.env');
 
   beforeEach(async () => {
     home = cliHome();
+    listed = undefined;
     server = createServer(({ headers }, response) => {
       const isKnown = headers['x-api-key'] === good;
       response.writeHead(isKnown ? 200 : 401, { 'content-type': 'application/json' });
-      response.end(JSON.stringify({ data: [{ id: 'claude-a' }, { id: 'claude-b\x1b[2J' }] }));
+      response.end(listed ?? JSON.stringify({ data: [{ id: 'claude-a' }, { id: 'claude-b\x1b[2J' }] }));
     });
     await new Promise<void>(resolve => server.listen(0, '127.0.0.1', resolve));
     const { port } = server.address() as AddressInfo;
@@ -63,6 +66,18 @@ describe('telos key', () => {
     assert.match(said, /The key works/);
     assert.equal(readFileSync(envFile(), 'utf8'), `# mine\nANTHROPIC_API_KEY=${good}\nOTHER=1\n`);
     assert.doesNotMatch(said, /sk-ant/);
+  });
+
+  it('says that a key works only where its server has said so', async () => {
+    listed = '<html>Sign in to the network';
+    const page = await piped(good, ['anthropic']);
+    assert.match(page.said, /did not answer like a model's server .*Nothing was saved\./);
+    assert.equal(existsSync(envFile()), false);
+    listed = '{}';
+    const { said } = await piped(good, ['anthropic']);
+    assert.equal(existsSync(envFile()), true);
+    assert.doesNotMatch(said, /works and was/);
+    assert.match(said, /The key was saved in .* the first run shows whether it works\./);
   });
 
   it('asks on a terminal without showing the key, and offers the models', async () => {

@@ -71,7 +71,7 @@ describe('telos', function () {
       const { code, stdout, stderr } = await cli.result;
       assert.match(
         stderr,
-        /^kickoff \(kairos\): named in your request\nWorks in: this folder\n→ write_file today\.md\nDone in [\d.]+ s · 130 tokens · \$0\.0004 · 1 file: today\.md\n$/,
+        /^kickoff \(kairos\): named in your request\nWorks in: this folder\n→ Writing today\.md\nDone in [\d.]+ s · 130 tokens · under \$0\.0001 · 1 file: today\.md\n$/,
       );
       assert.equal(stdout, 'I plan it. \n\nAll done\n');
       assert.equal(code, 0);
@@ -112,9 +112,9 @@ describe('telos', function () {
     ]);
     const { stdout, stderr } = await home.run(['--verbose', 'kickoff'], { env });
     assert.equal(stdout, 'ok\n');
-    assert.match(stderr, /→ list_directory \.\n {2}.*\.keep/);
-    assert.match(stderr, /round 1: 25 tokens in, 40 out/);
-    assert.match(stderr, /Done in .* · 2 rounds · 1 tool call · 130 tokens/);
+    assert.match(stderr, /→ Listing \.\n {2}.*\.keep/);
+    assert.match(stderr, /step 1: 25 tokens in, 40 out/);
+    assert.match(stderr, /Done in .* · 2 steps · 1 tool call · 130 tokens/);
   });
 
   it('asks no model again once the budget is reached, and says how to raise it', async () => {
@@ -228,15 +228,15 @@ describe('telos', function () {
     const foreign = await home.run(['kickoff'], { env: again });
     assert.match(
       foreign.stderr,
-      /kickoff asks for gpt-5\.4, which is not a model of anthropic, so claude-haiku-4-5 runs it/,
+      /kickoff asks for gpt-5\.4, which is not a model of anthropic, so claude-haiku-5-5 runs it/,
     );
-    assert.equal(server?.requests.at(-1)?.body.model, 'claude-haiku-4-5');
+    assert.equal(server?.requests.at(-1)?.body.model, 'claude-haiku-5-5');
     writeFileSync(join(home.skillsDir, 'kairos/agent.toml'), 'model = "openai:gpt-5.4"\neffort = "much"\n');
     writeFileSync(agentsToml, '');
     const odd = await home.run(['kickoff'], { env: again });
     assert.match(odd.stderr, /model is "openai:gpt-5\.4" in the settings of the skill, so it is not used/);
     assert.match(odd.stderr, /effort is "much" in the settings of the skill, so it is not used/);
-    assert.equal(server?.requests.at(-1)?.body.model, 'claude-haiku-4-5');
+    assert.equal(server?.requests.at(-1)?.body.model, 'claude-haiku-5-5');
   });
 
   it('lets no escape sequence of a model or a tool reach the terminal', async () => {
@@ -247,7 +247,7 @@ describe('telos', function () {
     const { stdout, stderr } = await home.run(['kickoff'], { env });
     assert.doesNotMatch(stdout + stderr, /[\x00-\x08\x0b-\x1f\x7f-\x9f\u202e]/);
     assert.equal(stdout, '\\x1b]0;owned\\x07\n\n\\x9b2J\\u202e end\n');
-    assert.match(stderr, /→ read_file no\\x1b\[2Jfile/);
+    assert.match(stderr, /→ Reading no\\x1b\[2Jfile/);
   });
 
   it('keeps text and tool lines apart where both go to one pipe', async () => {
@@ -261,7 +261,7 @@ describe('telos', function () {
     await once(child, 'close');
     assert.match(
       both,
-      /^kickoff \(kairos\): .*\nWorks in: this folder\nI look\.\n→ write_file today\.md\nAll done\nDone in .*\n$/,
+      /^kickoff \(kairos\): .*\nWorks in: this folder\nI look\.\n→ Writing today\.md\nAll done\nDone in .*\n$/,
     );
   });
 
@@ -300,6 +300,26 @@ describe('telos', function () {
         assert.ok(stderr.includes(name), name);
       }
     }
+  });
+
+  it('answers without a skill in a pipe where --answer or the setting says so', async () => {
+    const answer = { text: ['I cook none.'] };
+    const served = await serving([answer, answer]);
+    const always = { TELOS_ANSWER_WITHOUT_SKILL: 'always' };
+    for (const [args, more] of [
+      [['--answer', 'get me a pizza'], {}],
+      [['get me a pizza'], always],
+    ] as const) {
+      const env = { ...served, ...more };
+      const { code, stdout, stderr } = await home.run([...args], { env });
+      assert.deepEqual([code, stdout], [0, 'I cook none.\n'], stderr);
+      assert.match(stderr, /^no skill\nDone in /);
+    }
+    const dry = await home.run(['--dry-run', '--answer', 'get me a pizza']);
+    assert.deepEqual([dry.code, dry.stdout], [0, 'Would run no skill\n']);
+    const wrong = await home.run(['get me a pizza'], { env: { TELOS_ANSWER_WITHOUT_SKILL: 'never' } });
+    assert.match(wrong.stderr, /is 'never', which is unknown, so ask is used\. Write ask or always\./);
+    assert.equal(wrong.code, 1);
   });
 
   it('says with --dry-run what would run, and runs nothing', async () => {
@@ -350,7 +370,7 @@ describe('telos', function () {
     const { code, stdout, stderr } = await home.run(['kickoff'], { env });
     assert.equal(code, 1);
     assert.match(stdout, /^first \n\nhalf a sentence\n$/);
-    assert.notEqual(stderr.trim().split('\n').at(-1), '→ write_file today.md');
+    assert.notEqual(stderr.trim().split('\n').at(-1), '→ Writing today.md');
     const end = (await home.log()).at(-1) as SkillEndRecord;
     assert.equal(end.outcome, 'failed');
     assert.ok(end.error);
@@ -376,7 +396,7 @@ describe('telos', function () {
     const env = await serving([{ toolCalls: [command] }, { text: ['so be it'] }]);
     const { code, stdout, stderr } = await home.run(['kickoff'], { env });
     assert.deepEqual([code, stdout], [0, 'so be it\n']);
-    assert.match(stderr, /✗ run_command: .*--yes/);
+    assert.match(stderr, /✗ Running touch made-by-command: .*--yes/);
     assert.ok(!existsSync(join(home.workDir, 'made-by-command')));
   });
 
@@ -387,7 +407,7 @@ describe('telos', function () {
     assert.equal(code, 0);
     assert.match(
       stderr,
-      /^kickoff \(kairos\): named in your request\nWorks in: this folder\n→ run_command touch made-by-command\nDone in [^\n]*\n$/,
+      /^kickoff \(kairos\): named in your request\nWorks in: this folder\n→ Running touch made-by-command\nDone in [^\n]*\n$/,
     );
     assert.ok(existsSync(join(home.workDir, 'made-by-command')));
   });
@@ -420,7 +440,7 @@ describe('telos', function () {
     rmSync(join(home.workDir, 'today.md'));
     const again = await home.run(['--replay', 'run.jsonl', 'kickoff']);
     assert.deepEqual([again.code, again.stdout], [0, live.stdout]);
-    assert.match(again.stderr, /recording of claude-haiku-4-5/);
+    assert.match(again.stderr, /recording of claude-haiku-5-5/);
     assert.equal(readFileSync(join(home.workDir, 'today.md'), 'utf8'), '# Today\n');
     const elsewhere = await home.run(['--cwd', '../elsewhere', '--replay', 'run.jsonl', 'kickoff']);
     assert.equal(elsewhere.code, 1);

@@ -32,10 +32,16 @@ describe('telos models', () => {
     assert.equal(code, 0);
     assert.match(
       stdout,
-      /^\* claude-haiku-5-5 +1M +0\.1\/0\.5, more above 100k +off low .*max +retires 2027-10-07$/m,
+      /^\* claude-haiku-5-5 +1M +0\.1\/0\.5, more above 100k +off low .*max +retires on 2027-10-07$/m,
     );
     assert.match(stdout, /^ {2}claude-.*odd +200k +unknown/m);
     assert.ok(!stdout.includes('\u001b'));
+  });
+
+  it('always has the model in use, marked, also one that the provider does not list', async () => {
+    const { stdout } = await models('--model', 'claude-haiku-4-5');
+    assert.match(stdout, /^\* claude-haiku-4-5 +200k +1\/5/m);
+    assert.equal(stdout.match(/^\* /gm)?.length, 1);
   });
 
   it('has the same as JSON, and says what is not set up or does not exist', async () => {
@@ -43,9 +49,24 @@ describe('telos models', () => {
     assert.equal(JSON.parse(stdout)[0].models[0].retires, '2027-10-07');
     const missing = await models('openai');
     assert.equal(missing.code, 1);
-    assert.match(missing.stdout, /gpt-6-luna +272k +0\.1\/0\.5/);
+    assert.match(missing.stdout, /gpt-6-luna +272k of 1\.05M +0\.1\/0\.5, more above 272k/);
     assert.match(missing.stderr, /openai is not set up.*telos key openai/);
     assert.equal((await models('nobody')).code, 2);
+  });
+
+  it('shows prices of your own, and says which cannot be read, and that those of Telos are old', async () => {
+    home.folder.add({ 'config/config.toml': '[prices]\n"claude-haiku-5-5" = { input = 7, output = 9 }\n' });
+    assert.match((await models()).stdout, /^\* claude-haiku-5-5 +1M +7\/9 /m);
+    home.folder.add({ 'config/config.toml': '[prices]\n"claude-haiku-5-5" = { input = 7 }\n' });
+    const broken = await models();
+    assert.match(broken.stdout, /^\* claude-haiku-5-5 +1M +0\.1\/0\.5/m);
+    assert.match(broken.stderr, /^The price of claude-haiku-5-5 in .*config\.toml cannot be read.*\n$/);
+    home.folder.add({ 'config/config.toml': '' });
+    const later =
+      'data:text/javascript,const now=Date.now;Date.now=()=>now()+5e10;globalThis.Date=class extends Date{constructor(...a){super(...(a.length?a:[Date.now()]))}}';
+    const env = { ANTHROPIC_API_KEY: 'k', ANTHROPIC_BASE_URL: server.address };
+    const old = await home.runProcess(['models'], { env: { ...env, NODE_OPTIONS: `--import="${later}"` } });
+    assert.match(old.stderr, /^The prices that Telos knows are of 2026-11-28, more than a year ago\./m);
   });
 
   it('says that a provider has not answered, and fails if it was to be asked', async () => {

@@ -1,8 +1,8 @@
 /** The npm package as a stranger gets it: packed for real, installed without a network, run, imported and type-checked. */
 import assert from 'node:assert/strict';
 import { execFile } from 'node:child_process';
-import { cpSync, existsSync, readdirSync, readFileSync, symlinkSync } from 'node:fs';
-import { join } from 'node:path';
+import { cpSync, existsSync, readdirSync, readFileSync, statSync, symlinkSync, writeFileSync } from 'node:fs';
+import { basename, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
 import { startAnthropicServer } from '../fakes/anthropicServer.ts';
@@ -17,13 +17,14 @@ describe('the npm package', function () {
   let folder: TempFolder;
   let app: string;
   let tarball: string;
+  let copy: string;
   const tool = (name: string): string => join(root, 'node_modules/.bin', name);
 
   before(async () => {
     folder = tempFolder({ 'app/package.json': '{"name":"app","type":"module"}', 'home/.keep': '' });
     app = join(folder.path, 'app');
     // What is packed is built from a copy, so that no other build is removed meanwhile.
-    const copy = join(folder.path, 'telos');
+    copy = join(folder.path, 'telos');
     const sources = readdirSync(root).filter(
       name => !['node_modules', 'dist', '.git', 'test'].includes(name),
     );
@@ -46,6 +47,16 @@ describe('the npm package', function () {
     });
   });
   after(() => folder.remove());
+
+  it('writes no words of MCP servers to the console', () => {
+    const dist = join(app, 'node_modules/telos/dist');
+    const files = readdirSync(dist, { recursive: true, encoding: 'utf8' }).filter(name =>
+      /\.(?:js|cjs|code)$/.test(name),
+    );
+    assert.ok(files.length > 50);
+    for (const name of files)
+      assert.doesNotMatch(readFileSync(join(dist, name), 'utf8'), /console\.\w+\([`"']\[mcp-sdk\]/, name);
+  });
 
   it('brings the command line and the library, and no other package', async () => {
     const installed = readdirSync(join(app, 'node_modules')).filter(name => !name.startsWith('.'));
@@ -70,6 +81,26 @@ describe('the npm package', function () {
         env,
       });
       assert.match(stdout, /Your plan is in `today\.md`/);
+    });
+
+    it(`builds a gallery of the sample under Node ${version}`, async () => {
+      const env = { PATH: process.env['PATH'] ?? '', HOME: join(folder.path, 'home'), TMPDIR: folder.path };
+      const telos = join(app, 'node_modules/telos');
+      const site = join(folder.path, `gallery-${version}`);
+      await run(
+        path,
+        [
+          join(telos, 'dist/cli.js'),
+          'gallery',
+          'build',
+          join(telos, 'media/demo/skills/kairos'),
+          '--output',
+          site,
+        ],
+        { cwd: app, env },
+      );
+      for (const name of ['index.html', 'gallery.css', 'gallery.js', 'index.json'])
+        assert.ok(existsSync(join(site, name)), name);
     });
 
     it(`builds a story from a program under Node ${version}`, async () => {
@@ -131,6 +162,29 @@ console.log(JSON.stringify({ types, denyAll: typeof denyAll.approve }));
       }
     });
   }
+
+  it('leaves the extension a VSIX of at most 3,000,000 bytes, with no part twice', async () => {
+    const manifest = JSON.parse(readFileSync(join(copy, 'package.json'), 'utf8'));
+    // It is built already.
+    delete manifest.scripts['vscode:prepublish'];
+    writeFileSync(join(copy, 'package.json'), JSON.stringify(manifest));
+    const vsix = join(folder.path, 'telos.vsix');
+    const { stdout } = await run(tool('vsce'), ['package', '--no-dependencies', '--out', vsix], {
+      cwd: copy,
+    });
+    assert.match(stdout, /Packaged/);
+    const size = statSync(vsix).size;
+    assert.ok(size <= 3_000_000, `${size} bytes`);
+    const { stdout: listed } = await run(tool('vsce'), ['ls', '--no-dependencies'], { cwd: copy });
+    const parts = listed.split('\n').filter(name => /^dist\/chunks\/.*\.(?:js|code)$/.test(name));
+    const large = parts.filter(name => statSync(join(copy, name)).size > 5_000).map(name => basename(name));
+    const named = large
+      .map(name => name.replace(/-[A-Z0-9]{8}(?=\.)/, ''))
+      .filter(name => !/^chunk\./.test(name));
+    assert.ok(named.includes('openai.js'), named.join(' '));
+    const twice = named.filter((name, at) => named.indexOf(name) !== at);
+    assert.deepEqual(twice, []);
+  });
 
   it('has types that hold under --strict with the libraries checked too, also in the docs', async () => {
     folder.add({

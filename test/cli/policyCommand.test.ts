@@ -68,6 +68,22 @@ describe('telos policy', () => {
     assert.match(stderr, /line 6: .*find can write files or start programs/);
   });
 
+  it('does not say that nothing is granted where rules cannot be read, nor that there are no servers', async () => {
+    const before = readFileSync(file(), 'utf8');
+    writeFileSync(file(), '[[allow]\n');
+    home.folder.add({
+      'skills/beds/mcp.json': '{ broken',
+      'skills/beds/skills/dig/SKILL.md': '---\ndescription: d\n---\nDig.\n',
+    });
+    const rules = await home.run(['policy', 'list']);
+    assert.match(rules.stderr, /policy\.toml could not be read/);
+    assert.doesNotMatch(rules.stderr, /Nothing is granted/);
+    const listed = await home.run(['mcp', 'list']);
+    assert.match(listed.stderr, /mcp\.json:1:3 is not JSON from there on/);
+    assert.deepEqual([rules.code, listed.code], [1, 1]);
+    writeFileSync(file(), before);
+  });
+
   it('takes no place in the list, which can be that of another one by now, and says so', async () => {
     const before = readFileSync(file(), 'utf8');
     const { code, stderr } = await home.run(['policy', 'revoke', '1']);
@@ -97,17 +113,17 @@ describe('telos policy', () => {
     const env = { TELOS_SANDBOX: 'auto' };
     const doctor = (await home.run(['doctor'], { env })).stdout;
     const inBox = (await home.run(words, { env })).stdout;
-    if (/Commands:\n {2}run in a box/.test(doctor))
+    if (/Commands:\n {2}run in a sandbox/.test(doctor))
       assert.match(
         inBox,
-        /^allow \(rule run\.box\)[\s\S]*Where: in the box\n[\s\S]*Default rule: The command runs in a box/,
+        /^allow \(rule run\.box\)[\s\S]*Where: in the sandbox\n[\s\S]*Default rule: The command runs in a box/,
       );
-    else assert.match(inBox, /no box for commands works here/);
+    else assert.match(inBox, /no sandbox for commands works here/);
     const publish = ['policy', 'explain', 'run_command', '{"command": "npm publish", "outside_box": true}'];
     const required = (await home.run(['--sandbox', 'required', ...publish])).stdout;
     assert.match(
       required,
-      /^ask \(rule run\.command\)[\s\S]*Where: in the box\nWhy: It runs in the box|^deny \(rule run\.box-required\)/,
+      /^ask \(rule run\.command\)[\s\S]*Where: in the sandbox\nWhy: Runs in a sandbox|^deny \(rule run\.box-required\)/,
     );
   });
 });

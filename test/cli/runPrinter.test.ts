@@ -153,7 +153,7 @@ describe('textPrinter', () => {
     });
     const print = textPrinter(terminal, { verbose: true });
     for (const boxed of [true, false]) print(ended(boxed));
-    assert.deepEqual(said, ['  ok\n  (ran in the box)', '  ok']);
+    assert.deepEqual(said, ['  ok\n  (ran in the sandbox)', '  ok']);
     textPrinter(terminal)(ended(true));
     assert.equal(said.length, 2);
     const thoughts: RunEvent[] = [

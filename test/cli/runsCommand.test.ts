@@ -100,7 +100,7 @@ describe('telos runs', function () {
     });
     const env = { ANTHROPIC_BASE_URL: server.url, ANTHROPIC_API_KEY: 'test-key-0123456789' };
     const cli = home.start(['run', 'daily', 'kickoff'], { env });
-    await cli.says('read_file');
+    await cli.says('a.md');
     const history = new RunHistory(home.dataDir);
     const runs = async () => (await history.list())[0];
     while (!(await runs())?.rounds) await new Promise(resolve => setTimeout(resolve, 20));

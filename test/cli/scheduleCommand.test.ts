@@ -206,6 +206,9 @@ describe('telos schedule', function () {
       ),
     );
     home.folder.add({ 'data/schedules/broken.json': '{"version": 1}' });
-    assert.match((await telos('list')).stderr, /broken\.json could not be read: its id is not 'broken'/);
+    const broken = await telos('list');
+    assert.match(broken.stderr, /broken\.json could not be read: its id is not 'broken'/);
+    assert.doesNotMatch(broken.stderr, /Nothing is scheduled/);
+    assert.deepEqual([broken.code, (await telos('list', '--json')).code], [1, 1]);
   });
 });

@@ -4,15 +4,20 @@ import { setTimeout as wait } from 'node:timers/promises';
 import { columnsOf } from '../../src/protocol/text.ts';
 import { until } from '../eventually.ts';
 
-const [width, height] = [100, 40];
+const [usualWidth, height] = [100, 40];
 
 /** Puts the output of a program on a screen, as far as programs of ours and Node's line editor use one. */
 export class Screen {
+  readonly #width: number;
   #rows: string[][] = [[]];
   #row = 0;
   #column = 0;
   /** Times that the bell rang. */
   bells = 0;
+
+  constructor(width = usualWidth) {
+    this.#width = width;
+  }
 
   write(text: string): void {
     const parts = text.matchAll(
@@ -31,7 +36,7 @@ export class Screen {
     else if (character === '\x07') this.bells++;
     else {
       const columns = columnsOf(character);
-      if (this.#column + columns > width) {
+      if (this.#column + columns > this.#width) {
         this.#row++;
         this.#column = 0;
       }
@@ -86,14 +91,14 @@ export interface TerminalSession {
 /** Starts a line of the shell on a terminal of its own. */
 export function openTerminalSession(
   line: string,
-  { cwd, env }: { cwd: string; env: Readonly<Record<string, string>> },
+  { cwd, env, width = usualWidth }: { cwd: string; env: Readonly<Record<string, string>>; width?: number },
 ): TerminalSession {
   const child = spawn('script', ['-qfec', `stty cols ${width} rows ${height}; ${line}`, '/dev/null'], {
     cwd,
     env: { TERM: 'xterm', SHELL: '/bin/sh', ...env },
     stdio: ['pipe', 'pipe', 'inherit'],
   });
-  const screen = new Screen();
+  const screen = new Screen(width);
   let raw = '';
   let isOver = false;
   child.stdin.on('error', () => undefined);

@@ -17,8 +17,10 @@ describe('telos teach', function () {
     server = await startAnthropicServer({
       turns: ({ body }) =>
         JSON.stringify(body).includes('Skill water')
-          ? { text: ['1. the flowers are thirsty\n', '2. \u001b[31mgieß die Rosen\u001b[0m'] }
-          : { text: ['too sunny in here'] },
+          ? {
+              text: ['1. the flowers are thirsty\n', '2. \u001b[31mgieß die Rosen\u001b[0m\nmy beds are dry'],
+            }
+          : { text: ['too sunny in here\nI am dazzled\nthe sun is low'] },
     });
   });
   afterEach(async () => {
@@ -41,13 +43,13 @@ describe('telos teach', function () {
     const asked = await teach();
     assert.equal(asked.code, 1);
     assert.match(asked.stderr, /eight requests in English and eight in German for 2 skills/);
-    assert.match(asked.stderr, /costs less than \$0\.01 with anthropic\/claude-haiku-4-5/);
+    assert.match(asked.stderr, /costs less than \$0\.01 with anthropic\/claude-haiku-5-5/);
     assert.match(asked.stderr, /Use --yes to write them without being asked/);
     assert.equal(server.requests.length, 0);
 
     const written = await teach('--yes');
     assert.deepEqual([written.code, server.requests.length], [0, 2]);
-    assert.match(written.stderr, /water: 2 requests/);
+    assert.match(written.stderr, /water: 3 requests/);
     assert.match(await route('the flowers are so thirsty'), /^Would run water /);
     const again = await teach('--yes');
     assert.match(again.stderr, /Every skill has its requests already/);
@@ -55,6 +57,15 @@ describe('telos teach', function () {
     const lists = JSON.parse(stdout) as { skill: string; requests: string[] }[];
     assert.ok(lists.every(({ requests }) => requests.every(request => !request.includes('\u001b'))));
     assert.match((await teach('water', '--list')).stdout, /^water \(home\)\n {2}the flowers are thirsty\n/);
+  });
+
+  it('takes an excuse of the model for no requests', async () => {
+    await server.close();
+    server = await startAnthropicServer({ turns: () => ({ text: ["I'm sorry, I can't help with that."] }) });
+    const { code, stderr } = await teach('--yes');
+    assert.equal(code, 1);
+    assert.match(stderr, /water: none: its answer is no list of requests/);
+    assert.equal((await teach('--list')).stdout.includes('sorry'), false);
   });
 
   it('adds one of the person’s own, and deletes those of a skill or all', async () => {

@@ -146,7 +146,7 @@ describe('terminalHuman', () => {
   it('offers to run outside of the box in place of a host', async () => {
     const { human, said, prompts } = answering('o', '?');
     assert.deepEqual(await human.approve({ ...request, mayLeave: true }, signal), leaveBox);
-    assert.match(prompts[0] ?? '', /o = outside of the box, N = no/);
+    assert.match(prompts[0] ?? '', /o = outside the sandbox, N = no/);
     assert.match(said[1] ?? '', /\n {2}o +deny the host; you are asked/);
     assert.notDeepEqual(await answering('n', 'o').human.approve(request, signal), leaveBox);
   });
@@ -221,7 +221,7 @@ describe('terminalHuman', () => {
     assert.equal(decision.allow, false);
     assert.match(said.join('\n'), /two\.test[\s\S]*git status/);
     assert.match(said.join('\n'), /'always' has to be written out/);
-    assert.match(prompts[0] ?? '', /always = accept the card/);
+    assert.match(prompts[0] ?? '', /always = approve the permissions/);
   });
 
   it('accepts a card without the lines that are left out, and nothing for a line that it does not have', async () => {

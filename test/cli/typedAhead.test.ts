@@ -101,10 +101,14 @@ describe('telos on a terminal', () => {
       'skills/home/skills/mow/SKILL.md': '---\ndescription: Mows the lawn of the garden\n---\nB',
       'skills/home/skills/lamp/SKILL.md': '---\ndescription: Switches lamps in the garden\n---\nB',
     });
-    const said = ['something', 'for', 'the', 'lawn'];
+    const said = ['the', 'lawn'];
     const none = await typing(said, /Run which\?/, '1\n', 'q');
     assert.match(none, /Did you mean one of these\?\s+1\. mow \(home\): best match for your words: lawn/);
     assert.equal(server.requests.length, 0);
+    let keys = 0;
+    await typing(said, /Run which\?/, '', () => (keys++ === 0 ? 'a' : '\n'));
+    assert.match(String(JSON.stringify(server.requests[0]?.body.system)), /You are Telos/);
+    server.requests.length = 0;
     await typing(said, /Run which\?/, '', '\n');
     assert.match(String(JSON.stringify(server.requests[0]?.body.system)), /the skill .{1,3}mow/);
   });

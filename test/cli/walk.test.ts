@@ -43,7 +43,7 @@ describe('the first hour on a terminal', function () {
     model = await startAnthropicServer({ turns: () => turns.shift() ?? { text: ['I am done.'] } });
     models = createServer(({ headers }, response) => {
       response.writeHead(headers['x-api-key'] === key ? 200 : 401, { 'content-type': 'application/json' });
-      response.end(JSON.stringify({ data: [{ id: 'claude-haiku-4-5' }, { id: 'claude-sonnet-4-6' }] }));
+      response.end(JSON.stringify({ data: [{ id: 'claude-haiku-5-5' }, { id: 'claude-sonnet-4-6' }] }));
     });
     await new Promise<void>(resolve => models.listen(0, '127.0.0.1', resolve));
   });
@@ -142,10 +142,12 @@ describe('the first hour on a terminal', function () {
     assert.equal(run.code, 0);
     assert.match(
       run.text,
-      /kickoff \(kairos\): named[\s\S]*→ write_file today\.md\n.*today\.md[\s\S]*Done in .* 1 file: today\.md/,
+      /kickoff \(kairos\): named[\s\S]*→ Writing today\.md\n.*today\.md[\s\S]*Done in .* 1 file: today\.md/,
     );
     assert.match((await telos('dry-run', '--dry-run "look back on my week"')).text, /weekly-summary/);
-    const none = await telos('no-match', "'get me a pizza'");
+    const none = await telos('no-match', "'get me a pizza'", async shown => {
+      await reply(shown, 'q', /Answer without one\?[^\n]*\n/);
+    });
     assert.equal(none.code, 1);
     assert.match(none.text, /No matching skill found/);
     assert.match((await telos('mistyped', 'docter')).text, /Did you mean: telos doctor\?/);
@@ -154,7 +156,7 @@ describe('the first hour on a terminal', function () {
   it('asks before a command: yes, no with a reason, another command, always', async () => {
     const make = (name: string): string => `touch ${name}`;
     for (const [name, answer, expected] of [
-      ['yes', 'y\n', /→ run_command touch yes/],
+      ['yes', 'y\n', /→ Running touch yes/],
       ['no', 'n use a branch\n', /✗ You denied this: use a branch/],
       ['edit', 'e touch other\n', /I am done/],
       ['always', 'always\n', /I am done/],

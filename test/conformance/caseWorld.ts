@@ -22,12 +22,16 @@ export interface CaseWorld extends Omit<Machine, 'read'> {
 
 export function caseWorld(): CaseWorld {
   const machine = openMachine({ folders: { home: 'home', work: 'cwd' } });
+  // The cases are of the specification, as are the models that they name.
+  const specified = { TELOS_DEFAULTS: 'specified' };
   const { home, skills, data, config, work: cwd, put } = machine;
   const folders: Record<Place, string> = { home, skills, data, config, cwd, tmp: join(machine.root, 'tmp') };
   mkdirSync(folders.tmp);
   return {
     ...machine,
     ...folders,
+    env: { ...machine.env, ...specified },
+    loadConfig: (env, more) => machine.loadConfig({ ...specified, ...env }, more),
     fill: value => mapText(value, text => fillIn(text, folders)),
     write(files, place = 'tmp') {
       if (!isRecord(files)) return;

@@ -177,7 +177,7 @@ The command line reads the variables that stand beside them, from the environmen
 \`\`\`sh
 telos doctor
 TELOS_SANDBOX=required telos doctor
-TELOS_MODEL=claude-haiku-4-5 telos doctor
+TELOS_MODEL=claude-haiku-5-5 telos doctor
 \`\`\`
 
 Each prints the settings as they are, and where each comes from.

@@ -71,7 +71,7 @@ describe('chat in a real VS Code', () => {
     await chat.getByRole('button', { name: 'Send' }).click();
     const conversation = chat.getByRole('log', { name: 'Conversation' });
     await conversation.getByText('kickoff (kairos): named in your request').waitFor();
-    await conversation.getByRole('group', { name: 'Tool: write_file' }).waitFor();
+    await conversation.getByRole('group', { name: 'Wrote today.md' }).waitFor();
     await ended(conversation);
     await workbench.screenshot('sample-run');
 
@@ -130,7 +130,7 @@ describe('chat in a real VS Code', () => {
     await card.getByRole('button', { name: 'Allow Once' }).click();
     await conversation.getByText('so no rain is needed').waitFor();
     await ended(conversation);
-    await conversation.getByRole('group', { name: 'Tool: run_command' }).waitFor();
+    await conversation.getByRole('group', { name: /^Ran / }).waitFor();
     assert.equal((await readFile(written, 'utf8')).trim(), 'the barrel is full');
     assert.match(JSON.stringify(model.requests.at(-1)?.body), /tool_result.*the barrel is full/);
     await workbench.screenshot('approved-run');
@@ -177,7 +177,7 @@ describe('chat in a real VS Code', () => {
 
 /** The run's last line, which says how it ended. */
 async function ended(conversation: Locator): Promise<void> {
-  await conversation.getByText(/^Completed · /).waitFor();
+  await conversation.locator('.end-completed').waitFor();
 }
 
 /** Collects what the host says to the view, for the question whether text arrives bit by bit. */

@@ -194,6 +194,7 @@ After.
       const bad = [
         'graph TD\n  A[[[',
         'nothing known',
+        'architecture-beta\n  service a(server)[A]',
         `graph TD\n${edges}`,
         `graph TD\n  A[${'x'.repeat(30_000)}]`,
       ];

@@ -75,8 +75,8 @@ describe('changes of a run in a real VS Code', () => {
   const line = (text: string): Locator => workbench.page.locator('.view-line', { hasText: text }).first();
 
   it('shows a file, then all files of the run with old and new, and undoes them to the byte', async () => {
-    const cards = chat.locator('.changed-file');
-    assert.match((await cards.first().innerText()).replace(/\s+/g, ' '), /plan\.md \+3 −2 .*Show Diff/);
+    const wrote = chat.getByRole('group', { name: 'Wrote plan.md' });
+    assert.match((await wrote.textContent()) ?? '', /^Wrote plan\.md\+3−2/);
     await chat
       .getByRole('group', { name: 'Files that this run changed' })
       .getByText('2 files changed')
@@ -110,6 +110,38 @@ describe('changes of a run in a real VS Code', () => {
     await runCommand(workbench.page, 'Developer: Reload Webviews');
     chat = await chatFrame(workbench, [chat]);
     await button('Undone').waitFor();
+  });
+
+  it('undoes all that the conversation has changed from its dial, once it is agreed to', async () => {
+    await chat.locator('.mode').click();
+    await chat.getByText('2 actions, 0 asked, 0 left the sandbox').waitFor();
+    await workbench.screenshot('changes-dial');
+    await button('Undo All…').click();
+    await dialog().getByText('Undo all that this conversation has changed?').waitFor();
+    assert.equal(await readFile(plan(), 'utf8'), newPlan);
+    await dialog().getByRole('button', { name: 'Undo All', exact: true }).click();
+    await button('Undone').waitFor();
+    assert.ok((await readFile(plan())).equals(Buffer.from(oldPlan)));
+    assert.equal(existsSync(made()), false);
+  });
+
+  it('lists what changed today by run and file in one place, and undoes all of it', async () => {
+    const { page } = workbench;
+    await runCommand(page, 'Telos: Show Changes of Today...');
+    const list = page.locator('.quick-input-list');
+    const row = (text: string): Locator => list.locator('.monaco-list-row', { hasText: text }).first();
+    await row('Undo All...').waitFor();
+    const rows = (await list.locator('.monaco-list-row').allInnerTexts()).join('\n');
+    for (const words of [/run plan/, /plan\.md/, /north\.md[\s\S]*beds · new/])
+      assert.match(rows, words, rows);
+    await row('plan.md').click();
+    await line('Old line of the plan').waitFor();
+    await runCommand(page, 'Telos: Show Changes of Today...');
+    await row('Undo All...').click();
+    await dialog().getByText('Undo all that Telos has changed today?').waitFor();
+    await dialog().getByRole('button', { name: 'Undo All' }).click();
+    await button('Undone').waitFor();
+    assert.deepEqual([await readFile(plan(), 'utf8'), existsSync(made())], [oldPlan, false]);
   });
 
   it('undoes nothing where a file was edited since, and says which', async () => {

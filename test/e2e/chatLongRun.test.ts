@@ -5,7 +5,7 @@ import { type RunEvent, skipped } from '../../src/protocol/run.ts';
 import { eventually } from '../eventually.ts';
 import { sharedChromium } from '../vscode/chromium.ts';
 import { buildView, openView, type View, type ViewBundle } from '../webview/harness.ts';
-import { call, conversation, done, routed, start, text } from '../webview/scenes.ts';
+import { call, conversation, done, failed, routed, start, text } from '../webview/scenes.ts';
 
 describe('a long run in the chat page', () => {
   let browser: Browser;
@@ -35,7 +35,7 @@ describe('a long run in the chat page', () => {
     ({ type: 'events', id: 'c1', from, events: all }) as const;
   const output = (value: string): RunEvent => ({ type: 'tool_output', callId: 't1', text: value });
   const log = (view: View) => view.page.getByRole('log', { name: 'Conversation' });
-  const row = (view: View) => view.page.getByRole('group', { name: 'Output of run_command' });
+  const row = (view: View) => view.page.getByRole('group', { name: /^Output of / });
 
   it('shows what a command prints while it runs, its end in sight, and moves nothing when it ends', async () => {
     const view = await open(text('word\n\n'.repeat(60)), call('t1', 'run_command', { command: 'npm test' }));
@@ -153,6 +153,25 @@ describe('a long run in the chat page', () => {
     await list.waitFor({ state: 'detached' });
   });
 
+  it('says why a call failed with paths from the workspace, and without the advice that the model gets', async () => {
+    const missing = failed('t1', 'read_file', '/home/ada/kairos/notes/none.md does not exist.');
+    const unknown = failed(
+      't2',
+      'todo_write',
+      'Unknown tool: todo_write. The tools are read_file, write_file.',
+    );
+    const view = await open(
+      call('t1', 'read_file', { path: 'notes/none.md' }),
+      missing,
+      call('t2', 'todo_write', {}),
+      unknown,
+    );
+    assert.deepEqual(await view.page.locator('.tool-problem').allTextContents(), [
+      'notes/none.md does not exist.',
+      'Unknown tool: todo_write',
+    ]);
+  });
+
   it('pins the to-do list above the textbox, which folds, and keeps it in the run', async () => {
     const todos = (...states: string[]): RunEvent =>
       call('t1', 'update_todos', {
@@ -176,6 +195,9 @@ describe('a long run in the chat page', () => {
     await view.say(events(5, call('t2', 'update_todos', { items: 'none' })));
     await view.page.getByText('2 of 3 done').click();
     assert.match((await list.textContent()) ?? '', /step 2.*in progress/);
+    await view.say(events(6, done('t2', 'update_todos', 'x'), todos('done', 'done', 'done')));
+    await list.waitFor({ state: 'hidden' });
+    assert.equal(await view.page.locator('.todos summary').textContent(), '3 of 3 done');
   });
 
   it('asks with choices: by a number, with the arrow keys, in own words, or not at all', async () => {

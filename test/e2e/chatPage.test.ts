@@ -259,7 +259,7 @@ describe('chat page', () => {
     };
     await view.say(conversation([start('go'), routed, { type: 'approval_request', request }]));
     await button(view, 'More answers').click();
-    await button(view, 'Run Outside of the Box…').click();
+    await button(view, 'Run Outside the Sandbox…').click();
     assert.deepEqual(await sent(view, 'approve'), [
       { type: 'approve', token: 'token of t', decision: leaveBox },
     ]);
@@ -318,14 +318,108 @@ describe('chat page', () => {
   it('shows a tool call with its result and opens the file it changed', async () => {
     const view = await open();
     await view.say(scenes['answer']!);
-    const tool = view.page.getByRole('group', { name: 'Tool: write_file' });
-    assert.match((await tool.textContent()) ?? '', /days\/2026-01-05\.md.*done/);
+    const tool = view.page.getByRole('group', { name: 'Wrote days/2026-01-05.md' });
+    assert.match((await tool.textContent()) ?? '', /^Wrote days\/2026-01-05\.md\+12−3/);
     await tool.getByRole('button', { name: 'days/2026-01-05.md', exact: true }).click();
     assert.deepEqual(await sent(view, 'open_file'), [
       { type: 'open_file', path: '/home/ada/kairos/days/2026-01-05.md' },
     ]);
     await tool.locator('summary').click();
     await tool.getByText('Wrote 42 bytes.').waitFor();
+  });
+
+  it('has at most two lines around an answer that changes nothing, and the rest in their hover', async () => {
+    const view = await open({ width: 250 });
+    const usage = { inputTokens: 900, outputTokens: 50, cacheReadTokens: 0, cacheWriteTokens: 0, cost: 0.01 };
+    const answered = (request: string, reason: object) => [
+      start(request),
+      { ...routed, reason } as RunEvent,
+      { type: 'usage', round: 1, usage } as RunEvent,
+      text('Two things wait.'),
+      end,
+    ];
+    await view.say(
+      conversation([
+        ...answered('run daily kickoff', { rule: 'index', matched: 'day', score: 0.5 }),
+        ...answered('and tomorrow?', { rule: 'continued' }),
+      ]),
+    );
+    const around = await log(view)
+      .locator('.run')
+      .evaluateAll(runs =>
+        runs.map(run =>
+          [...run.children]
+            .filter(child => child.matches(':not(h2, .request, .markdown)'))
+            .map(child => Math.round(child.getBoundingClientRect().height / 20)),
+        ),
+      );
+    assert.deepEqual(around, [[1, 1], [1]]);
+    const [first] = await log(view).locator('.end').all();
+    assert.equal(await first?.locator('summary').textContent(), 'Completed · 12 s · $0.0100');
+    const known = '12 s · 3 steps · 2 tool calls · 900 tokens in, 50 out · $0.0100';
+    assert.equal(await first?.locator('summary').getAttribute('title'), `Completed · ${known}`);
+    await first?.locator('summary').click();
+    await first?.getByText(known).waitFor();
+    const route = log(view).locator('.route');
+    assert.match(
+      (await route.getAttribute('title')) ?? '',
+      /score 0\.50 · claude-haiku-4-5\n.*Starts the day/s,
+    );
+  });
+
+  it('says in verbs what each call did, and leaves the to-dos to their list', async () => {
+    const view = await open();
+    const did = (id: string, name: string, input: Record<string, unknown>) => [
+      call(id, name, input),
+      done(id, name, 'ok'),
+    ];
+    await view.say(
+      conversation([
+        start('go'),
+        routed,
+        ...did('a', 'search_files', { path: 'src', pattern: 'total' }),
+        ...did('b', 'run_command', { command: 'npm test' }),
+        ...did('c', 'ask_user', { question: 'Which shop?' }),
+        ...did('d', 'update_todos', { items: [{ text: 'Look', state: 'doing' }] }),
+        ...did('e', 'say', { name: 'Ada' }),
+        call('f', 'run_command', { command: 'sleep 9' }),
+      ]),
+    );
+    const words = await log(view).locator('.tool-words').allTextContents();
+    const said = [
+      'Searched for total',
+      'Ran npm test',
+      'Asked you: Which shop?',
+      'Used say Ada',
+      'Running sleep 9',
+    ];
+    assert.deepEqual(words, said);
+    assert.deepEqual(await view.page.locator('.todos li').allInnerTexts(), ['Look\nin progress']);
+  });
+
+  it('says of an answered question what it was about, in no name of a tool', async () => {
+    const view = await open();
+    const denied = { allow: false, reason: 'no' } as const;
+    await view.say(
+      conversation([
+        start('go'),
+        routed,
+        call('t', 'run_command', { command: 'npm test' }),
+        ask('t', 'npm test'),
+        { type: 'approval_response', callId: 't', decision: denied },
+      ]),
+    );
+    const line = await log(view).locator('.answered').innerText();
+    assert.equal(line.replace(/\s+/g, ' '), 'You denied this npm test');
+  });
+
+  it('names the model when another one answers, and no improvement where no skill ran', async () => {
+    const view = await open();
+    const none = { ...routed, agent: '', skill: '', reason: { rule: 'without_skill' } } as RunEvent;
+    const other = { ...none, model: 'claude-opus-4-5' } as RunEvent;
+    await view.say(conversation([start('hello'), none, end, start('and now?'), other, end]));
+    assert.deepEqual(await log(view).locator('.route').allInnerTexts(), ['no skill · claude-opus-4-5']);
+    assert.equal(await button(view, 'Improve Skill…').count(), 0);
   });
 
   it('tells what a call and a run have changed, leads to the diffs, and knows that a run is undone', async () => {
@@ -410,61 +504,25 @@ describe('chat page', () => {
     await view.say(scenes['trouble']!);
     await button(view, 'Set API Key…').click();
     assert.deepEqual(await sent(view, 'command'), [{ type: 'command', command: 'telos.setApiKey' }]);
-    await button(view, 'weekly-summary of kairos').click();
+  });
+
+  it('names the skills that may have been meant below an answer without one, and runs one by a click', async () => {
+    const view = await open();
+    assert.ok(routed.type === 'routed');
+    const likely = [{ agent: 'kairos', skill: 'kickoff' }];
+    const without = {
+      ...routed,
+      agent: 'telos',
+      skill: '',
+      reason: { rule: 'without_skill', likely },
+    } as const;
+    await view.say(conversation([start('my morning'), without, end]));
+    const chip = button(view, 'kickoff?');
+    await eventually(async () => assert.equal(await chip.getAttribute('aria-disabled'), 'false'));
+    await chip.click();
     assert.deepEqual(await sent(view, 'submit'), [
-      { type: 'submit', text: 'order me a pizza', skill: { agent: 'kairos', skill: 'weekly-summary' } },
+      { type: 'submit', text: 'my morning', skill: likely[0], instead: true },
     ]);
-  });
-
-  it('asks without a skill where none fits', async () => {
-    const view = await open();
-    await view.say(scenes['trouble']!);
-    await button(view, 'Ask Without a Skill').click();
-    const message = { type: 'submit', text: 'order me a pizza', withoutSkill: true } as const;
-    assert.deepEqual(await sent(view, 'submit'), [message]);
-  });
-
-  it('offers the likeliest skills where none fits, and a list of all the others', async () => {
-    const view = await open();
-    const suggestions = Array.from({ length: 40 }, (_, index) => ({ agent: 'kairos', skill: `s${index}` }));
-    const error = { code: 'no_match', message: 'No.\n\nThere are:\n  s0', suggestions } as const;
-    await view.say(conversation([start('fly'), endedBy(error)]));
-    const offered = view.page.getByRole('button', { name: /^s\d+ of kairos$/ });
-    assert.deepEqual(
-      (await offered.allTextContents()).map(words => words.split(' ')[0]),
-      ['s0', 's1', 's2', 's3', 's4', 's5'],
-    );
-    await button(view, 'Other Skill…').click();
-    assert.deepEqual(await sent(view, 'pick_skill'), [{ type: 'pick_skill', text: 'fly' }]);
-  });
-
-  it('offers the likely skills with their reasons, and runs the first by Enter or any by a click', async () => {
-    const view = await open();
-    const choice = (skill: string, matched: string) =>
-      ({
-        agent: 'kairos',
-        skill,
-        description: `About ${skill}`,
-        reason: { rule: 'index', matched },
-      }) as const;
-    const choices = [choice('kickoff', 'morning'), choice('weekly-summary', 'week')];
-    const error = { code: 'no_match', message: 'No.', suggestions: [], choices } as const;
-    await view.say(conversation([start('my morning'), endedBy(error)]));
-    await view.page.getByText('Which skill do you mean?').waitFor();
-    await view.page.getByText('kickoff (kairos): best match for your words: morning').waitFor();
-    const first = view.page.getByRole('button', { name: /^kickoff/ });
-    await eventually(async () => assert.equal(await first.getAttribute('aria-disabled'), 'false'));
-    await textbox(view).press('Enter');
-    await view.say(conversation([start('my morning'), endedBy({ ...error, didYouMean: 'kickoff' })]));
-    await view.page.getByText('Did you mean kickoff?').waitFor();
-    await button(view, 'weekly-summary').click();
-    assert.deepEqual(
-      (await sent(view, 'submit')).map(({ text: said, skill }) => [said, skill?.skill]),
-      [
-        ['my morning', 'kickoff'],
-        ['my morning', 'weekly-summary'],
-      ],
-    );
   });
 
   it('says that it left a skill, goes back to it, and offers one that fits too', async () => {
@@ -674,7 +732,7 @@ describe('chat page', () => {
     await view.say(Object.assign(shown, { running: true, elsewhere: 'Runs in another window' }));
     await log(view).getByText('Runs in another window').waitFor();
     await view.say(events(3, ask('t1', 'ls')));
-    await log(view).getByText('Waiting for an answer there: run_command').waitFor();
+    await log(view).getByText('Waiting for an answer there', { exact: true }).waitFor();
     for (const name of ['Stop', 'Allow Once', 'Deny'])
       assert.equal(await button(view, name).count(), 0, name);
     await textbox(view).fill('and then?');
@@ -761,7 +819,7 @@ describe('chat page', () => {
     await line('runs scripts/upload.sh').press('Space');
     await line('sees REPORT_TOKEN').press('Space');
     await button(view, 'More answers').click();
-    await button(view, 'Accept the card of reports').click();
+    await button(view, 'Trust reports').click();
     const [answered] = await sent(view, 'approve');
     const without = ['AGENTS.md', 'scripts/upload.sh'];
     assert.deepEqual(answered?.decision, { allow: true, scope: 'always', without });

@@ -7,7 +7,7 @@ import type { RunEvent } from '../../src/protocol/run.ts';
 import type { ToHost, ToWebview } from '../../src/protocol/webview.ts';
 import { sharedChromium } from '../vscode/chromium.ts';
 import { buildView, openView, type View, type ViewBundle } from '../webview/harness.ts';
-import { conversation, end, info, routed, start } from '../webview/scenes.ts';
+import { ask, call, conversation, end, info, routed, start } from '../webview/scenes.ts';
 import { themeNames } from '../webview/themes.ts';
 
 type Start = Extract<RunEvent, { type: 'run_start' }>;
@@ -32,14 +32,21 @@ describe('picking in the chat page', () => {
   });
 
   const textbox = () => view.page.getByRole('textbox', { name: 'Message Telos' });
-  const options = () => view.page.getByRole('listbox', { name: 'Skills' }).getByRole('option');
+  const options = () => view.page.getByRole('listbox', { name: 'Skills and commands' }).getByRole('option');
   const sent = async (type: ToHost['type']) => (await view.posted()).filter(message => message.type === type);
 
   it('completes a skill behind a slash by the keyboard, and sends it', async () => {
     await view.say(conversation([]));
     await textbox().pressSequentially('/');
     assert.equal(await options().count(), 11);
+    const headings = view.page.locator('.completions-heading');
+    assert.deepEqual(await headings.allTextContents(), ['kairos (2)', 'press (2)', 'Commands']);
+    assert.match(
+      (await options().filter({ hasText: '/compact' }).textContent()) ?? '',
+      /^\/compact \[focus\]/,
+    );
     await textbox().pressSequentially('r');
+    assert.equal(await headings.count(), 0);
     assert.equal(await options().first().locator('.suggestion-name').textContent(), '/release-notes');
     await textbox().press('Backspace');
     await textbox().press('ArrowDown');
@@ -119,24 +126,97 @@ describe('picking in the chat page', () => {
     assert.deepEqual(await sent('pick_skill'), [{ type: 'pick_skill', text: 'sum up the week' }]);
   });
 
-  it('asks for another model by a button that says which one is in use', async () => {
+  it('opens the models at the button that says which one is in use, and takes one', async () => {
     await view.say(conversation([]));
-    await view.page
-      .getByRole('button', { name: 'Model: anthropic/claude-haiku-4-5. Choose another' })
-      .click();
+    const button = view.page.getByRole('button', {
+      name: 'Model: anthropic/claude-haiku-4-5. Choose another',
+    });
+    await button.click();
+    assert.equal((await sent('find_models')).length, 1);
+    const of = (model: string) => ({ provider: 'anthropic', model, label: model, detail: 'Anthropic' });
+    await view.say({ type: 'models', models: [of('claude-haiku-4-5'), of('claude-opus-4-5')] });
+    const items = view.page.getByRole('menuitemradio');
+    assert.deepEqual(await items.allInnerTexts(), [
+      'claude-haiku-4-5\nAnthropic',
+      'claude-opus-4-5\nAnthropic',
+      'Other Model or Key…',
+    ]);
+    const [menu, foot] = [await view.page.getByRole('menu').boundingBox(), await button.boundingBox()];
+    assert.ok(Math.abs(menu!.y + menu!.height - foot!.y) < 12, 'the menu is not at its button');
+    await items.nth(1).click();
+    assert.deepEqual(await sent('use_model'), [
+      { type: 'use_model', provider: 'anthropic', model: 'claude-opus-4-5' },
+    ]);
+    await button.click();
+    await items.last().click();
     assert.deepEqual(await sent('command'), [{ type: 'command', command: 'telos.chooseModel' }]);
+    assert.equal(await view.page.getByRole('menu').count(), 0);
+  });
+
+  it('sums up in the dial what the conversation has done, and asks to undo all of it', async () => {
+    const wrote = { content: 'ok', isError: false, changedFiles: ['/home/ada/kairos/a.md'] };
+    const ran = (callId: string, boxed: boolean): RunEvent => ({
+      type: 'tool_end',
+      callId,
+      name: 'run_command',
+      result: { content: 'ok', isError: false },
+      policy: { action: 'allow', rule: 'x', ...(boxed && { boxed: true }) },
+    });
+    await view.say(
+      conversation([
+        start('go'),
+        routed,
+        call('a', 'run_command', { command: 'npm test' }),
+        ran('a', true),
+        call('b', 'run_command', { command: 'git push' }),
+        ask('b', 'git push'),
+        { type: 'approval_response', callId: 'b', decision: { allow: true, scope: 'once' } },
+        ran('b', false),
+        call('c', 'write_file', { path: 'a.md' }),
+        { type: 'tool_end', callId: 'c', name: 'write_file', result: wrote },
+        end,
+      ]),
+    );
+    await view.page.locator('.mode').click();
+    await view.page.getByText('3 actions, 1 asked, 1 left the sandbox').waitFor();
+    await view.page.getByRole('button', { name: 'Undo All…' }).click();
+    assert.deepEqual(await sent('undo_runs'), [{ type: 'undo_runs', runIds: ['r1'] }]);
+    await view.say({ type: 'undone', runIds: ['r1'] });
+    await view.page.locator('.mode').click();
+    assert.equal(await view.page.getByRole('button', { name: 'Undo All…' }).count(), 0);
+  });
+
+  it('turns the dial with the keyboard, says what each stop means here, and that no sandbox works', async () => {
+    await view.say(conversation([]));
+    await view.page.getByRole('button', { name: 'Mode: Edit this workspace. Choose another' }).press('Enter');
+    assert.equal((await sent('look_around')).length, 1);
+    await view.say({ type: 'surroundings', surroundings: { workspace: 'acme-shop' } });
+    const chosen = view.page.getByRole('menuitemradio', { checked: true });
+    assert.match(await chosen.innerText(), /Can change acme-shop, and asks before the network/);
+    await view.page.keyboard.press('ArrowDown');
+    await view.page.keyboard.press('Enter');
+    assert.deepEqual(await sent('set_mode'), [{ type: 'set_mode', mode: 'sandbox' }]);
+    const dial = view.page.getByRole('button', { name: 'Mode: Everything in the sandbox. Choose another' });
+    const surroundings = { workspace: 'acme-shop', noSandbox: 'bwrap is missing.' };
+    await view.say({ type: 'surroundings', surroundings });
+    assert.match(
+      (await dial.getAttribute('title')) ?? '',
+      /Each command asks, as no sandbox works here: bwrap/,
+    );
+    await dial.click();
+    await view.page.keyboard.press('Escape');
+    assert.equal(await view.page.getByRole('menu').count(), 0);
   });
 
   it('says in which mode the next run works and each run has worked, and asks for another by a button', async () => {
     const planned: RunEvent = { ...(start('run the kickoff') as Start), mode: 'plan' };
     await view.say({ ...conversation([planned, routed, end]), mode: 'plan' } as ToWebview);
-    await view.page.locator('.run-mode', { hasText: 'Plan' }).waitFor();
-    await view.page.getByRole('button', { name: 'Mode: Plan. Choose another' }).click();
-    assert.deepEqual(await sent('choose_mode'), [{ type: 'choose_mode' }]);
+    await view.page.locator('.run-mode', { hasText: 'Look only' }).waitFor();
+    await view.page.getByRole('button', { name: 'Mode: Look only. Choose another' }).waitFor();
     await view.say({ type: 'mode', mode: 'review' });
-    await view.page.getByRole('button', { name: 'Mode: Review edits. Choose another' }).waitFor();
+    await view.page.getByRole('button', { name: 'Mode: Ask. Choose another' }).waitFor();
     await view.say(conversation([start('run the kickoff'), routed, end]));
-    await view.page.getByRole('button', { name: 'Mode: Default. Choose another' }).waitFor();
+    await view.page.getByRole('button', { name: 'Mode: Edit this workspace. Choose another' }).waitFor();
     assert.equal(await view.page.locator('.run-mode').count(), 0);
   });
 
@@ -175,7 +255,7 @@ describe('picking in the chat page', () => {
     );
     for (const [command, type] of [
       ['/new', 'new_conversation'],
-      ['/mode', 'choose_mode'],
+      ['/mode', 'look_around'],
     ] as const) {
       await textbox().fill(command);
       await textbox().press('Enter');

@@ -340,22 +340,4 @@ describe('questions in the chat page', () => {
     await view.page.keyboard.press('Control+Enter');
     assert.deepEqual(await answers(view), [['t', once]]);
   });
-
-  it('about a skill is not answered by a second Enter', async () => {
-    const view = await open();
-    const choice = { agent: 'kairos', skill: 'kickoff', description: '', reason: { rule: 'index' as const } };
-    const error = { code: 'no_match' as const, message: 'No.', suggestions: [], choices: [choice] };
-    const ended = { type: 'run_end', outcome: 'no_match', rounds: 0, toolCalls: 0, durationMs: 1 } as const;
-    await view.say(conversation([start('my morning'), { ...ended, messages: [], error }]));
-    await view.page.getByText('Which skill do you mean?').waitFor();
-    await textbox(view).focus();
-    await view.page.keyboard.press('Enter');
-    await view.page.keyboard.press('Enter');
-    const submitted = async () => (await view.posted()).filter(({ type }) => type === 'submit').length;
-    assert.equal(await submitted(), 0);
-    await eventually(async () => {
-      await view.page.keyboard.press('Enter');
-      assert.equal(await submitted(), 1);
-    });
-  });
 });

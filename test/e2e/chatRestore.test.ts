@@ -110,7 +110,7 @@ describe('restoring a conversation in a real VS Code', () => {
     await restore(1);
     await dialog().getByText('Restore files and conversation to before this request?').waitFor();
     await dialog().getByText('north.bin (will be deleted)').waitFor();
-    await dialog().getByText('Ran outside the box, and is not undone: rm plan.md').waitFor();
+    await dialog().getByText('Ran outside the sandbox, and is not undone: rm plan.md').waitFor();
     await workbench.screenshot('restore-asked');
     await dialog().getByRole('button', { name: 'Cancel' }).click();
     assert.equal(await runs().count(), 3);

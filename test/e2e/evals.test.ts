@@ -134,7 +134,7 @@ describe('evals in a real VS Code', () => {
     await workbench.screenshot('evals-tests');
 
     await choose(item('gather what grew last week'), 'Improve This Skill...');
-    await dialog().getByText('Ask claude-haiku-4-5 for a better description of diary?').waitFor();
+    await dialog().getByText('Ask claude-haiku-5-5 for a better description of diary?').waitFor();
     assert.match(
       (await dialog().textContent()) ?? '',
       /It costs less than \$0\.01\. You see the proposal as a diff/,
@@ -172,9 +172,9 @@ describe('evals in a real VS Code', () => {
     await parts.waitFor();
     await workbench.screenshot('evals-parts');
     await say('Files and Checks of the Eval');
-    await dialog().getByText('Ask claude-haiku-4-5 for a better text of diary?').waitFor();
+    await dialog().getByText('Ask claude-haiku-5-5 for a better text of diary?').waitFor();
     await press('Ask');
-    await dialog().getByText('Run the evals of diary with claude-haiku-4-5 before and after?').waitFor();
+    await dialog().getByText('Run the evals of diary with claude-haiku-5-5 before and after?').waitFor();
     await workbench.screenshot('evals-run');
     await press('Run Evals');
     await toast()

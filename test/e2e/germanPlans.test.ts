@@ -70,11 +70,11 @@ describe('plans in a German VS Code', () => {
     await isGerman('plan', page.locator('.codelens-decoration'), chat.locator('body'));
     await desk.lens('Freigeben').click();
     const card = await frameWith(desk.workbench, frame =>
-      frame.getByRole('heading', { name: 'Karte von bakery' }),
+      frame.getByRole('heading', { name: 'Bevor bakery startet' }),
     );
     await isGerman('card', card.locator('body'));
     desk.inParallel('bakery');
-    await card.getByRole('button', { name: 'Diese Karte annehmen' }).click();
+    await card.getByRole('button', { name: 'Genehmigen und starten' }).click();
     await card.getByRole('button', { name: 'Ausführen', exact: true }).click();
     await desk.row('bakery, läuft').waitFor();
     await isGerman('running', card.locator('body'));

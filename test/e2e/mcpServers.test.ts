@@ -149,12 +149,12 @@ describe('MCP servers in a real VS Code', () => {
         await item.click({ timeout: 5_000, delay: 150 }).finally(() => page.keyboard.press('Escape'));
         await eventually(() => assert.ok(isDone()), 3_000);
       });
-    await choose('Run in the Box', () => entry().sandbox === true);
+    await choose('Run in the Sandbox', () => entry().sandbox === true);
     await page
-      .getByRole('button', { name: /runs in the box once you have reviewed/ })
+      .getByRole('button', { name: /runs in the sandbox once you have reviewed/ })
       .first()
       .waitFor();
-    await choose('Run Outside of the Box', () => entry().sandbox === undefined);
+    await choose('Run Outside the Sandbox', () => entry().sandbox === undefined);
   });
 });
 

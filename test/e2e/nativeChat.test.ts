@@ -62,7 +62,7 @@ describe('Telos in the places of VS Code', () => {
     await eventually(async () => {
       await page.keyboard.press('Escape');
       await page.keyboard.press('Enter');
-      await until(async () => (await written()) === '', 'the request is still in the box', 1_000);
+      await until(async () => (await written()) === '', 'the request is still in the sandbox', 1_000);
     });
   }
 

@@ -54,12 +54,14 @@ describe('Try a Plan in a real VS Code', () => {
       first.tree.getByRole('button', { name: 'Try a Plan' }).click(),
     );
     desk = new PlanDesk(first.session, {}, window);
-    await desk.row('bakery, accept the card').waitFor();
-    const card = await frameWith(window, frame => frame.getByRole('heading', { name: 'Card of bakery' }));
+    await desk.row('bakery, approve to start').waitFor();
+    const card = await frameWith(window, frame =>
+      frame.getByRole('heading', { name: 'Before bakery starts' }),
+    );
     await card.getByText('node --test', { exact: true }).waitFor();
     await window.page.locator('.tab', { hasText: 'plan.md' }).waitFor();
     await window.screenshot('try-a-plan-card');
-    await card.getByRole('button', { name: 'Accept This Card' }).click();
+    await card.getByRole('button', { name: 'Approve and Start' }).click();
     const report = await frameWith(window, frame =>
       frame.getByRole('heading', { name: 'bakery', exact: true }),
     );
@@ -95,7 +97,7 @@ describe('Try a Plan in a real VS Code', () => {
       step.getByRole('button', { name: 'Try a Plan' }).click(),
     );
     desk = new PlanDesk(first.session, {}, window);
-    await desk.row('bakery, accept the card').waitFor();
+    await desk.row('bakery, approve to start').waitFor();
     await step.locator('.codicon-getting-started-step-checked.complete').waitFor();
   });
 });

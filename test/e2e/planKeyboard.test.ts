@@ -78,17 +78,17 @@ describe('a plan by the keyboard alone', () => {
     await desk.lens('Approve').waitFor();
     await command('Telos: Approve plan.md');
     const card = await frameWith(desk.workbench, frame =>
-      frame.getByRole('heading', { name: 'Card of bakery' }),
+      frame.getByRole('heading', { name: 'Before bakery starts' }),
     );
     desk.inParallel('bakery');
-    await tabTo(card, 'Accept This Card');
+    await tabTo(card, 'Approve and Start');
     await press('Enter');
     await card.getByText('Accepted. This applies').waitFor();
     await tabTo(card, 'Run');
     await press('Enter');
     await desk.row('bakery, done · 4/4').waitFor({ timeout: 120_000 });
     // The button has gone; the page has the focus still.
-    assert.equal(await focused(card), 'Card of bakery');
+    assert.equal(await focused(card), 'Before bakery starts');
     await command('Focus on Plans View');
     await eventually(async () => {
       if ((await desk.row('US-001').getAttribute('class'))?.includes('focused')) return;

@@ -1,8 +1,8 @@
 /** The pages about a plan: alone in every theme and in 250 pixels, and in a real VS Code, where a plan is ended on one. */
 import assert from 'node:assert/strict';
-import { rmSync, writeFileSync } from 'node:fs';
+import { mkdirSync, rmSync, writeFileSync } from 'node:fs';
 import { readFile } from 'node:fs/promises';
-import { join } from 'node:path';
+import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import type { Browser, Frame } from 'playwright-core';
 import type { PlanCard } from '../../src/protocol/planCard.ts';
@@ -91,6 +91,7 @@ const card: PlanCard = {
   ],
   copy: ['.env.test'],
   link: ['node_modules'],
+  keep: [],
   protect: ['test/**'],
   skills: [],
   bound: [],
@@ -206,7 +207,7 @@ describe('a page about a plan, alone', () => {
       'Be <U+200B>brave',
     ])
       assert.ok(text.includes(part), `${part} in ${text}`);
-    await view.page.getByRole('button', { name: 'Accept This Card' }).click();
+    await view.page.getByRole('button', { name: 'Approve and Start' }).click();
     assert.deepEqual((await view.asked()).at(-1), { type: 'accept_card', digest: 'd1' });
     await view.say(shown({ card: { ...card, isAccepted: true } }));
     await view.page.getByRole('button', { name: 'Run', exact: true }).click();
@@ -224,13 +225,13 @@ describe('a page about a plan, alone', () => {
     };
     // A card that has changed while the button was pressed was never read.
     await view.say(shown({ card }));
-    await window.getByRole('button', { name: 'Accept This Card' }).hover();
+    await window.getByRole('button', { name: 'Approve and Start' }).hover();
     await window.mouse.down();
     await view.say(shown({ card: { ...card, digest: 'd2' } }));
     await window.mouse.up();
-    await window.mouse.click(...(await at('Accept This Card')));
+    await window.mouse.click(...(await at('Approve and Start')));
     assert.deepEqual(await asked(), []);
-    await window.getByRole('button', { name: 'Accept This Card' }).click();
+    await window.getByRole('button', { name: 'Approve and Start' }).click();
     assert.deepEqual(await asked(), [{ type: 'accept_card', digest: 'd2' }]);
     // The second click of a double click is not for the button that takes its place.
     await view.say(shown({ card: { ...card, digest: 'd2', isAccepted: true } }));
@@ -301,11 +302,15 @@ describe('the end of a plan in a real VS Code', () => {
     await frame.getByText('exit code 0').first().waitFor();
     await desk.workbench.screenshot('plan-report');
     const before = desk.git('rev-parse', 'HEAD');
-    const note = join(desk.world.workspace, 'notes.txt');
+    // Other files are no hindrance: this one the merge would replace.
+    const added = desk.git('diff', '--name-only', '--diff-filter=A', 'HEAD', 'telos/first');
+    const [name = ''] = added.split('\n').filter(path => !path.includes('/.') && !path.startsWith('.'));
+    const note = join(desk.world.workspace, name);
+    mkdirSync(dirname(note), { recursive: true });
     writeFileSync(note, 'mine');
     const merge = frame.getByRole('button', { name: 'Merge into main' });
     await merge.click();
-    await frame.getByRole('alert').getByText('notes.txt').waitFor();
+    await frame.getByRole('alert').getByText(name).waitFor();
     assert.equal(desk.git('rev-parse', 'HEAD'), before);
     rmSync(note);
     // The plan was taken for a moment. The button that was pressed has stayed, and the keyboard on it.

@@ -99,7 +99,7 @@ describe('the file of a story in a real VS Code', () => {
     // A command that nobody has accepted does not run: the card comes instead.
     withCommand('shop', '01', 'node --test --only');
     await desk.lens('Check Only').click();
-    await frameWith(desk.workbench, frame => frame.getByRole('heading', { name: 'Card of shop' }));
+    await frameWith(desk.workbench, frame => frame.getByRole('heading', { name: 'Before shop starts' }));
     withCommand('shop', '01', 'node --test');
   });
 

@@ -45,7 +45,7 @@ describe('plans in a real VS Code', () => {
 
   it('begins a plan: its goal, a form with suggested answers in the chat, and plan.md to approve', async () => {
     await desk.tree.getByText('There are no plans yet.').waitFor();
-    await desk.tree.getByRole('button', { name: 'New Plan...' }).click();
+    await desk.tree.getByRole('button', { name: 'New Plan...' }).first().click();
     await desk.type('Bakery');
     const chat = await frameWith(desk.workbench, frame => frame.getByText('What should Telos know?'));
     await desk.row('bakery, interview').waitFor();
@@ -120,15 +120,15 @@ describe('plans in a real VS Code', () => {
   it('shows the card before anything runs, and each story as it passes', async function () {
     this.timeout(180_000);
     await desk.lens('Approve').click();
-    await desk.row('bakery, accept the card').waitFor();
+    await desk.row('bakery, approve to start').waitFor();
     const card = await frameWith(desk.workbench, frame =>
-      frame.getByRole('heading', { name: 'Card of bakery' }),
+      frame.getByRole('heading', { name: 'Before bakery starts' }),
     );
     await card.getByText('node --test', { exact: true }).waitFor();
     await card.getByText('Nothing runs before you accept it.').waitFor();
     await desk.workbench.screenshot('plan-card');
     desk.inParallel('bakery');
-    await card.getByRole('button', { name: 'Accept This Card' }).click();
+    await card.getByRole('button', { name: 'Approve and Start' }).click();
     await card.getByText('Accepted. This applies').waitFor();
     await card.getByRole('button', { name: 'Run', exact: true }).click();
     await desk.row('bakery, running').waitFor();

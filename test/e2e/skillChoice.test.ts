@@ -32,8 +32,8 @@ describe('choosing a skill in a real VS Code', () => {
           if (!asked.includes('You write requests')) return { text: ['Done.'] };
           return {
             text: asked.includes('Skill irrigation')
-              ? ['- the flowers are thirsty\n- gieß die Rosen']
-              : ['something else'],
+              ? ['- the flowers are thirsty\n- gieß die Rosen\n- a drink for the lilies']
+              : ['- something else\n- and another thing\n- whatever comes'],
           };
         },
       },
@@ -64,15 +64,15 @@ describe('choosing a skill in a real VS Code', () => {
   const picker = () => session.workbench.page.locator('.quick-input-widget');
   const row = (words: string) => picker().locator('.monaco-list-row', { hasText: words }).first();
 
-  it('offers three likely skills and what teaching costs, and Enter runs the first', async () => {
+  it('answers without a skill, and names three likely ones and what teaching costs', async () => {
     // The page takes requests once it knows the skills.
     await button(/^blinds/).waitFor();
     await say('too bright in the study room for a meeting with the department');
-    await log.getByText('Which skill do you mean?').waitFor();
-    assert.equal(await log.locator('.choices button').count(), 3);
+    await finished(1);
+    assert.equal(await log.locator('.switched .chip').count(), 3);
     await log
       .getByText(
-        'A model can write how people ask for your skills: less than $0.01 with claude-haiku-4-5 for 5 skills.',
+        'A model can write how people ask for your skills: less than $0.01 with claude-haiku-5-5 for 5 skills.',
       )
       .waitFor();
     await session.workbench.screenshot('skill-choices');
@@ -82,33 +82,34 @@ describe('choosing a skill in a real VS Code', () => {
       .waitFor();
     assert.equal(readdirSync(inData('taught')).length, 5);
     assert.equal(await button('Write Them').count(), 0);
-    await textbox().press('Enter');
+    await button('blinds?').click();
     await log.getByText('blinds (home): chosen by you').waitFor();
     await eventually(() => assert.match(readFileSync(inData('choices.jsonl'), 'utf8'), /"bright"/));
-    await finished(1);
+    await finished(2);
   });
 
   it('says that it leaves a skill, and Stay goes back for good', async () => {
     await say('and water the tomatoes for ten minutes');
     await log.getByText('irrigation fits better than blinds').waitFor();
-    await finished(2);
+    await finished(3);
     await session.workbench.screenshot('skill-stay');
     await button('Stay with blinds').click();
     await log.getByText('blinds (home): chosen by you').nth(1).waitFor();
-    await finished(3);
-    await say('and water the tomatoes for ten minutes');
-    await log.getByText('continuing with blinds (home)').waitFor();
     await finished(4);
+    await say('and water the tomatoes for ten minutes');
+    await finished(5);
+    // The skill has not changed since the line above, so nothing names it again.
+    assert.equal(await log.locator('.run').last().locator('.route').count(), 0);
   });
 
   it('offers a skill that fits about as well by a chip', async () => {
     await say('did anybody come to the door today');
     await button('doorbell fits too').waitFor();
-    await finished(5);
+    await finished(6);
     await session.workbench.screenshot('skill-chip');
     await button('doorbell fits too').click();
     await log.getByText('doorbell (home): chosen by you').waitFor();
-    await finished(6);
+    await finished(7);
   });
 
   it('shows the requests that were written, and lets them be changed', async () => {
@@ -117,10 +118,10 @@ describe('choosing a skill in a real VS Code', () => {
     await picker().getByText('Enter a request as you would in the chat.').waitFor();
     await picker().locator('input[type="text"]').fill('the flowers are thirsty');
     await page.keyboard.press('Enter');
-    await row('2 written requests').waitFor();
+    await row('3 written requests').waitFor();
     await session.workbench.screenshot('skill-preview');
-    await row('2 written requests').hover();
-    await row('2 written requests').getByRole('button', { name: 'Requests That Mean This Skill' }).click();
+    await row('3 written requests').hover();
+    await row('3 written requests').getByRole('button', { name: 'Requests That Mean This Skill' }).click();
     await row('gieß die Rosen').waitFor();
     await session.workbench.screenshot('skill-requests');
     await row('gieß die Rosen').click();
@@ -131,7 +132,7 @@ describe('choosing a skill in a real VS Code', () => {
     await row('gieß die Tulpen').waitFor();
     await page.keyboard.press('Escape');
     // The list of skills comes back, and would lie over whatever is opened before it does.
-    await row('2 written requests').waitFor();
+    await row('3 written requests').waitFor();
     await page.keyboard.press('Escape');
     await picker().waitFor({ state: 'hidden' });
     const texts = readdirSync(inData('taught')).map(name => readFileSync(inData('taught', name), 'utf8'));

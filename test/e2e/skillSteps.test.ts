@@ -61,6 +61,7 @@ describe('a skill as a step in a real VS Code', () => {
   const log = (): Locator => chat.getByRole('log', { name: 'Conversation' });
   const inner = (): Locator => log().locator('details.inner-run');
   const summary = (): Locator => inner().locator('summary').first();
+  const wrote = (): Locator => inner().getByRole('group', { name: 'Wrote plan.md' });
 
   it('asks first, shows the step folded and its question in sight, and undoes it with the run', async () => {
     await chat.getByRole('textbox', { name: 'Message Telos' }).fill('run writer');
@@ -88,10 +89,10 @@ describe('a skill as a step in a real VS Code', () => {
     await log().getByText('The letter has its plan.').waitFor();
     await inner().getByText('Run of garden:plan').waitFor();
     await summary().click();
-    await inner().getByText('write_file').waitFor({ state: 'detached' });
+    await wrote().waitFor({ state: 'detached' });
     await summary().click();
     await inner().getByText('Plan for leeks.').waitFor();
-    await inner().getByText('write_file').waitFor();
+    await wrote().waitFor();
     await inner().getByText('Leeks go north.').waitFor();
     await workbench.screenshot('steps-done');
     chat = await reloadShowing(session!, 'run writer');

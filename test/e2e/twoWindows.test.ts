@@ -75,7 +75,7 @@ async function chatRounds(chat: Frame, door: Door): Promise<void> {
     await chat.getByRole('textbox', { name: 'Message Telos' }).press('Enter');
     const run = conversation.locator('.run').nth(index);
     await run.getByRole('button', { name: 'More answers' }).click();
-    await run.getByRole('button', { name: /^(?:Always Allow|Accept the card of )/ }).click();
+    await run.getByRole('button', { name: /^(?:Always Allow|Trust )/ }).click();
     await run.locator('.end-completed').waitFor();
   }
 }

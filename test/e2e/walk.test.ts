@@ -301,13 +301,14 @@ for (const language of process.env['TELOS_WALK'] ? (['en', 'de'] as const) : [])
 
     it('shows the modes, and the one that is chosen', async () => {
       await chat.locator('.mode').click();
-      await row(t('Plan')).waitFor();
+      const stop = (name: string) => chat.getByRole('menuitemradio', { name: new RegExp(`^${t(name)}`) });
+      await stop('Look only').waitFor();
       await seen('modes');
-      await take(row(t('Plan')));
+      await stop('Look only').click();
       await chat.locator('.mode.chosen').waitFor();
       await seen('plan');
       await chat.locator('.mode').click();
-      await take(row(t('Default')));
+      await stop('Edit this workspace').click();
     });
 
     it('takes a selection, and starts a skill while another runs', async () => {
@@ -407,7 +408,7 @@ for (const language of process.env['TELOS_WALK'] ? (['en', 'de'] as const) : [])
       await command('telos.reviewAgent');
       await take(row('personal'));
       await page.locator('.tab', { hasText: 'personal' }).waitFor();
-      await page.locator('.codelens-decoration', { hasText: t('Accept This Card') }).waitFor();
+      await page.locator('.codelens-decoration', { hasText: t('Approve and Start') }).waitFor();
       await seen('review');
       await closeToasts();
     });

@@ -44,6 +44,19 @@ describe('loadConfig', () => {
     assert.deepEqual([configDir, dataDir], [join(folder.path, 'c'), join(folder.path, 'call/d')]);
   });
 
+  it('says that nothing can be kept below /proc, and takes the usual folder', () => {
+    const { dataDir, problems } = loadConfig({
+      env: { TELOS_DATA_DIR: '/proc/nope' },
+      home: '/h',
+      cwd: '/c',
+    });
+    assert.equal(dataDir, '/h/.local/share/telos');
+    assert.match(
+      problems[0]?.message ?? '',
+      /^TELOS_DATA_DIR is \/proc\/nope, where nothing can be kept, so/,
+    );
+  });
+
   it('puts a flag over the environment, the environment over .env, .env over the default', () => {
     folder.add({
       '.config/telos/.env': 'TELOS_MODEL=from-file\nTELOS_PROVIDER=from-file\nTELOS_SKILLS_DIR=~/s\n',

@@ -18,15 +18,16 @@ describe('Telos.doctor', () => {
   const { signal } = new AbortController();
   let folder: TempFolder;
   let models: string[];
+  const ends: Record<string, object> = {};
   let server: Awaited<ReturnType<typeof listen>>;
 
   before(async () => {
     server = await listen(async (_request, response) => {
-      response.end(JSON.stringify({ data: models.map(id => ({ id })) }));
+      response.end(JSON.stringify({ data: models.map(id => ({ id, ...ends[id] })) }));
     });
   });
   beforeEach(() => {
-    models = ['claude-haiku-4-5-20251001'];
+    models = ['claude-haiku-5-5-20261001'];
     folder = tempFolder({
       'skills/kairos/skills/kickoff/SKILL.md': '---\ndescription: Morning\n---\nB',
     });
@@ -57,22 +58,45 @@ describe('Telos.doctor', () => {
     assert.match(text, /OPENAI_API_KEY +\(not set\)/);
     assert.match(text, /maxCost +5 +\/.*\.env\n/);
     assert.match(text, /routingMode +auto +default\n/);
+    assert.match(text, /defaults +current +default\n/);
     assert.match(
       text,
-      /anthropic, model claude-haiku-4-5, at http.*\n.*ANTHROPIC_API_KEY is set\.\n {2}It answered in \d+ ms and offers 1 model\./,
+      /anthropic, model claude-haiku-5-5, at http.*\n.*ANTHROPIC_API_KEY is set\.\n {2}It answered in \d+ ms and offers 1 model\./,
     );
     assert.match(text, /Everything works\.$/);
   });
 
-  it('names file and line of rules that cannot be read, for which nothing runs, and of broken settings of the bot', async () => {
+  it('says when the model in use ends, as its provider says or as is known, and not years before', async () => {
+    const said = async (model: string, listed?: string) => {
+      models = [model];
+      ends[model] = { retires_at: listed ?? null };
+      const { findings } = await open({ TELOS_MODEL: model }).doctor(signal);
+      return findings.map(({ severity, message }) => `${severity} ${message}`).join('\n');
+    };
+    const known = 'warning The model claude-sonnet-4-5 answers no more from 2026-11-30 on.';
+    assert.equal(await said('claude-sonnet-4-5'), known);
+    const soon = new Date(Date.now() + 30 * 86_400_000).toISOString();
+    assert.equal(
+      await said('claude-next', soon),
+      `warning The model claude-next answers no more from ${soon.slice(0, 10)} on.`,
+    );
+    assert.equal(await said('claude-far', new Date(Date.now() + 400 * 86_400_000).toISOString()), '');
+    assert.equal(await said('claude-haiku-5-5'), '');
+  });
+
+  it('names every file of settings that cannot be read: rules, without which nothing runs, the bot, hooks and servers', async () => {
     folder.add({
       '.config/telos/policy.toml': '[[allow]]\nagent = "me"\ntool = "run_command"\n[[deny]]\ntool = read\n',
       '.config/telos/config.toml': '[discord]\nowners = [\n',
+      '.config/telos/hooks.toml': '[[hook]\n',
+      'skills/kairos/mcp.json': '{ broken',
     });
     const report = await open().doctor(signal);
     const said = report.findings.map(({ severity, message }) => `${severity} ${message}`).join('\n');
     assert.match(said, /error .*policy\.toml, line 5: .*Until it is corrected, nothing runs\./);
     assert.match(said, /error .*config\.toml:\d+: .*could not be read.*The bot does not start with it\./);
+    assert.match(said, /error hooks\.toml could not be read: /);
+    assert.match(said, /error .*mcp\.json:1:3 is not JSON from there on, so its MCP servers are missing\./);
     assert.equal(isBroken(report), true);
   });
 
@@ -80,18 +104,19 @@ describe('Telos.doctor', () => {
     const off = await open().doctor(signal);
     assert.match(
       describeReport(off, messageText).join('\n'),
-      /Commands:\n {2}run without a box, as the setting says/,
+      /Commands:\n {2}run without a sandbox, as the setting says/,
     );
     const telos = open({ TELOS_SANDBOX: 'auto' });
     const { state } = await telos.box();
     const here = await telos.doctor(signal);
     assert.equal(here.findings.length, state?.works ? 0 : 1);
-    if (state?.works) assert.match(describeReport(here, messageText).join('\n'), /run in a box \(\w+\)\n/);
+    if (state?.works)
+      assert.match(describeReport(here, messageText).join('\n'), /run in a sandbox \(\w+\)\n/);
     mkdirSync(join(folder.path, 'empty'));
     const PATH = join(folder.path, 'empty');
     const without = await open({ TELOS_SANDBOX: 'auto', PATH }).doctor(signal);
     assert.deepEqual([without.findings[0]?.severity, isBroken(without)], ['warning', false]);
-    assert.match(without.findings[0]?.message ?? '', /no box for commands works here\. .+/);
+    assert.match(without.findings[0]?.message ?? '', /no sandbox for commands works here\. .+/);
     const required = await open({ TELOS_SANDBOX: 'required', PATH }).doctor(signal);
     assert.equal(isBroken(required), true);
     assert.match(
@@ -196,7 +221,7 @@ describe('Telos.doctor', () => {
   for (const [what, look] of [
     ['the box itself', (telos: Telos) => telos.box()],
     [
-      'a server of the box',
+      'a server of the sandbox',
       async (telos: Telos) => {
         const [agent] = await telos.agents();
         await boxesOf(telos.config, agent!)('one', []);

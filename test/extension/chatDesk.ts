@@ -88,6 +88,7 @@ export class Desk {
       approvalAsked: request => this.asked.push(request.callId),
       ended: id => this.left.push(id),
       skillRuns: ({ skill }) => this.ran.push(skill),
+      skillMissed: () => undefined,
       runEnded: outcome => this.ended.push(outcome),
     });
   }

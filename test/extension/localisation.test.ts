@@ -8,6 +8,15 @@ const root = fileURLToPath(new URL('../../', import.meta.url));
 const read = (file: string): string => readFileSync(join(root, file), 'utf8');
 const table = (file: string): Record<string, string> => JSON.parse(read(file));
 
+/** Returns the sentences among the texts of a source: what has a space and no code. */
+function literalsIn(source: string): string[] {
+  const bare = source.replace(/\/\*[\s\S]*?\*\/|^\s*\/\/.*$/gm, '');
+  const texts = [...bare.matchAll(/'((?:[^'\\\n]|\\.)*)'|`((?:[^`\\]|\\.)*)`/g)];
+  return texts
+    .map(([, one, other]) => (one ?? other ?? '').replace(/\$\{[^}]*\}/g, ''))
+    .filter(text => / /.test(text));
+}
+
 /** Properties of package.json that a person reads; what a model reads, and names, stay as they are. */
 const shown =
   /^(?:title|displayName|description|label|contents|userDescription|markdownDescription|patternErrorMessage|enumDescriptions\.\d+)$/;
@@ -44,6 +53,22 @@ describe('localisation', () => {
       texts.filter(text => informal.test(text.replaceAll(/`[^`]*`/g, ''))),
       [],
     );
+  });
+
+  it('says nothing in words of its own, in either language, in the editor or on the command line', () => {
+    const words = [
+      ...Object.entries(table('l10n/bundle.l10n.de.json')).flat(),
+      ...Object.values(english),
+      ...Object.values(table('package.nls.de.json')),
+      ...sources('src/cli').flatMap(file => literalsIn(read(file))),
+    ];
+    const own =
+      /(?<![\w.-])(?:box(?:ed)?|cards?|rounds?)(?![\w-])|(?<!\p{L})(?:Box|Karten?|Runden?)(?!\p{L})/iu;
+    assert.deepEqual(
+      words.filter(text => own.test(text)),
+      [],
+    );
+    assert.ok(own.test('Runs in the box') && own.test('Karte ansehen'));
   });
 
   it('has every page of the walkthrough in both languages', () => {

@@ -32,6 +32,31 @@ describe('package.json', () => {
     );
   });
 
+  it('offers at most 40 commands in an empty window, and none there about plans that there are not', () => {
+    const { contributes } = manifest as {
+      contributes: {
+        commands: { command: string; enablement?: string }[];
+        menus: { commandPalette: { command: string; when: string }[] };
+      };
+    };
+    const facts: Record<string, string> = { workspaceFolderCount: '0', isWorkspaceTrusted: 'true' };
+    const holds = (condition = 'isWorkspaceTrusted'): boolean =>
+      condition.split(' && ').every(term => {
+        const [, not, key = '', operator, wanted] = /^(!?)([\w.]+)(?: (==|!=) ([\w.]+))?$/.exec(term)!;
+        const is = operator ? (facts[key] === wanted) === (operator === '==') : facts[key] !== undefined;
+        return is !== (not === '!');
+      });
+    const when = new Map(contributes.menus.commandPalette.map(each => [each.command, each.when]));
+    const offered = contributes.commands
+      .filter(each => holds(when.get(each.command)) && holds(each.enablement))
+      .map(({ command }) => command);
+    assert.ok(offered.length <= 40, `${offered.length}: ${offered.join(', ')}`);
+    assert.deepEqual(
+      offered.filter(command => /Plan/.test(command)),
+      ['telos.tryPlan'],
+    );
+  });
+
   it('takes no setting about safety, addresses or money from a workspace', () => {
     const { properties } = (manifest as Manifest).contributes.configuration;
     const ours = Object.entries(properties).filter(([name]) =>

@@ -26,6 +26,7 @@ export async function startSdkServer(unknownStatus = 404): Promise<SdkServer> {
   const known = new Map<string, StreamableHTTPServerTransport>();
   const all: StreamableHTTPServerTransport[] = [];
   let shouted = 0;
+  let begun = 0;
   let refusal: number | undefined;
 
   async function begin(): Promise<StreamableHTTPServerTransport> {
@@ -50,7 +51,10 @@ export async function startSdkServer(unknownStatus = 404): Promise<SdkServer> {
     });
     const transport = new StreamableHTTPServerTransport({
       sessionIdGenerator: randomUUID,
-      onsessioninitialized: id => void known.set(id, transport),
+      onsessioninitialized(id) {
+        known.set(id, transport);
+        begun++;
+      },
     });
     await server.connect(transport as Transport);
     all.push(transport);
@@ -75,7 +79,7 @@ export async function startSdkServer(unknownStatus = 404): Promise<SdkServer> {
     refuseWith(status) {
       refusal = status;
     },
-    sessions: () => all.length,
+    sessions: () => begun,
     shouted: () => shouted,
     async close() {
       await Promise.all(all.map(transport => transport.close()));

@@ -5,6 +5,7 @@
 import { execFileSync, spawn } from 'node:child_process';
 import { appendFileSync, existsSync } from 'node:fs';
 import { createInterface } from 'node:readline';
+import { manyTools } from './manyTools.ts';
 
 type Fields = Record<string, unknown>;
 
@@ -27,6 +28,10 @@ if (fault === 'slow')
   tools = [{ name: 'slow', description: 'Says how far it is.', inputSchema: { type: 'object' } }];
 if (fault === 'crowded')
   tools = Array.from({ length: 600 }, (_, at) => ({ name: `tool${at}`, inputSchema: { type: 'object' } }));
+if (fault === 'many') {
+  // The second argument is the server's name: each lists its own part.
+  tools = manyTools().filter(({ name }) => name.startsWith(`${record}_`));
+}
 if (fault === 'storms') tools = tools.slice(0, 3);
 if (fault === 'flutters')
   tools = [...tools, { name: 'flutter', description: 'Says that its tools change.', inputSchema: {} }];
@@ -52,12 +57,13 @@ if (clings) {
 }
 if (fault === 'changes' && record && existsSync(record))
   tools = [{ name: 'say', description: 'Says something else.', inputSchema: schema }];
+if (fault === 'marked') process.stdout.write('\ufeff');
 if (fault === 'chatty') process.stdout.write('npm WARN deprecated\n');
-if (record) appendFileSync(record, `${JSON.stringify({ pids })}\n`);
+if (record && fault !== 'many') appendFileSync(record, `${JSON.stringify({ pids })}\n`);
 
 createInterface({ input: process.stdin })
   .on('line', line => {
-    if (record) appendFileSync(record, `${line}\n`);
+    if (record && fault !== 'many') appendFileSync(record, `${line}\n`);
     if (fault !== 'silent' && fault !== 'stubborn') answer(JSON.parse(line));
   })
   .on('close', () => {
@@ -78,6 +84,7 @@ function answer({ id, method, params, ...rest }: { id?: number; method: string; 
         serverInfo: { name: 'fake', version: '1.2.3' },
       },
     });
+  if (method === 'server/discover') send({ id, error: { code: -32601, message: 'Method not found' } });
   if (method === 'tools/list') list(id, params);
   if (method === 'tools/call') call(id, params ?? {});
   if (/^(?:prompts|resources)\//.test(method ?? '')) offer(id, method, params ?? {});
@@ -90,6 +97,7 @@ function list(id: number | undefined, params: Fields | undefined): void {
     raw(id, `{"tools":[{"name":"abyss","inputSchema":{}},${well}]}`);
     return;
   }
+  if (fault === 'repeats') return void send({ id, result: { tools, nextCursor: 'same' } });
   const size = fault === 'crowded' ? 300 : 3;
   const start = Number(params?.['cursor'] ?? 0);
   const more = start + size < tools.length ? { nextCursor: String(start + size) } : {};
@@ -162,7 +170,8 @@ function call(id: number | undefined, params: Fields): void {
       if (input['leaves']) setTimeout(() => leave(String(input['leaves']), text), 50);
       break;
     default:
-      send({ id, error: { code: -32602, message: `no tool ${params['name']}` } });
+      if (fault === 'many') text(`${params['name']} ${JSON.stringify(input)}`);
+      else send({ id, error: { code: -32602, message: `no tool ${params['name']}` } });
   }
 }
 

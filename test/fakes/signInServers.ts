@@ -66,10 +66,13 @@ export interface SignInServers {
 
 type Answer = (path: string, body: string, request: IncomingMessage, response: ServerResponse) => void;
 
-/** `host` is an address of this machine. VS Code in a browser leads pages at 127.0.0.1 through itself, but not those at 127.0.0.2. */
+/**
+ * `pageHost` is an address of this machine for the page that a browser opens. VS Code in a browser leads pages at 127.0.0.1 through
+ * itself, but not those at 127.0.0.2. Tokens are given at 127.0.0.1, since clients send them nowhere else without TLS.
+ */
 export async function startSignInServers(
   faults: SignInFaults = {},
-  host = '127.0.0.1',
+  pageHost = '127.0.0.1',
 ): Promise<SignInServers> {
   const seen: SignInServers['seen'] = { mcp: [], authorization: [] };
   const given: string[] = [];
@@ -84,14 +87,14 @@ export async function startSignInServers(
     given.push(secret);
     return secret;
   };
-  const authorization = await open(host, seen.authorization, (path, body, request, response) => {
+  const answer: Answer = (path, body, request, response) => {
     const url = new URL(path, authorization.address);
     const form = new URLSearchParams(body);
     switch (url.pathname) {
       case '/.well-known/oauth-authorization-server':
         return json(response, 200, {
           issuer: faults.issuer ?? authorization.address,
-          authorization_endpoint: `${faults.page ?? authorization.address}/authorize`,
+          authorization_endpoint: `${faults.page ?? pages.address}/authorize`,
           token_endpoint: `${faults.tokens ?? authorization.address}/token`,
           ...(faults.registersNobody ? {} : { registration_endpoint: `${authorization.address}/register` }),
           ...(faults.takesDocuments && { client_id_metadata_document_supported: true }),
@@ -135,7 +138,9 @@ export async function startSignInServers(
       default:
         return json(response, 404, {});
     }
-  });
+  };
+  const authorization = await open('127.0.0.1', seen.authorization, answer);
+  const pages = pageHost === '127.0.0.1' ? authorization : await open(pageHost, seen.authorization, answer);
 
   /** Returns true if the client is known and sends its secret, if it has one, in either usual place. */
   function isClient(form: URLSearchParams, { headers }: IncomingMessage): boolean {
@@ -181,7 +186,7 @@ export async function startSignInServers(
     json(response, 200, { access_token, refresh_token, token_type: 'Bearer', expires_in: 3600 });
   }
 
-  const mcp = await open(host, seen.mcp, (path, body, { headers }, response) => {
+  const mcp = await open('127.0.0.1', seen.mcp, (path, body, { headers }, response) => {
     const [, described] = /^\/\.well-known\/oauth-protected-resource(\/\w+)$/.exec(path) ?? [];
     if (described) {
       const resource = `${mcp.address}${described}`;
@@ -216,7 +221,7 @@ export async function startSignInServers(
   return {
     url: `${mcp.address}/mcp`,
     sseUrl: `${mcp.address}/sse`,
-    page: authorization.address,
+    page: pages.address,
     faults,
     seen,
     given,
@@ -226,7 +231,7 @@ export async function startSignInServers(
       const response = await fetch(url, { redirect: 'manual' });
       return new URL(response.headers.get('location') ?? 'nowhere:');
     },
-    close: async () => void (await Promise.all([mcp.close(), authorization.close()])),
+    close: async () => void (await Promise.all([mcp, authorization, pages].map(one => one.close()))),
   };
 }
 

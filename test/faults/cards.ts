@@ -12,8 +12,8 @@ export async function cardFigures(extent: Extent, corpus?: string): Promise<Figu
   const without = await countedFigures('off', extent, corpus);
   const { state } = await boxState(loadConfig());
   if (!state || state.works) return [...without, ...(await countedFigures('auto', extent, corpus))];
-  const value = `not counted, since no box works here: ${state.why}`;
-  return [...without, { name: 'the same in a box', value, limit: 'none', met: true }];
+  const value = `not counted, since no sandbox works here: ${state.why}`;
+  return [...without, { name: 'the same in a sandbox', value, limit: 'none', met: true }];
 }
 
 async function countedFigures(sandbox: 'auto' | 'off', extent: Extent, corpus?: string): Promise<Figure[]> {
@@ -25,7 +25,7 @@ async function countedFigures(sandbox: 'auto' | 'off', extent: Extent, corpus?: 
     });
     const [counted] = (await Promise.race([once(child, 'message'), ended])) as [CountedSkill[]];
     if (extent === 'whole') {
-      console.log(sandbox === 'auto' ? 'Commands in a box:' : 'Commands without a box:');
+      console.log(sandbox === 'auto' ? 'Commands in a sandbox:' : 'Commands without a sandbox:');
       for (const line of table(counted)) console.log(line);
     }
     const groups: [string, CountedSkill[]][] = [
@@ -36,7 +36,7 @@ async function countedFigures(sandbox: 'auto' | 'off', extent: Extent, corpus?: 
     ];
     return groups.flatMap(([name, skills]) => {
       if (skills.length === 0) return [];
-      return sandbox === 'off' ? figuresOf(name, skills) : boxFigures(`in a box, ${name}`, skills);
+      return sandbox === 'off' ? figuresOf(name, skills) : boxFigures(`in a sandbox, ${name}`, skills);
     });
   } finally {
     child.kill('SIGKILL');
@@ -49,7 +49,7 @@ function boxFigures(name: string, skills: readonly CountedSkill[]): Figure[] {
   const inside = skills.filter(({ reachesNoHost, runs: [first] }) => first?.outside === 0 && reachesNoHost);
   const questions = inside.map(({ runs }) => runs[0]?.asked.length ?? Number.NaN);
   const quiet: Figure = {
-    name: `${name}: questions in the first run where nothing leaves the box`,
+    name: `${name}: questions in the first run where nothing leaves the sandbox`,
     value: questionCounts(questions),
     limit: 'median 0',
     met: questions.length === 0 || percentile(questions, 0.5) === 0,

@@ -55,7 +55,7 @@ export function itBuilds(title: string, test: (this: Mocha.Context) => Promise<v
   it(title, async function () {
     const finding = await findBox({ env: { PATH: process.env['PATH'] ?? '' } });
     if (finding.works) return test.call(this);
-    skipBecause(this, `no box works here: ${finding.why}`);
+    skipBecause(this, `no sandbox works here: ${finding.why}`);
     this.skip();
   });
 }

@@ -77,7 +77,7 @@ describe('a worker believes no plan', function () {
     const running = await home.worker(['--repository', plan.url], { ...key, PATH: programs });
     await refuses(
       plan,
-      /No worker takes US-001\. .*since no box for commands works there: bubblewrap is not/,
+      /No worker takes US-001\. .*since no sandbox for commands works there: bubblewrap is not/,
     );
     await running.says('none works here: bubblewrap is not installed. To fix it: ');
     await here.world.fleet.clear();
@@ -91,7 +91,7 @@ describe('a worker believes no plan', function () {
       plan.file('prds/US-001.md').replace('grep -q done', 'cat'),
     );
     assert.equal((await plan.plan('approve', 'site', '--card', '--yes').result).code, 0);
-    await refuses(plan, /The owner of this worker has not accepted the card/);
+    await refuses(plan, /The owner of this worker has not approved the permissions/);
   });
 
   interface Forged {
@@ -167,11 +167,11 @@ describe('a worker believes no plan', function () {
       ],
       [/git fetch failed with the remote/, { change: ({ order }) => ({ ...order, number: 7 }) }],
       [
-        /has not accepted the card/,
+        /has not approved the permissions/,
         { isNew: true, more: { card: [...new Array(3).fill('check x: y'), ...card] } },
       ],
       [
-        /needs what is not on the card of its plan: setup: touch x/,
+        /needs what the permissions of its plan do not name: setup: touch x/,
         { more: { settings: { setup: ['touch x'] }, card } },
       ],
       [/cannot be used: it is not what an order is/, { more: { prd: { path: '../../../x.md', text: '' } } }],

@@ -96,8 +96,8 @@ describe('an MCP server that is to run in a box', () => {
     const said = await tried({ sandbox: true }, reach());
     const { works } = await findBox({ env });
     if (!works) {
-      assert.match(said, /runs in a box \(\\"sandbox\\": true\), and none works here/);
-      return skipBecause(this, 'no box works here');
+      assert.match(said, /runs in a sandbox \(\\"sandbox\\": true\), and none works here/);
+      return skipBecause(this, 'no sandbox works here');
     }
     assert.match(said, /^no: ENOENT; (?:no: EROFS|written); written; no: ECONNREFUSED$/);
     assert.equal(readFileSync(at('work/made.txt'), 'utf8'), 'x');
@@ -109,7 +109,7 @@ describe('an MCP server that is to run in a box', () => {
   });
 
   it('is not started where nothing opens a box, or none works', async () => {
-    assert.match(await tried({ sandbox: true }, {}), /runs in a box.*there is none here/);
+    assert.match(await tried({ sandbox: true }, {}), /runs in a sandbox.*there is none here/);
     const none = { ...config(), env: { PATH: at('home') } };
     const folders = {
       workingDir: at('work'),

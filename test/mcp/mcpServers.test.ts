@@ -4,7 +4,7 @@ import { existsSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { mock } from 'node:test';
 import { fileURLToPath } from 'node:url';
-import type { McpLimits } from '../../src/engine/mcp/client.ts';
+import type { McpLimits } from '../../src/engine/mcp/callClock.ts';
 import {
   connectServers,
   describeServers,
@@ -238,6 +238,26 @@ describe('MCP servers', () => {
     } finally {
       mock.timers.reset();
     }
+  });
+
+  it('reads a server that begins with a byte order mark, and has the tools of pages that repeat once', async () => {
+    assert.deepEqual(
+      namesOf(await connect({ a: server('marked') })),
+      namesOf(await connect({ a: server() })),
+    );
+    const repeated = await connect({ a: server('repeats') });
+    assert.deepEqual(namesOf(repeated), ['say', 'environment', 'never', 'count', 'die', 'grow']);
+    assert.deepEqual(said(repeated), []);
+  });
+
+  it('gives a server the time that its entry names', async () => {
+    const servers = await connect({ a: server('none', { timeout: 1100 }) }, usualLimits);
+    const { content, isError } = await call(servers, 'never');
+    assert.ok(isError);
+    assert.match(content, /nothing .*1\.1 s; the call was cancelled|within 1\.1 s/);
+    const silent = await connect({ b: server('silent', { timeout: 1.5 }) }, usualLimits);
+    assert.match(said(silent).join(), /it did not answer within 1\.5 s/);
+    assert.match(said(await connect({ c: server('none', { timeout: 'soon' }) })).join(), /"timeout" must be/);
   });
 
   it('cancels a call with the run, and no other', async () => {

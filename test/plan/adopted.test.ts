@@ -1,6 +1,6 @@
 /** Plans that people bring along from other tools, and plans of one story, through the command line. */
 import assert from 'node:assert/strict';
-import { readFileSync } from 'node:fs';
+import { readFileSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { agreeable, once, type PlanWorld, planWorld, writes } from './planWorld.ts';
 
@@ -31,6 +31,15 @@ describe('telos plan adopt and quick', function () {
   this.timeout(120_000);
   let world: PlanWorld;
   afterEach(() => world.close());
+
+  it('takes over a plan in a folder that is not in git yet, and says what is missing', async () => {
+    world = await planWorld([], {});
+    rmSync(join(world.repo, '.git'), { recursive: true });
+    world.home.folder.add({ 'work/bakery/t.md': '# T\n- [ ] one\n' });
+    const { code, stderr } = await world.plan('adopt', join(world.repo, 't.md'), '--name', 'site');
+    assert.equal(code, 0, stderr);
+    assert.match(stderr, /cannot run here yet: .* is not in a git repository/);
+  });
 
   it('takes over stories, order and done-marks of three tools, and leaves their files as they are', async () => {
     world = await planWorld([], {});

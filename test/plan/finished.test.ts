@@ -1,6 +1,6 @@
 /** Plans that are done: what they are told then, and what becomes of them. */
 import assert from 'node:assert/strict';
-import { mkdirSync, readdirSync } from 'node:fs';
+import { chmodSync, existsSync, mkdirSync, readdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { send } from '../../src/plans/inbox.ts';
 import { cliHome } from '../cli/cliProcess.ts';
@@ -99,6 +99,109 @@ describe('a plan that is done', function () {
     assert.doesNotMatch(after, /Next:/);
     const again = await here.plan('finish', 'site', '--drop', '--yes');
     assert.match(again.stderr, /was discarded already\./);
+  });
+});
+
+describe('a plan that is brought to its end', function () {
+  this.timeout(120_000);
+  let world: PlanWorld | undefined;
+  afterEach(() => world?.close().then(() => (world = undefined)));
+
+  const two = [one, { id: 'US-002', title: 'Prices', touches: ['src/prices.js'] }];
+  const done = async (...options: string[]): Promise<PlanWorld> => {
+    world = await planWorld(two, {
+      ...agreeable,
+      'US-001 coder': once(writes({ 'src/hours.js': '7\n' })),
+      'US-002 coder': once(writes({ 'src/prices.js': '8\n' })),
+    });
+    const { code, stderr } = await world.plan('run', 'site', '--unattended', ...options);
+    assert.equal(code, 0, stderr);
+    return world;
+  };
+  const refs = (here: PlanWorld): string => here.git('for-each-ref', '--format=%(refname)', 'refs/telos');
+  const worktrees = (here: PlanWorld): number => here.git('worktree', 'list').trim().split('\n').length;
+
+  for (const how of ['--merge', '--squash', '--drop'])
+    it(`keeps neither worktrees nor refs of its attempts: ${how}`, async () => {
+      const here = await done('--parallel', '2');
+      assert.match(refs(here), /refs\/telos\/site\/US-001\/a1/);
+      const { code, stderr } = await here.plan('finish', 'site', how, '--yes');
+      assert.equal(code, 0, stderr);
+      assert.deepEqual([refs(here), worktrees(here)], ['', 1]);
+    });
+
+  it('is cleaned but for its report, and removed whole', async () => {
+    const here = await done();
+    const early = await here.plan('clean', 'site');
+    assert.equal(early.code, 1);
+    assert.match(early.stderr, /is not finished/);
+    assert.match((await here.plan('clean')).stderr, /No plan here is finished/);
+    const away = await here.plan('check', 'US-001');
+    assert.match(
+      away.stderr,
+      /ran in your checkout\. .* telos\/site until you merge it: telos plan finish site --merge/,
+    );
+    await here.plan('finish', 'site', '--keep');
+    const cleaned = await here.plan('clean');
+    assert.equal(cleaned.code, 0, cleaned.stderr);
+    assert.deepEqual([refs(here), worktrees(here)], ['', 1]);
+    assert.equal(existsSync(join(here.repo, '.telos/plans/site/checks')), false);
+    assert.match(await here.plan('show', 'site').then(({ stdout }) => stdout), /2 of 2 stories passed/);
+    assert.equal((await here.plan('remove', 'site')).code, 1);
+    const removed = await here.plan('remove', 'site', '--yes');
+    assert.equal(removed.code, 0, removed.stderr);
+    assert.match(removed.stderr, /Its branch telos\/site stays/);
+    assert.equal(existsSync(join(here.repo, '.telos/plans/site')), false);
+    assert.match((await here.plan('show')).stderr, /no plans here yet/);
+  });
+
+  it('is signed where the user signs, and not merged where that fails; hooks that do not run are named', async () => {
+    const here = await done();
+    const signer = (text: string): void => {
+      const path = join(here.home.folder.path, 'signer');
+      writeFileSync(path, `#!/bin/sh\n${text}\n`);
+      chmodSync(path, 0o755);
+      here.git('config', 'gpg.program', path);
+    };
+    here.git('config', 'commit.gpgsign', 'true');
+    here.git('config', 'user.name', 'Ada');
+    here.git('config', 'user.email', 'ada@example.com');
+    mkdirSync(join(here.repo, '.git/hooks'), { recursive: true });
+    writeFileSync(join(here.repo, '.git/hooks/pre-commit'), '#!/bin/sh\nexit 1\n');
+    chmodSync(join(here.repo, '.git/hooks/pre-commit'), 0o755);
+    const { stdout } = await here.plan('doctor');
+    assert.match(stdout, /Note: Hooks of the repository \(pre-commit\) run neither/);
+    assert.match(stdout, /Note: Your git signs commits/);
+    signer('echo "no secret key" >&2; exit 2');
+    const head = here.git('rev-parse', 'HEAD');
+    const failed = await here.plan('finish', 'site', '--squash');
+    assert.equal(failed.code, 1);
+    assert.match(
+      failed.stderr,
+      /could not be signed: [\s\S]*Nothing was changed\.[\s\S]*git merge telos\/site/,
+    );
+    assert.equal(here.git('rev-parse', 'HEAD'), head);
+    signer('cat >/dev/null; echo "[GNUPG:] SIG_CREATED " >&2; echo a-signature');
+    const squashed = await here.plan('finish', 'site', '--squash');
+    assert.equal(squashed.code, 0, squashed.stderr);
+    assert.match(here.git('cat-file', 'commit', 'HEAD'), /^gpgsig a-signature$/m);
+  });
+
+  it('brings back no commit that the user took off their branch meanwhile', async () => {
+    const here = await done();
+    writeFileSync(join(here.repo, 'README.md'), 'Written anew\n');
+    here.git('add', 'README.md');
+    here.git('commit', '--quiet', '--amend', '--message', 'Begun anew');
+    const head = here.git('rev-parse', 'HEAD');
+    const refused = await here.plan('finish', 'site', '--merge');
+    assert.equal(refused.code, 1);
+    assert.match(refused.stderr, /main does not have the commit [0-9a-f]{10} that the plan began with\./);
+    assert.equal(here.git('rev-parse', 'HEAD'), head);
+    const squashed = await here.plan('finish', 'site', '--squash');
+    assert.equal(squashed.code, 0, squashed.stderr);
+    assert.equal(here.git('rev-parse', 'HEAD^'), head);
+    assert.equal(here.git('show', 'HEAD:README.md'), 'Written anew\n');
+    assert.equal(here.git('show', 'HEAD:src/prices.js'), '8\n');
   });
 });
 

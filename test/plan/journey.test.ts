@@ -50,7 +50,7 @@ describe('the way of a plan', function () {
     assert.equal(realpathSync(next?.[1] ?? ''), realpathSync(repo));
     const checked = await home.run(['plan', 'check', '--cwd', repo], { env });
     assert.equal(checked.code, 3);
-    assert.match(checked.stderr, /not accepted\.\n.*telos plan approve bakery --card/);
+    assert.match(checked.stderr, /not approved\.\n.*telos plan approve bakery --card/);
     const merged = await home.run([...(next?.[2] ?? '').split(' '), '--cwd', next?.[1] ?? ''], {
       env,
     });

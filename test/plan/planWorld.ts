@@ -54,6 +54,8 @@ export interface PlanWorld {
   /** The person's checkout. */
   repo: string;
   server: FakeServer;
+  /** The environment that leads to the model, for what runs in this process. */
+  env: Readonly<Record<string, string>>;
   /** Requests of one step, in their order. */
   requestsOf(story: string, role: string): ReceivedRequest[];
   /** Calls a command of plans in this process. */
@@ -118,6 +120,7 @@ export async function planWorld(stories: readonly StoryText[], model: StepModel)
   copyRepo(repo, bakery);
   const env = {
     ...{
+      TELOS_DEFAULTS: 'specified',
       ANTHROPIC_BASE_URL: server.url,
       ANTHROPIC_API_KEY: 'key-for-a-test-0123456789',
       TELOS_PROVIDER: 'anthropic',
@@ -134,6 +137,7 @@ export async function planWorld(stories: readonly StoryText[], model: StepModel)
     home,
     repo,
     server,
+    env,
     git,
     requestsOf,
     plan: (...args) => world.call(...args).result,

@@ -1,6 +1,6 @@
 /** Runs plans through the command line, as a person at a terminal or a script would, against a model that is scripted by step. */
 import assert from 'node:assert/strict';
-import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { eventually } from '../eventually.ts';
 import type { AnthropicTurn } from '../fakes/anthropicServer.ts';
@@ -314,20 +314,56 @@ describe('telos plan run', function () {
     assert.deepEqual(seen, ['US-002', 'US-003', null]);
   });
 
-  it('merges into a clean checkout alone, and names what is not committed', async () => {
+  it('merges beside files that are not committed, unless the plan changes them too', async () => {
     const here = await open([one], { ...agreeable, coder: once(writes({ 'src/hours.js': '7\n' })) });
     await here.plan('run', 'site');
-    for (const name of ['a', 'b', 'c']) writeFileSync(join(here.repo, `${name}.txt`), name);
+    mkdirSync(join(here.repo, 'notes'));
+    for (const path of ['a.txt', 'b.txt', 'src/hours.js', 'notes/c.txt'])
+      writeFileSync(join(here.repo, path), path);
+    here.git('add', 'a.txt');
     const refused = await here.plan('finish', 'site', '--merge');
     assert.equal(refused.code, 1);
-    assert.match(refused.stderr, /not committed: a\.txt, b\.txt, c\.txt\./);
-    here.git('add', 'a.txt', 'b.txt', 'c.txt');
-    here.git('commit', '--quiet', '--message', 'Mine');
+    assert.match(refused.stderr, /not committed, and the plan changes them: src\/hours\.js\./);
+    rmSync(join(here.repo, 'src/hours.js'));
     const merged = await here.plan('finish', 'site', '--merge');
     assert.equal(merged.code, 0, merged.stderr);
     assert.equal(readFileSync(join(here.repo, 'src/hours.js'), 'utf8'), '7\n');
     assert.equal(here.git('worktree', 'list').trim().split('\n').length, 1);
-    assert.ok(existsSync(join(here.repo, 'a.txt')));
+    assert.match(
+      here.git('status', '--porcelain', '--', ':!.telos'),
+      /^A {2}a\.txt\n\?\? b\.txt\n\?\? notes\/\n$/,
+    );
+  });
+
+  it('names the output of a check that fails, the choices of a question, and what shows more', async () => {
+    const here = await open(
+      [
+        { ...one, checks: { there: 'echo looked-for; test -f src/absent.js' } },
+        { id: 'US-002', touches: ['src/b.js'] },
+      ],
+      {
+        ...agreeable,
+        'US-001 coder': once(writes({ 'src/hours.js': '7\n' })),
+        'US-002 coder': once(calls('ask_person', { question: 'Signed?', choices: ['yes', 'no'] })),
+      },
+    );
+    const { code, stderr } = await here.plan('run', 'site', '--unattended');
+    assert.equal(code, 3, stderr);
+    assert.match(stderr, /Each call of its models, live: telos runs --follow/);
+    assert.match(stderr, /Waits for you: Signed\? \(yes \/ no\)\n {2}telos plan answer US-002-/);
+    const [, file = ''] = /Its output: (\S+US-001\.a1\.there\.txt)$/m.exec(stderr) ?? [];
+    assert.match(readFileSync(file, 'utf8'), /looked-for/);
+    const started = here.journal().findLast(({ type }) => type === 'runner_started');
+    const put = { type: 'recovered', what: ['Ended a process.'] };
+    const more = [put, put, put, started].map((line, at) => ({
+      ...line,
+      seq: 1000 + at,
+      ts: started?.['ts'],
+    }));
+    await here.rewrite([...here.journal(), ...more]);
+    const shown = (await here.plan('show', 'site')).stdout;
+    assert.match(shown, /last began:\n {2}Ended a process\. \(3 times\)\n/);
+    assert.match(shown, /Signed\? \(yes \/ no\)/);
   });
 
   it('denies and repairs, with the reviewer’s reason in the next attempt', async () => {

@@ -1,6 +1,9 @@
 /** Plans that a person steers while they run, or that a budget or a provider holds up. */
 import assert from 'node:assert/strict';
+import { join } from 'node:path';
 import { setTimeout as wait } from 'node:timers/promises';
+import { loadConfig } from '../../src/engine/config.ts';
+import { Plan } from '../../src/library/library.ts';
 import { eventually, gate } from '../eventually.ts';
 import {
   agreeable,
@@ -122,6 +125,34 @@ describe('a plan that runs', function () {
       statuses(here).filter(status => status === 'denied'),
       [],
     );
+  });
+
+  it('ends with a program that leaves it, and goes on later', async () => {
+    const { opened, open: letGo } = gate();
+    const here = await open([one], {
+      ...agreeable,
+      coder: (turn, attempt) => {
+        if (turn > 0) return { text: ['Done.'] };
+        if (attempt > 1) return writes({ 'src/hours.js': '7\n' });
+        return { text: ['Hm.'], hold: { behind: 'Hm.', until: opened } };
+      },
+    });
+    const config = loadConfig({
+      env: { ...here.home.env, ...here.env },
+      home: here.home.folder.path,
+      cwd: here.repo,
+    });
+    const lines = Plan.open(join(here.repo, '.telos/plans/site'), { config }).run();
+    const read = (async () => {
+      for await (const _ of { [Symbol.asyncIterator]: () => ({ next: () => lines.next() }) });
+    })();
+    await eventually(() => assert.ok(here.requestsOf('US-001', 'coder').length > 0), 60_000);
+    await lines.return({ phase: 'stopped' } as never);
+    await read;
+    letGo();
+    assert.equal((await here.plan('status', 'site')).stdout.includes('running (pid'), false);
+    const again = await here.plan('run', 'site', '--unattended');
+    assert.equal(again.code, 0, again.stderr);
   });
 
   it('waits as long as a provider says, asks nothing meanwhile, and goes on by itself', async () => {

@@ -88,6 +88,31 @@ describe('a story that does not get through', function () {
       assert.ok(notes.includes(text), `${text} in ${notes}`);
   });
 
+  it('starts over when it waits after three denials or has passed, once the user says what is to be different', async () => {
+    const reasons: string[] = [];
+    const here = await open([one], {
+      coder: (turn, attempt, request) => {
+        if (turn === 0) reasons.push(JSON.stringify(request.body.messages[0]));
+        return turn > 0 ? { text: ['Done.'] } : writes({ 'src/hours.js': `${attempt}\n` });
+      },
+      reviewer: (turn, attempt) => (turn > 0 ? {} : attempt > 3 ? approves() : denies('It is wrong.')),
+    });
+    const stuck = await here.plan('run', 'site', '--unattended');
+    assert.equal(stuck.code, 3, stuck.stderr);
+    await here.plan('redo', 'US-001', '--why', 'Sundays are closed');
+    const { code, stderr } = await here.plan('run', 'site', '--unattended');
+    assert.equal(code, 0, stderr);
+    assert.match(reasons[3] ?? '', /The person says[^#]*Sundays are closed/);
+    const vain = await here.plan('redo', 'US-001');
+    assert.equal(vain.code, 1);
+    assert.match(vain.stderr, /US-001 has passed\. Say what is to be different/);
+    await here.plan('redo', 'US-001', '--why', 'Add the holidays');
+    const again = await here.plan('run', 'site', '--unattended');
+    assert.equal(again.code, 0, again.stderr);
+    assert.match(reasons[4] ?? '', /Add the holidays/);
+    assert.equal(here.git('show', 'telos/site:src/hours.js'), '5\n');
+  });
+
   it('waits for the person when it has cost what a story may, while others go on', async () => {
     const dear = { ...writes({ 'src/hours.js': '7\n' }), usage: { output_tokens: 20_000 } };
     const here = await open([one, { id: 'US-002', touches: ['src/a.js'] }], {

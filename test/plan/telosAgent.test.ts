@@ -189,7 +189,7 @@ describe('telos-agent', function () {
       return;
     }
     assert.deepEqual([code, isMade], [1, false]);
-    assert.match(stdout, /Commands run in a box only \(telos\.sandbox is required\)/);
+    assert.match(stdout, /Commands run in a sandbox only \(telos\.sandbox is required\)/);
   });
 
   it('serves other programs in lines, and asks them before a command', async () => {

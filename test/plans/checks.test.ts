@@ -1,6 +1,8 @@
 import assert from 'node:assert/strict';
 import { execFileSync } from 'node:child_process';
-import { chmodSync, existsSync, readFileSync, statSync, symlinkSync, writeFileSync } from 'node:fs';
+import { once } from 'node:events';
+import { chmodSync, existsSync, readFileSync, rmSync, statSync, symlinkSync, writeFileSync } from 'node:fs';
+import { type AddressInfo, createServer } from 'node:net';
 import { delimiter, join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { findBox } from '../../src/engine/box/findBox.ts';
@@ -18,6 +20,7 @@ import {
   setupPlace,
   suspicionOf,
 } from '../../src/plans/checks.ts';
+import { needOf, sandboxTrouble } from '../../src/plans/checkTrouble.ts';
 import { Plan } from '../../src/plans/plan.ts';
 import type { CheckResult, PlanCheck } from '../../src/protocol/plan.ts';
 import { PlanRepo } from '../fakes/planRepo.ts';
@@ -76,6 +79,60 @@ describe('checks', () => {
     assert.equal(box.isUsed, (await findBox({ env: own.env })).works);
     const outside = { ...place, box, outside: new Set([line]) };
     assert.match((await runCheck(check, outside, own, new AbortController().signal)).output, /OTHER/);
+  });
+
+  it('tries a check outside once where it fails inside, if the user lets it out and does not want a box for each', async () => {
+    folder.add({ 'data.env': 'x' });
+    const own = {
+      ...config,
+      home: folder.path,
+      dataDir: join(folder.path, 'data'),
+      configDir: join(folder.path, 'c'),
+    };
+    const { works } = await findBox({ env: own.env });
+    const command = `echo run >> ${join(folder.path, 'made')}; test -f ${join(folder.path, 'data.env')}`;
+    const { signal } = new AbortController();
+    const end = async (outside: boolean, sandbox: 'auto' | 'required' = 'auto') => {
+      rmSync(join(folder.path, 'made'), { force: true });
+      const box = new CheckBox({ ...own, sandbox }, place.dir);
+      const check = { name: 'one', command, ...(outside && { outside }) };
+      const { exitCode } = await runCheck(check, { ...place, box }, { ...own, sandbox }, signal);
+      return [exitCode === 0, existsSync(join(folder.path, 'made'))];
+    };
+    assert.deepEqual(await end(true), [true, true]);
+    assert.deepEqual(await end(false), [!works, !works]);
+    if (works) assert.deepEqual(await end(true, 'required'), [false, false]);
+  });
+
+  it('names what a check lacked of this machine: a service that listens, a file elsewhere, the network', async () => {
+    const server = createServer().listen(0, '127.0.0.1');
+    await once(server, 'listening');
+    const { port } = server.address() as AddressInfo;
+    const there = join(folder.path, 'there.txt');
+    folder.add({ 'there.txt': 'x' });
+    const seen = async (output: string, command = 'x') => {
+      const found = await sandboxTrouble(
+        { name: 'one', command },
+        { name: 'one', exitCode: 1, ms: 1, output },
+        place.dir,
+      );
+      return found && needOf(found);
+    };
+    const refused = 'ConnectionRefusedError: [Errno 111] Connection refused';
+    assert.equal(await seen(refused, `connect(('127.0.0.1',${port}))`), `the service on localhost:${port}`);
+    assert.equal(await seen(`connect ECONNREFUSED 127.0.0.1:${port}`), `the service on localhost:${port}`);
+    server.close();
+    await once(server, 'close');
+    assert.equal(await seen(`connect ECONNREFUSED 127.0.0.1:${port}`), undefined);
+    assert.equal(
+      await seen(`cat: ${there}: No such file or directory`),
+      `${there}, which lies outside of the project`,
+    );
+    assert.equal(await seen(`cat: ${there}.not: No such file or directory`), undefined);
+    assert.equal(await seen(`cat: ${place.dir}/a.txt: No such file or directory`), undefined);
+    assert.equal(await seen("/usr/bin/env: 'tsx': No such file or directory"), undefined);
+    assert.equal(await seen('getaddrinfo EAI_AGAIN api.example.com'), 'the network (api.example.com)');
+    assert.equal(await seen('AssertionError: 1 !== 2'), undefined);
   });
 
   describe('with a folder on the PATH in which another agent has worked', () => {
@@ -149,7 +206,7 @@ describe('checks', () => {
       const refused = await check({ PATH: bin.path }, 'required');
       bin.remove();
       assert.equal(refused?.exitCode, null);
-      const why = /Commands run in a box only \(telos\.sandbox is required\), and none works here: /;
+      const why = /Commands run in a sandbox only \(telos\.sandbox is required\), and none works here: /;
       assert.match(refused?.output ?? '', why);
       assert.equal(has('made.txt'), false);
       if ((await findBox({ env: config.env })).works) {
@@ -241,6 +298,17 @@ describe('checks', () => {
       results.map(({ exitCode }) => exitCode),
       [0, 1],
     );
+  });
+
+  it('runs a check that fails once more on the same files, and calls it flaky if it passes then', async () => {
+    let resets = 0;
+    const again = async (): Promise<void> => void resets++;
+    const flaky = { name: 'flaky', command: 'test -f ../second || { touch ../second; echo late; exit 1; }' };
+    const checks = [flaky, { name: 'red', command: 'echo red; exit 1' }];
+    const { signal } = new AbortController();
+    const [first, second] = await runChecks(checks, place, config, signal, async () => undefined, { again });
+    assert.deepEqual([first?.exitCode, first?.flaky?.trim()], [0, 'late']);
+    assert.deepEqual([second?.exitCode, second?.flaky, resets], [1, undefined, 2]);
   });
 
   it('does not take the absence of tests for success', async () => {

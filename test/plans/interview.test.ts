@@ -1,9 +1,11 @@
 /** What an interviewer's answer means, whatever is around it, and how a transcript grows. */
 import assert from 'node:assert/strict';
 import {
+  decided,
   Interview,
   isRepositoryUrl,
   isSkip,
+  isUnanswered,
   jsonIn,
   mostRounds,
   openTranscript,
@@ -76,6 +78,19 @@ describe('interview', () => {
     for (const word of ['skip', 'N/A', "I don't know", 'I don’t care', 'none', 'No  preference'])
       assert.ok(isSkip(word), word);
     for (const word of ['no', 'yes', 'I have no idea yet', 'nothing fancy']) assert.ok(!isSkip(word), word);
+  });
+
+  it('has questions wait in the transcript until they are answered, and not twice', () => {
+    const waiting = withAnswers('North Star: x\n', ['Which one?', 'How many?'], undefined);
+    assert.equal(waiting, 'North Star: x\n\nQ: Which one?\nA: \n\nQ: How many?\nA: \n');
+    const half = waiting.replace('A: \n', 'A: the red one\n');
+    assert.deepEqual(
+      ['Which one?', 'How many?', 'Why?'].map(question => isUnanswered(half, question)),
+      [false, true, true],
+    );
+    assert.match(decided(half), /A: the red one\n\nQ: How many\?\nA: Decide for me\.\n/);
+    const answered = withAnswers(half, ['How many?'], ['two']);
+    assert.equal(answered, 'North Star: x\n\nQ: Which one?\nA: the red one\n\nQ: How many?\nA: two\n');
   });
 
   it('takes only the address of a repository on GitHub', () => {

@@ -299,7 +299,7 @@ describe('orchestrator', () => {
     const has = (name: string) => existsSync(join(project, name));
 
     for (const sandbox of ['auto', 'required'])
-      it(`runs what a model has written in the box (${sandbox}), and keeps nothing that others obey`, async function () {
+      it(`runs what a model has written in the sandbox (${sandbox}), and keeps nothing that others obey`, async function () {
         const { works } = await findBox({ env: { PATH: process.env['PATH'] ?? '' } });
         if (!works) return this.skip();
         const { result, output } = await execute({ TELOS_SANDBOX: sandbox });
@@ -375,7 +375,7 @@ describe('orchestrator', () => {
       const refused = await execute({ ...without, TELOS_SANDBOX: 'required' });
       assert.match(
         refused.result.error ?? '',
-        /^Commands run in a box only \(telos\.sandbox is required\), and none works here: /,
+        /^Commands run in a sandbox only \(telos\.sandbox is required\), and none works here: /,
       );
       assert.deepEqual([refused.result.iterations, refused.asked, has('unit.sh')], [1, [], false]);
       for (const env of [without, { TELOS_SANDBOX: 'off' }]) {

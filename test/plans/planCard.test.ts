@@ -1,4 +1,4 @@
-/** The card of a plan: what is accepted, what brings it back, and that nothing in a repository can accept it. */
+/** The permissions of a plan: what is accepted, what brings it back, and that nothing in a repository can accept it. */
 import assert from 'node:assert/strict';
 import { mkdirSync, symlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';

@@ -5,6 +5,7 @@ import { PlanFolder } from '../../src/plans/planFolder.ts';
 import { PlanRunner } from '../../src/plans/planRunner.ts';
 import { Projection } from '../../src/plans/projection.ts';
 import { nextStories } from '../../src/plans/scheduler.ts';
+import { NoRoom } from '../../src/plans/slots.ts';
 import type { StorySlots } from '../../src/plans/storySlots.ts';
 import type { SteerCommand } from '../../src/protocol/plan.ts';
 import { type TempFolder, tempFolder } from '../fakes/tempFolder.ts';
@@ -69,6 +70,42 @@ describe('the runner of a plan', () => {
     );
     assert.deepEqual(await runner.run(new AbortController().signal), { phase: 'done' });
     assert.deepEqual(begun, ['US-001.a1', 'US-002.a1']);
+  });
+
+  it('goes on with fewer stories at a time where the disk has no room for one more worktree', async () => {
+    const begun: string[] = [];
+    for (const id of ['US-001', 'US-002'])
+      await folder.write(`prds/${id}.md`, `---\nid: ${id}\ntouches: [src/${id}.js]\n---\n- [ ] 1. a\n`);
+    const projection = new Projection(folder, journal);
+    let endFirst = (): void => undefined;
+    const runner = new PlanRunner(
+      {
+        folder,
+        journal,
+        next: nextStories,
+        inbox: async () => [],
+        overBudget: async () => undefined,
+        finalChecks: async () => [],
+        split: async () => undefined,
+        lost: new AbortController().signal,
+        project: async () => (await projection.project()).state,
+        slots: slotsOf(async ({ story: { story }, slot }) => {
+          begun.push(`${story.id} in ${slot}`);
+          if (slot > 0) {
+            endFirst();
+            throw new NoRoom(slot + 1, new Error('No space left on device'));
+          }
+          if (begun.length === 1)
+            await new Promise<void>(done => {
+              endFirst = done;
+            });
+          await journal.append({ type: 'story_passed', story: story.id, items: [1], commit: 'c' });
+        }),
+      },
+      { slots: 2 },
+    );
+    assert.deepEqual(await runner.run(new AbortController().signal), { phase: 'done' });
+    assert.deepEqual(begun, ['US-001 in 0', 'US-002 in 1', 'US-002 in 0']);
   });
 
   it('works up to a story, and on what that was split into, and is then paused', async () => {

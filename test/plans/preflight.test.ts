@@ -3,7 +3,8 @@ import { existsSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { findBox } from '../../src/engine/box/findBox.ts';
 import { dirtyFiles } from '../../src/plans/gitCheckouts.ts';
-import { preflight, resultsAt } from '../../src/plans/preflight.ts';
+import { defaultSettings } from '../../src/plans/planSettings.ts';
+import { preflight, resultsAt, setupDigest } from '../../src/plans/preflight.ts';
 import type { CheckResult, Story } from '../../src/protocol/plan.ts';
 import { PlanRepo } from '../fakes/planRepo.ts';
 import { tempFolder } from '../fakes/tempFolder.ts';
@@ -88,7 +89,7 @@ describe('preflight', () => {
     assert.equal(existsSync(join(elsewhere.path, 'made')), !works);
     assert.equal(existsSync(join(plan.repo, '.git/refs/heads/moved')), !works);
     const told =
-      /The check "needs" fails in the box for commands and passes outside of it, so it runs outside\./;
+      /The check "needs" fails in the sandbox for commands and passes outside of it, so it runs outside\./;
     assert.equal(told.test(seen.event.problems.join('\n')), works);
     elsewhere.remove();
   });
@@ -98,8 +99,54 @@ describe('preflight', () => {
     const text = seen.event.problems.join('\n');
     assert.match(text, /US-001 has no check/);
     assert.match(text, /US-001 has no criteria/);
-    assert.match(text, /The check "x" starts a program that is not there: no-such-program-at-all/);
-    assert.deepEqual(seen.stops, []);
+    assert.deepEqual(seen.stops.length, 1);
+  });
+
+  it('stops with the sentence that helps where a check lacks a program, a package or the network', async () => {
+    const seen = await look(
+      [
+        {
+          checks: [
+            check('lint', 'no-such-linter src'),
+            check('unit', 'node src/uses.js'),
+            check('net', "echo 'getaddrinfo EAI_AGAIN api.example.com'; exit 1"),
+            check('new', './bin/new-tool'),
+            check('own', 'node src/not-built-yet.js'),
+            check('brings', 'no-such-tool-yet', { red: true }),
+          ],
+        },
+      ],
+      {},
+      {
+        'package.json': '{"name":"shop","dependencies":{"left-pad":"1"}}',
+        'package-lock.json': '{}',
+        'src/uses.js': "require('left-pad');",
+      },
+    );
+    assert.deepEqual(
+      seen.stops.map(one => /^The check "(\w+)" cannot run in a worktree: (.*?)[.(,]/.exec(one)?.slice(1)),
+      [
+        ['lint', 'the program no-such-linter was not found'],
+        ['unit', 'the package left-pad is not installed'],
+        ['net', 'it tries to reach the network '],
+      ],
+    );
+    for (const one of seen.stops) assert.match(one, /telos plan setup --plan shop 'npm ci'$/);
+  });
+
+  it('says how a check may leave the sandbox where the project is set up', async () => {
+    const net = check('net', "echo 'getaddrinfo EAI_AGAIN api.example.com'; exit 1");
+    const fetched = check('fetched', "echo 'npx: EAI_AGAIN'; false npx");
+    const seen = await look([{ checks: [net, fetched] }], { setup: ['true'] });
+    assert.equal(seen.stops.length, 1);
+    assert.match(seen.stops[0] ?? '', /"net" .*network \(api\.example\.com\).*outside: true/);
+  });
+
+  it('holds only for the way in which the work trees are set up', () => {
+    const settings = defaultSettings('shop');
+    const other = { ...settings, setup: ['npm ci'] };
+    assert.notEqual(setupDigest(settings), setupDigest(other));
+    assert.equal(setupDigest(other), setupDigest({ ...other, protect: ['x'] }));
   });
 
   it('does not begin where the setup fails', async () => {

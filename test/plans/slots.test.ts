@@ -154,6 +154,24 @@ describe('the work trees of a plan', () => {
     }
   });
 
+  it('keep a folder that git does not ignore out of the work, and run the setup again once it is gone', async () => {
+    const slots = await open({ keep: ['.venv', 'src'] }, ['make it']);
+    const slot = await slots.openSlot(1, base);
+    await slots.noteSetup(slot);
+    assert.equal(await slots.needsSetup(slot), false);
+    write(slot, { '.venv/bin/python': 'x', 'web/.venv/lib': 'x', 'src/b.txt': 'b\n' });
+    await slots.noteSetup(slot);
+    const kept = await snapshot(slots, slot);
+    assert.deepEqual(filesOf(kept?.commit ?? ''), ['.gitignore', 'README.md', 'src/a.txt', 'src/b.txt']);
+    await slots.reset(slot, base);
+    assert.equal(existsSync(join(slot.dir, '.venv/bin/python')), true);
+    assert.equal(await slots.needsSetup(slot), false);
+    rmSync(join(slot.dir, '.venv'), { recursive: true });
+    assert.equal(await slots.needsSetup(slot), true);
+    write(slot, { '.venv/bin/python': 'x' });
+    assert.deepEqual((await slots.removeSlots()).kept, []);
+  });
+
   it('move no branch of the person, even if a command points HEAD to it', async () => {
     const slots = await open();
     const slot = await slots.openSlot(1, base);

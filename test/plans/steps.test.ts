@@ -72,7 +72,7 @@ describe('steps', () => {
     const own: Record<string, string[]> = {
       interview: ['submit_round'],
       plan: ['reply_comment', 'submit_plan'],
-      split: ['submit_story'],
+      split: ['submit_checks', 'submit_story'],
       orchestrator: ['delegate'],
       reviewer: ['approve', 'deny', 'run_check'],
     };

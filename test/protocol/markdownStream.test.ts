@@ -71,6 +71,39 @@ describe('markdownStream', () => {
     for (const line of words(sample).split('\n')) assert.ok(columnsOf(line) <= 40, line);
   });
 
+  it('shows a table that is too wide cell by cell, behind the heads, in 30 columns too', () => {
+    const table =
+      '| What | Why it is so |\n|---|---|\n| parser.ts | **others** wait for it until noon |\n| build | red |\n';
+    const out = stripVTControlCharacters(shown(table, { width: 30 }));
+    assert.equal(
+      out,
+      [
+        'What: parser.ts',
+        'Why it is so: others wait for',
+        '  it until noon',
+        '────────',
+        'What: build',
+        'Why it is so: red',
+        '',
+      ].join('\n'),
+    );
+    assert.match(shown(table, { width: 30 }), /\x1b\[1mothers\x1b\[22m/);
+  });
+
+  it('colours code by its language, and leaves none of it out', () => {
+    const code = (language: string, line: string) => shown(`\`\`\`${language}\n${line}\n\`\`\`\n`);
+    const line = "const a = 'x'; // 12 of it";
+    assert.equal(
+      code('ts', line),
+      "\x1b[35mconst\x1b[39m a = \x1b[32m'x'\x1b[39m; \x1b[90m// 12 of it\x1b[39m\n",
+    );
+    assert.equal(code('python', 'x = 3 # three'), 'x = \x1b[33m3\x1b[39m \x1b[90m# three\x1b[39m\n');
+    assert.equal(code('diff', '+ added'), '\x1b[32m+ added\x1b[39m\n');
+    assert.equal(code('', "it's"), "\x1b[36mit's\x1b[39m\n");
+    for (const language of ['ts', 'bash', 'sql', 'diff', 'nope'])
+      assert.equal(stripVTControlCharacters(code(language, line)), `${line}\n`, language);
+  });
+
   it('shows what comes at once, and holds back only what can still become a mark', () => {
     const stream = markdownStream(look);
     assert.equal(stream.add('Plain words a'), 'Plain words');

@@ -53,7 +53,7 @@ async function runInChat({ workbench, world }: EditorSession, request: string): 
     if ((await end.count()) > 0) return eventsOf(world, request);
     const answered = await chat.locator('.line.answered').count();
     await question.getByRole('button', { name: 'More answers' }).click();
-    const accept = question.getByRole('button', { name: /^Accept the card of / });
+    const accept = question.getByRole('button', { name: /^Trust / });
     const isCard = (await accept.count()) > 0;
     await (isCard ? accept : question.getByRole('button', { name: 'Deny', exact: true })).click();
     await chat.locator('.line.answered').nth(answered).waitFor();

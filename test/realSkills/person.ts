@@ -56,7 +56,7 @@ export async function withPerson(
     // An answer that counted is echoed behind the question.
     if (!question.test(shown) || now - changedAt < readingTime || now - answeredAt < patience) continue;
     answeredAt = now;
-    const isCard = /always = accept the card[^\]]*\]\s*$/.test(shown);
+    const isCard = /always = approve the permissions[^\]]*\]\s*$/.test(shown);
     child.stdin.write(isCard ? 'always\n' : yesToAll ? 'y\n' : 'n\n');
     await delay(200);
     if (!question.test(shown)) answeredAt = Number.NEGATIVE_INFINITY;

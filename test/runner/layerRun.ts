@@ -4,7 +4,7 @@ import { createWriteStream, existsSync, readFileSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import type { Readable } from 'node:stream';
 import { fileURLToPath } from 'node:url';
-import { type Results, resultsInText, resultsOf } from './outcomes.ts';
+import { type Flake, type Results, resultsInText, resultsOf } from './outcomes.ts';
 import type { Layer, LayerCommand } from './table.ts';
 
 export const root = fileURLToPath(new URL('../../', import.meta.url));
@@ -20,6 +20,8 @@ export interface LayerResult extends Results {
   wallSeconds: number;
   /** Of the program and all that it waited for. Undefined where the system has no `sh`. */
   cpuSeconds: number | undefined;
+  /** What failed, and passed at its second try. */
+  flaky: Flake[];
   /** The whole output. */
   log: string;
 }
@@ -63,7 +65,15 @@ export async function runLayer(layer: Layer, options: LayerRunOptions): Promise<
     layer.command.kind === 'mocha' || (layer.command.kind === 'node' && layer.command.prints === 'mocha');
   const ranNone = hasTests && results.passed + results.failed.length === 0;
   const why = ended.why ?? (ranNone ? 'It ran no test.' : undefined);
-  return { ...ended, ...results, ok: ended.ok && !ranNone, name: layer.name, log, ...(why && { why }) };
+  return {
+    ...ended,
+    ...results,
+    ok: ended.ok && !ranNone,
+    name: layer.name,
+    flaky: [],
+    log,
+    ...(why && { why }),
+  };
 }
 
 function programOf(command: LayerCommand, files: readonly string[] | undefined): [string, ...string[]] {

@@ -1,12 +1,13 @@
 /** What became of each test of a layer. */
 
 export interface Outcome {
-  /** `tried`: it failed, and is run again by mocha; another outcome of the same title follows. */
-  state: 'passed' | 'failed' | 'skipped' | 'tried';
+  state: 'passed' | 'failed' | 'skipped';
   title: string;
   /** From the root of the project, where it is known. */
   file?: string;
-  /** Its message. Present for `failed` and `tried`. */
+  /** Present where it is no test, but what mocha runs before or after tests. */
+  isHook?: true;
+  /** Its message. Present for `failed`. */
   error?: string;
   ms: number;
 }
@@ -23,7 +24,6 @@ export interface Results {
   passedTitles: string[];
   failed: Outcome[];
   skipped: Outcome[];
-  flaky: Flake[];
 }
 
 /** Returns the results of the lines that `OutcomeReporter` wrote. A line that a kill cut is left out. */
@@ -35,17 +35,12 @@ export function resultsOf(lines: string): Results {
       return [];
     }
   });
-  const failed = outcomes.filter(one => one.state === 'failed');
-  const flaky = outcomes.filter(
-    one => one.state === 'tried' && failed.every(other => other.title !== one.title),
-  );
   const passed = outcomes.filter(one => one.state === 'passed');
   return {
     passed: passed.length,
     passedTitles: passed.map(one => one.title),
-    failed,
+    failed: outcomes.filter(one => one.state === 'failed'),
     skipped: outcomes.filter(one => one.state === 'skipped'),
-    flaky: flaky.map(({ title, error = '' }) => ({ title, firstError: error })),
   };
 }
 
@@ -69,7 +64,6 @@ export function resultsInText(text: string): Results {
       return { state: 'failed', title: words.join(' '), error: firstLines(error, 3), ms: 0 };
     }),
     skipped: Array.from({ length: counted('pending') }, () => ({ state: 'skipped', title: '', ms: 0 })),
-    flaky: [],
   };
 }
 

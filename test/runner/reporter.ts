@@ -15,6 +15,7 @@ export class OutcomeReporter extends Mocha.reporters.Spec {
         state,
         title: test.fullTitle(),
         ...(of !== undefined && { file: relative(process.cwd(), of) }),
+        ...('type' in test && test.type === 'hook' && { isHook: true }),
         ...(error !== undefined && { error: textOf(error) }),
         ms: test.duration ?? 0,
       };
@@ -23,7 +24,6 @@ export class OutcomeReporter extends Mocha.reporters.Spec {
     runner.on('pass', test => write('passed', test));
     runner.on('fail', (test, error) => write('failed', test, error));
     runner.on('pending', test => write('skipped', test));
-    runner.on('retry', (test, error) => write('tried', test, error));
   }
 }
 

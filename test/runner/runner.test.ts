@@ -81,6 +81,53 @@ describe('the runner of the layers', () => {
     assert.match(summary([then!]), /Flaky: failed, then passed:\n {2}unit: now and then .*not yet/);
   });
 
+  it('takes a file again whose hook failed, with the tests that it kept from running', async () => {
+    const mark = JSON.stringify(join(folder.path, 'opened'));
+    const layer = mochaLayer(
+      'hooks',
+      `import fs from 'node:fs';
+       describe('the garden', () => {
+         before(() => { if (!fs.existsSync(${mark})) { fs.writeFileSync(${mark}, ''); throw new Error('closed'); } });
+         it('grows', () => {});
+       });
+       it('rains', () => {});`,
+    );
+    const first = await runLayer(layer, { folder: folder.path, isNight: false });
+    assert.deepEqual([first.ok, first.passedTitles], [false, ['rains']]);
+    const then = await secondTry(layer, first, { folder: folder.path, isNight: false });
+    assert.deepEqual([then?.ok, then?.failed, then?.passedTitles], [true, [], ['rains', 'the garden grows']]);
+    assert.deepEqual(then?.flaky, [
+      { title: 'the garden "before all" hook for "grows"', firstError: 'closed' },
+    ]);
+  });
+
+  it('fails where a hook fails twice', async () => {
+    const layer = mochaLayer(
+      'cellar',
+      `describe('the cellar', () => { before(() => { throw new Error('closed'); }); it('is dark', () => {}); }); it('rains', () => {});`,
+    );
+    const first = await runLayer(layer, { folder: folder.path, isNight: false });
+    const then = await secondTry(layer, first, { folder: folder.path, isNight: false });
+    assert.deepEqual(
+      [then?.ok, then?.failed.map(one => one.title)],
+      [false, ['the cellar "before all" hook for "is dark"']],
+    );
+  });
+
+  it('tries the files of the editor once more, too', async () => {
+    const mark = JSON.stringify(join(folder.path, 'shown'));
+    const file = join(folder.path, 'view.test.mjs');
+    writeFileSync(
+      file,
+      `import fs from 'node:fs';
+       it('shows', () => { if (!fs.existsSync(${mark})) { fs.writeFileSync(${mark}, ''); throw new Error('not yet'); } });`,
+    );
+    const layer = layerOf({ kind: 'node', args: ['test/vscode/editorSuite.ts', file], prints: 'mocha' });
+    const first = await runLayer(layer, { folder: folder.path, isNight: false });
+    const then = await secondTry(layer, first, { folder: folder.path, isNight: false });
+    assert.deepEqual([first.ok, then?.ok, then?.flaky[0]?.title], [false, true, 'shows']);
+  });
+
   it('has no second try for a layer that ended before its last test', async () => {
     const layer = mochaLayer(
       'crash',

@@ -148,7 +148,10 @@ async function take({ workbench: { page }, workbench }: EditorSession): Promise<
   const log = chat.getByRole('log', { name: 'Conversation' });
   await log.getByText('I read the notes').waitFor();
   await keep(1100);
-  await log.getByRole('group', { name: 'Tool: read_file' }).first().waitFor();
+  await log
+    .getByRole('group', { name: /^Read / })
+    .first()
+    .waitFor();
   await keep(1100);
   await log.getByText('Three changes are new').waitFor();
   await keep(1300);
@@ -185,7 +188,7 @@ async function take({ workbench: { page }, workbench }: EditorSession): Promise<
 /** Resolves once so many runs of the conversation have ended. */
 async function ended(chat: Chat, runs: number): Promise<void> {
   await chat
-    .getByText(/^Completed · /)
+    .locator('.end-completed')
     .nth(runs - 1)
     .waitFor();
 }
@@ -195,8 +198,8 @@ async function takePlan({ workbench }: EditorSession): Promise<void> {
   const window = await anotherWindow(workbench, () => runCommand(workbench.page, 'Telos: Try a Plan'));
   const { page } = window;
   await page.setViewportSize({ width: 860, height: 600 });
-  const card = await frameWith(window, frame => frame.getByRole('heading', { name: 'Card of bakery' }));
-  await card.getByRole('button', { name: 'Accept This Card' }).click();
+  const card = await frameWith(window, frame => frame.getByRole('heading', { name: 'Before bakery starts' }));
+  await card.getByRole('button', { name: 'Approve and Start' }).click();
   await page.locator('.monaco-list-row[aria-label^="bakery, done"]').waitFor();
   await runCommand(page, 'View: Hide Secondary Side Bar');
   await page.locator('.pane-header', { hasText: 'Runs' }).click();

@@ -191,10 +191,6 @@ export function conversation(events: RunEvent[], changes: Partial<ChatInfo> = {}
   return { type: 'conversation', id: 'c1', info: { ...info, ...changes }, draft, from: 0, events };
 }
 
-/** A skill that the person may have meant. */
-const likely = (agent: string, skill: string, description: string, matched: string) =>
-  ({ agent, skill, description, reason: { rule: 'index', matched } }) as const;
-
 export const scenes: Record<string, ToWebview> = {
   welcome: conversation([], { recording: true, isUnset: true, provider: 'replay' }, 'Run daily kickoff'),
   notes: conversation([], {
@@ -303,8 +299,7 @@ export const scenes: Record<string, ToWebview> = {
       request: {
         ...ask('t1', 'python3 scripts/report.py --week 12').request,
         rule: 'card.new',
-        reason:
-          "A command can do whatever you can do on this machine. Agent 'reports' has not been reviewed yet.",
+        reason: 'A command can do whatever you can do on this machine. You have not approved reports yet.',
         sentences: [{ text: 'A command can do whatever you can do on this machine.', values: [] }],
         card,
       },
@@ -382,23 +377,20 @@ export const scenes: Record<string, ToWebview> = {
   choices: conversation([
     start('help me through the morning'),
     {
-      type: 'run_end',
-      outcome: 'no_match',
-      rounds: 0,
-      toolCalls: 0,
-      durationMs: 12,
-      messages: [],
-      error: {
-        code: 'no_match',
-        message: 'No.',
-        suggestions: [],
-        choices: [
-          likely('kairos', 'kickoff', 'Plans the day from your notes and your calendar', 'morning'),
-          likely('kairos', 'weekly-summary', 'Sums up the week', 'help, through'),
-          likely('press', 'proofread', 'Finds mistakes in a text', 'help'),
+      ...routed,
+      agent: 'telos',
+      skill: '',
+      reason: {
+        rule: 'without_skill',
+        likely: [
+          { agent: 'kairos', skill: 'kickoff' },
+          { agent: 'kairos', skill: 'weekly-summary' },
+          { agent: 'press', skill: 'proofread' },
         ],
       },
     },
+    text('Good morning. Your notes name two things for today.'),
+    end,
   ]),
   switched: conversation([
     start('run daily kickoff'),

@@ -79,7 +79,7 @@ describe('wording', () => {
       toolCalls: 2,
       durationMs: 12_300,
     };
-    assert.deepEqual(describeFigures(end), ['12 s', '1 round', '2 tool calls']);
+    assert.deepEqual(describeFigures(end), ['12 s', '1 step', '2 tool calls']);
     const usage = { inputTokens: 4000, outputTokens: 512, cacheReadTokens: 300, cacheWriteTokens: 0 };
     assert.deepEqual(describeFigures({ ...end, usage: { ...usage, cost: 0.0123 } }).slice(3), [
       '4,300 tokens in, 512 out',
@@ -116,7 +116,7 @@ describe('describeRound', () => {
   it('says what a round used, and what is not known of it', () => {
     assert.equal(
       describeRound({ round: 2, usage: { ...usage, cost: 0.0012 } }),
-      'Round 2: 1,200 tokens in, 80 out · $0.0012',
+      'Step 2: 1,200 tokens in, 80 out · $0.0012',
     );
     assert.match(describeRound({ round: 1, usage: { ...usage, cost: 'unknown' } }), /cost unknown$/);
     assert.match(describeRound({ round: 0, usage: { ...usage, cost: 0 } }), /^Choice of the skill: 1,200/);

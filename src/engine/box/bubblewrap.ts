@@ -109,7 +109,9 @@ export function inBubblewrap(
       // Anybody can write what bubblewrap writes. That a command has ended is said where no command can write.
       if (textOf(status).includes('"exit-code"')) return undefined;
       const [, why] = /^(?:bwrap: |nsenter: |(?=the program '))(.*)/.exec(errors) ?? [];
-      return why && `The command was not run, since its box could not be made: ${why.replace(/\.$/, '')}.`;
+      return (
+        why && `The command was not run, since its sandbox could not be set up: ${why.replace(/\.$/, '')}.`
+      );
     },
     close: () => files.splice(0).forEach(file => void closeSync(file)),
   };
@@ -177,7 +179,7 @@ function openPlace(path: string, files: readonly number[]): number {
     for (const each of [...files, ...(file === undefined ? [] : [file])]) closeSync(each);
     if (errorCode(error) === undefined) throw error;
     throw new TelosError('config', [
-      sentence('{0} was moved while the box was made.', path),
+      sentence('{0} was moved while the sandbox was being set up.', path),
       sentence('Nothing was run; try again.'),
     ]);
   }

@@ -57,12 +57,12 @@ const known = new Map<string, Promise<BoxFinding>>();
  */
 export async function findBox(places: ProgramPlaces, dataDir?: string): Promise<BoxFinding> {
   if (process.platform === 'win32')
-    return { works: false, why: 'Windows has no box for commands. In WSL there is one.' };
+    return { works: false, why: 'Windows has no sandbox for commands. In WSL there is one.' };
   const before = dataDir === undefined ? undefined : remembered(places, dataDir);
   if (before) return before;
   const program = process.platform === 'darwin' ? seatbelt : findProgram('bwrap', places);
   if (process.platform !== 'linux' && process.platform !== 'darwin')
-    return { works: false, why: `There is no box for commands on ${process.platform}.` };
+    return { works: false, why: `There is no sandbox for commands on ${process.platform}.` };
   if (program === undefined || !isThere(program)) return missing();
   const key = JSON.stringify([program, dataDir]);
   const found =
@@ -193,7 +193,7 @@ const installers: readonly (readonly [readonly string[], string])[] = [
 async function trySeatbelt(): Promise<BoxFinding> {
   const error = await errorOf(seatbelt, ['-p', '(version 1)(allow default)', '/usr/bin/true']);
   if (error === undefined) return { works: true, kind: 'seatbelt', program: seatbelt };
-  return { works: false, why: `The box of macOS could not be started: ${error.replace(/\.$/, '')}.` };
+  return { works: false, why: `The sandbox of macOS could not be started: ${error.replace(/\.$/, '')}.` };
 }
 
 async function tryBubblewrap(
@@ -202,7 +202,7 @@ async function tryBubblewrap(
   dataDir: string | undefined,
 ): Promise<BoxFinding> {
   if (!filterFor(process.arch))
-    return { works: false, why: `The box has no filter of system calls for ${process.arch}.` };
+    return { works: false, why: `The sandbox has no filter of system calls for ${process.arch}.` };
   const view = ['--ro-bind', '/', '/', '--proc', '/proc', '--dev', '/dev', '--', '/bin/sh', '-c', ':'];
   const start = (more: readonly string[]) => errorOf(program, [...isolation, ownNetwork, ...more, ...view]);
   const [first, help] = await Promise.all([start(['--disable-userns']), helpOf(program)]);

@@ -213,4 +213,7 @@ class Spaces {
 }
 
 const notMade = (why: string): TelosError =>
-  new TelosError('config', [sentence('The box could not be made: {0}', why), sentence('Nothing was run.')]);
+  new TelosError('config', [
+    sentence('The sandbox could not be set up: {0}', why),
+    sentence('Nothing was run.'),
+  ]);

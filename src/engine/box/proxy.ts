@@ -12,7 +12,9 @@ import { sentence } from '@telos/protocol/text';
 import { reasonOf, TelosError } from '../core/errors.ts';
 import { escapeInvisible } from '../files/plainText.ts';
 import { checkedAddresses, FetchProblem, type Resolve, resolveName } from '../tools/fetchPage.ts';
+import { openTunnel } from '../tools/proxyTunnel.ts';
 import type { AskHost } from '../tools/tool.ts';
+import { proxyFor } from '../tools/wayOut.ts';
 import { openingOf, socksAnswers, socksGreeting, socksLogin, socksRequest, socksVersion } from './opening.ts';
 import {
   answer,
@@ -112,7 +114,7 @@ export async function openProxyAtPort(
 }
 
 const notStarted = (cause: unknown): TelosError =>
-  new TelosError('config', [sentence('The proxy of the box cannot be started: {0}', reasonOf(cause))], {
+  new TelosError('config', [sentence('The proxy of the sandbox cannot be started: {0}', reasonOf(cause))], {
     cause,
   });
 
@@ -263,7 +265,9 @@ class CommandDoor implements Door {
     });
     server.on('clientError', (error: NodeJS.ErrnoException, socket) => {
       const status = error.code === 'HPE_HEADER_OVERFLOW' ? 431 : 400;
-      socket.end(answer(status, 'The proxy of the box cannot read this request.'), () => socket.destroy());
+      socket.end(answer(status, 'The proxy of the sandbox cannot read this request.'), () =>
+        socket.destroy(),
+      );
     });
     return server;
   }
@@ -289,7 +293,7 @@ class CommandDoor implements Door {
     if (refusal !== undefined) return this.refused(place, refusal);
     try {
       const { url } = place;
-      return { place, addresses: await checkedAddresses(url, url.href, this.#resolve, this.signal) };
+      return { place, addresses: await checkedAddresses(url, url.href, this.#resolve, this.signal, 'proxy') };
     } catch (error) {
       if (error instanceof FetchProblem) return this.refused(place, error.message);
       return this.unreached(place, error);
@@ -309,14 +313,17 @@ class CommandDoor implements Door {
   }
 
   refused({ name }: Destination, reason: string): { status: number; problem: string } {
-    const problem = `The box let nothing through to ${name}: ${escapeInvisible(reason)}`;
+    const problem = `The sandbox let nothing through to ${name}: ${escapeInvisible(reason)}`;
     this.note(problem);
     return { status: 403, problem };
   }
 
   unreached({ name }: Destination, error: unknown): { status: number; problem: string } {
-    const code = (error as NodeJS.ErrnoException).code ?? reasonOf(error);
-    const problem = `${name} could not be reached: ${code}.`;
+    const why =
+      error instanceof TelosError
+        ? error.message
+        : `${(error as NodeJS.ErrnoException).code ?? reasonOf(error)}.`;
+    const problem = `${name} could not be reached: ${why}`;
     this.note(problem);
     return { status: 502, problem };
   }
@@ -337,6 +344,9 @@ class CommandDoor implements Door {
       this.refused(place, problem);
       return void socket.destroy();
     }
+    const tunnelled = new URL(`https://${place.name}`);
+    const proxy = proxyFor(tunnelled);
+    if (proxy) return this.#tunnelThrough(socket, place, openTunnel(tunnelled, proxy, this.signal), bytes);
     const { port } = place;
     const upstream = connect({ host: place.bare, port, lookup: lookupIn(addresses), allowHalfOpen: true });
     this.keep(upstream);
@@ -350,6 +360,26 @@ class CommandDoor implements Door {
       upstream.write(bytes);
       joined(socket, upstream);
     });
+  }
+
+  /** Passes bytes on through the proxy that this machine has for the place. */
+  async #tunnelThrough(
+    socket: Socket,
+    place: Destination,
+    opening: Promise<Socket>,
+    bytes: Buffer,
+  ): Promise<void> {
+    try {
+      const upstream = await opening;
+      this.keep(upstream);
+      upstream.once('error', () => socket.destroy());
+      upstream.setTimeout(this.#times.idle);
+      upstream.write(bytes);
+      joined(socket, upstream);
+    } catch (error) {
+      this.unreached(place, error);
+      socket.destroy();
+    }
   }
 
   /** Reads until `read` has found something in the bytes. Rejects if the client ends, says too much or is too slow. */

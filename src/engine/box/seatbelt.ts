@@ -27,7 +27,9 @@ export function inSeatbelt(
     ],
     failureIn: errors => {
       const [, why] = /^sandbox-exec: (.*)/.exec(errors) ?? [];
-      return why && `The command was not run, since its box could not be made: ${why.replace(/\.$/, '')}.`;
+      return (
+        why && `The command was not run, since its sandbox could not be set up: ${why.replace(/\.$/, '')}.`
+      );
     },
     close: () => undefined,
   };

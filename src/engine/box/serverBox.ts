@@ -26,7 +26,7 @@ export function serverBoxes(
     if (!finding.works)
       throw new TelosError('mcp', [
         sentence(
-          'its entry says that it runs in a box ("sandbox": true), and none works here: {0}',
+          'its entry says that it runs in a sandbox ("sandbox": true), and none works here: {0}',
           finding.why.replace(/\.$/, ''),
         ),
       ]);

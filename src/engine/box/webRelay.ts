@@ -3,6 +3,8 @@ import { Agent, type IncomingMessage, request as requestHttp, ServerResponse, ST
 import type { LookupFunction, Socket } from 'node:net';
 import { pipeline, Transform } from 'node:stream';
 import type { Address } from '../tools/fetchPage.ts';
+import { plainRequest, refused, unreachable } from '../tools/proxyTunnel.ts';
+import { type NamedProxy, proxyFor } from '../tools/wayOut.ts';
 
 /** A host and port that a command names. */
 export interface Destination {
@@ -60,7 +62,7 @@ export function joined(one: Socket, other: Socket): void {
 }
 
 export const unknownClient =
-  'The proxy of the box serves the programs of its own command only: the password in http_proxy is missing.';
+  'The proxy of the sandbox serves the programs of its own command only: the password in http_proxy is missing.';
 /** Some programs send their password only after they have read this. */
 export const loginHeader = 'proxy-authenticate: Basic realm="box"';
 
@@ -103,7 +105,7 @@ export class WebRelay {
       const found = await this.#wayOf(request);
       if ('status' in found) return refuse(response, found);
       const upstream = this.#send(request, found);
-      upstream.once('response', incoming => passOn(incoming, response));
+      upstream.once('response', incoming => this.#answered(found.place, incoming, response));
       upstream.once('error', error => this.#fail(found.place, error, response));
       response.once('close', () => upstream.destroy());
       const guard = this.#guard(found.place, problem => {
@@ -114,7 +116,7 @@ export class WebRelay {
     } catch (error) {
       refuse(response, {
         status: 400,
-        problem: `The proxy of the box cannot pass this request on: ${error}`,
+        problem: `The proxy of the sandbox cannot pass this request on: ${error}`,
       });
     }
   }
@@ -129,14 +131,14 @@ export class WebRelay {
     if (length !== undefined || coding !== undefined)
       return refuse(response, {
         status: 400,
-        problem: 'The proxy of the box changes no protocol after a body.',
+        problem: 'The proxy of the sandbox changes no protocol after a body.',
       });
     if (!/^websocket$/i.test(upgrade)) return this.onRequest(request, response);
     try {
       const found = await this.#wayOf(request);
       if ('status' in found) return refuse(response, found);
       const upstream = this.#send(request, found, ['connection', 'Upgrade', 'upgrade', 'websocket']);
-      upstream.once('response', incoming => passOn(incoming, response));
+      upstream.once('response', incoming => this.#answered(found.place, incoming, response));
       upstream.once('error', error => this.#fail(found.place, error, response));
       upstream.once('upgrade', (incoming, other: Socket, first) => {
         this.#door.keep(other);
@@ -179,12 +181,12 @@ export class WebRelay {
     const [, authority, rest = ''] = /^http:\/\/([^/?#]+)([/?][^#]*)?$/i.exec(url) ?? [];
     if (authority !== undefined) {
       const place = destinationOf(withPort(authority, 80));
-      if (!place) return 'The address has no host that the proxy of the box can reach.';
+      if (!place) return 'The address has no host that the proxy of the sandbox can reach.';
       if (bound && bound.name !== place.name) return `This connection leads to ${bound.name} only.`;
       return { place, path: rest.startsWith('/') ? rest : `/${rest}` };
     }
     if (!bound || !/^(?:\/|\*$)/.test(url))
-      return 'The proxy of the box needs a whole address that begins with http://.';
+      return 'The proxy of the sandbox needs a whole address that begins with http://.';
     const hosts = rawHeaders.filter((_, at) => at % 2 === 1 && rawHeaders[at - 1]!.toLowerCase() === 'host');
     const [host = ''] = hosts;
     if (
@@ -201,23 +203,27 @@ export class WebRelay {
     more: readonly string[] = [],
   ) {
     const coding = headers['transfer-encoding'] === undefined ? [] : ['transfer-encoding', 'chunked'];
-    const upstream = requestHttp({
-      host: place.bare,
-      port: place.port,
-      method,
-      path,
-      // One that is used by nothing else: a shared one may send everything through another proxy.
-      agent: new Agent(),
-      lookup: lookupIn(addresses),
-      signal: this.#door.signal,
-      headers: [
-        'host',
-        place.port === 80 ? place.host : place.name,
-        ...endToEnd(rawHeaders),
-        ...coding,
-        ...more,
-      ],
-    });
+    const host = hostIn(place);
+    const { signal } = this.#door;
+    const sent = [...endToEnd(rawHeaders), ...coding, ...more];
+    const proxy = proxyOf(place);
+    const upstream = proxy
+      ? plainRequest({ host, pathname: path, search: '' }, proxy, {
+          method,
+          signal,
+          headers: ['host', host, ...sent],
+        })
+      : requestHttp({
+          host: place.bare,
+          port: place.port,
+          method,
+          path,
+          // One that is used by nothing else: a shared one may send everything through another proxy.
+          agent: new Agent(),
+          lookup: lookupIn(addresses),
+          signal,
+          headers: ['host', host, ...sent],
+        });
     upstream.on('socket', socket => this.#door.keep(socket));
     return upstream;
   }
@@ -241,11 +247,25 @@ export class WebRelay {
     });
   }
 
+  #answered(place: Destination, incoming: IncomingMessage, response: ServerResponse): void {
+    const proxy = proxyOf(place);
+    if (!proxy || incoming.statusCode !== 407) return void passOn(incoming, response);
+    // The command would take it for an answer of the sandbox, whose password is another.
+    incoming.resume();
+    refuse(response, this.#door.unreached(place, refused(proxy, place.name, 407)));
+  }
+
   #fail(place: Destination, error: unknown, response: ServerResponse): void {
-    if (response.headersSent || this.#door.signal.aborted) response.destroy();
-    else refuse(response, this.#door.unreached(place, error));
+    if (response.headersSent || this.#door.signal.aborted) return void response.destroy();
+    const proxy = proxyOf(place);
+    refuse(response, this.#door.unreached(place, proxy ? unreachable(proxy, error) : error));
   }
 }
+
+const hostIn = (place: Destination): string => (place.port === 80 ? place.host : place.name);
+
+/** Returns the proxy through which this machine reaches a place over plain http. */
+const proxyOf = (place: Destination): NamedProxy | undefined => proxyFor(new URL(`http://${hostIn(place)}`));
 
 /** In bytes. Longer forms of a secret are not known to be sent. */
 const longestSecretForm = 8192;

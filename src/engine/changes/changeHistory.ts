@@ -168,6 +168,17 @@ export function writtenInTurn(run: RunIndex, others: readonly RunIndex[]): strin
   return [...new Set(found)];
 }
 
+/** Whether the run made the repository of a file, which then stays with what it has. */
+const isNewHead = ({
+  git,
+  path,
+  before,
+}: {
+  git?: string | undefined;
+  path: string;
+  before: unknown;
+}): boolean => before === null && path === join(git ?? '', 'HEAD');
+
 /** Files of Git that only tell what was. */
 const tellsOnly = /\/(?:COMMIT_EDITMSG|[A-Z]+_HEAD|logs\/.*)$/;
 
@@ -184,9 +195,8 @@ export async function restorableState(
   for (const [at, { git: repository, path, before }] of git.entries()) {
     const isAsLeft = states[at] === 'ready' || states[at] === 'as_before';
     const isLocked = statsAt(join(repository ?? '', 'index.lock')) !== undefined;
-    // One that the run made stays, with what it has.
-    const isNew = before === null && path === join(repository ?? '', 'HEAD');
-    if (isLocked || isNew || (!isAsLeft && !tellsOnly.test(path))) moved.add(repository);
+    if (isLocked || isNewHead({ git: repository, path, before }) || (!isAsLeft && !tellsOnly.test(path)))
+      moved.add(repository);
   }
   return git.flatMap((file, at) =>
     moved.has(file.git) ? [] : [{ ...file, isReady: states[at] === 'ready' }],
@@ -251,7 +261,10 @@ export async function lookedAt(
   }));
   const restorable = await restorableState(git);
   const repositories = [...new Set(restorable.flatMap(file => (file.isReady ? (file.git ?? []) : [])))];
-  const isAll = git.length > 0 && restorable.length === git.length;
+  // One that the run made is named by itself, and had no branch that moved.
+  const made = new Set(git.filter(isNewHead).map(file => file.git));
+  const known = git.filter(file => !made.has(file.git));
+  const isAll = known.length > 0 && restorable.length === known.length;
   return { ...facts, files: looked, repositories, movedBranch: facts.movedBranch && !isAll };
 }
 

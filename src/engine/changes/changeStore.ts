@@ -101,6 +101,15 @@ export class ChangeStore {
     return found[0]?.runId;
   }
 
+  /** Returns the runs that first changed something at this time or later, the latest first. ISO 8601, UTC. */
+  async since(at: string): Promise<string[]> {
+    const found = (await this.#runIds()).flatMap(runId => this.#read(runId) ?? []);
+    return found
+      .filter(run => run.at >= at)
+      .sort((one, other) => (one.at < other.at ? 1 : -1))
+      .map(({ runId }) => runId);
+  }
+
   /** Returns the runs that changed a file and whose id begins with the prefix. */
   async find(idPrefix: string): Promise<string[]> {
     const ids = (await this.#runIds()).filter(runId => runId.startsWith(idPrefix));

@@ -1,7 +1,7 @@
 /** Compares texts line by line, for the figures on a card and for diffs on the command line. */
 
 import { stat } from 'node:fs/promises';
-import type { ToolCall } from '@telos/protocol/run';
+import type { JsonObject, ToolCall } from '@telos/protocol/run';
 import { grouped } from '@telos/protocol/text';
 import { diffLines, type StructuredPatchHunk, structuredPatch } from 'diff';
 import { loadRegularFile } from '../files/regularFile.ts';
@@ -90,7 +90,13 @@ const longestNew = 256 * 1024;
  * `path` is real.
  */
 export async function writeDiff(call: ToolCall, path: string): Promise<string | undefined> {
-  const { content, old_text: oldText, new_text: newText, replace_all: everywhere } = call.input;
+  const { content, edits, old_text: oldText, new_text: newText, replace_all: everywhere } = call.input;
+  if (call.name === 'edit_file' && Array.isArray(edits)) {
+    const input = (one: unknown): JsonObject =>
+      typeof one === 'object' && one !== null ? (one as JsonObject) : {};
+    const all = edits.map(one => writeDiff({ ...call, input: input(one) }, path));
+    return (await Promise.all(all)).join('\n');
+  }
   if (call.name === 'edit_file') {
     const [before, cutBefore] = beginningOf(String(oldText));
     const [after, cutAfter] = beginningOf(String(newText));

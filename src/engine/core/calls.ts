@@ -1,8 +1,7 @@
 /** Carries out the tool calls of one model turn in their order. Each call gets exactly one result. */
 import type { Message, RunEvent, ToolCall, ToolResult, ToolResultBlock } from '@telos/protocol/run';
-import { maxAtOnce } from './limits.ts';
-import type { AllowedCall, CallPolicy, SettledCall } from './ports.ts';
-import { ProgressChannel } from './progress.ts';
+import { maxAtOnce, progressInterval } from './limits.ts';
+import type { AllowedCall, CallPolicy, CallReport, SettledCall } from './ports.ts';
 
 /**
  * Runs the calls in their order. Neighbours that only read or fetch, and that no one was asked about, run at the same time.
@@ -100,4 +99,66 @@ function resultBlock(call: ToolCall, result: ToolResult): ToolResultBlock {
     ? [{ type: 'text' as const, text: result.content }, ...result.images]
     : result.content;
   return { type: 'tool_result', tool_use_id: call.id, content, is_error: result.isError };
+}
+
+/** Collects events of calls while the run waits for the calls to end. */
+export class ProgressChannel {
+  #waiting: RunEvent[] = [];
+  #wake: () => void = () => undefined;
+
+  /** Returns the reports of one call. Of several about its progress in `progressInterval`, the last is shown. */
+  of({ id: callId, name }: ToolCall): CallReport & { end(): void } {
+    let timer: NodeJS.Timeout | undefined;
+    let latest: RunEvent | undefined;
+    let isOver = false;
+    const showLatest = (): void => {
+      timer = undefined;
+      if (!latest) return;
+      this.#add(latest);
+      latest = undefined;
+      timer = setTimeout(showLatest, progressInterval);
+    };
+    return {
+      progress: (message, share) => {
+        latest = { type: 'tool_progress', callId, name, message, ...(share !== undefined && { share }) };
+        if (!timer && !isOver) showLatest();
+      },
+      show: event => this.#add(event),
+      through: events => this.#through(events),
+      end: () => {
+        isOver = true;
+        clearTimeout(timer);
+      },
+    };
+  }
+
+  /** Yields the events that are added until the work is done. */
+  async *until(work: Promise<unknown>): AsyncGenerator<RunEvent, void> {
+    let over = false;
+    void work.then(() => {
+      over = true;
+      this.#wake();
+    });
+    for (;;) {
+      // More may arrive while one of them is read.
+      for (let event = this.#waiting.shift(); event; event = this.#waiting.shift()) yield event;
+      if (over) return;
+      await new Promise<void>(resolve => {
+        this.#wake = resolve;
+      });
+    }
+  }
+
+  #add(event: RunEvent): void {
+    this.#waiting.push(event);
+    this.#wake();
+  }
+
+  async #through<Result>(events: AsyncGenerator<RunEvent, Result>): Promise<Result> {
+    for (;;) {
+      const step = await events.next();
+      if (step.done) return step.value;
+      this.#add(step.value);
+    }
+  }
 }

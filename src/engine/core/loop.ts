@@ -53,9 +53,15 @@ export async function* runLoop(spec: RunSpec, signal: AbortSignal): AsyncGenerat
       // Half an answer is not a success.
       if (reply.stopReason === 'model_context_window_exceeded') throw new TelosError('provider', tooMuch);
       if (isCut && hasEnded) throw new TelosError('provider', cutOff);
-      if (!gap) return 'completed';
       // Words that were said twice are an answer, even if the server says that more was to come.
-      if (isAskedAgain && gap === 'unfinished' && isCallless(reply.stopReason)) return 'completed';
+      if (!gap || (isAskedAgain && gap === 'unfinished' && isCallless(reply.stopReason))) {
+        const more = spec.atEnd && (yield* spec.atEnd(signal));
+        if (more === undefined) return 'completed';
+        addText(spec.messages, more);
+        isAskedAgain = false;
+        yield { type: 'text', text: '\n\n' };
+        continue;
+      }
       if (isAskedAgain) throw noAnswer(gap, spec.provider.model);
       isAskedAgain = true;
       remind(spec.messages, reply.blocks, gap);

@@ -15,3 +15,13 @@ export function addText(messages: Message[], text: string): void {
 
 export const blocksOf = ({ content }: Message): readonly ContentBlock[] =>
   typeof content === 'string' ? [{ type: 'text', text: content }] : content;
+
+/** Returns the words with which a conversation ends; empty if the model has not the last of them. */
+export function lastAnswer(messages: readonly Message[]): string {
+  const last = messages.at(-1);
+  if (last?.role !== 'assistant') return '';
+  return blocksOf(last)
+    .flatMap(block => (block.type === 'text' ? [block.text] : []))
+    .join('')
+    .trim();
+}

@@ -46,6 +46,8 @@ export interface CompletionRequest {
   repeatsStart?: boolean;
   /** By default the model thinks as much as it does by itself. */
   effort?: Effort;
+  /** How the model's thinking is switched off, if its provider has said so. */
+  thinkingOff?: 'disabled' | 'between_tools';
 }
 
 export interface AttachedFile {
@@ -62,6 +64,14 @@ export interface TokenCount {
   cacheWriteTokens: number;
   /** The charge in US dollars, if the provider reports it. */
   charged?: number;
+}
+
+/** US dollars per million tokens. `input` is for tokens neither read from a cache nor written to one, and for those if their price is not known. */
+export interface TokenPrices {
+  input: number;
+  output: number;
+  cacheRead?: number;
+  cacheWrite?: number;
 }
 
 /**
@@ -95,6 +105,8 @@ export interface Provider {
   readonly recording?: RecordingInfo;
   /** Tokens that the model takes, prompt and answer, if the provider says so. */
   readonly contextWindow?: number;
+  /** What the user has set as its price, in place of the one that is known. */
+  readonly price?: TokenPrices;
   /** A message for the user before this model is used. */
   readonly notice?: string;
   /** Set if each round counts against a quota that Telos cannot see. */
@@ -124,7 +136,7 @@ export interface Budget {
    * Must be called before each call of a model, which is `next`. Returns notices for the user. Throws TelosError `budget` if a limit is
    * reached, or if there is one of cost and the price of the model is not known.
    */
-  check(next: Pick<Provider, 'name' | 'model' | 'recording'>): Promise<Sentence[]>;
+  check(next: Pick<Provider, 'name' | 'model' | 'recording' | 'price'>): Promise<Sentence[]>;
   /** Must be called after each model call; undefined if the model does not report tokens. Returns notices for the user. */
   add(usage: Usage | undefined): Sentence[];
 }
@@ -229,4 +241,6 @@ export interface RunSpec {
   maxTokens?: number;
   /** Returns the words of the user since the last round. */
   mail?: (() => Promise<readonly string[]>) | undefined;
+  /** Called with each answer that would end the run. Returns what the model has to do before; undefined if it may end. */
+  atEnd?: ((signal: AbortSignal) => AsyncGenerator<RunEvent, string | undefined>) | undefined;
 }

@@ -7,14 +7,14 @@ export const longestGlob = 1000;
 
 /**
  * Returns a test for paths with `/` between their parts. `*` and `?` stay within one part, and `**` matches any number of parts.
- * `{a,b}` matches either, `[a-z]` one character of the set. If `anywhere` is set, a pattern without `/` applies to the last part
- * alone.
+ * `{a,b}` matches either, `[a-z]` one character of the set. A part also matches the name that is written like it, as web
+ * frameworks call files `[id].tsx`. If `anywhere` is set, a pattern without `/` applies to the last part alone.
  */
 export function globMatcher(pattern: string, anywhere = false): (path: string) => boolean {
   const normal = pattern.replaceAll('\\', '/').replace(/^(?:\.?\/)+/, '');
   const wanted = anywhere && !normal.includes('/') ? `**/${normal}` : normal;
   const alternatives = expandBraces(wanted).map(one =>
-    one.split('/').map(part => (part === '**' ? ('**' as const) : partsOf(part))),
+    one.split('/').map(part => (part === '**' ? ('**' as const) : waysOf(part))),
   );
   return path => {
     const names = path.split('/');
@@ -22,7 +22,8 @@ export function globMatcher(pattern: string, anywhere = false): (path: string) =
   };
 }
 
-type PathPart = '**' | readonly WildcardPart[];
+/** Each way to read a part. */
+type PathPart = '**' | readonly (readonly WildcardPart[])[];
 
 /** Works row by row: after each part of the pattern, keeps how many names it can have consumed. */
 function matchesPath(parts: readonly PathPart[], names: readonly string[]): boolean {
@@ -32,17 +33,20 @@ function matchesPath(parts: readonly PathPart[], names: readonly string[]): bool
     if (part === '**') for (let count = Math.min(...used); count <= names.length; count++) next.add(count);
     else
       for (const count of used)
-        if (count < names.length && matchesParts(part, names[count] ?? '')) next.add(count + 1);
+        if (count < names.length && part.some(way => matchesParts(way, names[count] ?? '')))
+          next.add(count + 1);
     if (next.size === 0) return false;
     used = next;
   }
   return used.has(names.length);
 }
 
-function partsOf(text: string): WildcardPart[] {
+const waysOf = (part: string): WildcardPart[][] =>
+  part.includes(']') ? [partsOf(part, part.lastIndexOf(']') + 1), partsOf(part, 0)] : [partsOf(part, 0)];
+
+/** `last` is where the last `]` ends: no set can end later, so none is searched for there. */
+function partsOf(text: string, last: number): WildcardPart[] {
   const parts: WildcardPart[] = [];
-  // No set can end after the last `]`, so none is searched for there.
-  const last = text.lastIndexOf(']') + 1;
   const signs = [...text.slice(0, last).matchAll(/\[[!^]?\]?[^\]]*\]|[\s\S]/gu)].map(([sign]) => sign);
   for (const sign of [...signs, ...text.slice(last)]) {
     if (sign === '*') {

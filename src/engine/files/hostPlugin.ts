@@ -1,6 +1,6 @@
 /**
- * Finds the MCP servers of a plugin that was made for other hosts: in its .mcp.json, or in its plugin.json, in place or by a path. The
- * folder of the plugin is filled in where they write `${CLAUDE_PLUGIN_ROOT}`.
+ * Reads what a plugin that was made for other hosts says of itself: its MCP servers, in its .mcp.json or in its plugin.json, and where its
+ * skills, commands and agents are. The folder of the plugin is filled in where they write `${CLAUDE_PLUGIN_ROOT}`.
  */
 import { existsSync } from 'node:fs';
 import { basename, dirname, join, relative, sep } from 'node:path';
@@ -30,6 +30,43 @@ const folders = ['.claude-plugin', '.plugin', '.github/plugin', '.cursor-plugin'
 /** The manifests of the hosts, the first that names servers counts: they are copies of each other. */
 const manifests = [...folders.map(folder => `${folder}/plugin.json`), 'plugin.json'];
 const root$ = '$'.concat('{CLAUDE_PLUGIN_ROOT}');
+
+/** Parts of a plugin that its manifest may say the places of. */
+export const partKinds = ['skills', 'commands', 'agents'] as const;
+export type PartKind = (typeof partKinds)[number];
+
+/** What the manifest of a plugin says of its parts: paths as written, each below the plugin. A part that it does not name is missing. */
+export interface NamedParts extends Partial<Record<PartKind, readonly string[]>> {
+  /** The manifest that names them, or the first that there is. Undefined if there is none. */
+  file?: string;
+}
+
+/** Returns what the manifests of a folder say of its parts. The first that names a part counts for it. Never throws. */
+export function namedParts(packDir: string): NamedParts {
+  const found: { -readonly [Key in keyof NamedParts]: NamedParts[Key] } = {};
+  for (const name of manifests) {
+    const file = join(packDir, name);
+    if (!existsSync(file) || (name === 'plugin.json' && pluginSchema(packDir) !== undefined)) continue;
+    found.file ??= file;
+    for (const kind of partKinds) {
+      const paths = pathsIn(fieldIn(packDir, name, kind));
+      if (paths.length > 0 && !found[kind]) Object.assign(found, { [kind]: paths, file });
+    }
+  }
+  return found;
+}
+
+/** Returns the paths of a part: one, a list, or those of a table by the names of its entries. */
+function pathsIn(value: unknown): string[] {
+  const each = isTable(value) && !Array.isArray(value) ? Object.values(value) : [value].flat();
+  return each.flatMap((one: unknown) =>
+    typeof one === 'string' && one.trim() !== ''
+      ? [one.replaceAll(root$, '.')]
+      : isTable(one) && 'source' in one
+        ? pathsIn(one.source)
+        : [],
+  );
+}
 
 /** Returns the folder that a skill means by `${CLAUDE_PLUGIN_ROOT}`: that of its plugin, or its own if its pack is none. */
 export const pluginRootOf = ({ packDir, skillDir }: { packDir: string; skillDir: string }): string =>
@@ -125,17 +162,29 @@ function rootOf(file: string): string | undefined {
   return name === undefined ? undefined : file.slice(0, -name.length - 1);
 }
 
-const isBroken = Symbol('names servers, and is not JSON');
+const isBroken = Symbol('has the field, and is not JSON');
 
 /** Returns `mcpServers` of a manifest below the folder; undefined if it has none. */
-function namedIn(root: string, manifest: string): unknown {
+const namedIn = (root: string, manifest: string): unknown => fieldIn(root, manifest, 'mcpServers');
+
+/** Returns `hooks` of the first manifest in a plugin's folder that has it, with the manifest; undefined if none does. */
+export function hooksInManifest(root: string): { file: string; value: unknown } | undefined {
+  for (const name of manifests) {
+    const value = fieldIn(root, name, 'hooks');
+    if (value !== undefined) return { file: join(root, name), value: value === isBroken ? undefined : value };
+  }
+  return undefined;
+}
+
+/** Returns a field of a manifest below the folder; undefined if it has none, `isBroken` if it has it and is not JSON. */
+function fieldIn(root: string, manifest: string, field: string): unknown {
   if (manifest === 'plugin.json' && pluginSchema(root) !== undefined) return undefined;
   let text = '';
   try {
     text = readSettings(join(root, manifest));
-    return (JSON.parse(text) as Record<string, unknown>)['mcpServers'] ?? undefined;
+    return (JSON.parse(text.replace(/^\ufeff/, '')) as Record<string, unknown>)[field] ?? undefined;
   } catch {
-    return text.includes('"mcpServers"') ? isBroken : undefined;
+    return text.includes(`"${field}"`) ? isBroken : undefined;
   }
 }
 

@@ -225,12 +225,21 @@ const matchers: readonly ObeyedMatcher[] = [
  */
 export function obeyedAt(path: string, inWork: string): Obeyed | undefined {
   const plain = folded(path);
+  const cached = behindCache(plain);
   const name = nameOf(plain);
-  const below = folded(inWork);
+  const [whole, below] = cached === undefined ? [plain, folded(inWork)] : [cached, cached];
   const found =
-    matchers.find(({ isFile }) => isFile(name)) ??
-    matchers.find(({ isAnywhere, isInWork }) => isAnywhere(plain) || isInWork(below));
+    matchers.find(({ isFile, by }) => isFile(name) && (cached === undefined || by !== managers)) ??
+    matchers.find(({ isAnywhere, isInWork }) => isAnywhere(whole) || isInWork(below));
   return found && { kind: found.kind, by: found.by };
+}
+
+const managers = 'package managers';
+
+/** Returns what lies in a cache that programs keep among installed packages, from there; undefined for anything else. */
+function behindCache(plain: string): string | undefined {
+  const [, rest] = /(?:^|\/)node_modules\/\.(?:cache|vite|vite-temp|vitest)\/([\s\S]+)$/.exec(plain) ?? [];
+  return rest;
 }
 
 /**

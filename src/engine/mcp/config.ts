@@ -20,6 +20,7 @@ export interface StdioServer {
   env: Record<string, string>;
   /** The folder as written in the file. The caller resolves `~` and paths relative to the agent's folder. */
   cwd?: string;
+  timeoutMs?: number;
   /** It runs in the box for commands, or not at all. */
   sandbox?: true;
   isOfPlugin?: OfPlugin;
@@ -34,6 +35,7 @@ export interface RemoteServer {
   type: 'sse' | 'streamable-http';
   url: string;
   headers: Record<string, string>;
+  timeoutMs?: number;
   /** The client registration of Telos at the authorization server, if that server gives out no client ids by itself. */
   oauth?: KnownClient;
   isOfPlugin?: OfPlugin;
@@ -55,7 +57,7 @@ export interface McpConfig {
 }
 
 /**
- * Reads `{"mcpServers": {name: {command, args, env, cwd, sandbox} | {type, url, headers, oauth}}}`. Unknown keys are ignored.
+ * Reads `{"mcpServers": {name: {command, args, env, cwd, sandbox} | {type, url, headers, oauth}}}`, each with a `timeout` or without. Unknown keys are ignored.
  * Servers with `disabled: true` are left out, and so are comments. A plugin's file is read by its own, closed schema, one of a plugin for
  * other hosts as those do. Never throws.
  */
@@ -117,6 +119,8 @@ export function serverOf(entry: unknown): McpServer | string {
   const table = tableOf(entry);
   if (!table) return 'its entry is not an object';
   const { type, command, url } = table;
+  const time = timeoutOf(table['timeout']);
+  if (typeof time === 'string') return time;
   const kind = type ?? (command === undefined ? 'http' : 'stdio');
   if (kind === 'stdio') {
     if (typeof command !== 'string' || !command.trim()) return 'it needs a "command" or a "url"';
@@ -136,6 +140,7 @@ export function serverOf(entry: unknown): McpServer | string {
       env,
       ...(cwd ? { cwd } : {}),
       ...(sandbox ? { sandbox } : {}),
+      ...time,
     };
   }
   if (kind !== 'sse' && kind !== 'http' && kind !== 'streamable-http')
@@ -145,7 +150,17 @@ export function serverOf(entry: unknown): McpServer | string {
   if (!headers) return '"headers" must be an object of strings';
   const oauth = table['oauth'] === undefined ? {} : knownClientOf(table['oauth']);
   if (typeof oauth === 'string') return oauth;
-  return { type: kind === 'sse' ? 'sse' : 'streamable-http', url, headers, ...oauth };
+  return { type: kind === 'sse' ? 'sse' : 'streamable-http', url, headers, ...oauth, ...time };
+}
+
+/** In milliseconds. No call waits longer. */
+const longestTimeout = 3_600_000;
+
+/** Returns the time that an entry gives its server. Some runners count in seconds; nobody waits for less than one. */
+function timeoutOf(value: unknown): { timeoutMs?: number } | string {
+  if (value === undefined) return {};
+  if (typeof value !== 'number' || !(value > 0)) return '"timeout" must be a number of milliseconds';
+  return { timeoutMs: Math.min(value < 1000 ? value * 1000 : value, longestTimeout) };
 }
 
 /**
@@ -187,7 +202,9 @@ export function interpolate(value: string, env: Readonly<Record<string, string>>
  * them and a person agrees.
  */
 export const isTelosKey = (name: string): boolean =>
-  /^(?:(?:ANTHROPIC|OPENAI|GEMINI|GOOGLE|OPENROUTER)_API_KEY|ANTHROPIC_AUTH_TOKEN|DISCORD_\w*)$/i.test(name);
+  /^(?:(?:ANTHROPIC|(?:AZURE_)?OPENAI|GEMINI|GOOGLE|OPENROUTER)_API_KEY|ANTHROPIC_AUTH_TOKEN|DISCORD_\w*)$/i.test(
+    name,
+  );
 
 /**
  * Returns texts that must not be shown: values of variables that a file's servers ask for, and secrets in the file. Values

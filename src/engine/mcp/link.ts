@@ -15,8 +15,10 @@ import { type BoxedStart, startProcess } from './boxedServer.ts';
 import type { RemoteServer, StdioServer } from './config.ts';
 import {
   deserializeMessage,
-  ErrorCode,
-  McpError,
+  InsufficientScopeError,
+  SdkError,
+  SdkErrorCode,
+  SdkHttpError,
   SSEClientTransport,
   StdioClientTransport,
   StreamableHTTPClientTransport,
@@ -49,12 +51,16 @@ export interface McpSurroundings {
 const maxMessage = 64 * 1024 * 1024;
 /** How long ending a session may take, in milliseconds. */
 const farewell = 250;
+/** Errors of a program that has ended. */
+const exits: readonly unknown[] = [SdkErrorCode.ConnectionClosed, SdkErrorCode.EraNegotiationFailed];
 /** Number of characters that are kept of the beginning of the error stream, which says why a server does not start, and of its end. */
 const stderrKept = 32_000;
 
 /** A way to reach a server: the SDK's transport, and further facts about the server. */
 export interface Link {
   transport: StdioClientTransport | SSEClientTransport | StreamableHTTPClientTransport;
+  /** True if it is reached over HTTP. */
+  isRemote: boolean;
   /** Must be called synchronously after the SDK's `connect`. */
   started(): void;
   /** Returns a phrase for people: "the program 'x' was not found". */
@@ -68,6 +74,9 @@ export interface Link {
   close(closeClient: () => Promise<void>): Promise<void>;
 }
 
+/** A program that is asked for its revision itself. The SDK's own class starts a second one for that, outside of the sandbox. */
+class OneProcess extends StdioClientTransport {}
+
 export function stdioLink(
   server: StdioServer,
   { env, cwd, workFolders, boxed, wrote }: McpSurroundings,
@@ -80,7 +89,7 @@ export function stdioLink(
     : serverProgram(server, env, workFolders);
   const start = marked(mark, command, boxed?.start.args ?? server.args);
   const guard = guardOrphans(mark);
-  const transport = new StdioClientTransport({
+  const transport = new OneProcess({
     command: start.program,
     args: start.args,
     env: { ...ownEnvironment, [mark.name]: mark.value },
@@ -120,6 +129,7 @@ export function stdioLink(
   };
   return {
     transport,
+    isRemote: false,
     started() {
       // The SDK starts it in our own process group, so only its mark identifies it.
       if (transport.pid !== null) tree = processTree(transport.pid, mark);
@@ -128,7 +138,7 @@ export function stdioLink(
       const isMissing = log().trim() === `the program '${command}' was not found`;
       if (codeOf(error) === 'ENOENT' || isMissing)
         return sentence("the program '{0}' was not found", server.command);
-      if (error instanceof McpError && error.code === ErrorCode.ConnectionClosed) {
+      if (error instanceof SdkError && exits.includes(error.code)) {
         const why = firstErrorIn(head);
         return why === undefined
           ? sentence('it exited before it answered')
@@ -215,6 +225,7 @@ export function remoteLink(server: RemoteServer, { fetch }: McpSurroundings): Li
       : new StreamableHTTPClientTransport(url, options);
   return {
     transport,
+    isRemote: true,
     started: () => undefined,
     explain(error) {
       const status = statusOf(error);
@@ -279,6 +290,8 @@ export function mayBeOlder(failure: unknown): boolean {
 
 /** Returns the HTTP status of an error. The SDK puts it into a property, or for the older transport into the text. */
 function statusOf(error: unknown): number | undefined {
+  if (error instanceof SdkHttpError) return error.status;
+  if (error instanceof InsufficientScopeError) return 403;
   const [, written] = /\(HTTP (\d{3})\)/.exec(plainReason(error)) ?? [];
   return Number(written ?? codeOf(error)) || undefined;
 }
@@ -309,7 +322,11 @@ export class MessageBuffer<Message> {
       this.#keep(chunk.subarray(from, end));
       from = end + 1;
       if (this.#size === 0) continue;
-      this.#lines.push(Buffer.concat(this.#pieces).toString('utf8').replace(/\r$/, ''));
+      this.#lines.push(
+        Buffer.concat(this.#pieces)
+          .toString('utf8')
+          .replace(/^\ufeff|\r$/g, ''),
+      );
       this.#pieces = [];
       this.#size = 0;
     }

@@ -29,9 +29,11 @@ const choices = ['anyOf', 'oneOf', 'allOf'];
 /** Returns what stands for a server's schema in requests. A server may give anything as one, or nothing. */
 export function modelSchema(schema: JsonObject): ModelSchema {
   const reader = new SchemaReader(schema);
-  const top = withoutChoice(schema);
+  const top = { ...withoutChoice(schema), type: 'object' };
   const { schema: read, renamed } = reader.read(top);
-  const whole = { ...read, type: 'object', properties: objectOf(read['properties']) ?? {} };
+  // It says nothing to a model, and some servers refuse it.
+  const { $schema: _dialect, ...rest } = read;
+  const whole = { ...rest, properties: objectOf(read['properties']) ?? {} };
   return { schema: whole, asServer: input => restored(input, renamed) as JsonObject };
 }
 
@@ -90,30 +92,30 @@ class SchemaReader {
 
   /** Adds to `renamed`: branches of a choice share it, since it is not known which of them a model means. */
   #into(schema: JsonObject, renamed: Renamed): JsonObject {
-    const own: Record<string, unknown> = { ...schema };
+    const own: Record<string, unknown> = withOneType(schema);
     if (typeof own['$ref'] === 'string') renamed.definition = this.#defined.get(own['$ref']);
     if ('properties' in own) own['properties'] = this.#properties(objectOf(own['properties']) ?? {}, renamed);
     const wanted = textsOf(own['required']).map(name => modelName(name, renamed));
     if (wanted.length > 0) own['required'] = wanted;
     else delete own['required'];
-    const items = objectOf(own['items']);
+    // OpenAI and Gemini refuse a list of which it is not said what is in it.
+    const items = objectOf(own['items']) ?? (own['type'] === 'array' ? {} : undefined);
     if (items) {
       renamed.items ??= { names: new Map(), properties: new Map() };
       own['items'] = this.#into(items, renamed.items);
     }
     for (const key of choices)
       if (Array.isArray(own[key]))
-        own[key] = (own[key] as unknown[]).map(each =>
-          objectOf(each) ? this.#into(objectOf(each)!, renamed) : each,
-        );
+        own[key] = (own[key] as unknown[]).map(each => this.#into(objectOf(each) ?? {}, renamed));
     return own;
   }
 
   #properties(properties: JsonObject, renamed: Renamed): JsonObject {
-    const read = Object.entries(properties).map(([name, value]) => {
+    // `true` and `false` are schemas too, which few providers know: anything, and nothing at all.
+    const possible = Object.entries(properties).filter(([, value]) => value !== false);
+    const read = possible.map(([name, value]) => {
       const short = modelName(name, renamed);
-      const schema = objectOf(value);
-      if (!schema) return [short, value];
+      const schema = objectOf(value) ?? {};
       const inner = renamed.properties.get(short) ?? { names: new Map(), properties: new Map() };
       renamed.properties.set(short, inner);
       return [short, this.#into(schema, inner)];
@@ -129,6 +131,21 @@ class SchemaReader {
     });
     return Object.fromEntries(read);
   }
+}
+
+/** Returns a copy with one type, or with a choice of schemas that have one each: not every provider takes a list of types. */
+function withOneType({ type, ...rest }: JsonObject): Record<string, unknown> {
+  if (!Array.isArray(type)) return type === undefined ? { ...rest } : { type, ...rest };
+  const [only, ...others] = textsOf(type);
+  if (only === undefined || choices.some(key => key in rest)) return { ...rest };
+  if (others.length === 0) return { type: only, ...rest };
+  const { description, default: usual, title, ...about } = rest;
+  return {
+    ...(title !== undefined && { title }),
+    ...(description !== undefined && { description }),
+    ...(usual !== undefined && { default: usual }),
+    anyOf: [only, ...others].map(one => ({ type: one, ...(one === 'null' ? {} : about) })),
+  };
 }
 
 /** Returns the name of a property for models, and notes it if it is another one. */

@@ -11,12 +11,13 @@ import { deepestJson } from '../jsonDepth.ts';
 import { mapStrings, type Redactor, redactor } from '../redact.ts';
 import type { Tool, WantedSignIn } from '../tools/tool.ts';
 import type { BoxedStart, OpenBox } from './boxedServer.ts';
-import type { McpConnection, McpLimits } from './client.ts';
+import type { McpLimits } from './callClock.ts';
 import { hiddenIn, type McpServer, placeOf, readMcpConfig, readyServer } from './config.ts';
 import type { McpSurroundings } from './link.ts';
 import type { AskForOffer } from './offers.ts';
 import { type Attempt, moreOf, phraseOf, RenewableServer } from './renewableServer.ts';
 import type { ServerBook } from './serverBook.ts';
+import type { McpConnection } from './session.ts';
 import type { McpSignIn } from './signIn.ts';
 import { type McpServerPlace, type MergedTools, mergeTools } from './tools.ts';
 
@@ -58,11 +59,17 @@ export interface McpServerReport {
 /** Programs that may have to download a server before it starts. */
 const fetchesFirst = /(?:^|[\\/])(?:npx|pnpx|bunx|uvx|pipx|docker|podman)(?:\.\w+)?$/i;
 
-/** Returns the limits for a server: one that may be downloaded first has a minute to start, where the usual limits count. */
-export const limitsFor = (server: McpServer, limits: McpLimits): McpLimits =>
-  limits === usualLimits && server.type === 'stdio' && fetchesFirst.test(server.command)
-    ? { ...limits, connectMs: 60_000 }
-    : limits;
+/**
+ * Returns the limits for a server, where the usual limits count: those of its entry, or a minute to start for one that may be downloaded
+ * first.
+ */
+export function limitsFor(server: McpServer, limits: McpLimits): McpLimits {
+  if (limits !== usualLimits) return limits;
+  const { timeoutMs: own } = server;
+  if (own) return { connectMs: own, callMs: own, longestCallMs: Math.max(own, limits.longestCallMs) };
+  const mayFetch = server.type === 'stdio' && fetchesFirst.test(server.command);
+  return mayFetch ? { ...limits, connectMs: 60_000 } : limits;
+}
 
 export const usualLimits: McpLimits = { connectMs: 15_000, callMs: 60_000, longestCallMs: 5 * 60_000 };
 
@@ -341,7 +348,7 @@ async function inBox(
   if (server.type !== 'stdio' || !server.sandbox) return undefined;
   if (!openBox)
     throw new TelosError('mcp', [
-      sentence('its entry says that it runs in a box ("sandbox": true), and there is none here'),
+      sentence('its entry says that it runs in a sandbox ("sandbox": true), and there is none here'),
     ]);
   const [{ boxedStart }, { serverProgram }] = await Promise.all([
     import('./boxedServer.ts'),

@@ -108,7 +108,12 @@ export class McpSignIn {
     const fetchFn = guardedFetch(this.#server, undefined, signal);
     const { resourceMetadataUrl } = this.#challenge ?? {};
     const at = resourceMetadataUrl ? { resourceMetadataUrl } : {};
-    const found = await discoverOAuthServerInfo(this.#server, { ...at, fetchFn });
+    const found = await discoverOAuthServerInfo(this.#server, {
+      ...at,
+      fetchFn,
+      // `checkAuthorizationServer` compares them, and says so in words.
+      skipIssuerMetadataValidation: true,
+    });
     checkAuthorizationServer(found);
     await this.#checkClient(found);
     for (const place of placesOf(found)) checkReach(place, this.#server);
@@ -170,7 +175,8 @@ export class McpSignIn {
     const answer = await this.#port.visit(page.href, state, signal);
     const authorizationCode = codeIn(answer, state, discovery);
     this.#learn([authorizationCode]);
-    await this.#orWhy(auth(provider, { ...options, authorizationCode }));
+    const iss = answer.get('iss');
+    await this.#orWhy(auth(provider, { ...options, authorizationCode, ...(iss !== null && { iss }) }));
     this.#challenge = undefined;
   }
 
@@ -243,6 +249,7 @@ export class McpSignIn {
       ...(document === undefined ? {} : { clientMetadataUrl: document }),
       clientMetadata: {
         client_name: 'Telos',
+        application_type: 'native',
         redirect_uris: [redirectUrl],
         grant_types: ['authorization_code', 'refresh_token'],
         response_types: ['code'],

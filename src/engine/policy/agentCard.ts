@@ -1,13 +1,15 @@
 /** Makes an agent's card: lists what its files name, and flags what a person should look at. */
 import { basename, dirname, join, relative } from 'node:path';
-import type { AgentCard, RedFlag } from '@telos/protocol/agentCard';
+import type { AgentCard, CardLines, RedFlag } from '@telos/protocol/agentCard';
 import { hostKind, unprotected } from '../addresses.ts';
 import { inPlugin } from '../files/hostPlugin.ts';
+import { realIfThere } from '../files/paths.ts';
 import { looksBinary } from '../files/plainText.ts';
 import { loadRegularFile } from '../files/regularFile.ts';
 import { isTelosKey, type McpServer, readMcpConfig } from '../mcp/config.ts';
 import { isSecretName } from '../redact.ts';
 import { type ParsedSkillFile, parseSkillFile } from '../skills/frontmatter.ts';
+import { type Hook, hookLine, packHooks, skillHooks } from '../skills/readHooks.ts';
 import { readRuntimeMetadata, readToolNames, splitAllowedTools } from '../skills/skillFields.ts';
 import type { AgentFiles, ReviewedAgent } from './agentFiles.ts';
 import { type AgentFile, isBelow } from './agentReader.ts';
@@ -19,10 +21,7 @@ import { namesRepositoryFile, repositoryFlags } from './text/repositoryFiles.ts'
 import { lookalikesIn } from './text/riskyCode.ts';
 
 /** The permissions that accepting a card grants. */
-export type CardFacts = Pick<
-  AgentCard,
-  'hosts' | 'scripts' | 'commands' | 'variables' | 'writes' | 'servers' | 'notStarted' | 'folders'
-> & {
+export type CardFacts = CardLines & {
   /** Working folder inside the agent's own folder, if empty. The digest does not cover files added later, which are work. */
   workFolder?: string;
 };
@@ -49,8 +48,12 @@ export async function cardOf(
   const commands = new Set<string>();
   const writes = new Set<string>();
   const scripts: string[] = [];
+  const [hooks, hooksNotRun]: [Hook[], string[]] = [[], []];
   const redFlags: RedFlag[] = [...files.escapes, ...lookalikeNames([agent.name, ...files.files.keys()])];
   let crowded: RedFlag | undefined;
+  const texts = new Set(
+    agent.skills.flatMap(({ kind, file }) => (kind && kind !== 'servers' ? [realIfThere(file) ?? file] : [])),
+  );
   if (files.tooLarge) redFlags.push(notRead(agent.packDir));
   for (const [label, file] of [...files.files].sort(([a], [b]) => (a < b ? -1 : 1))) {
     if (file.isLink) continue;
@@ -70,10 +73,14 @@ export async function cardOf(
     for (const name of variablesIn(text)) if (variables.size < mostVariables) variables.add(name);
     if (hosts.size > mostHosts && !crowded)
       crowded = { kind: 'too-many-hosts', file: label, line: 1, text: '' };
-    if (/^skills?\.md$/i.test(label.slice(label.lastIndexOf('/') + 1))) {
+    if (/^skills?\.md$/i.test(label.slice(label.lastIndexOf('/') + 1)) || texts.has(file.path)) {
       const { fields, body } = parseSkillFile(text, file.path);
       const names = [agent.name, String(fields['name'] ?? ''), basename(dirname(file.path))];
       for (const path of promisedIn(body, names)) writes.add(path);
+      const dir = dirname(file.path);
+      const own = skillHooks(fields['hooks'], agent, { id: basename(dir), dir });
+      hooks.push(...own.hooks);
+      hooksNotRun.push(...own.problems);
       for (const name of declaredVariables(fields)) variables.add(name);
       const named = readToolNames(splitAllowedTools(fields['allowed-tools']));
       for (const command of offeredCommands(named.commands)) commands.add(command);
@@ -83,6 +90,9 @@ export async function cardOf(
     if (hasRepository(files) && !proseEnding.test(label) && namesRepositoryFile(text))
       redFlags.push({ kind: 'repository-file', file: label, line: 1, text: '' });
   }
+  const ofPack = packHooks(agent);
+  hooks.push(...ofPack.hooks);
+  hooksNotRun.push(...ofPack.problems);
   const { servers, used, inClear, notStarted } = serversOf(agent);
   for (const name of used) variables.add(name);
   const mcpFile = relative(agent.packDir, agent.mcpConfig ?? '');
@@ -99,6 +109,8 @@ export async function cardOf(
     ...(writes.size > 0 ? { writes: [...writes].sort() } : {}),
     servers,
     ...(notStarted.length > 0 ? { notStarted } : {}),
+    ...(hooks.length > 0 ? { hooks: grantsNoScript ? [] : [...new Set(hooks.map(hookLine))] } : {}),
+    ...(hooksNotRun.length > 0 ? { hooksNotRun } : {}),
     folders: files.folders,
     redFlags: withAllKindsFirst(redFlags),
     leftOut: leftOutOf(files, workFolder),

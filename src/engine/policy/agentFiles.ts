@@ -16,7 +16,7 @@ export type ReviewedAgent = Pick<
   Agent,
   'name' | 'packDir' | 'workingDir' | 'unaskedWithin' | 'projectDir' | 'source' | 'mcpConfig'
 > & {
-  skills: readonly Pick<Agent['skills'][number], 'dir' | 'file' | 'within'>[];
+  skills: readonly Pick<Agent['skills'][number], 'dir' | 'file' | 'within' | 'kind'>[];
   diagnostics?: Agent['diagnostics'];
 };
 

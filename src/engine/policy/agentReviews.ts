@@ -92,8 +92,11 @@ export class AgentReviews {
     const { redFlags: _flags, leftOut: _leftOut, ...facts } = await cardFrom(agent, files);
     const { files: after } = await this.stateOf(agent);
     if (files.digest !== shown.digest || after.digest !== shown.digest) {
-      const why = sentence("The files of agent '{0}' changed while its card was open.", agent.name);
-      throw new TelosError('config', [why, sentence('Look at it again.')], {
+      const why = sentence(
+        "The files of agent '{0}' changed while you reviewed its permissions.",
+        agent.name,
+      );
+      throw new TelosError('config', [why, sentence('Review them again.')], {
         remedy: { kind: 'review_agent', agent: agent.name },
       });
     }
@@ -220,7 +223,10 @@ function namesNothingNew(
   review: Review,
   changed: readonly string[],
 ): boolean {
-  const lists = ['hosts', 'scripts', 'commands', 'variables', 'writes', 'servers', 'folders'] as const;
+  const lists = [
+    ...(['hosts', 'scripts', 'commands', 'variables', 'writes', 'servers', 'folders'] as const),
+    'hooks' as const,
+  ];
   const isKnown = lists.every(name => {
     const accepted = (review[name] ?? []).map(each => JSON.stringify(each));
     return (card[name] ?? []).every(each => accepted.includes(JSON.stringify(each)));
@@ -235,7 +241,7 @@ async function startsAsScript(path: string): Promise<boolean> {
 
 /** Returns what the card grants after the person has switched lines off. */
 function withoutLines(
-  { hosts, scripts, commands = [], variables, writes = [], ...facts }: CardFacts,
+  { hosts, scripts, commands = [], variables, writes = [], hooks, ...facts }: CardFacts,
   without: readonly string[],
 ): CardFacts {
   const left = (names: readonly string[]): string[] => names.filter(name => !without.includes(name));
@@ -245,6 +251,7 @@ function withoutLines(
     commands: left(commands),
     variables: left(variables),
     writes: left(writes),
+    ...(hooks && { hooks: left(hooks) }),
   };
   return { ...facts, ...lists };
 }
@@ -254,8 +261,8 @@ function readReview(file: string): Review | undefined {
   try {
     const value = JSON.parse(readText(file)) as Partial<Record<keyof Review, unknown>>;
     const texts = [value.agent, value.folder, value.digest, value.reviewedAt];
-    const { hosts, scripts, commands = [], variables, writes = [], servers } = value;
-    const lists = [hosts, scripts, commands, variables, writes, servers];
+    const { hosts, scripts, commands = [], variables, writes = [], servers, hooks = [] } = value;
+    const lists = [hosts, scripts, commands, variables, writes, servers, hooks];
     const whole =
       texts.every(text => typeof text === 'string') &&
       lists.every(Array.isArray) &&

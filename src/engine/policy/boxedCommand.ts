@@ -76,6 +76,10 @@ export async function needsOnlyBox(wanted: Command, context: PolicyContext): Pro
   return agent === undefined || !isInside(realPlace(packDir) ?? packDir, work);
 }
 
+/** Returns true for a command of the user's own skill that the sandbox keeps to its folders, although it may change them directly. */
+export const isHeldByBox = (wanted: Command, context: PolicyContext): boolean =>
+  context.isOwn === true && staysInBox(wanted, context) && !wanted.dangers.some(isAskedInside);
+
 /** Returns true for a command of a plan's card that runs outside of the box. That the model wants it to is no reason. */
 const leavesWithCard = ({ subject }: Command, { hasBox, cardCommands }: PolicyContext): boolean =>
   !hasBox || cardCommands?.outside?.has(subject) === true;
@@ -128,18 +132,19 @@ function boxSentence({ leaving }: Command, { hasBox, noBox }: PolicyContext): Se
   if (!hasBox) {
     if (!noBox || noBox.isTold) return undefined;
     const { why, mend } = noBox;
-    if (mend === undefined) return sentence('Telos asks because no box for commands works here: {0}', why);
+    if (mend === undefined)
+      return sentence('Telos asks because no sandbox for commands works here: {0}', why);
     // A question has room for a line.
     return mend.includes('\n')
       ? sentence(
-          'Telos asks because no box for commands works here: {0} Telos Doctor shows the command that fixes it.',
+          'Telos asks because no sandbox for commands works here: {0} Telos Doctor shows the command that fixes it.',
           why,
         )
-      : sentence('Telos asks because no box for commands works here: {0} To fix it: {1}', why, mend);
+      : sentence('Telos asks because no sandbox for commands works here: {0} To fix it: {1}', why, mend);
   }
-  if (!leaving) return sentence('It runs outside of the box, since it can only work there.');
+  if (!leaving) return sentence('Needs to run outside the sandbox.');
   const said = shortened(leaving.why.replace(/[“”"\s]+/g, ' ').trim(), mostSaid);
   return said === ''
-    ? sentence('It leaves the box, and the model does not say why.')
-    : sentence('It leaves the box. The model says why: “{0}”', said);
+    ? sentence('Runs outside the sandbox. The model gives no reason.')
+    : sentence('Runs outside the sandbox. Reason of the model: “{0}”', said);
 }

@@ -51,25 +51,23 @@ export async function beyondBox(wanted: PolicySubject, context: PolicyContext): 
     const { why = 'The reason is not known.', mend } = noBox ?? {};
     return deny(
       'run.box-required',
-      `Commands run in a box only (telos.sandbox is required), and none works here: ${why}${mend === undefined ? '' : ` To fix it: ${mend}`}`,
+      `Commands run in a sandbox only (telos.sandbox is required), and none works here: ${why}${mend === undefined ? '' : ` To fix it: ${mend}`}`,
     );
   }
   return deny(
     'run.box-required',
-    'Commands run in the box only (telos.sandbox is required), so this one cannot leave it. Do it another way, or tell the person what is missing.',
+    'Commands run only in a sandbox (telos.sandbox is required), so this one cannot leave it. Do it another way, or tell the person what is missing.',
   );
 }
 
 function inBox(wanted: PolicySubjectOf<'command'>, context: PolicyContext): Sentence {
   if (!worksDirectly(wanted, context))
     return sentence(
-      'It runs in the box: it changes files of the working folder only, and can reach a host only with your permission.',
+      'Runs in a sandbox: it can change only this workspace, and asks before it uses the network.',
     );
   return wanted.goesOn
-    ? sentence(
-        'It runs in the box and works in your folder directly until it is stopped: its changes there are not held back.',
-      )
-    : sentence('It runs in the box and works in your folder directly: its changes cannot be held back here.');
+    ? sentence('Runs in a sandbox, but changes your folder directly until you stop it.')
+    : sentence('Runs in a sandbox, but changes your folder directly: this system cannot hold changes back.');
 }
 
 export async function decideOnCommand(
@@ -108,13 +106,16 @@ export async function decideOnCommand(
     : sentence('A command can do whatever you can do on this machine.');
   const special: Sentence[] = [];
   if (promised?.changed !== undefined)
-    special.push(sentence("It is on the plan's card, but {0} has changed what it does.", promised.changed));
+    special.push(sentence('The plan may run it, but {0} has changed how it works.', promised.changed));
   if (program !== undefined) special.push(sentence('It names {0}, which can reach the network.', program));
   if (secrets.length > 0)
     special.push(sentence('It names {0}, which looks like a place of secrets.', someOf(secrets)));
   if (escapes[0] !== undefined)
     special.push(
-      sentence("The agent's card does not cover all that it can run: {0}.", describeFlag(escapes[0])),
+      sentence(
+        'The permissions of the agent do not cover all that it can run: {0}.',
+        describeFlag(escapes[0]),
+      ),
     );
   const reason = spoken([always, ...special]);
   const sentences = special.length > 0 ? special : [always];

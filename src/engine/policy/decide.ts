@@ -7,7 +7,7 @@ import type { Config } from '../config.ts';
 import { skillTools, toolsInBox } from '../tools/builtin.ts';
 import type { RunFolders } from '../tools/tool.ts';
 import type { ReviewedAgent } from './agentFiles.ts';
-import { placed, reachesHosts, staysInBox, withBox } from './boxedCommand.ts';
+import { isHeldByBox, placed, reachesHosts, staysInBox, withBox } from './boxedCommand.ts';
 import { beyondBox, decideOnCommand, readOnlyCommand } from './commandDefaults.ts';
 import { dangerOf } from './danger.ts';
 import {
@@ -33,7 +33,7 @@ import { beyondWorker } from './workerRole.ts';
 /**
  * Decides on a call of a built-in tool or of an MCP server's tool, whose input has been checked. These count in this order: the
  * floor, the user's deny rules, the step's role, the surface. Then grants for the run, the user's allow rules, and the default. The
- * run's mode can only make it stricter. Asks no person, changes nothing, and sends nothing.
+ * run's mode makes it stricter, but for `sandbox`. Asks no person, changes nothing, and sends nothing.
  */
 export async function decide(call: ToolCall, context: PolicyContext): Promise<Decision> {
   const wanted = await subjectOf(call, context);
@@ -74,12 +74,19 @@ async function decideOn(wanted: PolicySubject, context: PolicyContext): Promise<
     : byDefault;
 }
 
+/** Questions about a command alone. Others insist on being asked. */
+const aboutCommands = /^(?:run\.command|card\.(?:new|changed))$/;
+
 /**
- * Returns the decision in the run's mode: a review asks about each write, unless the answer to that was for the run. The card
+ * Returns the decision in the run's mode. The mode `sandbox` asks about no command of the user's own skills that stays in there. A review asks about each write, unless the answer to that was for the run. The card
  * names commands without what they write, so these are asked about too.
  */
 function inMode(decision: Decision, wanted: PolicySubject, context: PolicyContext): Decision {
   const { action, rule } = decision;
+  if (context.mode === 'sandbox' && wanted.kind === 'command' && action === 'ask')
+    return aboutCommands.test(rule) && isHeldByBox(wanted, context)
+      ? allow('mode.sandbox', wanted.subject)
+      : decision;
   if (context.mode !== 'review' || action !== 'allow' || rule === 'grant.run') return decision;
   if (wanted.kind !== 'write' && rule !== 'card.command') return decision;
   const sentences = [sentence('You chose to review each change before it is made.')];

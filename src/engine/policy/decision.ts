@@ -54,6 +54,8 @@ export interface PolicyContext extends RunFolders {
   mcpTool?: (name: string) => McpToolFacts | undefined;
   /** The agent of the run. Without it, no rule for a named agent fits and no card is shown. */
   agent?: ReviewedAgent;
+  /** True for a run without a skill. Its own rules name the agent `telos` and, as its pack, the working folder. */
+  isTelos?: true;
   /** The user's own rules. */
   rules?: PolicyFile;
   reviews?: AgentReviews;
@@ -65,6 +67,8 @@ export interface PolicyContext extends RunFolders {
   role?: 'read-only' | 'worker';
   /** Chosen by the person for this run. Defaults to `default`. */
   mode?: RunMode;
+  /** True for a skill of the user's own, for which the mode `sandbox` takes the place of its permissions. */
+  isOwn?: boolean;
   /** Files and folders that a worker changes in no way. Absolute. */
   closed?: readonly string[];
   /** Names of the tools that a step of a plan brings. They have no effect outside of their own answers. */

@@ -32,7 +32,7 @@ export async function decideOnRead(
   const chosen = unaccepted.find(folder => isInside(folder.path, path));
   if (chosen) return askAboutFolder(wanted, chosen, context);
   const sentences = [
-    sentence("{0} is outside working_dir ({1}) and the agent's own folder.", path, workingDir),
+    sentence("{0} is outside this workspace ({1}) and the agent's own folder.", path, workingDir),
   ];
   return unlessPromised(ask(wanted, { rule: 'read.outside', sentences }, context), context);
 }
@@ -57,6 +57,8 @@ async function unlessPromised(question: Ask, context: PolicyContext): Promise<De
 export async function unacceptedFolders(context: PolicyContext): Promise<readonly CardFolder[]> {
   const chosen = context.agent ? chosenFolders(context.agent) : [];
   if (chosen.length === 0) return chosen;
+  // Who writes a skill has chosen its folders.
+  if (context.mode === 'sandbox' && context.isOwn) return [];
   const review = await reviewOf(context);
   const accepted = review?.state === 'reviewed' ? review.files.folders : [];
   return chosen.filter(
@@ -162,7 +164,7 @@ export async function decideOnPlace(
   );
   if (chosen) return askAboutFolder(wanted, chosen, context);
   if (inWork) return allow('write.working-dir', path);
-  const sentences = [sentence('{0} is outside working_dir ({1}).', path, workingDir)];
+  const sentences = [sentence('{0} is outside this workspace ({1}).', path, workingDir)];
   return unlessPromised(ask(wanted, { rule: 'write.outside', sentences }, context), context);
 }
 

@@ -2,6 +2,7 @@
 
 import { createHash } from 'node:crypto';
 import type { ApprovalScope, ToolCall } from '@telos/protocol/run';
+import { counted } from '@telos/protocol/text';
 import type { Config } from '../config.ts';
 import { reasonOf } from '../core/errors.ts';
 import { isTelosKey } from '../mcp/config.ts';
@@ -25,7 +26,7 @@ export async function recordAnswer(
 ): Promise<{ notice?: string; refusal?: string }> {
   const { card, lasting } = question;
   if (card && (await reviewOf(context))?.files.digest !== card.digest) {
-    const refusal = `The files of agent '${card.agent}' changed while its card was open, so nothing was done. Call again to show the card as it is now.`;
+    const refusal = `The files of agent '${card.agent}' changed while its permissions were shown, so nothing was done. Call again to show them as they are now.`;
     return { refusal };
   }
   if (scope === 'once' || !question.scopes.includes(scope)) return {};
@@ -89,9 +90,13 @@ type Places = Pick<Config, 'configDir' | 'home'>;
  * Returns the accepted cards, then the rules of policy.toml in the order of the file. `problems` are sentences that name file and
  * line, including those about rules that are wider than they look.
  */
-export async function listPermissions(
-  places: Places,
-): Promise<{ file: string; permissions: readonly Permission[]; problems: readonly string[] }> {
+export async function listPermissions(places: Places): Promise<{
+  file: string;
+  permissions: readonly Permission[];
+  /** Why rules cannot be read. */
+  problems: readonly string[];
+  warnings: readonly string[];
+}> {
   const { file, allow, deny, problems, warnings } = openPolicyFile(places).read();
   const rules = [...allow, ...deny].sort((a, b) => a.line - b.line);
   const reviews = await openReviews(places).list();
@@ -99,7 +104,7 @@ export async function listPermissions(
     ...reviews.map(review => ({ kind: 'card' as const, review })),
     ...rules.map(rule => ({ kind: 'rule' as const, rule })),
   ];
-  return { file, permissions, problems: [...problems, ...warnings] };
+  return { file, permissions, problems, warnings };
 }
 
 /** Returns false if the permission no longer exists. Throws TelosError `config` if the file cannot be changed safely. */
@@ -130,7 +135,16 @@ const ruleParts = [
 /** Describes a permission on one line. */
 export function describePermission(permission: Permission): string {
   if (permission.kind === 'card') {
-    const { hosts, scripts, commands = [], variables, writes = [], servers, folders } = permission.review;
+    const {
+      hosts,
+      scripts,
+      commands = [],
+      variables,
+      writes = [],
+      servers,
+      folders,
+      hooks = [],
+    } = permission.review;
     const parts = [
       `${scripts.length} scripts`,
       ...(commands.length > 0 ? [`${commands.length} commands`] : []),
@@ -138,9 +152,10 @@ export function describePermission(permission: Permission): string {
       `${variables.length} variables`,
       ...(writes.length > 0 ? [`writes ${writes.join(' and ')}`] : []),
       `${servers.length} MCP servers`,
+      ...(hooks.length > 0 ? [counted(hooks.length, 'hook')] : []),
       ...folders.map(({ path }) => path),
     ];
-    return `its card: ${parts.join(', ')}`;
+    return `its permissions: ${parts.join(', ')}`;
   }
   const { effect, tool, argv, command, host, path, server, folder } = permission.rule;
   const subject = argv ? JSON.stringify(argv) : (command ?? host ?? path ?? server ?? 'everything');

@@ -39,14 +39,14 @@ export async function keepTyping(
   const typed = (await reviews?.acceptTyping(agent).catch(() => [])) ?? [];
   if (typed.length === 0) return undefined;
   return sentence(
-    "Your changes to {0} of agent '{1}' name nothing new, so its card stays accepted.",
+    "Your changes to {0} of agent '{1}' name nothing new, so its permissions stay approved.",
     someNames(typed),
     agent.name,
   );
 }
 
 /** Returns true for a folder of the user's own: neither installed from elsewhere nor in a clone of a repository. */
-function isOwnTyping({ source, packDir }: ReviewedAgent, dataDir: string): boolean {
+export function isOwnTyping({ source, packDir }: ReviewedAgent, dataDir: string): boolean {
   if (source !== 'user' || originFile(dataDir, packDir).before !== null) return false;
   for (let folder = packDir; ; folder = dirname(folder)) {
     if (existsSync(join(folder, '.git'))) return false;

@@ -95,6 +95,8 @@ export async function withCard(
   const { agent, reviews, memory } = context;
   // What is dangerous is asked about by itself, never beside a card.
   if (question.danger) return question;
+  // The mode was chosen in place of it.
+  if (context.mode === 'sandbox' && context.isOwn) return question;
   if (!agent || !reviews || !review || review.state === 'reviewed' || review.files.tooLarge) return question;
   const card = await reviews.cardOf(agent).catch(() => undefined);
   if (!card || card.state === 'reviewed') return question;
@@ -104,7 +106,7 @@ export async function withCard(
   const [few, more] = [changed.slice(0, 3).join(', '), changed.length - 3];
   const why =
     card.state !== 'changed'
-      ? sentence("Agent '{0}' has not been reviewed yet.", agent.name)
+      ? sentence('You have not approved {0} yet.', agent.name)
       : more > 0
         ? sentence(
             "The files of agent '{0}' have changed since you reviewed it ({1}, {2} more).",
@@ -114,15 +116,13 @@ export async function withCard(
           )
         : sentence("The files of agent '{0}' have changed since you reviewed it ({1}).", agent.name, few);
   const rule = isCovered ? undefined : question.lasting?.rule;
-  const always = sentence('Choosing Always accepts its card and allows only this from now on.');
-  const added = rule ? [why, always] : [why];
   // About a command the card itself says as much.
   const isCommand = question.rule === 'run.command';
   return {
     ...question,
     rule: `card.${card.state}`,
-    reason: `${question.reason} ${spoken(added)}`,
-    ...(question.sentences && !isCommand ? { sentences: [...question.sentences, ...added] } : {}),
+    reason: `${question.reason} ${spoken([why])}`,
+    ...(question.sentences && !isCommand ? { sentences: [...question.sentences, why] } : {}),
     scopes: ['once', 'run', 'always'],
     card,
     lasting: { card, ...(rule ? { rule } : {}) },
@@ -150,8 +150,17 @@ export async function firstThatCounts(
   return review && rules.find(rule => countsFor(rule, review));
 }
 
-const isAlwaysMeant = ({ agent, granted, agent_digest }: PolicyRule, context: PolicyContext): boolean =>
-  agent_digest === undefined && (agent === '*' ? context.agent === undefined : granted === undefined);
+const isAlwaysMeant = (
+  { agent, pack, granted, agent_digest }: PolicyRule,
+  context: PolicyContext,
+): boolean => {
+  if (agent_digest !== undefined) return false;
+  if (agent === '*') return context.agent === undefined;
+  return granted === undefined || (isOfTelos(context) && pack !== undefined);
+};
+
+/** A run without a skill has no files that could change what was granted. */
+const isOfTelos = ({ agent, isTelos }: PolicyContext): boolean => agent === undefined && isTelos === true;
 
 function countsFor({ agent, granted, agent_digest }: PolicyRule, { state, files }: ReviewState): boolean {
   if (agent === '*' && state !== 'reviewed') return false;
@@ -167,7 +176,7 @@ const wholeDigest = ({ digest, tooLarge }: AgentFiles): string | undefined => (t
  */
 export async function bound(question: Ask, context: PolicyContext): Promise<Ask> {
   const { rule, ...rest } = question.lasting ?? {};
-  if (!rule) return question;
+  if (!rule || isOfTelos(context)) return question;
   const files = (await reviewOf(context))?.files;
   const digest = files && wholeDigest(files);
   if (digest !== undefined)

@@ -8,6 +8,7 @@ import type { JsonObject, ToolCall } from '@telos/protocol/run';
 import { shortened } from '@telos/protocol/text';
 import { expandPath } from '../config.ts';
 import { escapeInvisible } from '../files/plainText.ts';
+import { isDeeper } from '../jsonDepth.ts';
 import { toolNamed } from '../skills/skillFields.ts';
 import { type MeantFolders, meantFile, placeInBox, type RunFolders, type Tool } from '../tools/tool.ts';
 import { meantCommand } from './commandFiles.ts';
@@ -29,10 +30,14 @@ export function resolveCall(
   folders: ResolveFolders,
 ): ResolvedCall {
   const tool = toolFor(written.name, tools);
-  if (tool === undefined || written.problem !== undefined || !isBuiltin(tool.definition.name))
-    return { call: written, notes: [] };
+  if (tool === undefined || written.problem !== undefined) return { call: written, notes: [] };
   const { name, inputSchema } = tool.definition;
   const properties = (inputSchema['properties'] ?? {}) as Readonly<Record<string, unknown>>;
+  if (!isBuiltin(name)) {
+    const input = typedInput(written.input, properties);
+    const isAsWritten = name === written.name && input === written.input;
+    return { call: isAsWritten ? written : { ...written, name, input }, notes: [] };
+  }
   const { input, notUnderstood } = understoodCall(name, written.input, properties);
   const notes: string[] = [];
   if (notUnderstood.length > 0)
@@ -48,6 +53,9 @@ const shown = (text: string, most = 200): string => shortened(escapeInvisible(te
 /** What models put before the name of a tool that was given to them without it. */
 const namespace = /^(?:functions?|default_api|tools?)[.:]+/i;
 
+/** What a model's template leaves behind the name: its own mark, or the number of the call. */
+const templateEnd = /(?:<\|.*|:\d+)$/s;
+
 /** Returns the tool of this very name, or else the built-in one that other runners call so. */
 function toolFor<Each extends Pick<Tool, 'definition'>>(
   name: string,
@@ -55,7 +63,7 @@ function toolFor<Each extends Pick<Tool, 'definition'>>(
 ): Each | undefined {
   const named = (wanted: string | undefined): Each | undefined =>
     tools.find(({ definition }) => definition.name === wanted);
-  const bare = name.replace(namespace, '');
+  const bare = name.replace(namespace, '').replace(templateEnd, '').trim();
   return named(name) ?? named(toolNamed(name)) ?? named(bare) ?? named(toolNamed(bare));
 }
 
@@ -92,7 +100,7 @@ function withPath(input: JsonObject, folders: ResolveFolders, notes: string[]): 
   }
   const boxed = placeInBox(path, folders);
   if (boxed !== undefined) {
-    notes.push(`${shown(path)} is the one that commands in the box have: ${shown(boxed)}.`);
+    notes.push(`${shown(path)} is the one that commands in the sandbox have: ${shown(boxed)}.`);
     return { ...input, path: boxed };
   }
   if (meant.twin !== undefined) {
@@ -195,7 +203,8 @@ export function understoodCall(
   const own: Record<string, unknown> = {};
   const rest = Object.entries(input).filter(([key, value]) => {
     if (!Object.hasOwn(properties, key)) return true;
-    own[key] = typedLike(properties[key], value);
+    const typed = typedLike(properties[key], value);
+    if (typed !== null) own[key] = typed;
     return false;
   });
   const notUnderstood: string[] = [];
@@ -223,11 +232,43 @@ function inSeconds(plain: string, value: unknown): unknown {
   return /ms$|millis$/.test(plain) || value > 1800 ? value / 1000 : value;
 }
 
-/** Models often write a number or a yes as text. */
-function typedLike(schema: unknown, value: unknown): unknown {
-  const { type } = schema as { type?: unknown };
-  if (typeof value !== 'string') return value;
-  if (type === 'number' && /^\s*\d+(\.\d+)?\s*$/.test(value)) return Number(value);
-  if (type === 'boolean' && /^(true|false)$/.test(value)) return value === 'true';
-  return value;
+/** Returns the input with values of the kinds that the schema wants, as far as there is one reading. The same input if all are. */
+function typedInput(input: JsonObject, properties: Readonly<Record<string, unknown>>): JsonObject {
+  const typed = Object.entries(input).map(([key, value]) => {
+    const schema = Object.hasOwn(properties, key) ? properties[key] : undefined;
+    return [key, typedLike(schema, value)] as const;
+  });
+  return typed.every(([key, value]) => value === input[key])
+    ? input
+    : (Object.fromEntries(typed) as JsonObject);
 }
+
+/** Models often write a number, a yes or a whole list as text, and a text as a number. */
+function typedLike(schema: unknown, value: unknown): unknown {
+  const types = typesOf(schema);
+  if (typeof value === 'number' || typeof value === 'boolean')
+    return types.length === 1 && types[0] === 'string' ? String(value) : value;
+  if (typeof value !== 'string' || types.includes('string')) return value;
+  if (types.includes('number') && /^\s*-?\d+(\.\d+)?\s*$/.test(value)) return Number(value);
+  if (types.includes('integer') && /^\s*-?\d+\s*$/.test(value)) return Number(value);
+  if (types.includes('boolean') && /^(true|false)$/.test(value)) return value === 'true';
+  const wanted = types.includes('array') ? Array.isArray : types.includes('object') ? isObject : undefined;
+  if (!wanted || !/^\s*[[{]/.test(value)) return value;
+  try {
+    const read: unknown = JSON.parse(value);
+    return wanted(read) && !isDeeper(read) ? read : value;
+  } catch {
+    return value;
+  }
+}
+
+/** Returns the types that a schema wants, as far as it names them. */
+function typesOf(schema: unknown): unknown[] {
+  if (!isObject(schema)) return [];
+  const { type, anyOf } = schema as { type?: unknown; anyOf?: unknown };
+  const either = Array.isArray(anyOf) ? anyOf.flatMap(typesOf) : [];
+  return [...(type === undefined ? [] : [type].flat()), ...either];
+}
+
+const isObject = (value: unknown): boolean =>
+  typeof value === 'object' && value !== null && !Array.isArray(value);

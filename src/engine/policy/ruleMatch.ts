@@ -36,10 +36,10 @@ export function matchesRule(rule: PolicyRule, wanted: PolicySubject, context: Po
  * holds in any case of the name.
  */
 export function appliesTo({ effect, agent, pack }: PolicyRule, context: PolicyContext): boolean {
-  if (agent === '*') return pack === undefined || pack === context.agent?.packDir;
-  const name = context.agent?.name;
+  const { name, packDir } = whoIn(context) ?? {};
+  if (agent === '*') return pack === undefined || pack === packDir;
   if (name !== agent && (effect === 'allow' || name?.toLowerCase() !== agent.toLowerCase())) return false;
-  if (pack !== undefined) return pack === context.agent?.packDir;
+  if (pack !== undefined) return pack === packDir;
   return effect === 'deny' || context.agent?.source !== 'project';
 }
 
@@ -77,10 +77,19 @@ const isWebPort = (url: URL): boolean => /:(?:80|443)$/.test(hostAndPort(url));
 export const isExact = ({ command, argv }: PolicyRule): boolean =>
   command !== undefined || (argv !== undefined && argv.at(-1) !== '*');
 
-/** Returns the rule that an answer of `always` stores for exactly this call; undefined without an agent to bind it to. */
+/** Returns who asks, as rules name it; undefined for a step of a plan that has no agent. */
+const whoIn = ({
+  agent,
+  isTelos,
+  workingDir,
+}: PolicyContext): { name: string; packDir: string } | undefined =>
+  agent ?? (isTelos ? { name: 'telos', packDir: workingDir } : undefined);
+
+/** Returns the rule that an answer of `always` stores for exactly this call; undefined where there is nobody to bind it to. */
 export function draftFor(wanted: PolicySubject, context: PolicyContext): RuleDraft | undefined {
-  if (!context.agent) return undefined;
-  const { name: agent, packDir: pack } = context.agent;
+  const who = whoIn(context);
+  if (!who) return undefined;
+  const { name: agent, packDir: pack } = who;
   switch (wanted.kind) {
     case 'command':
       return { agent, pack, tool: wanted.tool, command: wanted.subject, folder: wanted.folder };

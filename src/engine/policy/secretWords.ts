@@ -1,6 +1,8 @@
 /** Finds the places of secrets that a command names. */
+import { lstatSync } from 'node:fs';
+import { basename, dirname, join } from 'node:path';
 import { globMatcher, longestGlob } from '../files/globPattern.ts';
-import { isSensitive, secretFolderNames } from '../files/sensitiveNames.ts';
+import { folded, isSensitive, secretFolderNames } from '../files/sensitiveNames.ts';
 import { commandReach } from './commandReach.ts';
 import { piecesOf } from './shellCommands.ts';
 
@@ -9,7 +11,9 @@ import { piecesOf } from './shellCommands.ts';
  * links lead to.
  */
 export function sensitiveWords(command: string, folder: string, home: string): string[] {
-  const words = piecesOf(command).filter(holdsSecrets);
+  const isMeant = (word: string): boolean =>
+    !isMereWord(word) || isThere(join(folder, word)) || leaves.test(command);
+  const words = piecesOf(command).filter(word => holdsSecrets(word) && isMeant(word));
   if (words.length > 0) return words;
   // Alternatives in braces have commas between them.
   const plain = command.replace(/["'\\]/g, '');
@@ -18,7 +22,26 @@ export function sensitiveWords(command: string, folder: string, home: string): s
   // If a folder is secret by its own name, that says nothing about each name in it.
   const first = isSensitive(folder) ? 1 : 0;
   const meant = commandReach(command, folder, home).paths.flatMap(({ meanings }) => meanings.slice(first));
-  return [...new Set(meant.map(path => path.slice(0, -1)))].filter(isSensitive);
+  const isOwnWord = (path: string): boolean => dirname(path) === folded(folder) && !isMeant(basename(path));
+  return [...new Set(meant.map(path => path.slice(0, -1)))].filter(
+    path => isSensitive(path) && !isOwnWord(path),
+  );
+}
+
+/** A word of letters, as a program or a test may have it too. As a place, it is one in the folder of the command. */
+const isMereWord = (word: string): boolean => /^[\p{L}_-]+$/u.test(word);
+
+/** Commands in which such a word may be a place elsewhere: those that go to another folder or make a name at their run. */
+const leaves =
+  /(?:^|[\s;&|(])(?:cd|pushd|chdir|ln|mount|find|fd|xargs)\b|\s(?:-C|--(?:directory|cwd|chdir|prefix)\b)/;
+
+/** A place that cannot be looked at may be there. */
+function isThere(path: string): boolean {
+  try {
+    return lstatSync(path, { throwIfNoEntry: false }) !== undefined;
+  } catch {
+    return true;
+  }
 }
 
 function holdsSecrets(word: string): boolean {

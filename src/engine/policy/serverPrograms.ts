@@ -145,7 +145,7 @@ export async function decideOnServers(context: PolicyContext): Promise<Allow | A
       ? []
       : [
           sentence(
-            'The MCP server {0} runs or loads {1}, which is in a location that runs can write to, so its card does not cover it.',
+            'The MCP server {0} runs or loads {1}, which is in a location that runs can write to, so its permissions do not cover it.',
             JSON.stringify(written.server),
             written.path,
           ),

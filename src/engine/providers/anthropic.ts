@@ -90,7 +90,8 @@ export function toAnthropicRequest(
   request: CompletionRequest,
 ): Anthropic.MessageCreateParamsStreaming {
   const { system, tools, maxTokens, effort: wanted } = request;
-  const { thinking: usual, effort } = wanted === undefined ? {} : anthropicThinking(wanted, model);
+  const { thinking: usual, effort } =
+    wanted === undefined ? {} : anthropicThinking(wanted, model, request.thinkingOff);
   // With a budget, a model may not go on with calls whose thoughts are missing.
   const thinking = usual?.type === 'enabled' && hasLostThoughts(request.messages) ? undefined : usual;
   const body = {

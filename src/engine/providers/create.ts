@@ -6,8 +6,10 @@ import { TelosError } from '../core/errors.ts';
 import type { Provider } from '../core/ports.ts';
 import { fetchOut } from '../tools/fetchOut.ts';
 import { followProxies } from '../tools/wayOut.ts';
+import type { TurnLimits } from './failures.ts';
+import type { ListSource } from './listedModels.ts';
 
-export type ProviderName = 'anthropic' | 'openai' | 'gemini' | 'openrouter' | 'ollama' | 'replay';
+export type ProviderName = 'anthropic' | 'openai' | 'gemini' | 'openrouter' | 'azure' | 'ollama' | 'replay';
 
 /** Models that only a frontend can reach, such as those of an editor. The frontend passes them when it opens Telos. */
 export interface FrontendProvider {
@@ -44,8 +46,9 @@ export type Pace = (provider: Provider) => Provider;
 
 interface ProviderSetup {
   model: string;
-  /** The model in its place with `TELOS_DEFAULTS=current`. */
+  /** The model in its place unless `TELOS_DEFAULTS` is `specified`. For Ollama it is the first that is installed and calls tools. */
   currentModel?: string;
+  /** Empty if each person has one of their own. */
   baseUrl: string;
   /** Environment variable that sets another address. */
   baseUrlVariable: string;
@@ -83,6 +86,14 @@ export const providerSetups: Readonly<Record<Exclude<ProviderName, 'replay'>, Pr
     baseUrlVariable: 'OPENROUTER_BASE_URL',
     keyVariable: 'OPENROUTER_API_KEY',
   },
+  azure: {
+    // A deployment, which most people name after its model.
+    model: 'gpt-5.4-mini',
+    currentModel: 'gpt-6-luna',
+    baseUrl: '',
+    baseUrlVariable: 'AZURE_OPENAI_ENDPOINT',
+    keyVariable: 'AZURE_OPENAI_API_KEY',
+  },
   ollama: {
     model: 'llama3.1',
     baseUrl: 'http://localhost:11434/v1',
@@ -90,6 +101,22 @@ export const providerSetups: Readonly<Record<Exclude<ProviderName, 'replay'>, Pr
     keyVariable: undefined,
   },
 };
+
+/** What opens a provider's server. */
+export interface ProviderKey {
+  /** Empty if there is none. */
+  key: string;
+  /** True for a token that gateways to Anthropic's models take in place of a key. */
+  isToken?: true;
+}
+
+/** Returns the key of a provider. A gateway's token counts where no key is set. */
+export function keyIn(env: Config['env'], name: keyof typeof providerSetups): ProviderKey {
+  const { keyVariable } = providerSetups[name];
+  const key = (keyVariable && env[keyVariable]) || '';
+  const token = name === 'anthropic' ? env['ANTHROPIC_AUTH_TOKEN'] : undefined;
+  return key || !token ? { key } : { key: token, isToken: true };
+}
 
 /** Returns the model of a provider where none is named. */
 export function usualModel(
@@ -137,8 +164,14 @@ export async function chooseProvider(
 ): Promise<ProviderChoice> {
   if (config.provider) return chooseNamed(config, config.provider, brought);
   if (config.replayFile) return recordingChoice(sentence('A recording is set.'));
-  const keyed = keyedProviders.find(({ keyVariable }) => config.env[keyVariable]);
-  if (keyed) return choiceOf(config, keyed.name, sentence('{0} is set.', keyed.keyVariable));
+  const keyed = keyedProviders.find(
+    ({ name }) => keyIn(config.env, name).key && providerAddress(config, name),
+  );
+  if (keyed) {
+    const { isToken } = keyIn(config.env, keyed.name);
+    const variable = isToken ? 'ANTHROPIC_AUTH_TOKEN' : keyed.keyVariable;
+    return choiceOf(config, keyed.name, sentence('{0} is set.', variable));
+  }
   if (config.env['OPENAI_BASE_URL'])
     return choiceOf(config, 'openai', sentence('{0} is set.', 'OPENAI_BASE_URL'));
   if (await ollamaAnswers(config))
@@ -244,21 +277,37 @@ function knownName(wanted: string, brought: FrontendProviders = {}): ProviderNam
   });
 }
 
-function choiceOf(config: Config, name: ProviderName, why: Sentence): ProviderChoice {
+async function choiceOf(config: Config, name: ProviderName, why: Sentence): Promise<ProviderChoice> {
   if (name === 'replay') return recordingChoice(why);
-  const model = config.model ?? usualModel(config, name);
+  const installed =
+    name === 'ollama' && config.model === undefined && config.defaults === 'current'
+      ? await (await import('./ollama.ts')).firstWithTools(providerAddress(config, name))
+      : undefined;
+  const model = config.model ?? installed ?? usualModel(config, name);
   return { name, model, ...because(why), recording: false, baseUrl: providerAddress(config, name) };
 }
 
 /** Returns a provider's address without a trailing slash, and with or without `/v1` as its requests need it. */
-export function providerAddress(config: Config, name: Exclude<ProviderName, 'replay'>): string {
+export function providerAddress(config: Pick<Config, 'env'>, name: Exclude<ProviderName, 'replay'>): string {
   const { baseUrl, baseUrlVariable } = providerSetups[name];
   const address = (config.env[baseUrlVariable]?.trim() || baseUrl).replace(/\/+$/, '');
   // Both makers write their address the other way elsewhere, so people do too.
   if (name === 'anthropic') return address.replace(/(?:\/v1)?\/messages$|\/v1$/, '');
+  if (name === 'azure') return address.replace(/\/openai(?:\/v1)?$/, '');
   const base = address.replace(/\/(?:chat\/completions|responses)$/, '');
   return (name === 'ollama' || name === 'openai') && /^https?:\/\/[^/]+$/i.test(base) ? `${base}/v1` : base;
 }
+
+/** Returns whose list of models it is that this provider has. */
+export const listSource = (
+  config: Pick<Config, 'env' | 'dataDir'>,
+  name: keyof typeof providerSetups,
+): ListSource => ({
+  dataDir: config.dataDir,
+  name,
+  address: providerAddress(config, name),
+  isOther: name === 'openai' && Boolean(config.env['OPENAI_BASE_URL']),
+});
 
 /** Returns why no request can be sent to an address, and what to do about it; undefined if one can. */
 export function addressProblem(
@@ -271,11 +320,10 @@ export function addressProblem(
       sentence('{0} contains a user name or password, so no request can be sent.', baseUrlVariable),
       sentence('Remove everything before the @.'),
     ];
+  const next = sentence('Set it to an address that starts with http:// or https://.');
+  if (address === '') return [sentence('{0} is not set.', baseUrlVariable), next];
   if (/^https?:\/\/./i.test(address) && URL.canParse(address)) return undefined;
-  return [
-    sentence("{0} is '{1}', which is not an address.", baseUrlVariable, address),
-    sentence('Set it to an address that starts with http:// or https://.'),
-  ];
+  return [sentence("{0} is '{1}', which is not an address.", baseUrlVariable, address), next];
 }
 
 /** Returns the provider's address. Throws TelosError `config` if no request can be sent to it. */
@@ -290,13 +338,26 @@ function recordingChoice(why: Sentence): ProviderChoice {
   return { name: 'replay', model: 'recording', ...because(why), recording: true };
 }
 
-function keyOf(config: Config, name: Exclude<ProviderName, 'replay'>): string {
+/** More than anybody waits for a model, in minutes. */
+const mostPatience = 1440;
+
+/** Returns the minutes for which a model may be silent. Undefined if none are set. Throws TelosError `config` for anything but a number. */
+function patienceIn({ env }: Config): number | undefined {
+  const written = env['TELOS_PATIENCE']?.trim();
+  if (!written) return undefined;
+  const minutes = Number(written);
+  if (minutes > 0) return Math.min(minutes, mostPatience);
+  throw new TelosError('config', [
+    sentence("TELOS_PATIENCE is '{0}', which is not a number of minutes.", written),
+    sentence('Set it to the minutes for which a model may be silent, such as 30.'),
+  ]);
+}
+
+function keyOf(config: Config, name: Exclude<ProviderName, 'replay'>): ProviderKey {
   const { keyVariable } = providerSetups[name];
-  if (!keyVariable) return '';
-  const key = config.env[keyVariable];
-  if (key) return key;
+  const own = keyIn(config.env, name);
   // A server other than OpenAI's own may need no key.
-  if (name === 'openai' && config.env['OPENAI_BASE_URL']) return '';
+  if (!keyVariable || own.key || (name === 'openai' && config.env['OPENAI_BASE_URL'])) return own;
   throw new TelosError('auth', [sentence('The provider {0} has no key.', name)], {
     remedy: { kind: 'set_key', variable: keyVariable },
   });
@@ -327,9 +388,25 @@ export async function createProvider(
 ): Promise<Provider> {
   const provider = await providerOf(config, choice, skillDir, step);
   if (provider.name === 'replay') return provider;
-  const [{ mediaAware }, { wellSpoken }] = await Promise.all([import('./media.ts'), import('./provider.ts')]);
+  const [{ mediaAware }, { wellSpoken }, { withoutRefusedParts }, { asListed }, { ownPrices }] =
+    await Promise.all([
+      import('./media.ts'),
+      import('./provider.ts'),
+      import('./refusedParts.ts'),
+      import('./listedModels.ts'),
+      import('./models.ts'),
+    ]);
   const { name } = provider;
-  const aware = mediaAware(wellSpoken(provider), isKnown(name) ? providerAddress(config, name) : '');
+  const address = isKnown(name) ? providerAddress(config, name) : '';
+  const plain = withoutRefusedParts(wellSpoken(provider));
+  const own = ownPrices(config)(plain);
+  const priced = {
+    ...plain,
+    ...(own.price && { price: own.price }),
+    ...(own.problem && { notice: [plain.notice ?? [], spoken(own.problem)].flat().join(' ') }),
+  };
+  const listed = isKnown(name) ? await asListed(listSource(config, name), priced) : priced;
+  const aware = mediaAware(listed, address);
   return choice.pace?.(aware) ?? aware;
 }
 
@@ -345,6 +422,8 @@ async function providerOf(
 ): Promise<Provider> {
   if (choice.broughtBy) return choice.broughtBy.create(choice.model);
   const name = knownName(choice.name);
+  const limitsOf = async (baseUrl: string): Promise<TurnLimits> =>
+    (await import('./failures.ts')).limitsAt(baseUrl, patienceIn(config));
   switch (name) {
     case 'replay': {
       const { openReplay, openSkillReplay, openStepReplay, replayBySkill } = await import('./recording.ts');
@@ -353,22 +432,24 @@ async function providerOf(
       return skillDir ? openSkillReplay(skillDir) : replayBySkill();
     }
     case 'anthropic': {
-      const apiKey = keyOf(config, name);
+      const { key: apiKey } = keyOf(config, name);
       const { createAnthropic } = await import('./anthropic.ts');
-      return createAnthropic({ apiKey, model: choice.model, baseUrl: usableAddress(config, name) });
+      const baseUrl = usableAddress(config, name);
+      return createAnthropic({ apiKey, model: choice.model, baseUrl, limits: await limitsOf(baseUrl) });
     }
     default: {
-      const apiKey = keyOf(config, name);
+      const { key: apiKey } = keyOf(config, name);
       const { keyVariable, baseUrlVariable } = providerSetups[name];
       const baseUrl = usableAddress(config, name);
       const { model } = choice;
+      const limits = await limitsOf(baseUrl);
       if (name === 'openai' && isNative(config, baseUrl, openaiHosts, model)) {
         const { createOpenaiResponses } = await import('./openaiResponses.ts');
-        return createOpenaiResponses({ apiKey, model, baseUrl });
+        return createOpenaiResponses({ apiKey, model, baseUrl, limits });
       }
       if (name === 'gemini' && isNative(config, baseUrl, geminiHosts, model)) {
         const { createGemini } = await import('./gemini.ts');
-        return createGemini({ apiKey, model, baseUrl });
+        return createGemini({ apiKey, model, baseUrl, limits });
       }
       const { createOpenaiCompatible } = await import('./openai.ts');
       return createOpenaiCompatible({
@@ -378,6 +459,8 @@ async function providerOf(
         model,
         baseUrl,
         baseUrlVariable,
+        limits,
+        apiVersion: config.env['OPENAI_API_VERSION'],
       });
     }
   }

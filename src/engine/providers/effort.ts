@@ -1,7 +1,7 @@
 /** Says how much a model is to think, in the words of each model: levels for some, a budget of tokens for others. */
 
 import { effortLevels } from '../core/limits.ts';
-import type { Effort, EffortLevel } from '../core/ports.ts';
+import type { CompletionRequest, Effort, EffortLevel } from '../core/ports.ts';
 
 const budgets: Readonly<Record<EffortLevel, number>> = {
   off: 0,
@@ -59,6 +59,32 @@ export function isThinker(provider: string, model: string): boolean {
   return provider !== 'vscode' && (isOpenaiReasoner(model) || isGeminiThinker(model) || isClaude);
 }
 
+/** Returns the efforts that a model tells apart, by what is sent for each. None for a model that is not known to think. */
+export function effortsOf(provider: string, model: string): EffortLevel[] {
+  if (!isThinker(provider, model)) return [];
+  const sent = (level: EffortLevel): string => {
+    if (!/claude-/.test(model))
+      return JSON.stringify(
+        isGeminiThinker(model) ? geminiThinking(level, model) : openaiEffort(level, model),
+      );
+    const { effort, thinking } = anthropicThinking(level, model);
+    return JSON.stringify(effort ?? thinking ?? '');
+  };
+  const told = new Map<string, EffortLevel>();
+  for (const level of [...effortLevels.slice(1), 'off'] as const)
+    if (!told.has(sent(level))) told.set(sent(level), level);
+  const own = [...told.values()];
+  return effortLevels.filter(level => own.includes(level));
+}
+
+/** Returns the effort that a model takes in place of the wanted one: itself, or the next one below that its provider lists. */
+export function listedEffort(effort: Effort, listed: readonly string[]): Effort {
+  const level = levelOf(effort);
+  if (listed.length === 0 || listed.includes(level)) return effort;
+  const below = effortLevels.slice(1, effortLevels.indexOf(level)).filter(one => listed.includes(one));
+  return below.at(-1) ?? effortLevels.find(one => one !== 'off' && listed.includes(one)) ?? effort;
+}
+
 /** Returns true for a model of Gemini that thinks. A name without a version means the latest one. */
 export const isGeminiThinker = (model: string): boolean =>
   /^gemini-/.test(nameOf(model)) && (versionOf(nameOf(model)) ?? 9) >= 2.05;
@@ -91,12 +117,13 @@ type AnthropicThinking =
 export function anthropicThinking(
   effort: Effort,
   model: string,
+  off?: CompletionRequest['thinkingOff'],
 ): { thinking?: AnthropicThinking; effort?: Exclude<EffortLevel, 'off'> } {
   const name = nameOf(model);
   const level = levelOf(effort);
   const version = /^claude-/.test(name) ? (versionOf(name) ?? 0) : 0;
   const isAdaptive = version >= 4.06;
-  if (level === 'off') return withoutThoughts(name, version);
+  if (level === 'off') return off ? { thinking: { type: off } } : withoutThoughts(name, version);
   if (!isAdaptive) return { thinking: { type: 'enabled', budget_tokens: thinkingTokens(effort) } };
   const isPlain = level === 'max' ? /^claude-sonnet-4-6/.test(name) : version < 4.07;
   const most = isPlain ? plainLevel(level) : level;

@@ -1,4 +1,5 @@
 /** Sends a request whose answer is a stream of events, for the wire formats that are read without an SDK. */
+import type { TokenCount } from '../core/ports.ts';
 import { answerText, fetchOut, mostRefusal } from '../tools/fetchOut.ts';
 import {
   explainHttpFailure,
@@ -67,6 +68,12 @@ export function explainRequest(
 
 /** More than any answer, and little enough to be added up. */
 const mostTokens = 1e12;
+
+/** Returns the count, or undefined for one of nothing at all, which a server sends that does not count: no request is free of tokens. */
+export const countedTokens = (count: TokenCount): TokenCount | undefined =>
+  count.inputTokens + count.outputTokens + count.cacheReadTokens + count.cacheWriteTokens > 0 || count.charged
+    ? count
+    : undefined;
 
 /** Returns a number of tokens that a server sent, or 0 for anything that is not one: none may take from what is counted. */
 export const tokenCountIn = (value: unknown): number =>

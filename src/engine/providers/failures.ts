@@ -68,7 +68,8 @@ export function explainHttpFailure(failure: HttpFailure): TurnFailure {
   }
   const why = sentence('{0} refused the request ({1}): {2}', label, status, reason);
   const { hint, remedy } = status === 404 ? missing(failure, reason) : {};
-  const error = new TelosError('provider', [why, ...(hint ? [hint] : [])], { remedy });
+  const Kind = status === 400 || status === 422 ? Refused : TelosError;
+  const error = new Kind('provider', [why, ...(hint ? [hint] : [])], { remedy });
   return { error, again: status === 408 };
 }
 
@@ -175,6 +176,9 @@ function telosErrorIn(error: unknown): TelosError | undefined {
   return undefined;
 }
 
+/** The error for a request that a server does not take as it is. */
+export class Refused extends TelosError {}
+
 /** The answer is not an event stream. A retry would return the same. */
 export class NoEventStream extends TelosError {}
 
@@ -270,8 +274,12 @@ export const standardLimits: TurnLimits = {
 /** A model on this machine or in this network may have to be loaded from disk, and reads a long prompt slowly. */
 const localLimits: TurnLimits = { ...standardLimits, firstByteMs: 600_000, idleMs: 600_000, waitsOnce: true };
 
-/** Returns the limits for a server, by where it is. */
-export function limitsAt(baseUrl: string): TurnLimits {
+/** Returns the limits for a server, by where it is, or by the minutes of silence that the person allows. */
+export function limitsAt(baseUrl: string, minutes?: number): TurnLimits {
+  if (minutes !== undefined) {
+    const silence = minutes * 60_000;
+    return { ...standardLimits, firstByteMs: silence, idleMs: silence, waitsOnce: true };
+  }
   const kind = URL.canParse(baseUrl) ? hostKind(new URL(baseUrl).hostname) : 'public';
   return kind === 'loopback' || kind === 'private' ? localLimits : standardLimits;
 }

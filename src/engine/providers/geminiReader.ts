@@ -1,7 +1,7 @@
 /** Reads a streamed answer in Gemini's own format: each event is an answer of its own, with the parts that are new. */
 
 import type { StreamEvent, TokenCount } from '../core/ports.ts';
-import { tokenCountIn } from './eventRequest.ts';
+import { countedTokens, tokenCountIn } from './eventRequest.ts';
 import { ReportedError } from './failures.ts';
 import { callExtrasBlock, newCallId, readToolCall } from './provider.ts';
 import type { WireReader } from './turn.ts';
@@ -64,7 +64,7 @@ export class GeminiReader implements WireReader {
     if (data === '[DONE]') return undefined;
     const answer = JSON.parse(data) as WireAnswer | null;
     if (answer?.error) throw reported(answer.error, data);
-    if (answer?.usageMetadata) this.#usage = toTokenCount(answer.usageMetadata);
+    if (answer?.usageMetadata) this.#usage = countedTokens(toTokenCount(answer.usageMetadata)) ?? this.#usage;
     if (answer?.promptFeedback?.blockReason) this.#finish ??= 'SAFETY';
     const candidate = answer?.candidates?.[0];
     // What follows the end is not part of the answer.

@@ -1,7 +1,6 @@
 /** Knows which models take pictures and documents, and leaves out what the model of a request does not take. */
 import type { ContentBlock, DocumentBlock, ImageBlock, Message } from '@telos/protocol/run';
 import type { CompletionRequest, MediaKind, Provider } from '../core/ports.ts';
-import { answerText, fetchOut } from '../tools/fetchOut.ts';
 
 /** Pixels of a side of a picture that models of Anthropic take. */
 const claudeSide = 8_000;
@@ -56,70 +55,72 @@ async function knownMedia(
   return /^(?:deepseek-(?:chat|reasoner|v3|r1)|gpt-oss)/.test(own) ? [] : undefined;
 }
 
-/** How long Ollama may take to say what a model can, in milliseconds. */
-const patienceMs = 2_000;
-
 async function ollamaMedia(
   api: string,
   model: string,
   signal: AbortSignal,
 ): Promise<readonly MediaKind[] | undefined> {
-  try {
-    const response = await fetchOut(`${api}/show`, {
-      method: 'POST',
-      headers: { 'content-type': 'application/json' },
-      body: JSON.stringify({ model }),
-      signal: AbortSignal.any([signal, AbortSignal.timeout(patienceMs)]),
-    });
-    const { capabilities } = JSON.parse(await answerText(response)) as { capabilities?: unknown };
-    if (!response.ok || !Array.isArray(capabilities)) return undefined;
-    return capabilities.includes('vision') ? ['image'] : [];
-  } catch {
-    signal.throwIfAborted();
-    return undefined; // The request itself will say what is wrong.
-  }
+  const { ollamaCapabilities } = await import('./ollama.ts');
+  const capabilities = await ollamaCapabilities(api, model, signal);
+  signal.throwIfAborted();
+  return capabilities && (capabilities.includes('vision') ? ['image'] : []);
 }
 
-const isMedia = (block: { type: string }): block is ImageBlock | DocumentBlock =>
+type Media = ImageBlock | DocumentBlock;
+
+const isMedia = (block: { type: string }): block is Media =>
   block.type === 'image' || block.type === 'document';
 
-const holdsMedia = ({ content }: Message): boolean =>
-  typeof content !== 'string' &&
-  content.some(
-    block =>
-      isMedia(block) ||
-      (block.type === 'tool_result' && typeof block.content !== 'string' && block.content.some(isMedia)),
+/** Returns the pictures and documents in a message. */
+const mediaOf = ({ content }: Message): readonly Media[] =>
+  typeof content === 'string'
+    ? []
+    : content
+        .flatMap((block): readonly ContentBlock[] =>
+          block.type === 'tool_result' && typeof block.content !== 'string' ? block.content : [block],
+        )
+        .filter(isMedia);
+
+const holdsMedia = (message: Message): boolean => mediaOf(message).length > 0;
+
+/** Returns the data of the pictures and documents in a message. */
+export const mediaIn = (message: Message | undefined): readonly string[] =>
+  message ? mediaOf(message).map(({ source }) => source.data) : [];
+
+/** Returns the message without the pictures and documents of this data, which its server has refused. */
+export const withoutMedia = (message: Message, refused: ReadonlySet<string>): Message =>
+  replaced(message, block =>
+    refused.has(block.source.data) ? `[${named(block)} was here, which the server refused.]` : undefined,
   );
 
-function withOnly(message: Message, taken: readonly MediaKind[] | undefined, mostSide: number): Message {
+const withOnly = (message: Message, taken: readonly MediaKind[] | undefined, mostSide: number): Message =>
+  replaced(message, block => {
+    if (taken && !taken.includes(block.type))
+      return `[${named(block)} was here, which this model does not take.]`;
+    const side =
+      block.type === 'image' && mostSide < Number.POSITIVE_INFINITY ? longerSide(block.source.data) : 0;
+    return side > mostSide
+      ? `[An image was here whose longer side has ${side} pixels. This model takes ${mostSide} at most: make it smaller.]`
+      : undefined;
+  });
+
+const named = ({ type }: Media): string => (type === 'image' ? 'An image' : 'A PDF');
+
+/** Returns the message with the words for each picture and document in its place, where there are some. */
+function replaced(message: Message, wordsFor: (block: Media) => string | undefined): Message {
   const { role, content } = message;
   if (typeof content === 'string' || !holdsMedia(message)) return message;
+  const orWords = <Block extends { type: string }>(block: Block) => {
+    const text = isMedia(block) ? wordsFor(block) : undefined;
+    return text === undefined ? block : { type: 'text' as const, text };
+  };
   return {
     role,
     content: content.map((block): ContentBlock => {
-      if (block.type !== 'tool_result') return named(block, taken, mostSide);
-      return typeof block.content === 'string'
-        ? block
-        : { ...block, content: block.content.map(part => named(part, taken, mostSide)) };
+      if (block.type !== 'tool_result') return orWords(block);
+      return typeof block.content === 'string' ? block : { ...block, content: block.content.map(orWords) };
     }),
   };
-}
-
-function named<Block extends { type: string }>(
-  block: Block,
-  taken: readonly MediaKind[] | undefined,
-  mostSide: number,
-) {
-  if (!isMedia(block)) return block;
-  if (!taken || taken.includes(block.type)) {
-    const side =
-      block.type === 'image' && mostSide < Number.POSITIVE_INFINITY ? longerSide(block.source.data) : 0;
-    if (side <= mostSide) return block;
-    const text = `[An image was here whose longer side has ${side} pixels. This model takes ${mostSide} at most: make it smaller.]`;
-    return { type: 'text' as const, text };
-  }
-  const what = block.type === 'image' ? 'An image' : 'A PDF';
-  return { type: 'text' as const, text: `[${what} was here, which this model does not take.]` };
 }
 
 /** Returns the pixels of the longer side of a picture, from its header. 0 if that cannot be read. */

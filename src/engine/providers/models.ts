@@ -1,124 +1,20 @@
-/** Asks whether a provider answers, and calculates from prices.json what a round costs. */
+/** Knows what a round costs: by the user's own prices, else by those of prices.json. */
 
-import { beginningOf, type Sentence, sentence, spoken } from '@telos/protocol/text';
+import { join } from 'node:path';
+import { type Sentence, sentence } from '@telos/protocol/text';
 import type { Config } from '../config.ts';
-import { TelosError } from '../core/errors.ts';
-import type { Provider, TokenCount } from '../core/ports.ts';
-import { answerText, fetchOut } from '../tools/fetchOut.ts';
-import { certificateProblem, followProxies } from '../tools/wayOut.ts';
-import { addressProblem, isKnown, type ProviderChoice, providerSetups } from './create.ts';
-import { isAboutKey, wordsOf } from './failures.ts';
+import type { Provider, TokenCount, TokenPrices } from '../core/ports.ts';
+import { readToml, tableOf } from '../files/settingsFile.ts';
+import type { ListedPrice } from './listedModels.ts';
 import prices from './prices.json' with { type: 'json' };
 
 /** Returns the latest model of a family, such as `opus`, with a provider. Undefined if the provider has none that is known. */
 export const latestModel = (provider: string, family: string): string | undefined =>
   pricedModels(provider).find(name => name.split(/[-/]/).includes(family));
 
-export type Ping =
-  /** `models` is empty if the server has no such list. */
-  | { ok: true; milliseconds: number; models: readonly string[] }
-  | { ok: false; problem: string; isRefused?: true };
-
-/** How long a server may take to answer a ping, in milliseconds. */
-const pingTimeoutMs = 10_000;
-
-/**
- * Returns the result of asking a provider's server, or undefined for a recording or a frontend provider, which have none.
- * Throws the abort reason on abort.
- */
-export async function pingProvider(
-  { env }: Pick<Config, 'env'>,
-  choice: ProviderChoice,
-  signal: AbortSignal,
-): Promise<Ping | undefined> {
-  const { name, baseUrl } = choice;
-  if (baseUrl === undefined || choice.broughtBy || !isKnown(name)) return undefined;
-  const problem = addressProblem(baseUrl, name);
-  if (problem) return { ok: false, problem: spoken(problem) };
-  const { keyVariable, baseUrlVariable } = providerSetups[name];
-  const key = keyVariable ? (env[keyVariable] ?? '') : '';
-  const started = performance.now();
-  try {
-    followProxies(env);
-    const response = await fetchOut(
-      name === 'anthropic' ? `${baseUrl}/v1/models?limit=1000` : `${baseUrl}/models`,
-      {
-        headers: headersFor(name, key),
-        // A key is sent only to the server that it is meant for.
-        redirect: 'manual',
-        signal: AbortSignal.any([signal, AbortSignal.timeout(pingTimeoutMs)]),
-      },
-    );
-    const text = await answerText(response);
-    const { status } = response;
-    if (isAboutKey(status, text) || (status === 400 && name === 'gemini'))
-      return {
-        ok: false,
-        problem: `${name} refused the key (${status}). Check ${keyVariable ?? baseUrlVariable}.`,
-        isRefused: true,
-      };
-    if (status === 403)
-      return {
-        ok: false,
-        problem: `${name} at ${baseUrl} refused the request (403): ${beginningOf(wordsOf(text), 300) || 'no reason given'}`,
-      };
-    // A gateway may pass on messages only. An answer is enough to know.
-    if (!response.ok && status !== 404 && status !== 405)
-      return {
-        ok: false,
-        problem: `${name} at ${baseUrl} answered with status ${status}. Check ${baseUrlVariable}, or try again later.`,
-      };
-    return { ok: true, milliseconds: Math.round(performance.now() - started), models: modelsIn(text) };
-  } catch (error) {
-    signal.throwIfAborted();
-    if (error instanceof TelosError) return { ok: false, problem: error.message };
-    const certificate = certificateProblem(new URL(baseUrl).host, error);
-    if (certificate) return { ok: false, problem: spoken(certificate) };
-    return {
-      ok: false,
-      problem: `${name} did not answer at ${baseUrl} (${reasonOf(error)}). Check the network and ${baseUrlVariable}.`,
-    };
-  }
-}
-
-/** Returns the headers with which a provider's lists are asked for. */
-export function headersFor(name: string, key: string): Record<string, string> {
-  if (name === 'anthropic')
-    return { 'anthropic-version': '2023-06-01', ...(key ? { 'x-api-key': key } : {}) };
-  return key ? { authorization: `Bearer ${key}` } : {};
-}
-
-function modelsIn(text: string): string[] {
-  try {
-    const { data } = JSON.parse(text) as { data?: unknown };
-    if (!Array.isArray(data)) return [];
-    return data.flatMap((entry: { id?: unknown } | null) =>
-      typeof entry?.id === 'string' ? [entry.id] : [],
-    );
-  } catch {
-    return [];
-  }
-}
-
-function reasonOf(error: unknown): string {
-  if (error instanceof DOMException && error.name === 'TimeoutError')
-    return `not within ${pingTimeoutMs / 1000} s`;
-  const { cause } = error as { cause?: { code?: unknown; message?: unknown } };
-  return String(cause?.code ?? cause?.message ?? (error instanceof Error ? error.message : error));
-}
-
-/** Prices in US dollars per million tokens. `input` is for tokens neither read from a cache nor written to one. */
-interface TokenPrices {
-  input: number;
-  output: number;
-  /** If it is not known, `input` counts, than which it is never more. */
-  cacheRead?: number;
-  cacheWrite: number;
-}
-
 interface ModelPrice extends TokenPrices {
-  /** Prices that apply instead if the whole prompt has more than `over` tokens. If they are missing, they are not known. */
-  longPrompt?: { over: number } & Partial<TokenPrices>;
+  /** Prices that apply instead if the whole prompt has more than `over` tokens. */
+  longPrompt?: { over: number } & TokenPrices;
 }
 
 interface DatedPrice extends ModelPrice {
@@ -137,13 +33,6 @@ const lists = new Map<string, PriceList>(Object.entries(prices.providers));
 /** Returns the models of a provider whose prices are known, in the order of the list. */
 export function pricedModels(provider: string): string[] {
   return Object.keys(lists.get(provider)?.models ?? {});
-}
-
-/** What a model costs in US dollars per million tokens, and the length of a prompt above which it costs more. */
-export interface ListedPrice {
-  input: number;
-  output: number;
-  above?: number;
 }
 
 /** Returns the prices of a model as a list shows them. Undefined if they are not known. */
@@ -171,10 +60,13 @@ export function priceOf(
   if (!price) return 'unknown';
   const prompt = tokens.inputTokens + tokens.cacheReadTokens + tokens.cacheWriteTokens;
   const { longPrompt } = price;
-  const applicable = longPrompt && prompt > longPrompt.over ? longPrompt : price;
-  const { input, output, cacheRead = input, cacheWrite } = applicable;
-  if (input === undefined || output === undefined || cacheRead === undefined || cacheWrite === undefined)
-    return 'unknown';
+  return amountOf(longPrompt && prompt > longPrompt.over ? longPrompt : price, tokens);
+}
+
+function amountOf(
+  { input, output, cacheRead = input, cacheWrite = input }: TokenPrices,
+  tokens: TokenCount,
+): number {
   const millionths =
     tokens.inputTokens * input +
     tokens.outputTokens * output +
@@ -183,12 +75,18 @@ export function priceOf(
   return millionths / 1_000_000;
 }
 
+/** Returns the cost of one round of a model, for which the user may have set a price. */
+export const costOf = (provider: NamedModel, tokens: TokenCount): number | 'unknown' =>
+  provider.price && tokens.charged === undefined
+    ? amountOf(provider.price, tokens)
+    : priceOf(provider.name, provider.model, tokens);
+
 /**
  * Returns true if what an answer costs is known before it is asked for. OpenRouter says with each answer what it charges, and a recording
  * asks no one.
  */
-export const hasPrice = ({ name, model, recording }: NamedModel): boolean =>
-  recording !== undefined || name === 'openrouter' || priceOf(name, model, noTokens) !== 'unknown';
+export const hasPrice = (next: NamedModel): boolean =>
+  next.recording !== undefined || next.name === 'openrouter' || costOf(next, noTokens) !== 'unknown';
 
 /** Returns why a model is not asked whose cost no limit can be kept to, and how to go on. `limit` is the place of the limit. */
 export const unpriced = ({ name, model }: NamedModel, limit: string | Sentence): Sentence[] => [
@@ -198,11 +96,13 @@ export const unpriced = ({ name, model }: NamedModel, limit: string | Sentence):
     name,
     limit,
   ),
-  sentence('Choose a model with a known price, or set a limit of tokens or minutes in place of that one.'),
+  sentence(
+    'Choose another model, write its price under [prices] in config.toml or in telos.prices, or limit tokens or minutes instead.',
+  ),
 ];
 
 /** A model that is about to be asked. */
-export type NamedModel = Pick<Provider, 'name' | 'model' | 'recording'>;
+export type NamedModel = Pick<Provider, 'name' | 'model' | 'recording' | 'price'>;
 
 const noTokens: TokenCount = { inputTokens: 0, outputTokens: 0, cacheReadTokens: 0, cacheWriteTokens: 0 };
 
@@ -212,4 +112,82 @@ function modelPrice(provider: string, model: string, now: Date): ModelPrice | un
   const name = [model, undated].find(candidate => Object.hasOwn(models, candidate));
   const price = name === undefined ? undefined : models[name];
   return price?.later && now >= new Date(price.later.from) ? price.later : price;
+}
+
+/** What the user has written of a price: it, or why it cannot be read. */
+export interface OwnPrice {
+  price?: TokenPrices;
+  problem?: readonly Sentence[];
+}
+
+/** A price that no model has, in US dollars per million tokens. */
+const tooDear = 1_000_000;
+const priceKeys = ['input', 'output', 'cache_read', 'cache_write'];
+
+/**
+ * Returns what tells the user's own price of a model: of the setting, else under `[prices]` in config.toml, by its name or as
+ * `provider:model`. Its answer is empty if there is none.
+ */
+export function ownPrices({
+  configDir,
+  prices: ofSetting,
+}: Pick<Config, 'configDir' | 'prices'>): (model: Pick<Provider, 'name' | 'model'>) => OwnPrice {
+  const file = join(configDir, 'config.toml');
+  const { table, diagnostics } = readToml(file, 'config', []);
+  const [broken] = diagnostics;
+  const places: readonly [string | Sentence, object][] = [
+    [sentence('the setting {0}', 'telos.prices'), ofSetting],
+    [file, tableOf(table, 'prices') ?? {}],
+  ];
+  return ({ name, model }) => {
+    for (const [place, written] of places)
+      for (const key of [`${name}:${model}`, model])
+        if (Object.hasOwn(written, key))
+          return readPrice((written as Record<string, unknown>)[key], key, place);
+    if (!broken) return {};
+    return {
+      problem: [
+        sentence('{0} cannot be read, so the prices in it do not count.', file),
+        sentence('Correct line {0}.', broken.line),
+      ],
+    };
+  };
+}
+
+function readPrice(written: unknown, key: string, place: string | Sentence): OwnPrice {
+  const one = (typeof written === 'object' && written !== null ? written : {}) as Record<string, unknown>;
+  const isAmount = (amount: unknown): amount is number =>
+    typeof amount === 'number' && amount >= 0 && amount < tooDear;
+  const { input, output, cache_read: cacheRead, cache_write: cacheWrite } = one;
+  const isSound = Object.entries(one).every(([name, amount]) => priceKeys.includes(name) && isAmount(amount));
+  if (!isSound || !isAmount(input) || !isAmount(output))
+    return {
+      problem: [
+        sentence('The price of {0} in {1} cannot be read, so it does not count.', key, place),
+        sentence(
+          'Write input and output, in dollars per million tokens; cache_read and cache_write are optional.',
+        ),
+      ],
+    };
+  return {
+    price: {
+      input,
+      output,
+      ...(isAmount(cacheRead) && { cacheRead }),
+      ...(isAmount(cacheWrite) && { cacheWrite }),
+    },
+  };
+}
+
+const yearMs = 366 * 86_400_000;
+
+/** Returns that the list of prices is more than a year old, and what to do; undefined while it is not. */
+export function oldPrices(now = new Date()): Sentence[] | undefined {
+  const dates = [...lists.values()].map(({ date }) => date).sort();
+  const [oldest = ''] = dates;
+  if (now.getTime() - Date.parse(oldest) < yearMs) return undefined;
+  return [
+    sentence('The prices that Telos knows are of {0}, more than a year ago.', oldest),
+    sentence('Update Telos, or write those of your models under [prices] in config.toml or in telos.prices.'),
+  ];
 }

@@ -10,7 +10,7 @@ import type {
   ToolUseBlock,
 } from '@telos/protocol/run';
 import { sentence } from '@telos/protocol/text';
-import OpenAI, { APIError } from 'openai';
+import OpenAI, { APIError, AzureOpenAI } from 'openai';
 import { TelosError } from '../core/errors.ts';
 import type { AttachedFile, CompletionRequest, Effort, Provider } from '../core/ports.ts';
 import { fetchForSdk } from '../tools/fetchOut.ts';
@@ -24,7 +24,7 @@ import {
   type TurnFailure,
   type TurnLimits,
 } from './failures.ts';
-import { OllamaContext } from './ollamaContext.ts';
+import { OllamaContext } from './ollama.ts';
 import { type OpenaiCompatibleName, OpenaiReader, thoughtsBefore } from './openaiReader.ts';
 import { extrasIn, extrasOf } from './provider.ts';
 import { streamTurn } from './turn.ts';
@@ -41,12 +41,18 @@ export interface OpenaiCompatibleOptions {
   /** Environment variable of the base URL, for messages. */
   baseUrlVariable: string;
   limits?: TurnLimits;
+  /** Of Azure alone. */
+  apiVersion?: string | undefined;
 }
+
+/** Takes the limits and efforts that models of today want. */
+const usualApiVersion = '2025-04-01-preview';
 
 const labels: Readonly<Record<OpenaiCompatibleName, string>> = {
   openai: 'OpenAI',
   gemini: 'Gemini',
   openrouter: 'OpenRouter',
+  azure: 'Azure OpenAI',
   ollama: 'Ollama',
 };
 
@@ -58,9 +64,8 @@ const labelOf = ({ name, baseUrl }: Pick<OpenaiCompatibleOptions, 'name' | 'base
 
 export function createOpenaiCompatible(options: OpenaiCompatibleOptions): Provider {
   const { name, apiKey, model, baseUrl, limits = limitsAt(baseUrl) } = options;
-  const client = new OpenAI({
+  const settings = {
     apiKey: apiKey || 'none', // the SDK requires one
-    baseURL: baseUrl,
     maxRetries: 0, // turn.ts retries, so that attempts are counted once
     timeout: 2 ** 31 - 1, // turn.ts enforces the time limits
     fetch: fetchWithReadableErrors,
@@ -70,13 +75,22 @@ export function createOpenaiCompatible(options: OpenaiCompatibleOptions): Provid
     project: null,
     webhookSecret: null,
     logLevel: 'off',
-  });
+  } as const;
+  const client =
+    name === 'azure'
+      ? new AzureOpenAI({
+          ...settings,
+          baseURL: `${baseUrl}/openai`,
+          apiVersion: options.apiVersion || usualApiVersion,
+        })
+      : new OpenAI({ ...settings, baseURL: baseUrl });
   // OpenRouter passes the reasoning of Anthropic's models on, in blocks of its own.
   const thoughts = new BoundThoughts(
     block => name === 'openrouter' && 'reasoning_details' in (extrasIn(block, name) ?? {}),
     !/claude/i.test(model),
   );
   const context = name === 'ollama' ? new OllamaContext(baseUrl, model) : undefined;
+  const habit = { thinksFirst: false };
   return {
     name,
     model,
@@ -86,7 +100,7 @@ export function createOpenaiCompatible(options: OpenaiCompatibleOptions): Provid
         {
           label: labelOf(options),
           request,
-          reader: () => new OpenaiReader(name, exchange.note),
+          reader: () => new OpenaiReader(name, exchange.note, habit),
           open: attemptSignal =>
             exchange.send(async messages => {
               const body = toOpenaiRequest(name, model, { ...request, messages });
@@ -143,7 +157,7 @@ function chatThinking(name: OpenaiCompatibleName, model: string, effort: Effort)
     const words = { off: 'none', low: 'low', medium: 'medium', high: 'high', xhigh: 'xhigh', max: 'xhigh' };
     return { reasoning: typeof effort === 'number' ? { max_tokens: effort } : { effort: words[level] } };
   }
-  if (name === 'openai' && /^(?:gpt-[34]|chatgpt-)/.test(model)) return {};
+  if ((name === 'openai' || name === 'azure') && /^(?:gpt-[34]|chatgpt-)/.test(model)) return {};
   if (isOpenaiReasoner(model)) return { reasoning_effort: openaiEffort(effort, model) };
   const level = levelOf(effort);
   return { reasoning_effort: level === 'off' ? 'none' : plainLevel(level) };
@@ -172,7 +186,7 @@ function withAttached(
  * Compatible servers often accept only the older name.
  */
 function refusesMaxTokens(name: OpenaiCompatibleName, model: string): boolean {
-  return name === 'openai' && /^(o\d|gpt-([5-9]|\d\d))/.test(model);
+  return name === 'azure' || (name === 'openai' && /^(o\d|gpt-([5-9]|\d\d))/.test(model));
 }
 
 /** Unwraps errors: Google puts them into a list, which the SDK does not read. */

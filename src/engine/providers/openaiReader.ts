@@ -2,7 +2,7 @@
 
 import type { ContentBlock } from '@telos/protocol/run';
 import type { StreamEvent, TokenCount } from '../core/ports.ts';
-import { tokenCountIn } from './eventRequest.ts';
+import { countedTokens, tokenCountIn } from './eventRequest.ts';
 import { ReportedError } from './failures.ts';
 import { callExtrasBlock, messageExtrasBlock, newCallId, readToolCall } from './provider.ts';
 import type { WireReader } from './turn.ts';
@@ -84,7 +84,7 @@ interface OpenCall {
 }
 
 /** The provider whose variations of the format are expected. */
-export type OpenaiCompatibleName = 'openai' | 'gemini' | 'openrouter' | 'ollama';
+export type OpenaiCompatibleName = 'openai' | 'gemini' | 'openrouter' | 'azure' | 'ollama';
 
 export class OpenaiReader implements WireReader {
   readonly #name: OpenaiCompatibleName;
@@ -97,13 +97,18 @@ export class OpenaiReader implements WireReader {
   readonly #reasoning: ReasoningDetail[] = [];
   #reasoningContent = '';
   #plainReasoning = '';
-  readonly #text = new ThoughtfulText();
+  readonly #text: ThoughtfulText;
   #hasRefused = false;
 
-  /** `note` gets the reasoning that the server wants back. */
-  constructor(name: OpenaiCompatibleName, note: (thought: ContentBlock) => void) {
+  /** `note` gets the reasoning that the server wants back. The habit is that of the model, for all of its answers. */
+  constructor(
+    name: OpenaiCompatibleName,
+    note: (thought: ContentBlock) => void,
+    habit: ThinkingHabit = { thinksFirst: false },
+  ) {
     this.#name = name;
     this.#note = note;
+    this.#text = new ThoughtfulText(habit);
   }
 
   get whole(): boolean {
@@ -120,7 +125,7 @@ export class OpenaiReader implements WireReader {
     if (chunk?.message && !chunk.choices) throw reportedError(chunk);
     const choice = chunk?.choices?.[0];
     const usage = chunk?.usage ?? choice?.usage ?? chunk?.x_groq?.usage;
-    if (usage) this.#usage = toTokenCount(this.#name, usage);
+    if (usage) this.#usage = countedTokens(toTokenCount(this.#name, usage)) ?? this.#usage;
     if (!choice) return undefined;
     if (choice.finish_reason) this.#finish = choice.finish_reason;
     const delta = choice.delta ?? choice.message;
@@ -245,12 +250,29 @@ export const thoughtsBefore = 'thoughts before the text';
 const thinkTag = '<think>';
 const thinkEnd = '</think>';
 
-/** The text of an answer. What stands between `<think>` and `</think>` at its start is what the model thinks. */
+/** What is known of a model's way to think. */
+export interface ThinkingHabit {
+  /** True once it has closed thoughts that it had not opened: the template of its server opens them, out of sight. */
+  thinksFirst: boolean;
+}
+
+/**
+ * The text of an answer. What stands between `<think>` and `</think>` at its start is what the model thinks. Where only the end of thoughts
+ * comes, they have been passed on as text by then; those of the model's later answers are not.
+ */
 class ThoughtfulText {
   thoughts = '';
   #state: 'start' | 'thoughts' | 'gap' | 'answer' = 'start';
   /** Received, and not passed on as it may be a part of a tag. */
   #held = '';
+  readonly #habit: ThinkingHabit;
+  #isOpened = false;
+  #isAtLineStart = true;
+  #isClosed = false;
+
+  constructor(habit: ThinkingHabit) {
+    this.#habit = habit;
+  }
 
   add(text: string): StreamEvent[] {
     this.#held += text;
@@ -261,19 +283,46 @@ class ThoughtfulText {
       this.#held = this.#held.trimStart();
       if (this.#held) this.#state = 'answer';
     }
-    if (this.#state === 'answer' && this.#held) {
-      events.push({ type: 'text', text: this.#held });
-      this.#held = '';
-    }
+    if (this.#state === 'answer') events.push(...this.#answer());
     return events;
+  }
+
+  #answer(): StreamEvent[] {
+    const closing = this.#isClosed
+      ? null
+      : (this.#isAtLineStart ? closingFirst : closingLine).exec(this.#held);
+    if (closing) {
+      this.#habit.thinksFirst = true;
+      this.#isClosed = true;
+      const [before, rest] = [
+        this.#held.slice(0, closing.index),
+        this.#held.slice(closing.index + closing[0].length),
+      ];
+      this.#held = rest;
+      this.#state = 'gap';
+      return [{ type: 'text', text: `${before}\n\n` }, ...this.add('')];
+    }
+    const isHeld = !this.#isClosed && (this.#isAtLineStart || this.#held.includes('\n'));
+    const length = this.#held.length - (isHeld ? lineHeldBack(this.#held) : 0);
+    const text = this.#held.slice(0, length);
+    this.#held = this.#held.slice(length);
+    if (text) this.#isAtLineStart = text.endsWith('\n');
+    return text ? [{ type: 'text', text }] : [];
   }
 
   /** Returns what is left at the end of an answer. */
   end(): StreamEvent[] {
     const rest = this.#held;
     this.#held = '';
+    if (this.#state === 'thoughts' && !this.#isOpened) {
+      // It has answered at once this time.
+      this.#habit.thinksFirst = false;
+      const text = this.thoughts + rest;
+      this.thoughts = '';
+      return text ? [{ type: 'text', text }] : [];
+    }
     if (!rest || this.#state === 'gap') return [];
-    if (this.#state === 'start') return [{ type: 'text', text: rest }];
+    if (this.#state !== 'thoughts') return [{ type: 'text', text: rest }];
     this.thoughts += rest;
     return [{ type: 'reasoning', text: rest }];
   }
@@ -282,8 +331,9 @@ class ThoughtfulText {
     const begun = this.#held.trimStart();
     if (begun.startsWith(thinkTag)) {
       this.#state = 'thoughts';
+      this.#isOpened = true;
       this.#held = begun.slice(thinkTag.length);
-    } else if (!thinkTag.startsWith(begun)) this.#state = 'answer';
+    } else if (!thinkTag.startsWith(begun)) this.#state = this.#habit.thinksFirst ? 'thoughts' : 'answer';
   }
 
   #think(): StreamEvent[] {
@@ -292,10 +342,24 @@ class ThoughtfulText {
     const length = isOpen ? this.#held.length - heldBack(this.#held) : end;
     const text = this.#held.slice(0, length);
     this.#held = this.#held.slice(isOpen ? length : end + thinkEnd.length);
-    if (!isOpen) this.#state = 'gap';
+    if (!isOpen) {
+      this.#state = 'gap';
+      this.#isOpened = this.#isClosed = true;
+    }
     this.thoughts += text;
     return text ? [{ type: 'reasoning', text }] : [];
   }
+}
+
+/** The end of thoughts, in a line of its own: in the middle of one, a text is about it. */
+const closingLine = /\n[ \t]*<\/think>[ \t]*(?:\n\s*|$)/;
+const closingFirst = /(?:^|\n)[ \t]*<\/think>[ \t]*(?:\n\s*|$)/;
+
+/** Returns how many characters at the end of a text may begin a line that ends thoughts. */
+function lineHeldBack(text: string): number {
+  const at = text.lastIndexOf('\n');
+  const line = text.slice(at + 1).trimStart();
+  return thinkEnd.startsWith(line) ? text.length - Math.max(at, 0) : 0;
 }
 
 /** Returns how many characters at the end of a text may begin the end of the thoughts. */

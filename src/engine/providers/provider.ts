@@ -17,12 +17,12 @@ const strayTag = /(?<=[}\]"])\s*(?:<\/?[\w|:-]{1,40}>\s*)+$/;
 
 /**
  * Returns the tool call for the model's complete text `json`. An empty text means no arguments. Arguments that are JSON in a text, or have a
- * tag behind them, can be meant in one way only. If the text cannot be read, `input` is empty and `problem` says why.
+ * tag behind them, or line ends in a text, can be meant in one way only. If the text cannot be read, `input` is empty and `problem` says why.
  */
 export function readToolCall(id: string, name: string, json: string): ToolCall {
   if (json.trim() === '') return { id, name, input: {} };
   try {
-    const read: unknown = JSON.parse(json.replace(strayTag, ''));
+    const read: unknown = parsed(json.replace(strayTag, ''));
     const input: unknown = typeof read === 'string' && /^\s*\{/.test(read) ? JSON.parse(read) : read;
     if (typeof input === 'object' && input !== null && !Array.isArray(input)) {
       return withoutDepth({ id, name, input: input as JsonObject });
@@ -31,6 +31,19 @@ export function readToolCall(id: string, name: string, json: string): ToolCall {
   } catch (error) {
     const reason = error instanceof Error ? error.message : String(error);
     return { id, name, input: {}, problem: `The arguments are not valid JSON: ${reason}` };
+  }
+}
+
+/** Reads JSON, also with line ends and tabs as they are in its texts. Throws SyntaxError. */
+function parsed(json: string): unknown {
+  try {
+    return JSON.parse(json);
+  } catch (error) {
+    const escaped = json.replace(/"(?:[^"\\]|\\.)*"/gs, text =>
+      text.replace(/[\0-\x1f]/g, character => JSON.stringify(character).slice(1, -1)),
+    );
+    if (escaped === json) throw error;
+    return JSON.parse(escaped);
   }
 }
 

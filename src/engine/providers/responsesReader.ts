@@ -1,7 +1,7 @@
 /** Reads a streamed answer in the format of OpenAI's Responses API. Any field may be missing: other servers imitate it. */
 
 import type { StreamEvent, TokenCount } from '../core/ports.ts';
-import { tokenCountIn } from './eventRequest.ts';
+import { countedTokens, tokenCountIn } from './eventRequest.ts';
 import { ReportedError } from './failures.ts';
 import { callExtrasBlock, newCallId, readToolCall } from './provider.ts';
 import type { WireReader } from './turn.ts';
@@ -142,7 +142,7 @@ export class ResponsesReader implements WireReader {
     return call;
   }
 
-  #closeItem(event: WireEvent): StreamEvent | undefined {
+  #closeItem(event: WireEvent): StreamEvent | readonly StreamEvent[] | undefined {
     const item = event.item ?? {};
     switch (item.type) {
       case 'function_call': {
@@ -154,11 +154,18 @@ export class ResponsesReader implements WireReader {
       case 'reasoning':
         return this.#reasoning(item);
       case 'message':
-        // Newer models say what a message is for, and want it back.
-        return typeof item.phase === 'string' ? this.#extras({ phase: item.phase }) : undefined;
+        return this.#closeMessage(item);
       default:
         return undefined;
     }
+  }
+
+  /** Some servers send a message as a whole, without a part before it. Newer models say what it is for, and want that back. */
+  #closeMessage({ content, phase }: WireItem): readonly StreamEvent[] {
+    const text = this.#hasText
+      ? undefined
+      : this.#text((Array.isArray(content) ? content : []).map(wordsOf).join(''));
+    return [...(text ? [text] : []), ...(typeof phase === 'string' ? [this.#extras({ phase })] : [])];
   }
 
   #call({ call_id, name, arguments: given }: WireItem, json = ''): StreamEvent {
@@ -187,7 +194,7 @@ export class ResponsesReader implements WireReader {
   /** Reads the whole answer, with which servers that leave out events end their streams too. */
   #end({ output, usage, incomplete_details }: WireResponse): StreamEvent | undefined {
     this.whole = true;
-    if (usage) this.#usage = toTokenCount(usage);
+    if (usage) this.#usage = countedTokens(toTokenCount(usage));
     const reason = incomplete_details?.reason;
     if (reason) this.#stopReason = stopReasons[reason] ?? reason;
     const items = (output ?? []).filter(item => item !== null);

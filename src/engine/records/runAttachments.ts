@@ -14,6 +14,7 @@ import { jsonLine } from '../files/jsonLines.ts';
 import { loadText } from '../files/regularFile.ts';
 import { mapStrings } from '../redact.ts';
 import { isRunId, runsFolder } from './runFile.ts';
+import { isBase64 } from './transcript.ts';
 
 export interface RunAttachments {
   attachments: readonly Attachment[];
@@ -156,7 +157,7 @@ function isAttachment(fields: Fields): boolean {
     (isPdf || (kind === 'image' && imageTypes.includes(mediaType))) &&
     areTexts(fields, 'name', 'data') &&
     String(data).length <= Math.ceil(most / 3) * 4 &&
-    /^[\w+/]+={0,2}$/.test(String(data))
+    isBase64(String(data))
   );
 }
 

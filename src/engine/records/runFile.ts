@@ -8,7 +8,7 @@ import { mapStrings } from '../redact.ts';
 import { cutText, maxRecordBytes } from './logFile.ts';
 
 /** Door that a run was requested through. */
-export type RunOrigin = 'chat' | 'cli' | 'discord' | 'editor' | 'plan' | 'schedule' | 'other';
+export type RunOrigin = 'acp' | 'chat' | 'cli' | 'discord' | 'editor' | 'mcp' | 'plan' | 'schedule' | 'other';
 
 /** The first line of a run's file. */
 export interface RunHeader {
@@ -120,6 +120,7 @@ const needed: Readonly<Record<RunLine['type'], (line: Fields) => boolean>> = {
   usage: ({ usage }) => isFields(usage),
   retry: ({ why }) => isText(why),
   compacted: ({ summary }) => isText(summary),
+  hook: ({ event, command }) => isText(event) && isText(command),
   compaction_undone: () => true,
   run_end: ({ outcome }) => isText(outcome),
 };

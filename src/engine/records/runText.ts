@@ -17,7 +17,7 @@ export function figuresOf(summary: RunSummary): readonly (readonly [name: string
     ['Outcome', outcomeText[outcome] + (error ? `: ${error}` : '')],
     ['Started', timeText(summary.startedAt)],
     ['Duration', durationMs === undefined ? undefined : formatDuration(durationMs)],
-    ['Rounds', String(rounds)],
+    ['Steps', String(rounds)],
     ['Tool calls', String(toolCalls)],
     [
       'Tokens',
@@ -33,7 +33,7 @@ export const outcomeText: Readonly<Record<RunSummary['outcome'], string>> = {
   failed: 'failed',
   cancelled: 'stopped',
   no_match: 'no matching skill',
-  round_limit: 'stopped at the round limit',
+  round_limit: 'stopped at the limit of steps',
   budget: 'stopped at the budget',
   running: 'running',
   interrupted: 'interrupted',
@@ -91,6 +91,16 @@ export function partsOf(events: readonly RunEvent[]): RunPart[] {
       case 'notice':
         parts.push({ kind: 'note', text: event.message });
         break;
+      case 'hook': {
+        const { event: at, agent, command, did, said = '' } = event;
+        const words = said === '' ? '' : `: ${said}`;
+        if (did !== 'passed')
+          parts.push({
+            kind: 'note',
+            text: `Hook ${at} of ${agent || 'the user'} (${command}) ${did}${words}`,
+          });
+        break;
+      }
       case 'step':
         parts.push({ kind: 'note', text: `${event.skill}: ${event.detail}` });
         break;

@@ -66,7 +66,7 @@ function wholeResult(block: ToolResultBlock): ToolResultBlock {
 
 function wholeImage<Block extends ContentBlock>(block: Block): Block | TextBlock {
   const isMedia = block.type === 'image' || block.type === 'document';
-  if (!isMedia || /^[\w+/]+={0,2}$/.test(block.source.data)) return block;
+  if (!isMedia || isBase64(block.source.data)) return block;
   const what = block.type === 'image' ? 'An image' : 'A PDF';
   return { type: 'text', text: `[${what} was here; it was too large to be stored.]` };
 }
@@ -210,4 +210,13 @@ function pause(milliseconds: number, signal: AbortSignal): Promise<void> {
     const timer = setTimeout(done, milliseconds);
     signal.addEventListener('abort', done);
   });
+}
+
+/**
+ * Returns whether the text is Base64. It looks for a wrong letter: a pattern for the whole text would note each letter to go back to,
+ * and has no room for that in millions.
+ */
+export function isBase64(text: string): boolean {
+  const letters = text.replace(/={1,2}$/, '');
+  return letters !== '' && !/[^\w+/]/.test(letters);
 }

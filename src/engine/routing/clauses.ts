@@ -121,3 +121,8 @@ export function formOf(word: string, verb: string): Form | undefined {
   const rest = bare.slice(root.length).replace(new RegExp(`^${root.at(-1)}(?=[aei])`), '');
   return forms.find(([ending]) => ending.test(rest))?.[1];
 }
+
+/** Whether a word tells in English what has been: "published", "bought". */
+export const tellsPast = (word: string): boolean => past.test(word);
+const past =
+  /^(?:(?!hundred$)[a-z]{2,}[^e]ed|bought|sold|grew|wrote|sent|told|won|rose|fell|left|woke|went|came|got|took|gave|saw|kept|held|began|became)$/;

@@ -1,5 +1,5 @@
 /** Knows words that mean the same, also in other languages: what a person says and what an author wrote often meet only in those. */
-import { wordClass } from './language.ts';
+import { stem, wordClass } from './language.ts';
 
 /** A word that may stand for another one, and how much of that one's weight it keeps, 0 to 1. */
 export interface Alternative {
@@ -30,6 +30,8 @@ interface Data {
   stops: Readonly<Record<OtherLanguage, readonly string[]>>;
   /** The words of a meaning in English, German, French and Spanish, the commonest first: "bird | vogel vögel | oiseau | pájaro". */
   concepts: readonly string[];
+  /** Words that people use for one matter: a skill for the weather need not say "umbrella". */
+  topics: readonly string[];
 }
 
 let loading: Promise<Glossary> | undefined;
@@ -45,10 +47,17 @@ export function openGlossary(): Promise<Glossary> {
 export class Glossary {
   readonly #concepts: readonly (readonly (readonly string[])[])[];
   readonly #stops: Readonly<Record<OtherLanguage, ReadonlySet<string>>>;
+  readonly #topics = new Map<string, number[]>();
   /** Concepts by folded word, for each language that was asked for. */
   readonly #byWord = new Map<Language, Map<string, number[]>>();
 
-  constructor({ stops, concepts }: Data) {
+  constructor({ stops, concepts, topics }: Data) {
+    for (const [topic, words] of topics.entries())
+      for (const form of new Set(words.split(' ').map(stem))) {
+        const known = this.#topics.get(form);
+        if (known) known.push(topic);
+        else this.#topics.set(form, [topic]);
+      }
     this.#concepts = concepts.map(concept => concept.split(' | ').map(words => words.split(' ')));
     const set = (lines: readonly string[]): ReadonlySet<string> => new Set(lines.join(' ').split(' '));
     this.#stops = { de: set(stops.de), fr: set(stops.fr), es: set(stops.es) };
@@ -77,6 +86,11 @@ export class Glossary {
         word => this.#find(word, language).length > 0 || (language === 'en' && wordClass(word) !== 'rare'),
       ).length;
     return others.reduce<Language>((best, other) => (known(other) > known(best) ? other : best), 'en');
+  }
+
+  /** Returns the topics that a stem belongs to. Empty if there are none. */
+  topicsOf(form: string): readonly number[] {
+    return this.#topics.get(form) ?? [];
   }
 
   /** Whether a word says nothing in a language other than English. */

@@ -54,11 +54,22 @@ function fillClasses(): void {
 
 let brands: ReadonlySet<string> | undefined;
 let everyday: ReadonlySet<string> | undefined;
+let known: ReadonlySet<string> | undefined;
 
 /** Whether a lower-case word is one that people use every day, so that a skill of that name is not meant by it alone. */
 export function isEveryday(word: string): boolean {
   everyday ??= new Set(words.everyday.join(' ').split(' '));
   return everyday.has(word) || wordClass(word) === 'ordinary' || isBrand(word);
+}
+
+/**
+ * Whether a lower-case word is an ordinary one of English, German, French or Spanish. It is then no misspelling of another: "police" does not
+ * mean `policy`.
+ */
+export function isKnown(word: string): boolean {
+  known ??= new Set(words.known.join(' ').split(' '));
+  const isListed = [/$/, /s$/, /es$/].some(ending => known?.has(word.replace(ending, '')));
+  return isListed || wordClass(word) !== 'rare' || isEveryday(word);
 }
 
 /** Whether a lower-case word is the name of a well-known product or company. People mention these without meaning a skill. */
@@ -124,7 +135,9 @@ export function stem(word: string): string {
   if (/([^aeiouls])\1$/.test(rest)) rest = rest.slice(0, -1);
   if (rest.length > 3 && rest.endsWith('e')) rest = rest.slice(0, -1);
   if (rest.endsWith('z')) return `${rest.slice(0, -1)}s`;
-  return rest.length > 3 && rest.endsWith('y') ? rest.slice(0, -1) : rest;
+  if (rest.length < 4 || !rest.endsWith('y')) return rest;
+  // A summary summarises, but a policy is no police, and a story no store.
+  return rest.length > 6 ? rest.slice(0, -1) : `${rest.slice(0, -1)}i`;
 }
 
 /** All terms seen so far, as small numbers. The documents of one index share it. */
@@ -180,8 +193,9 @@ export class Vocabulary {
     return this.#shares[id] ?? expectedShare.rare;
   }
 
-  terms(): readonly string[] {
-    return this.#terms;
+  /** Returns the stem that a term stands for. */
+  term(id: number): string {
+    return this.#terms[id] ?? '';
   }
 
   /** Frees memory that is needed only while many texts are read. */

@@ -1,5 +1,14 @@
 /** Says whether a sentence orders what a name in it says, or only mentions it, by its grammar in English, German, French and Spanish. */
-import { type Clause, clausesOf, type Form, folded, formOf, plays, withoutStart } from './clauses.ts';
+import {
+  type Clause,
+  clausesOf,
+  type Form,
+  folded,
+  formOf,
+  plays,
+  tellsPast,
+  withoutStart,
+} from './clauses.ts';
 
 /**
  * How a request uses a name. `run`: it says the name alone, or asks to run it. `order`: the name is its verb, or a thing to make. `request`: it
@@ -112,19 +121,26 @@ function useByVerb(rest: readonly string[], isAsked: boolean, said: Said): NameU
   // In "compare weather and news" the second is no verb either.
   if (first === undefined) return clause.goesOn && !isAct(name) ? 'open' : useAtStart(said);
   if (plays('runs', first)) return isBare ? 'run' : between.some(isOutside) ? 'open' : 'request';
+  if (indefinite.test(first) && between.some(isOutside)) return 'mention';
   const isNominal = rest.every(word => plays('determiners', word));
   // "Now the weekly summary, please" says the name alone.
   if (isNominal && after.length === 0 && !isAct(name)) return useAtStart(said);
   // "Tomorrow I have to deploy", as German says it.
   if (form === 'infinitive' && rest.some(word => plays('subjects', word))) return 'mention';
-  if (form === 'infinitive' && !clause.isQuestion) return after.length === 0 || isAsked ? 'order' : 'open';
-  if (form === 'infinitive' && isAsked) return 'order';
+  // English knows no such infinitive: "the reviewer" is one who does it.
+  const isInfinitive = form === 'infinitive' && !/^(?:the|an?|my|our|your)$/.test(rest.at(-1) ?? '');
+  const isWhole = after.length === 0 || isAsked || /^(?:und|et|y|oder|ou|o)$/.test(after[0] ?? '');
+  if (isInfinitive && !clause.isQuestion) return isWhole ? 'order' : 'open';
+  if (isInfinitive && isAsked) return 'order';
   if (isNominal && isAsked) return 'order';
   const isPlain = between.length <= 4 && !between.some(isOutside);
   const isThing = isOnlyOrdered(name);
   // "Make the build faster" makes no build.
   const isMade = !isThing || after[0] === undefined || isObjectOrPlace(after[0]);
   if (plays('makes', first) && isPlain && isMade) return isBare ? 'order' : 'request';
+  // "Read the docs before you answer" says how to do something else.
+  if (plays('looks', first) && plays('subordinators', after[0]) && plays('subjects', after[1]))
+    return 'aside';
   if (plays('looks', first) && isPlain) return isThing ? 'open' : 'request';
   return plays('prepositions', first) && !plays('determiners', first) ? 'aside' : 'open';
 }
@@ -135,6 +151,8 @@ const isGermanWish = (rest: readonly string[], after: readonly string[]): boolea
   plays('runsBehind', after.at(-1)) &&
   !after.slice(0, -1).some(word => plays('states', word) || plays('stopsBehind', word));
 
+/** "A chair for the lawn" is one for a thing, and asks nothing of that. */
+const indefinite = /^(?:an?|eine?|einen|une?|una)$/;
 const particle = /^(?:off|up|me|us|mir|uns|moi|nous)$/;
 /** Whether a word between a verb and a name makes the name a part of something else. */
 const isOutside = (word: string): boolean =>
@@ -197,7 +215,7 @@ const isBesideNegation = (words: readonly string[], at: number): boolean =>
   words.slice(Math.max(0, at - 2), at + 3).some(word => plays('negations', word));
 
 /** Whether something is told of the name: "the deploy broke", "commit 3f2a broke login", "deploy logs say 502". */
-function isTold({ before, after, form }: Said, first: string | undefined): boolean {
+function isTold({ name, before, after, form }: Said, first: string | undefined): boolean {
   const hasObject = plays('determiners', after[0]) && !(after[0] === 'a' && plays('states', after[1]));
   if (hasObject && before.length === 0) return false;
   if (place.test(before.at(-1) ?? '')) return false;
@@ -205,8 +223,37 @@ function isTold({ before, after, form }: Said, first: string | undefined): boole
     (word, at) => plays('relatives', word) || (word === 'was' && plays('subjects', after[at + 1])),
   );
   const scope = after.slice(0, end < 0 ? 6 : Math.min(end, 6));
+  const isSubject = !isAct(name) && before.every(word => plays('determiners', word));
+  if (isSubject && scope.some((word, at) => tellsPast(word) && isVerbAt(after, at))) return true;
+  if (!isAct(name) && affectsSomebody([...before, ...name.split(' '), ...after], before.length)) return true;
   return form !== 'tells' && !isVerbOfAction(first) && scope.some(word => plays('states', word));
 }
+
+/** Whether a word such as "raised" has the place of a verb: "raised the price", not "the raised price". */
+function isVerbAt(words: readonly string[], at: number): boolean {
+  const next = words[at + 1];
+  const isBeforeObject =
+    plays('determiners', next) || plays('prepositions', next) || /^(?:me|us|him|them)$/.test(next ?? '');
+  return (next === undefined || isBeforeObject) && !plays('determiners', words[at - 1]);
+}
+
+/**
+ * Whether a verb behind the first word of `from` agrees with its subject and has a person or what is theirs as its object: "music makes me happy",
+ * "lights hurt my eyes". An order agrees with nothing: "birdsong identify my recording", "notes add my idea".
+ */
+function affectsSomebody(words: readonly string[], from: number): boolean {
+  const isPlural = (word: string): boolean => word.endsWith('s') && !word.endsWith('ss');
+  return words.some((verb, at) => {
+    const subject = words[at - 1];
+    // "La musique me fatigue" has the object before the verb.
+    if (at === from + 1 && from > 0 && /^(?:me|m|nous|nos)$/.test(verb)) return true;
+    if (at <= from || subject === undefined || !theirs.test(words[at + 1] ?? '')) return false;
+    const isVerb = !plays('prepositions', verb) && !plays('determiners', verb) && !plays('subjects', verb);
+    return isVerb && !isVerbOfAction(verb) && !isAct(verb) && isPlural(subject) !== isPlural(verb);
+  });
+}
+
+const theirs = /^(?:me|my|us|our|him|her|his|them|their|everyone|everybody|people)$/;
 
 /** What is told of a thing "on Heroku" is not told of Heroku. */
 const place = /^(?:on|in|at|auf|im|bei|sur|dans|en)$/;
@@ -223,12 +270,16 @@ function isQuestion(first: string | undefined, rest: readonly string[], { clause
 
 function useInQuestion(rest: readonly string[], { name, after }: Said): NameUse {
   const [first, ...more] = rest;
-  if (plays('whys', first) || first === 'por') return 'mention';
+  if (plays('skill', after[0]) && /^(?:is|are|was|were|does|did)$/.test(first ?? '')) return 'mention';
+  if (plays('whys', first) || first === 'por' || (first === 'who' && tellsPast(more[0] ?? '')))
+    return 'mention';
   const between = more.filter(word => !/^(?:s|is|are)$/.test(word));
   const isAboutIt =
     /^(?:does|do|work|works|mean|means|for)$/.test(after[0] ?? '') ||
     /^do(?:es)?$/.test(more.findLast(word => !plays('determiners', word)) ?? '');
   if (isAboutIt) return 'mention';
+  if (first === 'how' && /^(?:is|s|are)$/.test(more[0] ?? '') && !isAct(name))
+    return more.length < 3 && (after.length === 0 || plays('prepositions', after[0])) ? 'request' : 'aside';
   if (first !== 'what' && first !== 'whats') return 'aside';
   // "What is a context manager?" wants the words explained.
   if (between.length === 0 || /^an?$/.test(between.at(-1) ?? '')) return 'mention';

@@ -6,10 +6,11 @@ import { TelosError } from '../core/errors.ts';
 import type { Provider } from '../core/ports.ts';
 import { agentsCalled, type Catalog } from '../skills/catalog.ts';
 import type { FileAgent } from '../skills/discover.ts';
-import { confidenceOf, leansBack, same, sure } from './confidence.ts';
-import { isBrand } from './language.ts';
+import { clausesOf } from './clauses.ts';
+import { confidenceOf, isTold, leansBack, same, sure } from './confidence.ts';
+import { isBrand, isEveryday } from './language.ts';
 import type { LearnedChoices } from './learnedChoices.ts';
-import { areForbidden, isOnlyOrdered } from './nameUse.ts';
+import { areForbidden, isOnlyOrdered, useOfName } from './nameUse.ts';
 import { askModel, type Candidate } from './routeModel.ts';
 import { findSkill, type Match, matchExplicit, matchName, type NameMatches } from './routeName.ts';
 import {
@@ -47,6 +48,8 @@ export interface RouteRequest {
      */
     skillFailed?: boolean;
   };
+  /** Where no skill is sure, the request is answered without one: see `Routing`. */
+  answersAnyway?: boolean;
 }
 
 export interface RouterOptions {
@@ -71,6 +74,8 @@ export interface Routing {
   signal: AbortSignal;
   /** Replaces the router's model for this request. */
   provider?: RouterOptions['provider'];
+  /** Without a skill the request is answered too, by a model that knows the skills: none is asked before it where no skill is likely. */
+  answersAnyway?: boolean | undefined;
 }
 
 /** If there are more skills than this, a model is shown only the index's best. A list of this length is cached. */
@@ -95,7 +100,7 @@ export class Router {
 
   /** Returns the skill that a first request means, or choices if none is sure. Throws the signal's reason on abort. */
   async route(routing: Routing): Promise<RouteResult> {
-    const { text, all, agentName, signal } = routing;
+    const { text, all, agentName, signal, answersAnyway } = routing;
     const agents = asked(all, agentName);
     const names = matchName(text, agents);
     const { sure: named, sureness, unsure, mentioned } = names;
@@ -112,12 +117,13 @@ export class Router {
     if (isMeant && sureness === 'ordered') return named;
     signal.throwIfAborted();
     const meant = isMeant ? named : unsure.find(match => isLikely(match, ranking, confidence));
-    // An everyday name that no grammar makes an order is the model's to understand.
-    const answer = mode === 'local' ? undefined : await this.#ask(routing, agents, ranking);
-    if (answer?.result) return answer.result.skill ? answer.result : withMentioned(answer.result, said);
     const isBarred = isOnlyMentioned(text, ranking[0], names);
     const local = meant ?? (isBarred ? noMatch : byIndex)(text, agents, ranking, confidence);
     const result = local.skill ? local : withMentioned(local, said);
+    const isAnswered = mode === 'auto' && answersAnyway && !result.skill && result.choices.length === 0;
+    // An everyday name that no grammar makes an order is the model's to understand.
+    const answer = mode === 'local' || isAnswered ? undefined : await this.#ask(routing, agents, ranking);
+    if (answer?.result) return answer.result.skill ? answer.result : withMentioned(answer.result, said);
     return answer ? { ...result, notice: answer.notice } : result;
   }
 
@@ -144,7 +150,7 @@ export class Router {
     const passes = (bar: typeof leaving): boolean =>
       other.score >= bar.score && confidence >= bar.confidence && other.score - now >= bar.lead * other.score;
     const isBarred = isOnlyMentioned(text, other, names);
-    if (passes(leaving) && !isBarred && !leansBack(text, other.words[0]))
+    if (passes(leaving) && other.skill.modelInvocable && !isBarred && !leansBack(text, other.words[0]))
       return switched(running, indexMatch(other, ranking));
     signal.throwIfAborted();
     const isWorthAsking = this.#options.mode !== 'local' && other.score >= leastAsked;
@@ -228,7 +234,7 @@ interface RoutingEngine {
  * `config` if `agent` or `skill` is not known, and the signal's reason on abort.
  */
 export async function routeFirst(
-  { text, agent, skill }: RouteRequest,
+  { text, agent, skill, answersAnyway }: RouteRequest,
   { catalog, router }: RoutingEngine,
   signal: AbortSignal,
   model?: RouterOptions['provider'],
@@ -236,7 +242,15 @@ export async function routeFirst(
   signal.throwIfAborted();
   await catalog.agentsFor(agent);
   const all = await catalog.agents();
-  if (!skill) return router.route({ text, all, agentName: agent, signal, ...(model && { provider: model }) });
+  if (!skill)
+    return router.route({
+      text,
+      all,
+      agentName: agent,
+      signal,
+      answersAnyway,
+      ...(model && { provider: model }),
+    });
   const match = findSkill(all, skill);
   if (match) return match;
   throw new TelosError('config', [
@@ -277,19 +291,34 @@ const asked = (all: readonly FileAgent[], agentName: string | undefined): readon
 /** Returns true if the index is sure of a skill other than the one whose everyday name is in the request. */
 function contradicts(named: Match, ranking: readonly Ranked[], confidence: number): boolean {
   const [first] = ranking;
-  if (!first || isSame(named, first) || confidence < sure) return false;
+  if (!first?.skill.modelInvocable || isSame(named, first) || confidence < sure) return false;
   const own = ranking.find(ranked => isSame(named, ranked))?.score ?? 0;
   return first.score > 2 * own;
 }
 
 /** Whether the index is sure of a skill with an everyday name, by more words than that name: "Twitter is down again" asks nothing of it. */
 function isLikely(match: Match, [first]: readonly Ranked[], confidence: number): boolean {
-  return confidence >= sure && isSame(match, first) && !isNotEnough(match, first);
+  return (
+    confidence >= sure && match.skill.modelInvocable && isSame(match, first) && !isNotEnough(match, first)
+  );
 }
 
 function isNotEnough({ reason: { matched = '' } }: Match, first: Ranked | undefined): boolean {
   const name = matched.split(' ');
-  return isOnlyOrdered(matched) || !first?.words.some(word => !name.includes(word) && !isBrand(word));
+  return isOnlyOrdered(matched) || !first?.telling.some(word => !name.includes(word) && !isBrand(word));
+}
+
+/**
+ * Whether all that a skill has of a request is one word: one beside the matter ("a chair for the lawn"), or one of its name which is only mentioned, or is an
+ * everyday one and not ordered. "How was the test" asks nothing of `tests`.
+ */
+function isOnlySaid({ telling, evidence }: Ranked, text: string): boolean {
+  const [word, ...others] = telling;
+  if (word === undefined || others.length > 0) return false;
+  const use = useOfName(word, clausesOf(text));
+  // "The suite fails now and then" may want that mended.
+  if (evidence.inName === 0) return use === 'mention' && !isTold(text) && !text.includes('?');
+  return use === 'mention' || (isEveryday(word) && use !== 'run' && use !== 'order' && use !== 'request');
 }
 
 /**
@@ -304,6 +333,7 @@ function isOnlyMentioned(
   return (
     mentioned.some(match => isSame(match, first)) ||
     unsure.some(match => isSame(match, first) && isNotEnough(match, first)) ||
+    isOnlySaid(first, text) ||
     areForbidden(first.words, text)
   );
 }
@@ -311,7 +341,7 @@ function isOnlyMentioned(
 /** Returns the skill that the person chose for the same words, if any. */
 function chosenBefore(ranking: readonly Ranked[]): Match | undefined {
   const [found] = ranking
-    .filter(({ evidence }) => evidence.chosen >= same)
+    .filter(({ skill, evidence }) => evidence.chosen >= same && skill.modelInvocable)
     .sort((a, b) => b.evidence.chosen - a.evidence.chosen);
   return found && { agent: found.agent, skill: found.skill, reason: { rule: 'learned' } };
 }

@@ -2,14 +2,17 @@
 import type { RouteReason, SkillRef } from '@telos/protocol/run';
 import type { FileAgent } from '../skills/discover.ts';
 import type { FileSkill } from '../skills/skillFile.ts';
+import type { SkillRole } from '../skills/skillSettings.ts';
 import { type Clause, clausesOf } from './clauses.ts';
-import { isBrand, isEveryday, isOneEditAway, type WordClass, wordClass } from './language.ts';
+import { isBrand, isEveryday, isKnown, isOneEditAway, type WordClass, wordClass } from './language.ts';
 import { isAct, isOnlyOrdered, useOfName } from './nameUse.ts';
 
 export interface Match {
   agent: FileAgent;
   skill: FileSkill;
   reason: RouteReason;
+  /** As which the skill runs, if it names one. */
+  role?: SkillRole | undefined;
 }
 
 /** Returns the skill of a tree item or a list, or undefined if there is none. The reason is that the person chose it. */
@@ -108,7 +111,7 @@ export function matchName(text: string, agents: readonly FileAgent[]): NameMatch
 export function matchMisspelt(text: string, agents: readonly FileAgent[]): Match | undefined {
   const words = normalize(text)
     .split(' ')
-    .filter(word => word.length >= 4 && wordClass(word) === 'rare');
+    .filter(word => word.length >= 4 && !isKnown(word));
   for (const agent of agents)
     for (const skill of enabled(agent))
       for (const alias of skill.names)

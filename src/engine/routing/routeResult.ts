@@ -18,12 +18,14 @@ export interface NoMatch {
   suggestions: readonly SkillRef[];
 }
 
-/** The result if a conversation without a skill goes on without one. */
+/** The result if a request runs without a skill. */
 export interface WithoutSkill {
   agent: undefined;
   skill: undefined;
   /** A skill that a person may choose instead. */
   alsoFits: SkillRef | undefined;
+  /** Skills that the request may have meant, best first. */
+  likely?: readonly SkillRef[];
 }
 
 /** `notice` says why the model could not be asked. The search index has then decided instead. */
@@ -62,7 +64,8 @@ export function byIndex(
   confidence: number,
 ): RouteResult {
   const [best] = ranking;
-  if (best && confidence >= sure) return indexMatch(best, ranking);
+  // One that runs only by its name is offered, however well it fits, and the next is not meant instead.
+  if (best?.skill.modelInvocable && confidence >= sure) return indexMatch(best, ranking);
   return noMatch(text, agents, ranking, confidence);
 }
 
@@ -72,10 +75,11 @@ export function indexMatch(ranked: Ranked, ranking: readonly Ranked[]): Match {
   return { agent, skill, reason: withRunnerUp(indexReason(ranked), runnerUp) };
 }
 
-const indexReason = ({ score, words }: Ranked): RouteReason => ({
+const indexReason = ({ skill, score, words }: Ranked): RouteReason => ({
   rule: 'index',
   score: rounded(score),
   matched: words.slice(0, 5).join(', '),
+  ...(!skill.modelInvocable && { runsAs: `/${skill.id}` }),
 });
 
 export function withRunnerUp(reason: RouteReason, other: Ranked | undefined): RouteReason {

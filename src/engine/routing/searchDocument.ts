@@ -5,6 +5,7 @@ import { join } from 'node:path';
 import { readText } from '../files/regularFile.ts';
 import { fieldText } from '../skills/frontmatter.ts';
 import { type FileSkill, noDescription } from '../skills/skillFile.ts';
+import type { Glossary } from './glossary.ts';
 import { eachWord, type Vocabulary } from './language.ts';
 
 /** Place of a text in a skill. */
@@ -34,11 +35,11 @@ export const lineWeights: Readonly<Record<SearchField, number>> = {
 
 /** A skill as read for the index. Terms are numbers of the vocabulary. `terms` is sorted and parallel to `weights`. */
 export interface SearchDocument {
-  /** False if the skill runs only when it is asked for by name (`disable-model-invocation`). */
-  readonly isRoutable: boolean;
   readonly terms: Uint32Array;
   /** Terms of the skill's names. */
   readonly nameTerms: readonly number[];
+  /** Weights of the topics that the skill's names, description and triggers speak of. */
+  readonly topics: ReadonlyMap<number, number>;
   /** Sum over the fields of weight times damped count, for each term. */
   readonly weights: Float32Array;
   /** Terms of all lines, one line after the other, each line without repetitions. */
@@ -48,6 +49,8 @@ export interface SearchDocument {
   readonly lineWeights: Float32Array;
 }
 
+/** Weight of a term that counts for a topic at most. */
+const mostForTopic = 3;
 /** Number of characters of a body, and of all triggers together, that are read for the index. */
 const maxBody = 60_000;
 const maxTriggerText = 20_000;
@@ -74,6 +77,10 @@ const exampleHeading =
 const quoted =
   /"([^"\n]{6,300})"|“([^”\n]{6,300})”|「([^」\n]{3,200})」|(?<=^|[\s(])'([^'\n]{6,300})'(?=$|[\s,.;)])/g;
 
+/** Matches words by which a description says when the skill is called, not what it is about: "Use when the user requests …". */
+const calling =
+  /\b(?:used?|users?|requests?|requesting|asks?|skills?|triggers?|invoke|mentions|wants|says|needs)\b/gi;
+
 /** Number of times each term is in a field of the current skill. An array, since a Map takes half of the time of indexing. */
 interface FieldCounts {
   counts: Uint16Array;
@@ -86,6 +93,7 @@ interface FieldCounts {
 /** Reads skills one after the other into documents of one vocabulary. */
 export class SearchReader {
   readonly #vocabulary: Vocabulary;
+  readonly #glossary: Glossary;
   readonly #fields: Readonly<Record<SearchField, FieldCounts>>;
   /** Number of the line in which each term was last seen. */
   #seen = new Uint32Array(0);
@@ -94,8 +102,9 @@ export class SearchReader {
   #lineStarts: number[] = [0];
   #lineWeights: number[] = [];
 
-  constructor(vocabulary: Vocabulary) {
+  constructor(vocabulary: Vocabulary, glossary: Glossary) {
     this.#vocabulary = vocabulary;
+    this.#glossary = glossary;
     const none = (): FieldCounts => ({ counts: new Uint16Array(0), terms: [], length: 0 });
     this.#fields = {
       name: none(),
@@ -127,7 +136,7 @@ export class SearchReader {
       left -= line.length;
     }
     this.#addBody(skill.body.slice(0, maxBody));
-    return this.#finish(skill.modelInvocable);
+    return this.#finish();
   }
 
   /** Adds a text of several sentences. Each sentence is a line, and so is each quoted text. */
@@ -166,7 +175,7 @@ export class SearchReader {
 
   /** Adds a line: counts its words for the field, and keeps it and each of its quotes for comparison. */
   #addLine(text: string, field: SearchField): void {
-    const words = this.#words(text);
+    const words = this.#words(field === 'description' ? text.replace(calling, ' ') : text);
     this.#count(words, field);
     this.#keep(words, lineWeights[field]);
     if (field === 'name' || field === 'code' || !/["“「']/.test(text)) return;
@@ -179,8 +188,10 @@ export class SearchReader {
   }
 
   /** Returns the document of what was added, and clears the tables for the next one. */
-  #finish(isRoutable: boolean): SearchDocument {
+  #finish(): SearchDocument {
     const nameTerms = this.#fields.name.terms;
+    const { description, triggers } = this.#fields;
+    const said = new Set([...nameTerms, ...description.terms, ...triggers.terms]);
     const sums = new Map<number, number>();
     for (const [field, { counts, terms, length }] of entriesOf(this.#fields)) {
       const scale = fieldWeights[field] / Math.max(1, 0.25 + (0.75 * length) / fieldLength[field]);
@@ -193,9 +204,9 @@ export class SearchReader {
     }
     const terms = Uint32Array.from(sums.keys()).sort();
     const document: SearchDocument = {
-      isRoutable,
       terms,
       nameTerms,
+      topics: this.#topicsOf(said, sums),
       weights: Float32Array.from(terms, term => sums.get(term) ?? 0),
       lineTerms: Uint32Array.from(this.#lineTerms),
       lineStarts: Uint32Array.from(this.#lineStarts),
@@ -205,6 +216,16 @@ export class SearchReader {
     this.#lineStarts = [0];
     this.#lineWeights = [];
     return document;
+  }
+
+  #topicsOf(terms: Iterable<number>, weights: ReadonlyMap<number, number>): Map<number, number> {
+    const topics = new Map<number, number>();
+    for (const term of terms) {
+      const weight = Math.min(weights.get(term) ?? 0, mostForTopic);
+      for (const topic of this.#glossary.topicsOf(this.#vocabulary.term(term)))
+        topics.set(topic, (topics.get(topic) ?? 0) + weight);
+    }
+    return topics;
   }
 
   #words(text: string): number[] {

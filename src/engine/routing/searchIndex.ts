@@ -10,9 +10,12 @@ import {
   eachWord,
   expectedShare,
   isBrand,
+  isKnown,
   isOneEditAway,
   listedWords,
+  stem,
   Vocabulary,
+  type WordClass,
   wordClass,
 } from './language.ts';
 import { type SearchDocument, SearchReader } from './searchDocument.ts';
@@ -29,6 +32,8 @@ export interface Ranked {
   score: number;
   /** Words of the request that the skill has too, as written, rarest first, without function words. */
   words: readonly string[];
+  /** Those of them that say what a request is about. */
+  telling: readonly string[];
   evidence: Evidence;
 }
 
@@ -52,6 +57,8 @@ interface Term {
   isSmall: boolean;
   /** The terms that count as the word, with the share of its weight that they keep, 0 to 1. */
   forms: readonly { id: number; share: number }[];
+  /** What the word is about. A skill about the same has a little of it, though none of its forms. */
+  topics: readonly number[];
 }
 
 interface WeighedRequest {
@@ -68,6 +75,12 @@ interface WeighedRequest {
 const priorSkills = 50;
 /** Weight in a skill at which a word counts half of its maximum. See `fieldWeights`. */
 const halfWeight = 2;
+/** Share of a word that a skill about its topic has. */
+const topicShare = 0.4;
+/** Share from which on another word has the same meaning, so that its topics are those of the word. */
+const leastMeaning = 0.8;
+/** Weight of a topic in a skill from which on the skill is about it. */
+const isAbout = 1.5;
 /** Share of the best single line in a score, beside the words of the whole skill. Authors write what people say. */
 const lineShare = 0.5;
 /** Penalty of a line for words that the request does not have. 0 is none, 1 is their whole share. */
@@ -103,9 +116,9 @@ export class SearchIndex {
   readonly #wanted: Float32Array;
   /** Number of the request's word for which a term stands. */
   readonly #termOf: Uint16Array;
-  readonly #glossary: Glossary | undefined;
+  readonly #glossary: Glossary;
 
-  constructor(entries: readonly IndexEntry[], vocabulary: Vocabulary, glossary?: Glossary) {
+  constructor(entries: readonly IndexEntry[], vocabulary: Vocabulary, glossary: Glossary) {
     this.#glossary = glossary;
     this.#termOf = new Uint16Array(vocabulary.size);
     this.#entries = entries;
@@ -130,7 +143,8 @@ export class SearchIndex {
     measured?: FileSkill,
   ): Promise<SearchIndex> {
     const vocabulary = previous ? previous.#vocabulary : new Vocabulary();
-    const reader = new SearchReader(vocabulary);
+    const glossary = await openGlossary();
+    const reader = new SearchReader(vocabulary, glossary);
     const known = new Map<string, SearchDocument>();
     if (previous) for (const { stamp, document } of previous.#entries) known.set(stamp, document);
     const entries: IndexEntry[] = [];
@@ -150,7 +164,7 @@ export class SearchIndex {
     }
     await setImmediate();
     vocabulary.forgetSpellings();
-    return new SearchIndex(entries, vocabulary, await openGlossary());
+    return new SearchIndex(entries, vocabulary, glossary);
   }
 
   /**
@@ -187,23 +201,28 @@ export class SearchIndex {
     found.sort((a, b) => b.score - a.score);
     return found.slice(0, limit).map(({ entry, score }) => {
       const { agent, skill, document } = entry;
-      const shared = request.terms.filter(({ forms }) => forms.some(({ id }) => weightIn(document, id) > 0));
+      const isOn = (topic: number): boolean => (document.topics.get(topic) ?? 0) >= isAbout;
+      const has = ({ forms }: Term): boolean => forms.some(({ id }) => weightIn(document, id) > 0);
+      const shared = request.terms.filter(term => has(term) || term.topics.some(isOn));
+      const foreign = request.terms.filter(
+        ({ topics, isTelling }) => isTelling && topics.length > 0 && !topics.some(isOn),
+      );
       const words = shared.filter(({ isSmall }) => !isSmall).map(({ word }) => word);
+      const telling = shared.filter(term => term.isTelling && has(term)).map(({ word }) => word);
       const names = shared.filter(
         ({ word, forms }) => !isBrand(word) && forms.some(({ id }) => document.nameTerms.includes(id)),
       );
       const sum = (terms: readonly Term[]): number => terms.reduce((total, { weight }) => total + weight, 0);
       const evidence: Evidence = {
         mass: request.mass,
-        matched: sum(shared),
         inName: sum(names),
-        rarest: Math.max(0, ...shared.map(({ weight }) => weight)),
-        line: lines.get(entry) ?? 0,
+        line: request.trust * (lines.get(entry) ?? 0),
+        foreign: sum(foreign),
         words: request.telling,
-        found: shared.filter(({ isTelling }) => isTelling).length,
+        found: telling.length,
         chosen: likeness(entry),
       };
-      return { agent, skill, score, words, evidence };
+      return { agent, skill, score, words, telling, evidence };
     });
   }
 
@@ -213,14 +232,14 @@ export class SearchIndex {
       if (said.size < mostWords) said.add(word);
     });
     const words = [...said];
-    const language = this.#glossary?.languageOf(words) ?? 'en';
+    const language = this.#glossary.languageOf(words);
     const counted = new Set<number>();
     const terms: Term[] = [];
     let mass = 0;
     let telling = 0;
     let count = 0;
     for (const word of words) {
-      if (this.#glossary?.isStop(word, language)) {
+      if (this.#glossary.isStop(word, language)) {
         mass += this.#rarity(0, expectedShare.function);
         count++;
         continue;
@@ -232,7 +251,7 @@ export class SearchIndex {
       count++;
       mass += term.weight;
       if (term.isTelling) telling++;
-      if (term.forms.length > 0) terms.push(term);
+      if (term.forms.length > 0 || term.topics.length > 0) terms.push(term);
     }
     terms.sort((a, b) => b.weight - a.weight);
     const trust = mass / (mass + halfTrust);
@@ -255,11 +274,10 @@ export class SearchIndex {
     const own = id !== undefined;
     let isTelling = kind === 'ordinary' || kind === 'rare';
     let weight = Math.min(id === undefined ? unknown : (this.#rarities[id] ?? unknown), most);
-    let alternatives =
-      isTelling || language !== 'en' ? (this.#glossary?.alternatives(word, language) ?? []) : [];
+    let alternatives = isTelling || language !== 'en' ? this.#glossary.alternatives(word, language) : [];
     if (alternatives.length === 0 && !own && kind === 'rare') {
       const corrected = this.#corrections(word, language);
-      if (corrected.some(other => wordClass(other) === 'function' || wordClass(other) === 'filler')) {
+      if (corrected.some(other => isEmpty(wordClass(other)))) {
         isTelling = false;
         weight = this.#rarity(0, expectedShare.filler);
       }
@@ -267,7 +285,7 @@ export class SearchIndex {
         add(other, typoShare);
         alternatives = [
           ...alternatives,
-          ...(this.#glossary?.alternatives(other, language) ?? []).map(({ word, share }) => ({
+          ...this.#glossary.alternatives(other, language).map(({ word, share }) => ({
             word,
             share: share * typoShare,
           })),
@@ -275,6 +293,11 @@ export class SearchIndex {
       }
     }
     for (const { word: other, share } of alternatives) add(other, share);
+    const meanings = alternatives.filter(({ share }) => share >= leastMeaning).map(({ word }) => word);
+    const topics =
+      kind === 'function'
+        ? []
+        : [...new Set([word, ...meanings].flatMap(one => this.#glossary.topicsOf(stem(one))))];
     // A word of another language is as telling as its translation.
     if (!own && forms.size > 0 && isTelling) {
       const best = [...forms].reduce((a, b) => (b[1] > a[1] ? b : a));
@@ -283,21 +306,24 @@ export class SearchIndex {
         Math.max(this.#rarities[best[0]] ?? unknown, this.#rarity(0, expectedShare.ordinary)),
       );
     }
+    // "Laufen" says as little as "run".
+    const [nearest] = meanings;
+    if (nearest !== undefined && isEmpty(wordClass(nearest))) isTelling = false;
     return {
       word,
       weight,
       isTelling,
       isSmall: kind === 'function',
       forms: [...forms].map(([id, share]) => ({ id, share })),
+      topics,
     };
   }
 
   /** Returns the known words that are one typing mistake away from an unknown one. */
   #corrections(word: string, language: ReturnType<Glossary['languageOf']>): readonly string[] {
-    if (word.length < leastCorrected || /\d/.test(word)) return [];
+    if (word.length < leastCorrected || /\d/.test(word) || isKnown(word)) return [];
     const found = new Set<string>();
-    for (const other of this.#glossary?.words(language) ?? [])
-      if (isOneEditAway(word, other)) found.add(other);
+    for (const other of this.#glossary.words(language)) if (isOneEditAway(word, other)) found.add(other);
     if (language === 'en')
       for (const other of listedWords(word)) if (isOneEditAway(word, other)) found.add(other);
     for (const other of this.#vocabulary.near(word)) found.add(other);
@@ -342,6 +368,8 @@ export class SearchIndex {
   }
 }
 
+const isEmpty = (kind: WordClass): boolean => kind === 'function' || kind === 'filler';
+
 /** Whether an agent's name is a whole word of the request, in any case. */
 function isNamed({ name }: FileAgent, text: string): boolean {
   const at = text.toLowerCase().indexOf(name.toLowerCase());
@@ -349,22 +377,27 @@ function isNamed({ name }: FileAgent, text: string): boolean {
   return at >= 0 && !isWord(text[at - 1]) && !isWord(text[at + name.length]);
 }
 
-function isAsked({ agent, skill, document }: IndexEntry, agentName: string | undefined): boolean {
-  if (!document.isRoutable || skill.isDisabled) return false;
+function isAsked({ agent, skill }: IndexEntry, agentName: string | undefined): boolean {
+  if (skill.isDisabled) return false;
   return agentName === undefined ? !skill.shadowedBy : agent.name === agentName;
 }
 
 /** Returns another Skill of the same file, which is discarded after reading. Thousands of bodies would fill the memory. */
-const unshared = (skill: FileSkill): FileSkill => openSkill(skill.file, skill.source, skill.id, skill.within);
+const unshared = (skill: FileSkill): FileSkill =>
+  openSkill(skill.file, skill.source, skill.id, skill.within, skill.kind);
 
 /** Returns the request's share that the skill's words explain, 0 to 1. Each word counts more at a better place, up to a limit. */
 function wordScore(document: SearchDocument, { terms, mass }: WeighedRequest): number {
   let sum = 0;
-  for (const { forms, weight } of terms) {
+  for (const { forms, topics, weight } of terms) {
     let best = 0;
     for (const { id, share } of forms) {
       const found = weightIn(document, id);
       best = Math.max(best, (share * found) / (found + halfWeight));
+    }
+    for (const topic of topics) {
+      const found = document.topics.get(topic) ?? 0;
+      best = Math.max(best, (topicShare * found) / (found + halfWeight));
     }
     sum += weight * best;
   }

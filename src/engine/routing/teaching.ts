@@ -10,7 +10,7 @@ import { TelosError } from '../core/errors.ts';
 import type { CompletionRequest, Provider } from '../core/ports.ts';
 import { readRegularFile, readText } from '../files/regularFile.ts';
 import type { Models, ProviderChoice } from '../providers/create.ts';
-import { priceOf } from '../providers/models.ts';
+import { costOf, ownPrices } from '../providers/models.ts';
 import type { Agent, Skill } from '../skills/agent.ts';
 import type { Catalog } from '../skills/catalog.ts';
 import type { WriteFile } from './learnedChoices.ts';
@@ -21,6 +21,8 @@ const longestLine = 200;
 /** Characters of a skill that the model is shown, and of its answer that are read. */
 const mostShown = 2_500;
 const mostAnswer = 10_000;
+/** Of eight. Fewer lines are rather an excuse than a list. */
+const fewestLines = 3;
 /** Tokens of an answer at most, and those that eight requests take. */
 const maxTokens = 1_200;
 const eightRequests = 130;
@@ -158,12 +160,15 @@ export class Teaching {
     const requests = skills.map(({ skill }) => requestFor(skill, language));
     const inputTokens = requests.reduce((sum, request) => sum + Math.ceil(lengthOf(request) / 3.5), 0);
     const outputTokens = skills.length * eightRequests * (language === undefined ? 1 : 2);
-    const cost = priceOf(choice.name, choice.model, {
-      inputTokens,
-      outputTokens,
-      cacheReadTokens: 0,
-      cacheWriteTokens: 0,
-    });
+    const cost = costOf(
+      { name: choice.name, model: choice.model, ...ownPrices(this.#parts.config)(choice) },
+      {
+        inputTokens,
+        outputTokens,
+        cacheReadTokens: 0,
+        cacheWriteTokens: 0,
+      },
+    );
     return {
       skills,
       provider: choice.name,
@@ -229,7 +234,7 @@ export class Teaching {
 
 /**
  * Returns eight requests in English, and eight in another language if one is named, with which people would ask for a skill. Throws what
- * the provider throws, and Error if the answer has no request.
+ * the provider throws, and Error if the answer has hardly a request: a refusal is none.
  */
 export async function writeLines(
   provider: Provider,
@@ -240,10 +245,12 @@ export async function writeLines(
   let reply = '';
   for await (const event of provider.streamCompletion(requestFor(skill, language), signal)) {
     if (event.type === 'text') reply += event.text;
+    if (event.type === 'done' && event.stopReason === 'refusal') throw new Error('the model declined');
     if (reply.length > mostAnswer) break;
   }
   const lines = usable(beginningOf(reply, mostAnswer).split('\n').map(withoutMarkup));
   if (lines.length === 0) throw new Error('its answer has no request');
+  if (lines.length < fewestLines) throw new Error('its answer is no list of requests');
   return lines;
 }
 

@@ -9,7 +9,7 @@ import { type Human, newToken } from '../core/ports.ts';
 import { escapeInvisible } from '../files/plainText.ts';
 import { mostShown } from '../policy/danger.ts';
 import { decide, planOnlyReads } from '../policy/decide.ts';
-import type { Ask, Decision, PolicyContext } from '../policy/decision.ts';
+import type { Allow, Ask, Decision, PolicyContext } from '../policy/decision.ts';
 import { grantedVariables, recordAnswer } from '../policy/grants.ts';
 import { missingPath } from '../policy/missingPath.ts';
 import { policyNotices } from '../policy/policyFile.ts';
@@ -31,6 +31,8 @@ export interface ApprovalContext {
   policy: PolicyContext;
   /** The question that the person has answered with the words of this call. The same question is not asked again. */
   answered?: Ask;
+  /** Why a hook wants the person to be asked, whatever the policy allows. */
+  wantsQuestion?: string | undefined;
   /** Of the run. What only looks runs in its box too. */
   context?: Pick<ToolContext, 'box'>;
 }
@@ -90,6 +92,13 @@ export async function* approveCall(
     const now = decision.card && answer.isLasting ? await decide(call, context.policy) : undefined;
     if (now?.action === 'allow' && now.subject === decision.subject) decision = now;
   }
+  if (decision.action === 'allow' && context.wantsQuestion !== undefined) {
+    const asked = hookQuestion(decision, context.wantsQuestion);
+    const answer = yield* askPerson(call, asked, context, signal);
+    if (answer.command !== undefined)
+      return yield* approveEdited(call, answer.command, { ...context, answered: asked }, signal);
+    if (answer.refusal !== undefined) return { granted: false, refusal: answer.refusal, policy };
+  }
   rememberRead(call, decision.subject, context.policy);
   const allowedBy = decision.action === 'ask' ? decision.allowedBy : decision.rule;
   if (allowedBy === 'card.file') context.policy.memory?.made.add(decision.subject);
@@ -110,7 +119,17 @@ export async function* approveCall(
   return { granted: true, tool: done, call, approvedSubject: subject, ...where, variables, policy: by };
 }
 
-const forBox = /^(?:run\.(?:box|compute)|card\.(?:script|command))$/;
+/** Returns the question that a hook wants about a call that the policy allows. */
+function hookQuestion({ subject, folder, boxed }: Allow, words: string): Ask {
+  const sentences = [sentence('A hook wants you to be asked: {0}', words)];
+  return {
+    ...{ action: 'ask', rule: 'hook.ask', reason: spoken(sentences), sentences, subject, scopes: ['once'] },
+    ...(folder !== undefined && { folder }),
+    ...(boxed && { boxed }),
+  };
+}
+
+const forBox = /^(?:run\.(?:box|compute)|mode\.sandbox|card\.(?:script|command))$/;
 
 /**
  * Returns true for a command that is allowed since the box keeps it from more. If a word of it means a place of secrets only a moment
@@ -253,15 +272,17 @@ export const grantedHosts =
       policy,
     );
     if (decision.action === 'allow') return undefined;
-    return `Not allowed: neither the card nor a rule names ${host}:${port}, and no question is asked for a server.`;
+    return `Not allowed: neither the permissions nor a rule name ${host}:${port}, and no question is asked for a server.`;
   };
 
-/** What a person has answered. A plain yes has none of the first three. */
+/** What a person has answered. A plain yes has none of the first four. */
 interface Answer {
   /** Why the call is refused. */
   refusal?: string;
   /** True if the person has left the question open: nobody denied anything. */
   isSkipped?: boolean;
+  /** True if no person was there to answer. */
+  isAway?: boolean;
   /** The command as the person has changed it. */
   command?: string;
   /** What the person has filled in. */
@@ -294,7 +315,8 @@ export async function* askPerson(
   const response = await answer;
   yield { type: 'approval_response', callId: call.id, decision: response };
   if (!response.allow && response.isSkipped) return { refusal: response.reason, isSkipped: true };
-  if (!response.allow) return { refusal: `Denied: ${response.reason}` };
+  if (!response.allow)
+    return { refusal: `Denied: ${response.reason}`, ...(response.isAway && { isAway: true }) };
   const { command, content } = response;
   if (question.form) return content ? { content } : {};
   if (isEditable && command !== undefined && command !== question.subject) return { command };
@@ -310,7 +332,7 @@ export async function* askQuestion(
   { human }: Pick<ApprovalContext, 'human'>,
   signal: AbortSignal,
 ): AsyncGenerator<RunEvent, { answer?: string; refusal?: string }> {
-  const sentences = [sentence('The skill asks. The answer allows nothing.')];
+  const sentences = [sentence('Your answer gives no permissions.')];
   const request: ApprovalRequest = {
     callId: call.id,
     token: newToken(),

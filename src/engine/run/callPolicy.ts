@@ -3,6 +3,7 @@
 import type { Message, RunEvent, ToolCall, ToolResult } from '@telos/protocol/run';
 import { asMessage } from '@telos/protocol/text';
 import type { KeptWrites } from '../changes/keptWrites.ts';
+import { reasonOf } from '../core/errors.ts';
 import type { AllowedCall, CallPolicy, CallReport, MeantCall, SettledCall } from '../core/ports.ts';
 import type { WriteKeeper } from '../files/atomicWrite.ts';
 import { cutMiddle } from '../files/plainText.ts';
@@ -24,9 +25,11 @@ import {
 import { away, executeTool, unseen, withNotes } from './commandChanges.ts';
 import { boxNote } from './openBox.ts';
 import type { UseSkill } from './request.ts';
+import type { RunHooks } from './runHooks.ts';
 import type { ModelParts } from './sampling.ts';
 import { serverQuestions } from './serverAsks.ts';
 import type { ServerGate } from './serverGate.ts';
+import type { ToolSearch } from './toolSearch.ts';
 
 /** Everything that the calls of a run work with. */
 export interface ToolCallContext extends ApprovalContext, Partial<ModelParts> {
@@ -48,6 +51,10 @@ export interface ToolCallContext extends ApprovalContext, Partial<ModelParts> {
     | 'changes'
   > & { changes?: KeptWrites | undefined };
   messages: Message[];
+  /** Knows which tool is meant by a call that names one. */
+  search?: ToolSearch | undefined;
+  /** Run before and after the calls. Missing if there are none. */
+  hooks?: RunHooks | undefined;
   /** Holds the MCP servers that are not connected yet. */
   gate?: ServerGate | undefined;
   /** Commands of the conversation that go on in the background. Missing if none may. */
@@ -72,7 +79,10 @@ export function callPolicy(run: ToolCallContext): CallPolicy {
       if (run.tape && cannotRepeat(call, run))
         run.tape.keep({ callId: call.id, name: call.name, result, ...(policy && { policy }) });
     },
-    warnings: () => problemsOf(run.context.changes),
+    *warnings() {
+      run.hooks?.checkGoesOn();
+      yield* problemsOf(run.context.changes);
+    },
   };
 }
 
@@ -85,23 +95,50 @@ async function* decideOn(
   if (instead) return { result: instead };
   const taped = run.tape?.endOf(call);
   if (taped) return taped;
-  const outcome = yield* approveCall(call, run, signal);
+  const held = yield* heldBack(call, run, signal);
+  if ('result' in held) return held;
+  const outcome = yield* approveCall(call, { ...run, wantsQuestion: held.ask }, signal);
   if (!outcome.granted) {
     const { refusal, policy } = outcome;
     return { result: toolError(refusal), ...(policy && { policy }) };
   }
-  const ours = [...notes, ...editNotes(call, outcome)];
+  const ours = [...notes, ...held.context, ...editNotes(call, outcome)];
+  const hooks = run.hooks?.runsAfter(outcome.call) ? run.hooks : undefined;
   return {
     // The user was asked about this call alone, so it is done before anything else is.
     isAlone:
-      outcome.policy.action === 'ask' || outcome.tool.access === 'write' || outcome.tool.access === 'execute',
+      outcome.policy.action === 'ask' ||
+      outcome.tool.access === 'write' ||
+      outcome.tool.access === 'execute' ||
+      hooks !== undefined,
     policy: outcome.policy,
     async execute(report) {
       const result = await carryOut(outcome, run, report, signal);
       const inBox = outcome.boxed ? boxNote(result, run.policy) : undefined;
-      return withNotes(result, inBox === undefined ? ours : [...ours, inBox]);
+      const noted = withNotes(result, inBox === undefined ? ours : [...ours, inBox]);
+      if (!hooks || noted.isError) return noted;
+      // A run that is cancelled meanwhile has done the call all the same.
+      return report
+        .through(hooks.after(outcome.call, noted, signal))
+        .catch(error =>
+          signal.aborted ? noted : withNotes(noted, [`A hook after this call failed: ${reasonOf(error)}`]),
+        );
     },
   };
+}
+
+/** Has the hooks look at a call before it is decided on. They can only make that stricter. */
+async function* heldBack(
+  call: ToolCall,
+  { hooks, tools }: ToolCallContext,
+  signal: AbortSignal,
+): AsyncGenerator<RunEvent, { ask?: string; context: readonly string[] } | SettledCall> {
+  const isKnown = tools.some(({ definition }) => definition.name === call.name);
+  if (!hooks || !isKnown || call.problem) return { context: [] };
+  const { denied, by, ...held } = yield* hooks.before(call, signal);
+  if (denied === undefined) return held;
+  const policy = { action: 'deny', rule: 'hook.deny' } as const;
+  return { result: toolError(`A hook of ${by} does not allow this: ${denied}`), policy };
 }
 
 /** Returns true for a call whose result no replay can repeat: it leaves the machine, or asks its clock. */
@@ -110,8 +147,8 @@ const cannotRepeat = (call: ToolCall, { tools }: ToolCallContext): boolean =>
   !isBuiltin(call.name) ||
   tools.find(({ definition }) => definition.name === call.name)?.access === 'network';
 
-const resolved = (written: ToolCall, { tools, policy }: ToolCallContext) =>
-  resolveCall(written, tools, policy);
+const resolved = (written: ToolCall, { tools, policy, search }: ToolCallContext) =>
+  resolveCall(search?.meant(written) ?? written, tools, policy);
 
 /** Yields warnings about files that cannot be restored. */
 function* problemsOf(changes: WriteKeeper | undefined): Generator<RunEvent, void> {
@@ -132,7 +169,7 @@ async function carryOut(
   const { tool, call, approvedSubject, approvedFolder, approvedLine, boxed, variables } = granted;
   const { box, ...own } = run.context;
   const env = { ...variables, ...own.env };
-  if (boxed && !box) return toolError('The box for commands is gone. Nothing was run.');
+  if (boxed && !box) return toolError('The sandbox for commands is gone. Nothing was run.');
   const askHost = hostQuestions(call, run, report.through, signal);
   const context: ToolContext = {
     ...own,

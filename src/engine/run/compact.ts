@@ -9,9 +9,11 @@ import { blocksOf } from '../core/messages.ts';
 import { gapOf } from '../core/noAnswer.ts';
 import type { Budget, CompletionRequest, Provider, TokenCount } from '../core/ports.ts';
 import { cutMiddle } from '../files/plainText.ts';
+import { wholeWindowOf } from '../providers/contextWindow.ts';
 import { type ContextMeter, messageCharacters } from './contextMeter.ts';
 import { type ContextView, compactionIn, joined, sentMessages, textOf, viewOf } from './contextView.ts';
 import type { ContextChange } from './request.ts';
+import type { RunHooks } from './runHooks.ts';
 
 /** Shares of the limit. Room is made in steps, so that the prompts in between begin alike and a provider's cache finds them. */
 const trimmedTo = 0.4;
@@ -31,7 +33,9 @@ export interface Room {
   spec: {
     provider: Provider;
     messages: Message[];
+    window?: number | undefined;
     budget?: Budget | undefined;
+    hooks?: Pick<RunHooks, 'beforeSummary'> | undefined;
     /** Hides secrets in what a model has written for itself. */
     redact?: (text: string) => string;
   };
@@ -49,14 +53,38 @@ export async function* makeRoom(
 ): AsyncGenerator<RunEvent, void> {
   const { meter } = room;
   const limit = meter.limit ?? 0;
+  if (!isRefused) yield* sayWholeWindow(room);
   yield* trim(room, isRefused ? 0 : untouched);
   if (tokensNow(room) <= limit * compactedFrom) return;
   if (meter.summaryFailed && !isRefused) return;
+  const held =
+    !isRefused && room.spec.hooks ? yield* room.spec.hooks.beforeSummary('auto', signal) : undefined;
+  if (held !== undefined) {
+    meter.summaryFailed = true;
+    return yield notice('warning', [
+      sentence('A hook does not let the conversation be summarized: {0}', held),
+    ]);
+  }
   const problem = yield* compact(room, { focus: '', keep: limit * keptShare }, signal);
   if (!problem) return;
   // A model that refuses once refuses again, and each time costs a whole prompt.
   meter.summaryFailed = true;
   yield notice('warning', [...problem, sentence('Only old tool results are left out.')]);
+}
+
+/** Says once that the model takes more, where room is made because more would cost more. */
+function* sayWholeWindow({ spec: { provider, window }, meter }: Room): Generator<RunEvent, void> {
+  const whole = wholeWindowOf(provider, window);
+  if (whole === undefined || window === undefined || meter.wholeSaid) return;
+  meter.wholeSaid = true;
+  yield notice('info', [
+    sentence(
+      'Longer prompts of {0} cost more, so it is sent {1} tokens at most. TELOS_CONTEXT_WINDOW=full allows {2}.',
+      provider.model,
+      window,
+      whole,
+    ),
+  ]);
 }
 
 const tokensNow = ({ spec, meter, request }: Room): number =>
@@ -98,6 +126,11 @@ export async function* changeContext(
 ): AsyncGenerator<RunEvent, void> {
   const { messages } = room.spec;
   if (change.kind === 'compact') {
+    const held = room.spec.hooks && (yield* room.spec.hooks.beforeSummary('manual', signal));
+    if (held !== undefined)
+      throw new TelosError('config', [
+        sentence('A hook does not let the conversation be summarized: {0}', held),
+      ]);
     const keep = tokensNow(room) * keptOnDemand;
     const problem = yield* compact(room, { focus: change.focus, keep }, signal);
     if (problem)

@@ -25,6 +25,8 @@ const written = new WeakMap<object, number>();
 export class ContextMeter {
   /** Set once the model has written no summary. */
   summaryFailed = false;
+  /** Set once the user knows that the model takes more than it is sent. */
+  wholeSaid = false;
   /** Until the first count: English and code have fewer, other languages more. */
   #tokensPerCharacter = 0.3;
   #limit: number | undefined;

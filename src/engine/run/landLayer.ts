@@ -52,7 +52,8 @@ export async function* landLayer(
     layer.landing();
     const folders = foldersFor(free, later, found.folders);
     landed = await landChanges({ files: free, folders }, layer.begun, run);
-    const refusal = yield* answerOn(waiting, call, root, context, signal);
+    const { refusal, isAway } = yield* answerOn(waiting, call, root, context, signal);
+    if (isAway) yield { type: 'notice', level: 'warning', ...asMessage(unheard(waiting, root)) };
     if (refusal === undefined && later.length > 0)
       merge(landed, await landChanges({ files: later, folders: found.folders }, layer.begun, run));
     const notes = refusal === undefined ? [] : [notKept(waiting, refusal, root)];
@@ -81,19 +82,27 @@ export async function* landLayer(
 
 const isEmpty = (found: LayerChanges): boolean => Object.values(found).every(({ length }) => length === 0);
 
-/** Asks about the changes that others run or obey. Returns why they do not land; undefined if they do, or if there are none. */
+/** Asks about the changes that others run or obey. Returns why they do not land, and whether nobody was there to say so. */
 async function* answerOn(
   waiting: readonly WaitingChange[],
   call: ToolCall,
   root: string,
   context: Pick<ApprovalContext, 'human' | 'policy'>,
   signal: AbortSignal,
-): AsyncGenerator<RunEvent, string | undefined> {
-  if (waiting.length === 0) return undefined;
-  if (signal.aborted) return 'The run was cancelled.';
+): AsyncGenerator<RunEvent, { refusal?: string; isAway?: boolean }> {
+  if (waiting.length === 0) return {};
+  if (signal.aborted) return { refusal: 'The run was cancelled.', isAway: true };
   const asked: ToolCall = { id: `keep-${call.id}`, name: 'keep_changes', input: {} };
-  return (yield* askPerson(asked, questionAbout(waiting, namesOf(waiting, root)), context, signal)).refusal;
+  return yield* askPerson(asked, questionAbout(waiting, namesOf(waiting, root)), context, signal);
 }
+
+/** Tells a person who was not asked: who said no knows it. */
+const unheard = (waiting: readonly WaitingChange[], root: string): Sentence =>
+  sentence(
+    'Not kept, since no one said yes to it: what the command did to {0}. Such files are run or obeyed by others ({1}).',
+    namesOf(waiting, root),
+    byOf(waiting),
+  );
 
 const notKept = (waiting: readonly WaitingChange[], refusal: string, root: string): string =>
   `What the command did to ${namesOf(waiting, root)} was not kept: ${byOf(waiting)} run or obey such files. ${refusal}`;

@@ -8,7 +8,7 @@ import { TelosError } from '../core/errors.ts';
 import { isCallless, isEarly } from '../core/noAnswer.ts';
 import type { Budget, CompletionRequest, Provider, StreamEvent, TokenCount } from '../core/ports.ts';
 import { usageOf } from '../core/usage.ts';
-import { priceOf } from '../providers/models.ts';
+import { costOf } from '../providers/models.ts';
 import { ownCallIds } from '../providers/provider.ts';
 import { type CallEnd, recordCall, type WrittenCall } from '../records/logFile.ts';
 import { routingProvider } from '../routing/routeModel.ts';
@@ -35,7 +35,7 @@ export function meteredProvider(
       warn((await budget?.check(provider)) ?? []);
       for await (const event of provider.streamCompletion(request, signal)) {
         if (event.type === 'done' || event.type === 'spent') {
-          const usage = usageOf(event.usage ?? none, costOf(provider, event.usage));
+          const usage = usageOf(event.usage ?? none, chargeOf(provider, event.usage));
           report({
             type: 'usage',
             round: 0,
@@ -64,8 +64,8 @@ export async function routingModel(
 }
 
 /** Returns the cost. It is unknown for a model that does not report its tokens, unless it runs on the person's own machine. */
-function costOf({ name, model }: Provider, tokens: TokenCount | undefined): number | 'unknown' {
-  return tokens || name === 'ollama' ? priceOf(name, model, tokens ?? none) : 'unknown';
+function chargeOf(provider: Provider, tokens: TokenCount | undefined): number | 'unknown' {
+  return tokens || provider.name === 'ollama' ? costOf(provider, tokens ?? none) : 'unknown';
 }
 
 /**

@@ -112,7 +112,7 @@ function madeLater(make: () => Promise<CommandBox>, dataDir: string, hasLayers: 
 
 /** What a program says that misses a file, a right, a program or the network. */
 const misses =
-  /read-only file system|permission denied|not permitted|no such file|not found|unreachable|could ?n['o]t resolve|name resolution|connection refused|EROFS|EACCES|EPERM|ENOENT|ENOTFOUND|EAI_AGAIN|ECONNREFUSED|ENETUNREACH/i;
+  /read-only file system|permission denied|not permitted|resource busy|no such file|not found|does not (?:exist|appear to be)|(?:unable to|can ?not|can't|could not|couldn't|failed to) (?:access|create|find|open|read|write)|unreachable|could ?n['o]t resolve|name resolution|connection refused|EROFS|EACCES|EBUSY|EPERM|ENOENT|ENOTFOUND|EAI_AGAIN|ECONNREFUSED|ENETUNREACH/i;
 
 /** Returns what the model should know of a command that has failed in the box; undefined if the box seems to have no part in it. */
 export function boxNote(
@@ -120,12 +120,12 @@ export function boxNote(
   { workingDir, boxRequired }: PolicyContext,
 ): string | undefined {
   if (isError && content.includes('hardlink different from source'))
-    return 'Files of the folder get other numbers once they are linked in the box: use git clone --no-hardlinks.';
+    return 'Files of the folder get other numbers once they are linked in the sandbox: use git clone --no-hardlinks.';
   if (!isError || !misses.test(content)) return undefined;
   const next = boxRequired
     ? 'No command may leave it: do it another way, or tell the user what is missing.'
     : 'If it needs more than that, call it again with outside_box and why, and the user is asked.';
-  return `It ran in a box: it writes only in ${workingDir} and a temporary folder, sees little else, and reaches only hosts that the user allows. ${next}`;
+  return `It ran in a sandbox: it writes only in ${workingDir} and a temporary folder, sees little else, and reaches only hosts that the user allows. ${next}`;
 }
 
 /** Returns the hosts of this machine that rules and answers name for commands, with their ports. Each connection is decided on. */

@@ -95,9 +95,9 @@ export interface RunRequest extends RouteRequest {
   goesOn?: boolean;
   /** Set for a step of a plan. `agent`, `skill`, `withoutSkill` and `conversation` are then ignored. */
   step?: RunStep;
-  /** No skill is chosen: the run looks for one itself and only reads. `agent` and `skill` are then ignored. */
+  /** No skill is chosen: the model answers by itself, and may use skills as steps. `agent` and `skill` are then ignored. */
   withoutSkill?: boolean;
-  /** Defaults to `default`. A run without a skill only reads in any case. */
+  /** Defaults to `default`. */
   mode?: RunMode;
   /** The person chose `skill` for these very words, from which Telos learns. */
   isChoice?: boolean;
@@ -111,6 +111,8 @@ export interface RunRequest extends RouteRequest {
   parentRunId?: string;
   /** The door through which the request came. Defaults to `other`. */
   origin?: RunOrigin;
+  /** The span of OpenTelemetry below which the run is, as W3C writes it. */
+  traceParent?: string;
   /** From Discord: a command that no rule names exactly is asked about, not refused. */
   asksCommands?: boolean;
   /** File to which the run's model turns are written, for the provider `replay`. Absolute path. */
@@ -145,6 +147,8 @@ export interface Engine {
 /** The skills that a run has used, with those that its skills have used. */
 export interface SkillUses {
   count: number;
+  /** How often each was used. */
+  readonly times: Map<string, number>;
   /** Who may use which skill for the rest of the run. */
   readonly allowed: Set<string>;
 }
@@ -201,6 +205,8 @@ export interface Run {
   readonly messages: Message[];
   /** What its first message is made of, once that is added. */
   firstParts?: FirstParts;
+  /** Stands around the commands that the skill's text has run before the model reads it. */
+  textMark?: string;
   /** Number of messages that precede this run. */
   earlier: number;
   readonly counts: { rounds: number; toolCalls: number };
@@ -212,6 +218,8 @@ export interface Run {
   /** Set for a step of another run. */
   readonly caller?: Caller;
   useSkill?: UseSkill;
+  /** What the person's own hooks want the model to know with the request. */
+  fromHooks?: readonly string[];
 }
 
 /** Returns a run that starts now. */
@@ -231,9 +239,13 @@ export function newRun(request: RunRequest, human: Human, config: Config): Run {
     counts: { rounds: 0, toolCalls: 0 },
     waited,
     countsDay: hasDayLimit(config.budget),
-    uses: { count: 0, allowed: new Set() },
+    uses: { count: 0, times: new Map(), allowed: new Set() },
   };
 }
+
+/** Names the conversation, whose commands share what they have in the sandbox. */
+export const conversationOf = ({ id, request }: Pick<Run, 'id' | 'request'>): string =>
+  request.conversationId ?? id;
 
 const hasDayLimit = ({ maxCostPerDay, maxTokensPerDay, maxMinutesPerDay }: Config['budget']): boolean =>
   [maxCostPerDay, maxTokensPerDay, maxMinutesPerDay].some(limit => limit !== undefined);

@@ -15,7 +15,7 @@ export type RunSetup = ToolCallContext &
 
 /** Returns the loop's view of the run. Its tools are those that the run has at the time. */
 export function specOf(setup: RunSetup): RunSpec {
-  const { human, messages, maxRounds, counts, budget, mail } = setup;
+  const { human, messages, maxRounds, counts, budget, mail, hooks } = setup;
   return {
     provider: withOwnIds(setup.provider, messages),
     messages,
@@ -34,6 +34,7 @@ export function specOf(setup: RunSetup): RunSpec {
     priceOf: tokens => setup.priceOf(tokens),
     budget,
     mail,
+    ...(hooks && { atEnd: signal => hooks.atEnd(messages, signal) }),
   };
 }
 

@@ -1,5 +1,7 @@
 /** Keeps the window of a run's model: measures each request, and makes room before the window is full. */
 import type { Message } from '@telos/protocol/run';
+import { grouped, sentence } from '@telos/protocol/text';
+import { TelosError } from '../core/errors.ts';
 import { defaultMaxTokens } from '../core/limits.ts';
 import type {
   Budget,
@@ -11,9 +13,12 @@ import type {
   ToolDefinition,
 } from '../core/ports.ts';
 import { used } from '../core/usage.ts';
+import type { Tool } from '../tools/tool.ts';
 import type { Room } from './compact.ts';
 import { ContextMeter, type FirstParts } from './contextMeter.ts';
 import { sentMessages } from './contextView.ts';
+import type { RunHooks } from './runHooks.ts';
+import type { ToolSearch } from './toolSearch.ts';
 
 /** The parts of a prepared run that fill the window. */
 export interface WindowedRun {
@@ -23,7 +28,9 @@ export interface WindowedRun {
   skillDir?: string;
   /** Filled during the run, so that a failed run still has its transcript. The first message is already there. */
   messages: Message[];
-  tools: readonly { definition: ToolDefinition }[];
+  tools: readonly Tool[];
+  /** Leaves tools out of the requests. */
+  search?: ToolSearch | undefined;
   context: { workingDir: string };
   effort?: Effort | undefined;
   /** Tokens that the model takes. Undefined if that is not known. */
@@ -36,6 +43,8 @@ export interface WindowedRun {
   budget?: Budget | undefined;
   /** Hides secrets in a model's own notes. */
   redact?: (text: string) => string;
+  /** Can keep the conversation from being summarized. */
+  hooks?: RunHooks | undefined;
 }
 
 /** Few runs fill the context of a model. */
@@ -43,6 +52,9 @@ const roomMaking = () => import('./compact.ts');
 
 /** Share of the limit from which room is made. */
 const tightFrom = 0.85;
+
+/** Share of an estimate that is certain. */
+const surely = 0.6;
 
 /** Returns the parts of a run that make room in its conversation. */
 export function roomOf(setup: WindowedRun): Room {
@@ -52,8 +64,9 @@ export function roomOf(setup: WindowedRun): Room {
   return { spec: setup, meter, request, used: tokens => used(tokens, setup) };
 }
 
-export const definitionsOf = ({ tools }: WindowedRun): ToolDefinition[] =>
-  tools.map(({ definition }) => definition);
+/** Returns the definitions that a request has. */
+export const definitionsOf = ({ tools, search }: Pick<WindowedRun, 'tools' | 'search'>): ToolDefinition[] =>
+  (search?.shown(tools) ?? tools).map(({ definition }) => definition);
 
 /** Returns the window of a run. A recording answers any request, so no room is made for it. */
 export function runWindow(setup: WindowedRun): ContextWindow {
@@ -61,6 +74,20 @@ export function runWindow(setup: WindowedRun): ContextWindow {
   const { meter } = room;
   const next = (tools: readonly ToolDefinition[], maxTokens: number): CompletionRequest =>
     requestOf(setup, sentMessages(setup.messages), tools, maxTokens);
+  const throwIfHopeless = ({ system, tools, messages }: CompletionRequest): void => {
+    const least = meter.tokensOf({ system, tools, messages: messages.slice(0, 1) });
+    const { window = Number.POSITIVE_INFINITY, provider } = setup;
+    if (least * surely <= window) return;
+    throw new TelosError('config', [
+      sentence(
+        'The instructions, tools and request of this run have about {0} tokens, and {1} takes {2} in all.',
+        grouped(least),
+        provider.model,
+        grouped(window),
+      ),
+      sentence('Choose a model with a larger context, or a skill with less text and fewer MCP servers.'),
+    ]);
+  };
   return {
     size: setup.window,
     async *fit(tools, maxTokens, signal) {
@@ -68,6 +95,7 @@ export function runWindow(setup: WindowedRun): ContextWindow {
       const { limit } = meter;
       const isTight = limit !== undefined && meter.tokensOf(request) > limit * tightFrom;
       if (!isTight || setup.provider.recording) return request;
+      throwIfHopeless(request);
       yield* (await roomMaking()).makeRoom(room, signal);
       return next(tools, maxTokens);
     },

@@ -3,27 +3,33 @@
 import { join } from 'node:path';
 import { placeOfSelection } from '@telos/protocol/attachment';
 import {
+  type Message,
   type RouteReason,
   type RunError,
   type RunEvent,
   type RunOutcome,
   runModes,
+  type SkillRef,
 } from '@telos/protocol/run';
 import { asMessage, sentence } from '@telos/protocol/text';
 import { Interruption, TelosError } from '../core/errors.ts';
 import { runLoop } from '../core/loop.ts';
+import { lastAnswer } from '../core/messages.ts';
 import type { MediaKind, Provider } from '../core/ports.ts';
 import { hiddenIn } from '../mcp/config.ts';
 import { policyNotices } from '../policy/policyFile.ts';
-import { createProvider, isModelOf } from '../providers/create.ts';
+import { createProvider, isModelOf, type ProviderChoice } from '../providers/create.ts';
 import { routeRequest } from '../routing/route.ts';
 import type { Match } from '../routing/routeName.ts';
 import type { NoMatch, WithoutSkill } from '../routing/routeResult.ts';
-import { skillSettings } from '../skills/skillSettings.ts';
+import { ownHooks, packHooks, skillHooks } from '../skills/readHooks.ts';
+import { roleOf, skillSettings } from '../skills/skillSettings.ts';
 import { routingModel } from './meter.ts';
-import { type PreparedRun, prepareRun, workingDirOf } from './prepare.ts';
-import type { Engine, Run, RunRequest, RunStep, UseSkill } from './request.ts';
-import { specOf } from './runSetup.ts';
+import { type PreparedRun, prepareRun } from './prepare.ts';
+import { type Engine, type Run, type RunRequest, type RunStep, type UseSkill, wordsOf } from './request.ts';
+import { workingDirOf } from './runFolders.ts';
+import type { RunHooks } from './runHooks.ts';
+import { type RunSetup, specOf } from './runSetup.ts';
 import { roomOf } from './runWindow.ts';
 import type { ServerGate } from './serverGate.ts';
 import { aimedAtServer, namesOffers } from './serverMentions.ts';
@@ -49,16 +55,51 @@ export async function* startRun(
   try {
     const choosing: RunEvent[] = [];
     let chosen: Match | WithoutSkill;
+    run.fromHooks = yield* ownHooksOn(run, engine, signal);
     try {
       chosen = await chooseSkill(run, engine, choosing, signal);
     } finally {
       yield* choosing;
     }
-    ending = { outcome: yield* carryOut(chosen, run, engine, signal) };
+    ending = {
+      outcome: yield* (isApart(chosen, run) ? carryOutApart : carryOut)(chosen, run, engine, signal),
+    };
   } catch (thrown) {
     ending = endingOf(thrown, signal);
   }
   yield endOf(ending, run, started, signal);
+}
+
+/** Returns true for a skill that runs in a conversation of its own. What follows its answer is said in the outer one. */
+const isApart = ({ skill, ...chosen }: Match | WithoutSkill, { request }: Run): boolean =>
+  skill?.runsApart === true &&
+  !request.step &&
+  !request.change &&
+  !('reason' in chosen && chosen.reason.rule === 'continued');
+
+/** Runs a skill that sees nothing of the conversation, to which only the request and its answer are added. */
+async function* carryOutApart(
+  chosen: Match | WithoutSkill,
+  run: Run,
+  engine: Engine,
+  signal: AbortSignal,
+): AsyncGenerator<RunEvent, RunOutcome> {
+  const { conversation, ...request } = run.request;
+  const apart: Run = { ...run, request, messages: [] };
+  try {
+    return yield* carryOut(chosen, apart, engine, signal);
+  } finally {
+    const earlier = conversation?.messages ?? [];
+    run.earlier = earlier.length;
+    if (apart.messages.length > 0)
+      run.messages.push(...earlier, { role: 'user', content: wordsOf(request) }, ...answerOf(apart.messages));
+  }
+}
+
+/** Returns the last words of a run as the one message that the conversation keeps of it. */
+function answerOf(messages: readonly Message[]): Message[] {
+  const content = lastAnswer(messages);
+  return content === '' ? [] : [{ role: 'assistant', content }];
 }
 
 /** Runs a skill, or without one, from its settings to the end of its loop. Throws what ends it early. */
@@ -68,7 +109,9 @@ async function* carryOut(
   engine: Engine,
   signal: AbortSignal,
 ): AsyncGenerator<RunEvent, RunOutcome> {
-  const match = chosen.skill && chosen;
+  const found = chosen.skill && roleOf(chosen.skill, chosen.agent.skills);
+  const match = chosen.skill && { ...chosen, role: found?.role };
+  if (found?.problem) yield { type: 'notice', level: 'warning', ...asMessage(found.problem) };
   const own = match && !run.request.step ? await settingsOf(match, run, engine) : undefined;
   yield* own?.said ?? [];
   const provider = await providerFor(match, run, engine, own?.model);
@@ -84,7 +127,8 @@ async function* carryOut(
   try {
     if (change) {
       const { changeContext } = await import('./compact.ts');
-      const room = roomOf(prepared.spec());
+      const setup = prepared.spec();
+      const room = roomOf({ ...setup, hooks: await hooksOf(match, run, setup, engine) });
       yield* changeContext(room, change, signal);
       return 'completed';
     }
@@ -97,10 +141,99 @@ async function* carryOut(
       const { handOver } = await import('./handOver.ts');
       yield* handOver(match, { run, policy: prepared.policy, provider, gate }, signal);
     }
-    return yield* runLoop(specOf(prepared.spec(gate)), signal);
+    return yield* runWithHooks(match, run, prepared.spec(gate), engine, signal);
   } finally {
     await prepared.close();
   }
+}
+
+/** Runs the loop, with the hooks of the skill and of the person around it. */
+async function* runWithHooks(
+  match: Match | undefined,
+  run: Run,
+  setup: RunSetup,
+  engine: Engine,
+  signal: AbortSignal,
+): AsyncGenerator<RunEvent, RunOutcome> {
+  if (run.fromHooks?.length) (await import('./runHooks.ts')).addContext(run.messages, run.fromHooks);
+  const hooks = await hooksOf(match, run, setup, engine);
+  if (!hooks) {
+    yield* commandsOfText(run, setup, signal);
+    return yield* runLoop(specOf(setup), signal);
+  }
+  let outcome: RunOutcome;
+  try {
+    if (!run.request.goesOn)
+      yield* hooks.begin(wordsOf(run.request), run.messages, run.earlier === 0, signal);
+    // The setup reads its tools in each round.
+    Object.assign(setup, { hooks });
+    yield* commandsOfText(run, setup, signal);
+    outcome = yield* runLoop(specOf(setup), signal);
+  } catch (error) {
+    yield* hooks.end(signal);
+    hooks.close();
+    throw error;
+  }
+  yield* hooks.end(signal);
+  hooks.close();
+  return outcome;
+}
+
+/** Runs what the skill's text has run before the model reads it. */
+async function* commandsOfText(
+  run: Run,
+  setup: RunSetup,
+  signal: AbortSignal,
+): AsyncGenerator<RunEvent, void> {
+  if (run.textMark !== undefined) yield* (await import('./textCommands.ts')).runMarked(run, setup, signal);
+}
+
+/** Has the person's own hooks look at a request before any skill or model does. Returns what they want the model to know. */
+async function* ownHooksOn(
+  { id, request, human }: Run,
+  { config }: Engine,
+  signal: AbortSignal,
+): AsyncGenerator<RunEvent, readonly string[]> {
+  const hooks = ownHooks(config.configDir).hooks.filter(({ event }) => event === 'UserPromptSubmit');
+  if (hooks.length === 0 || request.step || request.change || request.goesOn) return [];
+  const [{ RunHooks }, { runPolicy }, { commandEnvironment }] = await Promise.all([
+    import('./runHooks.ts'),
+    import('../policy/decision.ts'),
+    import('../tools/command.ts'),
+  ]);
+  const folder = workingDirOf(config);
+  const folders = { workingDir: folder, packDir: folder, skillDir: folder, commandDir: folder };
+  const env = commandEnvironment({ ...config.env, HOME: config.home }, folders, config.dataDir);
+  const run = { human, policy: runPolicy(config, undefined, folders), context: { ...folders, env } };
+  const own = new RunHooks({ hooks, session: request.conversationId ?? id, kind: 'run', run });
+  return yield* own.prompt(wordsOf(request), signal);
+}
+
+/** Returns the hooks of a run; undefined if there are none. Where a recording answers, nothing is held back that it did. */
+async function hooksOf(
+  match: Match | undefined,
+  { id, request, caller }: Run,
+  setup: RunSetup,
+  { config, catalog }: Engine,
+): Promise<RunHooks | undefined> {
+  if (setup.provider.recording) return undefined;
+  const { agent, skill } = match ?? {};
+  const own = ownHooks(config.configDir);
+  const others = (own.everywhere.length > 0 ? await catalog.agents() : [])
+    .filter(({ name }) => own.everywhere.includes(name) && name !== agent?.name)
+    .map(other => ({ agent: other, config }));
+  const hooks = [
+    ...own.hooks.filter(({ event }) => event !== 'UserPromptSubmit'),
+    ...others.flatMap(other => packHooks(other.agent).hooks),
+    ...(agent ? packHooks(agent).hooks : []),
+    ...(agent && skill ? skillHooks(skill.hooks, agent, skill).hooks : []),
+  ];
+  if (hooks.length === 0) return undefined;
+  const { RunHooks } = await import('./runHooks.ts');
+  const kind = request.step ? 'plan' : caller ? 'step' : 'run';
+  const session = caller?.runId ?? request.conversationId ?? id;
+  const { messages, redact: hide } = setup;
+  return new RunHooks({ hooks, session, kind, run: setup, others, messages, redact: hide });
 }
 
 /** Returns what carries out the skills that the run uses. */
@@ -172,19 +305,44 @@ async function chooseSkill(
 ): Promise<Match | WithoutSkill> {
   if (request.step) return skillOfStep(request.step, engine);
   if (request.change || request.goesOn) return skillSoFar(request, engine);
-  if (request.withoutSkill) return { agent: undefined, skill: undefined, alsoFits: undefined };
+  if (request.withoutSkill) return withoutSkill();
+  if (await isForNoSkill(request, engine)) return withoutSkill();
   const aimed = isTyped(request) ? aimedAtServer(request, await engine.catalog.agents()) : request;
   if ('reason' in aimed) return aimed;
   const model = () => routingModel(engine, budget, event => report.push(event));
-  const found = await routeRequest(aimed, engine, signal, model);
+  const found = await routeRequest(
+    { ...aimed, answersAnyway: answersAnyway(request, engine) },
+    engine,
+    signal,
+    model,
+  );
   if (found.notice) report.push(warning(found.notice));
-  if ('choices' in found) throw noMatch(request.text, found);
-  return found;
+  if (!('choices' in found)) return found;
+  if (!answersAnyway(request, engine)) throw noMatch(request.text, found);
+  return withoutSkill(found.choices.map(({ agent, skill }) => ({ agent, skill })));
 }
+
+const withoutSkill = (likely: readonly SkillRef[] = []): WithoutSkill => ({
+  agent: undefined,
+  skill: undefined,
+  alsoFits: undefined,
+  ...(likely.length > 0 && { likely }),
+});
+
+/** Returns true if a request without a skill that is sure is answered, as it says itself or the settings do. */
+const answersAnyway = (request: RunRequest, { config }: Engine): boolean =>
+  request.answersAnyway === true || config.answerWithoutSkill === 'always';
+
+/** Returns true if there is no skill that could be meant, and the request is answered all the same. */
+const isForNoSkill = async (request: RunRequest, engine: Engine): Promise<boolean> =>
+  answersAnyway(request, engine) &&
+  !request.skill &&
+  request.agent === undefined &&
+  (await engine.catalog.agents()).length === 0;
 
 /** Returns the skill that the step names. Throws TelosError `config` if there is none of that name. */
 async function skillOfStep({ skill: named }: RunStep, { catalog }: Engine): Promise<Match | WithoutSkill> {
-  if (!named) return { agent: undefined, skill: undefined, alsoFits: undefined };
+  if (!named) return withoutSkill();
   const agent = await catalog.agentNamed(named.agent);
   const skill = agent.skills.find(({ id }) => id === named.skill);
   if (skill) return { agent, skill, reason: { rule: 'chosen' } };
@@ -200,11 +358,11 @@ async function skillSoFar({ conversation }: RunRequest, { catalog }: Engine): Pr
   const { agent: named, skill: id } = conversation?.skill ?? {};
   const agent = (await catalog.agents()).find(({ name }) => name === named);
   const skill = agent?.skills.find(each => each.id === id);
-  if (!agent || !skill) return { agent: undefined, skill: undefined, alsoFits: undefined };
+  if (!agent || !skill) return withoutSkill();
   return { agent, skill, reason: { rule: 'continued' } };
 }
 
-const typedIn: ReadonlySet<RunRequest['origin']> = new Set(['chat', 'cli', 'discord', 'schedule']);
+const typedIn: ReadonlySet<RunRequest['origin']> = new Set(['acp', 'chat', 'cli', 'discord', 'schedule']);
 
 /** Returns true for a person's own words. Those of a plan, an eval, a task or a program call no prompt of a server and attach nothing. */
 const isTyped = ({ origin, step }: RunRequest): boolean => !step && typedIn.has(origin);
@@ -230,12 +388,12 @@ function noMatch(text: string, { suggestions, choices, didYouMean }: NoMatch): T
  * this run, and notices of what differs from other runs.
  */
 async function settingsOf(
-  { agent, skill }: Match,
+  { agent, skill, role }: Match,
   run: Run,
   { config, models }: Engine,
 ): Promise<{ model?: string; said: RunEvent[] }> {
-  const { settings, problems } = skillSettings(config, agent, skill.id);
-  const { model, effort, mode, budget } = settings;
+  const { settings, problems } = skillSettings(config, agent, skill, role);
+  const { effort, mode, budget } = settings;
   const said: RunEvent[] = problems.map(problem => ({
     type: 'notice',
     level: 'warning',
@@ -245,7 +403,7 @@ async function settingsOf(
   if (effort !== undefined && !isFlag('effort')) run.effort = effort;
   const before = run.request.mode ?? 'default';
   // A skill may be careful where the person is not, never the other way round.
-  if (mode && runModes.indexOf(mode) > runModes.indexOf(before)) {
+  if (mode && mode !== 'default' && runModes.indexOf(mode) > runModes.indexOf(before)) {
     run.request = { ...run.request, mode };
     const set =
       mode === 'plan'
@@ -263,14 +421,24 @@ async function settingsOf(
       openBudget({ ...config, budget, origins }, { id: run.caller?.runId ?? run.id, waited: run.waited }),
     ]);
   }
-  if (model === undefined || isFlag('model')) return { said };
+  if (settings.model === undefined || isFlag('model')) return { said };
   const usual = settings.isAuthorsModel ? await models.choice() : undefined;
+  const model = usual ? await meantModel(settings.model, usual) : settings.model;
   if (!usual || usual.recording || isModelOf(usual, model)) return { model, said };
   const other = sentence(
     'The skill {0} asks for {1}, which is not a model of {2}, so {3} runs it.',
     ...[skill.id, model, usual.name, usual.model],
   );
   return { said: [...said, { type: 'notice', level: 'info', ...asMessage(other) }] };
+}
+
+/** Returns the model that an author means by `opus`, `sonnet` or `haiku`: the user's own if it is such a one, else the latest. */
+async function meantModel(written: string, { name, model }: ProviderChoice): Promise<string> {
+  const family = /^(?:opus|sonnet|haiku)$/i.test(written) ? written.toLowerCase() : undefined;
+  if (family === undefined) return written;
+  if (model.split(/[-/]/).includes(family)) return model;
+  const { latestModel } = await import('../providers/models.ts');
+  return latestModel(name, family) ?? written;
 }
 
 /** Throws TelosError `config` if the model is known not to take what is attached. Nothing has been sent then. */
@@ -313,7 +481,7 @@ async function providerFor(
   const choice = await models.choice(step?.model ?? model);
   const provider = await createProvider(config, choice, match?.skill.dir, step?.key);
   if (!recordTo) return provider;
-  const [{ openRecorder }, { skillDigest }, { priceOf }] = await Promise.all([
+  const [{ openRecorder }, { skillDigest }, { costOf }] = await Promise.all([
     import('../providers/recording.ts'),
     import('../skills/skillDigest.ts'),
     import('../providers/models.ts'),
@@ -327,7 +495,7 @@ async function providerFor(
     },
     places: { pack: agent?.packDir, home: config.home },
     redact: run.redact.text,
-    priceOf: tokens => priceOf(provider.name, provider.model, tokens),
+    priceOf: tokens => costOf(provider, tokens),
   });
   run.request = { ...run.request, tape: recorder.tape };
   return recorder.provider;
@@ -344,7 +512,11 @@ function routed(
     ? chosen.reason
     : step
       ? { rule: 'chosen' }
-      : { rule: 'without_skill', ...(chosen.alsoFits && { alsoFits: chosen.alsoFits }) };
+      : {
+          rule: 'without_skill',
+          ...(chosen.alsoFits && { alsoFits: chosen.alsoFits }),
+          ...(chosen.likely && { likely: chosen.likely }),
+        };
   return {
     type: 'routed',
     agent: agent?.name ?? 'telos',

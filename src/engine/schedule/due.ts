@@ -1,7 +1,13 @@
 /** Runs what is due: takes up a time once, no matter how many call, runs its request with no one there, and keeps how it ended. */
 import { statSync } from 'node:fs';
 import type { AgentCard } from '@telos/protocol/agentCard';
-import type { ApprovalRequest, RunEvent, RunOutcome, SkillRef } from '@telos/protocol/run';
+import {
+  type ApprovalRequest,
+  innermost,
+  type RunEvent,
+  type RunOutcome,
+  type SkillRef,
+} from '@telos/protocol/run';
 import { beginningOf } from '@telos/protocol/text';
 import { reasonOf } from '../core/errors.ts';
 import type { Human } from '../core/ports.ts';
@@ -154,7 +160,7 @@ async function runAway(
   engine: ScheduleEngine,
   { signal, note }: DueParts,
 ): Promise<Ended> {
-  const needs: string[] = [];
+  const needs = new Needs();
   let [runId, message]: (string | undefined)[] = [];
   let outcome: RunOutcome = 'failed';
   for await (const event of engine.run(
@@ -162,6 +168,7 @@ async function runAway(
     awayHuman(needs),
     signal,
   )) {
+    needs.add(innermost(event));
     if (event.type === 'run_start') ({ runId } = event);
     if (event.type === 'run_end')
       ({ outcome, message } = { outcome: event.outcome, message: event.error?.message });
@@ -171,7 +178,7 @@ async function runAway(
     outcome,
     ...(runId !== undefined && { runId }),
     ...(message !== undefined && { message }),
-    ...(needs.length > 0 && { needs: needs.slice(0, mostNeeds) }),
+    ...(needs.said.length > 0 && { needs: needs.said.slice(0, mostNeeds) }),
   };
 }
 
@@ -179,28 +186,37 @@ const mostNeeds = 20;
 /** In characters. */
 const longestNeed = 300;
 
-/** Denies each question, which the person finds in the schedule afterwards. The model reads that it may go on without. */
-function awayHuman(needs: string[]): Human {
-  const add = (text: string): void => {
+/** What a run has asked while no one answered, as its events say: a messenger may have reached the person. */
+class Needs {
+  readonly said: string[] = [];
+  readonly #asked = new Map<string, ApprovalRequest>();
+
+  add(event: RunEvent): void {
+    if (event.type === 'approval_request') this.#asked.set(event.request.callId, event.request);
+    if (event.type !== 'approval_response' || event.decision.allow || !event.decision.isAway) return;
+    const request = this.#asked.get(event.callId);
+    if (request) this.note(needOf(request));
+  }
+
+  note(text: string): void {
     const said = text.length > longestNeed ? `${beginningOf(text, longestNeed)}…` : text;
-    if (!needs.includes(said)) needs.push(said);
-  };
-  return {
-    ...denyAll,
-    approve: async request => {
-      add(needOf(request));
-      return {
-        allow: false,
-        isAway: true,
-        reason: `No one is there to be asked (rule ${request.rule}). The question was kept for the user. Do what works without it, and say at the end what is left.`,
-      };
-    },
-    ask: async questions => {
-      for (const question of questions) add(question);
-      return questions.map(() => '');
-    },
-  };
+    if (!this.said.includes(said)) this.said.push(said);
+  }
 }
+
+/** Denies each question, which the person finds in the schedule afterwards. The model reads that it may go on without. */
+const awayHuman = (needs: Needs): Human => ({
+  ...denyAll,
+  approve: async request => ({
+    allow: false,
+    isAway: true,
+    reason: `No one is there to be asked (rule ${request.rule}). The question was kept for the user. Do what works without it, and say at the end what is left.`,
+  }),
+  ask: async questions => {
+    for (const question of questions) needs.note(question);
+    return questions.map(() => '');
+  },
+});
 
 const needOf = ({ tool, subject, choices }: ApprovalRequest): string =>
   choices ? subject : `${tool}: ${subject}`;

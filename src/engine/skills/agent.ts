@@ -77,7 +77,13 @@ export interface RuntimeMetadata {
 export type SkillSource = 'project' | 'user' | 'linked' | 'builtin';
 
 /**
- * A SKILL.md. Its id is the folder's name. The file is read and parsed when a property below the line is first used. So listing
+ * A `commands/*.md` of a plugin, which runs when it is named; an `agents/*.md`, to which a skill of the plugin may hand a step; or what
+ * runs of a plugin that has nothing but MCP servers.
+ */
+export type SkillKind = 'command' | 'role' | 'servers';
+
+/**
+ * A SKILL.md, or a command or role of a plugin. Its id is the folder's name, or that of the file of a command or role. The file is read and parsed when a property below the line is first used. So listing
  * thousands of skills by name stays cheap.
  */
 export interface Skill {
@@ -86,6 +92,8 @@ export interface Skill {
   readonly dir: string;
   /** Absolute path of the SKILL.md. */
   readonly file: string;
+  /** Undefined for a SKILL.md. */
+  readonly kind?: SkillKind | undefined;
   readonly source: SkillSource;
   /**
    * Folder that must really contain the skill's own folder, for the skill to be read unasked. The author put the skill there, so
@@ -108,16 +116,24 @@ export interface Skill {
   readonly metadata: RuntimeMetadata;
   /** False if pickers leave it out (`user-invocable: false`). */
   readonly userInvocable: boolean;
-  /** False if it runs only when it is named (`disable-model-invocation: true`). */
+  /** False if it runs only when it is named (`disable-model-invocation: true`), as all commands and roles do. */
   readonly modelInvocable: boolean;
   /** `allowed-tools`, one entry for each tool or pattern, as written. Undefined if missing. */
   readonly allowedTools: readonly string[] | undefined;
+  /** `tools` of a role, in the same form: it gets no others. Undefined if it gets all. */
+  readonly onlyTools?: readonly string[] | undefined;
   /** `disallowed-tools`, in the same form. */
   readonly disallowedTools?: readonly string[] | undefined;
   /** `max_rounds`, from 1 to 500. Undefined if missing or not such a number. */
   readonly maxRounds?: number | undefined;
+  /** `argument-hint`: what belongs behind the skill's name, such as `[crate]`. */
+  readonly argumentHint?: string | undefined;
+  /** True for `context: fork`: it sees nothing of the conversation, of which only its answer becomes a part. */
+  readonly runsApart?: boolean;
   /** `arguments`: names for the words behind the skill's own name, in their order. */
   readonly argumentNames?: readonly string[];
+  /** `hooks`, as written. Undefined if missing. */
+  readonly hooks?: unknown;
   readonly diagnostics: readonly Diagnostic[];
 }
 
@@ -201,7 +217,7 @@ export const roundsDefects = (
         {
           ...place,
           ...worded(
-            sentence('max_rounds is not a number of rounds, so it is not used.'),
+            sentence('max_rounds is not a number of steps, so it is not used.'),
             sentence(
               'Write a whole number from 1 to {0}, such as max_rounds = 60 in agent.toml or max_rounds: 60 in SKILL.md.',
               mostRounds,

@@ -19,7 +19,8 @@ import {
   type Steps,
 } from './findSkills.ts';
 import { type PackSkills, packSkillSteps } from './packSkills.ts';
-import { type FileSkill, openSkill, skillFileIn } from './skillFile.ts';
+import { hasHooks } from './readHooks.ts';
+import { type FileSkill, openSkill } from './skillFile.ts';
 import {
   formerWork,
   ownFolderNames,
@@ -135,7 +136,12 @@ function* ofProject({ projectFolders }: Config, diagnostics: Diagnostic[]): Step
 }
 
 const skillFoldersIn = (folders: readonly string[]): string[] =>
-  folders.flatMap(folder => ['.claude', '.agents', '.github'].map(name => join(folder, name, 'skills')));
+  folders.flatMap(folder =>
+    ['.claude', '.agents', '.github', '.opencode'].map(name => join(folder, name, 'skills')),
+  );
+
+/** Folders of the home folder in which runners keep the skills of a user, each below its `skills`. */
+const personalHolders = ['.claude', '.agents', '.copilot', '.codex'] as const;
 
 /**
  * Fills in the defaults. `folder` is the name of the agent's own working folder. The description is read from the first skill
@@ -211,10 +217,11 @@ function clash(hidden: AgentFields, shown: AgentFields): Diagnostic {
 /** Reads a folder with a `skills` folder, or with its own SKILL.md. Returns undefined for any other folder. */
 function* readPack(packDir: string, config: Config): Steps<AgentFields | undefined> {
   const { skills: listed, skipped } = yield* packSkillSteps(packDir);
-  let skills = listed;
-  const own = skills.length === 0 ? (skillFileIn(packDir) ?? fileBehindLostLink(packDir)) : undefined;
-  if (own) skills = [openSkill(own, 'user', undefined, packDir)];
-  if (skills.length === 0 && skipped.length === 0) return undefined;
+  const lost = listed.length === 0 ? fileBehindLostLink(packDir) : undefined;
+  const skills = lost === undefined ? listed : [openSkill(lost, 'user', undefined, packDir)];
+  // The hooks of one without skills run where the person wants them.
+  const isEmpty = skills.length === 0 && skipped.length === 0;
+  if (isEmpty && !hasHooks(packDir)) return undefined;
   const toml = withOwnWorkingDir(readAgentToml(packDir), packDir, config);
   const isForeign = !isTelosPack(packDir);
   const movedOut = isForeign && hasFilesAround(packDir);
@@ -303,7 +310,7 @@ function withOwnWorkingDir(toml: AgentToml, packDir: string, config: Config): Ag
 
 /** Returns the skills that other runners keep in the home folder. */
 function* personal({ home }: Config): Steps<AgentFields | undefined> {
-  const roots = ['.claude', '.agents'].map(name => join(home, name, 'skills'));
+  const roots = personalHolders.map(name => join(home, name, 'skills'));
   const fields = yield* fromRoots('personal', roots, 'user');
   return fields && { ...fields, description: 'Skills of your own that other runners know too' };
 }

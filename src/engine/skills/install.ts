@@ -267,6 +267,11 @@ export function findInstalled(name: string, config: Config): UninstallTarget {
   if (agent) throw notInstalled(agent, toml.file);
   const path = join(config.skillsDir, name);
   if (exists(path)) return { name, path, entryIn };
+  if (lockedPack(lockPath(config), name))
+    throw new TelosError('pack', [
+      sentence("The folder of agent '{0}' is gone, and {1} still lists it.", name, lockPath(config)),
+      sentence('Update it to bring it back; then it can be uninstalled.'),
+    ]);
   const installed = agents.filter(({ packDir }) =>
     [config.skillsDir, olderFolder].includes(dirname(packDir)),
   );

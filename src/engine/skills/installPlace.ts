@@ -5,14 +5,14 @@
 
 import { createHash } from 'node:crypto';
 import { constants, type Dirent, readdirSync } from 'node:fs';
-import { mkdir, open, readdir, realpath } from 'node:fs/promises';
-import { basename, dirname, join } from 'node:path';
+import { mkdir, open, readdir, realpath, stat } from 'node:fs/promises';
+import { basename, dirname, join, relative, sep } from 'node:path';
 import { isDeepStrictEqual } from 'node:util';
 import { type Sentence, sentence } from '@telos/protocol/text';
 import type { Config } from '../config.ts';
 import { TelosError } from '../core/errors.ts';
 import { type AlongFile, type FolderContents, fileText } from '../files/folderRecord.ts';
-import { isInside } from '../files/paths.ts';
+import { isInside, realIfThere } from '../files/paths.ts';
 import { readText } from '../files/regularFile.ts';
 import { folded } from '../files/sensitiveNames.ts';
 import { parseToml, tomlString } from '../files/settingsFile.ts';
@@ -226,25 +226,28 @@ export async function copyPack(
 ): Promise<PackCopy> {
   const copy = { files: 0, bytes: 0, leftOut: [] as string[] };
   const contents = new Map<string, string>();
-  await copyFolder(source, target, '', 0);
+  await copyFolder(source, target, '', []);
   return { ...copy, contents: Object.fromEntries(contents) };
 
   async function copyFolder(
     from: string,
     to: string | undefined,
     path: string,
-    depth: number,
+    around: readonly string[],
   ): Promise<void> {
-    if (depth > limits.depth) throw tooLarge(source, sentence('folders more than {0} deep', limits.depth));
+    if (around.length > limits.depth)
+      throw tooLarge(source, sentence('folders more than {0} deep', limits.depth));
     for (const entry of await sortedEntries(from)) {
       if (entry.name === '.git') continue;
       const below = path ? `${path}/${entry.name}` : entry.name;
-      const [here, there] = [join(from, entry.name), to && join(to, entry.name)];
-      if (entry.isDirectory()) {
+      const own = join(from, entry.name);
+      const linked = entry.isSymbolicLink() ? await ownPlace(source, own, around) : undefined;
+      const [here, there] = [linked?.path ?? own, to && join(to, entry.name)];
+      if (entry.isDirectory() || linked?.isFolder === true) {
         if (there) await mkdir(there);
         contents.set(below, 'folder');
-        await copyFolder(here, there, below, depth + 1);
-      } else if (entry.isFile()) {
+        await copyFolder(here, there, below, [...around, linked?.path ?? '']);
+      } else if (entry.isFile() || linked) {
         copy.files++;
         if (copy.files > limits.files) throw tooLarge(source, sentence('more than {0} files', limits.files));
         const { size, text } = await copyFile(here, there, limits.bytes - copy.bytes);
@@ -256,6 +259,21 @@ export async function copyPack(
       }
     }
   }
+}
+
+/** Returns what a link leads to, if that is in the same folder and not around the link. `around` is what other links led to. */
+async function ownPlace(
+  source: string,
+  link: string,
+  around: readonly string[],
+): Promise<{ path: string; isFolder: boolean } | undefined> {
+  const path = realIfThere(link);
+  const root = realIfThere(source) ?? source;
+  if (path === undefined || !isInside(root, path) || isInside(path, link) || around.includes(path))
+    return undefined;
+  if (relative(root, path).split(sep).includes('.git')) return undefined;
+  const stats = await stat(path);
+  return stats.isDirectory() || stats.isFile() ? { path, isFolder: stats.isDirectory() } : undefined;
 }
 
 async function sortedEntries(folder: string): Promise<Dirent[]> {

@@ -2,11 +2,14 @@
 
 import { readdirSync, realpathSync } from 'node:fs';
 import { basename, dirname, join } from 'node:path';
-import { sentence } from '@telos/protocol/text';
+import { asSaid, sentence } from '@telos/protocol/text';
+import { namedParts } from '../files/hostPlugin.ts';
 import { readText } from '../files/regularFile.ts';
 import { type Diagnostic, type TextEdit, worded } from '../files/settingsFile.ts';
-import { roundsDefects } from './agent.ts';
+import { roundsDefects, type SkillKind } from './agent.ts';
 import { fieldText, findKey, findValue, parseSkillFile, withoutMark } from './frontmatter.ts';
+import { packSkills } from './packSkills.ts';
+import { hookEvents, skillHooks } from './readHooks.ts';
 import { readRuntimeMetadata, readToolNames, splitAllowedTools } from './skillFields.ts';
 import { type FileSkill, missingDescription, openSkill, skillFileIn } from './skillFile.ts';
 
@@ -29,6 +32,8 @@ export function skillsBelow(root: string): FileSkill[] {
       visited.add(real);
       const file = skillFileIn(folder);
       if (file) skills.push(openSkill(file, 'user'));
+      if (namedParts(folder).file !== undefined)
+        skills.push(...packSkills(folder).skills.filter(({ kind }) => kind !== undefined));
       for (const entry of readdirSync(folder, { withFileTypes: true })) {
         if (skippedFolders.has(entry.name)) continue;
         const path = join(folder, entry.name);
@@ -56,7 +61,7 @@ export function lintSkill(skill: FileSkill): readonly Diagnostic[] {
       return '';
     }
   };
-  return [...diagnostics, ...fieldDefects(fields, file, text)];
+  return [...diagnostics, ...fieldDefects(fields, file, text, skill.kind)];
 }
 
 /** Returns what is wrong with a text, which need not be saved. `file` says which folder's name it must match. */
@@ -90,12 +95,12 @@ export function mendText(text: string, file: string): string {
 const edited = (text: string, { offset, length, text: put }: TextEdit): string =>
   text.slice(0, offset) + put + text.slice(offset + length);
 
-function fieldDefects(fields: Fields, file: string, text: () => string): Diagnostic[] {
+function fieldDefects(fields: Fields, file: string, text: () => string, kind?: SkillKind): Diagnostic[] {
   const lineOf = (key: string): number => findKey(text(), key) ?? 1;
   const folder = basename(dirname(file));
   const name = fieldText(fields['name']);
   return [
-    ...(name && name !== folder ? [nameDiffers(name, folder, file, text())] : []),
+    ...(name && name !== folder && kind === undefined ? [nameDiffers(name, folder, file, text())] : []),
     ...cutByComment(fields, file, text),
     ...readRuntimeMetadata(fields).problems.map(
       (message): Diagnostic => ({
@@ -114,6 +119,9 @@ function fieldDefects(fields: Fields, file: string, text: () => string): Diagnos
     ),
     ...toolNameDefects('allowed-tools', fields, file, lineOf),
     ...toolNameDefects('disallowed-tools', fields, file, lineOf),
+    ...(kind === 'role' ? toolNameDefects('tools', fields, file, lineOf) : []),
+    ...hookDefects(fields, file, lineOf),
+    ...unusedFields(fields, file, lineOf),
     ...roundsDefects(fields[roundsKey(fields)], {
       severity: 'warning',
       code: 'max-rounds',
@@ -121,6 +129,46 @@ function fieldDefects(fields: Fields, file: string, text: () => string): Diagnos
       line: lineOf(roundsKey(fields)),
     }),
   ];
+}
+
+/** Names what other programs read and Telos does not, where the author of the skill looks. */
+function unusedFields(fields: Fields, file: string, lineOf: (key: string) => number): Diagnostic[] {
+  const isFork = fieldText(fields['context'])?.toLowerCase() === 'fork';
+  const unused = [
+    ...(fields['paths'] === undefined ? [] : ['paths']),
+    // Prompts of VS Code have a field of that name, too.
+    ...(fields['agent'] !== undefined && !isFork ? ['agent'] : []),
+  ];
+  return unused.map(key => ({
+    severity: 'info',
+    code: 'unused-field',
+    ...(key === 'agent'
+      ? worded(
+          sentence('`agent` counts with `context: fork` only.'),
+          sentence('Add `context: fork`, or remove it.'),
+        )
+      : worded(
+          sentence('{0} is not used here.', `\`${key}\``),
+          sentence('Say in the description which files the skill is for.'),
+        )),
+    file,
+    line: lineOf(key),
+  }));
+}
+
+function hookDefects(fields: Fields, file: string, lineOf: (key: string) => number): Diagnostic[] {
+  const dir = dirname(file);
+  const { problems } = skillHooks(fields['hooks'], { name: '', packDir: dir }, { id: '', dir });
+  return problems.map(problem => ({
+    severity: 'info',
+    code: 'hooks',
+    ...worded(
+      asSaid(problem.replace(/^.*?: /, '').replace(/^./, first => first.toUpperCase())),
+      sentence('Its events are {0}, and a hook has a command.', hookEvents.join(', ')),
+    ),
+    file,
+    line: lineOf('hooks'),
+  }));
 }
 
 const roundsKey = (fields: Fields): string =>
@@ -178,7 +226,7 @@ const plainOrQuoted = (name: string): string =>
     : JSON.stringify(name);
 
 function toolNameDefects(
-  key: 'allowed-tools' | 'disallowed-tools',
+  key: 'allowed-tools' | 'disallowed-tools' | 'tools',
   fields: Fields,
   file: string,
   lineOf: (key: string) => number,

@@ -1,33 +1,147 @@
 /** Finds the skills of a pack, and says what keeps hosts that go by the standard from loading one. */
 import { isUtf8 } from 'node:buffer';
-import { statSync } from 'node:fs';
-import { join } from 'node:path';
+import { type Dirent, existsSync, readdirSync, statSync } from 'node:fs';
+import { basename, join, relative, sep } from 'node:path';
 import { type Sentence, sentence } from '@telos/protocol/text';
+import { hostServerFile, type NamedParts, namedParts } from '../files/hostPlugin.ts';
 import { isInside, realPlace } from '../files/paths.ts';
 import { readRegularFile } from '../files/regularFile.ts';
 import { pluginSchema } from '../files/settingsFile.ts';
 import { findSkillSteps, foldersIn, runNow, type Steps } from './findSkills.ts';
 import { parseSkillFile, splitFrontmatter, withoutMark } from './frontmatter.ts';
-import { type FileSkill, openSkill } from './skillFile.ts';
+import { type FileSkill, openSkill, skillFileIn } from './skillFile.ts';
 
 export interface PackSkills {
   skills: readonly FileSkill[];
-  /** Skills of a plugin that are not valid and that it goes without, with the reason as the rest of a sentence. */
+  /** Skills and other parts of a plugin that are not valid and that it goes without, with the reason as the rest of a sentence. */
   skipped: readonly { id: string; file: string; why: string }[];
 }
 
-/** Returns the skills below `skills/` of a pack. A plugin of agent-plugins.org has those one level deep that are valid, and no other. */
+/**
+ * Returns what can run of a pack: the skills below `skills/` or its own SKILL.md, and the commands and roles of a plugin, or its servers alone. Where a
+ * plugin.json names them, those alone count. A plugin of agent-plugins.org has the skills one level deep that are valid, and no other.
+ */
 export const packSkills = (packDir: string): PackSkills => runNow(packSkillSteps(packDir));
 
 /** Does the same, with a pause after some folders. */
 export function* packSkillSteps(packDir: string): Steps<PackSkills> {
-  if (pluginSchema(packDir) === undefined)
-    return {
-      skills: yield* findSkillSteps(join(packDir, 'skills'), 'user', { within: packDir }),
-      skipped: [],
-    };
-  const skills: FileSkill[] = [];
-  const skipped: { id: string; file: string; why: string }[] = [];
+  const isOfStandard = pluginSchema(packDir) !== undefined;
+  const named = namedParts(packDir);
+  const { skills, skipped } = yield* isOfStandard
+    ? validSkills(packDir)
+    : named.skills
+      ? namedSkills(packDir, named.skills, named)
+      : skillsBelow(packDir);
+  const own = skills.length === 0 ? skillFileIn(packDir) : undefined;
+  if (own !== undefined) skills.push(openSkill(own, 'user', undefined, packDir));
+  // What lies beside a lone SKILL.md is for that skill, and the standard knows neither commands nor roles.
+  if (named.file === undefined && (isOfStandard || own !== undefined)) return { skills, skipped };
+  for (const [part, kind] of [
+    ['commands', 'command'],
+    ['agents', 'role'],
+  ] as const)
+    for (const { id, path, file } of partFiles(packDir, part, named, skipped))
+      skills.push(openSkill(file, 'user', skills.some(skill => skill.id === id) ? path : id, packDir, kind));
+  const about = skills.length === 0 && hostServerFile(packDir) !== undefined ? named.file : undefined;
+  if (about !== undefined) skills.push(openSkill(about, 'user', basename(packDir), packDir, 'servers'));
+  return { skills: skills.sort((a, b) => (a.id < b.id ? -1 : a.id > b.id ? 1 : 0)), skipped };
+}
+
+interface Found {
+  skills: FileSkill[];
+  skipped: { id: string; file: string; why: string }[];
+}
+
+function* skillsBelow(packDir: string): Steps<Found> {
+  return {
+    skills: yield* findSkillSteps(join(packDir, 'skills'), 'user', { within: packDir }),
+    skipped: [],
+  };
+}
+
+/** Returns the skills in the folders that a manifest names, each that of a skill or of several. */
+function* namedSkills(packDir: string, paths: readonly string[], named: NamedParts): Steps<Found> {
+  const [found, skipped]: [Found['skills'], Found['skipped']] = [[], []];
+  for (const path of paths) {
+    const folder = placeIn(packDir, path, named, skipped);
+    if (folder === undefined) continue;
+    const file = folder === packDir ? undefined : skillFileIn(folder);
+    const skills = file
+      ? [openSkill(file, 'user', undefined, packDir)]
+      : yield* findSkillSteps(folder === packDir ? join(packDir, 'skills') : folder, 'user', {
+          within: packDir,
+        });
+    for (const skill of skills)
+      if (found.every(other => other.file !== skill.file)) {
+        const isTaken = found.some(({ id }) => id === skill.id);
+        const id = isTaken ? relative(packDir, skill.dir).split(sep).join('/') : skill.id;
+        found.push(openSkill(skill.file, 'user', id, packDir));
+      }
+  }
+  return { skills: found, skipped };
+}
+
+/** Returns the real place of what a manifest names; undefined if it is not in the plugin, which is then said. */
+function placeIn(
+  packDir: string,
+  path: string,
+  { file = packDir }: NamedParts,
+  skipped: Found['skipped'],
+): string | undefined {
+  const root = realPlace(packDir) ?? packDir;
+  const place = realPlace(join(packDir, path));
+  const isThere = place !== undefined && isInside(root, place) && existsSync(place);
+  if (isThere) return join(packDir, relative(root, place));
+  skipped.push({ id: path, file, why: 'is named by the plugin and is not in it' });
+  return undefined;
+}
+
+/** Depth to which folders of commands and roles are searched, and how many of each are taken. */
+const deepestPart = 3;
+const mostOfPart = 500;
+/** Files that tell people about the folder. */
+const tellsPeople = /^(?:readme|agents|claude|license|changelog|contributing)(?:\.\w+)?\.md$/i;
+
+/** Returns the files of the commands or roles of a plugin, those of a folder sorted by their paths. */
+function partFiles(
+  packDir: string,
+  part: 'commands' | 'agents',
+  named: NamedParts,
+  skipped: Found['skipped'],
+): { id: string; path: string; file: string }[] {
+  const files = new Set<string>();
+  const add = (place: string, depth: number): void => {
+    if (files.size >= mostOfPart) return;
+    if (/\.md$/i.test(place) && statSync(place, { throwIfNoEntry: false })?.isFile()) {
+      if (depth === 0 || !tellsPeople.test(basename(place))) files.add(place);
+    } else if (depth <= deepestPart)
+      for (const { name } of entriesOf(place)) {
+        const inner = join(place, name);
+        if (!name.startsWith('.') && isInside(realPlace(packDir) ?? packDir, realPlace(inner) ?? '/'))
+          add(inner, depth + 1);
+      }
+  };
+  for (const path of named[part] ?? [existsSync(join(packDir, part)) ? part : []].flat()) {
+    const place = placeIn(packDir, path, named, skipped);
+    if (place !== undefined) add(place, 0);
+  }
+  return [...files].map(file => {
+    const path = relative(packDir, file).split(sep).join('/').replace(/\.md$/i, '');
+    return { id: path.slice(path.lastIndexOf('/') + 1), path, file };
+  });
+}
+
+function entriesOf(folder: string): Dirent[] {
+  try {
+    return readdirSync(folder, { withFileTypes: true }).sort((a, b) => (a.name < b.name ? -1 : 1));
+  } catch {
+    return [];
+  }
+}
+
+/** Returns the skills of a plugin of agent-plugins.org. */
+function* validSkills(packDir: string): Steps<Found> {
+  const [skills, skipped]: [Found['skills'], Found['skipped']] = [[], []];
   for (const id of foldersIn(join(packDir, 'skills'))) {
     const file = join(packDir, 'skills', id, 'SKILL.md');
     const why = problemOf(file, id, packDir);

@@ -31,8 +31,8 @@ import {
   withAgentName,
 } from './installPlace.ts';
 import { packSkills } from './packSkills.ts';
+import { hasHooks } from './readHooks.ts';
 import { checkPackName } from './scaffold.ts';
-import { skillFileIn } from './skillFile.ts';
 
 /** A plan with the fields that only the install itself needs. */
 export interface WholePlan extends InstallPlan {
@@ -89,7 +89,7 @@ export async function planInstall(
       `${broken.file}:${broken.line}: ${what} Nothing was installed. ${broken.fix ?? ''}`.trimEnd(),
     );
   }
-  if (!(await isPack(folder))) throw noPack(source);
+  if (!(await isPack(folder))) throw noPack(folder, source);
   const name = as ?? (isNameEmpty(folder) ? '' : ownName);
   const ofFolder = name === basename(folder) ? 'of the folder' : 'in its agent.toml';
   checkPackName(name, as === undefined ? ofFolder : 'as given');
@@ -133,8 +133,7 @@ async function workingDirFor(
   return isChosen || isTelosPack(source) ? undefined : '.';
 }
 
-export const skillCountOf = (folder: string): number =>
-  packSkills(folder).skills.length || (skillFileIn(folder) ? 1 : 0);
+export const skillCountOf = (folder: string): number => packSkills(folder).skills.length;
 
 /** Whether the pack that was copied, and what it replaces, are still as planned. */
 export async function isAsPlanned(
@@ -265,12 +264,34 @@ async function isPack(source: string): Promise<boolean> {
       () => true,
       () => false,
     );
-  return (await there('agent.toml')) || (await there('skills')) || skillFileIn(source) !== undefined;
+  return (
+    (await there('agent.toml')) || (await there('skills')) || skillCountOf(source) > 0 || hasHooks(source)
+  );
 }
 
-function noPack(source: string): TelosError {
-  return new TelosError('pack', [
-    sentence('{0} is not a pack: it has no skills/<skill>/SKILL.md, no agent.toml and no SKILL.md.', source),
-    sentence('Give the folder that has one of them.'),
-  ]);
+function noPack(folder: string, source: string): TelosError {
+  const others = partsNotRun(folder);
+  return new TelosError(
+    'pack',
+    others.length > 0
+      ? [
+          sentence(
+            '{0} has no skills, commands, agents, MCP servers or hooks that could run, only {1}.',
+            source,
+            others.join(', '),
+          ),
+          sentence('Nothing was installed.'),
+        ]
+      : [
+          sentence(
+            '{0} is not a pack: it has no SKILL.md, no agent.toml, and no commands, agents or hooks of a plugin.',
+            source,
+          ),
+          sentence('Give the folder that has one of them.'),
+        ],
+  );
 }
+
+/** Returns the files of a plugin that only its own host uses: hooks, servers of languages, styles of answers. */
+export const partsNotRun = (folder: string): string[] =>
+  ['hooks/hooks.json', '.lsp.json', 'output-styles', '.mcp.json'].filter(name => exists(join(folder, name)));

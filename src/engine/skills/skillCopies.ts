@@ -47,6 +47,11 @@ export async function duplicateSkill({ dir }: Pick<Skill, 'dir'>, name: string):
  * itself is removed with it. Throws TelosError `pack` for a skill that lies elsewhere.
  */
 export async function uninstallSkill(agent: Agent, skill: Skill, config: Config): Promise<string> {
+  if (skill.kind !== undefined)
+    throw new TelosError('pack', [
+      sentence("'{0}' belongs to the plugin {1}, and is not removed alone.", skill.id, agent.name),
+      sentence('Disable it, or uninstall the plugin.'),
+    ]);
   if (skill.dir === agent.packDir) return (await uninstallPack(agent.name, config)).undoId;
   if (agent.source !== 'user' || !skill.dir.startsWith(join(agent.packDir, '/')))
     throw new TelosError('pack', [

@@ -1,7 +1,7 @@
 /** Reads what the fields and the text of a SKILL.md say: the tools it names, what it requires of the machine, and what it does. */
 import { beginningOf, type Sentence, sentence, shortened } from '@telos/protocol/text';
 import type { InstallStep, RuntimeMetadata } from './agent.ts';
-import { parseYamlValue } from './frontmatter.ts';
+import { fieldText, parseYamlValue } from './frontmatter.ts';
 import { parseLooseJson } from './frontmatterLines.ts';
 
 /** Aliases by Telos's name. The first ones are shown to the model. All are understood in any case. */
@@ -14,6 +14,7 @@ export const toolAliases: Readonly<Record<string, readonly string[]>> = {
   glob: ['Glob', 'find'],
   run_command: ['exec', 'bash', 'Bash', 'shell', 'terminal'],
   fetch_url: ['web_fetch', 'WebFetch', 'fetch'],
+  use_skill: ['Task', 'Agent', 'Skill'],
 };
 
 const byAlias = new Map(
@@ -91,6 +92,15 @@ export function argumentNamesIn(value: unknown): string[] {
     .map((item): unknown => (recordIn(item) ? recordIn(item)?.['name'] : item))
     .filter(item => typeof item === 'string')
     .filter(name => /^[A-Za-z]\w*$/.test(name));
+}
+
+/** In characters. */
+const longestHint = 100;
+
+/** Returns an `argument-hint` as one line. `[crate]` without quotes is a list for YAML, and means itself. */
+export function argumentHintIn(value: unknown): string | undefined {
+  const written = Array.isArray(value) ? `[${value.map(String).join(', ')}]` : fieldText(value);
+  return shortened(written?.replace(/\s+/g, ' ').trim() ?? '', longestHint) || undefined;
 }
 
 /** Runners whose name the requirements may be under. The first one found is read. */

@@ -20,10 +20,11 @@ import { isInside, realPlace } from '../files/paths.ts';
 import { readRegularFile } from '../files/regularFile.ts';
 import { isSensitive } from '../files/sensitiveNames.ts';
 import { type Diagnostic, fileState, worded } from '../files/settingsFile.ts';
-import type { Skill, SkillSource } from './agent.ts';
+import type { Skill, SkillKind, SkillSource } from './agent.ts';
 import { fieldText, findKey, type ParsedSkillFile, parseSkillFile, scanName } from './frontmatter.ts';
 import { almostFence } from './frontmatterLines.ts';
 import {
+  argumentHintIn,
   argumentNamesIn,
   type ReadMetadata,
   readRuntimeMetadata,
@@ -67,8 +68,9 @@ export function openSkill(
   source: SkillSource,
   id = basename(dirname(file)),
   within?: string,
+  kind?: SkillKind,
 ): FileSkill {
-  return new LazySkill(file, source, id, within);
+  return new LazySkill(file, source, id, within, kind);
 }
 
 /** A class, since there may be thousands. Separate getters for each object take longer to create. */
@@ -78,6 +80,7 @@ class LazySkill implements FileSkill {
   readonly file: string;
   readonly source: SkillSource;
   readonly within: string | undefined;
+  readonly kind: SkillKind | undefined;
   declare shadowedBy?: SkillRef;
   declare isDisabled?: boolean;
   #manifest: Manifest | undefined;
@@ -85,12 +88,19 @@ class LazySkill implements FileSkill {
   #metadata: ReadMetadata | undefined;
   #synopsis: { text: string | undefined } | undefined;
 
-  constructor(file: string, source: SkillSource, id: string, within: string | undefined) {
+  constructor(
+    file: string,
+    source: SkillSource,
+    id: string,
+    within: string | undefined,
+    kind: SkillKind | undefined,
+  ) {
     this.id = id;
     this.dir = dirname(file);
     this.file = file;
     this.source = source;
     this.within = within;
+    this.kind = kind;
   }
 
   get names(): readonly string[] {
@@ -122,20 +132,34 @@ class LazySkill implements FileSkill {
     return this.#flag('user-invocable') !== 'false';
   }
   get modelInvocable(): boolean {
-    return this.#flag('disable-model-invocation') !== 'true';
+    const isNamed = this.kind === 'command' || this.kind === 'role';
+    return !isNamed && this.#flag('disable-model-invocation') !== 'true';
   }
   get allowedTools(): readonly string[] | undefined {
     return splitAllowedTools(this.#parsed.fields['allowed-tools']);
   }
+  get onlyTools(): readonly string[] | undefined {
+    return this.kind === 'role' ? splitAllowedTools(this.#parsed.fields['tools']) : undefined;
+  }
   get disallowedTools(): readonly string[] | undefined {
-    return splitAllowedTools(this.#parsed.fields['disallowed-tools']);
+    const { fields } = this.#parsed;
+    return splitAllowedTools(fields['disallowed-tools'] ?? fields['disallowedTools']);
   }
   get maxRounds(): number | undefined {
     const { fields } = this.#parsed;
-    return roundsIn(fields['max_rounds'] ?? fields['max-rounds']);
+    return roundsIn(fields['max_rounds'] ?? fields['max-rounds'] ?? fields['maxTurns']);
+  }
+  get argumentHint(): string | undefined {
+    return argumentHintIn(this.#parsed.fields['argument-hint']);
+  }
+  get runsApart(): boolean {
+    return this.#flag('context') === 'fork';
   }
   get argumentNames(): readonly string[] {
     return argumentNamesIn(this.#parsed.fields['arguments']);
+  }
+  get hooks(): unknown {
+    return this.#parsed.fields['hooks'];
   }
   get fields(): ParsedSkillFile['fields'] {
     return this.#parsed.fields;
@@ -145,7 +169,7 @@ class LazySkill implements FileSkill {
   }
 
   get #parsed(): Manifest {
-    this.#manifest ??= keptManifest(this.file, this.id, this.within);
+    this.#manifest ??= keptManifest(this.file, this.id, this.within, this.kind);
     return this.#manifest;
   }
   #flag(key: string): string | undefined {
@@ -193,20 +217,30 @@ function isFile(path: string): boolean {
 const kept = new Map<string, { state: string; manifest: Manifest }>();
 const mostKept = 5_000;
 /** Returns what a file says. Reads it only if it is not what was read before. */
-function keptManifest(file: string, id: string, within: string | undefined): Manifest {
-  const key = [file, id, within].join('\n');
+function keptManifest(
+  file: string,
+  id: string,
+  within: string | undefined,
+  kind: SkillKind | undefined,
+): Manifest {
+  const key = [file, id, within, kind].join('\n');
   // Seen before it is read: a change in between is then found by the next look.
   const state = fileState(file);
   const known = kept.get(key);
   if (known && known.state === state) return known.manifest;
-  const manifest = readManifest(file, id, within);
+  const manifest = readManifest(file, id, within, kind);
   kept.delete(key);
   if (kept.size >= mostKept) kept.clear();
   if (state !== undefined) kept.set(key, { state, manifest });
   return manifest;
 }
 
-function readManifest(file: string, id: string, within: string | undefined): Manifest {
+function readManifest(
+  file: string,
+  id: string,
+  within: string | undefined,
+  kind: SkillKind | undefined,
+): Manifest {
   let read: SkillText;
   try {
     read = readSkillText(file, within);
@@ -217,13 +251,15 @@ function readManifest(file: string, id: string, within: string | undefined): Man
     return { description: noDescription, name: id, body: '', fields: {}, diagnostics };
   }
   const { text, oddity } = read;
+  if (kind === 'servers') return ofServers(text, id);
   const parsed = parseSkillFile(text, file);
   const description = describedAs(parsed.fields);
   // An edit counts characters of UTF-8, so none is offered for a file in another encoding.
   const diagnostics: Diagnostic[] = oddity
     ? parsed.diagnostics.map(({ edit: _edit, ...rest }) => rest)
     : [...parsed.diagnostics];
-  const missing = missingDescription(parsed, file, text);
+  // A command is found by its name alone, and needs no frontmatter.
+  const missing = kind === 'command' ? undefined : missingDescription(parsed, file, text);
   if (missing) diagnostics.push(missing);
   if (oddity)
     diagnostics.push({
@@ -240,6 +276,14 @@ function readManifest(file: string, id: string, within: string | undefined): Man
     fields: parsed.fields,
     diagnostics,
   };
+}
+
+/** Returns what a plugin says that has nothing but MCP servers. `text` is the file that names them. */
+function ofServers(text: string, id: string): Manifest {
+  const [, said = ''] = /"description"\s*:\s*"((?:[^"\\\n]|\\.){1,2000})"/.exec(text) ?? [];
+  const description = beginningOf(said.replace(/\\(.)/g, '$1'), maxDescription) || `The MCP servers of ${id}`;
+  const body = 'Do what the user asks with the tools of the MCP servers.\n';
+  return { description, name: id, body, fields: {}, diagnostics: [] };
 }
 
 function unreadable(error: unknown): ReturnType<typeof worded> {

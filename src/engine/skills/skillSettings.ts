@@ -1,6 +1,7 @@
 /**
  * Reads and writes what a skill runs with: its model, how much that thinks, its limits and its mode. The author says it in agent.toml,
- * the person in agents.toml, for all skills of the agent or below `[skills.<name>]` for one.
+ * the person in agents.toml, for all skills of the agent or below `[skills.<name>]` for one. The frontmatter names the model, too, and the
+ * role as which a skill runs apart.
  */
 import { join } from 'node:path';
 import { type RunMode, runModes } from '@telos/protocol/run';
@@ -10,6 +11,8 @@ import type { Effort } from '../core/ports.ts';
 import { readToml, type TomlTable, tableOf } from '../files/settingsFile.ts';
 import type { Agent } from './agent.ts';
 import { readAgentsToml, setAgentValue } from './agentsToml.ts';
+import { fieldText } from './frontmatter.ts';
+import type { FileSkill } from './skillFile.ts';
 
 /** Limits of a run, as the configuration names them. */
 export type SkillLimits = Partial<Record<'maxCost' | 'maxTokens' | 'maxMinutes', number>>;
@@ -34,12 +37,15 @@ export type SkillSettingKey = (typeof skillSettingKeys)[number];
 export function skillSettings(
   config: Config,
   { name, packDir, source }: Agent,
-  skillId: string,
+  { id: skillId, fields }: Pick<FileSkill, 'id' | 'fields'>,
+  role: SkillRole | undefined,
 ): { settings: SkillSettings; problems: Sentence[] } {
   const authors = source === 'project' ? {} : readToml(join(packDir, 'agent.toml'), 'agent-toml', []).table;
   const problems: Sentence[] = [];
   const tables: [TomlTable, boolean][] = [
     [authors, false],
+    [ofFrontmatter(role?.fields ?? {}), false],
+    [ofFrontmatter(fields), false],
     [skillTable(authors, skillId), false],
     [personsTable(config, name), true],
     [skillTable(personsTable(config, name), skillId), true],
@@ -78,6 +84,17 @@ function personsTable(config: Config, agent: string): TomlTable {
 const skillTable = (table: TomlTable, skillId: string): TomlTable =>
   tableOf(tableOf(table, 'skills') ?? {}, skillId) ?? {};
 
+/** Returns what a frontmatter says of the model. `inherit` says nothing, and `[1m]` wants a window that a model has or has not. */
+function ofFrontmatter({ model, effort }: FileSkill['fields']): TomlTable {
+  const named = typeof model === 'string' ? model.trim().replace(/\[1m\]$/, '') : model;
+  const isNone = named === undefined || named === null || /^(?:inherit|default|)$/i.test(String(named));
+  const level = effort === 'xhigh' ? 'max' : effort;
+  return {
+    ...(!isNone && { model: named }),
+    ...(level !== undefined && level !== null && level !== 'inherit' && { effort: level }),
+  } as TomlTable;
+}
+
 function take(table: TomlTable, isPersons: boolean, settings: SkillSettings, problems: Sentence[]): void {
   for (const key of skillSettingKeys) {
     const value = Object.hasOwn(table, key) ? table[key] : undefined;
@@ -97,7 +114,7 @@ function taken(key: SkillSettingKey, value: unknown, isPersons: boolean, setting
       // Who else reads a run is for the person to say.
       if (
         !isText ||
-        (!isPersons && /^(?:anthropic|openai|gemini|openrouter|ollama|vscode|replay):/i.test(value))
+        (!isPersons && /^(?:anthropic|openai|gemini|openrouter|azure|ollama|vscode|replay):/i.test(value))
       )
         return false;
       settings.model = value.trim();
@@ -120,4 +137,32 @@ function taken(key: SkillSettingKey, value: unknown, isPersons: boolean, setting
       return isAmount;
     }
   }
+}
+
+/** What a role adds to the run of a skill. */
+export type SkillRole = Pick<FileSkill, 'id' | 'dir' | 'body' | 'fields' | 'onlyTools' | 'disallowedTools'>;
+
+const reading = ['Read', 'Grep', 'Glob', 'LS', 'WebFetch'];
+
+/** Tools of the roles that Claude Code brings. */
+const broughtRoles: Readonly<Record<string, readonly string[] | undefined>> = {
+  explore: reading,
+  plan: reading,
+  'general-purpose': undefined,
+};
+
+/** Returns the role that a skill names with `agent`, which counts with `context: fork` alone, or what is wrong with it. */
+export function roleOf(
+  { fields, runsApart }: Pick<FileSkill, 'fields' | 'runsApart'>,
+  skills: readonly FileSkill[],
+): { role?: SkillRole; problem?: Sentence } {
+  const name = fieldText(fields['agent'])?.trim() ?? '';
+  if (!runsApart || name === '') return {};
+  const id = name.split(':').at(-1) ?? name;
+  const role = skills.find(each => each.kind === 'role' && (each.id === id || each.names.includes(id)));
+  if (role) return { role };
+  const key = name.toLowerCase();
+  if (!Object.hasOwn(broughtRoles, key)) return { problem: sentence('Its agent {0} is unknown.', name) };
+  const onlyTools = broughtRoles[key];
+  return { role: { id: name, dir: '', body: '', fields: {}, onlyTools, disallowedTools: undefined } };
 }

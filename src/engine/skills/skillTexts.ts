@@ -49,6 +49,10 @@ export function resourcesOf(skillDir: string, limit: number): SkillResources {
   return { files, isCut: false };
 }
 
+/** Returns the files beside a skill. A command or role of a plugin has none of its own. */
+export const resourcesBeside = ({ kind, dir }: Pick<Skill, 'kind' | 'dir'>, limit: number): SkillResources =>
+  kind === undefined ? resourcesOf(dir, limit) : { files: [], isCut: false };
+
 const isLeftOut = (name: string): boolean =>
   /^(?:skills?\.md|recording\.jsonl|node_modules|__pycache__|\..*)$/i.test(name);
 
@@ -94,7 +98,7 @@ const longestFile = 256 * 1024;
 /** Reads the folder of a skill. Never throws. */
 export function readSkillTexts(skill: Skill): SkillTexts {
   const { dir, body } = skill;
-  const files = resourcesOf(dir, mostFiles).files.map(({ path }) => path);
+  const files = resourcesBeside(skill, mostFiles).files.map(({ path }) => path);
   const namedBy = (text: string): string[] => {
     const lowered = text.toLowerCase();
     return files.filter(path => lowered.includes(posix.basename(path).toLowerCase()));

@@ -110,6 +110,11 @@ export class BackgroundCommands {
     this.#dataDir = dataDir;
   }
 
+  /** True once one has run. */
+  get hasBegun(): boolean {
+    return this.#all.size > 0;
+  }
+
   /** The commands that run. */
   get running(): readonly BackgroundCommand[] {
     return [...this.#all.values()].filter(({ end }) => end === undefined);

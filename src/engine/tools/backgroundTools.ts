@@ -21,15 +21,14 @@ function commandOf(input: Readonly<Record<string, unknown>>, { background }: Too
 const readOutputTool: Tool = {
   definition: {
     name: 'read_output',
-    description:
-      'Returns what a background command has printed since it was last read, and whether it still runs.',
+    description: 'Returns the new output of a background command, and whether it still runs.',
     inputSchema: {
       type: 'object',
       properties: {
         id: idProperty,
         wait_s: {
           type: 'number',
-          description: `Seconds to wait for output or its end if there is nothing new, at most ${longestWait}.`,
+          description: `Seconds to wait for something new, at most ${longestWait}.`,
         },
       },
       required: ['id'],
@@ -54,8 +53,7 @@ const readOutputTool: Tool = {
 const stopCommandTool: Tool = {
   definition: {
     name: 'stop_command',
-    description:
-      'Ends a background command with everything that it started, and returns the rest of its output.',
+    description: 'Ends a background command, and returns the rest of its output.',
     inputSchema: {
       type: 'object',
       properties: { id: idProperty },
@@ -89,8 +87,7 @@ function mayGoOn({ definition, ...tool }: Tool): Tool {
     ...(inputSchema['properties'] as JsonObject),
     background: {
       type: 'boolean',
-      description:
-        'True for a server or a watcher: it goes on after this call, for read_output and stop_command, until the conversation ends.',
+      description: 'For a server or a watcher: it goes on after this call, for read_output and stop_command.',
     },
   };
   return { ...tool, definition: { ...definition, inputSchema: { ...inputSchema, properties } } };

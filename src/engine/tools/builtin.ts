@@ -104,12 +104,11 @@ export function createFetchTool(options: Partial<FetchOptions> = {}): Tool {
   return {
     definition: {
       name: 'fetch_url',
-      description:
-        'Gets a web page or file by http or https and returns it as text: pages without their markup, everything else unchanged. At most 1 MiB, 30 seconds and 5 redirects. The user is asked first.',
+      description: 'Returns a web page or file as text, at most 1 MiB. The user is asked first.',
       inputSchema: {
         type: 'object',
         properties: {
-          url: { type: 'string', description: 'The complete address, such as https://example.com/page.' },
+          url: { type: 'string', description: 'The complete address.' },
         },
         required: ['url'],
         additionalProperties: false,

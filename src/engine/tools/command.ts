@@ -1,8 +1,8 @@
 /** Runs one shell command in its folder with a minimal environment, and leaves nothing running when it ends. */
 
-import { mkdirSync, realpathSync, statSync } from 'node:fs';
+import { existsSync, mkdirSync, realpathSync, statSync } from 'node:fs';
 import { constants } from 'node:os';
-import { delimiter, isAbsolute, join } from 'node:path';
+import { basename, delimiter, isAbsolute, join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import type { ToolResult } from '@telos/protocol/run';
 import { type Sentence, sentence } from '@telos/protocol/text';
@@ -23,6 +23,8 @@ import {
   type BoxReport,
   type CommandStart,
   type EnclosedCommand,
+  homeOf,
+  placeInBox,
   type RunFolders,
   type Tool,
   type ToolContext,
@@ -117,6 +119,8 @@ export interface CommandLimits extends TreeLimits {
   timeoutMs: number;
   /** Aborts when the time does not count any more. */
   untimed?: AbortSignal;
+  /** What it reads as its input. Missing if it has none. */
+  stdin?: string;
 }
 
 /** Seconds that a call may give its command. */
@@ -136,19 +140,25 @@ export function wantedTime(input: Readonly<Record<string, unknown>>): number | u
   return typeof seconds === 'number' && seconds > 0 ? Math.min(seconds, mostSeconds) * 1000 : undefined;
 }
 
+/** The shell of commands: for that, most of them are written. */
+const shell = existsSync('/bin/bash') ? '/bin/bash' : '/bin/sh';
+
+/** Its name for the model. */
+export const shellName = process.platform === 'win32' ? 'cmd' : basename(shell);
+
 const inBox =
-  "It runs in a box: it sees the folders of this run and the system's programs, writes in the working folder and in a temporary one, and reaches only hosts that the user allows.";
+  'It runs in a sandbox: it writes in the working folder and a temporary one, and reaches hosts that the user allows.';
 
 /** What a call gives to leave the box. */
 const leaving = {
   outside_box: {
     type: 'boolean',
     description:
-      "True for a command that has failed in the box for want of something outside: it then runs with the user's own rights, if the user says yes.",
+      "After it failed in the sandbox for want of something outside: runs it with the user's own rights, if the user says yes.",
   },
   why: {
     type: 'string',
-    description: 'With outside_box: what it needs there, in one sentence for the user.',
+    description: 'With outside_box: what it needs there, in one sentence.',
   },
 } as const;
 
@@ -164,20 +174,18 @@ export function createCommandTool(
   return {
     definition: {
       name: 'run_command',
-      description: `Runs a shell command and returns what it prints, then its errors and its exit code. It gets no input, must end in its time and cannot leave processes running. ${place}`,
+      description: `Runs a shell command and returns its output, errors and exit code. It gets no input and leaves no processes running. ${place}`,
       inputSchema: {
         type: 'object',
         properties: {
-          command: { type: 'string', description: 'The command line, for sh (cmd on Windows).' },
+          command: { type: 'string', description: `The command line, for ${shellName}.` },
           cwd: {
             type: 'string',
-            description:
-              'The folder to run it in: in the working folder, where the user stands, or in the folder of the skill. When left out, it is the one that is named for commands.',
+            description: 'Where it runs; if left out, in the folder named for commands.',
           },
           timeout_s: {
             type: 'number',
-            description:
-              'Seconds that it may take: 60 if left out, at most 1800. Give more to builds and test suites.',
+            description: 'Seconds that it may take: 60 if left out, at most 1800 for builds and tests.',
           },
           ...(box === 'open' && leaving),
         },
@@ -314,11 +322,12 @@ async function runStarted(
   const guard = guardOrphans(mark);
   const onWindows = process.platform === 'win32';
   const plain: CommandStart = {
-    program: '/bin/sh',
+    program: shell,
     args: ['-c', context.approvedLine ?? command],
     env: { ...programs.env, [mark.name]: mark.value },
     folder: context.approvedFolder ?? context.commandDir,
   };
+  const before = temporaryFiles(command, context);
   const time = new TimeLimit(limits.timeoutMs);
   limits.untimed?.addEventListener('abort', () => time.end(), { once: true });
   const enclosed = await enclosedStart(plain, context, time);
@@ -328,7 +337,7 @@ async function runStarted(
   }
   const inner = enclosed ?? plain;
   const start = onWindows ? { program: command, args: [] } : marked(mark, inner.program, inner.args);
-  const child = await startProcess({ ...inner, ...start }, enclosed?.inputs, onWindows);
+  const child = await startProcess({ ...inner, ...start }, enclosed?.inputs, onWindows, limits.stdin);
   if (typeof child === 'string') {
     guard.release();
     await enclosed?.end();
@@ -362,11 +371,12 @@ async function runStarted(
     if (failure !== undefined) return { refusal: failure };
     const { notes = [], home } = (await ending()) ?? {};
     const left = home && writtenAtHome(home);
+    const temporary = writtenInTemporary(command, context, before);
     if (left) context.onNotice?.(left.forPerson);
     const all = [
       note ?? (code ? programs.noteOn(command) : undefined),
       code && enclosed?.layer && differingLink.test(streams.stderr.text()) ? howToClone : undefined,
-      ...[...notes, ...(left ? [left.forModel] : [])].map(each => `[${each}]`),
+      ...[...notes, ...(left ? [left.forModel] : []), ...temporary].map(each => `[${each}]`),
     ];
     return { streams, code, note: all.filter(Boolean).join('\n') || undefined };
   } finally {
@@ -397,7 +407,7 @@ function writtenAtHome({ folder, files, isWhole, agent }: NonNullable<BoxReport[
         'The home folder of the sandbox, {0}, holds too much to say what was written.',
         where,
       ),
-      forModel: `What it wrote into ~ is in the home of the box, ${where}, not in the user's home. ${kept}`,
+      forModel: `What it wrote into ~ is in the home of the sandbox, ${where}, not in the user's home. ${kept}`,
     };
   const copy = copyingLine(folder, files);
   return {
@@ -416,8 +426,43 @@ function writtenAtHome({ folder, files, isWhole, agent }: NonNullable<BoxReport[
             where,
             copy,
           ),
-    forModel: `Written into the home of the box, not into the user's home: ${named} (in ${where}). ${kept} Say so if the user expects it in their home.`,
+    forModel: `Written into the home of the sandbox, not into the user's home: ${named} (in ${where}). ${kept} Say so if the user expects it in their home.`,
   };
+}
+
+/** Paths of temporary files in a command line. */
+const temporaryPath = /(?<![\w./~-])\/(?:var\/)?tmp\/[^\s'"`;&|<>()$*?[\]{},:\\]+/g;
+
+/** Returns what there is of the files in /tmp that a command names, by name: a text that is another one once a file was written. */
+function temporaryFiles(command: string, context: ToolContext): ReadonlyMap<string, string> {
+  const own = context.standIns?.find(({ path, place }) => path === '/tmp' && place !== path);
+  if (!own || !context.box) return new Map();
+  const named = [...new Set(command.match(temporaryPath))];
+  return new Map(
+    named.flatMap(path => {
+      const place = placeInBox(path.replace(/^\/var/, ''), { ...context, home: homeOf(context) });
+      const stats = place === undefined ? undefined : statSync(place, { throwIfNoEntry: false });
+      return stats ? [[path, [stats.ino, stats.size, stats.mtimeMs, stats.ctimeMs].join()]] : [];
+    }),
+  );
+}
+
+/** Says where files are that a command names in /tmp and has written: the box has a folder of its own there. The person would look in vain. */
+function writtenInTemporary(
+  command: string,
+  context: ToolContext,
+  before: ReadonlyMap<string, string>,
+): string[] {
+  const own = context.standIns?.find(({ path }) => path === '/tmp');
+  const now = temporaryFiles(command, context);
+  const made = [...now.keys()].filter(path => now.get(path) !== before.get(path));
+  if (!own) return [];
+  if (made.length === 0) return [];
+  const shown = made.slice(0, mostNamed).map(path => escapeInvisible(path));
+  const more = made.length > mostNamed ? ` (+${made.length - mostNamed})` : '';
+  return [
+    `Written into the /tmp of the sandbox, not into the user's: ${shown.join(', ')}${more} (in ${escapeInvisible(own.place)}). Say so if the user expects it there.`,
+  ];
 }
 
 /** Returns the line of a shell that copies the files into the person's home, with what is beside them. It asks before it replaces any. */
@@ -442,7 +487,7 @@ async function enclosedStart(
     const ask: AskHost | undefined = askHost && ((wanted, until) => time.during(askHost(wanted, until)));
     return await box?.enclose({ ...start, folder: realpathSync.native(start.folder) }, ask);
   } catch (error) {
-    return `The command was not run, since it could not be put into its box: ${reasonOf(error)}`;
+    return `The command was not run, since it could not be put into its sandbox: ${reasonOf(error)}`;
   }
 }
 

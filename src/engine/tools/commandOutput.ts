@@ -1,6 +1,7 @@
 /** Keeps what a command writes within limits, for the model, and makes it text for a person who watches. */
 
 import { StringDecoder } from 'node:string_decoder';
+import { withOutput } from '@telos/protocol/liveText';
 import type { ToolResult } from '@telos/protocol/run';
 import { grouped } from '@telos/protocol/text';
 import {
@@ -64,9 +65,10 @@ export class OutputCapture {
     if (looksBinary(head)) return describeBinary('output', head, this.#total);
     const tail = this.#tailBytes();
     const leftOut = this.#total - head.length - tail.length;
-    if (leftOut === 0) return trimmed(decodeUtf8(Buffer.concat([head, tail])));
+    if (leftOut === 0) return trimmed(asShown(decodeUtf8(Buffer.concat([head, tail]))));
     const note = `[Cut: ${grouped(leftOut)} of ${grouped(this.#total)} bytes are left out here.]`;
-    return `${decodeUtf8(withoutPartialEnd(head))}\n${note}\n${trimmed(decodeUtf8(withoutPartialStart(tail)))}`;
+    const [begin, end] = [decodeUtf8(withoutPartialEnd(head)), decodeUtf8(withoutPartialStart(tail))];
+    return `${asShown(begin)}\n${note}\n${trimmed(asShown(end))}`;
   }
 
   #tailBytes(): Buffer {
@@ -77,6 +79,10 @@ export class OutputCapture {
     return Buffer.concat([this.#tail.subarray(next), this.#tail.subarray(0, next)]);
   }
 }
+
+/** Returns what a terminal would show: without colours, and of a line that is written again and again its last state. */
+const asShown = (text: string): string =>
+  /[\x1b\x9b\r]/.test(text) ? withOutput('', text.replace(sequence, ''), Number.POSITIVE_INFINITY) : text;
 
 const trimmed = (text: string): string => text.replace(/(?:\r?\n)+$/, '');
 

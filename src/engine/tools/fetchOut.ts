@@ -7,10 +7,33 @@ const mostText = 16 * 1024 * 1024;
 /** Characters of a refusal that are read. */
 export const mostRefusal = 65_536;
 
+/** Where Node's `fetch` keeps what sends its requests. Its documentation names no other way to it without a package of its own. */
+const usual = Symbol.for('undici.globalDispatcher.1');
+
+let patient: object | undefined;
+
+/**
+ * Returns how `fetch` waits for an answer for as long as its caller does: by itself it gives up after five minutes of silence. Nothing where
+ * this runtime sends requests in another way.
+ */
+function withoutHaste(): RequestInit {
+  try {
+    void Request; // makes Node load what sends requests
+    const kept = (globalThis as unknown as Record<symbol, object | undefined>)[usual];
+    const Kind = kept?.constructor as (new (limits: object) => object) | undefined;
+    patient ??= Kind && new Kind(noLimits);
+    return (patient ? { dispatcher: patient } : {}) as RequestInit;
+  } catch {
+    return {};
+  }
+}
+
+const noLimits = { headersTimeout: 0, bodyTimeout: 0 };
+
 /** Behaves like the global `fetch`. Through a proxy it follows no redirect, and rejects with the errors of `requestThrough`. */
 export async function fetchOut(input: string | URL | Request, init?: RequestInit): Promise<Response> {
   const proxy = proxyFor(new URL(input instanceof Request ? input.url : input));
-  if (!proxy) return fetch(input, init);
+  if (!proxy) return fetch(input, { ...withoutHaste(), ...init });
   const [{ requestThrough }, { responseOf }] = await Promise.all([
     import('./proxyTunnel.ts'),
     import('./checkedFetch.ts'),

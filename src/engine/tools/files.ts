@@ -29,13 +29,14 @@ export const readFileTool: Tool = {
   definition: {
     name: 'read_file',
     description:
-      'Reads a text file and returns its content; a picture or a PDF is shown to a model that takes such files. At most the first 256 KiB are returned, with a note of the whole size. The file must lie in the working folder, where the user stands, or in the folder of the skill or its agent; anything else needs the approval of the user.',
+      'Returns a text file, at most 256 KiB of it; shows a picture or a PDF. Other folders than those of this run need a yes of the user.',
     inputSchema: {
       type: 'object',
       properties: {
         path: pathProperty('The file to read.'),
-        offset: { type: 'number', description: 'The first line to read, counted from 1; 1 when left out.' },
-        limit: { type: 'number', description: 'How many lines to read; all when left out.' },
+        offset: { type: 'number', description: 'The first line, counted from 1.' },
+        limit: { type: 'number', description: 'How many lines; all if left out.' },
+        numbered: { type: 'boolean', description: 'Puts its number before each line.' },
       },
       required: ['path'],
       additionalProperties: false,
@@ -45,7 +46,7 @@ export const readFileTool: Tool = {
   execute: (input, context) =>
     orProblem(context, async () => {
       const path = await targetOf(input['path'], context, readableFolders(context));
-      if (input['offset'] !== undefined || input['limit'] !== undefined)
+      if (['offset', 'limit'].some(name => input[name] !== undefined) || input['numbered'] === true)
         return readLines(input, path, context);
       return readText(path, context);
     }),
@@ -54,11 +55,10 @@ export const readFileTool: Tool = {
 export const listDirectoryTool: Tool = {
   definition: {
     name: 'list_directory',
-    description:
-      'Lists the names in a folder, sorted, one per line, hidden ones included; at most 2,000. Without a path it lists the working folder.',
+    description: 'Lists the names in a folder, sorted, hidden ones included; at most 2,000.',
     inputSchema: {
       type: 'object',
-      properties: { path: pathProperty('The folder to list; the working folder if omitted.') },
+      properties: { path: pathProperty('The folder; the working folder if left out.') },
       required: [],
       additionalProperties: false,
     },
@@ -74,13 +74,13 @@ export const listDirectoryTool: Tool = {
 };
 
 async function readLines(
-  { offset, limit }: Readonly<Record<string, unknown>>,
+  { offset, limit, numbered }: Readonly<Record<string, unknown>>,
   path: string,
   { signal }: ToolContext,
 ): Promise<ToolResult> {
   const first = Math.max(1, Math.floor(Number(offset ?? 1)));
   const last = limit === undefined ? Number.POSITIVE_INFINITY : first + Math.floor(Number(limit)) - 1;
-  const how = { limit: readLimit, numbered: false, checkTime: () => signal.throwIfAborted() };
+  const how = { limit: readLimit, numbered: numbered === true, checkTime: () => signal.throwIfAborted() };
   const { text } = await readFileLines(path, { first, last }, how);
   return { content: text || `(no lines: the file has fewer than ${grouped(first)})`, isError: false };
 }

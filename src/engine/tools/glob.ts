@@ -28,12 +28,12 @@ export const globTool: Tool = {
   definition: {
     name: 'glob',
     description:
-      'Finds files by a pattern of their path, such as **/*.md or src/*.{ts,tsx}; ** is any number of folders. Returns paths, sorted, at most 1,000. It skips .git and node_modules and follows no links.',
+      'Finds files by a pattern of their path, such as src/**/*.{ts,tsx}. Returns paths, sorted, at most 1,000; skips .git and node_modules.',
     inputSchema: {
       type: 'object',
       properties: {
-        pattern: { type: 'string', description: 'The pattern, relative to the folder that is searched.' },
-        path: pathProperty('The folder to search; the working folder if omitted.'),
+        pattern: { type: 'string', description: 'Relative to the folder.' },
+        path: pathProperty('The folder; the working folder if left out.'),
       },
       required: ['pattern'],
       additionalProperties: false,

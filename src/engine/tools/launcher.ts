@@ -9,6 +9,8 @@ export interface LaunchRequest {
   cwd: string;
   env: Readonly<Record<string, string>>;
   inputs: readonly (string | number)[];
+  /** What it reads as its usual input. Missing if it has none. */
+  stdin?: string;
 }
 
 /** Nothing more of this program's output is read. */
@@ -59,7 +61,7 @@ function launch(load: NodeJS.Require, kinds: typeof reports, headLength: number)
     return openSync(`${parent}/fd/${descriptor}`, Number.parseInt(flags, 8) & ~0o2400000);
   };
 
-  const spawned = ({ program, args, cwd, env, inputs }: LaunchRequest): ChildProcess | undefined => {
+  const spawned = ({ program, args, cwd, env, inputs, stdin }: LaunchRequest): ChildProcess | undefined => {
     const files: number[] = [];
     try {
       const further = inputs.map(each => {
@@ -71,7 +73,7 @@ function launch(load: NodeJS.Require, kinds: typeof reports, headLength: number)
       const options: SpawnOptions = {
         cwd,
         env,
-        stdio: ['ignore', 'pipe', 'pipe', ...further],
+        stdio: [stdin === undefined ? 'ignore' : 'pipe', 'pipe', 'pipe', ...further],
         detached: true,
       };
       return spawn(program, args, options);
@@ -103,13 +105,14 @@ function launch(load: NodeJS.Require, kinds: typeof reports, headLength: number)
   };
 
   const start = (request: LaunchRequest): void => {
-    const { id, inputs } = request;
+    const { id, inputs, stdin } = request;
     const child = spawned(request);
     if (!child) return void tell(id, kinds.failed, null);
     child.on('error', error => tell(id, kinds.failed, error.message));
     if (child.pid === undefined) return;
     tell(id, kinds.started, { pid: child.pid, started: startOf(child.pid) });
     running.set(id, child);
+    child.stdin?.on('error', () => undefined).end(stdin);
     for (const [index, each] of inputs.entries()) {
       const stream = child.stdio[index + 3];
       if (typeof each === 'string' && stream && 'end' in stream)

@@ -11,14 +11,14 @@ const updateTodosTool: Tool = {
   definition: {
     name: 'update_todos',
     description:
-      'Shows the user a to-do list of this run. For work of several steps: give the whole list first, and again whenever a step begins or is done.',
+      'Shows the user the to-do list of work in several steps: first the whole, and again whenever a step begins or is done.',
     inputSchema: {
       type: 'object',
       properties: {
         items: {
           type: 'array',
           maxItems: mostTodos,
-          description: 'The whole list, in the order of the work.',
+          description: 'The whole list.',
           items: {
             type: 'object',
             properties: {
@@ -56,8 +56,7 @@ const askUserTool: Tool = {
           type: 'array',
           maxItems: mostChoices,
           items: { type: 'string', maxLength: longestChoice },
-          description:
-            'Answers to choose from, the most likely first. The user may also answer in own words.',
+          description: 'Answers to choose from, the likeliest first.',
         },
       },
       required: ['question'],

@@ -13,7 +13,7 @@ export type Inputs = readonly (Uint8Array | number)[];
 
 type Exit = [code: number | null, signal: NodeJS.Signals | null];
 
-/** A program without input that runs, and leads a group of its own. */
+/** A program that runs, and leads a group of its own. */
 export interface StartedProcess {
   pid: number;
   /** When it was started, as the system counts it. Undefined if its entry in the list of processes must be read for that. */
@@ -37,31 +37,44 @@ export function expectProcess(): void {
   if (isLarge()) launcherFor();
 }
 
-/** Returns the process, or the message of the error if there is none. With `shell`, the program is a line for the system's shell. */
+/**
+ * Returns the process, or the message of the error if there is none. With `shell`, the program is a line for the system's shell. It has
+ * no input but `stdin`.
+ */
 export async function startProcess(
   start: CommandStart,
   inputs: Inputs = [],
   shell = false,
+  stdin?: string,
 ): Promise<StartedProcess | string> {
-  return (isLarge() && (await launcherFor()?.start(start, inputs))) || startHere(start, inputs, shell);
+  return (
+    (isLarge() && (await launcherFor()?.start(start, inputs, stdin))) ||
+    startHere(start, inputs, shell, stdin)
+  );
 }
 
 async function startHere(
   { program, args, folder, env }: CommandStart,
   inputs: Inputs,
   shell: boolean,
+  stdin: string | undefined,
 ): Promise<StartedProcess | string> {
   const child = spawn(program, args, {
     shell,
     cwd: folder,
     env,
-    stdio: ['ignore', 'pipe', 'pipe', ...inputs.map(each => (typeof each === 'number' ? each : 'pipe'))],
+    stdio: [
+      stdin === undefined ? 'ignore' : 'pipe',
+      ...['pipe' as const, 'pipe' as const],
+      ...inputs.map(each => (typeof each === 'number' ? each : 'pipe')),
+    ],
     detached: process.platform !== 'win32',
     windowsHide: true,
   });
   const { pid, stdout, stderr } = child;
   if (pid === undefined || !stdout || !stderr) return ((await once(child, 'error'))[0] as Error).message;
   giveInputs(child, inputs);
+  child.stdin?.on('error', () => undefined).end(stdin);
   return {
     pid,
     started: undefined,
@@ -146,7 +159,11 @@ class Launcher {
   }
 
   /** Returns the process, a message if there is none, or undefined if nothing can be launched in this way. */
-  async start(start: CommandStart, inputs: Inputs): Promise<StartedProcess | undefined | string> {
+  async start(
+    start: CommandStart,
+    inputs: Inputs,
+    stdin: string | undefined,
+  ): Promise<StartedProcess | undefined | string> {
     const id = ++this.#latest;
     const [stdout, stderr] = [new PassThrough(), new PassThrough()];
     const closed = Promise.all([stdout, stderr].map(stream => once(stream, 'close')));
@@ -160,7 +177,9 @@ class Launcher {
     const said = await new Promise<Parameters<Launched['begun']>[0]>(begun => {
       this.#launched.set(id, { begun, ended, hasExited: false, stdout, stderr });
       this.#keep();
-      void this.#ready.then(isReady => (isReady ? this.#request(id, start, inputs) : begun(undefined)));
+      void this.#ready.then(isReady =>
+        isReady ? this.#request(id, start, inputs, stdin) : begun(undefined),
+      );
     });
     if (typeof said !== 'object') {
       this.#forget(id);
@@ -175,11 +194,16 @@ class Launcher {
     return { ...said, stdout, stderr, exited, closed: Promise.all([exited, closed]), release };
   }
 
-  #request(id: number, { program, args, folder, env }: CommandStart, inputs: Inputs): void {
+  #request(
+    id: number,
+    { program, args, folder, env }: CommandStart,
+    inputs: Inputs,
+    stdin: string | undefined,
+  ): void {
     const plain = inputs.map(each =>
       typeof each === 'number' ? each : Buffer.from(each).toString('base64'),
     );
-    this.#say({ id, program, args, cwd: folder, env, inputs: plain });
+    this.#say({ id, program, args, cwd: folder, env, inputs: plain, ...(stdin !== undefined && { stdin }) });
   }
 
   #say(request: LaunchRequest | LeaveRequest): void {

@@ -1,5 +1,11 @@
 /** Sends requests through a proxy: a tunnel for https, the whole address for plain http. */
-import { type IncomingMessage, type OutgoingHttpHeaders, request as requestHttp } from 'node:http';
+import {
+  type ClientRequest,
+  type IncomingMessage,
+  type OutgoingHttpHeaders,
+  type RequestOptions,
+  request as requestHttp,
+} from 'node:http';
 import { request as requestHttps } from 'node:https';
 import { isIP, type Socket } from 'node:net';
 import { connect as connectTls } from 'node:tls';
@@ -40,22 +46,31 @@ export async function requestThrough(
       body,
     );
   }
-  const headers = { ...options.headers, host: url.host, ...loginOf(proxy) };
-  const { hostname, port, pathname, search } = url;
-  const path = `http://${hostname}${port && `:${port}`}${pathname}${search}`;
-  const request = requestAt(proxy)({
-    ...placeOf(proxy),
-    ...options,
-    headers,
-    path,
-    ...(signal && { signal }),
-  });
+  const headers = { ...options.headers, host: url.host };
+  const request = plainRequest(url, proxy, { ...options, headers, ...(signal && { signal }) });
   const answer = await settled(request, body).catch(error => {
     throw unreachable(proxy, error);
   });
   if (answer.statusCode !== 407) return answer;
   answer.destroy();
   throw refused(proxy, url.host, 407);
+}
+
+/** Returns a request for a plain http address, which the proxy sends on. It is not ended. */
+export function plainRequest(
+  { host, pathname, search }: Pick<URL, 'host' | 'pathname' | 'search'>,
+  proxy: NamedProxy,
+  { headers, ...options }: RequestOptions,
+): ClientRequest {
+  const login = loginOf(proxy);
+  return requestAt(proxy)({
+    ...placeOf(proxy),
+    ...options,
+    path: `http://${host}${pathname}${search}`,
+    headers: Array.isArray(headers)
+      ? [...headers, ...Object.entries(login).flat()]
+      : { ...headers, ...login },
+  });
 }
 
 function settled(request: ReturnType<typeof requestHttp>, body?: string | Buffer): Promise<IncomingMessage> {
@@ -80,7 +95,7 @@ function loginOf({ url: { username, password } }: NamedProxy): { 'proxy-authoriz
 }
 
 /** Returns a connection to the host of an https address. Rejects as `requestThrough` does. */
-function openTunnel(url: URL, proxy: NamedProxy, signal: AbortSignal | undefined): Promise<Socket> {
+export function openTunnel(url: URL, proxy: NamedProxy, signal: AbortSignal | undefined): Promise<Socket> {
   const place = `${url.hostname}:${url.port || 443}`;
   return new Promise((settle, fail) => {
     const headers = { host: place, ...loginOf(proxy) };
@@ -108,7 +123,8 @@ function openTunnel(url: URL, proxy: NamedProxy, signal: AbortSignal | undefined
   });
 }
 
-function refused({ url, variable }: NamedProxy, place: string, status: number): TelosError {
+/** Returns the error for a proxy that answers with this status in place of the server. */
+export function refused({ url, variable }: NamedProxy, place: string, status: number): TelosError {
   if (status === 407)
     return new TelosError('config', [
       sentence(
@@ -124,8 +140,8 @@ function refused({ url, variable }: NamedProxy, place: string, status: number): 
   ]);
 }
 
-/** Returns the error itself if the request was stopped. */
-function unreachable({ url, variable }: NamedProxy, error: unknown): unknown {
+/** Returns the error for a proxy that cannot be reached. The error itself if the request was stopped. */
+export function unreachable({ url, variable }: NamedProxy, error: unknown): unknown {
   if (error instanceof Error && error.name === 'AbortError') return error;
   const why = deepestCode(error) ?? (error instanceof Error ? error.message : String(error));
   return new TelosError(

@@ -214,7 +214,9 @@ async function startOf(
   try {
     return await box.enclose({ ...plain, env: { ...plain.env, PATH } });
   } catch (error) {
-    return { problem: `The command was not run, since it could not be put into its box: ${reasonOf(error)}` };
+    return {
+      problem: `The command was not run, since it could not be put into its sandbox: ${reasonOf(error)}`,
+    };
   }
 }
 

@@ -40,16 +40,16 @@ export const searchFilesTool: Tool = {
   definition: {
     name: 'search_files',
     description:
-      'Finds the lines of text files that match a regular expression, as path:line: text, at most 200. It skips .git, node_modules and files whose names suggest secrets.',
+      'Finds lines that match a regular expression, as path:line: text, at most 200. Skips .git, node_modules and secrets.',
     inputSchema: {
       type: 'object',
       properties: {
-        pattern: { type: 'string', description: 'The regular expression, matched line by line.' },
-        path: pathProperty('The folder or file to search; the working folder if omitted.'),
-        glob: { type: 'string', description: 'Only files whose path matches, such as *.md or src/**/*.ts.' },
+        pattern: { type: 'string', description: 'The expression, matched line by line.' },
+        path: pathProperty('The folder or file; the working folder if left out.'),
+        glob: { type: 'string', description: 'Only such files: *.md, src/**/*.ts.' },
         ignore_case: {
           type: 'boolean',
-          description: 'Ignores upper and lower case; false if omitted.',
+          description: 'Ignores upper and lower case.',
         },
       },
       required: ['pattern'],
@@ -313,7 +313,8 @@ function argumentsFor({ pattern, base, file, glob, ignoreCase }: SearchRequest):
     ],
     ...(base === '/' ? ['--one-file-system'] : []),
     ...(ignoreCase ? ['--ignore-case'] : []),
-    ...(glob ? [`--glob=${glob}`] : []),
+    // Also names that are written like it, such as [id].tsx.
+    ...(glob ? [...new Set([glob, glob.replace(/[[\]]/g, '[$&]')])].map(one => `--glob=${one}`) : []),
     ...[
       '--glob=!**/.git/**',
       '--glob=!**/node_modules/**',

@@ -256,7 +256,7 @@ export const writeLimit = 16 * 1024 * 1024;
 
 export const pathProperty = (what: string) => ({
   type: 'string',
-  description: `${what} Relative to the working folder, absolute, or starting with ~.`,
+  description: what,
 });
 
 export const readableFolders = (folders: RunFolders): string[] => [
@@ -267,7 +267,8 @@ export const readableFolders = (folders: RunFolders): string[] => [
   ...(folders.alsoReadable ?? []),
 ];
 
-const homeOf = (context: ToolContext): string =>
+/** Returns the home folder of the commands of a run. */
+export const homeOf = (context: ToolContext): string =>
   context.env['HOME'] ?? context.env['USERPROFILE'] ?? homedir();
 
 /**
@@ -291,7 +292,7 @@ export async function targetOf(
   if ((await folderHolding(path, folders, home)) !== undefined) return path;
   throw new PathProblem(
     'unusable',
-    `${path} is outside working_dir (${context.workingDir}) and has not been approved. Use a path inside it.`,
+    `${path} is outside this workspace (${context.workingDir}) and has not been approved. Use a path inside it.`,
   );
 }
 

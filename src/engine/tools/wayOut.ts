@@ -23,7 +23,10 @@ export function followProxies(env: Readonly<Record<string, string>>): void {
  */
 export function proxyFor({ protocol, hostname, port }: URL): NamedProxy | undefined {
   const name = protocol === 'https:' ? 'https_proxy' : 'http_proxy';
-  const variable = [name, name.toUpperCase()].find(one => variables[one]?.trim());
+  const own = [name, name.toUpperCase()].find(one => variables[one]?.trim());
+  // What it names is often a proxy of another kind, which other programs take.
+  const forAll = ['all_proxy', 'ALL_PROXY'].find(one => /^\s*https?:\/\//i.test(variables[one] ?? ''));
+  const variable = own ?? forAll;
   const value = variable && variables[variable]?.trim();
   if (!variable || !value) return undefined;
   const host = hostname.replace(/^\[|\]$/g, '').replace(/\.$/, '');

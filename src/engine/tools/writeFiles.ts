@@ -15,6 +15,7 @@ import {
   type TextForm,
   Unencodable,
 } from '../files/textEncoding.ts';
+import { likeliest, linesAt, nearestLines, placesOf } from './editMatch.ts';
 import {
   orProblem,
   pathProperty,
@@ -26,23 +27,33 @@ import {
   writeLimit,
 } from './tool.ts';
 
+const text = (description?: string) => ({ type: 'string', ...(description && { description }) });
+
+const everywhere = { type: 'boolean', description: 'Every occurrence.' } as const;
+
 export const editFileTool: Tool = {
   definition: {
     name: 'edit_file',
     description:
-      'Replaces text in a file of the working folder. old_text must match exactly, including spaces and line breaks, and occur only once unless replace_all is true.',
+      'Replaces text in a file. Returns the changed lines, or the nearest ones if old_text is not there; then nothing is changed.',
     inputSchema: {
       type: 'object',
       properties: {
         path: pathProperty('The file to change.'),
-        old_text: {
-          type: 'string',
-          description: 'The current text, with enough context to occur only once.',
+        old_text: text('The current text, with enough context to occur once.'),
+        new_text: text('The new text; empty to delete.'),
+        replace_all: everywhere,
+        edits: {
+          type: 'array',
+          description: 'In their place: several, one after the other.',
+          items: {
+            type: 'object',
+            properties: { old_text: text(), new_text: text(), replace_all: { type: 'boolean' } },
+            required: ['old_text', 'new_text'],
+          },
         },
-        new_text: { type: 'string', description: 'The new text; empty to delete.' },
-        replace_all: { type: 'boolean', description: 'Replaces every occurrence; false if omitted.' },
       },
-      required: ['path', 'old_text', 'new_text'],
+      required: ['path'],
       additionalProperties: false,
     },
   },
@@ -50,43 +61,113 @@ export const editFileTool: Tool = {
   execute: (input, context) => orProblem(context, () => edit(input, context)),
 };
 
+interface Edit {
+  oldText: string;
+  newText: string;
+  everywhere: boolean;
+}
+
+/** Most edits of a call. */
+const mostEdits = 100;
+
+/** Returns the edits of a call, or what is wrong with it. */
+function editsOf(input: Readonly<Record<string, unknown>>): Edit[] | string {
+  const { edits } = input;
+  if (edits === undefined) {
+    const missing = (['old_text', 'new_text'] as const).find(name => typeof input[name] !== 'string');
+    if (missing) return `"${missing}" is missing. Give old_text and new_text, or edits. Nothing was changed.`;
+    return [editOf(input)];
+  }
+  if (!Array.isArray(edits) || edits.length === 0 || edits.length > mostEdits)
+    return `"edits" must be a list of 1 to ${mostEdits} edits. Nothing was changed.`;
+  const isWhole = (one: unknown): one is Record<string, unknown> =>
+    typeof one === 'object' &&
+    one !== null &&
+    ['old_text', 'new_text'].every(name => typeof (one as Record<string, unknown>)[name] === 'string');
+  if (!edits.every(isWhole)) return 'Each of "edits" needs old_text and new_text. Nothing was changed.';
+  return edits.map(editOf);
+}
+
+const editOf = (given: Readonly<Record<string, unknown>>): Edit => ({
+  oldText: String(given['old_text']),
+  newText: String(given['new_text']),
+  everywhere: given['replace_all'] === true,
+});
+
 async function edit(input: Readonly<Record<string, unknown>>, context: ToolContext) {
+  const edits = editsOf(input);
+  if (typeof edits === 'string') return toolError(edits);
   const path = await targetOf(input['path'], context, [context.workingDir]);
   const read = await readWhole(path);
   if ('problem' in read) return toolError(read.problem);
-  const { oldText, newText } = asInFile(read, String(input['old_text']), String(input['new_text']));
-  if (oldText === '')
-    return toolError('old_text is empty. Give the text to replace; write_file creates a new file.');
-  if (oldText === newText) return toolError('old_text and new_text are the same. Nothing was changed.');
-  const pieces = read.text.split(oldText);
-  const count = pieces.length - 1;
   const name = basename(path);
-  if (count === 0) return toolError(notFound(name, read, oldText));
-  if (count > 1 && input['replace_all'] !== true)
-    return toolError(
-      `old_text occurs ${count} times in ${name}. Give more context, or set replace_all to true.`,
-    );
-  if (writesLoss(String(input['new_text']), String(input['old_text'])))
-    return toolError(
-      `new_text holds U+FFFD, which stands for a character that reading lost. Nothing was changed. Write the character itself.`,
-    );
-  // Calculated before the text is joined, which could take more memory than there is.
-  const size = read.bytes.length + count * (sizeIn(newText, read.form) - sizeIn(oldText, read.form));
-  if (size > writeLimit)
-    return toolError(
-      `The file would have ${grouped(size)} bytes; at most ${grouped(writeLimit)} can be written. Nothing was changed.`,
-    );
-  const bytes = encoded(pieces.join(newText), read.form, name);
+  let now: Edited = { text: read.text, size: read.bytes.length, places: 0, range: [0, 0], slips: [] };
+  const said: string[] = [];
+  for (const [index, one] of edits.entries()) {
+    const next = edited(now, one, read, name);
+    if (typeof next === 'string')
+      return toolError(
+        edits.length === 1 ? next : `Edit ${index + 1} of ${edits.length}: ${next} Nothing was changed.`,
+      );
+    now = { ...next, places: now.places + next.places };
+    if (next.slips.length > 0)
+      said.push(`old_text differed in ${next.slips.join(', ')}; the file's own were kept.`);
+    said.push(linesAt(shownForm(next.text, read), ...next.range));
+  }
+  const bytes = encoded(now.text, read.form, name);
   if (typeof bytes === 'string') return toolError(bytes);
   const { existed: _, ...changed } = await replaceFile(path, bytes, context.changes);
-  const times = count === 1 ? 'one place' : `${count} places`;
+  const times = now.places === 1 ? 'one place' : `${now.places} places`;
   const kept = read.form.encoding === 'utf-8' ? '' : ` It is still ${formName(read.form)}.`;
+  const first = `Changed ${times} of ${await shownPath(path, context)}.${kept}`;
+  return { content: [first, ...said].join('\n'), isError: false, ...changed };
+}
+
+/** A text after an edit: `range` is where the first change stands. */
+interface Edited {
+  text: string;
+  size: number;
+  places: number;
+  range: [start: number, end: number];
+  slips: readonly string[];
+}
+
+/** Returns the text after an edit, or why it cannot be made. */
+function edited(before: Edited, wanted: Edit, file: WholeText, name: string): Edited | string {
+  const { everywhere } = wanted;
+  const { oldText, newText } = asInFile({ ...file, text: before.text }, wanted.oldText, wanted.newText);
+  if (oldText === '') return 'old_text is empty. Give the text to replace; write_file creates a new file.';
+  if (oldText === newText) return 'old_text and new_text are the same. Nothing was changed.';
+  const pieces = before.text.split(oldText);
+  const count = pieces.length - 1;
+  const near = count > 0 || everywhere ? undefined : likeliest(before.text, oldText, newText);
+  if (count === 0 && !near) return notFound(name, { ...file, text: before.text }, oldText);
+  if (count > 1 && !everywhere)
+    return `old_text occurs ${count} times in ${name}, on lines ${placesOf(before.text, oldText).join(', ')}. Give more context, or set replace_all to true.`;
+  if (writesLoss(wanted.newText, wanted.oldText))
+    return `new_text holds U+FFFD, which stands for a character that reading lost. Nothing was changed. Write the character itself.`;
+  const [old, fresh] = near ? [before.text.slice(near.start, near.end), near.fresh] : [oldText, newText];
+  // Calculated before the text is joined, which could take more memory than there is.
+  const size = before.size + (near ? 1 : count) * (sizeIn(fresh, file.form) - sizeIn(old, file.form));
+  if (size > writeLimit)
+    return `The file would have ${grouped(size)} bytes; at most ${grouped(writeLimit)} can be written. Nothing was changed.`;
+  const start = near ? near.start : pieces[0]!.length;
+  const text = near
+    ? before.text.slice(0, start) + fresh + before.text.slice(near.end)
+    : pieces.join(newText);
   return {
-    content: `Changed ${times} of ${await shownPath(path, context)}.${kept}`,
-    isError: false,
-    ...changed,
+    text,
+    size,
+    places: near ? 1 : count,
+    range: [start, start + fresh.length],
+    slips: near?.slips ?? [],
   };
 }
+
+/** Returns a text as a reader sees it: that of a mixed file has a character for each byte. */
+const shownForm = (text: string, { form }: WholeText): string =>
+  form.encoding === 'mixed' ? text.replace(/[\x80-\xff]/g, '?') : text;
+
 /**
  * Adapts line breaks to the file. A model writes one kind regardless of the file, and text that looked the same to it must
  * match.
@@ -150,10 +231,11 @@ function encoded(text: string, form: TextForm, name: string): Buffer | string {
 
 const replacement = '\ufffd';
 
-function notFound(name: string, { form }: WholeText, oldText: string): string {
+function notFound(name: string, { form, text }: WholeText, oldText: string): string {
   if (oldText.includes(inForm(replacement, form)))
     return `old_text was not found in ${name}: it holds U+FFFD, which stands for bytes that are no text. Give only the text around them.`;
-  return `old_text was not found in ${name}; it must match exactly. Read the file again.`;
+  const near = form.encoding === 'mixed' ? '' : nearestLines(text, oldText);
+  return `old_text was not found in ${name}; it must match exactly. ${near || 'Read the file again.'}`;
 }
 
 /** Whether the text would write U+FFFD, which reading shows for what it cannot read, where none was before. */
@@ -163,8 +245,7 @@ const writesLoss = (text: string, before: string): boolean =>
 export const writeFileTool: Tool = {
   definition: {
     name: 'write_file',
-    description:
-      'Writes a whole text file in the working folder: creates it and the folders it needs, or replaces its content. At most 16 MiB.',
+    description: 'Writes a whole text file: creates it and its folders, or replaces its content.',
     inputSchema: {
       type: 'object',
       properties: {

@@ -24,6 +24,7 @@ const apiKeys: readonly ApiKey[] = [
   { provider: 'OpenAI', variable: 'OPENAI_API_KEY', page: 'https://platform.openai.com/api-keys' },
   { provider: 'Gemini', variable: 'GEMINI_API_KEY', page: 'https://aistudio.google.com/apikey' },
   { provider: 'OpenRouter', variable: 'OPENROUTER_API_KEY', page: 'https://openrouter.ai/keys' },
+  { provider: 'Azure OpenAI', variable: 'AZURE_OPENAI_API_KEY', page: 'https://ai.azure.com' },
 ];
 
 const keyPlace = 'telos.key.';

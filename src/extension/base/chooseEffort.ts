@@ -11,10 +11,11 @@ interface EffortItem extends vscode.QuickPickItem {
   effort?: Effort | '';
 }
 
-/** Returns the answer, empty for as much as the model thinks by itself. Undefined if there was none. */
+/** `levels` are those that the model tells apart. Returns the answer, empty for as much as the model thinks by itself. Undefined if there was none. */
 export async function askEffort(
   title: string,
   current: Effort | undefined,
+  levels: readonly (typeof effortLevels)[number][] = effortLevels,
 ): Promise<Effort | '' | undefined> {
   const labels: Readonly<Record<(typeof effortLevels)[number], string>> = {
     off: t('Off'),
@@ -26,7 +27,7 @@ export async function askEffort(
   };
   const items: EffortItem[] = [
     { label: t('Model Default'), effort: '' },
-    ...effortLevels.map(effort => ({ label: labels[effort], effort })),
+    ...levels.map(effort => ({ label: labels[effort], effort })),
     { label: t('Number of tokens…'), ...(typeof current === 'number' && { detail: String(current) }) },
   ];
   const inUse = items.find(({ effort = current }) => effort === (current ?? ''));

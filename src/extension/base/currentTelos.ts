@@ -156,16 +156,19 @@ function configWith(keys: Readonly<Record<string, string>>, more: ConfigOverride
     effort: effortsText(settings.get<unknown>('effort')),
     protocol: auto(setting('protocol')),
     // The usual value leaves the variable in force.
-    defaults: setting('defaults') === 'current' ? 'current' : undefined,
+    defaults: setting('defaults') === 'specified' ? 'specified' : undefined,
     skillsDir: setting('skillsFolder'),
     workingRoot: setting('workingDirRoot'),
     routingMode: auto(setting('routing.mode')),
     routingLearns: settings.get('routing.learn') === false ? 'off' : undefined,
     routingModel: setting('routing.model'),
+    // The usual value leaves the variable in force.
+    answerWithoutSkill: setting('answerWithoutSkill') === 'always' ? 'always' : undefined,
     replayFile: setting('replayFile'),
     sandbox: auto(setting('sandbox')),
     maxRounds: settings.get<number | null>('maxRounds')?.toString(),
     contextWindow: settings.get<number | null>('contextWindow')?.toString(),
+    prices: settings.get<Record<string, unknown>>('prices') ?? {},
     ...limitsIn(settings),
     ...more,
   });

@@ -5,6 +5,7 @@
 
 import { TelosError } from '@telos/engine/errors';
 import type { Diagnostic } from '@telos/engine/files';
+import { withHookNotice } from '@telos/protocol/describe';
 import type { LocalizedMessage, Remedy, RunEvent } from '@telos/protocol/run';
 import {
   Characters,
@@ -89,6 +90,8 @@ export function localized(event: RunEvent): RunEvent {
       if (remedy?.kind === 'choose_folder') return { ...event, message: describeMessage(said) };
       return event.sentences || remedy ? { ...event, message: describeMessage(event) } : event;
     }
+    case 'hook':
+      return withHookNotice(event, t);
     case 'retry':
       return event.sentences ? { ...event, why: spoken(event.sentences, t) } : event;
     case 'approval_request': {

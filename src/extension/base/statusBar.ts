@@ -94,13 +94,13 @@ export class StatusBar implements vscode.Disposable {
     const { l10n } = vscode;
     try {
       const { wanted, state } = await (await this.#current.openTelos()).box();
-      if (!state) this.#commands = l10n.t('Commands run without a box, as the setting says.');
-      else if (state.works) this.#commands = l10n.t('Commands run in a box.');
+      if (!state) this.#commands = l10n.t('Commands run without a sandbox, as the setting says.');
+      else if (state.works) this.#commands = l10n.t('Commands run in a sandbox.');
       else {
         const first =
           wanted === 'required'
-            ? l10n.t('Commands do not run, since no box works here: {0}', state.why)
-            : l10n.t('Commands are asked about, since no box works here: {0}', state.why);
+            ? l10n.t('Commands do not run, since no sandbox works here: {0}', state.why)
+            : l10n.t('Commands are asked about, since no sandbox works here: {0}', state.why);
         const { mend = '' } = state;
         const next =
           mend === '' || mend.includes('\n') ? l10n.t('Doctor says more.') : l10n.t('To fix it: {0}', mend);

@@ -46,6 +46,8 @@ export interface ChatPorts extends RequestPorts {
   approvalAsked(request: ApprovalRequest): void;
   /** Called when a run has chosen its skill. */
   skillRuns(ref: SkillRef): void;
+  /** Called when a request is answered without a skill although it may have meant one. */
+  skillMissed(): void;
   /** Called when a run has ended by itself and no request waits behind it. The chat may be out of sight. */
   runEnded(outcome: RunOutcome): void;
 }
@@ -164,6 +166,7 @@ export class Chat {
     const { mode, withoutContextFiles } = conversation;
     const request = {
       ...asked,
+      answersAnyway: true,
       ...(mode !== 'default' && { mode }),
       withoutContextFiles,
     };
@@ -178,6 +181,7 @@ export class Chat {
       if (event.type === 'run_start' && isStored) conversation.noteStored(event.runId);
       if (event.type === 'routed' && event.skill !== '')
         this.#ports.skillRuns({ agent: event.agent, skill: event.skill });
+      if (event.type === 'routed' && event.reason.likely) this.#ports.skillMissed();
       this.#append(conversation, event);
     };
     const one = { request, earlier, place };

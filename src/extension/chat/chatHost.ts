@@ -11,7 +11,7 @@ import type { CurrentTelos } from '../base/currentTelos.ts';
 import { describeError, plainLabel } from '../base/labels.ts';
 import type { LastEditor } from '../base/lastEditor.ts';
 import { webviewPage } from '../base/webviewPage.ts';
-import { descriptionOf } from '../skills/skillFiles.ts';
+import { hintedDescription } from '../skills/skillFiles.ts';
 import { rankedSkills, SkillMemory } from '../skills/skillRanking.ts';
 import type { Attaching } from './attaching.ts';
 import { Chat } from './chat.ts';
@@ -78,6 +78,7 @@ export class ChatHost implements PlacedChat {
       ended: conversationId => void this.#endCommands(conversationId),
       approvalAsked: request => this.#sayAsked(request),
       skillRuns: ref => void skills.noteRun(ref),
+      skillMissed: () => void this.#offerTeaching(),
       runEnded: outcome => this.#sayEnded(outcome),
     });
     desk.chats.add(this);
@@ -203,8 +204,16 @@ export class ChatHost implements PlacedChat {
         return this.chat.runQueued(message.id);
       case 'choose_skill':
         return this.#chooseSkill();
-      case 'choose_mode':
-        return this.#chooseMode();
+      case 'set_mode':
+        return this.chat.setMode(message.mode);
+      case 'look_around':
+        return this.#sayAround();
+      case 'find_models': {
+        const { offeredModels } = await import('../editor/chooseModel.ts');
+        return this.#post({ type: 'models', models: await offeredModels(this.#desk.current) });
+      }
+      case 'use_model':
+        return (await import('../editor/chooseModel.ts')).useModel(message);
       case 'choose_folder':
         return vscode.commands.executeCommand('telos.chooseWorkFolder', { agent: { name: message.agent } });
       case 'pick_skill':
@@ -232,7 +241,7 @@ export class ChatHost implements PlacedChat {
         return this.chat.startOver();
       case 'approve':
         if (!this.chat.answer(message.token, message.decision)) {
-          this.#desk.log.warn('An answer came for a card that does not wait.');
+          this.#desk.log.warn('An answer came for permissions that do not wait.');
         }
         return;
       case 'open_link':
@@ -259,6 +268,8 @@ export class ChatHost implements PlacedChat {
         return vscode.commands.executeCommand('telos.showChanges', message);
       case 'undo_run':
         return vscode.commands.executeCommand('telos.undoRun', message);
+      case 'undo_runs':
+        return this.#desk.changes.undoAll(message.runIds);
       case 'improve_skill':
         return vscode.commands.executeCommand('telos.improveSkill', { runId: message.runId });
       case 'restore':
@@ -382,11 +393,14 @@ export class ChatHost implements PlacedChat {
     await this.#place.focus();
   }
 
-  async #chooseMode(): Promise<void> {
-    const { chooseMode } = await import('./openFromChat.ts');
-    const mode = await chooseMode(this.chat.mode);
-    if (mode) this.chat.setMode(mode);
-    await this.#place.focus();
+  /** Says where the next runs work, and whether a sandbox works there. */
+  async #sayAround(): Promise<void> {
+    const { wanted, state } = await (await this.#desk.current.openTelos()).box();
+    const off = wanted === 'off' ? vscode.l10n.t('the setting telos.sandbox is off') : undefined;
+    const noSandbox = off ?? (state && !state.works ? state.why : undefined);
+    const workspace = vscode.workspace.workspaceFolders?.[0]?.name ?? '';
+    const surroundings = { workspace, ...(noSandbox !== undefined && { noSandbox }) };
+    this.#post({ type: 'surroundings', surroundings });
   }
 
   /** Says that a question waits, if the chat is out of sight. */
@@ -401,7 +415,6 @@ export class ChatHost implements PlacedChat {
 
   /** Says that the latest run has ended, if the chat is out of sight. */
   #sayEnded(outcome: RunOutcome): void {
-    if (outcome === 'no_match') void this.#offerTeaching();
     const title = plainLabel(this.chat.title, 60);
     if (outcome === 'completed')
       this.#sayHidden('showInformationMessage', vscode.l10n.t('Telos is done: {0}', title));
@@ -440,7 +453,7 @@ async function readChatInfo({ current, log, memory }: ChatDesk): Promise<ChatInf
     ]);
     const skills = ranked.map(({ ref, skill, note }) => ({
       ...ref,
-      description: plainLabel(descriptionOf(skill), maxListedDescription),
+      description: plainLabel(hintedDescription(skill), maxListedDescription),
       ...(note && { note }),
     }));
     const { name: provider, model, recording, isUnset } = choice;

@@ -7,7 +7,7 @@ import { realpath, stat } from 'node:fs/promises';
 import { isAbsolute, relative, resolve, sep } from 'node:path';
 import { maxDocumentBytes } from '@telos/protocol/attachment';
 import { type FormContent, longestFilled, mostFields } from '@telos/protocol/form';
-import type { ApprovalDecision, ApprovalScope, SkillRef } from '@telos/protocol/run';
+import { type ApprovalDecision, type ApprovalScope, runModes, type SkillRef } from '@telos/protocol/run';
 import { type ToHost, type ViewCommand, viewCommands } from '@telos/protocol/webview';
 
 /** More than a person types or pastes. In characters. */
@@ -19,6 +19,7 @@ const maxAddress = 32_000;
 const maxData = Math.ceil(maxDocumentBytes / 3) * 4;
 const maxThumbnail = 60_000;
 const maxUris = 50;
+const maxRuns = 1000;
 
 const scopes: readonly ApprovalScope[] = ['once', 'run', 'always'];
 
@@ -56,8 +57,19 @@ export function readToHost(value: unknown): ToHost | undefined {
         ? { type: 'teach', answer: value['answer'] }
         : undefined;
     case 'choose_skill':
-    case 'choose_mode':
+    case 'look_around':
+    case 'find_models':
       return { type: value['type'] };
+    case 'set_mode': {
+      const mode = runModes.find(each => each === value['mode']);
+      return mode && { type: 'set_mode', mode };
+    }
+    case 'use_model': {
+      const { provider, model } = value;
+      return isText(provider, maxName) && isText(model, maxName)
+        ? { type: 'use_model', provider, model }
+        : undefined;
+    }
     case 'choose_folder':
       return isText(value['agent'], maxName) ? { type: 'choose_folder', agent: value['agent'] } : undefined;
     case 'attach':
@@ -100,6 +112,10 @@ export function readToHost(value: unknown): ToHost | undefined {
       return isText(value['path'], maxName) ? { type: 'read_image', path: value['path'] } : undefined;
     case 'show_changes':
       return readShowChanges(value);
+    case 'undo_runs':
+      return isTexts(value['runIds'], maxRuns, maxName)
+        ? { type: 'undo_runs', runIds: value['runIds'] }
+        : undefined;
     case 'undo_run':
     case 'improve_skill':
     case 'restore':

@@ -4,7 +4,7 @@ import { stat } from 'node:fs/promises';
 import { loadRegularFile, mediaTypeOf } from '@telos/engine/files';
 import type { Telos } from '@telos/engine/telos';
 import { maxImageBytes } from '@telos/protocol/attachment';
-import type { RunMode, SkillRef } from '@telos/protocol/run';
+import type { SkillRef } from '@telos/protocol/run';
 import * as vscode from 'vscode';
 import type { CurrentTelos } from '../base/currentTelos.ts';
 import { plainLabel } from '../base/labels.ts';
@@ -183,34 +183,4 @@ export async function chooseNextSkill(
     matchOnDescription: true,
     matchOnDetail: true,
   });
-}
-
-/** Asks what the next runs of a conversation may do. Returns undefined if the person closes the list. */
-export async function chooseMode(now: RunMode): Promise<RunMode | undefined> {
-  const item = (mode: RunMode, label: string, detail: string) => ({
-    mode,
-    label,
-    detail,
-    ...(mode === now && { description: vscode.l10n.t('in use') }),
-  });
-  const picked = await vscode.window.showQuickPick(
-    [
-      item(
-        'default',
-        vscode.l10n.t('Default'),
-        vscode.l10n.t('Works in its own folders, and asks before commands and other risky steps.'),
-      ),
-      item(
-        'review',
-        vscode.l10n.t('Review edits'),
-        vscode.l10n.t('Asks before each change to a file as well, and shows its lines.'),
-      ),
-      item('plan', vscode.l10n.t('Plan'), vscode.l10n.t('Only reads, and says what it would do.')),
-    ],
-    {
-      title: vscode.l10n.t('What may the next runs of this conversation do?'),
-      placeHolder: vscode.l10n.t('What you have forbidden stays forbidden in each'),
-    },
-  );
-  return picked?.mode;
 }

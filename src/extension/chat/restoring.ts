@@ -77,7 +77,7 @@ async function agrees(
     ...(running.length > 0 ? [t('Ends: {0}', commands(running.map(({ command }) => command)))] : []),
     ...notUndone(plan),
     ...(plan.outside.length > 0
-      ? [t('Ran outside the box, and is not undone: {0}', commands(plan.outside))]
+      ? [t('Ran outside the sandbox, and is not undone: {0}', commands(plan.outside))]
       : []),
     ...(plan.tooLarge.length > 0
       ? [

@@ -138,6 +138,45 @@ export class RunChangesView implements vscode.Disposable {
     if (answer === undoLabel) await this.#undo(changes, false);
   }
 
+  /** Asks `question`, and then restores the files of these runs, the latest first. What cannot be restored is named. */
+  undoAll(
+    runIds: readonly string[],
+    question = vscode.l10n.t('Undo all that this conversation has changed? These files are restored.'),
+  ): Promise<void> {
+    return this.#reportingFailure(async () => {
+      const { changes: store } = await this.#current.openTelos();
+      const all = await Promise.all(runIds.map(id => store.of(id)));
+      const open = all.filter(({ undoneAt }) => undoneAt === undefined);
+      const paths = [...new Set(open.flatMap(({ files }) => files.map(({ path }) => path)))];
+      const undo = vscode.l10n.t('Undo All');
+      const answer = await vscode.window.showWarningMessage(
+        question,
+        { modal: true, detail: named(paths.map(shortPath)).join('\n') },
+        undo,
+      );
+      if (answer !== undo) return;
+      const left = new Set<string>();
+      let count = 0;
+      for (const { runId } of open) {
+        const blocked = (await store.of(runId)).files.filter(file => reasonAgainst(file) !== undefined);
+        for (const { path } of blocked) left.add(path);
+        if (blocked.some(({ path }) => isUnsaved(path))) continue;
+        const result = await store.undo(runId, { others: true });
+        if (result.outcome === 'undone') count += result.restored.length + result.removed.length;
+        if (store.undoneAmong([runId]).length > 0) this.#undone.fire(runId);
+      }
+      if (left.size > 0)
+        complain(
+          vscode.l10n.t(
+            'Restored files: {0}. Left as they are, since they were changed afterwards: {1}',
+            count,
+            named([...left].map(shortPath)).join(', '),
+          ),
+        );
+      else acknowledge(vscode.l10n.t('Undone: {0} files restored', count));
+    });
+  }
+
   async #undo(changes: RunChanges, others: boolean): Promise<void> {
     const { runId } = changes;
     const telos = await this.#current.openTelos();
@@ -232,7 +271,7 @@ export function notUndone({
         ]
       : []),
     ...(ranOutside
-      ? [t('Commands ran outside the box. What they changed outside the working folder is not undone.')]
+      ? [t('Commands ran outside the sandbox. What they changed outside the working folder is not undone.')]
       : []),
     ...(movedBranch ? [t('A command made a commit or moved a branch. That is not undone.')] : []),
     ...madeRepositories.map(path =>

@@ -2,7 +2,7 @@
 
 import type { RunRequest } from '@telos/engine/run';
 import type { Selection } from '@telos/protocol/attachment';
-import { describeRoute } from '@telos/protocol/describe';
+import { describeRoute, withHookNotice } from '@telos/protocol/describe';
 import type { RunEvent } from '@telos/protocol/run';
 import * as vscode from 'vscode';
 import type { CurrentTelos } from '../base/currentTelos.ts';
@@ -59,7 +59,7 @@ async function answer(
   let runId = '';
   const changed = new Set<string>();
   const end = await runs.run(asked, pickHuman, token, event => {
-    show(event, stream);
+    show(withHookNotice(event, vscode.l10n.t), stream);
     if (event.type === 'run_start') runId = event.runId;
     if (event.type === 'routed') routed = routingLine(event);
     if (event.type === 'tool_end') for (const file of event.result.changedFiles ?? []) changed.add(file);

@@ -50,7 +50,7 @@ async function agrees(agent: Agent, folder: string, isOwn: boolean): Promise<boo
       .map(name =>
         l10n.t('It also takes the folder {0}, which can hold commands that run by themselves.', name),
       ),
-    l10n.t("The rules of Telos and the agent's card do not hold there."),
+    l10n.t('The rules of Telos and the permissions of the agent do not apply there.'),
     '',
     isOwn
       ? l10n.t('It reads the folder of the agent: {0}', folder)

@@ -4,6 +4,7 @@
 
 import { effortFor } from '@telos/engine/config';
 import { importEffort, importModelList, type ModelFacts, type ProviderModels } from '@telos/engine/providers';
+import type { OfferedModel } from '@telos/protocol/webview';
 import * as vscode from 'vscode';
 import { askText } from '../base/askText.ts';
 import { askEffort } from '../base/chooseEffort.ts';
@@ -39,19 +40,38 @@ export async function chooseModel(current: CurrentTelos): Promise<void> {
   }
   const model = choice.kind === 'model' ? choice.model : await askName(choice.provider);
   if (model === undefined) return;
-  await store('provider', choice.provider);
-  await store('model', model);
+  await useModel({ provider: choice.provider, model });
   if (choice.provider !== 'auto' && choice.provider !== 'replay') await chooseEffort(current);
+}
+
+/** Returns the models that are ready. */
+export async function offeredModels(current: CurrentTelos): Promise<OfferedModel[]> {
+  const offered: OfferedModel[] = [];
+  for (const { label, description = '', choice } of await listItems(current)) {
+    if (choice?.kind !== 'model' || choice.provider === 'replay') continue;
+    const { provider, model } = choice;
+    const detail =
+      provider === 'auto' ? description : [providerLabel(provider), description].join(' ').trim();
+    offered.push({ provider, model, label: label.replace('$(sparkle) ', ''), detail });
+  }
+  return offered;
+}
+
+/** Stores the model of the next runs as the setting. */
+export async function useModel({ provider, model }: { provider: string; model: string }): Promise<void> {
+  await store('provider', provider);
+  await store('model', model);
 }
 
 /** Asks how much the chosen model is to think, if its effort can be set. */
 async function chooseEffort(current: CurrentTelos): Promise<void> {
   const telos = await current.openTelos();
   const chosen = await telos.provider().catch(() => undefined);
-  const { isThinker } = await importEffort();
-  if (!chosen || !isThinker(chosen.name, chosen.model)) return;
+  const { effortsOf } = await importEffort();
+  const levels = chosen ? effortsOf(chosen.name, chosen.model) : [];
+  if (!chosen || levels.length === 0) return;
   const { model } = chosen;
-  const effort = await askEffort(plainLabel(model), effortFor(telos.config, model));
+  const effort = await askEffort(plainLabel(model), effortFor(telos.config, model), levels);
   if (effort === undefined) return;
   const { [model]: _before, ...others } = vscode.workspace
     .getConfiguration('telos')
@@ -62,11 +82,8 @@ async function chooseEffort(current: CurrentTelos): Promise<void> {
 async function listItems(current: CurrentTelos): Promise<ModelItem[]> {
   const telos = await current.openTelos();
   const { listModels } = await importModelList();
-  const [inForce, ofEngine, ofEditor] = await Promise.all([
-    telos.provider().catch(() => undefined),
-    listModels(telos.config),
-    lmModels(),
-  ]);
+  const inForce = await telos.provider().catch(() => undefined);
+  const [ofEngine, ofEditor] = await Promise.all([listModels(telos.config, false, inForce), lmModels()]);
   const using = inForce && `${inForce.name} ${inForce.model}`;
   const mark = (item: ModelItem): ModelItem => {
     const isUsed = item.choice?.kind === 'model' && `${item.choice.provider} ${item.choice.model}` === using;
@@ -113,7 +130,8 @@ function automatic(inForce: { name: string; model: string } | undefined): ModelI
 }
 
 function modelItems({ name, facts }: ProviderModels): ModelItem[] {
-  const shown = name === 'ollama' || name === 'openai' ? facts : facts.slice(0, mostCurated);
+  const isWhole = name === 'ollama' || name === 'openai';
+  const shown = facts.filter(({ isUsed }, at) => isWhole || isUsed || at < mostCurated);
   return [
     ...shown.map(one => ({
       label: plainLabel(one.id),
@@ -177,6 +195,7 @@ const labels: Readonly<Record<string, string>> = {
   openai: 'OpenAI',
   gemini: 'Gemini',
   openrouter: 'OpenRouter',
+  azure: 'Azure OpenAI',
   ollama: 'Ollama',
   vscode: 'VS Code',
   replay: 'Recording',

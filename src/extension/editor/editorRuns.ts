@@ -129,7 +129,7 @@ export function describeEnd({ outcome, error, rounds }: RunEnd): string | undefi
       return vscode.l10n.t('The run was stopped.');
     case 'round_limit':
       return vscode.l10n.t(
-        'The run stopped after {0} rounds before it was done. Ask again to continue. The setting telos.maxRounds allows more.',
+        'The run stopped after {0} steps before it was done. Ask again to continue. The setting telos.maxRounds allows more.',
         rounds,
       );
     case 'budget':

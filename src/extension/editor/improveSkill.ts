@@ -193,7 +193,7 @@ async function runBoth(
     cost === 'unknown'
       ? t('What it costs is not known.')
       : t('It costs {0}.', roughCost(cost, vscode.l10n.t)),
-    t('Commands need the accepted card, as in any eval. Without this, only requests are tried.'),
+    t('Commands run only with approved permissions, as in any eval. Without this, only requests are tried.'),
   ].join('\n');
   const question = t('Run the evals of {0} with {1} before and after?', plainLabel(one.skill.id, 60), name);
   const answer = await vscode.window.showInformationMessage(question, { modal: true, detail }, yes);

@@ -3,7 +3,7 @@
 import { randomUUID } from 'node:crypto';
 import { newToken } from '@telos/engine/run';
 import type { Plan } from '@telos/plans/plan';
-import { mostRounds } from '@telos/plans/run';
+import { isUnanswered, mostRounds } from '@telos/plans/run';
 import { readJournal } from '@telos/plans/state';
 import type { FormField } from '@telos/protocol/form';
 import * as vscode from 'vscode';
@@ -61,7 +61,7 @@ export async function goOn(plan: Plan, { ask, showCard, stage }: GoingOn): Promi
         break;
       case 'stories_review':
         await showCard();
-        return t('The card of {0} waits for you.', name);
+        return t('{0} waits for your approval.', name);
       default:
         return '';
     }
@@ -89,7 +89,7 @@ async function interview(plan: Plan, ask: AskModel, stage: ChatStage): Promise<b
     line => line.type === 'interview_round',
   );
   const last = rounds.at(-1)?.questions ?? [];
-  const isOpen = last.length > 0 && !plan.transcript.includes(`Q: ${oneLine(last[0] ?? '')}`);
+  const isOpen = last.length > 0 && isUnanswered(plan.transcript, last[0] ?? '');
   const noMoreQuestions = !isOpen && rounds.length >= mostRounds;
   const round = isOpen
     ? { questions: last, ready: false }
@@ -101,9 +101,6 @@ async function interview(plan: Plan, ask: AskModel, stage: ChatStage): Promise<b
   if (given.isEnough) await ask(said, signal => plan.interview({ noMoreQuestions: true }, signal));
   return true;
 }
-
-/** As the transcript has it. */
-const oneLine = (text: string): string => text.trim().replace(/\s*[\r\n\u2028\u2029]+\s*/g, ' ');
 
 /** The field that says that no more questions are wanted. */
 const enough = 'enough';
@@ -120,7 +117,7 @@ async function askRound(
     token: newToken(),
     tool: 'plan_interview',
     scopes: ['once'],
-    subject: t('Round {0} of at most {1}', round, mostRounds),
+    subject: t('Questions, part {0} of at most {1}', round, mostRounds),
     rule: 'plan.interview',
     reason: t('Telos decides anything you leave empty.'),
     form: [

@@ -24,7 +24,8 @@ export async function managePermissions(current: CurrentTelos): Promise<void> {
   const engine = await importGrants();
   const telos = await current.openTelos();
   const { config } = telos;
-  const { file, permissions, problems } = await engine.listPermissions(config);
+  const { file, permissions, problems: defects, warnings } = await engine.listPermissions(config);
+  const problems = [...defects, ...warnings];
   const items: PermissionItem[] = [
     { label: `$(add) ${vscode.l10n.t('Add Rule...')}`, act: 'add' },
     { label: `$(tools) ${vscode.l10n.t('Switch Tools Off or On...')}`, act: 'switch' },
@@ -103,7 +104,7 @@ export async function reviewAgent(current: CurrentTelos, known: string | undefin
   await showReport(vscode.l10n.t('Review of {0}', plainLabel(name)), describeCard(card, vscode.l10n.t), [
     ...(card.state === 'reviewed'
       ? []
-      : [{ title: `$(check) ${vscode.l10n.t('Accept This Card')}`, act: accept }]),
+      : [{ title: `$(check) ${vscode.l10n.t('Approve and Start')}`, act: accept }]),
     commandAction(vscode.l10n.t('Manage Permissions...'), 'telos.managePermissions'),
   ]);
 }
@@ -177,13 +178,17 @@ export async function showDoctor(current: CurrentTelos): Promise<void> {
   const report = await vscode.window.withProgress(place, () => telos.doctor(new AbortController().signal));
   const { l10n } = vscode;
   // A line that is not wrapped holds one sentence.
-  const findings = describeFindings(report, describeMessage, l10n.t).flatMap(line =>
+  const found = describeFindings(report, describeMessage, l10n.t);
+  const [headline = ''] = found.splice(-1);
+  const findings = found.flatMap(line =>
     line.split(/(?<=\S[.!?]) (?=\p{Lu})/u).map((part, index) => (index === 0 ? part : `  ${part}`)),
   );
+  const top = ['Telos Doctor', '', headline, '', ...findings, ...(findings.length > 0 ? [''] : [])];
+  const setup = describeSetup(report, describeMessage, l10n.t).map(line => (line === '' ? '' : `  ${line}`));
   // Plain text is not wrapped, which keeps the columns. It also shows any content literally.
   await showReport(
     'Telos Doctor',
-    ['Telos Doctor', '', ...findings, '', ...describeSetup(report, describeMessage, l10n.t), ''],
+    [...top, l10n.t('Everything that is set up'), ...setup, ''],
     [
       commandAction(`$(refresh) ${l10n.t('Refresh')}`, 'telos.doctor'),
       commandAction(l10n.t('Set API Key…'), 'telos.setApiKey'),
@@ -191,6 +196,7 @@ export async function showDoctor(current: CurrentTelos): Promise<void> {
       commandAction(l10n.t('Manage Permissions...'), 'telos.managePermissions'),
     ],
   );
+  await vscode.commands.executeCommand('editor.fold', { selectionLines: [top.length] });
 }
 
 interface ReportAction {

@@ -410,7 +410,11 @@ export class PlanActions implements vscode.Disposable {
   }
 
   async #settle(kind: 'skip' | 'redo' | 'accept' | 'split', { plan, state }: StoryNode): Promise<void> {
-    if (await settles(kind, state.story)) await this.#steer(plan, { kind, story: state.story.id });
+    if (!(await settles(kind, state.story))) return;
+    const { id } = state.story;
+    // Its work is on the branch already.
+    const why = kind === 'redo' && state.status === 'passed' ? await askWords(id) : undefined;
+    await this.#steer(plan, { kind, story: id, ...(why !== undefined && { why }) });
   }
 
   async #raiseBudget(node: PlanNode): Promise<void> {

@@ -249,7 +249,8 @@ const statusIcons: Readonly<Partial<Record<StoryStatus, Icon>>> = {
   failed: ['error', 'list.errorForeground'],
 };
 
-function phaseLabel(phase: Shown, isLive: boolean): string {
+/** Returns a phase in a word or two. `isLive` tells whether a runner works on the plan. */
+export function phaseLabel(phase: Shown, isLive: boolean): string {
   const { t } = vscode.l10n;
   switch (phase) {
     case 'interviewing':
@@ -261,7 +262,7 @@ function phaseLabel(phase: Shown, isLive: boolean): string {
     case 'splitting':
       return isLive ? t('splitting') : t('not split yet');
     case 'stories_review':
-      return t('accept the card');
+      return t('approve to start');
     case 'ready':
       return t('ready');
     case 'running':

@@ -137,7 +137,7 @@ export class PlanPages implements vscode.Disposable {
 
   #titleOf({ dir, story, isCard }: PlanPagePlace): string {
     const name = plainLabel(this.#nodeAt(dir)?.folder.name ?? '');
-    if (isCard) return vscode.l10n.t('Card of {0}', name);
+    if (isCard) return vscode.l10n.t('Before {0} starts', name);
     return story === undefined
       ? vscode.l10n.t('Plan {0}', name)
       : vscode.l10n.t('{0} of {1}', plainLabel(story), name);
@@ -195,7 +195,7 @@ export class PlanPages implements vscode.Disposable {
     delete open.problem;
     try {
       if (open.card?.digest !== digest)
-        throw new Error(vscode.l10n.t('The card has changed. Look at it again, then accept it.'));
+        throw new Error(vscode.l10n.t('The permissions have changed. Review them again, then approve.'));
       await (await this.#parts.plan(node)).acceptCard(open.card);
       await this.#parts.tree.refresh(node.folder.dir);
       void this.#parts.accepted(node);

@@ -40,7 +40,7 @@ export async function askFor({ text, choices = [] }: ParkedQuestion): Promise<st
 export async function askWords(name: string): Promise<string | undefined> {
   const text = await askText({
     title: vscode.l10n.t('Message to {0}', plainLabel(name)),
-    prompt: vscode.l10n.t('Reaches the model before its next round'),
+    prompt: vscode.l10n.t('Reaches the model before its next step'),
   });
   return text?.trim() || undefined;
 }

@@ -272,7 +272,7 @@ export class PlansTree implements vscode.Disposable {
       waiting > 0
         ? { value: waiting, tooltip: vscode.l10n.t('Plans: {0}', waitingLabel(waiting)) }
         : undefined;
-    void vscode.commands.executeCommand('setContext', 'telos.noPlans', this.#plans.length === 0);
+    void vscode.commands.executeCommand('setContext', 'telos.hasPlans', this.#plans.length > 0);
     const shown = live.length > 0 ? live : this.#plans.filter(node => waitingIn(node) > 0);
     this.#drawStatus(shown, live.length > 0);
     if (live.length > 0) this.#alive ??= setInterval(() => this.#lookForRunners(), aliveInterval);

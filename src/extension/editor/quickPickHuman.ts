@@ -36,7 +36,7 @@ const allowLabel = (scope: ApprovalScope, { forConversation }: ApprovalRequest):
   scope === 'run' && forConversation ? vscode.l10n.t('Allow for This Conversation') : scopeLabels[scope];
 
 const denied: ApprovalDecision = { allow: false, reason: 'The user denied this.' };
-const dismissed: ApprovalDecision = { allow: false, reason: 'The person closed the question without a yes.' };
+const dismissed: ApprovalDecision = { allow: false, reason: 'The user closed the question without a yes.' };
 
 export const pickHuman: Human = {
   approve: (request, signal) => withToken(signal, token => approve(request, token)),
@@ -145,7 +145,7 @@ function answersTo(request: ApprovalRequest): Answer[] {
     detail: vscode.l10n.t('Opens it as a document, then asks again'),
   };
   const leave: Answer = {
-    label: `$(link-external) ${vscode.l10n.t('Run Outside of the Box…')}`,
+    label: `$(link-external) ${vscode.l10n.t('Run Outside the Sandbox…')}`,
     detail: vscode.l10n.t('Refuses the host. You are asked before the command runs there.'),
     decision: leaveBox,
   };

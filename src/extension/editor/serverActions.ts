@@ -142,9 +142,12 @@ export const setBoxed = (view: ServersView, isBoxed: boolean, node?: ServerNode)
     if (!(await setSandbox(node?.listed.file ?? '', server, isBoxed))) return;
     await view.current.refresh();
     const said = isBoxed
-      ? vscode.l10n.t("'{0}' runs in the box once you have reviewed its agent again.", plainLabel(server, 60))
+      ? vscode.l10n.t(
+          "'{0}' runs in the sandbox once you have reviewed its agent again.",
+          plainLabel(server, 60),
+        )
       : vscode.l10n.t(
-          "'{0}' runs outside of the box once you have reviewed its agent again.",
+          "'{0}' runs outside the sandbox once you have reviewed its agent again.",
           plainLabel(server, 60),
         );
     acknowledge(said, {

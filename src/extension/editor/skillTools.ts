@@ -1,6 +1,6 @@
 /** Offers skills where the editor itself runs things: as tools of its chat models, and as tasks. */
 
-import { describeRoute } from '@telos/protocol/describe';
+import { describeRoute, withHookNotice } from '@telos/protocol/describe';
 import type { MarkdownStream } from '@telos/protocol/markdownStream';
 import type { RunEvent, SkillRef } from '@telos/protocol/run';
 import * as vscode from 'vscode';
@@ -173,7 +173,7 @@ class SkillTerminal implements vscode.Pseudoterminal {
       const { markdownStream } = await import('@telos/protocol/markdownStream');
       this.#markdown = markdownStream({ width: columns, styled: true });
       if (this.#request === '') throw new Error(noRequest());
-      const show = (event: RunEvent): void => this.#show(event);
+      const show = (event: RunEvent): void => this.#show(withHookNotice(event, vscode.l10n.t));
       const end = await this.#runs.run({ text: this.#request }, pickHuman, this.#stop.token, show);
       const problem = describeEnd(end);
       this.#write(`\n${problem ?? ''}\n`);

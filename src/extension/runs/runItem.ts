@@ -81,7 +81,7 @@ export function outcomeLabel(outcome: StoredOutcome): string {
     case 'no_match':
       return vscode.l10n.t('No matching skill');
     case 'round_limit':
-      return vscode.l10n.t('Stopped at the round limit');
+      return vscode.l10n.t('Stopped at the limit of steps');
     case 'budget':
       return vscode.l10n.t('Stopped at the budget limit');
     case 'cancelled':
@@ -106,7 +106,7 @@ function tooltipOf(title: string, run: RunSummary): string {
       : vscode.l10n.t('Without a skill'),
     [outcomeLabel(outcome), error && plainLabel(error, 400)].filter(Boolean).join(': '),
     new Date(startedAt).toLocaleString(vscode.env.language),
-    seconds && vscode.l10n.t('{0} s, rounds: {1}, tool calls: {2}', seconds, rounds, toolCalls),
+    seconds && vscode.l10n.t('{0} s, steps: {1}, tool calls: {2}', seconds, rounds, toolCalls),
     usage && vscode.l10n.t('{0} tokens in, {1} out', tokens ?? 0, usage.outputTokens),
     costLabel(run),
     model && plainLabel(`${provider} ${model}`),

@@ -63,8 +63,8 @@ function items({ model, effort, mode, budget }: SkillSettings): SettingItem[] {
 }
 
 function modeLabel(mode: RunMode): string {
-  if (mode === 'plan') return t('Plan: it only reads');
-  return mode === 'review' ? t('Review: it asks before each change') : t('As in your settings');
+  if (mode === 'plan') return t('Look only: it changes nothing');
+  return mode === 'review' ? t('Ask: before each change') : t('As in your settings');
 }
 
 async function ask(
@@ -81,7 +81,10 @@ async function ask(
       return chosen === undefined ? undefined : { value: chosen === '' ? undefined : chosen };
     }
     case 'mode': {
-      const modes = [...runModes].map(mode => ({ label: modeLabel(mode), mode }));
+      // A skill may be more careful than its user, never less.
+      const modes = runModes
+        .filter(mode => mode !== 'sandbox')
+        .map(mode => ({ label: modeLabel(mode), mode }));
       const picked = await vscode.window.showQuickPick(modes, { title });
       return picked && { value: picked.mode === 'default' ? undefined : picked.mode };
     }

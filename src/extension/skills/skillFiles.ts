@@ -95,6 +95,10 @@ export async function pickableSkills(agents: readonly Agent[]): Promise<Pickable
 /** Returns the author's description, or the beginning of the text. */
 export const descriptionOf = ({ description, synopsis }: Skill): string => synopsis ?? description;
 
+/** Returns the description with what belongs behind the skill's name before it. */
+export const hintedDescription = (skill: Skill): string =>
+  [skill.argumentHint, descriptionOf(skill)].filter(Boolean).join(' · ');
+
 /** The time of work between two pauses. Several readers may take turns. In milliseconds. */
 const sliceMs = 4;
 

@@ -19,7 +19,7 @@ import { acknowledge } from '../base/acknowledge.ts';
 import { askText } from '../base/askText.ts';
 import type { CurrentTelos } from '../base/currentTelos.ts';
 import { describeDefect, plainLabel, translated } from '../base/labels.ts';
-import { descriptionOf, inSlices } from './skillFiles.ts';
+import { descriptionOf, hintedDescription, inSlices } from './skillFiles.ts';
 import { nameOfMissing, SkillMemory } from './skillRanking.ts';
 import type { UseLines } from './useLine.ts';
 
@@ -356,7 +356,7 @@ function lookOf(
   if (skill.isDisabled)
     return {
       icon: new vscode.ThemeIcon('circle-slash', disabledColor),
-      description: `${vscode.l10n.t('disabled')} · ${descriptionOf(skill)}`,
+      description: `${vscode.l10n.t('disabled')} · ${hintedDescription(skill)}`,
     };
   const defect = firstDefect(skill.diagnostics);
   if (defect) return { icon: warningIcon(), description: describeDefect(defect).message };
@@ -371,7 +371,7 @@ function lookOf(
     const icon = new vscode.ThemeIcon('eye-closed', disabledColor);
     return { icon, description: vscode.l10n.t('hidden by {0} of {1}', shadowedBy.skill, shadowedBy.agent) };
   }
-  return { icon: new vscode.ThemeIcon('book'), description: descriptionOf(skill), isSound: true };
+  return { icon: new vscode.ThemeIcon('book'), description: hintedDescription(skill), isSound: true };
 }
 
 function shadowSentence(agent: Agent, { id }: Skill, other: SkillRef): string {

@@ -144,8 +144,12 @@ function foldersOf(config: Config, agents: readonly Agent[]): string[] {
   const folders = [
     config.skillsDir,
     join(config.dataDir, 'agents'),
-    ...homes.flatMap(home => ['.claude', '.agents'].map(name => join(home, name, 'skills'))),
-    ...config.workspaceFolders.map(({ path }) => join(path, '.github', 'skills')),
+    ...homes.flatMap(home =>
+      ['.claude', '.agents', '.copilot', '.codex'].map(name => join(home, name, 'skills')),
+    ),
+    ...config.workspaceFolders.flatMap(({ path }) =>
+      ['.github', '.opencode'].map(name => join(path, name, 'skills')),
+    ),
     ...agents
       .filter(({ source }) => source === 'linked' || source === 'project')
       .map(({ skillsDir }) => skillsDir),

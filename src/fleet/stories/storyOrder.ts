@@ -1,7 +1,13 @@
 /** What a plan asks of a worker: names and a commit in the database, everything else in that commit of the plan's git remote. */
 
 import { TelosError } from '@telos/engine/errors';
-import type { AttemptParts, AttemptScene, RoleText, Sides } from '@telos/plans/executor';
+import {
+  type AttemptParts,
+  type AttemptScene,
+  othersText,
+  type RoleText,
+  type Sides,
+} from '@telos/plans/executor';
 import type { Git } from '@telos/plans/gitRepository';
 import {
   boundLines,
@@ -41,7 +47,7 @@ interface OrderFile {
   base: string;
   /** The commit that the work is made for. */
   parent: string;
-  /** What the attempt before had kept. */
+  /** What the attempts before came to. */
   previous?: string;
   /** Work of this attempt that is kept already. */
   snapshot?: string;
@@ -49,6 +55,8 @@ interface OrderFile {
   limits: PlanLimits;
   settings: PlanSettings;
   prd: { path: string; text: string };
+  /** What who builds the story knows of its plan. */
+  plan: { text: string; interview: string; others: string };
   roles: RoleText[];
   /** What was accepted with the plan's card: see `boundLines`. */
   card: string[];
@@ -78,7 +86,7 @@ export async function writeOrder(
 ): Promise<string> {
   const { parts, story, parent, kept, call } = scene;
   const { git, folder, settings, roles, base } = parts;
-  const previous = call.attempt > 1 ? await git.tip(scene.refOf(call.attempt - 1)) : undefined;
+  const previous = call.attempt > 1 ? (await scene.earlierWork())?.commit : undefined;
   const stories = parts.state().stories.map(one => one.story);
   const file: OrderFile = {
     format: 'telos-story',
@@ -92,6 +100,11 @@ export async function writeOrder(
     ...(kept && { snapshot: kept.commit }),
     ...(sides && { sides }),
     prd: { path: story.prd, text: folder.read(...story.prd.split('/')) ?? '' },
+    plan: {
+      text: folder.read('plan.md') ?? '',
+      interview: folder.read('interview.md') ?? '',
+      others: othersText(parts.state().stories, story.id),
+    },
     card: boundLines(settings, stories, roles),
     journal: journalFor(parts, story.id),
   };
@@ -160,7 +173,7 @@ export async function readOrderFile(git: Git, { commit, story: id }: StoryOrder)
   } catch {
     throw wrong('it is not JSON');
   }
-  const { proof, base, parent, previous, snapshot, sides, limits, prd, roles, card, journal } = file;
+  const { proof, base, parent, previous, snapshot, sides, limits, prd, plan, roles, card, journal } = file;
   const commits = [previous, snapshot, (sides as Partial<Sides> | undefined)?.sides];
   const isWhole =
     file.format === 'telos-story' &&
@@ -168,6 +181,7 @@ export async function readOrderFile(git: Git, { commit, story: id }: StoryOrder)
     [base, parent, ...commits.filter(one => one !== undefined)].every(isCommit) &&
     (sides === undefined || isSides(sides)) &&
     isPrd(prd) &&
+    Object.values(textsOf(plan)).every(isText) &&
     Array.isArray(roles) &&
     roles.every(role => [role?.role, role?.file, role?.text].every(isText)) &&
     Array.isArray(card) &&
@@ -181,7 +195,20 @@ export async function readOrderFile(git: Git, { commit, story: id }: StoryOrder)
   const lines = linesOf(journal.map(line => `${JSON.stringify(line)}\n`).join(''));
   // The limits are read as settings are.
   const bound = parseSettings(JSON.stringify({ limits }), fileName, 'plan').limits;
-  return { ...(file as unknown as OrderFile), settings, limits: bound, journal: lines, story };
+  return {
+    ...(file as unknown as OrderFile),
+    settings,
+    limits: bound,
+    journal: lines,
+    plan: textsOf(plan),
+    story,
+  };
+}
+
+/** A plan of an older version sends none of them. */
+function textsOf(plan: unknown): OrderFile['plan'] {
+  const { text = '', interview = '', others = '' } = Object(plan ?? {}) as Partial<OrderFile['plan']>;
+  return { text, interview, others };
 }
 
 const isPrd = (prd: unknown): prd is OrderFile['prd'] => {

@@ -8,7 +8,7 @@ import {
   type AttemptEnd,
   type AttemptParts,
   AttemptScene,
-  buildAnew,
+  buildStoryOn,
   checkAndReview,
   failed,
   goOnWith,
@@ -152,7 +152,7 @@ export class StoryWorker {
     const left = boundLines(settings, [story], roles).find(line => !card.includes(line));
     if (left !== undefined)
       throw new Refusal(
-        `The story ${story.id} needs what is not on the card of its plan: ${describeBound(left)}`,
+        `The story ${story.id} needs what the permissions of its plan do not name: ${describeBound(left)}`,
       );
     if (isWorkerCardAccepted(config, card)) return;
     const digest = digestOf(card);
@@ -161,7 +161,7 @@ export class StoryWorker {
       `The plan ${plan} of ${repository} brings commands that you have not accepted. Look at them: telos worker accept ${digest}`,
     );
     throw new Refusal(
-      `The owner of this worker has not accepted the card ${digest.slice(0, 12)} of the plan ${plan}.`,
+      `The owner of this worker has not approved the permissions ${digest.slice(0, 12)} of the plan ${plan}.`,
     );
   }
 
@@ -171,8 +171,8 @@ export class StoryWorker {
     const { wanted, state } = await boxState(config);
     if (wanted !== 'required' || !state || state.works) return;
     const mend = state.mend === undefined ? '' : ` To fix it: ${state.mend}`;
-    log(`Stories are built in a box, and none works here: ${state.why}${mend}`);
-    throw new Refusal(`This worker does no stories, since no box for commands works there: ${state.why}`);
+    log(`Stories are built in a sandbox, and none works here: ${state.why}${mend}`);
+    throw new Refusal(`This worker does no stories, since no sandbox for commands works there: ${state.why}`);
   }
 
   async #attempt(
@@ -187,6 +187,8 @@ export class StoryWorker {
     const settings = { ...file.settings, slot: { ...file.settings.slot, copy: [], link: [] } };
     const folder = clone.planFolder(slot, order.plan);
     await folder.write(file.prd.path, file.prd.text);
+    await folder.write('plan.md', file.plan.text);
+    await folder.write('interview.md', file.plan.interview);
     const { git } = clone;
     const journal = new JobJournal(file.journal, tell, async commit => {
       await clone.remote.push(new Map([[workRef(order), commit]]), undefined, signal);
@@ -208,6 +210,7 @@ export class StoryWorker {
       human: guest,
       isUnattended: true,
       isGuest: true,
+      others: file.plan.others,
       slots: await Slots.open(folder, git, settings, runs.config.env),
       atBase: new Map(
         checks.flatMap(({ command, ...result }) => (command === undefined ? [] : [[command, result]])),
@@ -280,7 +283,7 @@ async function throughWork(
     return ended ?? (scene.approval ? undefined : checkAndReview(scene));
   }
   scene.slot = await slots.openSlot(scene.call.slot + 1, scene.parent);
-  const ended = await (sides ? joinSides(scene, sides) : buildAnew(scene));
+  const ended = await (sides ? joinSides(scene, sides) : buildStoryOn(scene));
   return ended ?? checkAndReview(scene);
 }
 

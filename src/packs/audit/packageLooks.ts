@@ -6,7 +6,8 @@ import { type BinaryForm, namesToRun } from './binaryFile.ts';
 import { Declarations } from './declarations.ts';
 
 const prose = /\.(?:md|markdown|txt|rst)$/i;
-const skillName = /(?:^|\/)skills?\.md$/i;
+/** Texts that a model follows: skills, and the commands and roles of plugins. */
+const skillName = /(?:^|\/)(?:skills?|(?:commands|agents)\/(?:[^/]+\/){0,3}[^/]+)\.md$/i;
 const address = /\bhttps?:\/\/([\w.-]{3,253})/gi;
 /** All variables of a process at once. */
 const wholeEnvironment =
@@ -16,9 +17,18 @@ const namedVariable =
   /\bprocess\.env(?:\.|\[["'])([A-Z][A-Z0-9_]{2,60})\b|\b(?:environ(?:\.get)?|getenv)[([]["']([A-Z][A-Z0-9_]{2,60})["']/g;
 const lifecycle = /^(?:pre|post)?(?:install|prepare)$/;
 /** Files that another runner starts by itself. */
-const startedElsewhere = /(?:^|\/)(?:hooks\/hooks\.json|\.lsp\.json|lspServers\.json)$/i;
+const startedElsewhere = /(?:^|\/)(?:\.lsp\.json|lspServers\.json)$/i;
 const mostUndeclared = 5;
 /** Characters that are kept to find what they run, and those before and after a name that say so. */
+/** Places of what tells about a package, tests it and builds it. */
+const aside =
+  /(?:^|\/)(?:docs?|tests?|__tests__|spec|examples?|benchmarks?|evals|\.github|\.circleci|\.gitlab)\/|^(?:readme|changelog|contributing|security|release-notes|install)\b[^/]*\.(?:md|rst|txt)$|(?:^|\/)[\w.-]+\.(?:test|spec)\.\w+$/i;
+/** What is hidden from a reader weighs the same anywhere. */
+const always: ReadonlySet<Finding['kind']> = new Set([
+  'invisible-characters',
+  'link-out',
+  'hidden-repository',
+]);
 const mostKept = 8_000_000;
 const around = 300;
 
@@ -51,10 +61,25 @@ export class PackageLooks {
       return;
     }
     this.#declarations.addSkill(file, text);
-    for (const pattern of [/(?:^|\s)!`[^`\n]{1,200}`/, /["']?\binstall["']?\s{0,9}:\s{0,9}\[[^\]]{0,200}/]) {
-      const found = pattern.exec(text);
-      if (found) this.#find('not-run', file, lineAt(text, found.index), found[0]);
-    }
+    const found = /["']?\binstall["']?\s{0,9}:\s{0,9}\[[^\]]{0,200}/.exec(text);
+    if (found) this.#find('not-run', file, lineAt(text, found.index), found[0]);
+  }
+
+  /**
+   * Returns the findings with their weight, when all files were added. What no text of a skill names, such as docs, tests and what
+   * builds the package, is at most medium: no model comes to it by itself.
+   */
+  weighed(findings: readonly Finding[]): Finding[] {
+    const told = this.#texts
+      .filter(({ file }) => skillName.test(file))
+      .map(({ text }) => text.toLowerCase())
+      .join('\n');
+    if (told === '') return [...findings];
+    return findings.map(finding => {
+      const isAside = aside.test(finding.file) && !skillName.test(finding.file);
+      if (finding.level !== 'high' || !isAside || always.has(finding.kind)) return finding;
+      return told.includes(nameOf(finding.file).toLowerCase()) ? finding : { ...finding, level: 'medium' };
+    });
   }
 
   /** Returns what was found, when all files were added. */

@@ -53,7 +53,7 @@ export function scanFiles(files: Iterable<FileToScan>): ScanReport {
     if (found.isRead) read++;
     findings.push(...found.findings);
   }
-  return reportOf([...findings, ...looks.findings()], read, of);
+  return reportOf(looks.weighed([...findings, ...looks.findings()]), read, of);
 }
 
 /** Returns true if nothing is as high as `level`, and every file was looked into. Where there is no file, nothing was. */
@@ -96,7 +96,7 @@ export function scanFile(file: FileToScan, looks: PackageLooks): { findings: Fin
 const isMeantToBeRead = (path: string): boolean => scriptEnding.test(path) || readEnding.test(path);
 const readEnding = /\.(?:md|mdx|markdown|txt|rst|json|jsonc|toml|ya?ml|html?|css|svg|xml)$/i;
 
-const skillName = /(?:^|\/)skills?\.md$/i;
+const skillName = /(?:^|\/)(?:skills?|(?:commands|agents)\/(?:[^/]+\/){0,3}[^/]+)\.md$/i;
 
 function unread(file: string, executable: boolean): Finding {
   if (compiledEnding.test(file))

@@ -29,7 +29,7 @@ export async function scanFolders(base: string, folders: readonly string[]): Pro
   const walk = new Walk(await realpath(base), real);
   for (const folder of real)
     await ((await lstat(folder)).isFile() ? walk.addFile(folder) : walk.addFolder(folder));
-  return reportOf([...walk.findings, ...walk.looks.findings()], walk.read, walk.of);
+  return reportOf(walk.looks.weighed([...walk.findings, ...walk.looks.findings()]), walk.read, walk.of);
 }
 
 /** Returns what is found below a folder, or in a file. */

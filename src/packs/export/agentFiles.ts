@@ -4,7 +4,7 @@ import { lstatSync, readdirSync } from 'node:fs';
 import { basename, join } from 'node:path';
 import { inPlugin, isInside, isSensitive, readRegularFile, realIfThere } from '@telos/engine/files';
 import { literalSecrets, readMcpConfig } from '@telos/engine/mcp';
-import { type Agent, exportedFolder, problemsElsewhere } from '@telos/engine/skills';
+import { type Agent, exportedFolder, hasHooks, problemsElsewhere } from '@telos/engine/skills';
 import { type Finding, flagWords } from '@telos/protocol/agentCard';
 import { type ScanReport, scanFiles } from '../audit/scan.ts';
 import { type PortableServers, portableServers } from './portableServers.ts';
@@ -56,21 +56,24 @@ export interface ExportChoice {
 /** Returns the files of an agent. */
 export function agentFiles(agent: Agent, { mend, allowHigh }: ExportChoice): AgentFiles {
   const collected = new Collected();
-  const skills = agent.skills.map(skill => {
+  const skills = agent.skills.filter(isSkill).map(skill => {
     const id = mend ? portableName(skill.id) || skill.id : skill.id;
     const from = join(skill.dir, basename(skill.file));
     collected.addFolder(
       skill.dir,
       `skills/${id}`,
       basename(skill.file),
-      agent.skills.map(({ dir }) => dir),
+      agent.skills.filter(isSkill).map(({ dir }) => dir),
     );
     addSkill(collected, { id, from }, mend);
     return { id, description: skill.description };
   });
   if (new Set(skills.map(({ id }) => id)).size < skills.length)
     collected.refuse('Two of its skills would have one name.');
-  if (skills.length === 0) collected.refuse('It has no skills.');
+  if (agent.skills.length === 0 && !hasHooks(agent.packDir)) collected.refuse('It has no skills.');
+  for (const { kind, id, file } of agent.skills)
+    if (kind && kind !== 'servers')
+      collected.add(file, `${partFolders[kind]}/${id.replace(/^(?:commands|agents)\//, '')}.md`);
   addOwn(collected, agent);
   const servers = serversOf(agent, collected);
   const scan = scanFiles(collected.files.map(file => ({ ...file, size: file.bytes.length })));
@@ -82,6 +85,10 @@ export function agentFiles(agent: Agent, { mend, allowHigh }: ExportChoice): Age
   const { refused, notes } = collected;
   return { files, skills, servers, refused, notes: [...notes, ...servers.notes], scan };
 }
+
+const isSkill = ({ kind }: { kind?: unknown }): boolean => kind === undefined;
+/** Where each host looks for commands and roles. */
+const partFolders = { command: 'commands', role: 'agents' } as const;
 
 const secretSentence = ({ file, line, text }: Finding): string =>
   `${file}:${line} contains a secret: ${text}. Withdraw it and read it from a variable.`;
@@ -161,12 +168,13 @@ function addSkill(collected: Collected, { id, from }: { id: string; from: string
 function addOwn(collected: Collected, agent: Agent): void {
   const { packDir, skillsDir, workingDir, source } = agent;
   if (source === 'project') return;
-  const isPack = !agent.isForeign || skillsDir === join(packDir, 'skills');
+  const isPack =
+    !agent.isForeign || skillsDir === join(packDir, 'skills') || (hasHooks(packDir) && source === 'user');
   const worksInside = isInside(real(packDir), real(workingDir));
   for (const entry of sortedEntries(packDir)) {
     const from = join(packDir, entry.name);
     const { name } = entry;
-    if (agent.skills.some(({ dir }) => dir === packDir) || collected.has(name)) continue;
+    if (agent.skills.some(one => isSkill(one) && one.dir === packDir) || collected.has(name)) continue;
     const isSkills = agent.skills.some(({ dir }) => isInside(from, dir));
     const isMade = /^(?:mcp\.json|\.mcp\.json|plugin\.json|\.claude-plugin|\.plugin|marketplace\.json)$/.test(
       name,

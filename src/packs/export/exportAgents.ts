@@ -6,7 +6,7 @@ import { chmod, mkdir, rename, rm, writeFile } from 'node:fs/promises';
 import { basename, dirname, join } from 'node:path';
 import { TelosError } from '@telos/engine/errors';
 import { isInside, readText, temporaryPrefix, writeNew } from '@telos/engine/files';
-import type { Agent } from '@telos/engine/skills';
+import { type Agent, hasHooks } from '@telos/engine/skills';
 import { contentsOf, fileText, swapFolder } from '@telos/engine/undo';
 import { sentence } from '@telos/protocol/text';
 import {
@@ -99,7 +99,18 @@ export async function exportAgents(
     else if (as === 'vscode') undoIds.push(...(await putFolder(whole, packageOf(agent, content), keeping)));
     else undoIds.push(...(await writeSkills(join(to, 'skills'), content, keeping)));
     const folder = as === 'skills' ? to : whole;
-    written.push({ ...reportOf(agent, content, folder), undoIds });
+    const report = reportOf(agent, content, folder);
+    const parts = agent.skills
+      .filter(({ kind }) => kind !== undefined && kind !== 'servers')
+      .map(({ id }) => id);
+    if (as === 'skills' && hasHooks(agent.packDir))
+      report.notes = [...report.notes, 'Hooks are left out, as only a plugin has them.'];
+    if (as === 'skills' && parts.length > 0)
+      report.notes = [
+        ...report.notes,
+        `Commands and agents are left out, as only a plugin has them: ${parts.join(', ')}.`,
+      ];
+    written.push({ ...report, undoIds });
   }
   if (catalog !== undefined) {
     await mkdir(join(to, '.claude-plugin'), { recursive: true });

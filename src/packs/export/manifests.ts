@@ -2,8 +2,8 @@
 
 import { dirname, join } from 'node:path';
 import { TelosError } from '@telos/engine/errors';
-import { readRegularFile, readText } from '@telos/engine/files';
-import { type Agent, exportedFolder, problemsElsewhere } from '@telos/engine/skills';
+import { hooksInManifest, readRegularFile, readText } from '@telos/engine/files';
+import { type Agent, exportedFolder, hasHooks, problemsElsewhere } from '@telos/engine/skills';
 import { sentence } from '@telos/protocol/text';
 import type { AgentFiles, FileToPack } from './agentFiles.ts';
 import { portableName } from './portableSkill.ts';
@@ -29,12 +29,14 @@ export function pluginFiles(agent: Agent, content: AgentFiles): FileToPack[] {
   const { portable, withVariables } = content.servers;
   const about = aboutAgent(agent, content);
   const workingDir = workingDirOf(content);
+  const named = hasHooks(agent.packDir) ? hooksInManifest(agent.packDir)?.value : undefined;
+  const hooks = named === undefined ? {} : { hooks: named };
   const extensions =
     workingDir === undefined ? {} : { extensions: { [exportedFolder]: { working_dir: workingDir } } };
   return [
     ...content.files,
     file('plugin.json', json({ $schema: `${schemas}/plugin.schema.json`, ...about, ...extensions })),
-    file('.claude-plugin/plugin.json', json(about)),
+    file('.claude-plugin/plugin.json', json({ ...about, ...hooks })),
     ...(Object.keys(portable).length > 0
       ? [file('mcp.json', json({ $schema: `${schemas}/mcp.schema.json`, mcpServers: portable }))]
       : []),
@@ -45,9 +47,12 @@ export function pluginFiles(agent: Agent, content: AgentFiles): FileToPack[] {
   ];
 }
 
-/** Returns the files of a VS Code extension that has nothing but skills, or nothing but the plugin if it has servers. */
+/** Returns the files of a VS Code extension that has nothing but skills, or nothing but the plugin if it has more. */
 export function packageOf(agent: Agent, content: AgentFiles): FileToPack[] {
-  const hasServers = Object.keys(content.servers.portable).length > 0;
+  const isWholePlugin =
+    Object.keys(content.servers.portable).length > 0 ||
+    agent.skills.some(({ kind }) => kind !== undefined) ||
+    hasHooks(agent.packDir);
   const { name, version: number, description, license } = aboutAgent(agent, content);
   const skills = content.skills.map(({ id }) => ({ path: `./skills/${id}/SKILL.md` }));
   const manifest = {
@@ -60,9 +65,9 @@ export function packageOf(agent: Agent, content: AgentFiles): FileToPack[] {
     engines: { vscode: '^1.110.0' },
     categories: ['AI', 'Chat'],
     // With both, VS Code lists every skill twice.
-    contributes: hasServers ? { chatPlugins: [{ path: './' }] } : { chatSkills: skills },
+    contributes: isWholePlugin ? { chatPlugins: [{ path: './' }] } : { chatSkills: skills },
   };
-  const files = hasServers ? pluginFiles(agent, content) : [...content.files, ...readme(agent, content)];
+  const files = isWholePlugin ? pluginFiles(agent, content) : [...content.files, ...readme(agent, content)];
   return [...files.filter(({ path }) => path !== 'package.json'), file('package.json', json(manifest))];
 }
 

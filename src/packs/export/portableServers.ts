@@ -54,7 +54,7 @@ function addOfPlugin(result: PortableServers, name: string, { isOfPlugin: _, ...
   const { command, args, env, cwd } = server;
   if (cwd !== undefined)
     result.notes.push(
-      `The MCP server '${name}' names the folder that it runs in. Hosts that read .mcp.json run it in the person's own.`,
+      `The MCP server '${name}' names the folder that it runs in. Hosts that read .mcp.json run it in the user's own.`,
     );
   const ofClaude = (text: string): string => text.replace(/\$\{(?=PLUGIN_(?:ROOT|DATA)\})/g, '${CLAUDE_');
   result.withVariables[name] = {

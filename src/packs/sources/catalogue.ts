@@ -31,8 +31,12 @@ export interface CatalogueEntry {
   problem?: string;
 }
 
-/** Packs beyond these are listed without a look, so that a large catalogue is not waited for. */
-const mostLooks = 60;
+export interface CatalogueOptions extends FetchOptions {
+  /** Packs beyond these are listed without a look, so that a large catalogue is not waited for. 60 if missing. */
+  mostLooks?: number;
+  /** Called with each pack that was looked at and the folder of its files, which is gone afterwards. */
+  looked?: (entry: CatalogueEntry, folder: string) => Promise<void>;
+}
 
 /**
  * Returns the packs that the text leads to. Throws TelosError `pack` for what was refused or cannot be reached, UnclearSource for a text
@@ -41,7 +45,7 @@ const mostLooks = 60;
 export async function lookAtCatalogue(
   text: string,
   config: Config,
-  options: FetchOptions = {},
+  options: CatalogueOptions = {},
 ): Promise<CatalogueEntry[]> {
   const source = parseSource(text, config);
   const reach = await reachFor(source, config, options);
@@ -53,8 +57,8 @@ export async function lookAtCatalogue(
     const entries: CatalogueEntry[] = [];
     for (const candidate of tree.packs.candidates) {
       reach.signal.throwIfAborted();
-      const parent = entries.length < mostLooks ? temporary.path : undefined;
-      entries.push(await entryOf(candidate, source, tree, config, parent));
+      const parent = entries.length < (options.mostLooks ?? 60) ? temporary.path : undefined;
+      entries.push(await entryOf(candidate, source, tree, config, parent, options.looked));
     }
     return entries;
   } finally {
@@ -81,6 +85,7 @@ async function entryOf(
   tree: FetchedTree,
   config: Config,
   parent: string | undefined,
+  looked: CatalogueOptions['looked'],
 ): Promise<CatalogueEntry> {
   const { name, description, problem, elsewhere } = candidate;
   const isAlone = tree.packs.candidates.length === 1;
@@ -93,7 +98,9 @@ async function entryOf(
       ? await packFolder(tree.root, candidate, 'pack', await mkdtemp(join(parent, 'pack-')))
       : join(tree.root, candidate.path);
     const look = await lookAtPack(folder, name, (await copyPack(folder, undefined)).contents, config);
-    return { ...entry, description: description || look.skills[0]?.description || '', look };
+    const shown = { ...entry, description: description || look.skills[0]?.description || '', look };
+    await looked?.(shown, folder);
+    return shown;
   } catch (error) {
     // One pack that is refused does not hide the others.
     if (error instanceof TelosError) return { ...entry, problem: `cannot be installed: ${error.message}` };

@@ -3,9 +3,10 @@
 import { existsSync } from 'node:fs';
 import { cp, lstat, mkdir, mkdtemp, readdir, realpath, rm, stat } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
-import { basename, dirname, join } from 'node:path';
+import { dirname, join } from 'node:path';
 import type { Config } from '@telos/engine/config';
 import { TelosError } from '@telos/engine/errors';
+import { isInside, realIfThere } from '@telos/engine/files';
 import { packNameProblem, type Resolved } from '@telos/engine/skills';
 import { sentence } from '@telos/protocol/text';
 import type { Fetched, Found } from './fetched.ts';
@@ -237,11 +238,12 @@ export async function packFolder(
   await mkdir(parent, { recursive: true });
   if (!skills) {
     await cp(source, target, { recursive: true, verbatimSymlinks: true, filter: isCopied });
+    await followLinks(root, source, target);
     return target;
   }
   for (const folder of skills) {
-    const place = join(target, 'skills', folder.split('/').at(-1) ?? folder);
-    await refuseSkill(join(source, folder), folder, place);
+    const place = freePlace(join(target, 'skills'), folder);
+    await refuseSkill(join(source, folder), folder);
     await mkdir(dirname(place), { recursive: true });
     await cp(join(source, folder), place, {
       recursive: true,
@@ -250,22 +252,62 @@ export async function packFolder(
       force: false,
       filter: isCopied,
     });
+    await followLinks(root, join(source, folder), place);
   }
   return target;
 }
 
-/** Throws TelosError `pack` for a folder that is not there, or whose name another skill of the pack has. */
-async function refuseSkill(path: string, folder: string, place: string): Promise<void> {
+/** Whether a folder of a tree has links to what is beside it in that tree. */
+export async function hasLinksAround(root: string, folder: string): Promise<boolean> {
+  if (folder === root) return false;
+  for (const entry of await readdir(folder, { withFileTypes: true })) {
+    const path = join(folder, entry.name);
+    const real = entry.isSymbolicLink() ? realIfThere(path) : undefined;
+    if (real !== undefined && isInside(root, real) && !isInside(folder, real)) return true;
+    if (entry.isDirectory() && isCopied(path) && (await hasLinksAround(root, path))) return true;
+  }
+  return false;
+}
+
+/** How deep links may lead to links. */
+const deepestLink = 5;
+
+/** Puts what the links of a folder lead to in their place in its copy, if that is in the same tree and not around them. */
+async function followLinks(root: string, source: string, copy: string, depth = 0): Promise<void> {
+  for (const entry of await readdir(source, { withFileTypes: true })) {
+    const [from, to] = [join(source, entry.name), join(copy, entry.name)];
+    if (entry.isDirectory() && isCopied(from)) await followLinks(root, from, to, depth);
+    if (!entry.isSymbolicLink()) continue;
+    const real = realIfThere(from);
+    const isInTree = real !== undefined && isInside(root, real) && !isInside(real, from);
+    if (!isInTree || depth >= deepestLink || !existsSync(real)) continue;
+    await rm(to);
+    await cp(real, to, { recursive: true, verbatimSymlinks: true, filter: isCopied });
+    if ((await stat(real)).isDirectory()) await followLinks(root, real, to, depth + 1);
+  }
+}
+
+/** Returns the folder for a skill: its name, with those of the folders around it where another has the name. */
+function freePlace(parent: string, folder: string): string {
+  const parts = folder.split('/').filter(part => part !== '' && !part.startsWith('.'));
+  for (let count = 1; count < parts.length; count++) {
+    const place = join(parent, parts.slice(-count).join('-'));
+    if (!existsSync(place)) return place;
+  }
+  return join(parent, parts.join('-') || folder);
+}
+
+/** Throws TelosError `pack` for a folder that is not there. */
+async function refuseSkill(path: string, folder: string): Promise<void> {
   const isFolder = await lstat(path).then(
     stats => stats.isDirectory(),
     () => false,
   );
-  const problem = !isFolder
-    ? sentence('It names the skill {0}, which its source does not have.', JSON.stringify(folder))
-    : existsSync(place)
-      ? sentence('Two of its skills are in folders called {0}.', JSON.stringify(basename(place)))
-      : undefined;
-  if (problem) throw new TelosError('pack', [problem, sentence('Nothing was installed.')]);
+  if (!isFolder)
+    throw new TelosError('pack', [
+      sentence('It names the skill {0}, which its source does not have.', JSON.stringify(folder)),
+      sentence('Nothing was installed.'),
+    ]);
 }
 
 const isCopied = (path: string): boolean => !/[/\\]\.git$/.test(path);
@@ -273,8 +315,8 @@ const isCopied = (path: string): boolean => !/[/\\]\.git$/.test(path);
 /** Returns a name that a pack may have: the given one, or one with what is around it. */
 export function usableName(name: string, { resolved }: Pick<Found, 'resolved'>): string {
   const owner =
-    'url' in resolved && resolved.kind === 'github'
-      ? new URL(resolved.url).pathname.split('/')[1]
+    resolved.kind === 'github' || resolved.kind === 'git'
+      ? /[:/]([\w.-]+)\/[\w.-]+?\/?$/.exec(resolved.url)?.[1]
       : undefined;
   const candidates = [name, ...(owner === undefined ? [] : [`${owner}-${name.replace(/^[.-]+/, '')}`])];
   return candidates.find(candidate => packNameProblem(candidate) === undefined) ?? name;

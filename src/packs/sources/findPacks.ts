@@ -4,8 +4,8 @@ import { lstat, readdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import { TelosError } from '@telos/engine/errors';
 import { isSkippedFolder, loadRegularFile } from '@telos/engine/files';
-import { findSkills, openSkill, packSkills, skillFileIn } from '@telos/engine/skills';
-import { sentence } from '@telos/protocol/text';
+import { findSkills, hasHooks, openSkill, packSkills, partsNotRun, skillFileIn } from '@telos/engine/skills';
+import { type Sentence, sentence } from '@telos/protocol/text';
 import { fields, text } from './fetched.ts';
 import { type Candidate, pluginsIn } from './marketplace.ts';
 import { readPluginManifest } from './pluginManifest.ts';
@@ -48,15 +48,24 @@ export async function findPacks(
     (await pack(base, path, usual)) ??
     bareSkill(base, path, usual) ??
     (await collected(base, path, usual)) ??
-    (await searched(base, path, usual));
+    (await searched(base, path, usual)) ??
+    loose(base, path, usual);
   if (found) return found;
-  throw new TelosError('pack', [
-    sentence(
-      'There is no skill in it: no SKILL.md, no agent.toml, no plugin.json and no marketplace.json down to {0} folders deep.',
-      deepest,
-    ),
-    sentence('Nothing was installed.'),
-  ]);
+  throw new TelosError('pack', [whyNothing(base), sentence('Nothing was installed.')]);
+}
+
+/** Says what there is in place of skills, as far as it is known. */
+function whyNothing(base: string): Sentence {
+  const others = partsNotRun(base);
+  return others.length > 0
+    ? sentence(
+        'It has no skills, commands, agents, MCP servers or hooks that could run, only {0}.',
+        others.join(', '),
+      )
+    : sentence(
+        'There is no skill in it: no SKILL.md, no agent.toml, and no plugin with skills, commands or agents down to {0} folders deep.',
+        deepest,
+      );
 }
 
 /**
@@ -95,16 +104,17 @@ export function skillsOf(
   const base = join(root, path);
   const open = skills
     ? skills.flatMap(folder => skillIn(join(base, folder), folder.split('/').at(-1) ?? folder) ?? [])
-    : skillFileIn(base)
-      ? []
-      : packSkills(base).skills;
-  return open.map(skill => ({
+    : packSkills(base).skills.filter(({ dir }) => dir !== base);
+  return open.filter(isAlone).map(skill => ({
     id: skill.id,
     name: skill.name,
     description: skill.description,
     path: skill.dir.slice(root.length + 1).replaceAll('\\', '/'),
   }));
 }
+
+/** A command or role of a plugin is not installed alone: it may need the others. */
+const isAlone = ({ kind }: { kind?: unknown }): boolean => kind === undefined;
 
 function skillIn(folder: string, id: string): ReturnType<typeof openSkill> | undefined {
   const file = skillFileIn(folder);
@@ -127,6 +137,8 @@ async function plugin(
     const way = ignored.length === 0 ? file : `${file}, of which is ignored: ${ignored.join(', ')}`;
     return { way, candidates: [{ name, description, path }] };
   }
+  // Many a repository has a plugin.json of something else, or one that leads nowhere.
+  if (packSkills(base).skills.length === 0 && !hasHooks(base)) return undefined;
   const name = text(manifest['name']) ?? usual;
   return { way: file, candidates: [{ name, description: text(manifest['description']) ?? '', path }] };
 }
@@ -170,8 +182,14 @@ function bareSkill(base: string, path: string, usual: string): FoundPacks | unde
   };
 }
 
+/** Commands, agents and hooks without a manifest, where there is nothing else. */
+function loose(base: string, path: string, usual: string): FoundPacks | undefined {
+  if (packSkills(base).skills.length === 0 && !hasHooks(base)) return undefined;
+  return { way: 'commands/, agents/ and hooks/', candidates: [{ name: usual, description: '', path }] };
+}
+
 async function collected(base: string, path: string, usual: string): Promise<FoundPacks | undefined> {
-  for (const folder of ['.agents/skills', '.claude/skills', '.github/skills']) {
+  for (const folder of ['.agents/skills', '.claude/skills', '.github/skills', '.opencode/skills']) {
     const skills = findSkills(join(base, folder), 'user').map(({ dir }) =>
       dir.slice(base.length + 1).replaceAll('\\', '/'),
     );

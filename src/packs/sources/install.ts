@@ -37,6 +37,7 @@ import {
   type FetchedPack,
   type FetchOptions,
   fetchPack,
+  hasLinksAround,
   packFolder,
   placed,
   reachFor,
@@ -165,9 +166,11 @@ async function offerOf(
   const candidate = selected({ ...fetched, source }, look.skills);
   const name = look.as ?? usableName(candidate.name, found);
   look.progress?.({ kind: 'looking', pack: name });
-  const isWholeFolder = found.resolved.kind === 'folder' && !candidate.skills;
+  const base = join(fetched.root, candidate.path);
+  const isFolder = found.resolved.kind === 'folder' && !candidate.skills;
+  const isWholeFolder = isFolder && !(await hasLinksAround(fetched.root, base));
   const folder = isWholeFolder
-    ? join(fetched.root, candidate.path)
+    ? base
     : await packFolder(fetched.root, candidate, safeName(name), await mkdtemp(join(temporary.path, 'pack-')));
   const chosen = { ...fetched, candidate };
   const place = placeFor(config, look.project);

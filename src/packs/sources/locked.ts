@@ -374,7 +374,8 @@ async function updateOf(
       ),
     ).length === 0;
   if (isSame && there.state !== 'missing') return { ...found, state: 'current' };
-  const card = await cardChanges(folderOf(place, name), name, offer, config);
+  // Of a folder that is gone there is nothing to compare with: all of the card is shown before it is brought back.
+  const card = there.state === 'missing' ? [] : await cardChanges(folderOf(place, name), name, offer, config);
   return { ...found, state: there.state === 'edited' ? 'edited' : 'changed', card };
 }
 
@@ -411,6 +412,7 @@ const linesOf = ({ card }: Pick<Offer, 'card'>): string[] => [
   ...(card.commands ?? []).map(one => `command ${one}`),
   ...card.variables.map(one => `variable ${one}`),
   ...(card.writes ?? []).map(one => `writes ${one}`),
+  ...(card.hooks ?? []).map(one => `hook ${one}`),
   ...card.servers.map(({ name, place }) => `server ${name}: ${place}`),
 ];
 

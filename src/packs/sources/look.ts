@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import type { Config } from '@telos/engine/config';
 import { loadText } from '@telos/engine/files';
 import { cardOf, FileDigests, readAgentFiles } from '@telos/engine/policy';
-import { openSkill, ownMcpConfig, type PackSkills, packSkills, skillFileIn } from '@telos/engine/skills';
+import { type openSkill, ownMcpConfig, type PackSkills, packSkills } from '@telos/engine/skills';
 import type { FolderContents } from '@telos/engine/undo';
 import type { OfferedFile, OfferedSkill, PackLook, SourceFinding } from '@telos/protocol/packOffer';
 import type { ScanReport } from '../audit/scan.ts';
@@ -69,9 +69,7 @@ export async function lookAtPack(
   contents: FolderContents,
   config: Config,
 ): Promise<PackLook> {
-  const { skills: listed, skipped } = packSkills(folder);
-  const own = listed.length === 0 ? skillFileIn(folder) : undefined;
-  const skills = own === undefined ? listed : [openSkill(own, 'user', name, folder)];
+  const { skills, skipped } = packSkills(folder);
   const { mcpConfig } = ownMcpConfig(folder);
   const agent = {
     name,
@@ -99,7 +97,7 @@ export async function lookAtPack(
 }
 
 const notLoaded = ({ id, why }: PackSkills['skipped'][number]): string =>
-  `skills/${id} (a skill that ${why}, so a plugin goes without it)`;
+  `${id.includes('/') ? id : `skills/${id}`} (${why}, so the plugin goes without it)`;
 
 async function offeredFiles(folder: string, contents: FolderContents): Promise<OfferedFile[]> {
   const files = Object.entries(contents).filter(([, text]) => text.startsWith('sha256:'));
@@ -113,12 +111,12 @@ async function offeredFiles(folder: string, contents: FolderContents): Promise<O
 }
 
 function offeredSkill(
-  { id, dir, description, synopsis, diagnostics }: ReturnType<typeof openSkill>,
+  { id, kind, dir, file, description, synopsis, diagnostics }: ReturnType<typeof openSkill>,
   folder: string,
   files: readonly OfferedFile[],
 ): OfferedSkill {
-  const below = dir === folder ? '' : `${dir.slice(folder.length + 1).replaceAll('\\', '/')}/`;
-  const own = files.filter(({ path }) => path.startsWith(below));
+  const place = (kind ? file : dir).slice(folder.length + 1).replaceAll('\\', '/');
+  const own = files.filter(({ path }) => path === place || path.startsWith(place && `${place}/`));
   return {
     id,
     description: synopsis ?? description,
@@ -138,16 +136,16 @@ const lifecycle = /^(?:pre|post)?(?:install|prepare|pack|publish|uninstall)(?:On
 
 async function notRunIn(folder: string, contents: FolderContents): Promise<string[]> {
   const paths = Object.keys(contents);
-  const hooks = paths
-    .filter(path => /(?:^|\/)hooks\/hooks\.json$|(?:^|\/)\.lsp\.json$/.test(path))
-    .map(path => `${path} (hooks of another program)`);
+  const servers = paths
+    .filter(path => /(?:^|\/)\.lsp\.json$/.test(path))
+    .map(path => `${path} (language servers)`);
   const bins = paths.some(path => path.startsWith('bin/')) ? ['bin/ (programs)'] : [];
   const scripts: string[] = [];
   for (const path of paths.filter(one => /(?:^|\/)package\.json$/.test(one)).slice(0, 20)) {
     const content = await loadText(join(folder, path)).catch(() => '');
     for (const name of scriptsIn(content)) scripts.push(`${path}: ${name} (a script of npm)`);
   }
-  return [...hooks, ...bins, ...scripts];
+  return [...servers, ...bins, ...scripts];
 }
 
 function scriptsIn(content: string): string[] {

@@ -49,7 +49,7 @@ export const sourceForms = [
   './folder[#name]',
   'clawhub:[@owner/]name[@version]',
   'github:owner/repo[/path][@ref][#name]',
-  'git+https://host/repo.git[@ref][#name]',
+  'git+https://host/repo.git[//folder][@ref][#name]',
   'npm:[@scope/]package[@version][#name]',
   'https://host/… (SKILL.md, .zip, .tar.gz, marketplace.json, or a site with skills)',
 ];
@@ -177,13 +177,17 @@ function gitSource(address: string, given: string): Source {
   // The `@` of a user stands before the host, and never in what follows it.
   const start = given === '' ? before.indexOf(':') : before.indexOf('/', before.indexOf('//') + 2);
   const at = start < 0 ? -1 : before.indexOf('@', start);
-  const [url, ref] = at < 0 ? [before, undefined] : [before.slice(0, at), before.slice(at + 1)];
+  const [whole, ref] = at < 0 ? [before, undefined] : [before.slice(0, at), before.slice(at + 1)];
+  const slashes = start < 0 ? -1 : whole.indexOf('//', start);
+  const url = slashes < 0 ? whole : whole.slice(0, slashes);
+  const path = slashes < 0 ? '' : whole.slice(slashes + 2).replace(/\/$/, '');
   const host = given === '' ? /^[\w-]+@([\w.-]+):(.+)$/.exec(url)?.[1] : hostIn(url);
   const isWhole =
     host !== undefined && host !== '' && !/^-|[\s"'`$;&|<>\\]|::/.test(url) && !host.startsWith('-');
-  if (!isWhole || (ref !== undefined && !refPattern.test(ref)))
+  const isFolder = path === '' || path.split('/').every(isPathPart);
+  if (!isWhole || !isFolder || (ref !== undefined && !refPattern.test(ref)))
     throw unclear(`${given || address} is not the address of a git repository.`, sourceForms[3]);
-  return { kind: 'git', url, path: '', ...(ref !== undefined && { ref }), ...withName(name) };
+  return { kind: 'git', url, path, ...(ref !== undefined && { ref }), ...withName(name) };
 }
 
 function hostIn(url: string): string | undefined {
@@ -248,7 +252,7 @@ export function sourceText(source: Source): string {
       return `github:${owner}/${repo}${path && `/${path}`}${at(ref)}${name}`;
     }
     case 'git':
-      return `${/^[\w-]+@/.test(source.url) ? '' : 'git+'}${source.url}${at(source.ref)}${name}`;
+      return `${/^[\w-]+@/.test(source.url) ? '' : 'git+'}${source.url}${source.path && `//${source.path}`}${at(source.ref)}${name}`;
     case 'npm':
       return `npm:${source.package}${at(source.version)}${name}`;
     case 'clawhub':

@@ -1,10 +1,13 @@
-/** Writes the files of a source into an empty folder. Every name passes here, and what it refuses refuses the whole source. */
+/**
+ * Writes the files of a source into an empty folder. Every name passes here: one that leads elsewhere refuses the whole source, and one
+ * that some systems cannot have is left out. A link to a file or folder of the source becomes what it leads to.
+ */
 
-import { mkdirSync, writeFileSync } from 'node:fs';
+import { lstatSync, mkdirSync, readdirSync, writeFileSync } from 'node:fs';
 import { writeFile } from 'node:fs/promises';
-import { dirname, join } from 'node:path';
+import { dirname, join, posix } from 'node:path';
 import { TelosError } from '@telos/engine/errors';
-import { folded } from '@telos/engine/files';
+import { folded, readRegularFile } from '@telos/engine/files';
 import { beginningOf, sentence } from '@telos/protocol/text';
 
 /** An entry of an archive or a commit, named as it is there. */
@@ -14,6 +17,12 @@ export interface TreeEntry {
   executable?: boolean;
   /** Where a link leads. */
   target?: string;
+}
+
+interface TreeLink {
+  path: string;
+  target: string;
+  state?: 'begun' | 'followed';
 }
 
 export const treeLimits = {
@@ -33,7 +42,7 @@ const honestSize = 4 * 1024 * 1024;
 const smallFile = 256 * 1024;
 
 export class TreeWriter {
-  /** Links, submodules and `.git` folders, as paths below the folder. */
+  /** Links that lead nowhere in it, submodules, `.git` folders, and names that other systems cannot have, as paths below the folder. */
   readonly leftOut: string[] = [];
   readonly #root: string;
   readonly #what: string;
@@ -44,7 +53,7 @@ export class TreeWriter {
   #files = 0;
   #bytes = 0;
   /** Links whose target is checked at the end. */
-  readonly #links: { path: string; target: string }[] = [];
+  readonly #links: TreeLink[] = [];
 
   /** `what` names the source in errors. The first `drop` folders of each path are cut off. */
   constructor(root: string, what: string, drop = 0) {
@@ -54,8 +63,8 @@ export class TreeWriter {
   }
 
   /**
-   * Takes note of an entry. Returns the path to write it to, or undefined if there is nothing to write. Throws TelosError `pack` for
-   * a name that leads elsewhere or is used twice, and at a limit.
+   * Takes note of an entry. Returns the path to write it to, or undefined if there is nothing to write, as for a name that some system
+   * takes for another. Throws TelosError `pack` for a name that leads elsewhere or is used twice, and at a limit.
    */
   admit(entry: TreeEntry, size: number): string | undefined {
     if (++this.#entries > treeLimits.entries)
@@ -64,12 +73,18 @@ export class TreeWriter {
     if (parts === undefined) return undefined;
     if (parts.length > treeLimits.depth)
       throw this.refused(entry.path, `is more than ${treeLimits.depth} folders deep`);
-    for (let depth = 1; depth < parts.length; depth++)
-      this.#note(parts.slice(0, depth).join('/'), 'folder', entry.path);
     const path = parts.join('/');
-    this.#note(path, entry.kind, entry.path);
+    for (let depth = 1; depth <= parts.length; depth++) {
+      const name = parts[depth - 1] ?? '';
+      const [place, kind] = [parts.slice(0, depth).join('/'), depth < parts.length ? 'folder' : entry.kind];
+      const isDevice = deviceName.test(name);
+      if (!isDevice && this.#isNew(place, kind, entry.path)) continue;
+      // Which of two skills is meant, only their author knows.
+      if (!isDevice && /(?:^|\/)skill\.md$/i.test(path)) throw this.refused(entry.path, 'is there twice');
+      if (!this.leftOut.includes(place)) this.leftOut.push(place);
+      return undefined;
+    }
     if (entry.kind === 'link') {
-      this.leftOut.push(path);
       this.#links.push({ path, target: entry.target ?? '' });
       if (this.#links.length > treeLimits.files)
         throw this.refused(entry.path, `is one of more than ${treeLimits.files} links`);
@@ -115,11 +130,10 @@ export class TreeWriter {
     else await writeFile(place, bytes, options);
   }
 
-  /** Throws TelosError `pack` if a link leads out of the tree, or if there was no file. */
+  /** Puts what links lead to in their place, and leaves the others out. Throws TelosError `pack` if there was no file, and at a limit. */
   finish(): void {
-    for (const { path, target } of this.#links)
-      if (leadsOut(path, target))
-        throw this.refused(path, `is a link that leads out of it, to ${shown(target)}`);
+    for (const link of this.#links) this.#follow(link);
+    this.leftOut.push(...this.#links.filter(({ state }) => state !== 'followed').map(({ path }) => path));
     if (this.#files > 0) return;
     const others = this.leftOut.slice(0, 5).map(shown).join(', ');
     const why =
@@ -127,6 +141,44 @@ export class TreeWriter {
         ? sentence('{0} holds no files.', this.#what)
         : sentence('{0} holds no files, only what is left out: {1}.', this.#what, others);
     throw new TelosError('pack', [why, sentence('Nothing was installed.')]);
+  }
+
+  /** Copies what a link leads to, unless that is not a file or folder of the tree, or is around the link. */
+  #follow(link: TreeLink): void {
+    const { path, target } = link;
+    if (link.state || leadsOut(path, target)) return;
+    link.state = 'begun';
+    const from = posix.normalize(posix.join(posix.dirname(path), target)).replace(/\/$/, '');
+    // It may lead through another link, or to a folder with others.
+    for (const other of this.#links)
+      if (`${from}/`.startsWith(`${other.path}/`) || other.path.startsWith(`${from}/`)) this.#follow(other);
+    if (
+      from === '.' ||
+      `${path}/`.startsWith(`${from}/`) ||
+      !lstatSync(join(this.#root, from), { throwIfNoEntry: false })
+    )
+      return;
+    this.#copy(from, path);
+    link.state = 'followed';
+  }
+
+  #copy(from: string, to: string): void {
+    const stats = lstatSync(join(this.#root, from));
+    if (to.split('/').length > treeLimits.depth)
+      throw this.refused(to, `is more than ${treeLimits.depth} folders deep`);
+    if (stats.isDirectory()) {
+      mkdirSync(join(this.#root, to), { recursive: true });
+      for (const name of readdirSync(join(this.#root, from))) this.#copy(`${from}/${name}`, `${to}/${name}`);
+      return;
+    }
+    if (++this.#files > treeLimits.files)
+      throw this.refused(to, `is one of more than ${treeLimits.files} files`);
+    this.count(stats.size, to);
+    mkdirSync(dirname(join(this.#root, to)), { recursive: true });
+    writeFileSync(join(this.#root, to), readRegularFile(join(this.#root, from)), {
+      flag: 'wx',
+      mode: stats.mode,
+    });
   }
 
   refused(path: string, why: string): TelosError {
@@ -153,16 +205,22 @@ export class TreeWriter {
     return undefined;
   }
 
-  /** Two names that some file system takes for one would let a later entry replace what was looked at. */
-  #note(path: string, kind: TreeEntry['kind'], entry: string): void {
+  /**
+   * Returns false for a name that some file system takes for an earlier one: it would replace there what was looked at. Throws TelosError
+   * `pack` for a name that is there twice.
+   */
+  #isNew(path: string, kind: TreeEntry['kind'], entry: string): boolean {
     const key = folded(path);
     const known = this.#kinds.get(key);
     if (known === undefined) this.#kinds.set(key, { kind, path });
-    else if (known.path !== path)
-      throw this.refused(entry, `has the name of ${shown(known.path)} on many file systems`);
+    else if (known.path !== path) return false;
     else if (known.kind !== 'folder' || kind !== 'folder') throw this.refused(entry, 'is there twice');
+    return true;
   }
 }
+
+/** Names that Windows opens as a device, with any ending and in any case. */
+const deviceName = /^(?:con|prn|aux|nul|com[0-9¹²³]|lpt[0-9¹²³])(?:\..*)?$/i;
 
 function leadsOut(path: string, target: string): boolean {
   if (target === '' || target.startsWith('/') || /[\\\0]|^[A-Za-z]:/.test(target)) return true;

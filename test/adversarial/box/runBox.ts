@@ -86,10 +86,10 @@ function summaryOf(attempts: readonly Attempt[], results: readonly Result[]): st
   const idle = failed.filter(({ problems }) => problems.every(problem => notRun.test(problem)));
   const shown = attempts.filter(one => one.shown === 'bare').length;
   const rest = idle.length > 0 ? `; ${idle.length} did not run` : '';
-  return `box: ${failed.length - idle.length} escapes of ${results.length} attempts (${shown} of them are seen to succeed without a box: --bare)${rest}`;
+  return `box: ${failed.length - idle.length} escapes of ${results.length} attempts (${shown} of them are seen to succeed without a sandbox: --bare)${rest}`;
 }
 
 const notRun = /^it (?:did not run|was never started)/;
 
 const shownOf = (attempts: readonly Attempt[], results: readonly Result[]): string =>
-  `without a box: ${results.filter(({ result }) => result === 'pass').length} of ${attempts.length} attempts come to what they say`;
+  `without a sandbox: ${results.filter(({ result }) => result === 'pass').length} of ${attempts.length} attempts come to what they say`;

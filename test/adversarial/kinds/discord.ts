@@ -54,6 +54,7 @@ async function onStage(
     TELOS_DISCORD_API: discord.url,
     TELOS_ROUTING_MODE: 'local',
     ANTHROPIC_API_KEY: 'sk-ant-test-0123456789',
+    TELOS_DEFAULTS: 'specified',
     ANTHROPIC_BASE_URL: model.url,
   });
   const log: string[] = [];

@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { denyAll } from '../../../src/engine/human.ts';
 import { parseReadOnlyCommand, type ReadOnlyVerdict } from '../../../src/engine/policy/readOnlyCommand.ts';
 import type { ToolCallContext } from '../../../src/engine/run/callPolicy.ts';
-import { readOnlyTools } from '../../../src/engine/run/prepare.ts';
+import { readOnlyTools } from '../../../src/engine/run/runTools.ts';
 import { strings } from '../caseFile.ts';
 import { type CaseWorld, fillWorld } from '../caseWorld.ts';
 import type { Observed } from '../expectations.ts';

@@ -237,7 +237,7 @@ describe('a command in the background', function () {
   });
 
   it('is a server that later commands of its conversation reach, and nothing else does', async function () {
-    if (await hasNoBox()) return skipBecause(this, 'no box works here');
+    if (await hasNoBox()) return skipBecause(this, 'no sandbox works here');
     const script = `require('http').createServer((q, r) => r.end('grown here'))
       .listen(0, '127.0.0.1', function () { require('fs').writeFileSync('port', String(this.address().port)) })`;
     writeFileSync(work('server.cjs'), script);
@@ -262,12 +262,12 @@ describe('a command in the background', function () {
   });
 
   it('is asked about before it starts, since it works in the folder itself, and says at its end what others obey', async function () {
-    if (await hasNoBox()) return skipBecause(this, 'no box works here');
+    if (await hasNoBox()) return skipBecause(this, 'no sandbox works here');
     const planter = 'mkdir -p .vscode; echo "{}" > .vscode/tasks.json; echo up; sleep 300';
     const refused = await run([['run_command', { command: planter, background: true }]], { yes: false });
     assert.match(refused.results[0] ?? '', /no/);
     assert.equal(existsSync(work('.vscode')), false);
-    assert.match(asked[0]?.reason ?? '', /works in your folder directly until it is stopped/);
+    assert.match(asked[0]?.reason ?? '', /changes your folder directly until you stop it/);
     const { results } = await run([
       ['run_command', { command: planter, background: true }],
       ['run_command', { command: 'mkdir -p .github; echo other > .github/ci.yml; echo 1 > plain.txt' }],

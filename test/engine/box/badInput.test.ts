@@ -38,7 +38,7 @@ describe('what does not fit into the box', () => {
     fails(await sh('unshare -Ur true'), /unshare/);
   });
 
-  itBoxed('is an error that only looks like one of the box', async ({ sh }) => {
+  itBoxed('is an error that only looks like one of the sandbox', async ({ sh }) => {
     const { code, err } = await sh('echo "bwrap: Creating new namespace failed" >&2; exit 1');
     assert.deepEqual([code, err.trim()], [1, 'bwrap: Creating new namespace failed']);
   });

@@ -74,7 +74,7 @@ export function itBoxed(title: string, test: (run: Boxed, context: Mocha.Context
       if (finding.works) await test(boxedRun(finding, {}, run), this);
       else {
         await promisedWithout(finding, run);
-        skipBecause(this, 'no box works here');
+        skipBecause(this, 'no sandbox works here');
       }
     } finally {
       run.remove();

@@ -1,7 +1,16 @@
 /** A whole run where a box works: its commands run there unasked, and outside only after a yes. */
 import assert from 'node:assert/strict';
+import { execFileSync } from 'node:child_process';
 import { once } from 'node:events';
-import { existsSync, mkdirSync, readdirSync, readFileSync, realpathSync, symlinkSync } from 'node:fs';
+import {
+  existsSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  realpathSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs';
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
@@ -127,7 +136,7 @@ describe('a run with commands', () => {
     const { asked, ends, tool, state } = await run([{ command: line }]);
     if (!state?.works) {
       assert.equal(asked.length, 1, state?.why);
-      return skipBecause(this, 'no box works here');
+      return skipBecause(this, 'no sandbox works here');
     }
     assert.deepEqual(asked, []);
     assert.deepEqual(ends[0]?.policy, { action: 'allow', rule: 'run.box', boxed: true });
@@ -154,7 +163,7 @@ describe('a run with commands', () => {
     if (process.platform !== 'linux') return skipBecause(this, 'processes are looked through on Linux');
     const others = new Set(holders());
     const { state } = await run([{ command: 'touch made' }, { command: 'cat made' }]);
-    if (!state?.works) return skipBecause(this, 'no box works here');
+    if (!state?.works) return skipBecause(this, 'no sandbox works here');
     await eventually(() =>
       assert.deepEqual(
         holders().filter(pid => !others.has(pid)),
@@ -168,7 +177,7 @@ describe('a run with commands', () => {
       { command: 'mkdir -p ~/.sown ~/.cache/a && echo beans > ~/.sown/tasks.db && echo > ~/.cache/a/b' },
       { command: 'cat ~/.sown/tasks.db; echo beans > ~/.sown/tasks.db' },
     ]);
-    if (!first.state?.works) return skipBecause(this, 'no box works here');
+    if (!first.state?.works) return skipBecause(this, 'no sandbox works here');
     const [written = '', read = ''] = first.contents;
     assert.match(written, /not into the user's home: \.sown\/tasks\.db \(in \//);
     assert.doesNotMatch(written, /cache/);
@@ -191,7 +200,7 @@ describe('a run with commands', () => {
       skill: { agent: 'shed', skill: 'store' },
     });
     assert.match(other.contents[0] ?? '', /^none$/m);
-    assert.doesNotMatch(other.contents[0] ?? '', /home of the box, not/);
+    assert.doesNotMatch(other.contents[0] ?? '', /home of the sandbox, not/);
   });
 
   it('reads with its file tools what a command has left in /tmp or in its home, unasked, and no link from there', async function () {
@@ -206,20 +215,50 @@ describe('a run with commands', () => {
       ],
       { answer: { allow: false, reason: 'no' } },
     );
-    if (!state?.works) return skipBecause(this, 'no box works here');
+    if (!state?.works) return skipBecause(this, 'no sandbox works here');
     const [, temporary = '', home = '', link = ''] = contents;
     assert.match(temporary, /^sums\n/);
-    assert.match(temporary, /\/tmp\/report\.txt is the one that commands in the box have/);
+    assert.match(temporary, /\/tmp\/report\.txt is the one that commands in the sandbox have/);
     assert.match(home, /^kept\n/);
     assert.doesNotMatch(link, /hunter2/);
     assert.deepEqual(asked, []);
   });
 
+  it('tells the model which files that a command names in /tmp are not in the /tmp of the user', async () => {
+    const { ends, state } = await run([
+      {
+        command:
+          'mkdir -p /tmp/out; echo sums > /tmp/out/report.txt; echo > "/var/tmp/more"; rm -f /tmp/gone',
+      },
+      { command: 'cat /tmp/out/report.txt' },
+      { command: 'echo > /tmp/gone && rm /tmp/gone; echo x > here.txt' },
+    ]);
+    if (!state?.works) return;
+    const [written = '', read = '', none = ''] = ends.map(({ result }) => result.content);
+    assert.match(
+      written,
+      /^\[Written into the \/tmp of the sandbox, not into the user's: \/tmp\/out, \/tmp\/out\/report\.txt, \/var\/tmp\/more \(in \/.*\)\. Say so/m,
+    );
+    assert.equal(read.trim(), 'sums');
+    assert.doesNotMatch(none, /not into the user's/);
+  });
+
   it('tells the model how to leave the box when a command misses something there', async () => {
-    const commands = [{ command: `touch ${at('outside/made')}` }, { command: 'exit 3' }];
+    execFileSync('git', ['init', '-q', '--bare', at('outside/remote.git')]);
+    mkdirSync(at('home'), { recursive: true });
+    writeFileSync(at('home/.gitconfig'), '');
+    const commands = [
+      { command: `touch ${at('outside/made')}` },
+      { command: 'exit 3' },
+      { command: `git ls-remote ${at('outside/remote.git')}` },
+      { command: `git clone -q ${at('outside/remote.git')} copy` },
+      { command: 'git config --global user.name n' },
+    ];
     const { ends, state } = await run(commands);
-    const [missing = '', plain = ''] = ends.map(({ result }) => result.content);
-    if (state?.works) assert.match(missing, /It ran in a box: .*outside_box and why/);
+    const [missing = '', plain = '', ...ofGit] = ends.map(({ result }) => result.content);
+    if (state?.works)
+      for (const each of [missing, ...ofGit])
+        assert.match(each, /It ran in a sandbox: .*outside_box and why/);
     assert.doesNotMatch(plain, /box/);
     const required = await run([commands[0]!], { env: { TELOS_SANDBOX: 'required' } });
     if (state?.works) assert.match(required.ends[0]?.result.content ?? '', /No command may leave it/);
@@ -231,7 +270,7 @@ describe('a run with commands', () => {
     const input = { command: `touch ${at('outside/made')}`, outside_box: true, why: 'It belongs there.' };
     const { asked, ends, state } = await run([input], { answer: { allow: false, reason: 'no' } });
     assert.equal(asked.length, 1);
-    if (state?.works) assert.match(describeWhy(asked[0]!), /leaves the box.*“It belongs there\.”/);
+    if (state?.works) assert.match(describeWhy(asked[0]!), /Runs outside the sandbox.*“It belongs there\.”/);
     assert.equal(existsSync(at('outside/made')), false);
     assert.equal(ends[0]?.policy?.boxed, undefined);
     const after = await run([input]);
@@ -251,7 +290,7 @@ describe('a run with commands', () => {
       ]);
       if (!state?.works) {
         assert.equal(asked.length, 2);
-        return skipBecause(this, 'no box works here');
+        return skipBecause(this, 'no sandbox works here');
       }
       assert.deepEqual(
         asked.map(({ tool }) => tool),
@@ -285,7 +324,7 @@ describe('a run with commands', () => {
       );
       if (!state?.works) {
         assert.equal(asked.length, 2, state?.why);
-        return skipBecause(this, 'no box works here');
+        return skipBecause(this, 'no sandbox works here');
       }
       assert.deepEqual(
         asked.map(({ tool, subject, rule: by, scopes }) => [tool, subject, by, scopes]),
@@ -293,11 +332,11 @@ describe('a run with commands', () => {
       );
       assert.match(
         describeWhy(asked[0]!),
-        /^curl wants to reach held\.example:443\. Agent 'garden' has not been/,
+        /^curl wants to reach held\.example:443\. You have not approved garden yet/,
       );
       const [reached = '', refused = ''] = ends.map(({ result }) => result.content);
       assert.equal(reached, 'hello');
-      assert.match(refused, /\[The box let nothing through to held\.example:443: Denied: not there\]/);
+      assert.match(refused, /\[The sandbox let nothing through to held\.example:443: Denied: not there\]/);
       assert.deepEqual(seen, ['/a']);
     } finally {
       server.closeAllConnections();
@@ -329,7 +368,7 @@ describe('a run with commands', () => {
     const required = await run([{ command: wants }], { env: { TELOS_SANDBOX: 'required' } });
     if (!state?.works) {
       assert.equal(asked.length, 2);
-      return skipBecause(this, 'no box works here');
+      return skipBecause(this, 'no sandbox works here');
     }
     assert.deepEqual(
       [...asked, ...required.asked].map(({ tool, mayLeave }) => [tool, mayLeave]),
@@ -363,10 +402,10 @@ describe('a run with commands', () => {
     const words = async (conversationId: string): Promise<string[]> =>
       (await run(commands, { env, conversationId })).asked.map(request => describeWhy(request));
     const [first = '', second = ''] = await words('asked');
-    assert.match(first, /no box for commands works here: .+/);
+    assert.match(first, /no sandbox for commands works here: .+/);
     assert.doesNotMatch(second, /box/);
     assert.doesNotMatch((await words('asked')).join('\n'), /box/);
-    assert.match((await words('asked later'))[0] ?? '', /no box/);
+    assert.match((await words('asked later'))[0] ?? '', /no sandbox/);
   });
 
   it('runs nothing where a box is required and none works, and says what to do', async () => {

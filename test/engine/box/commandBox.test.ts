@@ -324,7 +324,7 @@ describe('a command in the box', () => {
       run,
     );
     const { code, err } = await broken.sh('echo hi > made');
-    assert.match(err, /The command was not run, since its box could not be made: /);
+    assert.match(err, /The command was not run, since its sandbox could not be set up: /);
     assert.deepEqual([code, existsSync(join(run.work, 'made'))], [undefined, false]);
   });
 });

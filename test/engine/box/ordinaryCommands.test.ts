@@ -26,12 +26,12 @@ describe('ordinary commands', () => {
   });
 
   for (const area of new Set([...commands, ...differing].map(each => each.area)))
-    it(`of ${area} do in the box what they do outside of it, but where a reason is given`, async function () {
+    it(`of ${area} do in the sandbox what they do outside of it, but where a reason is given`, async function () {
       const { finding } = bench;
       if (!finding.works) {
         assert.match(finding.why, /\w/);
-        unjudged.add(`no box works here: ${finding.why}`);
-        return skipBecause(this, 'no box works here');
+        unjudged.add(`no sandbox works here: ${finding.why}`);
+        return skipBecause(this, 'no sandbox works here');
       }
       const own = [...commands, ...differing].filter(each => each.area === area);
       for (const command of nightly ? own : own.slice(0, some)) {

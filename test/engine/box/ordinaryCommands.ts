@@ -119,7 +119,7 @@ export async function openBench(): Promise<Workbench> {
   return {
     finding,
     async judge({ line, in: place, needs, starts, why }) {
-      if (!box) throw new CannotJudge('no box works here');
+      if (!box) throw new CannotJudge('no sandbox works here');
       const missing = needs.filter(name => !isThere(name, process.env['PATH'] ?? ''));
       if (missing.length > 0) throw new CannotJudge(`${missing.join(' and ')} is not installed`);
       if (starts !== undefined && !(await runOnce(starts, 'true', false)).includes('[exit code: 0]'))
@@ -128,9 +128,12 @@ export async function openBench(): Promise<Workbench> {
       const [outside, inside] = [await runOnce(line, before, false), await runOnce(line, before, true)];
       if (why === undefined && outside === inside) return { result: 'pass', problems: [] };
       if (why === undefined)
-        return { result: 'fail', problems: [`${line}: outside ${outside}`, `in the box ${inside}`] };
+        return { result: 'fail', problems: [`${line}: outside ${outside}`, `in the sandbox ${inside}`] };
       if (outside !== inside) return { result: 'contradicts', problems: [why] };
-      return { result: 'fail', problems: [`${line}: it is the same in the box, and is listed as different`] };
+      return {
+        result: 'fail',
+        problems: [`${line}: it is the same in the sandbox, and is listed as different`],
+      };
     },
     close() {
       server.closeAllConnections();

@@ -13,7 +13,9 @@ import { dirname } from 'node:path';
 import { connect as connectTls, createServer as createTls } from 'node:tls';
 import { type CommandProxy, openProxy, type ProxyOptions } from '../../../src/engine/box/proxy.ts';
 import type { AskHost } from '../../../src/engine/tools/tool.ts';
+import { followProxies } from '../../../src/engine/tools/wayOut.ts';
 import { eventually } from '../../eventually.ts';
+import { type FakeProxy, startProxy } from '../../fakes/proxyServer.ts';
 
 /** What the local server was sent. */
 interface Received {
@@ -170,6 +172,64 @@ describe('the proxy of the box', () => {
     assert.equal(headers[1], `localhost:${port}`);
     assert.deepEqual(asked, [`npm localhost:${port}`]);
     assert.deepEqual(await proxy.end(), []);
+  });
+
+  describe('where this machine reaches the network through a proxy of its own', () => {
+    let way: FakeProxy;
+    const unknown = async (): Promise<never> => {
+      throw Object.assign(new Error('no such name'), { code: 'ENOTFOUND' });
+    };
+    const lead = (address: string): void => followProxies({ HTTP_PROXY: address, HTTPS_PROXY: address });
+    const withLogin = (login: string): string => way.url.replace('://', `://${login}@`);
+    beforeEach(async () => {
+      way = await startProxy({
+        ports: { 'plain.test': port, 'secret.test': await withTls() },
+        login: 'me:pass',
+      });
+      answers = { 'plain.test:80': undefined, 'secret.test:443': undefined };
+      lead(withLogin('me:pass'));
+    });
+    afterEach(async () => {
+      followProxies({});
+      await way.close();
+    });
+
+    const ask = (proxy: CommandProxy): Promise<string> =>
+      say(proxy, 'GET http://plain.test/a?b HTTP/1.1\r\nHost: plain.test\r\nConnection: close\r\n\r\n');
+
+    it('goes on through that, by names that only it can resolve', async () => {
+      const proxy = await open({ resolve: unknown });
+      assert.match(await ask(proxy), /^HTTP\/1\.1 200 OK[\s\S]*hello \/a\?b/);
+      assert.ok(!received[0]?.headers.join().includes('Basic'));
+      const { client, line } = await tunnel(proxy, 'secret.test:443');
+      assert.match(line, /200/);
+      assert.equal(await greet(client, 'secret.test'), 'secret hello');
+      assert.deepEqual(way.asked, ['GET http://plain.test/a?b', 'CONNECT secret.test:443']);
+      assert.deepEqual(asked, ['npm plain.test:80', 'npm secret.test:443']);
+      assert.deepEqual(await proxy.end(), []);
+    });
+
+    it('says what is wrong with that, and asks the command for no other password', async () => {
+      lead(withLogin('me:wrong'));
+      const proxy = await open({ resolve: unknown });
+      assert.match(await ask(proxy), /^HTTP\/1\.1 502 [\s\S]*wants a name and a password/);
+      const { client } = await tunnel(proxy, 'secret.test:443');
+      assert.equal(await greet(client, 'secret.test'), 'ended');
+      lead('http://127.0.0.1:9');
+      assert.match(await ask(proxy), /^HTTP\/1\.1 502 [\s\S]*The proxy 127\.0\.0\.1:9 cannot be reached/);
+      const notes = (await proxy.end()).join('\n');
+      assert.match(notes, /secret\.test:443 could not be reached: The proxy .* wants a name and a password/);
+      assert.ok(!notes.includes('wrong'), notes);
+    });
+
+    it('refuses what is refused without it', async () => {
+      const proxy = await open({ resolve: async () => [{ address: '169.254.169.254', family: 4 }] });
+      assert.match(await ask(proxy), /^HTTP\/1\.1 403 /);
+      answers = {};
+      const other = await open({ resolve: unknown });
+      assert.match(await ask(other), /^HTTP\/1\.1 403 /);
+      assert.deepEqual(way.asked, []);
+    });
   });
 
   it('refuses a host that is not granted with a sentence, and names it in its notes', async () => {

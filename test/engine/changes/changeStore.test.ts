@@ -52,6 +52,16 @@ describe('changes of a run', () => {
     return result.outcome === 'refused' ? result.blocked.map(({ path, state }) => [path, state]) : result;
   };
 
+  it('names the runs of a time, the latest first, and none from before', async () => {
+    await write('one.txt', '1');
+    await new Promise(resolve => setTimeout(resolve, 5));
+    await write('two.txt', '2', store.keeper('run-2')!);
+    const { at } = await store.of('run-2');
+    assert.deepEqual(await store.since((await store.of('run-1')).at), ['run-2', 'run-1']);
+    assert.deepEqual(await store.since(at), ['run-2']);
+    assert.deepEqual(await store.since(new Date(Date.parse(at) + 1).toISOString()), []);
+  });
+
   it('brings back every byte and the mode, and takes away what was created with its folders', async () => {
     const contents = {
       'bytes.bin': Buffer.from([0, 0xff, 0xfe, 10, 13, 0x80]),

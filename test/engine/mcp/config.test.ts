@@ -60,6 +60,7 @@ describe('mcp.json', () => {
     assert.deepEqual(problems, []);
     assert.deepEqual(Object.fromEntries(servers), {
       a: {
+        timeoutMs: 5000,
         type: 'stdio',
         command: 'npx',
         args: ['-y', 'x', '1'],
@@ -198,6 +199,7 @@ describe('mcp.json', () => {
       'OPENAI_API_KEY',
       'GEMINI_API_KEY',
       'OPENROUTER_API_KEY',
+      'AZURE_OPENAI_API_KEY',
       'DISCORD_TOKEN',
     ];
     for (const key of keys) {

@@ -95,6 +95,43 @@ describe('the schema of a server', () => {
     assert.ok(!('oneOf' in schema) && !('allOf' in schema));
   });
 
+  it('says in words that every provider takes what may be null, anything, or a list of anything', () => {
+    const { schema } = modelSchema({
+      $schema: 'http://json-schema.org/draft-07/schema#',
+      type: ['object', 'null'],
+      properties: {
+        a: { type: ['string', 'null'], description: 'A', enum: ['x', 'y'] },
+        b: { type: ['number'] },
+        c: { type: 'array' },
+        d: { type: ['array', 'null'], items: { type: ['object', 'null'], properties: { '@v': true } } },
+        e: true,
+        f: false,
+        g: { anyOf: [true, { type: 'array', items: true }] },
+      },
+    });
+    const [inner = ''] = namesIn((schema['properties'] as JsonObject)['d']);
+    assert.match(inner, taken);
+    assert.deepEqual(schema, {
+      type: 'object',
+      properties: {
+        a: { description: 'A', anyOf: [{ type: 'string', enum: ['x', 'y'] }, { type: 'null' }] },
+        b: { type: 'number' },
+        c: { type: 'array', items: {} },
+        d: {
+          anyOf: [
+            {
+              type: 'array',
+              items: { anyOf: [{ type: 'object', properties: { [inner]: {} } }, { type: 'null' }] },
+            },
+            { type: 'null' },
+          ],
+        },
+        e: {},
+        g: { anyOf: [{}, { type: 'array', items: {} }] },
+      },
+    });
+  });
+
   it('is an object whatever a server gives', () => {
     const empty = { type: 'object', properties: {} };
     assert.deepEqual(modelSchema({}).schema, empty);

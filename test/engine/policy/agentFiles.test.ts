@@ -87,7 +87,7 @@ describe('what a card covers', () => {
     repository('pack', { config: '[core]\n\tbare = false\n', 'hooks/a.sample': '#!/bin/sh\ncurl x | sh\n' });
     const card = await accept();
     assert.deepEqual([kindsOf(card), card.scripts], [[], ['scripts/main.sh']]);
-    assert.match(describeCard(card).join('\n'), /Not covered by this card:\n {2}\.git: /);
+    assert.match(describeCard(card).join('\n'), /Not covered by these permissions:\n {2}\.git: /);
     run.put('pack/.git/HEAD', 'ref: refs/heads/other\n');
     run.put('pack/.git/objects/ab/cd', 'x');
     run.put('pack/.git/index', 'x');
@@ -142,7 +142,7 @@ describe('what a card covers', () => {
       assert.equal(await command('sh scripts/main.sh'), 'ask run.command');
       const { action, ...question } = await about('run_command', { command: 'sh scripts/main.sh' });
       assert.ok(action === 'ask' && 'scopes' in question && !question.scopes.includes('always'));
-      assert.match(question.reason, /link to files that the card does not cover/);
+      assert.match(question.reason, /link to files that the permissions do not cover/);
     });
 
   it('sees a link that leads out by way of another link, and one into what is left out', async () => {

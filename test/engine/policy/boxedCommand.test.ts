@@ -62,7 +62,7 @@ describe('a command where a box works', () => {
       short(await decide({ id: '1', name: 'run_command', input: { command } }, among));
     assert.match(await decided('npm test', { ...context, worksDirectly: true }), /^ask .* boxed$/);
     assert.match(short(await about('npm test', { background: true })), /^ask .* boxed$/);
-    assert.match(wordsOf(await about('npm test', { background: true })), /until it is stopped/);
+    assert.match(wordsOf(await about('npm test', { background: true })), /until you stop it/);
     assert.equal(short(await about('npm test')), 'allow run.box boxed');
     // Telos's own files are below the home folder, so that nothing there is looked at.
     const atHome = { ...context, workingDir: run.home, commandDir: run.home };
@@ -177,7 +177,7 @@ describe('a command where a box works', () => {
     assert.equal(short(decision), 'ask run.command boxed');
     // A stored rule would let it out of the box.
     assert.deepEqual(decision.action === 'ask' && decision.scopes, ['once', 'run']);
-    assert.match(wordsOf(decision), /runs in the box/);
+    assert.match(wordsOf(decision), /Runs in a sandbox/);
     assert.doesNotMatch(wordsOf(decision), /whatever you can do/);
   });
 
@@ -228,17 +228,14 @@ describe('a command where a box works', () => {
     const decision = await about('gh pr list', { outside_box: true, why });
     assert.match(
       wordsOf(decision),
-      /It leaves the box\. The model says why: “It needs the keyring\. Telos says: this is safe”$/,
+      /Runs outside the sandbox\. Reason of the model: “It needs the keyring\. Telos says: this is safe”$/,
     );
     const dangerous = await about('git push --force', { outside_box: 'true', why: '' });
     assert.match(
       wordsOf(dangerous),
-      /^Overwrites history on the server\. It leaves the box, and the model does not say why\.$/,
+      /^Overwrites history on the server\. Runs outside the sandbox\. The model gives no reason\.$/,
     );
-    assert.match(
-      wordsOf(await about('git push --force')),
-      /outside of the box, since it can only work there/,
-    );
+    assert.match(wordsOf(await about('git push --force')), /Needs to run outside the sandbox/);
     const long = await about('gh pr list', { outside_box: true, why: 'a'.repeat(2000) });
     assert.ok(wordsOf(long).length < 600);
   });
@@ -250,7 +247,7 @@ describe('a command where a box works', () => {
     const decision = await about('npm test', { outside_box: true, why: 'x' });
     assert.match(
       wordsOf(decision),
-      /no box .*works here: bubblewrap is not installed\. To fix it: sudo apt-get install bubblewrap$/,
+      /no sandbox .*works here: bubblewrap is not installed\. To fix it: sudo apt-get install bubblewrap$/,
     );
     context = { ...context, noBox: { ...noBox, mend: "sudo tee x <<'END'\ny\nEND" } };
     assert.match(
@@ -278,7 +275,7 @@ describe('a command where a box works', () => {
     assert.equal(short(await about('git push')), 'allow policy.allow:1 boxed');
     const publishing = await about('npm publish');
     assert.equal(short(publishing), 'ask run.command boxed');
-    assert.match(publishing.action === 'ask' ? publishing.reason : '', /^It runs in the box/);
+    assert.match(publishing.action === 'ask' ? publishing.reason : '', /^Runs in a sandbox/);
     assert.equal(short(await about('npm test', { outside_box: true })), 'deny run.box-required');
     const noBox = { why: 'user namespaces are closed.', mend: 'sudo sysctl x=1' };
     const { hasBox: _none, ...without } = context;

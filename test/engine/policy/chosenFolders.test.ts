@@ -121,7 +121,7 @@ describe('a folder that an agent chose', () => {
     symlinkSync('moved', at('home/Documents'));
     await assert.rejects(
       context.reviews!.accept(agent, shown, new Date()),
-      /changed while its card was open/,
+      /changed while you reviewed its permissions/,
     );
   });
 

@@ -76,36 +76,34 @@ const onPosix = process.platform !== 'win32';
   }
 
   const script = 'python3 $SK/scripts/show.py';
-  it('runs own scripts in the usual ways to call them', async () => {
-    const ways = [
-      [`python3 ${run.skill}/scripts/show.py a "b c"`, 'shown a b c \n'],
-      [`python3 -u -B ${run.skill}/scripts/show.py a`, 'shown a \n'],
-      [`python3 -I ${run.skill}/scripts/show.py a`, 'shown a \n'],
-      [`/usr/bin/env python3 ${run.skill}/scripts/show.py a`, 'shown a \n'],
-      [`env ROUND=3 python3 ${run.skill}/scripts/show.py a`, 'shown a 3\n'],
-      [`ROUND=1 python3 ${run.skill}/scripts/show.py a`, 'shown a 1\n'],
-      ['python3 $SKILL_DIR/scripts/show.py a', 'shown a \n'],
-      [`python3 "\${CLAUDE_SKILL_DIR}/scripts/show.py" a`, 'shown a \n'],
-      ['python3 $SKILL_DIR/scripts/show.py \\\n  --name \\\n  "a  b"', 'shown --name a  b \n'],
-      ['cd $SKILL_DIR && python3 scripts/show.py a', 'shown a \n'],
-      ['python3 $SKILL_DIR/scripts/show.py a\\ b # as it says', 'shown a b \n'],
-      ['python3 $SKILL_DIR/scripts/show.py %d 100%', 'shown %d 100% \n'],
-      ['$SKILL_DIR/scripts/up.sh < b.txt', 'B\nA\nB\n'],
-      ['"$SKILL_DIR/scripts/show me.sh" x', 'me x\n'],
-      ['echo "one two" | $SKILL_DIR/scripts/up.sh', 'ONE TWO\n'],
-      ['python3 $SKILL_DIR/scripts/show.py b 2>&1 | sort | head -n 1', 'shown b \n'],
-      ['python3 $SKILL_DIR/scripts/show.py b > out.txt && cat out.txt', 'shown b \n'],
-      ['python3 $SKILL_DIR/scripts/show.py b &> out.txt; cat out.txt', 'shown b \n'],
-      ['python3 $SKILL_DIR/scripts/show.py b\npython3 $SKILL_DIR/scripts/show.py c', 'shown b \nshown c \n'],
-    ] as const;
-    for (const [command, expected] of ways) assert.equal(await carriedOut(command), expected, command);
-    assert.equal(
-      statSync(join(run.skill, 'scripts/up.sh')).mode & 0o111,
-      0,
-      'the mode of a file was changed',
-    );
-    assert.equal((await context.reviews!.stateOf(context.agent!)).state, 'reviewed');
-  });
+  const usualWays = [
+    ['python3 $SK/scripts/show.py a "b c"', 'shown a b c \n'],
+    ['python3 -u -B $SK/scripts/show.py a', 'shown a \n'],
+    ['python3 -I $SK/scripts/show.py a', 'shown a \n'],
+    ['/usr/bin/env python3 $SK/scripts/show.py a', 'shown a \n'],
+    ['env ROUND=3 python3 $SK/scripts/show.py a', 'shown a 3\n'],
+    ['ROUND=1 python3 $SK/scripts/show.py a', 'shown a 1\n'],
+    ['python3 $SKILL_DIR/scripts/show.py a', 'shown a \n'],
+    [`python3 "\${CLAUDE_SKILL_DIR}/scripts/show.py" a`, 'shown a \n'],
+    ['python3 $SKILL_DIR/scripts/show.py \\\n  --name \\\n  "a  b"', 'shown --name a  b \n'],
+    ['cd $SKILL_DIR && python3 scripts/show.py a', 'shown a \n'],
+    ['python3 $SKILL_DIR/scripts/show.py a\\ b # as it says', 'shown a b \n'],
+    ['python3 $SKILL_DIR/scripts/show.py %d 100%', 'shown %d 100% \n'],
+    ['$SKILL_DIR/scripts/up.sh < b.txt', 'B\nA\nB\n'],
+    ['"$SKILL_DIR/scripts/show me.sh" x', 'me x\n'],
+    ['echo "one two" | $SKILL_DIR/scripts/up.sh', 'ONE TWO\n'],
+    ['python3 $SKILL_DIR/scripts/show.py b 2>&1 | sort | head -n 1', 'shown b \n'],
+    ['python3 $SKILL_DIR/scripts/show.py b > out.txt && cat out.txt', 'shown b \n'],
+    ['python3 $SKILL_DIR/scripts/show.py b &> out.txt; cat out.txt', 'shown b \n'],
+    ['python3 $SKILL_DIR/scripts/show.py b\npython3 $SKILL_DIR/scripts/show.py c', 'shown b \nshown c \n'],
+  ] as const;
+  for (const [way, expected] of usualWays)
+    it(`runs an own script that is called in a usual way: ${JSON.stringify(way)}`, async () => {
+      assert.equal(await carriedOut(way.replaceAll('$SK/', `${run.skill}/`)), expected);
+      const { mode } = statSync(join(run.skill, 'scripts/up.sh'));
+      assert.equal(mode & 0o111, 0, 'the mode of a file was changed');
+      assert.equal((await context.reviews!.stateOf(context.agent!)).state, 'reviewed');
+    });
 
   it('asks about them without an accepted card, shows it, and asks again when a byte changes', async () => {
     run.put('pack/skills/one/scripts/up.sh', '#!/bin/sh\nid\n');

@@ -10,7 +10,7 @@ import { temporaryRun } from '../tools/temporaryRun.ts';
 
 const sources = fileURLToPath(new URL('../../../src', import.meta.url));
 const names =
-  /['`]((?:floor|input|tool|policy|skill|surface|role|mode|workflow|grant|card|read|write|run|fetch|mcp)\.[a-z-]+)['`]/g;
+  /['`]((?:floor|input|tool|policy|skill|surface|role|mode|workflow|grant|card|hook|read|write|run|fetch|mcp)\.[a-z-]+)['`]/g;
 /** Files of the card's own names, and other words with a dot in them. */
 const noRules = new Set(['policy.toml', 'write.as', 'skill.md', 'mcp.json', 'run.sh', 'run.redact']);
 

@@ -377,6 +377,15 @@ describe('resolveCall', () => {
         ['Glob', { pattern: '*.md' }, 'glob', { pattern: '*.md' }],
         ['LS', { path: '.' }, 'list_directory', { path: '.' }],
         ['WebFetch', { url: 'https://example.com' }, 'fetch_url', { url: 'https://example.com' }],
+        ['read_file', { path: 'data.json', offset: null, limit: null }, 'read_file', { path: 'data.json' }],
+        ['search_files', { pattern: 42 }, 'search_files', { pattern: '42' }],
+        [
+          'edit_file',
+          { path: 'a', edits: '[{"old_text":"b","new_text":"c"}]' },
+          'edit_file',
+          { path: 'a', edits: [{ old_text: 'b', new_text: 'c' }] },
+        ],
+        ['edit_file', { path: 'a', edits: '[1' }, 'edit_file', { path: 'a', edits: '[1' }],
       ];
       for (const [name, input, tool, own] of rows) {
         const { call, notes } = resolved(name, input);
@@ -394,9 +403,40 @@ describe('resolveCall', () => {
     });
 
     it('is known behind the name of a place for tools', () => {
-      for (const name of ['functions.read_file', 'default_api:read_file', 'tools.Read'])
+      for (const name of [
+        'functions.read_file',
+        'default_api:read_file',
+        'tools.Read',
+        'functions.read_file:0',
+        'read_file<|channel|>commentary',
+      ])
         assert.equal(resolved(name, { path: 'data.json' }).call.name, 'read_file', name);
       assert.equal(resolved('server.read_file', { path: 'data.json' }).call.name, 'server.read_file');
+    });
+
+    it('of a tool of a server has the kinds of values that its schema wants, and its own name', () => {
+      const schema = (properties: JsonObject): JsonObject => ({ type: 'object', properties });
+      const tool = (inputSchema: JsonObject) => [
+        { definition: { name: 'find', description: '', inputSchema } },
+      ];
+      const properties = {
+        ids: { type: 'array' },
+        opts: { type: ['object', 'null'] },
+        n: { anyOf: [{ type: 'integer' }, { type: 'null' }] },
+        flag: { type: 'boolean' },
+        text: { type: 'string' },
+        any: {},
+      };
+      const input = { ids: '[1,2]', opts: '{"a":1}', n: '5', flag: 'true', text: 7, any: '[1]', more: '2' };
+      const meant = (name: string, given: JsonObject) =>
+        resolveCall({ id: '1', name, input: given }, tool(schema(properties)), foreign).call;
+      assert.deepEqual(meant('functions.find:3', input), {
+        id: '1',
+        name: 'find',
+        input: { ids: [1, 2], opts: { a: 1 }, n: 5, flag: true, text: '7', any: '[1]', more: '2' },
+      });
+      const unclear = { ids: '{"a":1}', opts: '[1]', n: '5.5', flag: 'yes', text: null };
+      assert.deepEqual(meant('find', unclear).input, unclear);
     });
 
     it('is left alone where a tool of a server has that very name, or no tool has it', () => {

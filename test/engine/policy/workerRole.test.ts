@@ -368,7 +368,7 @@ describe('workerRole', () => {
     assert.equal(short(decision), 'ask run.command');
     assert.match(
       decision.action === 'ask' ? decision.reason : '',
-      /on the plan.s card, but package\.json has changed what it does/,
+      /The plan may run it, but package\.json has changed how it works/,
     );
   });
 

@@ -9,9 +9,11 @@ import {
   type FrontendProvider,
 } from '../../../src/engine/providers/create.ts';
 import { limitsAt, standardLimits } from '../../../src/engine/providers/failures.ts';
+import { pingProvider } from '../../../src/engine/providers/keys.ts';
 import { hasPrice } from '../../../src/engine/providers/models.ts';
 import { callExtrasBlock } from '../../../src/engine/providers/provider.ts';
 import type { Message } from '../../../src/protocol/run.ts';
+import { listen } from '../../fakes/loopback.ts';
 import { scriptedProvider } from '../../fakes/scriptedProvider.ts';
 
 /** Nothing listens on the discard port, so that an Ollama of the machine is never asked. */
@@ -40,22 +42,51 @@ describe('choosing a provider', () => {
     assert.deepEqual(order, ['anthropic', 'openai', 'gemini', 'openrouter']);
   });
 
-  it('uses claude-haiku-4-5 unless another model is named', async () => {
-    assert.equal((await chooseProvider(config({ ANTHROPIC_API_KEY: 'k' }))).model, 'claude-haiku-4-5');
+  it('uses a current model, or the one that the specification names, unless another is named', async () => {
     assert.equal((await chooseProvider(config({ ANTHROPIC_API_KEY: 'k', TELOS_MODEL: 'm' }))).model, 'm');
-    const current = { TELOS_DEFAULTS: 'current' };
-    for (const [variable, model] of [
-      ['ANTHROPIC_API_KEY', 'claude-haiku-5-5'],
-      ['OPENAI_API_KEY', 'gpt-6-luna'],
-      ['GEMINI_API_KEY', 'gemini-3.8-flash'],
+    for (const [variable, current, specified] of [
+      ['ANTHROPIC_API_KEY', 'claude-haiku-5-5', 'claude-haiku-4-5'],
+      ['OPENAI_API_KEY', 'gpt-6-luna', 'gpt-5.4-mini'],
+      ['GEMINI_API_KEY', 'gemini-3.8-flash', 'gemini-flash-latest'],
     ] as const) {
-      const choice = await chooseProvider(config({ ...current, [variable]: 'k' }));
-      assert.equal(choice.model, model);
-      assert.ok(hasPrice({ name: choice.name, model }), model);
+      const { name, model } = await chooseProvider(config({ [variable]: 'k' }));
+      assert.equal(model, current);
+      assert.ok(hasPrice({ name, model }), model);
+      const older = await chooseProvider(config({ [variable]: 'k', TELOS_DEFAULTS: 'specified' }));
+      assert.equal(older.model, specified);
     }
     const wrong = config({ TELOS_DEFAULTS: 'newest' });
-    assert.equal(wrong.defaults, 'specified');
+    assert.equal(wrong.defaults, 'current');
     assert.match(wrong.problems[0]?.message ?? '', /defaults 'newest' are unknown/);
+  });
+
+  it('takes the first model of an Ollama that calls tools, and none that runs elsewhere', async () => {
+    const abilities: Readonly<Record<string, unknown>> = {
+      'llava:7b': ['completion', 'vision'],
+      'odd:1b': 'tools',
+      'qwen3:8b': ['completion', 'tools'],
+      'mistral:7b': ['completion', 'tools'],
+    };
+    let tags: unknown = ['big:cloud', 'qwen3:telos-16k', ...Object.keys(abilities)].map(name => ({ name }));
+    const server = await listen(async ({ path, body }, response) => {
+      const { model } = (body ?? {}) as { model?: string };
+      const answer = path === '/api/tags' ? { models: tags } : { capabilities: abilities[model ?? ''] };
+      response.end(JSON.stringify(answer));
+    });
+    try {
+      const choose = async (more: Record<string, string> = {}) =>
+        (await chooseProvider(config({ OLLAMA_BASE_URL: `${server.address}/v1`, ...more }))).model;
+      assert.equal(await choose(), 'qwen3:8b');
+      assert.equal(await choose({ TELOS_PROVIDER: 'ollama' }), 'qwen3:8b');
+      assert.equal(await choose({ TELOS_MODEL: 'llava:7b' }), 'llava:7b');
+      assert.equal(await choose({ TELOS_DEFAULTS: 'specified' }), 'llama3.1');
+      for (const none of [[], [{ name: 'llava:7b' }], [null, 7, {}], 'x', null]) {
+        tags = none;
+        assert.equal(await choose(), 'llama3.1', JSON.stringify(none));
+      }
+    } finally {
+      await server.close();
+    }
   });
 
   it('obeys an explicit name, also without asking whether anybody is there', async () => {
@@ -77,7 +108,7 @@ describe('choosing a provider', () => {
   it('lists the names when it does not know one', async () => {
     await assert.rejects(chooseProvider(config({ TELOS_PROVIDER: 'claude' })), {
       code: 'config',
-      message: /'claude'.*anthropic, openai, gemini, openrouter, ollama, replay/,
+      message: /'claude'.*anthropic, openai, gemini, openrouter, azure, ollama, replay/,
     });
   });
 
@@ -131,6 +162,45 @@ describe('choosing a provider', () => {
     );
     assert.match(choice.why, /OPENAI_BASE_URL/);
     assert.equal((await createProvider(own, choice)).model, 'local');
+  });
+
+  it('sends the token of a gateway to Anthropic’s models as such, unless a key is set', async () => {
+    const sent: unknown[] = [];
+    const gateway = await listen(async ({ headers, path }, response) => {
+      sent.push([path, headers['authorization'], headers['x-api-key']]);
+      response.writeHead(400, { 'content-type': 'application/json' }).end('{"error":{"message":"no"}}');
+    });
+    try {
+      const env = { ANTHROPIC_AUTH_TOKEN: 'token-of-it', ANTHROPIC_BASE_URL: gateway.address };
+      const ask = async (set: Config): Promise<void> => {
+        const choice = await chooseProvider(set);
+        const request = {
+          system: '',
+          messages: [{ role: 'user' as const, content: 'x' }],
+          tools: [],
+          maxTokens: 1,
+        };
+        const asked = (await createProvider(set, choice)).streamCompletion(
+          request,
+          new AbortController().signal,
+        );
+        await assert.rejects(async () => {
+          for await (const _ of asked);
+        }, /refused the request/);
+        await pingProvider(set, choice, new AbortController().signal);
+      };
+      assert.match((await chooseProvider(config(env))).why, /ANTHROPIC_AUTH_TOKEN is set/);
+      await ask(config(env));
+      await ask(config({ ...env, ANTHROPIC_API_KEY: 'key-of-it' }));
+      assert.deepEqual(sent, [
+        ['/v1/messages', 'Bearer token-of-it', undefined],
+        ['/v1/models?limit=1000', 'Bearer token-of-it', undefined],
+        ['/v1/messages', 'Bearer key-of-it', undefined],
+        ['/v1/models?limit=1000', undefined, 'key-of-it'],
+      ]);
+    } finally {
+      await gateway.close();
+    }
   });
 
   it('takes an address with or without the /v1 that belongs to it', async () => {
@@ -201,7 +271,7 @@ describe('choosing a provider', () => {
     }
     const anthropic = config({ ANTHROPIC_API_KEY: 'k' });
     const provider = await createProvider(anthropic, await chooseProvider(anthropic));
-    assert.deepEqual([provider.name, provider.model], ['anthropic', 'claude-haiku-4-5']);
+    assert.deepEqual([provider.name, provider.model], ['anthropic', 'claude-haiku-5-5']);
 
     const recording = fileURLToPath(
       new URL('../../../media/demo/skills/kairos/skills/kickoff/recording.jsonl', import.meta.url),
@@ -241,7 +311,7 @@ describe('a provider that the frontend brings', () => {
     });
     await assert.rejects(chooseProvider(set), {
       code: 'config',
-      message: /only available in VS Code.*anthropic, openai, gemini, openrouter, ollama, replay\./,
+      message: /only available in VS Code.*anthropic, openai, gemini, openrouter, azure, ollama, replay\./,
     });
     await assert.rejects(chooseProvider(config({ TELOS_PROVIDER: 'x' }), { vscode: editor('m') }), {
       message: /replay, vscode\./,

@@ -374,6 +374,25 @@ describe('the formats of the makers', () => {
       );
     });
 
+    it('shows a message that comes as a whole once, whatever else names it', async () => {
+      const item = { type: 'message', content: [{ type: 'output_text', text: 'All in one.' }] };
+      const done = { type: 'response.output_item.done', output_index: 0, item };
+      const completed = { type: 'response.completed', response: { output: [item] } };
+      const delta = { type: 'response.output_text.delta', output_index: 0, delta: 'All in one.' };
+      const odd = { ...done, item: { ...item, content: 7 } };
+      for (const events of [
+        [done, completed],
+        [delta, done, completed],
+        [completed],
+        [done, { ...completed, response: {} }],
+        [odd, done, completed],
+      ]) {
+        await serve({ events });
+        const texts = (await collect()).flatMap(event => (event.type === 'text' ? [event.text] : []));
+        assert.deepEqual(texts, ['All in one.'], JSON.stringify(events));
+      }
+    });
+
     it('counts what came from the cache apart, and what was thought as output', async () => {
       const usage = {
         input_tokens: 90,
@@ -713,6 +732,26 @@ describe('the formats of the makers', () => {
     assert.equal(tokens('openrouter', 'anthropic/claude-sonnet-5.5'), 1_000_000);
     assert.equal(tokens('openrouter', 'anthropic/claude-sonnet-4.6'), 200_000);
     assert.equal(tokens('openai', 'gpt-6.2-sol'), 272_000);
+    assert.equal(tokens('openrouter', 'openai/gpt-6.2-sol'), 272_000);
+    const full = (name: string, model: string, contextWindow?: number) =>
+      windowOf({ contextWindow: 'full' }, { name, model, ...(contextWindow && { contextWindow }) });
+    assert.equal(full('openai', 'gpt-6.2-sol'), 1_050_000);
+    assert.equal(full('openai', 'gpt-5.4-2026-03-05'), 1_050_000);
+    assert.equal(full('openrouter', 'openai/gpt-6.2-sol'), 1_050_000);
+    assert.equal(full('openai', 'gpt-5.4-mini'), 272_000);
+    assert.equal(full('anthropic', 'claude-haiku-5-5'), 1_000_000);
+    assert.equal(full('openai', 'own'), undefined);
+    assert.equal(full('vscode', 'own', 64_000), 64_000);
+  });
+
+  it('takes more where the provider says so, but not where more costs twice', () => {
+    const usual = { contextWindow: undefined };
+    const told = (name: string, model: string, contextWindow: number) =>
+      windowOf(usual, { name, model, contextWindow });
+    assert.equal(told('openrouter', 'openai/gpt-6.2-sol', 1_050_000), 272_000);
+    assert.equal(told('anthropic', 'claude-haiku-4-5', 3_000_000), 3_000_000);
+    assert.equal(told('anthropic', 'claude-haiku-5-5', 8_000), 1_000_000);
+    assert.equal(told('openrouter', 'some/model', 64_000), 64_000);
   });
 
   describe('a model that takes no such files', () => {

@@ -108,6 +108,12 @@ describe('openai-compatible', () => {
     const usage = { prompt_tokens: 30, completion_tokens: 4, total_tokens: 34, ...details, cost: 0.5 };
     const tokens = { inputTokens: 5, outputTokens: 4, cacheReadTokens: 20, cacheWriteTokens: 5 };
     assert.deepEqual(await counted('openrouter', usage), { ...tokens, charged: 0.5 });
+    // A server that does not count sends zeros, and its answers are not free.
+    for (const name of ['openai', 'gemini', 'ollama'] as const)
+      assert.equal(
+        await counted(name, { prompt_tokens: 0, completion_tokens: 0, total_tokens: 0 }),
+        undefined,
+      );
     const ownKey = { ...usage, is_byok: true, cost_details: { upstream_inference_cost: 2 } };
     assert.deepEqual(await counted('openrouter', ownKey), { ...tokens, charged: 2.5 });
     assert.deepEqual(await counted('openrouter', { ...usage, is_byok: true }), tokens);
@@ -312,6 +318,50 @@ describe('openai-compatible', () => {
     }
   });
 
+  it('knows thoughts that are only closed once they were so before, and leaves a text about the tag as it is', async () => {
+    const halves = (text: string, length: number) =>
+      (text.match(new RegExp(`[^]{1,${length}}`, 'g')) ?? []).map(content => delta({ content }));
+    const answers = [
+      'Let me\n see.\n</think>\n\nIt is 4.',
+      'Now 2.\n</think>\n\nAnd 2.',
+      'At once.',
+      'At < last.',
+    ];
+    for (const length of [1, 3, 100]) {
+      await serve(answers.map(text => ({ chunks: [...halves(text, length), delta({}, 'stop')] })));
+      const model = provider();
+      const turns: string[][] = [];
+      for (const _ of answers) {
+        const events = await collect(ask(), model);
+        const said = (type: 'text' | 'reasoning'): string =>
+          events.map(event => (event.type === type ? event.text : '')).join('');
+        turns.push([said('reasoning').trim(), said('text')]);
+      }
+      await server?.close();
+      assert.deepEqual(
+        turns,
+        [
+          ['', 'Let me\n see.\n\nIt is 4.'],
+          ['Now 2.', 'And 2.'],
+          ['At once.', 'At once.'],
+          ['', 'At < last.'],
+        ],
+        String(length),
+      );
+    }
+    const about = 'Write\n`</think>` or </think> here,\n</thinking>\n';
+    for (const length of [1, 2, 7, 100]) {
+      await serve([{ chunks: [...halves(about, length), delta({}, 'stop')] }]);
+      assert.equal(
+        joined(await collect())
+          .map(event => (event.type === 'text' ? event.text : ''))
+          .join(''),
+        about,
+      );
+      await server?.close();
+    }
+  });
+
   it('tells thoughts between tags from the answer, wherever the tags are cut', async () => {
     const whole = '\n<think>a < b </thin</think>\n\nIt <think> so.';
     for (let length = 1; length <= whole.length; length++) {
@@ -397,9 +447,11 @@ describe('openai-compatible', () => {
         'a',
         { x: 1 },
       ]);
-    assert.deepEqual((await read({ toolCalls: [{ id: 'c1', name: 'a', json: '{"x": "</b>"}' }] }))[0]?.[3], {
-      x: '</b>',
-    });
+    for (const [json, x] of [
+      ['{"x": "</b>"}', '</b>'],
+      ['{"x":\n"one\ntwo\t\\"three\\""}', 'one\ntwo\t"three"'],
+    ] as const)
+      assert.deepEqual((await read({ toolCalls: [{ id: 'c1', name: 'a', json }] }))[0]?.[3], { x });
     for (const json of ['"x"', '{"x": 1', '{"x": 1} {"y": 2}', '[1]']) {
       await serve([{ toolCalls: [{ id: 'c1', name: 'a', json }] }]);
       const [event] = await collect();

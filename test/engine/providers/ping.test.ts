@@ -1,14 +1,16 @@
 /** Whether a provider is there is asked in its own wire format, and costs nothing. */
 import assert from 'node:assert/strict';
 import { loadConfig } from '../../../src/engine/config.ts';
-import { chooseProvider } from '../../../src/engine/providers/create.ts';
-import { pingProvider } from '../../../src/engine/providers/models.ts';
+import { chooseProvider, createProvider } from '../../../src/engine/providers/create.ts';
+import { pingProvider } from '../../../src/engine/providers/keys.ts';
 import { listen, type ReceivedRequest } from '../../fakes/loopback.ts';
+import { tempFolder } from '../../fakes/tempFolder.ts';
 
 describe('pingProvider', () => {
   const requests: ReceivedRequest[] = [];
   let answer = { status: 200, body: '', headers: {} };
   let server: Awaited<ReturnType<typeof listen>>;
+  const temp = tempFolder();
   before(async () => {
     server = await listen(async (request, response) => {
       requests.push(request);
@@ -19,10 +21,13 @@ describe('pingProvider', () => {
     requests.length = 0;
     answer = { status: 200, body: JSON.stringify({ data: [{ id: 'm-1' }, {}, null] }), headers: {} };
   });
-  after(() => server.close());
+  after(async () => {
+    temp.remove();
+    await server.close();
+  });
 
   async function ping(env: Record<string, string>, signal = new AbortController().signal) {
-    const config = loadConfig({ env, home: '/nowhere', cwd: '/nowhere' });
+    const config = loadConfig({ env, home: temp.path, cwd: temp.path });
     return pingProvider(config, await chooseProvider(config), signal);
   }
   const anthropic = () => ({ ANTHROPIC_API_KEY: 'key-1', ANTHROPIC_BASE_URL: server.address });
@@ -36,6 +41,24 @@ describe('pingProvider', () => {
     assert.ok(headers['anthropic-version']);
   });
 
+  it('keeps what the list says of the model for the runs, but no answer that is no list', async () => {
+    const env = { ...anthropic(), TELOS_MODEL: 'm-2' };
+    const config = loadConfig({ env, home: temp.path, cwd: temp.path });
+    const window = async () => (await createProvider(config, await chooseProvider(config))).contextWindow;
+    assert.equal(await window(), undefined);
+    answer.body = JSON.stringify({ data: [{ id: 'm-2', max_input_tokens: 64_000 }] });
+    await ping(env);
+    assert.equal(await window(), 64_000);
+    for (const body of ['<html>', '{"data":[]}', '']) {
+      answer.body = body;
+      await ping(env);
+    }
+    assert.equal(await window(), 64_000);
+    const elsewhere = { ...config, env: { ...env, ANTHROPIC_BASE_URL: `${server.address}/other` } };
+    const other = await createProvider(elsewhere, await chooseProvider(elsewhere));
+    assert.equal(other.contextWindow, undefined, 'another server may have other models of this name');
+  });
+
   it('asks the others as OpenAI is asked', async () => {
     for (const name of ['OPENAI', 'GEMINI', 'OPENROUTER'])
       await ping({
@@ -43,7 +66,7 @@ describe('pingProvider', () => {
         [`${name}_API_KEY`]: 'key-2',
         [`${name}_BASE_URL`]: `${server.address}/v1`,
       });
-    await ping({ TELOS_PROVIDER: 'ollama', OLLAMA_BASE_URL: `${server.address}/v1` });
+    await ping({ TELOS_PROVIDER: 'ollama', TELOS_MODEL: 'q', OLLAMA_BASE_URL: `${server.address}/v1` });
     assert.deepEqual(
       requests.map(({ path, headers }) => [path, headers['authorization']]),
       [...Array(3).fill(['/v1/models', 'Bearer key-2']), ['/v1/models', undefined]],
@@ -86,6 +109,23 @@ describe('pingProvider', () => {
     Object.assign(answer, { status: 302, headers: { location: `${server.address}/elsewhere` } });
     assert.equal((await ping(anthropic()))?.ok, false);
     assert.equal(requests.length, 1);
+  });
+
+  it('takes a page for no answer, whatever its status', async () => {
+    for (const [status, body] of [
+      [200, '<html>Sign in to the network'],
+      [200, 'It works!'],
+      [200, ''],
+      [404, '<!DOCTYPE html><title>Not found'],
+    ] as const) {
+      Object.assign(answer, { status, body });
+      assert.match(
+        JSON.stringify(await ping(anthropic())),
+        /did not answer like a model's server .*ANTHROPIC_BASE_URL/,
+      );
+    }
+    Object.assign(answer, { status: 200, body: '{"models":[]}' });
+    assert.equal((await ping(anthropic()))?.ok, true);
   });
 
   it('has nothing to ask of a recording, and stops with its signal', async () => {

@@ -1,8 +1,11 @@
 import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
+import { loadConfig } from '../../../src/engine/config.ts';
 import { usageOf } from '../../../src/engine/core/usage.ts';
-import { priceOf } from '../../../src/engine/providers/models.ts';
+import { costOf, hasPrice, oldPrices, ownPrices, priceOf } from '../../../src/engine/providers/models.ts';
 import prices from '../../../src/engine/providers/prices.json' with { type: 'json' };
+import { spoken } from '../../../src/protocol/text.ts';
+import { tempFolder } from '../../fakes/tempFolder.ts';
 
 const million = {
   inputTokens: 1_000_000,
@@ -60,7 +63,7 @@ describe('prices', () => {
     assert.equal(priceOf('ollama', 'gpt-oss:120b-cloud', million), 'unknown');
   });
 
-  it('charges a long prompt as such, and does not guess where that price is not known', () => {
+  it('charges a long prompt as such, and a model that has one price for all by that', () => {
     const round = {
       inputTokens: 60_000,
       outputTokens: 1_000,
@@ -70,8 +73,9 @@ describe('prices', () => {
     const cents = (tokens: typeof round) => Number(priceOf('anthropic', 'claude-haiku-5-5', tokens)) * 100;
     assert.equal(cents(round).toFixed(4), '0.8050');
     assert.equal(cents({ ...round, cacheReadTokens: 30_001 }).toFixed(4), '4.0250');
-    assert.equal(priceOf('openai', 'gpt-5.4-mini', { ...round, inputTokens: 300_000 }), 'unknown');
-    assert.notEqual(priceOf('openai', 'gpt-5.4-mini', round), 'unknown');
+    const long = { ...none, inputTokens: 272_000 };
+    assert.equal(Number(priceOf('openai', 'gpt-5.4-mini', long)).toFixed(4), '0.2040');
+    assert.equal(Number(priceOf('openai', 'gpt-5.4-nano', long)).toFixed(4), '0.0544');
   });
 
   it('charges twice for what GPT reads in a prompt of more than 272,000 tokens, and half more for what it writes', () => {
@@ -129,6 +133,72 @@ describe('prices', () => {
   it('is not fooled by names that every object has', () => {
     assert.equal(priceOf('anthropic', 'constructor', million), 'unknown');
     assert.equal(priceOf('toString', 'constructor', million), 'unknown');
+  });
+
+  describe('of the user', () => {
+    const temp = tempFolder();
+    after(() => temp.remove());
+
+    function own(toml: string, setting: Record<string, unknown> = {}) {
+      temp.add({ 'config.toml': toml });
+      const env = { TELOS_CONFIG_DIR: temp.path };
+      const config = loadConfig({ env, home: temp.path, cwd: temp.path, prices: setting });
+      return (name: string, model: string) => ownPrices(config)({ name, model });
+    }
+    const one = { ...million, outputTokens: 0, cacheWriteTokens: 0 };
+
+    it('count in place of those that are known, and for models that are not', () => {
+      const price = own(
+        '[prices]\nown = { input = 3, output = 9 }\n"claude-haiku-4-5" = { input = 2, output = 4, cache_read = 0.5, cache_write = 7 }\n',
+      );
+      const cost = (name: string, model: string, tokens = one) =>
+        costOf({ name, model, ...price(name, model) }, tokens);
+      assert.equal(cost('openai', 'own'), 6, 'what is read from a cache costs as input');
+      assert.equal(cost('anthropic', 'claude-haiku-4-5', million), 13.5);
+      assert.equal(cost('anthropic', 'claude-haiku-5-5'), priceOf('anthropic', 'claude-haiku-5-5', one));
+      assert.equal(
+        costOf({ name: 'openai', model: 'own', ...price('openai', 'own') }, { ...one, charged: 1 }),
+        1,
+      );
+      assert.ok(hasPrice({ name: 'openai', model: 'own', ...price('openai', 'own') }));
+      assert.ok(!hasPrice({ name: 'openai', model: 'other', ...price('openai', 'other') }));
+    });
+
+    it('are those of the provider that is named with the model, and of the setting before the file', () => {
+      const price = own('[prices]\n"openai:m" = { input = 1, output = 1 }\nm = { input = 2, output = 2 }\n', {
+        both: { input: 5, output: 5 },
+      });
+      assert.equal(price('openai', 'm').price?.input, 1);
+      assert.equal(price('ollama', 'm').price?.input, 2);
+      assert.equal(price('ollama', 'both').price?.input, 5);
+      assert.deepEqual(price('ollama', 'constructor'), {});
+    });
+
+    it('are named where they cannot be read, and do not count', () => {
+      for (const bad of ['7', '{ input = 1 }', '{ input = 1, output = -2 }', '{ input = "1", output = 2 }'])
+        assert.match(
+          spoken(own(`[prices]\nm = ${bad}\n`)('openai', 'm').problem ?? []),
+          /^The price of m in .*config\.toml cannot be read, so it does not count\. Write input and output, /,
+        );
+      const typo = own('', { m: { input: 1, output: 2, cacheRead: 1 } })('openai', 'm');
+      assert.match(spoken(typo.problem ?? []), /^The price of m in the setting telos\.prices cannot be read/);
+      assert.equal(typo.price, undefined);
+      const broken = own('[prices]\nm = { input = \n')('openai', 'm');
+      assert.match(
+        spoken(broken.problem ?? []),
+        /config\.toml cannot be read, so the prices in it do not count\. Correct line \d/,
+      );
+      assert.deepEqual(own('')('openai', 'm'), {});
+      assert.deepEqual(own('prices = 3')('openai', 'm'), {});
+    });
+  });
+
+  it('are said to be old after a year, with what to do', () => {
+    assert.equal(oldPrices(new Date('2027-11-01')), undefined);
+    assert.match(
+      spoken(oldPrices(new Date('2027-12-15')) ?? []),
+      /^The prices that Telos knows are of 2026-11-28, more than a year ago\. Update Telos, /,
+    );
   });
 
   it('says from when each list is', () => {

@@ -99,12 +99,17 @@ describe('an answer in bytes', () => {
 
   it('counts no tokens below zero, and none that are no numbers', async () => {
     const details = { cached_tokens: -9, cache_write_tokens: null };
-    const usage = { prompt_tokens: -5, completion_tokens: '7', prompt_tokens_details: details };
+    const usage = {
+      prompt_tokens: -5,
+      completion_tokens: 3,
+      total_tokens: '7',
+      prompt_tokens_details: details,
+    };
     const answered = { choices: [{ delta: { content: 'a' }, finish_reason: 'stop' }], usage };
     const bytes = Buffer.from(`data: ${JSON.stringify(answered)}\n\ndata: [DONE]\n\n`);
     const end = (await readPieces(dialects['openai']!(), bytes)).at(-1);
-    const none = { inputTokens: 0, outputTokens: 0, cacheReadTokens: 0, cacheWriteTokens: 0 };
-    assert.deepEqual(end?.type === 'done' && end.usage, none);
+    const counted = { inputTokens: 0, outputTokens: 3, cacheReadTokens: 0, cacheWriteTokens: 0 };
+    assert.deepEqual(end?.type === 'done' && end.usage, counted);
   });
 
   for (const [dialect, create] of Object.entries(dialects)) {

@@ -146,7 +146,7 @@ describe('the document of a run', () => {
       ['Outcome', 'failed: no key'],
       ['Started', 'some time'],
       ['Duration', '12 s'],
-      ['Rounds', '2'],
+      ['Steps', '2'],
       ['Tool calls', '3'],
       ['Tokens', '100 in, 20 out'],
       ['Cost', '$0.5000'],
@@ -156,7 +156,7 @@ describe('the document of a run', () => {
       figuresOf({ ...open, outcome: 'running', skill: '', model: '' }).map(
         ([name, value]) => `${name}: ${value}`,
       ),
-      ['Skill: none', 'Outcome: running', 'Started: some time', 'Rounds: 2', 'Tool calls: 3'],
+      ['Skill: none', 'Outcome: running', 'Started: some time', 'Steps: 2', 'Tool calls: 3'],
     );
     const cached = figuresOf({ ...summary, usage: { ...usage, cacheReadTokens: 7 } });
     assert.deepEqual(cached[7], ['Tokens', '100 in, 20 out, 7 from the cache']);

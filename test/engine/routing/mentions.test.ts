@@ -2,11 +2,12 @@
 import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
-import type { RoutingMode } from '../../../src/engine/config.ts';
+import { loadConfig, type RoutingMode } from '../../../src/engine/config.ts';
 import type { Provider, StreamEvent } from '../../../src/engine/core/ports.ts';
 import { Router } from '../../../src/engine/routing/route.ts';
-import type { FileAgent } from '../../../src/engine/skills/discover.ts';
+import { discoverAgents, type FileAgent } from '../../../src/engine/skills/discover.ts';
 import { openSkill, skillFileIn } from '../../../src/engine/skills/skillFile.ts';
+import { type TempFolder, tempFolder } from '../../fakes/tempFolder.ts';
 
 const fixtures = fileURLToPath(new URL('../../fixtures/routing/', import.meta.url));
 const names = ['deploy', 'commit', 'build', 'review', 'release-notes', 'context', 'tests', 'plan'];
@@ -140,5 +141,70 @@ describe('a name that is mentioned', () => {
     const not = await route('do not ship and publish the site to its server');
     assert.ok(!not.skill);
     assert.equal(not.choices[0]?.skill, 'deploy');
+  });
+});
+
+describe('the everyday name of a thing', () => {
+  let folder: TempFolder;
+  before(() => {
+    folder = tempFolder();
+    const skills = {
+      wled: 'Controls WLED lights: colour, brightness and effects.',
+      mow: 'Starts and stops the robot that mows the lawn.',
+      weather: 'Tells the weather forecast of a place.',
+      music: 'Plays music in the living room.',
+      calendar: 'Adds and lists events of the calendar.',
+      docs: 'Writes and updates the documentation of the project.',
+      review: 'Reviews code changes for bugs.',
+      timer: 'Sets timers and alarms.',
+      commit: 'Commits the changes of the working tree.',
+    };
+    for (const [name, description] of Object.entries(skills))
+      folder.add({ [`home/skills/${name}/SKILL.md`]: `---\ndescription: ${description}\n---\nDo it.\n` });
+  });
+  after(() => folder.remove());
+
+  const chosen = async (text: string): Promise<string | undefined> => {
+    const all = discoverAgents(loadConfig({ env: { TELOS_SKILLS_DIR: folder.path }, home: folder.path }));
+    const by = new Router({ mode: 'local', provider: async () => undefined });
+    return (await by.route({ text, all, signal: new AbortController().signal })).skill?.id;
+  };
+
+  it('runs nothing where something is told of it, or of a thing for it', async () => {
+    for (const text of [
+      'wled lights hurt my eyes',
+      'music makes me happy',
+      'calendar invites annoy me',
+      'mowing makes me sneeze',
+      'my neighbour mows at six in the morning',
+      'la musique me fatigue',
+      'me gusta la música',
+      'das Wetter nervt',
+      'das Wetter war gestern schön',
+      'la météo était belle hier',
+      'under the weather today',
+      'a chair for the lawn',
+      'a lamp for the music room',
+      'a present for the reviewer',
+      'read the docs before you answer',
+    ])
+      assert.equal(await chosen(text), undefined, text);
+  });
+
+  it('runs it where it is asked for', async () => {
+    for (const [text, skill] of [
+      ['wled lights off', 'wled'],
+      ['use wled', 'wled'],
+      ['mow the lawn', 'mow'],
+      ['how is the weather in Oslo?', 'weather'],
+      ["what's the weather in Berlin?", 'weather'],
+      ['Wetter morgen in Hamburg', 'weather'],
+      ['play some music', 'music'],
+      ['update the docs', 'docs'],
+      ['stell einen Timer auf 10 Minuten', 'timer'],
+      ['bitte alles committen und pushen', 'commit'],
+      ['mach einen commit', 'commit'],
+    ] as const)
+      assert.equal(await chosen(text), skill, text);
   });
 });

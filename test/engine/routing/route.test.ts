@@ -7,6 +7,7 @@ import { Router } from '../../../src/engine/routing/route.ts';
 import { routingProvider } from '../../../src/engine/routing/routeModel.ts';
 import type { RouteResult } from '../../../src/engine/routing/routeResult.ts';
 import { discoverAgents, type FileAgent } from '../../../src/engine/skills/discover.ts';
+import { describeRoute } from '../../../src/protocol/describe.ts';
 import { type TempFolder, tempFolder } from '../../fakes/tempFolder.ts';
 
 /** A model that always says the same, and remembers what it was asked. */
@@ -226,6 +227,52 @@ describe('routing', () => {
     assert.equal(chosen(await route('order me a pizza', agentsOf(tools))), undefined);
   });
 
+  it('offers what is told in the past tense, and runs what is ordered in the same words', async () => {
+    const agents = agentsOf(tools);
+    for (const text of [
+      'tide table bored me all evening',
+      'the birdsong of the morning woke us up',
+      'birdsong published an album',
+      'who invented birdsong',
+      'is the tide-table skill any good?',
+      'I already counted the stitches of that yarn pattern',
+    ]) {
+      const result = await route(text, agents);
+      assert.equal(chosen(result), undefined, text);
+      assert.ok(!result.skill && result.choices.length > 0, text);
+    }
+    for (const [text, skill] of [
+      ['show the tide table published by the harbour', 'a/tide-table'],
+      ['count the stitches of that yarn pattern', 'a/knitting'],
+      ['use the birdsong skill on the recorded clip', 'b/birdsong'],
+      ['birdsong of the file named dawn.wav', 'b/birdsong'],
+    ] as const)
+      assert.equal(chosen(await route(text, agents)), skill, text);
+  });
+
+  it('does not take an ordinary word for a misspelt name', async () => {
+    const agents = agentsOf({
+      ...tools,
+      'c/policy': 'Writes rules',
+      'c/slides': 'Makes decks',
+      'c/fund': 'Money',
+    });
+    for (const text of ['police', 'who is the police here', 'slices of ham', 'Hund und Katze']) {
+      const result = await route(text, agents);
+      assert.ok(!result.skill, text);
+      assert.deepEqual([result.didYouMean, result.choices], [undefined, []], text);
+    }
+    const misspelt = await route('pollicy', agents);
+    assert.equal(!misspelt.skill && misspelt.didYouMean, 'policy');
+  });
+
+  it('leaves alone a skill of whose words only its own everyday name is said in passing', async () => {
+    const agents = agentsOf({ ...tools, 'c/tests': 'Runs the tests of a project and tells which failed' });
+    for (const text of ['how was the test', 'who wrote these tests'])
+      assert.equal(chosen(await route(text, agents)), undefined, text);
+    assert.equal(chosen(await route('run the tests of this project', agents)), 'c/tests');
+  });
+
   it('asks no model in the mode `local`, and no index in the mode `name`', async () => {
     const model = answering('knitting');
     assert.equal(chosen(await route('something else', agentsOf(tools), { mode: 'local', model })), undefined);
@@ -247,13 +294,25 @@ describe('routing', () => {
     assert.equal(chosen(await route("what's the weather like on your side", agents)), undefined);
   });
 
-  it('leaves alone a skill that only runs when it is asked for', async () => {
+  it('offers a skill that runs only by its name, and how it runs, but never runs it by itself', async () => {
     const agents = agentsOf({
       ...tools,
       'c/wipe': '---\ndescription: Erases the disk of a laptop\ndisable-model-invocation: true\n---\n',
+      'c/shred': 'Shreds a file',
     });
-    assert.equal(chosen(await route('erases the disk of a laptop', agents)), undefined);
-    assert.equal(chosen(await route('erase the disk', agents, { model: answering('wipe') })), undefined);
+    const text = 'erases the disk of a laptop';
+    const result = await route(text, agents);
+    assert.equal(chosen(result), undefined);
+    const [choice] = (!result.skill && result.choices) || [];
+    assert.equal(choice?.skill, 'wipe');
+    assert.equal(
+      choice && describeRoute(choice.agent, choice.skill, choice.reason),
+      'wipe (c): runs as /wipe, fits your words: erases, disk, laptop',
+    );
+    for (const mode of ['auto', 'local', 'model'] as const)
+      assert.equal(chosen(await route(text, agents, { mode, model: answering('wipe') })), undefined, mode);
+    const declined = await route('erase the disk of the old laptop', agents, { model: answering('NONE') });
+    assert.equal(!declined.skill && declined.choices[0]?.reason.runsAs, '/wipe');
     assert.equal(chosen(await route('/wipe', agents)), 'c/wipe');
   });
 
@@ -263,7 +322,9 @@ describe('routing', () => {
       const choice = { name, model: 'usual', why: '', recording };
       return (await routingProvider(config, choice))?.model;
     };
-    assert.equal(await modelOf({ ANTHROPIC_API_KEY: 'k' }, 'anthropic'), 'claude-sonnet-4-6');
+    const specified = { ANTHROPIC_API_KEY: 'k', TELOS_DEFAULTS: 'specified' };
+    assert.equal(await modelOf(specified, 'anthropic'), 'claude-sonnet-4-6');
+    assert.equal(await modelOf({ ANTHROPIC_API_KEY: 'k' }, 'anthropic'), 'claude-haiku-5-5');
     assert.equal(await modelOf({}, 'ollama'), 'usual');
     assert.equal(await modelOf({ TELOS_ROUTING_MODEL: 'small' }, 'ollama'), 'small');
     assert.equal(await modelOf({}, 'replay', true), undefined);

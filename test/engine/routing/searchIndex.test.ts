@@ -125,6 +125,34 @@ describe('search index', () => {
     assert.equal(confidenceOf('anything', []), 0);
   });
 
+  it('knows what a word is about where a skill does not say it', async () => {
+    add('a/outlook', '---\ndescription: Gives the forecast for a place\n---\n');
+    add('b/ledger', '---\ndescription: Books invoices and tells who owes what\n---\n');
+    const index = await SearchIndex.build(agents());
+    assert.equal(best(index, 'do i have to pack an umbrella'), 'outlook');
+    assert.equal(best(index, 'regnet es morgen in Kiel'), 'outlook');
+    assert.equal(best(index, 'what is overdue'), 'ledger');
+    assert.deepEqual(index.rank('an umbrella', 1)[0]?.words, ['umbrella']);
+  });
+
+  it('is less sure of a skill where the request speaks of another matter, too', async () => {
+    add('a/mooring', '---\ndescription: Tells where a boat moors and for how long\n---\n');
+    const index = await SearchIndex.build(agents());
+    const confidence = (text: string): number => confidenceOf(text, index.rank(text, 3));
+    assert.ok(
+      confidence('moor the boat in flour and butter') < confidence('moor the boat in grommet and wicker'),
+    );
+  });
+
+  it('runs the one that clearly leads, though it has only a part of the request', async () => {
+    add('a/parcels', '---\ndescription: Tells where parcels are, of all carriers\n---\n');
+    add('b/ledger', '---\ndescription: Books invoices and tells who owes what\n---\n');
+    const text = 'tell me the carrier of it';
+    assert.equal(decided(await SearchIndex.build(agents()), text), 'parcels');
+    add('c/wrapping', '---\ndescription: Tells how parcels are wrapped for carriers\n---\n');
+    assert.equal(decided(await SearchIndex.build(agents()), text), undefined);
+  });
+
   it('sees a changed, a new and a removed skill, and reads no other again', async () => {
     add('a/one', '---\ndescription: Prunes apple trees\n---\n');
     add('a/two', '---\ndescription: Feeds goldfish\n---\n');
@@ -209,6 +237,18 @@ describe('search index', () => {
     assert.equal(best(index, "j'ai besoin de diapos"), 'slides');
     assert.equal(best(index, 'necesito una factura'), 'invoices');
     assert.equal(best(index, 'a powerpoint deck'), 'slides');
+  });
+
+  it('takes an ordinary word for no misspelling of another, in any of its languages', async () => {
+    add('a/one', '---\ndescription: Checks each policy of the insurance\n---\n');
+    add('b/two', '---\ndescription: Slides for the fund\n---\n');
+    add('c/three', '---\ndescription: Prunes apple trees\n---\n');
+    const index = await SearchIndex.build(agents());
+    const words = (text: string): readonly string[] => index.rank(text, 3).flatMap(({ telling }) => telling);
+    for (const text of ['where is the police', 'the slices of bread', 'mein Hund schläft'])
+      assert.deepEqual(words(text), [], text);
+    assert.equal(best(index, 'check my polcy'), 'one');
+    assert.equal(best(index, 'an insurence'), 'one');
   });
 
   it('breaks a tie by the name of the agent', async () => {

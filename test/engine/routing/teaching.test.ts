@@ -66,8 +66,8 @@ describe('teaching', () => {
   it('plans with a price, writes in two languages, and finds the skill then', async () => {
     const model = answering(about =>
       about.includes('high and low')
-        ? '1. can we walk to the island\n- "kommen wir zu Fuß zur Insel"'
-        : '* take a boat',
+        ? '1. can we walk to the island\n- "kommen wir zu Fuß zur Insel"\nis it dry out there'
+        : '* take a boat\n* cross the water\n* sail away',
     );
     const telos = open(model);
     assert.equal(await chosen(telos, island), undefined);
@@ -78,7 +78,7 @@ describe('teaching', () => {
     assert.ok(plan.tokens > 200 && plan.tokens < 2000, `${plan.tokens} tokens`);
     const done: string[] = [];
     await telos.teaching.teach(plan, signal, ({ id }, result) => done.push(`${id} ${result}`));
-    assert.deepEqual(done.sort(), ['ferries 1', 'tides 2']);
+    assert.deepEqual(done.sort(), ['ferries 3', 'tides 3']);
     assert.match(model.asked[0]?.system ?? '', /eight in German/);
     assert.equal(await chosen(telos, island), 'tides');
     assert.equal(await chosen(open(), island), 'tides');
@@ -101,7 +101,7 @@ describe('teaching', () => {
     );
     const plan = await telos.teaching.plan(undefined);
     assert.ok(
-      plan && typeof plan.cost === 'number' && plan.cost > 0.0005 && plan.cost < 0.01,
+      plan && typeof plan.cost === 'number' && plan.cost > 0.00005 && plan.cost < 0.01,
       `${plan?.cost}`,
     );
   });
@@ -142,21 +142,28 @@ describe('teaching', () => {
     const many = await lines(Array.from({ length: 10_000 }, (_, at) => `request number ${at}`).join('\n'));
     assert.equal(many.length, 16);
     const endless = answering(() => 'y'.repeat(50_000_000));
-    assert.deepEqual(await writeLines(endless, skill, undefined, signal), ['y'.repeat(200)]);
+    await assert.rejects(writeLines(endless, skill, undefined, signal), /no list of requests/);
     const dirty =
-      '```json\n# Requests\n<script>alert(1)</script>when is **flood**\n1. \u001b[31mred\u001b[0m \u202etide\n```\n---';
+      '```json\n# Requests\n<script>alert(1)</script>when is **flood**\n1. \u001b[31mred\u001b[0m \u202etide\nhigh water\n```\n---';
     const said = await lines(dirty);
     assert.ok(
       said.every(line => !/[<>\u001b\u202e`]/.test(line)),
       said.join('|'),
     );
-    assert.equal(said.length, 2);
+    assert.equal(said.length, 3);
     await assert.rejects(lines('```\n\n'), /no request/);
+    for (const excuse of [
+      "I'm sorry, I can't help with that.",
+      'I cannot.\n\nPlease ask for something else.',
+    ])
+      await assert.rejects(lines(excuse), /no list of requests/);
   });
 
   it('keeps what was written when the model fails in between', async () => {
     let answers = 0;
-    const telos = open(answering(() => (answers++ === 0 ? 'go to the island' : new Error('no more money'))));
+    const telos = open(
+      answering(() => (answers++ === 0 ? 'go to the island\nwalk\nwade' : new Error('no more money'))),
+    );
     const plan = (await telos.teaching.plan(undefined)) as TeachingPlan;
     const failed: string[] = [];
     await telos.teaching.teach(plan, signal, (_, result) => {

@@ -116,7 +116,7 @@ describe('openBudget', () => {
   it('asks no model whose price is not known where a cost is limited, and says how to go on', async () => {
     const unknown = { name: 'openai', model: 'my-own-model' };
     const said =
-      /^The price of my-own-model \(openai\) is not known, so the limit of cost cannot be kept: --max-cost\. Choose a model with a known price, or set a limit of tokens or minutes in place of that one\.$/;
+      /^The price of my-own-model \(openai\) is not known, so the limit of cost cannot be kept: --max-cost\. Choose another model, write its price under \[prices\] in config\.toml or in telos\.prices, or limit tokens or minutes instead\.$/;
     await assert.rejects(async () => open({ maxCost: '1' })?.check(unknown), refusal(said));
     await assert.rejects(
       async () => open({}, { TELOS_MAX_COST_PER_DAY: '1' })?.check(unknown),

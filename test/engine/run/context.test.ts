@@ -141,6 +141,21 @@ describe('the context of a model', () => {
     assert.equal(textOf(end.messages).split('x'.repeat(8_000)).length - 1, 12);
   });
 
+  it('says once, where room is made since a longer prompt costs more, how all that the model takes is sent', async () => {
+    const of = (model: string) => ({ ...reader(30, () => [says('notes'), done()]), name: 'openai', model });
+    const said = async (model: string, window: number) => {
+      const { events } = await run(of(model), { size: 60_000, window });
+      return events.flatMap(event =>
+        event.type === 'notice' && event.message.includes('TELOS_CONTEXT_WINDOW') ? event.message : [],
+      );
+    };
+    assert.deepEqual(await said('gpt-6-sol', 272_000), [
+      'Longer prompts of gpt-6-sol cost more, so it is sent 272000 tokens at most. TELOS_CONTEXT_WINDOW=full allows 1050000.',
+    ]);
+    assert.deepEqual(await said('gpt-6-sol', 250_000), [], 'the user has set it');
+    assert.deepEqual(await said('gpt-5.4-mini', 272_000), [], 'it takes no more');
+  });
+
   it('sends the same beginning between two steps', async () => {
     const provider = reader(30, noSummary);
     await run(provider, { window: 40_000 });

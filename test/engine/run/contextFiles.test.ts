@@ -17,10 +17,28 @@ describe('files that are read as context', () => {
     contextText(
       {
         configDir: join(folder.path, 'config'),
+        cwd: join(folder.path, 'work', 'deep', 'er'),
         workspaceFolders: names.map(name => ({ name, path: join(folder.path, name) })),
+        projectFolders: [],
       },
       text => text.replaceAll('sk-planted-secret', '[redacted]'),
     );
+
+  it('are those on the way to the folder of the call too, and names of the others further down', () => {
+    const { text, names } = read({
+      'work/AGENTS.md': 'ROOT',
+      'work/deep/CLAUDE.md': 'DEEP',
+      'work/deep/er/AGENTS.md': 'DEEPER',
+      'work/other/pack/AGENTS.md': 'ELSEWHERE',
+      'work/node_modules/x/AGENTS.md': 'INSTALLED',
+    });
+    assert.deepEqual(names, ['AGENTS.md', 'CLAUDE.md', 'AGENTS.md']);
+    assert.match(
+      text,
+      /ROOT[\s\S]*DEEP[\s\S]*DEEPER[\s\S]*before you work there:\n- .*other\/pack\/AGENTS\.md$/,
+    );
+    assert.doesNotMatch(text, /ELSEWHERE|INSTALLED|node_modules/);
+  });
 
   it('are AGENTS.md and CLAUDE.md of each folder, and notes.md of the configuration', () => {
     const { text, names } = read(

@@ -134,7 +134,7 @@ describe('questions about hosts', () => {
     assert.equal(await ask({ ...wanted('own.test'), port: 80 }, command.signal), undefined);
     assert.match(
       (await ask(wanted('one.test'), command.signal)) ?? '',
-      /neither the card nor a rule names one\.test:443/,
+      /neither the permissions nor a rule name one\.test:443/,
     );
     assert.match((await ask({ ...wanted('own.test'), port: 22 }, command.signal)) ?? '', /own\.test:22/);
   });

@@ -126,6 +126,15 @@ describe('a command that writes into a layer', function () {
     assert.equal(text('package.json'), 'x\n');
   });
 
+  it('tells the person what was not kept since no one could be asked, or since the run was stopped', async () => {
+    const line = 'mkdir -p .vscode; echo {} > .vscode/tasks.json; echo b > b.txt';
+    const refused = await layered(line, no);
+    assert.equal(refused.said, '');
+    const { said } = await layered(line);
+    assert.match(said, /^Not kept, since no one said yes .*\.vscode\/tasks\.json\. .*\(editors\)\.$/);
+    assert.deepEqual([existsSync(inWork('.vscode')), existsSync(inWork('b.txt'))], [false, true]);
+  });
+
   it('is undone to the byte, with modes, links, folders and what replaced one another', async () => {
     run.put('work/a.txt', 'a\r\n');
     run.put('work/b/c.txt', 'c');
@@ -222,6 +231,18 @@ describe('a command that writes into a layer', function () {
       'cd made; git -c user.name=a -c user.email=a@b.c commit -q --allow-empty -m two; git branch other',
     );
     assert.equal((await store.of(runId))?.movedBranch, true);
+  });
+
+  it('undoes a commit beside a repository that it made, and says of that one alone that it stays', async () => {
+    git('git init -qb main; git -c user.name=a -c user.email=a@b.c commit -q --allow-empty -m one');
+    await layered(
+      'git init -qb main made; git -c user.name=a -c user.email=a@b.c commit -q --allow-empty -m two',
+    );
+    const shown = await store.of(runId);
+    assert.deepEqual(shown?.repositories, [inWork('.git')]);
+    assert.deepEqual([shown?.movedBranch, shown?.madeRepositories], [false, [inWork('made/.git')]]);
+    await store.undo(runId);
+    assert.equal(git('git log --format=%s'), 'one\n');
   });
 
   it('lets nothing of a repository land that starts a program or leads elsewhere', async () => {

@@ -17,7 +17,7 @@ import { startOpenaiServer } from '../../fakes/openaiServer.ts';
 import { done, says, scriptedProvider } from '../../fakes/scriptedProvider.ts';
 import { type TempFolder, tempFolder } from '../../fakes/tempFolder.ts';
 
-const router = 'claude-sonnet-4-6';
+const router = 'claude-haiku-5-5';
 const { signal } = new AbortController();
 
 describe('A model that chooses the skill', () => {
@@ -73,7 +73,7 @@ describe('A model that chooses the skill', () => {
     return end?.type === 'run_end' ? end.outcome : undefined;
   };
   /** Of the prices of both models. */
-  const routingCost = (200 * 3 + 4 * 15) / 1e6;
+  const routingCost = (200 * 0.1 + 4 * 0.5) / 1e6;
   const runCost = (1000 * 1 + 100 * 5) / 1e6;
 
   it('is seen in the run, in its log, in the spending of the day, and under its own name', async () => {

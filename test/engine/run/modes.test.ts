@@ -21,6 +21,7 @@ type Call = readonly [tool: string, input: JsonObject];
 
 describe('modes of a run', () => {
   let folder: TempFolder;
+  let sandbox: string | undefined;
   beforeEach(() => {
     folder = tempFolder({
       'skills/garden/agent.toml': 'name = "garden"\n',
@@ -41,6 +42,7 @@ describe('modes of a run', () => {
         TELOS_CONFIG_DIR: join(folder.path, 'config'),
         TELOS_WORKING_ROOT: join(folder.path, 'root'),
         TELOS_PROVIDER: 'scripted',
+        ...(sandbox !== undefined && { TELOS_SANDBOX: sandbox }),
       },
       home: join(folder.path, 'home'),
       cwd: join(folder.path, 'home'),
@@ -179,6 +181,49 @@ describe('modes of a run', () => {
     const usual = await run('default', [command], { allow: false, reason: 'no' });
     assert.deepEqual([usual.rules, usual.ends[0]?.policy?.rule], [[], 'card.command']);
     assert.deepEqual((await run('review', [command], { allow: false, reason: 'no' })).rules, ['mode.review']);
+  });
+
+  it('asks in the sandbox about no folder or command of an own skill, but about the network and what leaves it', async () => {
+    folder.add({
+      'skills/garden/agent.toml': `name = "garden"\nworking_dir = "${join(folder.path, 'shed')}"\n`,
+      'shed/list.md': 'rake\n',
+    });
+    const shed = join(folder.path, 'shed');
+    const wanted: Call[] = [
+      ['write_file', { path: 'list.md', content: 'spade\n' }],
+      ['run_command', { command: 'echo hoe >> list.md && sleep 0.01', cwd: shed }],
+    ];
+    const no: ApprovalDecision = { allow: false, reason: 'no' };
+    assert.deepEqual((await run('default', wanted, no)).rules, ['card.new', 'run.command']);
+    const { rules, ends } = await run('sandbox', wanted, no);
+    assert.deepEqual(rules, []);
+    assert.ok(ends.every(({ result }) => !result.isError));
+    assert.equal(readFileSync(join(shed, 'list.md'), 'utf8'), 'spade\nhoe\n');
+    const beyond: Call[] = [
+      ['fetch_url', { url: 'https://example.com/' }],
+      ['write_file', { path: join(folder.path, 'elsewhere.md'), content: 'x' }],
+      ['run_command', { command: 'git push --force', cwd: shed }],
+    ];
+    assert.deepEqual((await run('sandbox', beyond, no)).rules, [
+      'fetch.public',
+      'write.outside',
+      'run.command',
+    ]);
+  });
+
+  it("asks in the sandbox with the card of a stranger's skill, and where no sandbox works", async () => {
+    const command: Call = ['run_command', { command: 'echo x > a && sleep 0.01', cwd: beds() }];
+    const no: ApprovalDecision = { allow: false, reason: 'no' };
+    sandbox = 'off';
+    assert.deepEqual((await run('sandbox', [command], no)).rules, ['run.command']);
+    sandbox = undefined;
+    folder.add({
+      'skills/garden/.git/HEAD': 'ref: refs/heads/main\n',
+      'skills/garden/agent.toml': `name = "garden"\nworking_dir = "${join(folder.path, 'shed')}"\n`,
+    });
+    assert.deepEqual((await run('sandbox', [['write_file', { path: 'a', content: 'x' }]], no)).rules, [
+      'card.new',
+    ]);
   });
 
   it('holds the floor and prohibitions in each mode', async () => {

@@ -205,7 +205,7 @@ describe('what others obey', function () {
     ]) {
       const { notes, said } = await boxed(script);
       assert.match(notes.join(), /was not kept: .*Git/, script);
-      assert.equal(said, '', script);
+      assert.match(said, /^Not kept, since no one said yes to it: .*\(.*Git\)\.$/, script);
       assert.equal(text('.git/config'), config, script);
       for (const path of [
         '.git/hooks/pre-commit',
@@ -293,9 +293,15 @@ describe('what others obey', function () {
     assert.equal(existsSync(inWork('.envrc')), false);
     assert.equal(text('Makefile'), 'old\n');
     assert.match(notes.join(), /(?=.*\.envrc)(?=.*Makefile)(?=.*package\.json).*was not kept/);
-    assert.equal(said, '');
+    assert.match(said, /^Not kept, .*Makefile, package\.json\. /);
     assert.deepEqual((await boxed(script, saying(true))).notes, []);
     assert.equal(statSync(inWork('.envrc')).size, 300 * 1024 ** 2);
+    assert.equal((await store.undo(runId, { others: true })).outcome, 'undone');
+    assert.equal(existsSync(inWork('.envrc')), false);
+    assert.equal(text('Makefile'), 'old\n');
+  });
+
+  it('keeps the old bytes of a file that became large, and says what is too large to be known again', async () => {
     run.put('work/notes', 'old');
     await boxed('truncate -s 1100M notes');
     assert.equal(String(await store.before(runId, inWork('notes'))), 'old', 'its old bytes are kept');
@@ -304,8 +310,6 @@ describe('what others obey', function () {
     assert.match(huge.said, /huge \(3,221,225,472,000 bytes\) is too large to be known again/);
     assert.equal(statSync(inWork('huge')).size, 3000 * 1024 ** 3);
     assert.equal((await store.undo(runId, { others: true })).outcome, 'undone');
-    assert.equal(existsSync(inWork('.envrc')), false);
-    assert.equal(text('Makefile'), 'old\n');
   });
 
   it('does not follow a link that comes in between, and says what it could not put back', async () => {

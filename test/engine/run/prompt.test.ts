@@ -127,24 +127,30 @@ describe('systemPrompt', () => {
     assert.doesNotMatch(about(), /You plan how|Answer with the plan/);
   });
 
-  it('without a skill tells where skills are and that others may be offered, where there are some', () => {
+  it('without a skill tells where it is, how work is done, and which skills there are', () => {
     const roots = [
       { kind: 'project', path: '/w/skills' },
       { kind: 'user', path: '/h/skills' },
       { kind: 'builtin', path: '/b' },
     ] as const;
-    const whole = withoutSkillPrompt(folders, roots, 'OTHER SKILLS');
-    assert.match(whole, /relative to \/w\.\nCommands that look at files run in \/c\./);
+    const facts = { policy: { hasBox: true }, others: 'OTHER SKILLS', isPlan: false } as const;
+    const whole = withoutSkillPrompt(folders, roots, facts);
+    assert.match(
+      whole,
+      /Working folder: \/w\. .*\nSystem: \w+ \w+\. Commands are lines for \w+, in \/c\. They run in a sandbox/,
+    );
     assert.match(
       whole,
       /\n- project skills: \/w\/skills\n- user skills: \/h\/skills\n- built-in skills: \/b\n/,
     );
-    assert.match(whole, /OTHER SKILLS\n\nWhere such a skill fits .* offer it with use_skill/);
-    assert.match(whole, /Look for a skill that fits before you answer/);
-    assert.doesNotMatch(withoutSkillPrompt(folders, roots), /use_skill|\n{3}/);
-    const none = withoutSkillPrompt(folders, []);
-    assert.match(none, /\n\nAnswer from what you know and what you can read\.\n\n/);
-    assert.doesNotMatch(none, /Look for a skill|Discovery|\n{3}/);
+    assert.match(whole, /OTHER SKILLS\n\nWhere one of these skills .* use_skill/);
+    assert.match(whole, /Mend the cause[\s\S]*nearest test first/);
+    const bare = withoutSkillPrompt(folders, [], { ...facts, policy: {}, others: '' });
+    assert.match(bare, /No sandbox encloses them: they have all rights of the user/);
+    assert.doesNotMatch(bare, /use_skill|Discovery|\n{3}/);
+    const plan = withoutSkillPrompt(folders, [], { ...facts, isPlan: true });
+    assert.match(plan, /^You are Telos\. You plan .* carry out nothing/);
+    assert.doesNotMatch(plan, /How you work|sandbox/);
     assert.equal(skillSearchText([]), '');
   });
 
@@ -208,6 +214,13 @@ describe('fillBody', () => {
       assert.deepEqual(fillBody(`<${spelling}>`, s, ' two '), { body: '<two>', words: '' });
     assert.equal(fillBody('<$ARGUMENTS>', s, '  /plan my day', '/plan').body, '<my day>');
     assert.equal(fillBody('<$ARGUMENTS>', s, 'my day', '/plan').body, '<my day>');
+  });
+
+  it('knows the folder of the user and the conversation, where they are known', () => {
+    const body = ['$', '{CLAUDE_PROJECT_DIR}/a in $', '{CLAUDE_SESSION_ID}'].join('');
+    const filled = fillBody(body, { ...s, projectDir: '/project', session: 'c1' }, '');
+    assert.equal(filled.body, '/project/a in c1');
+    assert.equal(fillBody(body, s, '').body, body);
   });
 
   it('leaves the words to the end where nothing takes them, and what only looks alike as it is', () => {

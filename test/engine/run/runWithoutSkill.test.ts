@@ -1,8 +1,9 @@
-/** A run without a chosen skill over the wire: it finds and reads skills, and nothing it is told makes it do more. */
+/** A run without a chosen skill over the wire: it finds and reads skills, works in its folder, and asks for the rest like a skill. */
 import assert from 'node:assert/strict';
-import { existsSync } from 'node:fs';
+import { existsSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { type ConfigOverrides, loadConfig } from '../../../src/engine/config.ts';
+import type { Human } from '../../../src/engine/core/ports.ts';
 import { denyAll } from '../../../src/engine/human.ts';
 import { Telos } from '../../../src/engine/telos.ts';
 import { describeRoute } from '../../../src/protocol/describe.ts';
@@ -15,7 +16,7 @@ const calls = [
   { name: 'run_command', input: { command: "find .claude/skills -name 'SKILL.md'" } },
   { name: 'list_directory', input: { path: '~/.claude/skills' } },
   { name: 'read_file', input: { path: '~/.claude/skills/tides/SKILL.md' } },
-  { name: 'run_command', input: { command: 'rm -r .claude' } },
+  { name: 'run_command', input: { command: 'rm ../secret.txt' } },
   { name: 'run_command', input: { command: 'cat ../secret.txt' } },
   { name: 'write_file', input: { path: 'made.txt', content: 'x' } },
 ];
@@ -40,7 +41,7 @@ describe('runWithoutSkill', () => {
   });
   afterEach(() => folder.remove());
 
-  async function ask(env: Record<string, string>, more: ConfigOverrides = {}) {
+  async function ask(env: Record<string, string>, more: ConfigOverrides = {}, human: Human = denyAll) {
     const config = loadConfig({
       env: {
         PATH: process.env['PATH'],
@@ -54,7 +55,7 @@ describe('runWithoutSkill', () => {
     });
     const events: RunEvent[] = [];
     const request = { text: 'When is $tides?', withoutSkill: true };
-    for await (const event of Telos.open(config).run(request, denyAll, new AbortController().signal))
+    for await (const event of Telos.open(config).run(request, human, new AbortController().signal))
       events.push(event);
     return events;
   }
@@ -78,37 +79,33 @@ describe('runWithoutSkill', () => {
   };
 
   for (const [name, start] of Object.entries(providers)) {
-    it(`tells ${name} where skills are, lets it read them, and refuses the rest without ending the turn`, async () => {
+    it(`tells ${name} where skills are, lets it work in its folder, and refuses the rest without ending the turn`, async () => {
       const { server, env } = await start();
       try {
         const events = await ask(env);
         const routed = events.find(event => event.type === 'routed');
         assert.ok(routed);
-        assert.equal(
-          describeRoute(routed.agent, routed.skill, routed.reason),
-          'no skill: Telos looks for one',
-        );
+        assert.equal(describeRoute(routed.agent, routed.skill, routed.reason), 'no skill');
         const sent = JSON.stringify(server.requests[0]?.body);
         for (const place of ['work', 'home'])
           assert.ok(sent.includes(join(folder.path, place, '.claude', 'skills')));
         assert.match(sent, /project skills override user skills/);
         assert.match(sent, /User request: When is \$tides\?/);
-        assert.doesNotMatch(sent, /"(write_file|edit_file|fetch_url|list_skills|load_skill)"/);
+        assert.match(sent, /"write_file"[\s\S]*"edit_file"/);
+        assert.doesNotMatch(sent, /"(list_skills|load_skill)"/);
 
         const results = resultsIn(events);
         assert.deepEqual(
           results.map(result => result.is_error),
-          [false, false, false, true, true, true],
+          [false, false, false, true, true, false],
         );
         assert.deepEqual(
           results.slice(0, 3).map(({ content }) => content),
           ['.claude/skills/tides/SKILL.md', 'tides', 'USER'],
         );
-        const refusal = JSON.parse(String(results[3]?.content));
-        assert.match(refusal.error, /"rm" is not run here/);
-        assert.equal(refusal.command, 'rm -r .claude');
+        assert.ok(existsSync(join(folder.path, 'secret.txt')));
         assert.doesNotMatch(JSON.stringify(results), /SECRET/);
-        assert.ok(!existsSync(join(folder.path, 'work', 'made.txt')));
+        assert.ok(existsSync(join(folder.path, 'work', 'made.txt')));
 
         const end = events.at(-1);
         assert.ok(end?.type === 'run_end' && end.outcome === 'completed');
@@ -134,6 +131,48 @@ describe('runWithoutSkill', () => {
     }
   });
 
+  it('sends at most 9 KB for a small question, tools included', async () => {
+    for (const [name, start] of Object.entries(providers)) {
+      const { server, env } = await start();
+      try {
+        await ask(env);
+        const size = Buffer.byteLength(JSON.stringify(server.requests[0]?.body));
+        assert.ok(size <= 9 * 1024, `${name}: ${size} bytes`);
+      } finally {
+        await server.close();
+      }
+    }
+  });
+
+  it('is allowed always what it was allowed so, in its folder and for itself alone', async () => {
+    const asked: string[] = [];
+    folder.add({ 'notes.txt': 'x' });
+    const always: Human = {
+      ...denyAll,
+      async approve({ subject, scopes }) {
+        asked.push(subject);
+        return { allow: true, scope: scopes.includes('always') ? 'always' : 'once' };
+      },
+    };
+    const read = { name: 'read_file', input: { path: '../notes.txt' } };
+    const again = async (more: ConfigOverrides = {}) => {
+      const server = await startAnthropicServer({ turns: [{ toolCalls: [read] }, { text: ['Read.'] }] });
+      const env = { ANTHROPIC_API_KEY: 'k-0123456789', ANTHROPIC_BASE_URL: server.url };
+      await ask({ ...env, TELOS_PROVIDER: 'anthropic' }, more, always);
+      await server.close();
+      return asked.length;
+    };
+    assert.equal(await again(), 1);
+    assert.equal(await again(), 1);
+    assert.match(
+      readFileSync(join(folder.path, 'config', 'policy.toml'), 'utf8'),
+      /agent = "telos"\npack = ".*work"/,
+    );
+    folder.add({ 'work/other/x.md': '' });
+    read.input.path = '../../notes.txt';
+    assert.equal(await again({ cwd: join(folder.path, 'work', 'other') }), 2, 'another folder asks anew');
+  });
+
   it('does not take a home folder for its working folder', async () => {
     const { server, env } = await providers.anthropic();
     try {
@@ -141,7 +180,7 @@ describe('runWithoutSkill', () => {
       const events = await ask(env, { cwd: home, workingRoot: join(home, 'work') });
       const routed = events.find(event => event.type === 'routed');
       assert.equal(routed?.workingDir, join(home, 'work'));
-      assert.match(String(resultsIn(events)[0]?.content), /No such file/);
+      assert.ok(existsSync(join(home, 'work', 'made.txt')));
     } finally {
       await server.close();
     }

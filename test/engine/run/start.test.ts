@@ -118,6 +118,45 @@ describe('startRun', () => {
     assert.equal(provider.requests.length, 0);
   });
 
+  it('answers without a skill where none is sure and the request says so, and names those that may have been meant', async () => {
+    folder.add({
+      'skills/garden/skills/mow/SKILL.md':
+        '---\nname: mow\ndescription: Mows the lawn of the garden\n---\nMow.',
+      'skills/garden/skills/lamp/SKILL.md':
+        '---\nname: lamp\ndescription: Switches lamps in the garden\n---\nLamp.',
+    });
+    const reasonOf = async (text: string, of: Engine): Promise<unknown> => {
+      const { events, end } = await run(of, { text, answersAnyway: true });
+      const found = events.find(({ type }) => type === 'routed');
+      assert.equal(end.outcome, 'completed', end.error?.message);
+      return found?.type === 'routed' && [found.skill, found.reason];
+    };
+    const { engine } = open([[says('k'), done()]]);
+    assert.deepEqual(await reasonOf('hello', engine), ['', { rule: 'without_skill' }]);
+    assert.deepEqual(await reasonOf('the lawn', engine), [
+      '',
+      { rule: 'without_skill', likely: [{ agent: 'garden', skill: 'mow' }] },
+    ]);
+    const nobody = open([[says('k'), done()]], { TELOS_SKILLS_DIR: join(folder.path, 'none') });
+    assert.deepEqual(await reasonOf('hello', nobody.engine), ['', { rule: 'without_skill' }]);
+  });
+
+  it('asks no model which skill is meant before an answer without one, where none is likely', async () => {
+    let asked = 0;
+    const { engine } = open([[says('k'), done()]]);
+    const provider = async () => {
+      asked++;
+      return undefined;
+    };
+    const router = new Router({ mode: 'auto', provider });
+    const all = await engine.catalog.agents();
+    const routing = { all, signal: new AbortController().signal, answersAnyway: true };
+    await router.route({ ...routing, text: 'hello' });
+    assert.equal(asked, 0);
+    await router.route({ ...routing, text: 'hello', answersAnyway: false });
+    assert.equal(asked, 1);
+  });
+
   it('tells a defect and an error of the provider apart, and keeps what the run was given', async () => {
     const failing = [[new TelosError('rate_limit', 'Too many.')], [says('a'), new Error('defect')]];
     const ends = [];

@@ -346,16 +346,11 @@ for await (const line of createInterface({ input: process.stdin })) {
     assert.match(results(await run('alpha'))[0] ?? '', /ended before it was done \(round_limit\)/);
   });
 
-  it('is offered by a run without a skill, which asks first', async () => {
-    script = {
-      none: [{ toolCalls: [use('beta:main', 'Write it.')] }],
-      beta: [{ toolCalls: [{ name: 'write_file', input: { path: 'n.md', content: 'x' } }] }],
-    };
+  it('is taken unasked by a run without a skill whose user alone has spoken, and after anything was read only with a yes', async () => {
+    const steps = { beta: [{ toolCalls: [{ name: 'write_file', input: { path: 'n.md', content: 'x' } }] }] };
+    script = { ...steps, none: [{ toolCalls: [use('beta:main', 'Write it.')] }] };
     const events = await run(undefined);
-    assert.deepEqual(
-      asked.map(({ subject }) => subject),
-      ['beta:main: Write it.'],
-    );
+    assert.deepEqual(asked, []);
     assert.ok(existsSync(file('beta/n.md')), results(events).join('\n'));
     const [start] = events;
     assert.equal(
@@ -363,6 +358,27 @@ for await (const line of createInterface({ input: process.stdin })) {
       'undone',
     );
     assert.equal(existsSync(file('beta/n.md')), false);
+    const look = { name: 'list_directory', input: { path: '.' } };
+    script = { ...steps, none: [{ toolCalls: [look] }, { toolCalls: [use('beta:main', 'Write it.')] }] };
+    await run(undefined);
+    assert.deepEqual(
+      asked.map(({ subject }) => subject),
+      ['beta:main: Write it.'],
+    );
+  });
+
+  it('is taken three times by a run without a skill, which is then told in one sentence to answer', async () => {
+    const again = { toolCalls: [use('beta:main', 'Again.')] };
+    script = { none: [again, again, again, again] };
+    const said = results(await run(undefined));
+    assert.deepEqual(
+      said.map(each => /is done/.test(each)),
+      [true, true, true, false],
+    );
+    assert.equal(
+      said[3],
+      'The skill beta:main has been used 3 times for this request: answer with what it has said.',
+    );
   });
 
   it('names the same skills in the same words each time, within two hundredths of the window', async () => {

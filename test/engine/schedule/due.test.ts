@@ -39,7 +39,12 @@ describe('what is due', () => {
       runs++;
       yield { type: 'run_start', runId: 'r1', text: '', startedAt: '' };
       const asked = { callId: 'c', tool: 'run_command', subject: 'curl x' } as unknown as ApprovalRequest;
-      if (outcome === 'completed') assert.equal((await human.approve(asked, signal)).allow, false);
+      if (outcome === 'completed') {
+        yield { type: 'approval_request', request: asked };
+        const decision = await human.approve(asked, signal);
+        assert.equal(decision.allow, false);
+        yield { type: 'approval_response', callId: 'c', decision };
+      }
       const error = outcome === 'failed' ? { code: 'auth' as const, message: 'There is no key.' } : undefined;
       const figures = { rounds: 1, toolCalls: 0, durationMs: 1, messages: [] };
       yield { type: 'run_end', outcome, ...figures, ...(error && { error }) };

@@ -39,6 +39,21 @@ describe('discover', () => {
     );
   const discover = (more?: ConfigOverrides) => discoverAll(more).agents;
 
+  it('reads the skills that other runners keep in the home folder and in a workspace', () => {
+    folder.add({
+      'home/.codex/skills/knot/SKILL.md': skill('Ties'),
+      'home/.copilot/skills/sail/SKILL.md': skill('Sails'),
+      'shop/.opencode/skills/row/SKILL.md': skill('Rows'),
+    });
+    assert.deepEqual(
+      discover().map(({ name, skills }) => [name, ...skills.map(({ id }) => id)]),
+      [
+        ['personal', 'knot', 'sail'],
+        ['shop', 'row'],
+      ],
+    );
+  });
+
   it('reads a pack with agent.toml, and one without, which works where the person stands', () => {
     folder.add({
       'call/notes.md': '',

@@ -49,7 +49,7 @@ describe('file tools', () => {
       for (const path of [secret, 'link', '../outside/secret.txt']) {
         const refused = await read(path);
         assert.equal(refused.isError, true);
-        assert.match(refused.content, /outside working_dir/);
+        assert.match(refused.content, /outside this workspace/);
         assert.doesNotMatch(refused.content, /SECRET/);
         assert.equal((await read(path, secret)).content, 'SECRET');
       }

@@ -82,6 +82,8 @@ describe('globMatcher', () => {
     ['{a,b/{c,d}}.md', ['a.md', 'b/c.md', 'b/d.md'], ['c.md']],
     ['[!x]?.[^y]', ['ab.z'], ['xb.z', 'ab.y']],
     ['./a[].md', ['a[].md'], ['a.md']],
+    ['app/[id]/[a-c].tsx', ['app/[id]/b.tsx', 'app/i/[a-c].tsx'], ['app/id/b.tsx', 'app/[id]/d.tsx']],
+    ['**/[...slug].*', ['[...slug].ts', 'a/[...slug].md', 's.ts'], ['a/slug.ts']],
   ];
   for (const [pattern, yes, no] of rows) {
     it(pattern, () => {

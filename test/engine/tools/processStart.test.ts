@@ -32,10 +32,10 @@ describe('a program that a large process starts', () => {
     folder?.remove();
   });
 
-  async function started(line: string, inputs?: Inputs): Promise<StartedProcess> {
+  async function started(line: string, inputs?: Inputs, stdin?: string): Promise<StartedProcess> {
     const env = { PATH: '/usr/bin:/bin', ONE: 'a "b"\nc' };
     const start = { program: '/bin/sh', args: ['-c', line], folder: folder.path, env };
-    const child = await startProcess(start, inputs);
+    const child = await startProcess(start, inputs, false, stdin);
     if (typeof child === 'string') throw new Error(child);
     return child;
   }
@@ -59,6 +59,13 @@ describe('a program that a large process starts', () => {
     const [first] = (await once(child.stdout, 'data')) as [Buffer];
     return { child, parent: Number(first.toString()) };
   }
+
+  it('reads all of the input that it is given, or ends without it', async () => {
+    const text = 'ä'.repeat(1_000_000);
+    assert.deepEqual(await ended(await started('wc -c', [], text)), { out: '2000000\n', err: '', code: 0 });
+    assert.equal((await ended(await started('exit 3', [], text))).code, 3);
+    assert.equal((await ended(await started('wc -c'))).out, '0\n');
+  });
 
   it('is started by another one, with its output, its folder, its environment and its exit code', async () => {
     const child = await started('echo $PPID; pwd; echo "$ONE"; echo wrong >&2; exit 7');

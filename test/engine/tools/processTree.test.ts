@@ -92,7 +92,7 @@ describe('what a command has started', () => {
 
   it('is ended when it takes too much memory, which is said', async () => {
     const take = `"${process.execPath}" -e "const kept = Buffer.alloc(3e8, 1); setTimeout(() => kept, 60000)" ${word}`;
-    const { content } = await command(`env -i setsid ${take}`, { memoryBytes: 256 * 1024 ** 2 });
+    const { content } = await command(`env -i setsid ${take}; :`, { memoryBytes: 256 * 1024 ** 2 });
     assert.equal(content, '[ended because it used more than 0.25 GiB of memory; use less]');
     await stayGone(word);
   });

@@ -150,6 +150,7 @@ describe('the PATH of a run', () => {
  * on the PATH.
  */
 const starters: Readonly<Record<string, string>> = {
+  'src/cli/lineEditor.ts': 'a full path',
   'src/cli/workerTry.ts': 'findProgram in npm.ts',
   'src/engine/box/findBox.ts': 'findProgram',
   'src/engine/box/helper.ts': 'findProgram in findBox.ts',

@@ -48,6 +48,12 @@ for (const engine of engines) {
       ]);
       assert.equal(await found({ pattern: 'x', glob: 'sub/*.md' }), 'sub/b.md:1: x');
       assert.equal(await found({ pattern: 'x', glob: '!*.md' }), 'a.txt:1: x');
+      for (const path of ['app/[id]/page.tsx', 'app/i/page.tsx']) run.put(`work/${path}`, 'deep\n');
+      assert.equal(
+        await found({ pattern: 'deep', glob: 'app/[id]/*.tsx' }),
+        'app/[id]/page.tsx:1: deep\napp/i/page.tsx:1: deep',
+      );
+      assert.equal(await found({ pattern: 'deep', glob: '!app/[id]/*' }), 'No line matches.');
     });
 
     it('never looks at secrets, at Telos’s own files, at binary files or behind links', async () => {

@@ -2,9 +2,11 @@
 import assert from 'node:assert/strict';
 import { execFile, execFileSync } from 'node:child_process';
 import { readFileSync } from 'node:fs';
+import type { ServerResponse } from 'node:http';
 import { createServer } from 'node:https';
 import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
+import { setTimeout as delay } from 'node:timers/promises';
 import { promisify } from 'node:util';
 import { loadConfig } from '../../../src/engine/config.ts';
 import { TelosError } from '../../../src/engine/core/errors.ts';
@@ -14,6 +16,7 @@ import { fetchOut } from '../../../src/engine/tools/fetchOut.ts';
 import { fetchPage } from '../../../src/engine/tools/fetchPage.ts';
 import { followProxies, proxyFor } from '../../../src/engine/tools/wayOut.ts';
 import { startAnthropicServer } from '../../fakes/anthropicServer.ts';
+import { listen } from '../../fakes/loopback.ts';
 import { startOpenaiServer } from '../../fakes/openaiServer.ts';
 import { type FakeProxy, type ProxyOptions, startProxy } from '../../fakes/proxyServer.ts';
 import { tempFolder } from '../../fakes/tempFolder.ts';
@@ -55,6 +58,39 @@ describe('the way out', () => {
     for await (const event of provider.streamCompletion(request, never)) events.push(event);
     return events;
   }
+
+  it('waits for a silent model as long as it may, and not as long as Node’s own client does', async () => {
+    const answer = async (_: unknown, response: ServerResponse): Promise<void> => {
+      await delay(1_700);
+      response.writeHead(200, { 'content-type': 'text/event-stream' });
+      response.write('data: {"choices":[{"index":0,"delta":{"content":"slow "}}]}\n\n');
+      await delay(1_700);
+      response.end(
+        'data: {"choices":[{"index":0,"delta":{"content":"but right"},"finish_reason":"stop"}]}\n\n',
+      );
+    };
+    const { address } = kept(await listen(answer));
+    await fetch(address.replace(/\d+$/, '9')).catch(() => undefined); // makes Node load its client
+    const place = globalThis as unknown as Record<symbol, { constructor: new (options: object) => never }>;
+    const usual = Symbol.for('undici.globalDispatcher.1');
+    const { [usual]: before } = place;
+    assert.ok(before, 'Node keeps what sends its requests elsewhere by now');
+    // In place of five minutes.
+    place[usual] = new before.constructor({ headersTimeout: 300, bodyTimeout: 300 });
+    try {
+      await assert.rejects(fetch(address), { message: 'fetch failed' });
+      const env = { OPENAI_BASE_URL: address, TELOS_PROVIDER: 'openai', TELOS_MODEL: 'm' };
+      assert.equal(textOf(await ask(env)), 'slow but right');
+      const brief = await ask({ ...env, TELOS_PATIENCE: '0.01' }).catch((error: Error) => error.message);
+      assert.match(String(brief), /^The model did not answer within 1 seconds\./);
+      await assert.rejects(
+        ask({ ...env, TELOS_PATIENCE: 'long' }),
+        /TELOS_PATIENCE is 'long', which is not a number of minutes/,
+      );
+    } finally {
+      place[usual] = before;
+    }
+  });
 
   const textOf = (events: readonly StreamEvent[]): string =>
     events.flatMap(event => (event.type === 'text' ? [event.text] : [])).join('');
@@ -158,6 +194,16 @@ describe('the way out', () => {
       ['[fd00::1]', 'http://[fd00::1]:80', true],
     ] as const)
       assert.equal(isOut(list, address), isLeftOut, `${list} ${address}`);
+  });
+
+  it('is the one of ALL_PROXY where no other is named, unless that is of another kind', () => {
+    const at = (env: Record<string, string>): string | undefined => {
+      followProxies(env);
+      return proxyFor(new URL('https://api.example.com'))?.url.host;
+    };
+    assert.equal(at({ ALL_PROXY: 'http://all:1' }), 'all:1');
+    assert.equal(at({ all_proxy: 'http://all:1', HTTPS_PROXY: 'http://own:1' }), 'own:1');
+    assert.equal(at({ ALL_PROXY: 'socks5://all:1' }), undefined);
   });
 
   it('is shown without its login', () => {

@@ -67,6 +67,22 @@ describe('errors of the engine in a German editor', () => {
   /** Returns what the editor says of the error that the work throws. */
   const saidOf = (work: Promise<unknown>): Promise<string> => work.then(() => 'no error', describeError);
 
+  it('are those of hooks, too', async () => {
+    const hook = (command: string): string =>
+      `[[hook]]\nevent = "UserPromptSubmit"\ncommand = '${command}'\n`;
+    folder.add({ 'config/hooks.toml': hook('echo oh >&2; exit 1') + hook('echo heute nicht >&2; exit 2') });
+    const shown: string[] = [];
+    for await (const event of open().run({ text: '/sow' }, denyAll, never)) {
+      const said = localized(event);
+      if (said.type === 'notice') shown.push(said.message);
+      if (said.type === 'run_end') shown.push(said.error?.message ?? '');
+    }
+    assert.deepEqual(shown, [
+      'Hook von Ihnen (UserPromptSubmit): Er endete mit dem Exitcode 1: oh',
+      'Ein Hook von Ihnen lässt diese Anforderung nicht durch: heute nicht',
+    ]);
+  });
+
   it('says which agent, which skill and which address a run could not find', async () => {
     assert.equal(
       await shownOf({ text: 'the beds', agent: 'nobody' }),
@@ -93,7 +109,7 @@ describe('errors of the engine in a German editor', () => {
     folder.add({ 'skills/garden/skills/sow/SKILL.md': '---\nname: sow\ndescription: Sows\n---\nReap.' });
     assert.match(
       await saidOf(telos.acceptCard(card)),
-      /^Die Dateien des Agents „garden“ haben sich geändert, während seine Karte geöffnet war\. Sehen Sie sie sich erneut an\. Prüfen Sie/,
+      /^Die Dateien des Agents „garden“ haben sich geändert, während Sie seine Berechtigungen geprüft haben\. Prüfen Sie sie erneut\. Prüfen Sie/,
     );
   });
 

@@ -180,7 +180,7 @@ describe('readToHost', () => {
   });
 
   it('takes what is chosen from a few, and nothing else', () => {
-    for (const type of ['choose_skill', 'choose_mode', 'undo_compaction', 'find_offers', 'new_conversation'])
+    for (const type of ['choose_skill', 'undo_compaction', 'find_offers', 'new_conversation'])
       assert.deepEqual(readToHost({ type, more: 1 }), { type });
     for (const answer of ['write', 'never'])
       assert.deepEqual(readToHost({ type: 'teach', answer }), { type: 'teach', answer });

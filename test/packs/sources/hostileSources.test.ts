@@ -1,7 +1,7 @@
 import { deepEqual, equal, match, ok, rejects } from 'node:assert/strict';
 import { execFileSync } from 'node:child_process';
 import { createHash } from 'node:crypto';
-import { chmodSync, existsSync, readFileSync } from 'node:fs';
+import { chmodSync, existsSync, lstatSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { loadConfig } from '../../../src/engine/config.ts';
 import { lookAtSource, type Offer, offerAgain, placeOffer } from '../../../src/packs/sources/install.ts';
@@ -112,17 +112,16 @@ describe('a source', () => {
       'evil/.gitconfig': `${daemon.config}[filter "evil"]\n\tsmudge = touch ${canary}\n[core]\n\thooksPath = ${place}/hooks\n`,
     });
     const offer = await offered(`git+${daemon.base}evil.git@inner`, 'evil');
-    deepEqual(offer.leftOut.toSorted(), ['skills/s/in', 'x/']);
+    deepEqual(offer.leftOut.toSorted(), ['x/']);
     const { path } = await placeOffer(offer, { allowHigh: true });
     await offer.dispose();
-    ok(!existsSync(canary) && !existsSync(join(path, 'skills/s/in')));
+    ok(!existsSync(canary) && lstatSync(join(path, 'skills/s/in')).isFile());
     equal((await verifyPacks({ config: home }))[0]?.state, 'same');
     run(`120000 ${out}\tskills/s/out\n`, 'update-index', '--index-info');
     commit('outer');
-    await rejects(
-      offered(`git+${daemon.base}evil.git@outer`, 'evil'),
-      /"skills\/s\/out" is a link that leads out/,
-    );
+    const outer = await offered(`git+${daemon.base}evil.git@outer`, 'evil');
+    deepEqual(outer.leftOut.toSorted(), ['skills/s/out', 'x/']);
+    await outer.dispose();
     await rejects(offered(`git+${daemon.base}evil.git@none`), /no branch or tag 'none'/);
   });
 

@@ -90,7 +90,7 @@ describe('the tree of plans', () => {
     await made('shop', [{ type: 'stories_written', stories: ['US-001'] }], [story('US-001', title)]);
     await until(async () => (await rows()).length === 2);
     const [plan, row = ''] = await rows();
-    assert.equal(plan, 'shop | accept the card · 0/1');
+    assert.equal(plan, 'shop | approve to start · 0/1');
     assert.ok(row.includes('US-001 Sell [bread] (command:'), row);
     assert.doesNotMatch(row, /\u202E|\u001B|\$\(/);
     const [node] = await tree.children();

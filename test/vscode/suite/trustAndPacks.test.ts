@@ -59,7 +59,7 @@ describe('packs and trust', () => {
       /^Agent humming \(not reviewed yet\)/,
     );
     assert.equal(vscode.window.activeTextEditor?.document.isUntitled, false, 'it would ask to be saved');
-    await actInReport('Accept This Card');
+    await actInReport('Approve and Start');
     await until(() => (vscode.window.activeTextEditor?.document.getText() ?? '').includes('(reviewed'));
     assert.deepEqual(await reportActions(), ['Manage Permissions...']);
 

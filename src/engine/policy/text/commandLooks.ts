@@ -7,7 +7,7 @@ export type Kind = RedFlag['kind'];
 const downloading =
   /\b(?:curl|wget|fetch|http|iwr|irm|invoke-webrequest|invoke-restmethod|downloadstring)\b/i;
 const decoding =
-  /base64\s+(?:-\w*d|-D|--decode)|base32\s+-d|xxd\s+-\w*r|openssl\s+(?:base64|enc)\b[^|]{0,200}\s-d|atob\s*\(|b64decode|frombase64string|fromCharCode|unhexlify|bytes\.fromhex|gunzip\s+-c|zcat|\b(?:printf|echo)\s[^|]{0,20}\\{1,2}(?:x[\da-f]{2}|[0-7]{3})|\|\s*(?:rev|tr)\s/i;
+  /base64\s+(?:-\w*d|-D|--decode)|base32\s+-d|xxd\s+-\w*r|openssl\s+(?:base64|enc)\b[^|]{0,200}\s-d|atob\s*\(|b64decode|frombase64string|fromCharCode|unhexlify|bytes\.fromhex|gunzip\s+-c|zcat|\b(?:printf|echo)\s[^|]{0,20}\\{1,2}(?:x[\da-f]{2}|[0-7]{3})|\|\s*(?:rev\s|tr\s+(?!-[dsc]|["']?(?:\\\w|[^"'])["']?\s|["']?(?:A-Z["']?\s+["']?a-z|a-z["']?\s+["']?A-Z|\[:upper:\]|\[:lower:\])["']?(?:\s|$)))/i;
 /** Words of `downloading`, and of what else fetches. */
 const downloads = [
   'curl',

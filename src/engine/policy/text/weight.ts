@@ -45,7 +45,7 @@ const flags =
 export function levelOf(kind: Kind, line: string, file: string): FindingLevel {
   switch (kind) {
     case 'pipe-to-shell': {
-      if (isKnownInstaller(line)) return 'medium';
+      if (isKnownInstaller(commandsOf(line))) return 'medium';
       return fetchesOrRuns.test(line) || (variableRun.test(line) && !noShell.test(file)) ? 'high' : 'medium';
     }
     case 'archive-password':
@@ -67,6 +67,13 @@ export function levelOf(kind: Kind, line: string, file: string): FindingLevel {
 
 /** Hosts that the standards keep for examples. */
 const reservedForExamples = /^(?:[\w-]+\.)*example(?:\.(?:com|org|net))?(?:[/:]|$)/i;
+
+/** Returns what of a line of prose are commands in backticks, if all that is piped in it is in them. Else the whole line. */
+function commandsOf(line: string): string {
+  const spans = [...line.matchAll(/`([^`\n]{3,1000})`/g)].map(([, span = '']) => span);
+  const piped = spans.filter(span => span.includes('|'));
+  return piped.length > 0 && !line.replace(/`[^`\n]{3,1000}`/g, '').includes('|') ? piped.join(' ; ') : line;
+}
 
 /** Returns true for a command that names no address, or only those of installers that many people use. */
 function isKnownInstaller(line: string): boolean {

@@ -1,5 +1,7 @@
 /**
- * Keeps Ollama from cutting a prompt silently. Its OpenAI-compatible endpoint takes no context length with a request. It
+ * Asks Ollama's own API what its models can do, which of them a run takes where none is named, and how much each takes.
+ *
+ * It keeps Ollama from cutting a prompt silently: its OpenAI-compatible endpoint takes no context length with a request, and
  * drops whatever exceeds the model's context, often 4,096 tokens, without a message. So Ollama's own API is asked for the
  * context size. If that is too small, a variant of the model with enough room is made. It shares the model's data on disk.
  */
@@ -127,4 +129,57 @@ function promptTokens(request: SizedRequest): number {
     return '';
   });
   return Math.ceil(text.length / charactersPerToken) + images * tokensPerImage;
+}
+
+/** How long Ollama may take to answer one question, in milliseconds. */
+const patienceMs = 2_000;
+/** Models that are asked what they can do, the first first. */
+const mostAsked = 20;
+
+/**
+ * Returns the first installed model that calls tools, in Ollama's order. Models that run elsewhere, and variants that Telos has made, are left
+ * out. Undefined if there is none, or no Ollama. `baseUrl` ends in `/v1`.
+ */
+export async function firstWithTools(baseUrl: string): Promise<string | undefined> {
+  const api = baseUrl.replace(/\/v1$/, '/api');
+  const signal = AbortSignal.timeout(patienceMs);
+  const { models } = (await answerOf(`${api}/tags`, undefined, signal)) ?? {};
+  const names = (Array.isArray(models) ? models : [])
+    .flatMap(one => (typeof one?.name === 'string' ? [one.name as string] : []))
+    .filter(name => !/[:-]cloud$|[:-]telos-\d+k$/.test(name));
+  for (const name of names.slice(0, mostAsked))
+    if ((await ollamaCapabilities(api, name, signal))?.includes('tools')) return name;
+  return undefined;
+}
+
+/** Returns what a model can do, such as `tools` and `vision`. Undefined if Ollama does not say. `api` ends in `/api`. */
+export async function ollamaCapabilities(
+  api: string,
+  model: string,
+  signal: AbortSignal,
+): Promise<readonly unknown[] | undefined> {
+  const { capabilities } = (await answerOf(`${api}/show`, { model }, signal)) ?? {};
+  return Array.isArray(capabilities) ? capabilities : undefined;
+}
+
+/** Returns the answer, or undefined if there is none that is an object. */
+async function answerOf(
+  address: string,
+  body: object | undefined,
+  signal: AbortSignal,
+): Promise<Record<string, unknown> | undefined> {
+  try {
+    const response = await fetchOut(address, {
+      signal: AbortSignal.any([signal, AbortSignal.timeout(patienceMs)]),
+      ...(body && {
+        method: 'POST',
+        headers: { 'content-type': 'application/json' },
+        body: JSON.stringify(body),
+      }),
+    });
+    const answer: unknown = JSON.parse(await answerText(response));
+    return response.ok && typeof answer === 'object' && answer !== null ? { ...answer } : undefined;
+  } catch {
+    return undefined; // The request itself will say what is wrong.
+  }
 }

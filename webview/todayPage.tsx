@@ -1,0 +1,94 @@
+/** Starts the page *Today*: first what waits for the user, then what ran. */
+import './parts.css';
+import './planPage.css';
+import './todayPage.css';
+import type { TodayAction, TodayCard, TodayRow, TodayShown, ToTodayPage } from '@telos/protocol/todayPage';
+import { render } from 'preact';
+import { post, t } from './host.ts';
+import { SettledButton } from './questions.tsx';
+import { visible, visibleLines } from './visibleText.ts';
+
+const root = document.getElementById('root');
+
+window.addEventListener('message', ({ data }: MessageEvent<ToTodayPage>) => {
+  if (data?.type !== 'today' || !root) return;
+  const before = document.activeElement;
+  render(<Page today={data.today} />, root);
+  // The button that was pressed may be gone, and with it where the keyboard was.
+  const heading = root.querySelector('h1');
+  if (before === null || before.isConnected || !heading) return;
+  heading.tabIndex = -1;
+  heading.focus();
+});
+post({ type: 'ready' });
+
+function Page({ today: { summary, cards, rows, problems } }: { today: TodayShown }) {
+  return (
+    <main>
+      <h1>{t('Today')}</h1>
+      <p class="facts">{visible(summary)}</p>
+      {problems.map(problem => (
+        <p key={problem} class="problem" role="alert">
+          {visibleLines(problem)}
+        </p>
+      ))}
+      {cards.length > 0 && (
+        <section aria-labelledby="waiting">
+          <h2 id="waiting">{t('Waiting for You')}</h2>
+          {cards.map(card => (
+            <Card key={card.title + card.lines.join('\n')} card={card} />
+          ))}
+        </section>
+      )}
+      {rows.length > 0 && (
+        <section class="finish" aria-labelledby="ran">
+          <h2 id="ran">{t('While You Were Away')}</h2>
+          <ul>
+            {rows.map(row => (
+              <Row key={row.title + row.when} row={row} />
+            ))}
+          </ul>
+        </section>
+      )}
+    </main>
+  );
+}
+
+function Card({ card: { title, lines, actions } }: { card: TodayCard }) {
+  return (
+    <section class="question" aria-label={visible(title)}>
+      <p>
+        <strong>{visible(title)}</strong>
+      </p>
+      {lines.map(line => (
+        <p key={line}>{visibleLines(line)}</p>
+      ))}
+      <Buttons actions={actions} />
+    </section>
+  );
+}
+
+function Row({ row: { title, when, facts, actions } }: { row: TodayRow }) {
+  return (
+    <li>
+      <strong>{visible(title)}</strong>
+      <span>{[when, ...facts].map(visible).join(' · ')}</span>
+      <Buttons actions={actions} />
+    </li>
+  );
+}
+
+const Buttons = ({ actions }: { actions: readonly TodayAction[] }) => (
+  <div class="actions">
+    {actions.map(({ id, label, about, isPrimary }) => (
+      <SettledButton
+        key={id}
+        class={isPrimary ? 'primary' : 'secondary'}
+        aria-label={visible(about)}
+        act={() => post({ type: 'today_act', id })}
+      >
+        {visible(label)}
+      </SettledButton>
+    ))}
+  </div>
+);
