@@ -9,7 +9,7 @@ import { type ConfigOptions, configFor } from './cliConfig.ts';
 import { sayProgress } from './offerText.ts';
 import { typedPath } from './surroundings.ts';
 import { abortOnInterrupt, cancelledExitCode, type Terminal } from './terminal.ts';
-import { errorText, exactText, terminalJson, toType } from './terminalText.ts';
+import { exactText, lookErrorText, terminalJson, toType } from './terminalText.ts';
 
 export interface GalleryOptions extends ConfigOptions {
   output?: string;
@@ -44,7 +44,7 @@ export async function galleryBuildCommand(
   } catch (error) {
     if (signal.aborted) return cancelledExitCode;
     if (!(error instanceof TelosError)) throw error;
-    terminal.say(terminal.style.red(errorText(error)));
+    terminal.say(terminal.style.red(lookErrorText(error)));
     if (error instanceof UnclearSource)
       for (const choice of error.choices) terminal.say(`  ${toType('gallery', 'build', choice)}`);
     return error instanceof UnclearSource ? 2 : 1;

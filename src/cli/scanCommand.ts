@@ -18,7 +18,7 @@ import { counted } from '@telos/protocol/text';
 import { type ConfigOptions, configFor } from './cliConfig.ts';
 import { sayProgress } from './offerText.ts';
 import { abortOnInterrupt, cancelledExitCode, type Terminal } from './terminal.ts';
-import { errorText, exactText, terminalJson, toType } from './terminalText.ts';
+import { exactText, lookErrorText, terminalJson, toType } from './terminalText.ts';
 
 export interface ScanOptions extends ConfigOptions {
   json?: boolean;
@@ -71,7 +71,7 @@ const elsewhere = (what: string): string =>
   /^[\w-]+\/[\w.-]+$/.test(what) ? ` For a repository of GitHub: github:${what}` : '';
 
 function refused(error: TelosError, terminal: Terminal): number {
-  terminal.say(terminal.style.red(errorText(error)));
+  terminal.say(terminal.style.red(lookErrorText(error)));
   if (!(error instanceof UnclearSource)) return 1;
   for (const choice of error.choices) terminal.say(`  ${toType('scan', choice)}`);
   return 2;

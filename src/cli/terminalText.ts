@@ -28,6 +28,10 @@ export function errorText(error: unknown): string {
   return terminalText(error instanceof Error ? error.message : String(error));
 }
 
+/** Returns `errorText` for a command that only looks at a source, and would never have installed it. */
+export const lookErrorText = (error: unknown): string =>
+  errorText(error).replaceAll(/ Nothing was installed(?:, and no option installs it)?\./g, '');
+
 /** Returns what a person can do, with the commands of this command line. */
 export function remedyText(remedy: Remedy): string {
   switch (remedy.kind) {

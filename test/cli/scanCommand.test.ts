@@ -32,6 +32,18 @@ describe('telos scan', function () {
     assert.match(stderr, /Checked 1 of 1 file: 1 high, 1 medium, 0 low\./);
   });
 
+  it('says of a missing source only that it was not found, as the gallery does', async () => {
+    for (const words of [
+      ['scan', './missing.git'],
+      ['gallery', 'build', './missing'],
+    ]) {
+      const { code, stderr } = await home.run(['--cwd', home.workDir, ...words]);
+      assert.ok(code === 1 || code === 2, stderr);
+      assert.match(stderr, /missing/);
+      assert.doesNotMatch(stderr, /installed/);
+    }
+  });
+
   it('takes the level at which it fails', async () => {
     assert.equal((await scan('good')).code, 0);
     assert.equal((await scan('kairos')).code, 0);
