@@ -36,6 +36,8 @@ export interface LayerRunOptions {
   echoes?: boolean;
   /** After this, a layer hangs and is stopped, in milliseconds. Default: 45 minutes by day, 90 at night: a slow machine is no hang. */
   limitMs?: number;
+  /** How long after its last test a layer of mocha's may take to end, in milliseconds. Default: 30 seconds. */
+  waitMs?: number;
 }
 
 const usualLimitMs = { day: 45 * 60_000, night: 90 * 60_000 };
@@ -56,7 +58,12 @@ export async function runLayer(layer: Layer, options: LayerRunOptions): Promise<
     log,
     echoes: options.echoes ?? false,
     limitMs: options.limitMs ?? usualLimitMs[isNight ? 'night' : 'day'],
-    env: { ...process.env, TELOS_TEST_OUTCOMES: outcomes, ...(isNight && { TELOS_NIGHTLY: '1' }) },
+    env: {
+      ...process.env,
+      TELOS_TEST_OUTCOMES: outcomes,
+      ...(options.waitMs !== undefined && { TELOS_TEST_WAIT_MS: `${options.waitMs}` }),
+      ...(isNight && { TELOS_NIGHTLY: '1' }),
+    },
   });
   const results = existsSync(outcomes)
     ? resultsOf(readFileSync(outcomes, 'utf8'))
@@ -64,11 +71,13 @@ export async function runLayer(layer: Layer, options: LayerRunOptions): Promise<
   const hasTests =
     layer.command.kind === 'mocha' || (layer.command.kind === 'node' && layer.command.prints === 'mocha');
   const ranNone = hasTests && results.passed + results.failed.length === 0;
-  const why = ended.why ?? (ranNone ? 'It ran no test.' : undefined);
+  const stays = isNight && results.left !== undefined;
+  const why =
+    ended.why ?? (ranNone ? 'It ran no test.' : stays ? `It left open: ${results.left}.` : undefined);
   return {
     ...ended,
     ...results,
-    ok: ended.ok && !ranNone,
+    ok: ended.ok && !ranNone && !stays,
     name: layer.name,
     flaky: [],
     log,

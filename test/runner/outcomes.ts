@@ -1,7 +1,8 @@
 /** What became of each test of a layer. */
 
 export interface Outcome {
-  state: 'passed' | 'failed' | 'skipped';
+  /** `left`: what is still open long after the last test. Its title says what. */
+  state: 'passed' | 'failed' | 'skipped' | 'left';
   title: string;
   /** From the root of the project, where it is known. */
   file?: string;
@@ -24,6 +25,8 @@ export interface Results {
   passedTitles: string[];
   failed: Outcome[];
   skipped: Outcome[];
+  /** What kept the program from ending after its last test, until it was ended. */
+  left?: string;
 }
 
 /** Returns the results of the lines that `OutcomeReporter` wrote. A line that a kill cut is left out. */
@@ -36,11 +39,13 @@ export function resultsOf(lines: string): Results {
     }
   });
   const passed = outcomes.filter(one => one.state === 'passed');
+  const left = outcomes.find(one => one.state === 'left')?.title;
   return {
     passed: passed.length,
     passedTitles: passed.map(one => one.title),
     failed: outcomes.filter(one => one.state === 'failed'),
     skipped: outcomes.filter(one => one.state === 'skipped'),
+    ...(left !== undefined && { left }),
   };
 }
 

@@ -144,6 +144,22 @@ describe('the runner of the layers', () => {
     assert.match(summary([seen]), /unit: It ran no test\./);
   });
 
+  it('ends a layer whose tests leave something open, and names it; the night fails for it', async () => {
+    const layer = mochaLayer(
+      'door',
+      `import { createServer } from 'node:http'; describe('a door', () => { it('opens', done => { createServer().listen(0, '127.0.0.1', done); }); });`,
+    );
+    const options = { folder: folder.path, isNight: false, waitMs: 200 };
+    const [day, night] = [
+      await runLayer(layer, options),
+      await runLayer(layer, { ...options, isNight: true }),
+    ];
+    assert.deepEqual([day.ok, day.ended, day.passed], [true, true, 1]);
+    assert.match(day.left ?? '', /^1 TCPServerWrap since .*door\.test\.mjs$/);
+    assert.match(summary([day]), /Left open after the last test:\n {2}unit: 1 TCPServerWrap since/);
+    assert.deepEqual([night.ok, night.why], [false, `It left open: ${night.left}.`]);
+  });
+
   it('stops a layer that hangs, and what it started', async () => {
     const script = join(folder.path, 'hang.mjs');
     const pidFile = join(folder.path, 'pid');

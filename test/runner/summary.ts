@@ -47,6 +47,7 @@ export function drawSummary(run: Run): string {
     ...section('Failed', [...broken.map(brokenLine), ...failed], shownFailures),
     ...section('Flaky: failed, then passed', flakyLines(run), shownOthers),
     ...section('Flaky in too many of the last ten runs', run.tooFlaky, shownOthers),
+    ...section('Left open after the last test', leftLines(results), shownOthers),
     ...section('Skipped', skippedLines(results), shownOthers),
     ...section('Not run here', notRun, shownOthers),
     '',
@@ -73,6 +74,9 @@ const flakyLines = ({ results, flakes }: Run): string[] =>
         `${name}: ${title} (in ${flakes.get(title) ?? 1} of the last ten runs): ${firstLines(firstError, 1).slice(0, 200)}`,
     ),
   );
+
+const leftLines = (results: readonly LayerResult[]): string[] =>
+  results.flatMap(({ name, left }) => (left === undefined ? [] : [`${name}: ${left}`]));
 
 const skippedLines = (results: readonly LayerResult[]): string[] =>
   results.flatMap(({ name, skipped }) =>

@@ -63,6 +63,7 @@ describe('the formats of the makers', () => {
   });
 
   async function serve(...turns: MakerTurn[]): Promise<FakeServer> {
+    await server?.close();
     server = await startMakerServer({ dialect, turns });
     return server;
   }
