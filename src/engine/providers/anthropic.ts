@@ -22,6 +22,8 @@ import { streamTurn, type WireReader } from './turn.ts';
 
 export interface AnthropicOptions {
   apiKey: string;
+  /** True for the token of a gateway, which takes it in place of a key. */
+  isToken?: true | undefined;
   model: string;
   /** Without a trailing slash. */
   baseUrl: string;
@@ -31,9 +33,11 @@ export interface AnthropicOptions {
 const label = 'Anthropic';
 
 export function createAnthropic(options: AnthropicOptions): Provider {
-  const { apiKey, model, baseUrl, limits = limitsAt(baseUrl) } = options;
+  const { apiKey, isToken, model, baseUrl, limits = limitsAt(baseUrl) } = options;
   const settings = new BaseAnthropic({
     apiKey,
+    // The SDK sends a key as a token, which servers in Anthropic's format do not know as a key.
+    defaultHeaders: isToken ? {} : { authorization: null, 'x-api-key': apiKey },
     baseURL: baseUrl,
     maxRetries: 0, // turn.ts retries, so that attempts are counted once
     timeout: 2 ** 31 - 1, // turn.ts enforces the time limits

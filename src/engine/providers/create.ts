@@ -432,10 +432,11 @@ async function providerOf(
       return skillDir ? openSkillReplay(skillDir) : replayBySkill();
     }
     case 'anthropic': {
-      const { key: apiKey } = keyOf(config, name);
+      const { key: apiKey, isToken } = keyOf(config, name);
       const { createAnthropic } = await import('./anthropic.ts');
       const baseUrl = usableAddress(config, name);
-      return createAnthropic({ apiKey, model: choice.model, baseUrl, limits: await limitsOf(baseUrl) });
+      const limits = await limitsOf(baseUrl);
+      return createAnthropic({ apiKey, isToken, model: choice.model, baseUrl, limits });
     }
     default: {
       const { key: apiKey } = keyOf(config, name);

@@ -195,7 +195,7 @@ describe('choosing a provider', () => {
       assert.deepEqual(sent, [
         ['/v1/messages', 'Bearer token-of-it', undefined],
         ['/v1/models?limit=1000', 'Bearer token-of-it', undefined],
-        ['/v1/messages', 'Bearer key-of-it', undefined],
+        ['/v1/messages', undefined, 'key-of-it'],
         ['/v1/models?limit=1000', undefined, 'key-of-it'],
       ]);
     } finally {
