@@ -120,7 +120,10 @@ describe('anthropic', () => {
     await collect();
     const body = { model: 'M', max_tokens: 1024, system: 'S', stream: true, messages: ask().messages };
     assert.deepEqual(requests[0]?.body, body);
-    assert.deepEqual([requests[0]?.headers['x-api-key'], requests[0]?.headers['authorization']], [key, undefined]);
+    assert.deepEqual(
+      [requests[0]?.headers['x-api-key'], requests[0]?.headers['authorization']],
+      [key, undefined],
+    );
   });
 
   it('marks tools, system and the last two turns of the user for the cache', () => {
