@@ -98,6 +98,8 @@ export function describeHook(
     );
     return { level: 'info', message: say('Hook of {0} changed {1}.', whose, names.join(', ')) };
   }
+  if (did === 'rewrote')
+    return { level: 'info', message: say('Hook of {0} changed the call to {1}.', whose, said) };
   return did === 'objected'
     ? { level: 'info', message: say('Hook of {0} wants more: {1}', whose, said) }
     : undefined;

@@ -445,8 +445,17 @@ export type RunEvent =
       agent: string;
       /** As its author wrote it. */
       command: string;
-      /** `denied` held back what the event is about, `objected` has the model do more, `stopped` ended the run. */
-      did: 'passed' | 'denied' | 'asked' | 'objected' | 'stopped' | 'informed' | 'changed' | 'failed';
+      /** `denied` held back what the event is about, `rewrote` changed the call, `objected` has the model do more, `stopped` ended the run. */
+      did:
+        | 'passed'
+        | 'denied'
+        | 'asked'
+        | 'objected'
+        | 'stopped'
+        | 'informed'
+        | 'changed'
+        | 'rewrote'
+        | 'failed';
       callId?: string;
       said?: string;
       problem?: LocalizedMessage;

@@ -326,6 +326,71 @@ describe('hooks in a run', function () {
     );
   });
 
+  it('changes a call, which is decided on and recorded as it runs', async () => {
+    const rewrite = (input: object): string =>
+      `printf '%s' '${JSON.stringify({ hookSpecificOutput: { permissionDecision: 'allow', updatedInput: input } })}'`;
+    plugin(
+      {
+        PreToolUse: [
+          group(rewrite({ file_path: 'b.txt', content: 'theirs' }), 'Write'),
+          group(`${root}/hooks/guard.py`, 'Write'),
+          group(rewrite({ command: 'rm -rf ~/' }), 'Bash'),
+          group(`printf '{"hookSpecificOutput":{"updatedInput":"x"}}'`, 'LS'),
+        ],
+      },
+      { 'hooks/guard.py': guard },
+    );
+    const { code, stderr } = await run([
+      call('write_file', { path: 'locked/a.txt', content: 'mine' }),
+      call('run_command', { command: 'echo hello' }),
+      call('list_directory', {}),
+      done,
+    ]);
+    assert.equal(code, 0, stderr);
+    assert.deepEqual([existsSync(inWork('locked')), textOf('b.txt')], [false, 'theirs']);
+    const asked = lastAsked();
+    assert.match(asked, /A hook of desk changed the call\. This ran instead: .*b\.txt/);
+    assert.match(asked, /Not allowed \(floor\.destroys\)/);
+    assert.match(stderr, /Its updatedInput is not an object, so the call stays as it is\./);
+    assert.match(stderr, /Hook of desk changed the call to \{"file_path":"b\.txt"/);
+    const log = (await home.run(['runs', 'export', '--format', 'jsonl'])).stdout;
+    assert.match(log, /"did":"rewrote"/);
+  });
+
+  for (const sandbox of ['off', 'auto'])
+    it(`gives a plugin a folder that stays, with the sandbox ${sandbox}`, async () => {
+      const data = '$'.concat('{CLAUDE_PLUGIN_DATA}');
+      plugin({
+        PreToolUse: [group(`echo seen >>"${data}/log.txt"; echo "$CLAUDE_PLUGIN_DATA" >at.txt`, 'LS')],
+      });
+      writeFileSync(
+        join(home.skillsDir, 'desk/skills/texts/SKILL.md'),
+        `${skill()}State: ${data}/state.json\n`,
+      );
+      home.env['TELOS_SANDBOX'] = sandbox;
+      const first = await run([call('list_directory', {}), done]);
+      const at = textOf('at.txt').trim();
+      assert.match(at, /plugin-data/, first.stderr);
+      assert.match(JSON.stringify(model?.requests[0]?.body), new RegExp(`State: ${at}/state\\.json`));
+      const turns = [
+        call('write_file', { path: `${at}/state.json`, content: '{"runs": 1}' }),
+        call('run_command', {
+          command: 'cat "$CLAUDE_PLUGIN_DATA/state.json" && echo 2 >"$CLAUDE_PLUGIN_DATA/more"',
+        }),
+        call('list_directory', {}),
+        call('read_file', { path: `${at}/log.txt` }),
+        call('read_file', { path: join(at, '../../reviews') }),
+        done,
+      ];
+      const { code, stderr } = await run(turns);
+      assert.equal(code, 0, stderr);
+      assert.equal(readFileSync(join(at, 'more'), 'utf8'), '2\n');
+      const asked = lastAsked();
+      assert.match(asked, /"runs\\": 1/);
+      assert.match(asked, /seen.{0,12}seen/);
+      assert.match(asked, /belongs to Telos itself/);
+    });
+
   it('says in a sentence what is wrong with files of hooks', async () => {
     const wrong: readonly [Record<string, string>, RegExp][] = [
       [{ 'hooks/hooks.json': '{"hooks"' }, /hooks\/hooks\.json is not JSON, so its hooks do not run/],

@@ -97,6 +97,21 @@ describe('a field of a skill', function () {
       deepEqual(await modelFor('gpt-5.4'), [usual, true]);
       deepEqual(await modelFor('openai:gpt-5.4'), [usual, false]);
     },
+    async 'model: inherit'() {
+      const step = { toolCalls: [{ name: 'use_skill', input: { skill: 'harbour:mate', request: 'Look.' } }] };
+      const modelOf = async (model: string) => {
+        turns = [step, { text: ['Rocks.'] }, { text: ['Done.'] }];
+        home.folder.add({
+          'skills/harbour/agents/mate.md': `---\ndescription: Helps\n${model}---\nMATE TEXT\n`,
+        });
+        const { bodies } = await run('/ship');
+        return bodies.at(-2)?.model;
+      };
+      skill('description: D\nmodel: opus');
+      match(String(await modelOf('model: inherit\n')), /opus/);
+      match(String(await modelOf('')), /opus/);
+      match(String(await modelOf('model: haiku\n')), /haiku/);
+    },
     async effort() {
       skill('description: D\nmodel: claude-opus-4-6\neffort: high');
       const thinks = JSON.stringify((await run('/ship')).bodies[0]);

@@ -207,6 +207,9 @@ function prepare(
     keepsRepository,
     unchanged: unchanged.map(path => realPlace(path) ?? path),
     ...(around !== undefined && { around }),
+    ...(folders.pluginData !== undefined && {
+      pluginData: realPlace(folders.pluginData) ?? folders.pluginData,
+    }),
     programFolders: (env['PATH'] ?? '').split(delimiter).filter(Boolean),
   };
   return {

@@ -26,6 +26,8 @@ export interface BoxPlaces {
   temporary: string;
   workingDir: string;
   readable: readonly string[];
+  /** A folder of Telos's own that commands write, of a plugin. */
+  pluginData?: string;
   /** Telos's own folders. */
   protectedDirs: readonly string[];
   /** Folders of the PATH. */
@@ -146,7 +148,7 @@ const emptied: readonly Place[] = [
 
 /** Returns what every command of the conversation sees, whatever it does. Reads the disk, so it is done once. */
 export function lastingPlaces(places: BoxPlaces): readonly Place[] {
-  const { home, ownHome, temporary, workingDir, readable, programFolders } = places;
+  const { home, ownHome, temporary, workingDir, readable, pluginData, programFolders } = places;
   const system = systemPlaces();
   const own = isInside(workingDir, home) ? [] : ownProgramsIn(home);
   const beside = programFolders.flatMap(folder => programPlaces(folder, [...system, ...own], places));
@@ -158,6 +160,7 @@ export function lastingPlaces(places: BoxPlaces): readonly Place[] {
     ...own,
     ...beside,
     ...readable.filter(each => !isInside(workingDir, each)).map(path => ({ kind: 'read', path }) as const),
+    ...(pluginData === undefined ? [] : [{ kind: 'write', path: pluginData } as const]),
   ];
 }
 

@@ -16,10 +16,19 @@ export interface HomeOwner {
 export const homesIn = (dataDir: string): string => join(dataDir, 'homes');
 
 /** Returns the folder in which an agent's homes lie: `home`, and the one of commands that get secrets. It need not be there yet. */
-export function agentHome(dataDir: string, { packDir }: Pick<HomeOwner, 'packDir'>): string {
+export const agentHome = (dataDir: string, { packDir }: Pick<HomeOwner, 'packDir'>): string =>
+  join(homesIn(dataDir), placeName(packDir));
+
+/** Returns the folder in which a plugin keeps what is its own. It stays when the plugin is updated, and need not be there yet. */
+export function pluginDataFolder(packDir: string, dataDir: string): string {
+  const folder = join(dataDir, 'plugin-data', placeName(packDir));
+  return realPlace(folder) ?? folder;
+}
+
+/** Returns a name for what belongs to a pack. Another one that is called the same has another. */
+function placeName(packDir: string): string {
   const root = realPlace(packDir) ?? packDir;
-  const place = createHash('sha256').update(root).digest('hex').slice(0, 12);
-  return join(homesIn(dataDir), `${basename(root)}-${place}`);
+  return `${basename(root)}-${createHash('sha256').update(root).digest('hex').slice(0, 12)}`;
 }
 
 /** Returns the folders of one conversation in which its commands write, beside the working folder. */

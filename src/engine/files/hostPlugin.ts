@@ -30,6 +30,7 @@ const folders = ['.claude-plugin', '.plugin', '.github/plugin', '.cursor-plugin'
 /** The manifests of the hosts, the first that names servers counts: they are copies of each other. */
 const manifests = [...folders.map(folder => `${folder}/plugin.json`), 'plugin.json'];
 const root$ = '$'.concat('{CLAUDE_PLUGIN_ROOT}');
+const data$ = '$'.concat('{CLAUDE_PLUGIN_DATA}');
 
 /** Parts of a plugin that its manifest may say the places of. */
 export const partKinds = ['skills', 'commands', 'agents'] as const;
@@ -70,7 +71,10 @@ function pathsIn(value: unknown): string[] {
 
 /** Returns the folder that a skill means by `${CLAUDE_PLUGIN_ROOT}`: that of its plugin, or its own if its pack is none. */
 export const pluginRootOf = ({ packDir, skillDir }: { packDir: string; skillDir: string }): string =>
-  manifests.some(name => existsSync(join(packDir, name))) ? packDir : skillDir;
+  isPlugin(packDir) ? packDir : skillDir;
+
+/** Whether a folder has the manifest of a plugin. */
+export const isPlugin = (packDir: string): boolean => manifests.some(name => existsSync(join(packDir, name)));
 
 /**
  * Returns the file that names the MCP servers of the plugin in a folder: its manifest if that has `mcpServers`, or its .mcp.json.
@@ -142,12 +146,16 @@ export function hostOnly(entry: unknown): string | undefined {
     : undefined;
 }
 
-/** Returns a server with the plugin's folder in place of its name. The same server if it has no such folder. */
-export function inPlugin<Server extends object>(server: Server): Server {
+/**
+ * Returns a server with the plugin's folders in place of their names, that of its data only if it is given. The same server if it is of no
+ * such plugin.
+ */
+export function inPlugin<Server extends object>(server: Server, data?: string): Server {
   const { pluginRoot } = server as { pluginRoot?: string };
   if (pluginRoot === undefined) return server;
   const fill = (value: unknown): unknown => {
-    if (typeof value === 'string') return value.replaceAll(root$, pluginRoot);
+    if (typeof value === 'string')
+      return value.replaceAll(root$, pluginRoot).replaceAll(data$, data ?? data$);
     if (Array.isArray(value)) return value.map(fill);
     return typeof value === 'object' && value !== null
       ? Object.fromEntries(Object.entries(value).map(([key, item]) => [key, fill(item)]))

@@ -251,13 +251,15 @@ export function readyServer(
   { env, dataDir }: Pick<Config, 'env' | 'dataDir'>,
   packDir: string,
 ): { server: McpServer } | { refusal: Sentence } {
-  if (!written.isOfPlugin || written.type !== 'stdio') return resolveServer(inPlugin(written), env);
   const folders = pluginFolders(packDir, dataDir);
+  const placed = inPlugin(written, folders.data);
+  const keepsData = written.isOfPlugin || JSON.stringify(placed) !== JSON.stringify(inPlugin(written));
   try {
-    mkdirSync(folders.data, { recursive: true, mode: 0o700 });
+    if (keepsData && written.type === 'stdio') mkdirSync(folders.data, { recursive: true, mode: 0o700 });
   } catch (error) {
     return { refusal: sentence('the folder for its data could not be made ({0})', reasonOf(error)) };
   }
+  if (!written.isOfPlugin || written.type !== 'stdio') return resolveServer(placed, env);
   const program = resolveProgram(written, folders);
   return 'refusal' in program ? program : { server: { ...written, ...program } };
 }
@@ -353,7 +355,7 @@ export const namesIn = (server: McpServer): string[] =>
     ? []
     : [
         ...new Set(
-          textsIn(inPlugin(server)).flatMap(text => [...text.matchAll(variable)].map(match => match[1]!)),
+          textsIn(inPlugin(server, '')).flatMap(text => [...text.matchAll(variable)].map(match => match[1]!)),
         ),
       ];
 

@@ -1,8 +1,8 @@
 /** Reads the mcp.json of a plugin of agent-plugins.org, whose schema is closed and known here, and fills in the plugin's folders. */
-import { createHash } from 'node:crypto';
 import { realpathSync } from 'node:fs';
 import { basename, dirname, join } from 'node:path';
 import { type Sentence, sentence } from '@telos/protocol/text';
+import { pluginDataFolder } from '../files/agentHome.ts';
 import { isInside, realPlace } from '../files/paths.ts';
 import { pluginSchema } from '../files/settingsFile.ts';
 
@@ -144,12 +144,10 @@ function addressIn(
 }
 
 /** Returns the folders of the plugin that is installed at `packDir`. */
-export function pluginFolders(packDir: string, dataDir: string): PluginFolders {
-  const root = realPlace(packDir) ?? packDir;
-  const place = createHash('sha256').update(root).digest('hex').slice(0, 12);
-  const folder = join(dataDir, 'plugin-data', `${basename(root)}-${place}`);
-  return { root, data: realPlace(folder) ?? folder };
-}
+export const pluginFolders = (packDir: string, dataDir: string): PluginFolders => ({
+  root: realPlace(packDir) ?? packDir,
+  data: pluginDataFolder(packDir, dataDir),
+});
 
 /** Replaces each of the two names once. What a replacement brings is not looked at again, and no other variable is known. */
 const filled = (text: string, { root, data }: PluginFolders): string =>

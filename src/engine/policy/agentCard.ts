@@ -251,7 +251,9 @@ function serversOf(agent: ReviewedAgent): {
   if (agent.mcpConfig === undefined) return { servers: [], used: [], inClear: [], notStarted: [] };
   const { servers, problems } = readMcpConfig(agent.mcpConfig);
   const entries = [...servers];
-  const asking = entries.filter(([, { isOfPlugin }]) => !isOfPlugin).map(([, server]) => inPlugin(server));
+  const asking = entries
+    .filter(([, { isOfPlugin }]) => !isOfPlugin)
+    .map(([, server]) => inPlugin(server, ''));
   const used = [...JSON.stringify(asking).matchAll(/\$\{(\w+)\}/g)].map(match => match[1]!);
   return {
     notStarted: problems.map(problem => problem.replaceAll(join(agent.packDir, '/'), '')),

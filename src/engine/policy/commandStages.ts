@@ -3,6 +3,7 @@
 import { existsSync, statSync } from 'node:fs';
 import { readdir, stat } from 'node:fs/promises';
 import { isAbsolute, join, relative, resolve, sep } from 'node:path';
+import { pluginRootOf } from '../files/hostPlugin.ts';
 import { folderHolding, goesDownAndUp, isInside, realIfThere } from '../files/paths.ts';
 import { loadText } from '../files/regularFile.ts';
 import { isSensitive } from '../files/sensitiveNames.ts';
@@ -50,12 +51,14 @@ export async function checkedLine(
     const isScript = words && (await checker.script({ words, assignments: [] })) !== undefined;
     return isScript ? { scripts: checker.scripts } : undefined;
   }
-  const { skillDir, packDir, home } = context;
+  const { skillDir, packDir, pluginData, home } = context;
   const own = {
     SKILL_DIR: skillDir,
     SKILL_PATH: skillDir,
     SKILL_ROOT: skillDir,
     CLAUDE_SKILL_DIR: skillDir,
+    CLAUDE_PLUGIN_ROOT: pluginRootOf({ packDir, skillDir }),
+    ...(pluginData !== undefined && { CLAUDE_PLUGIN_DATA: pluginData }),
     TELOS_SKILL_DIR: skillDir,
     TELOS_PACK_DIR: packDir,
   };

@@ -11,7 +11,7 @@ import { chosenFolders, ownFolders } from './agentFiles.ts';
 import { type Ask, allow, type Decision, type PolicyContext, reviewOf } from './decision.ts';
 import { isPromised } from './promisedFiles.ts';
 import { ask, withCard } from './question.ts';
-import { isInStandIn, type PolicySubject, type PolicySubjectOf } from './subject.ts';
+import { isInPluginData, isInStandIn, type PolicySubject, type PolicySubjectOf } from './subject.ts';
 
 export async function decideOnRead(
   wanted: PolicySubjectOf<'read' | 'write'>,
@@ -29,6 +29,7 @@ export async function decideOnRead(
   if ((await folderHolding(path, acceptedFolders(context, unaccepted), home)) !== undefined)
     return allow('read.own-folders', path);
   if (isInStandIn(path, context)) return allow('read.sandbox', path);
+  if (isInPluginData(path, context)) return allow('read.plugin-data', path);
   const chosen = unaccepted.find(folder => isInside(folder.path, path));
   if (chosen) return askAboutFolder(wanted, chosen, context);
   const sentences = [
@@ -164,6 +165,7 @@ export async function decideOnPlace(
   );
   if (chosen) return askAboutFolder(wanted, chosen, context);
   if (inWork) return allow('write.working-dir', path);
+  if (isInPluginData(path, context)) return allow('write.plugin-data', path);
   const sentences = [sentence('{0} is outside this workspace ({1}).', path, workingDir)];
   return unlessPromised(ask(wanted, { rule: 'write.outside', sentences }, context), context);
 }

@@ -52,7 +52,7 @@ async function writtenServer(context: PolicyContext): Promise<WrittenServer | un
   const reviewed = ownFolders(agent);
   for (const [server, written] of readMcpConfig(agent.mcpConfig).servers) {
     if (written.type !== 'stdio') continue;
-    const entry = written.isOfPlugin ? startedOf(written, context) : inPlugin(written);
+    const entry = written.isOfPlugin ? startedOf(written, context) : inPlugin(written, context.pluginData);
     if (!entry) continue;
     const cwd = expandPath(entry.cwd ?? '.', home, packDir);
     const inCwd = (path: string): string => realPlace(expandPath(path, home, cwd)) ?? path;
@@ -114,13 +114,14 @@ function isPlainFile(path: string): boolean {
 function canBeWritten(
   path: string,
   reviewed: readonly string[],
-  { workingDir, workFolders = [], home }: PolicyContext,
+  { workingDir, workFolders = [], pluginData, home }: PolicyContext,
 ): boolean {
   const real = (folder: string): string => realPlace(folder) ?? folder;
   const work = real(workingDir);
   const own = reviewed.find(folder => isInside(folder, path));
   if (own !== undefined) return work !== own && isInside(own, work) && isInsideFolded(work, path);
-  const places = [work, ...workFolders.map(real)].filter(place => !isInside(place, home));
+  const data = pluginData === undefined ? [] : [real(pluginData)];
+  const places = [work, ...data, ...workFolders.map(real)].filter(place => !isInside(place, home));
   return places.some(place => isInsideFolded(place, path));
 }
 

@@ -116,8 +116,8 @@ async function file(
   if (typeof given !== 'string') return deny('input.invalid', 'The path must be a string.');
   try {
     const path = await resolvePath(given, context.workingDir, context.home);
-    const owner =
-      kind === 'read' && isInStandIn(path, context) ? undefined : await ownFolderAround(path, context);
+    const isOpen = (kind === 'read' && isInStandIn(path, context)) || isInPluginData(path, context);
+    const owner = isOpen ? undefined : await ownFolderAround(path, context);
     if (owner) return closed(path, owner);
     await refuseSpecialFile(path);
     const named = expandPath(given, context.home, context.workingDir);
@@ -131,6 +131,10 @@ async function file(
 /** Whether a path is in a folder that only commands in the box have written, such as their own temporary files. */
 export const isInStandIn = (path: string, { standIns = [] }: PolicyContext): boolean =>
   standIns.some(({ place }) => isInside(realPlace(place) ?? place, path));
+
+/** Whether a path is in the folder in which the plugin of the run keeps what is its own. */
+export const isInPluginData = (path: string, { pluginData }: PolicyContext): boolean =>
+  pluginData !== undefined && isInside(realPlace(pluginData) ?? pluginData, path);
 
 const patternOf = (tool: string, given: unknown): { pattern?: string } =>
   tool === 'glob' && typeof given === 'string' ? { pattern: given } : {};

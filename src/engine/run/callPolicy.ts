@@ -97,12 +97,12 @@ async function* decideOn(
   if (taped) return taped;
   const held = yield* heldBack(call, run, signal);
   if ('result' in held) return held;
-  const outcome = yield* approveCall(call, { ...run, wantsQuestion: held.ask }, signal);
+  const outcome = yield* approveCall(held.call, { ...run, wantsQuestion: held.ask }, signal);
   if (!outcome.granted) {
     const { refusal, policy } = outcome;
     return { result: toolError(refusal), ...(policy && { policy }) };
   }
-  const ours = [...notes, ...held.context, ...editNotes(call, outcome)];
+  const ours = [...notes, ...held.notes, ...editNotes(held.call, outcome)];
   const hooks = run.hooks?.runsAfter(outcome.call) ? run.hooks : undefined;
   return {
     // The user was asked about this call alone, so it is done before anything else is.
@@ -127,16 +127,30 @@ async function* decideOn(
   };
 }
 
-/** Has the hooks look at a call before it is decided on. They can only make that stricter. */
+/**
+ * Has the hooks look at a call before it is decided on. They can make that stricter, and the call another one, which is decided on like
+ * any other.
+ */
 async function* heldBack(
   call: ToolCall,
-  { hooks, tools }: ToolCallContext,
+  run: ToolCallContext,
   signal: AbortSignal,
-): AsyncGenerator<RunEvent, { ask?: string; context: readonly string[] } | SettledCall> {
+): AsyncGenerator<RunEvent, { call: ToolCall; ask?: string; notes: readonly string[] } | SettledCall> {
+  const { hooks, tools } = run;
   const isKnown = tools.some(({ definition }) => definition.name === call.name);
-  if (!hooks || !isKnown || call.problem) return { context: [] };
-  const { denied, by, ...held } = yield* hooks.before(call, signal);
-  if (denied === undefined) return held;
+  if (!hooks || !isKnown || call.problem) return { call, notes: [] };
+  const { denied, by, changed, ask, context } = yield* hooks.before(call, signal);
+  if (denied === undefined) {
+    const meant = changed && resolved(changed.call, run);
+    const now = meant?.call ?? call;
+    const notes = meant
+      ? [
+          `A hook of ${changed.by} changed the call. This ran instead: ${JSON.stringify(now.input)}`,
+          ...meant.notes,
+        ]
+      : [];
+    return { call: now, ...(ask !== undefined && { ask }), notes: [...notes, ...context] };
+  }
   const policy = { action: 'deny', rule: 'hook.deny' } as const;
   return { result: toolError(`A hook of ${by} does not allow this: ${denied}`), policy };
 }

@@ -1,6 +1,7 @@
 /** Begins the transcript of a run: with what was said before, the skill's text and the request. */
 import type { Attachment } from '@telos/protocol/attachment';
 import type { Message } from '@telos/protocol/run';
+import type { Config } from '../config.ts';
 import type { Provider } from '../core/ports.ts';
 import type { PolicyContext } from '../policy/decision.ts';
 import type { Match } from '../routing/routeName.ts';
@@ -21,6 +22,7 @@ export async function addSkillRequest(
   earlier: readonly Message[],
   { recording }: Provider,
   projectDir: string,
+  config: Pick<Config, 'dataDir'>,
 ): Promise<void> {
   const words = wordsOf(run.request);
   const isUnread = run.request.conversation?.skillIsUnread === true;
@@ -31,7 +33,7 @@ export async function addSkillRequest(
   if (marked) run.textMark = marked.mark;
   const filled = fillBody(
     marked?.body ?? skill.body,
-    { ...placesOf(agent, skill), projectDir, session: conversationOf(run) },
+    { ...placesOf(agent, skill, config), projectDir, session: conversationOf(run) },
     words,
     invokedAs,
     skill.argumentNames,

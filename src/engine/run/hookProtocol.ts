@@ -79,6 +79,28 @@ function hookInput(tool: string, input: JsonObject, places: Places): JsonObject 
   }
 }
 
+/** Returns a call with the input that a hook wants it to have, which is that of `hookInput`. */
+export function withHookInput(call: ToolCall, wanted: JsonObject, facts?: McpToolFacts): ToolCall {
+  const { file_path: file, old_string, new_string, edits, timeout, run_in_background, ...rest } = wanted;
+  if (facts) return { ...call, input: wanted };
+  const input: JsonObject = {
+    ...rest,
+    ...(file !== undefined && { path: file }),
+    ...(old_string !== undefined && { old_text: old_string }),
+    ...(new_string !== undefined && { new_text: new_string }),
+    ...(Array.isArray(edits) && { edits: edits.map(each => ownEdit(Object(each))) }),
+  };
+  if (call.name !== 'run_command') return { ...call, input };
+  const seconds = typeof timeout === 'number' && { timeout_s: timeout / 1000 };
+  return {
+    ...call,
+    input: { ...input, ...seconds, ...(run_in_background === true && { background: true }) },
+  };
+}
+
+const ownEdit = ({ old_string, new_string, ...rest }: Record<string, unknown>): JsonObject =>
+  ({ old_text: old_string, new_text: new_string, ...rest }) as JsonObject;
+
 const editOf = ({ old_text, new_text, edits }: Record<string, unknown>): JsonObject => ({
   ...(old_text !== undefined && { old_string: old_text }),
   ...(new_text !== undefined && { new_string: new_text }),
@@ -142,6 +164,8 @@ export interface HookAnswer {
   reason: string;
   /** Words for the model, whatever the verdict. */
   context?: string;
+  /** What the call is to have as its input, with the names that hooks have for it. */
+  input?: JsonObject;
   /** Why the whole run is to end. */
   stop?: string;
   /** Words for the person. */
@@ -205,11 +229,16 @@ function answerIn(answer: Record<string, unknown>): HookAnswer {
     ...(context !== undefined && { context }),
     ...(message !== undefined && { message }),
     ...(answer['continue'] === false && { stop: text(answer['stopReason']) ?? why }),
-    ...(own['updatedInput'] !== undefined && {
-      problem: sentence('It wants to change the input of the call, which no hook can do here.'),
-    }),
+    ...inputIn(own['updatedInput']),
   };
 }
+
+const inputIn = (value: unknown): Pick<HookAnswer, 'input' | 'problem'> => {
+  if (value === undefined || value === null) return {};
+  return typeof value === 'object' && !Array.isArray(value)
+    ? { input: value as JsonObject }
+    : { problem: sentence('Its updatedInput is not an object, so the call stays as it is.') };
+};
 
 const text = (value: unknown): string | undefined =>
   typeof value === 'string' && value.trim() !== '' ? words(value.trim()) : undefined;

@@ -89,7 +89,7 @@ function attachmentText(attachment: TextAttachment): string {
 
 const nameOfAttachment = ({ name }: Attachment): string => escapeInvisible(name);
 
-const folderPlaces = String.raw`\$?\{baseDir\}|\$\{CLAUDE_(?:SKILL_DIR|PROJECT_DIR|SESSION_ID)\}|\$\{CLAUDE_PLUGIN_ROOT\}((?:/\.?[\w-]+(?:\.[\w-]+)*)*)`;
+const folderPlaces = String.raw`\$?\{baseDir\}|\$\{CLAUDE_(?:SKILL_DIR|PROJECT_DIR|SESSION_ID|PLUGIN_DATA)\}|\$\{CLAUDE_PLUGIN_ROOT\}((?:/\.?[\w-]+(?:\.[\w-]+)*)*)`;
 const argumentPlaces = String.raw`\$(?:ARGUMENTS\[(\d)\]|\{ARGUMENTS\}|ARGUMENTS\b(?!\[)|(\d)(?!\w)|([A-Za-z]\w*))`;
 
 /** What the places in a skill's text mean. */
@@ -97,7 +97,9 @@ interface FillingPlaces {
   skillDir: string;
   /** That of the skill if missing. */
   pluginRoot?: string;
-  /** Where the user is. The place stays as it is if this is missing, as does that of the conversation. */
+  /** Where the plugin keeps what is its own. The place stays as it is if this is missing, as do those below. */
+  pluginData?: string;
+  /** Where the user is. */
   projectDir?: string;
   /** Names the conversation. */
   session?: string;
@@ -111,7 +113,7 @@ interface FillingPlaces {
  */
 export function fillBody(
   body: string,
-  { skillDir, pluginRoot = skillDir, projectDir, session }: FillingPlaces,
+  { skillDir, pluginRoot = skillDir, pluginData, projectDir, session }: FillingPlaces,
   words: string,
   invokedAs?: string,
   names: readonly string[] = [],
@@ -131,6 +133,7 @@ export function fillBody(
     line.replace(new RegExp(`${folderPlaces}|${argumentPlaces}`, 'g'), (all, path, index, number, name) => {
       if (all.includes('CLAUDE_PLUGIN_ROOT')) return placeInPlugin(path, skillDir, pluginRoot);
       if (/^\$?\{(?:baseDir|CLAUDE_SKILL_DIR)\}$/.test(all)) return skillDir;
+      if (all.endsWith('{CLAUDE_PLUGIN_DATA}')) return pluginData ?? all;
       if (all.endsWith('{CLAUDE_PROJECT_DIR}')) return projectDir ?? all;
       if (all.endsWith('{CLAUDE_SESSION_ID}')) return session ?? all;
       if (index !== undefined) return word(all, Number(index));

@@ -182,6 +182,8 @@ export interface Caller {
   uses: SkillUses;
   /** Knows what secrets the calling run has read. */
   memory: CallingRun['policy']['memory'];
+  /** The model that its skill says, which a step has that says none. */
+  model?: string | undefined;
   /** Keeps what the run writes. Missing if the calling run writes nothing. */
   changes: KeptWrites | undefined;
 }
@@ -201,6 +203,8 @@ export interface Run {
   budget: Budget | undefined;
   /** How much the model thinks, if the skill says it. */
   effort?: Effort;
+  /** Its model, if a skill or a caller says it. */
+  model?: string | undefined;
   /** Filled during the run, like `counts`, so that its end can be reported however it ends. */
   readonly messages: Message[];
   /** What its first message is made of, once that is added. */

@@ -1,7 +1,9 @@
 /** Chooses the folders of a run. */
 import type { Config } from '../config.ts';
-import { pluginRootOf } from '../files/hostPlugin.ts';
+import { pluginDataFolder } from '../files/agentHome.ts';
+import { isPlugin, pluginRootOf } from '../files/hostPlugin.ts';
 import { isInside, resolvePath } from '../files/paths.ts';
+import { pluginSchema } from '../files/settingsFile.ts';
 import type { PolicyContext } from '../policy/decision.ts';
 import type { Agent, Skill } from '../skills/agent.ts';
 import type { SkillRoot } from '../skills/findSkills.ts';
@@ -12,7 +14,11 @@ import type { RunFolders } from '../tools/tool.ts';
  * Returns the folders of a run. Commands run where the agent works if that is the current folder or it is foreign, else in the pack; the
  * scripts of a pack of Telos always run in the pack, for which they were written.
  */
-export function foldersOf(agent: Agent, skill: Skill, config: Pick<Config, 'cwd' | 'home'>): RunFolders {
+export function foldersOf(
+  agent: Agent,
+  skill: Skill,
+  config: Pick<Config, 'cwd' | 'home' | 'dataDir'>,
+): RunFolders {
   const personDir = personFolder(config);
   return {
     workingDir: agent.workingDir,
@@ -22,8 +28,21 @@ export function foldersOf(agent: Agent, skill: Skill, config: Pick<Config, 'cwd'
     commandDir: agent.isForeign || agent.worksHere ? agent.workingDir : agent.packDir,
     ...(!agent.isForeign && agent.worksHere && { scriptDir: agent.packDir }),
     ...(personDir === undefined ? {} : { personDir }),
+    ...dataOf(agent, config),
   };
 }
+
+/**
+ * Returns where a plugin keeps what is its own. A project's folder is no plugin, whatever it has in it; at agent-plugins.org that folder
+ * is for the servers alone, which start programs from it.
+ */
+export const dataOf = (
+  { packDir, source }: Pick<Agent, 'packDir' | 'source'>,
+  { dataDir }: Pick<Config, 'dataDir'>,
+): Pick<RunFolders, 'pluginData'> =>
+  source !== 'project' && isPlugin(packDir) && pluginSchema(packDir) === undefined
+    ? { pluginData: pluginDataFolder(packDir, dataDir) }
+    : {};
 
 /**
  * Returns the working folder of a run without a skill: the folder of the call.
@@ -48,9 +67,11 @@ export function foldersWithoutSkill(config: Config, roots: readonly SkillRoot[])
 export const placesOf = (
   agent: Agent | undefined,
   { dir }: Pick<Skill, 'dir'>,
-): { skillDir: string; pluginRoot: string } => ({
+  config: Pick<Config, 'dataDir'>,
+): { skillDir: string; pluginRoot: string; pluginData?: string } => ({
   skillDir: dir,
   pluginRoot: agent ? pluginRootOf({ packDir: agent.packDir, skillDir: dir }) : dir,
+  ...(agent && dataOf(agent, config)),
 });
 
 /** Returns the real paths of the protected folders, since a search compares real paths. */

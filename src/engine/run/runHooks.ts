@@ -14,13 +14,14 @@ import { ProgressChannel } from '../core/calls.ts';
 import { reasonOf, TelosError } from '../core/errors.ts';
 import { addText, blocksOf, reminderMark } from '../core/messages.ts';
 import { realPlace } from '../files/paths.ts';
+import type { McpToolFacts } from '../mcp/tools.ts';
 import { decide } from '../policy/decide.ts';
 import { type PolicyContext, reviewOf, runPolicy } from '../policy/decision.ts';
 import type { Agent } from '../skills/agent.ts';
 import type { Hook, HookEvent } from '../skills/readHooks.ts';
 import { hookLine } from '../skills/readHooks.ts';
 import { commandEnvironment, type LineEnd, runLine } from '../tools/command.ts';
-import type { Tool, ToolContext } from '../tools/tool.ts';
+import type { RunFolders, Tool, ToolContext } from '../tools/tool.ts';
 import { type ApprovalContext, approveCall, type Granted, hostQuestions } from './approval.ts';
 import { executeTool } from './commandChanges.ts';
 import {
@@ -30,8 +31,10 @@ import {
   hookCall,
   hookResponse,
   isAbout,
+  withHookInput,
 } from './hookProtocol.ts';
 import { openBox } from './openBox.ts';
+import { dataOf } from './runFolders.ts';
 
 /** What hooks need of the run that they belong to. */
 export interface HookedRun {
@@ -58,6 +61,8 @@ export type HookPlace = Pick<ApprovalContext, 'human' | 'policy'> & {
 interface Said {
   denied?: string;
   ask?: string;
+  /** The call as a hook has changed it, and whose hook that was. */
+  changed?: { call: ToolCall; by: string };
   /** Whose hook has held it back. */
   by?: string;
   context: string[];
@@ -70,6 +75,8 @@ interface About {
   /** What a matcher is compared with. Without it, matchers do not count. */
   call?: HookCall;
   callId?: string;
+  /** The call itself, where a hook may still change it. */
+  written?: ToolCall;
 }
 
 /** Times that hooks may have a run go on at its end. */
@@ -129,8 +136,7 @@ export class RunHooks {
 
   /** Returns why a call must not be carried out, or why the person has to be asked about it, and notes for the model. */
   async *before(call: ToolCall, signal: AbortSignal): AsyncGenerator<RunEvent, Omit<Said, 'changedFiles'>> {
-    const read = this.#read(call);
-    const said = yield* this.#fire('PreToolUse', { ...aboutCall(call, read) }, signal);
+    const said = yield* this.#fire('PreToolUse', aboutCall(call, this.#read(call)), signal);
     this.#throwIfStopped();
     return said;
   }
@@ -217,9 +223,11 @@ export class RunHooks {
   }
 
   #read(call: ToolCall): HookCall {
-    const { workingDir, home, mcpTool } = this.#of.run.policy;
-    return hookCall(call, { workingDir: realPlace(workingDir) ?? workingDir, home }, mcpTool?.(call.name));
+    const { workingDir, home } = this.#of.run.policy;
+    return hookCall(call, { workingDir: realPlace(workingDir) ?? workingDir, home }, this.#facts(call));
   }
+
+  #facts = ({ name }: ToolCall): McpToolFacts | undefined => this.#of.run.policy.mcpTool?.(name);
 
   #matching(event: HookEvent, call?: HookCall): readonly Hook[] {
     return this.#of.hooks.filter(
@@ -235,8 +243,10 @@ export class RunHooks {
   async *#fire(event: HookEvent, about: About, signal: AbortSignal): AsyncGenerator<RunEvent, Said> {
     const said: Said = { context: [], changedFiles: [] };
     for (const hook of this.#matching(event, about.call)) {
+      if (said.changed && !isAbout(hook, this.#read(said.changed.call))) continue;
       const started = performance.now();
-      const ran = yield* this.#run(hook, event, about, signal);
+      const now = said.changed ? aboutCall(said.changed.call, this.#read(said.changed.call)) : about;
+      const ran = yield* this.#run(hook, event, now, signal);
       if (ran === undefined) continue;
       this.#done.add(hook);
       const { answer, changedFiles } = ran;
@@ -251,6 +261,11 @@ export class RunHooks {
       if (answer.context !== undefined) said.context.push(answer.context);
       if (answer.stop !== undefined)
         this.#stop = sentence('A hook of {0} ended the run: {1}', whoseOf(hook), answer.stop);
+      if (answer.input && about.written)
+        said.changed = {
+          call: withHookInput(said.changed?.call ?? about.written, answer.input, this.#facts(about.written)),
+          by: hook.agent ?? person,
+        };
       if (answer.verdict === 'ask') said.ask ??= answer.reason;
       if (answer.verdict === 'deny') Object.assign(said, { denied: answer.reason, by: hook.agent ?? person });
       if (said.denied !== undefined || this.#stop) break;
@@ -355,7 +370,7 @@ export class RunHooks {
   ): AsyncGenerator<RunEvent, Ran | undefined> {
     const { workingDir } = run.policy;
     mkdirSync(workingDir, { recursive: true });
-    const line = this.#lineOf(hook);
+    const line = this.#lineOf(hook, run);
     const call: ToolCall = {
       id: `hook-${randomUUID()}`,
       name: 'run_command',
@@ -462,13 +477,16 @@ export class RunHooks {
   }
 
   /** Returns the command with its folders, so that what is decided on is what runs. A folder that a shell would take apart stays a variable. */
-  #lineOf({ command, root, skill }: Hook): string {
+  #lineOf({ command, root, skill }: Hook, { policy: { pluginData } }: HookPlace): string {
     const { workingDir, skillDir } = this.#of.run.policy;
     const project = realPlace(workingDir) ?? workingDir;
-    const places = { CLAUDE_PLUGIN_ROOT: root, CLAUDE_PROJECT_DIR: project, CLAUDE_SKILL_DIR: skillDir };
+    const places = {
+      ...{ CLAUDE_PLUGIN_ROOT: root, CLAUDE_PROJECT_DIR: project, CLAUDE_SKILL_DIR: skillDir },
+      CLAUDE_PLUGIN_DATA: pluginData,
+    };
     let line = command;
     for (const [name, place] of Object.entries(places))
-      if (/^[\w./@+-]+$/.test(place)) line = line.replaceAll(`\${${name}}`, place);
+      if (place !== undefined && /^[\w./@+-]+$/.test(place)) line = line.replaceAll(`\${${name}}`, place);
     // A path beside the skill, as authors write it.
     const [path] = /^\.\/[^\s;&|'"$]+/.exec(line) ?? [];
     const beside = path !== undefined && !existsSync(join(workingDir, path)) ? [skillDir, root] : [];
@@ -487,7 +505,10 @@ async function placeOfOther(
 ): Promise<HookPlace> {
   const { workingDir, workFolders = [] } = context;
   const { packDir } = agent;
-  const folders = { workingDir, workFolders, packDir, skillDir: packDir, commandDir: workingDir };
+  const folders: RunFolders = {
+    ...{ workingDir, workFolders, packDir, skillDir: packDir, commandDir: workingDir },
+    ...dataOf(agent, config),
+  };
   const { mode, surface } = policy;
   const own: PolicyContext = {
     ...runPolicy(config, agent, folders),
@@ -517,7 +538,7 @@ interface Ran {
 /** Returns what a hook of an event has done, for the record, and the words that it came with. */
 function doneBy(
   event: HookEvent,
-  { verdict, reason, stop, context, problem }: HookAnswer,
+  { verdict, reason, stop, context, input, problem }: HookAnswer,
   changedFiles: readonly string[],
 ): Pick<Extract<RunEvent, { type: 'hook' }>, 'did'> & { words?: string } {
   if (stop !== undefined) return { did: 'stopped', words: stop };
@@ -528,6 +549,7 @@ function doneBy(
   if (verdict === 'ask') return { did: 'asked', words: reason };
   if (problem !== undefined) return { did: 'failed' };
   if (changedFiles.length > 0) return { did: 'changed' };
+  if (input !== undefined && event === 'PreToolUse') return { did: 'rewrote', words: JSON.stringify(input) };
   return context === undefined ? { did: 'passed' } : { did: 'informed', words: context };
 }
 
@@ -544,10 +566,11 @@ const isOf = (hook: Hook, event: HookEvent, kind: HookedRun['kind']): boolean =>
 
 const named = (name: string): HookCall => ({ names: [name], input: {} });
 
-const aboutCall = ({ id }: ToolCall, call: HookCall, more: JsonObject = {}): About => ({
-  fields: { tool_name: call.names[0], tool_input: call.input, tool_use_id: id, ...more },
+const aboutCall = (written: ToolCall, call: HookCall, response?: JsonObject): About => ({
+  fields: { tool_name: call.names[0], tool_input: call.input, tool_use_id: written.id, ...response },
   call,
-  callId: id,
+  callId: written.id,
+  ...(response === undefined && { written }),
 });
 
 /** Adds words of hooks to the transcript. */

@@ -93,7 +93,7 @@ export async function planSkill(
   const hasMoved = !hasWorkedOutside(config, agent.name);
   const isFirst = rememberWorkFolder(config, agent.workingDir, agent.name);
   const earlier = earlierFor(run, provider);
-  await addSkillRequest(match, run, earlier, provider, folders.personDir ?? folders.workingDir);
+  await addSkillRequest(match, run, earlier, provider, folders.personDir ?? folders.workingDir, config);
   await rememberReads(earlier, run, policy);
   const typed = await keepTyping(policy, config.dataDir);
   const before = await reviewOf(policy);
@@ -126,7 +126,7 @@ export async function planSkill(
     system(tools) {
       const calledBy = run.caller?.name;
       const called = calledBy === undefined ? {} : { calledBy };
-      const roleText = role && fillBody(role.body, placesOf(agent, role), '').body.trim();
+      const roleText = role && fillBody(role.body, placesOf(agent, role, config), '').body.trim();
       const facts = { resources, missing, tools, isPlan, others, role: roleText, ...called };
       return withContextFiles(systemPrompt(agent, skill, folders, facts), run, config);
     },
@@ -181,7 +181,7 @@ export async function planStep(
     alsoReadable: step.alsoReadable ?? [],
     workFolders: [workingDir, ...workFolders],
   };
-  const body = skill ? fillBody(skill.body, placesOf(agent, skill), '').body : '';
+  const body = skill ? fillBody(skill.body, placesOf(agent, skill, config), '').body : '';
   addRequest(run, [], body, wordsOf(run.request));
   const policy = stepPolicy(step, config, agent, folders, run);
   const isWorker = step.role === 'worker';

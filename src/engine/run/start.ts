@@ -114,7 +114,8 @@ async function* carryOut(
   if (found?.problem) yield { type: 'notice', level: 'warning', ...asMessage(found.problem) };
   const own = match && !run.request.step ? await settingsOf(match, run, engine) : undefined;
   yield* own?.said ?? [];
-  const provider = await providerFor(match, run, engine, own?.model);
+  run.model = own?.model ?? run.caller?.model;
+  const provider = await providerFor(match, run, engine, run.model);
   await checkAttached(run, provider, signal);
   await learnSecrets(match, run, engine);
   yield routed(chosen, provider, run.request.step, engine);
@@ -422,7 +423,7 @@ async function settingsOf(
     ]);
   }
   if (settings.model === undefined || isFlag('model')) return { said };
-  const usual = settings.isAuthorsModel ? await models.choice() : undefined;
+  const usual = settings.isAuthorsModel ? await models.choice(run.caller?.model) : undefined;
   const model = usual ? await meantModel(settings.model, usual) : settings.model;
   if (!usual || usual.recording || isModelOf(usual, model)) return { model, said };
   const other = sentence(

@@ -151,6 +151,7 @@ export async function* useSkill(
     name: policy.agent?.name ?? 'telos',
     uses,
     memory: policy.memory,
+    model: run.model,
     changes: context.context.changes,
   };
   const child = childOf(run, wanted.request, caller);

@@ -74,7 +74,7 @@ const placeNames = /^(?:(?:https?|all|no|ftp)_proxy|VIRTUAL_ENV|JAVA_HOME|NVM_DI
  */
 export function commandEnvironment(
   env: Readonly<Record<string, string>>,
-  folders: Pick<RunFolders, 'packDir' | 'skillDir'>,
+  folders: Pick<RunFolders, 'packDir' | 'skillDir' | 'pluginData'>,
   dataDir?: string,
 ): Record<string, string> {
   const onWindows = process.platform === 'win32';
@@ -95,6 +95,7 @@ export function commandEnvironment(
     SKILL_PATH: folders.skillDir,
     SKILL_ROOT: folders.skillDir,
     CLAUDE_PLUGIN_ROOT: pluginRootOf(folders),
+    ...(folders.pluginData !== undefined && { CLAUDE_PLUGIN_DATA: folders.pluginData }),
     TELOS_PACK_DIR: folders.packDir,
   };
 }
@@ -308,6 +309,7 @@ export async function runLine(
   context.signal.throwIfAborted();
   const refusal = reasonNotToStart(command, context);
   if (refusal !== undefined) return { refusal };
+  if (context.pluginData !== undefined) mkdirSync(context.pluginData, { recursive: true, mode: 0o700 });
   return runStarted(command, context, { ...usualLimits, ...limits }, onOutput);
 }
 

@@ -35,6 +35,8 @@ export interface RunFolders {
    * Working folders of any agent, the folder of the call, the workspace. Programs in them are not found by name. Absolute.
    */
   workFolders?: readonly string[];
+  /** Where the plugin keeps what is its own; read and written. Absolute, made by its first command. Missing if the pack is no plugin. */
+  pluginData?: string;
   /** Folders in which commands of the box find others than those of their path. */
   standIns?: readonly StandIn[];
 }
