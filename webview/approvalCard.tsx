@@ -149,7 +149,7 @@ function OpenApproval({ item, label }: { item: ApprovalItem; label: string }) {
 }
 
 /** A key that is still held was meant for what was here before. */
-export function dropRepeats(event: KeyboardEvent): void {
+function dropRepeats(event: KeyboardEvent): void {
   if (event.repeat && !isTextbox(event.target) && /^(?:Enter| )$/.test(event.key)) event.preventDefault();
 }
 

@@ -153,7 +153,7 @@ let reading: Promise<void> = Promise.resolve();
 /** Resolves when everything handed over has been posted to the host. */
 export const handedOver = (): Promise<void> => reading;
 
-export function pasteAndDrop(data: DataTransfer): void {
+function pasteAndDrop(data: DataTransfer): void {
   const done = read(data);
   reading = Promise.all([reading, done]).then(() => undefined);
 }

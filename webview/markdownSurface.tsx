@@ -31,7 +31,7 @@ const endsFold = /<\/details>\s*$/i;
 /** Largest share of the time for parsing the open block. A huge open block is drawn less often. */
 const parseShare = 0.2;
 
-export class MarkdownSurface {
+class MarkdownSurface {
   readonly #root: HTMLElement;
   #section: HTMLElement | undefined;
   #drawn = 0;

@@ -187,7 +187,7 @@ const providerNames: Record<string, string> = {
   replay: t('the recording'),
 };
 
-export function providerName(provider: string): string {
+function providerName(provider: string): string {
   return providerNames[provider] ?? visible(provider);
 }
 

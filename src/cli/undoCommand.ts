@@ -226,7 +226,7 @@ export interface UndoFolderOptions {
 const shownLines = 20;
 
 /** Returns the exit code: 0 if the folder is as before, 1 if it is not. */
-export async function undoFolderCommand(
+async function undoFolderCommand(
   id: string,
   { yes = false, show = false, force = false }: UndoFolderOptions,
   telos: Telos,
@@ -313,7 +313,7 @@ function requestOf(runId: string, dataDir: string): string {
 }
 
 /** Lists runs, installs and uninstalls, the newest first. Returns the exit code. */
-export async function listChanges({ changes, replaced, config }: Telos, terminal: Terminal): Promise<number> {
+async function listChanges({ changes, replaced, config }: Telos, terminal: Terminal): Promise<number> {
   const runIds = await changes.find('');
   const runs = await Promise.all(runIds.map(id => changes.of(id)));
   const rows = [

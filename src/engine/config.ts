@@ -38,15 +38,15 @@ export type SandboxMode = (typeof sandboxModes)[number];
  * How a provider is spoken to: `native` in its maker's own format, `chat` in that of OpenAI's chat completions. `auto` decides by the
  * address and the model.
  */
-export const protocolChoices = ['auto', 'native', 'chat'] as const;
+const protocolChoices = ['auto', 'native', 'chat'] as const;
 export type ProtocolChoice = (typeof protocolChoices)[number];
 
 /** Which models answer where none is named: those that are current, or those that the specification of Telos names. */
-export const defaultsChoices = ['current', 'specified'] as const;
+const defaultsChoices = ['current', 'specified'] as const;
 export type DefaultsChoice = (typeof defaultsChoices)[number];
 
 /** Whether a request that no skill fits is answered without one: after a question where one can be asked, or always. */
-export const answerChoices = ['ask', 'always'] as const;
+const answerChoices = ['ask', 'always'] as const;
 export type AnswerChoice = (typeof answerChoices)[number];
 
 /** Where a run without a chosen skill looks for skills. Of two skills with one name, the first of these wins. */

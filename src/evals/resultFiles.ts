@@ -24,7 +24,7 @@ export interface SkillResults {
 }
 
 /** Returns benchmark.json: its field names are those of skill-creator, exactly. */
-export function benchmarkOf({ skill }: EvaluatedSkill, results: readonly EvalResult[], now: Date) {
+function benchmarkOf({ skill }: EvaluatedSkill, results: readonly EvalResult[], now: Date) {
   const graded = results.filter(({ status }) => status === 'graded');
   const models = [...new Set(graded.map(({ model }) => model))];
   const idOf = idsOf(graded);

@@ -233,7 +233,7 @@ const ownEnvironment = (env: Environment, place: Place | undefined): Environment
   });
 
 /** Returns the line that says why git failed: its first error, or its first line that is no hint. Empty if it said nothing. */
-export function reasonIn(stderr: string): string {
+function reasonIn(stderr: string): string {
   const lines = stderr.split('\n').map(line => line.trim());
   const [error] = lines.filter(line => /^(?:fatal|error): /.test(line));
   const [first = ''] = lines.filter(line => line !== '' && !/^(?:hint|warning): ?/.test(line));

@@ -50,7 +50,7 @@ export function learnedOf(lines: readonly JournalLine[], story: string): string[
 }
 
 /** Returns the text of AGENTS.md at a commit; empty if it has none. */
-export async function adviceAt(git: Git, commit: string): Promise<string> {
+async function adviceAt(git: Git, commit: string): Promise<string> {
   return (await git.text(`${commit}:${file}`)) ?? '';
 }
 

@@ -15,7 +15,7 @@ export type AskStep = (
 ) => Promise<StepEnd>;
 
 /** Boxes of one story that the splitter aims at; more than that is several stories. */
-export const boxesOfStory = { least: 8, most: 15 };
+const boxesOfStory = { least: 8, most: 15 };
 
 /** Returns the text of plan.md. Throws TelosError if the planner failed or wrote nothing. */
 export async function writePlan(context: string, ask: AskStep, signal: AbortSignal): Promise<string> {

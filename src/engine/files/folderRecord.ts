@@ -66,7 +66,7 @@ export async function contentsOf(root: string): Promise<FolderContents | undefin
 }
 
 /** Returns the value of one entry in the contents. */
-export async function textOfEntry(root: string, path: string): Promise<string> {
+async function textOfEntry(root: string, path: string): Promise<string> {
   try {
     const place = path ? join(root, path) : root;
     const stats = await lstat(place);

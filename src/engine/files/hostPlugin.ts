@@ -33,7 +33,7 @@ const root$ = '$'.concat('{CLAUDE_PLUGIN_ROOT}');
 const data$ = '$'.concat('{CLAUDE_PLUGIN_DATA}');
 
 /** Parts of a plugin that its manifest may say the places of. */
-export const partKinds = ['skills', 'commands', 'agents'] as const;
+const partKinds = ['skills', 'commands', 'agents'] as const;
 export type PartKind = (typeof partKinds)[number];
 
 /** What the manifest of a plugin says of its parts: paths as written, each below the plugin. A part that it does not name is missing. */

@@ -45,7 +45,7 @@ function atFirstUse(make: () => (text: string) => boolean): (text: string) => bo
 }
 
 /** Returns a test for names that match one of the patterns. */
-export function nameMatcher(patterns: readonly string[]): (name: string) => boolean {
+function nameMatcher(patterns: readonly string[]): (name: string) => boolean {
   return atFirstUse(() => {
     const plain = new Set<string>();
     const endings = new Set<string>();
@@ -84,7 +84,7 @@ export function nameMatcher(patterns: readonly string[]): (name: string) => bool
 }
 
 /** Returns a test for paths with `/` between their parts. It is true if consecutive parts match one of the patterns. */
-export function placeMatcher(patterns: readonly string[]): (path: string) => boolean {
+function placeMatcher(patterns: readonly string[]): (path: string) => boolean {
   return atFirstUse(() => {
     const isPlace = nameMatcher(patterns.filter(pattern => !pattern.includes('/')));
     const longer = new Map<string, (readonly ((name: string) => boolean)[])[]>();

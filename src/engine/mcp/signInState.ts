@@ -159,7 +159,7 @@ export function codeIn(answer: URLSearchParams, state: string, discovery: Discov
 }
 
 /** Returns the stored sign-in, or an empty one if it cannot be read; the person then signs in again. */
-export function keptIn(text: string | undefined): Kept {
+function keptIn(text: string | undefined): Kept {
   try {
     const kept: unknown = text === undefined ? {} : JSON.parse(text);
     return typeof kept === 'object' && kept !== null ? kept : {};

@@ -94,7 +94,7 @@ const awk = /^[gmn]?awk$/;
 const sourcing = /^(\.|source)$/;
 
 /** Returns true for a program that is given code to run, or a file that contains it. */
-export const takesCode = (program: string): boolean =>
+const takesCode = (program: string): boolean =>
   unreadable.has(program) || [shells, interpreters, awk, sourcing].some(kind => kind.test(program));
 
 /** Returns true if the code cannot be read. Adds lines that a shell is given to `shell`. */

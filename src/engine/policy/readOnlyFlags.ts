@@ -61,7 +61,7 @@ export const wordsOf = (lines: readonly string[] = []): ReadonlySet<string> =>
   new Set(lines.flatMap(line => line.split(' ')));
 
 /** Returns the flags of a program as the table lists them, several names in each line. */
-export const flagsOf = ({ names, valueNames, ...letters }: Flags): Flags => ({
+const flagsOf = ({ names, valueNames, ...letters }: Flags): Flags => ({
   ...letters,
   names: [...wordsOf(names)],
   valueNames: [...wordsOf(valueNames)],

@@ -195,7 +195,7 @@ export interface UnderstoodCall {
  * Returns the call with the names of the tool `name`. `properties` are those of its schema. An argument under the tool's own name
  * wins over one under another name.
  */
-export function understoodCall(
+function understoodCall(
   name: string,
   input: JsonObject,
   properties: Readonly<Record<string, unknown>>,

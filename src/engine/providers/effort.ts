@@ -54,7 +54,7 @@ export function openaiEffort(effort: Effort, model: string): string {
 }
 
 /** Returns true for a model that is known to think, so that an effort can be set. */
-export function isThinker(provider: string, model: string): boolean {
+function isThinker(provider: string, model: string): boolean {
   const isClaude = /^claude-/.test(nameOf(model)) && (versionOf(nameOf(model)) ?? 0) >= 3.07;
   return provider !== 'vscode' && (isOpenaiReasoner(model) || isGeminiThinker(model) || isClaude);
 }

@@ -7,7 +7,7 @@ import { shortestSecret } from '../secretForms.ts';
 import { certificateProblem, deepestCode } from '../tools/wayOut.ts';
 
 /** Advice after an answer that may come another time. */
-export const sendAgain = sentence('Send the request again.');
+const sendAgain = sentence('Send the request again.');
 
 /** The parts that every HTTP error of the SDKs has. */
 export interface HttpFailure {

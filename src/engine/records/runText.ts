@@ -145,7 +145,7 @@ export function requestOf({ events, summary }: StoredRun): string {
 }
 
 /** Returns the names of the request's attachments. */
-export function attachedTo({ events }: StoredRun): string[] {
+function attachedTo({ events }: StoredRun): string[] {
   const start = events.find(event => event.type === 'run_start');
   return start?.type === 'run_start' ? (start.attached ?? []).map(({ name }) => name) : [];
 }
@@ -154,7 +154,7 @@ export function attachedTo({ events }: StoredRun): string[] {
 export const skippedText = (count: number): string =>
   `${count} ${count === 1 ? 'line' : 'lines'} of the stored file could not be read and ${count === 1 ? 'is' : 'are'} missing here.`;
 
-export function conversationMarkdown({ title, runs }: KeptConversation): string {
+function conversationMarkdown({ title, runs }: KeptConversation): string {
   return [`# ${plainMarkdown(title)}`, ...runs.map(run => runMarkdown(run))].join('\n\n');
 }
 

@@ -40,7 +40,7 @@ export const namesOffers = (text: string): boolean =>
   promptCalled(text) !== undefined || resourcesMentioned(text).length > 0;
 
 /** Returns true if the agent's mcp.json names the server. */
-export const hasServer = ({ mcpConfig }: Pick<FileAgent, 'mcpConfig'>, server: string): boolean =>
+const hasServer = ({ mcpConfig }: Pick<FileAgent, 'mcpConfig'>, server: string): boolean =>
   mcpConfig !== undefined && readMcpConfig(mcpConfig).servers.has(server);
 
 /** Returns what a request names of the agent's servers. A skill of the same name comes first. */

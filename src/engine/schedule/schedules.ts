@@ -13,11 +13,11 @@ import { lockFile, readSettings } from '../files/settingsFile.ts';
 import { parseRule } from './rule.ts';
 
 /** What carries a schedule: the system's scheduler, or with `none` Telos itself while the editor or the bot is open. */
-export const clockKinds = ['systemd', 'cron', 'launchd', 'task-scheduler', 'none'] as const;
+const clockKinds = ['systemd', 'cron', 'launchd', 'task-scheduler', 'none'] as const;
 export type ClockKind = (typeof clockKinds)[number];
 
 /** Whether a time at which the machine was off is made up for once, or left out. */
-export const missedChoices = ['once', 'skip'] as const;
+const missedChoices = ['once', 'skip'] as const;
 export type Missed = (typeof missedChoices)[number];
 
 /** The latest time that was taken up. */

@@ -387,7 +387,7 @@ const maxSkillBytes = 2 * 1024 * 1024;
  * Thrown for a skill file whose real name means secrets, or that is a user's file and not a skill. Everything that is read of a
  * skill goes to a model.
  */
-export class SecretFile extends Error {
+class SecretFile extends Error {
   readonly said: Sentence;
 
   constructor(said: Sentence) {

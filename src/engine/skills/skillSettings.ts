@@ -30,7 +30,7 @@ export interface SkillSettings {
 /** The keys of the files, by their setting. */
 const limitKeys = { max_cost: 'maxCost', max_tokens: 'maxTokens', max_minutes: 'maxMinutes' } as const;
 
-export const skillSettingKeys = ['model', 'effort', 'mode', 'max_cost', 'max_tokens', 'max_minutes'] as const;
+const skillSettingKeys = ['model', 'effort', 'mode', 'max_cost', 'max_tokens', 'max_minutes'] as const;
 export type SkillSettingKey = (typeof skillSettingKeys)[number];
 
 /** Returns the settings of a skill, and what cannot be used of what the files say. The person's words count more than the author's. */

@@ -117,7 +117,7 @@ export function withPath(
 }
 
 /** Returns the programs in the folders that are links into a work folder. Windows has hardly any. */
-export function linksIntoWork(folders: readonly string[], context: ProgramPlaces): LeftOut[] {
+function linksIntoWork(folders: readonly string[], context: ProgramPlaces): LeftOut[] {
   if (onWindows) return [];
   const places = placesOf(context);
   const key = places.map(({ start }) => start).join('\0');

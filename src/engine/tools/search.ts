@@ -231,9 +231,9 @@ export type TakeLine = (path: string, line: number, text: string) => boolean;
 export type SearchEnd = { isCut: boolean } | { problem: string };
 
 /** Time limit of a search, in milliseconds. */
-export const searchTime = 10_000;
+const searchTime = 10_000;
 /** In bytes. Larger files are left out. */
-export const maxFileSize = 4 * 1024 * 1024;
+const maxFileSize = 4 * 1024 * 1024;
 /** Bytes of a line that are kept in the result. */
 const maxColumns = 2000;
 
@@ -247,7 +247,7 @@ export function findRipgrep(context: ProgramPlaces & Pick<ToolContext, 'ripgrep'
  * Searches with ripgrep. `program` never runs another one: it reads no configuration file. The only options from a model
  * are a pattern and a glob.
  */
-export async function searchWithRipgrep(
+async function searchWithRipgrep(
   program: string,
   request: SearchRequest,
   take: TakeLine,

@@ -42,7 +42,7 @@ export function proxyFor({ protocol, hostname, port }: URL): NamedProxy | undefi
 }
 
 /** Returns a proxy's address without its name and password. */
-export const withoutLogin = (address: string): string =>
+const withoutLogin = (address: string): string =>
   address.replace(/^([a-z][\w+.-]*:\/\/)?.*@/i, '$1').replace(/\/$/, '');
 
 /** Reads NO_PROXY: names with all that is below them, with a port or without, addresses, ranges of them, or `*`. */

@@ -1,4 +1,4 @@
-/** Builds the page around the chat view's script, and the policy that keeps it from loading anything else. */
+/** Builds the page around a view's script, and the policy that keeps it from loading anything else. */
 import { randomBytes } from 'node:crypto';
 
 export interface WebviewPageParts {

@@ -8,9 +8,9 @@ import type { ChatInfo, ToHost, ToWebview } from '@telos/protocol/webview';
 import * as vscode from 'vscode';
 import type { ChatWork } from '../base/chatWork.ts';
 import type { CurrentTelos } from '../base/currentTelos.ts';
+import { drawPage } from '../base/drawPage.ts';
 import { describeError, plainLabel } from '../base/labels.ts';
 import type { LastEditor } from '../base/lastEditor.ts';
-import { webviewPage } from '../base/webviewPage.ts';
 import { hintedDescription } from '../skills/skillFiles.ts';
 import { rankedSkills, SkillMemory } from '../skills/skillRanking.ts';
 import type { Attaching } from './attaching.ts';
@@ -87,25 +87,13 @@ export class ChatHost implements PlacedChat {
   /** Draws the chat in a webview from now on. The returned disposable detaches it. */
   attach(webview: vscode.Webview): vscode.Disposable {
     this.#webview = webview;
-    const built = vscode.Uri.joinPath(this.#desk.extensionUri, 'dist', 'webview');
-    webview.options = {
-      enableScripts: true,
-      localResourceRoots: [built],
-    };
-    const asset = (name: string): string => webview.asWebviewUri(vscode.Uri.joinPath(built, name)).toString();
     const listening = vscode.Disposable.from(
       webview.onDidReceiveMessage(message => void this.#receive(message)),
       this.#desk.changes.onDidUndo(id => {
         void this.chat.takeUpAgain(id).then(() => this.#sayUndone());
       }),
     );
-    webview.html = webviewPage({
-      cspSource: webview.cspSource,
-      scriptUri: asset('main.js'),
-      styleUri: asset('main.css'),
-      language: vscode.l10n.bundle ? vscode.env.language : 'en',
-      words: vscode.l10n.bundle,
-    });
+    drawPage(webview, this.#desk.extensionUri, 'main');
     return new vscode.Disposable(() => {
       listening.dispose();
       if (this.#webview !== webview) return;

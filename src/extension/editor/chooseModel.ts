@@ -201,6 +201,6 @@ const labels: Readonly<Record<string, string>> = {
   replay: 'Recording',
 };
 
-export function providerLabel(name: string): string {
+function providerLabel(name: string): string {
   return labels[name] ?? name;
 }

@@ -69,7 +69,7 @@ export async function goOn(plan: Plan, { ask, showCard, stage }: GoingOn): Promi
 }
 
 /** Shows plan.md if there is one. */
-export async function openPlanFile({ folder }: Plan): Promise<void> {
+async function openPlanFile({ folder }: Plan): Promise<void> {
   // Read first: the engine refuses a file that is reached through a link.
   if (folder.read('plan.md') === undefined) return;
   await vscode.window.showTextDocument(vscode.Uri.file(folder.path('plan.md')), { preview: true });
@@ -148,7 +148,7 @@ function fieldOf(question: string, at: number): FormField {
 }
 
 /** Returns the question without the answer that the interviewer suggests in brackets at its end, and that answer. */
-export function suggestionIn(question: string): { text: string; suggestion?: string } {
+function suggestionIn(question: string): { text: string; suggestion?: string } {
   const [, text, suggestion] =
     /^(.+?)\s*\((?:suggested|suggestion|suggested answer|default): ?([^()]{1,200})\)[.?]?\s*$/is.exec(
       question,

@@ -15,13 +15,13 @@ import {
   type ToPlanPage,
 } from '@telos/protocol/planPage';
 import * as vscode from 'vscode';
+import { drawPage } from '../base/drawPage.ts';
 import { describeError, plainLabel } from '../base/labels.ts';
-import { webviewPage } from '../base/webviewPage.ts';
 import { type PlanNode, planWord, type QuestionNode, type StoryNode, storyWord } from './planItem.ts';
 import type { PlansTree } from './plansTree.ts';
 
 /** Also named in package.json. */
-export const planPageType = 'telos.planPage';
+const planPageType = 'telos.planPage';
 
 /** What the pages need of the others. */
 export interface PlanPageParts {
@@ -115,9 +115,6 @@ export class PlanPages implements vscode.Disposable {
     const open: Open = { id: randomUUID(), panel, place, drawn: Promise.resolve() };
     this.#open.set(open.id, open);
     const { webview } = panel;
-    const built = vscode.Uri.joinPath(this.#parts.extensionUri, 'dist', 'webview');
-    const asset = (name: string): string => webview.asWebviewUri(vscode.Uri.joinPath(built, name)).toString();
-    webview.options = { enableScripts: true, localResourceRoots: [built] };
     panel.iconPath = new vscode.ThemeIcon('checklist');
     panel.title = this.#titleOf(place);
     const listening = webview.onDidReceiveMessage(message => this.#take(open, message));
@@ -125,14 +122,7 @@ export class PlanPages implements vscode.Disposable {
       listening.dispose();
       this.#open.delete(open.id);
     });
-    webview.html = webviewPage({
-      cspSource: webview.cspSource,
-      scriptUri: asset('planPage.js'),
-      styleUri: asset('planPage.css'),
-      language: vscode.l10n.bundle ? vscode.env.language : 'en',
-      words: vscode.l10n.bundle,
-      place,
-    });
+    drawPage(webview, this.#parts.extensionUri, 'planPage', place);
   }
 
   #titleOf({ dir, story, isCard }: PlanPagePlace): string {
@@ -279,7 +269,7 @@ function waysToFinish({ look, isLive }: PlanNode): FinishKind[] {
 }
 
 /** Returns the message with its known fields only, or undefined if the protocol does not know it. */
-export function readFromPlanPage(value: unknown): FromPlanPage | undefined {
+function readFromPlanPage(value: unknown): FromPlanPage | undefined {
   if (typeof value !== 'object' || value === null) return undefined;
   const { type, verb, story, runId, digest, id } = value as Readonly<Record<string, unknown>>;
   if (type === 'ready') return { type };

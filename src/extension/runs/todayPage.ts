@@ -7,8 +7,8 @@ import { readToday, type TodayDecision, type TodayEntry, type TodayPage } from '
 import * as vscode from 'vscode';
 import { complain } from '../base/acknowledge.ts';
 import type { CurrentTelos } from '../base/currentTelos.ts';
+import { drawPage } from '../base/drawPage.ts';
 import { describeError, describeTime, plainLabel, t } from '../base/labels.ts';
-import { webviewPage } from '../base/webviewPage.ts';
 import { phaseLabel, reasonLabel } from '../editor/planItem.ts';
 import { askFor } from '../editor/planQuestions.ts';
 import { outcomeLabel, timeLabel } from './runItem.ts';
@@ -55,20 +55,7 @@ export async function showToday(current: CurrentTelos, extensionUri: vscode.Uri)
   panel.onDidDispose(() => {
     open = undefined;
   });
-  fill(panel, extensionUri);
-}
-
-function fill({ webview }: vscode.WebviewPanel, extensionUri: vscode.Uri): void {
-  const built = vscode.Uri.joinPath(extensionUri, 'dist', 'webview');
-  const asset = (name: string): string => webview.asWebviewUri(vscode.Uri.joinPath(built, name)).toString();
-  webview.options = { enableScripts: true, localResourceRoots: [built] };
-  webview.html = webviewPage({
-    cspSource: webview.cspSource,
-    scriptUri: asset('todayPage.js'),
-    styleUri: asset('todayPage.css'),
-    language: vscode.l10n.bundle ? vscode.env.language : 'en',
-    words: vscode.l10n.bundle,
-  });
+  drawPage(panel.webview, extensionUri, 'todayPage');
 }
 
 async function drawing(telos: OpenTelos): Promise<{ today: TodayShown; acts: Acts }> {

@@ -12,7 +12,7 @@ import { inSlices, isSkillFile } from './skillFiles.ts';
 const settleTime = 300;
 
 /** Checks every open SKILL.md, and all listed ones. */
-export class SkillProblems implements vscode.Disposable {
+class SkillProblems implements vscode.Disposable {
   readonly #current: CurrentTelos;
   readonly #log: vscode.LogOutputChannel;
   readonly #collection = vscode.languages.createDiagnosticCollection('telos');
@@ -107,7 +107,7 @@ export class SkillProblems implements vscode.Disposable {
 /** The editor cuts a range to the actual line. */
 const wholeLine = 1_000;
 
-export const diagnosticSource = 'Telos';
+const diagnosticSource = 'Telos';
 
 const severities: Readonly<Record<Diagnostic['severity'], vscode.DiagnosticSeverity>> = {
   error: vscode.DiagnosticSeverity.Error,
@@ -116,13 +116,13 @@ const severities: Readonly<Record<Diagnostic['severity'], vscode.DiagnosticSever
 };
 
 /** Returns the defects of a text, which need not be saved. `file` gives the name of the folder that it must match. */
-export async function diagnose(text: string, file: string): Promise<readonly Diagnostic[]> {
+async function diagnose(text: string, file: string): Promise<readonly Diagnostic[]> {
   const { lintText } = await importLint();
   return lintText(text, file);
 }
 
 /** Marks the whole line. The engine reports only lines, and a line of frontmatter is one unit. */
-export function toEditorDiagnostic(defect: Diagnostic, lineLength: number): vscode.Diagnostic {
+function toEditorDiagnostic(defect: Diagnostic, lineLength: number): vscode.Diagnostic {
   const line = Math.max(0, defect.line - 1);
   const { message, fix } = describeDefect(defect);
   const shown = new vscode.Diagnostic(
@@ -135,7 +135,7 @@ export function toEditorDiagnostic(defect: Diagnostic, lineLength: number): vsco
   return shown;
 }
 
-export const quickFixProvider: vscode.CodeActionProvider = {
+const quickFixProvider: vscode.CodeActionProvider = {
   async provideCodeActions(document, _range, { diagnostics }) {
     const shown = diagnostics.filter(({ source }) => source === diagnosticSource);
     if (shown.length === 0 || !isSkillFile(document.uri.path)) return [];

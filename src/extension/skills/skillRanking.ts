@@ -74,7 +74,7 @@ export interface RankedSkill extends PickableSkill {
  * Returns the skills, the likeliest first: favorites, those of the workspace, those in use, then those that are ready. A defective
  * one comes last. `missingOf` returns what is missing for a skill on this machine.
  */
-export function rankSkills(
+function rankSkills(
   skills: readonly PickableSkill[],
   memory: SkillMemory,
   missingOf: (skill: Skill) => readonly Missing[],
@@ -106,7 +106,7 @@ export const nameOfMissing = ({ what, sentences }: Missing): string =>
   sentences.what ? translated(sentences.what) : what;
 
 /** Returns in a few words what is wrong with a skill or what it needs here: "needs jq". Empty if nothing. */
-export function describeTrouble({ diagnostics }: Skill, missing: readonly Missing[]): string {
+function describeTrouble({ diagnostics }: Skill, missing: readonly Missing[]): string {
   if (diagnostics.some(({ severity }) => severity === 'error')) return t('cannot be read');
   const [first, ...more] = missing.filter(({ kind }) => kind !== 'file');
   if (first) {

@@ -18,7 +18,7 @@ export function withoutLocation(locations: PluginLocations, folder: string): Plu
 }
 
 /** Returns the folder of the copies for VS Code's chat. Each lies in a folder of its own, as projects have agents of one name. */
-export const chatCopies = (dataDir: string): string => join(dataDir, 'chat-plugins');
+const chatCopies = (dataDir: string): string => join(dataDir, 'chat-plugins');
 
 /** Returns the folder of an agent's copy. */
 export function chatCopy({ name, packDir }: Pick<Agent, 'name' | 'packDir'>, dataDir: string): string {

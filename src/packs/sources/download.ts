@@ -41,7 +41,7 @@ export interface DownloadOptions {
 }
 
 /** Packed bytes of an archive; unpacked there are at most 100 MiB of a pack. */
-export const archiveLimit = 64 * 1024 * 1024;
+const archiveLimit = 64 * 1024 * 1024;
 export const textLimit = 8 * 1024 * 1024;
 
 const mostRedirects = 5;

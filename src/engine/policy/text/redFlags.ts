@@ -42,7 +42,7 @@ const [ofFetching, ofArchive] = [1, 2];
 const own = [fetchWords, ['zip', '.7z', 'rar', 'tar', 'tgz', 'dmg']];
 const ofLooks = ~beyondAscii & ~ofFetching & ~ofArchive;
 
-export const lookSet = (looks: readonly Looks[]): LookSet => ({
+const lookSet = (looks: readonly Looks[]): LookSet => ({
   looks,
   masks: new WordMasks([...own, ...looks.map(({ words }) => words)]),
 });
@@ -90,7 +90,7 @@ export const shownLine = (line: string): string =>
  * Calls `add` with each kind that a line has, the number of the line, and the command as a shell reads it. Looks for no kind that is in
  * `enough` by then.
  */
-export function lookAtLines(
+function lookAtLines(
   text: string,
   { looks, masks }: LookSet,
   add: (kind: Kind, line: number, shown: string) => void,
