@@ -1,4 +1,4 @@
-/** The client scenarios of the protocol's own conformance suite, for the revision that Telos speaks: no failure and no warning. */
+/** The client scenarios of the protocol's own conformance suite, for the revisions that Telos speaks: no failure and no warning. */
 import { deepEqual, equal, ok } from 'node:assert/strict';
 import { execFile } from 'node:child_process';
 import { readdirSync, readFileSync } from 'node:fs';
@@ -6,16 +6,12 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { type TempFolder, tempFolder } from '../fakes/tempFolder.ts';
 
-const revision = '2025-11-25';
 const fromRoot = (path: string): string => fileURLToPath(new URL(`../../${path}`, import.meta.url));
 const suite = fromRoot('node_modules/@modelcontextprotocol/conformance/dist/index.js');
 const client = fromRoot('test/mcp/scenarioClient.ts');
 
-const scenarios = [
-  'initialize',
-  'tools_call',
-  'elicitation-sep1034-client-defaults',
-  'sse-retry',
+/** What the suite has, by revision. A scenario of two revisions runs at the wire of each. */
+const auth = [
   'auth/metadata-default',
   'auth/metadata-var1',
   'auth/metadata-var2',
@@ -31,6 +27,38 @@ const scenarios = [
   'auth/token-endpoint-auth-none',
   'auth/pre-registration',
 ];
+const revisions: Readonly<Record<string, readonly string[]>> = {
+  '2025-11-25': [
+    'initialize',
+    'tools_call',
+    'elicitation-sep1034-client-defaults',
+    'sse-retry',
+    ...auth,
+    'json-schema-2020-12-preservation',
+  ],
+  '2026-07-28': [
+    'tools_call',
+    'request-metadata',
+    ...auth,
+    'auth/resource-mismatch',
+    'auth/offline-access-scope',
+    'auth/offline-access-not-supported',
+    'auth/authorization-server-migration',
+    'auth/iss-supported',
+    'auth/iss-not-advertised',
+    'auth/iss-supported-missing',
+    'auth/iss-wrong-issuer',
+    'auth/iss-unexpected',
+    'auth/iss-normalized',
+    'auth/metadata-issuer-mismatch',
+    'sep-2322-client-request-state',
+    'http-standard-headers',
+    'http-custom-headers',
+    'http-invalid-tool-headers',
+    'json-schema-ref-no-deref',
+    'json-schema-2020-12-preservation',
+  ],
+};
 
 interface Check {
   id: string;
@@ -39,7 +67,10 @@ interface Check {
   errorMessage?: string;
 }
 
-describe(`client scenarios of ${revision}`, () => {
+for (const [revision, scenarios] of Object.entries(revisions))
+  describe(`client scenarios of ${revision}`, () => ofRevision(revision, scenarios));
+
+function ofRevision(revision: string, scenarios: readonly string[]): void {
   let results: TempFolder;
   before(() => {
     results = tempFolder();
@@ -60,7 +91,7 @@ describe(`client scenarios of ${revision}`, () => {
       const command = `"${process.execPath}" "${client}"`;
       const { code, text } = await run([
         ...['client', '--command', command, '--scenario', scenario],
-        ...['--output-dir', folder],
+        ...['--spec-version', revision, '--output-dir', folder],
       ]);
       const checks = checksIn(folder);
       const wrong = checks.filter(({ status }) => status === 'FAILURE' || status === 'WARNING');
@@ -75,7 +106,7 @@ describe(`client scenarios of ${revision}`, () => {
       equal(code, 0, text);
     });
   }
-});
+}
 
 function checksIn(folder: string): Check[] {
   const files = readdirSync(folder, { recursive: true, encoding: 'utf8' });

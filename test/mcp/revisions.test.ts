@@ -1,11 +1,13 @@
 /** Servers that speak one revision of the protocol only, and those that lie or ask without an end. Each is a process that speaks the wire. */
 import { deepEqual, equal, match, rejects } from 'node:assert/strict';
+import type { ServerResponse } from 'node:http';
 import { fileURLToPath } from 'node:url';
 import { connectServer } from '../../src/engine/mcp/client.ts';
 import { paramHeaders, paramHeadersOf } from '../../src/engine/mcp/paramHeaders.ts';
 import type { McpConnection } from '../../src/engine/mcp/session.ts';
 import type { ServerAnswer, ServerWish } from '../../src/engine/tools/tool.ts';
 import { until } from '../eventually.ts';
+import { listen, sendJson } from '../fakes/loopback.ts';
 import { tempFolder } from '../fakes/tempFolder.ts';
 
 const fake = fileURLToPath(new URL('../fakes/revisionServer.ts', import.meta.url));
@@ -83,6 +85,71 @@ describe('a server of one revision', () => {
 
   it('that lies about what it has is not believed', async () => {
     await rejects(connect('modern', 'lies'), /Method not found/);
+  });
+});
+
+describe('an address of an older revision', () => {
+  const folder = tempFolder({});
+  let server: { address: string; close(): Promise<void> };
+  /** Methods in the order of their arrival. */
+  let heard: string[];
+  afterEach(() => server.close());
+  after(() => folder.remove());
+
+  /** Serves one tool to who greets in the older way. `unknown` answers any other method. */
+  async function serve(unknown: (response: ServerResponse) => void): Promise<void> {
+    heard = [];
+    server = await listen(async ({ body, method }, response) => {
+      if (method !== 'POST') return void response.writeHead(405).end();
+      const { id, method: wanted, params } = body;
+      heard.push(wanted);
+      const { protocolVersion } = params ?? {};
+      const about = {
+        protocolVersion,
+        capabilities: { tools: {} },
+        serverInfo: { name: 'old', version: '0' },
+      };
+      const results: Readonly<Record<string, object>> = {
+        initialize: about,
+        'tools/list': { tools: [{ name: 'greet', inputSchema: { type: 'object' } }] },
+      };
+      const result = results[wanted];
+      if (wanted === 'notifications/initialized') response.writeHead(202).end();
+      else if (result) sendJson(response, 200, { jsonrpc: '2.0', id, result });
+      else unknown(response);
+    });
+  }
+
+  const faults: Readonly<Record<string, (response: ServerResponse) => void>> = {
+    'says nothing': () => {},
+    'fails with HTTP 500': response => sendJson(response, 500, { error: 'unknown' }),
+    'answers with a page': response => response.writeHead(200, { 'content-type': 'text/html' }).end('<p>'),
+    'hangs up': response => response.destroy(),
+  };
+  for (const [how, unknown] of Object.entries(faults))
+    it(`that ${how} at the question for its revision is greeted in the older way`, async () => {
+      await serve(unknown);
+      const entry = { type: 'streamable-http' as const, url: `${server.address}/mcp`, headers: {} };
+      const surroundings = { env: {}, cwd: folder.path, redact: (text: string) => text };
+      const short = { ...limits, connectMs: 3000 };
+      const connection = await connectServer('old', entry, surroundings, short, signal);
+      deepEqual(
+        connection.tools.map(({ name }) => name),
+        ['greet'],
+      );
+      await connection.close();
+      deepEqual(heard, ['server/discover', 'initialize', 'notifications/initialized', 'tools/list']);
+    });
+
+  it('that says nothing at all is left after its time', async () => {
+    server = await listen(async () => {});
+    const entry = { type: 'streamable-http' as const, url: `${server.address}/mcp`, headers: {} };
+    const surroundings = { env: {}, cwd: folder.path, redact: (text: string) => text };
+    const short = { ...limits, connectMs: 600 };
+    await rejects(
+      connectServer('old', entry, surroundings, short, signal),
+      /it did not answer within 0\.6 s/,
+    );
   });
 });
 

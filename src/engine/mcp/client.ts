@@ -23,10 +23,12 @@ export async function connectServer(
 ): Promise<McpConnection> {
   const attempt = (at: McpServer, isOld: boolean) => connect(label, at, surroundings, limits, signal, isOld);
   try {
-    return await attempt(server, server.type === 'sse');
+    return await attempt(server, server.type === 'sse').catch(error => {
+      // Older programs may exit at a question that they do not know, and older addresses fail at it or stay silent.
+      if (server.type === 'sse' || !isNegotiation(error)) throw error;
+      return attempt(server, true);
+    });
   } catch (error) {
-    // Some older programs exit at a question that they do not know.
-    if (server.type === 'stdio' && isNegotiation(error)) return await attempt(server, true);
     if (server.type !== 'streamable-http' || !mayBeOlder(error)) throw error;
     return await attempt({ ...server, type: 'sse' }, true).catch(() => {
       // The answer to the transport that the entry names is the helpful one.
@@ -84,7 +86,7 @@ function clientFor({ canAsk, root }: McpSurroundings, limits: McpLimits): Client
     ...(canAsk && { elicitation: { form: {}, url: {} }, sampling: {} }),
     ...(root !== undefined && { roots: {} }),
   };
-  // A program that says nothing to the question is an old one, and still has time for its greeting.
+  // A server that says nothing to the question is an old one, and still has time for its greeting.
   const probe = { timeoutMs: limits.connectMs / 3 };
   return new Client(
     { name: 'telos', title: 'Telos', version: '1' },
@@ -100,10 +102,11 @@ function silence(link: Link, limits: McpLimits): Sentence {
     : sentence('it did not answer within {0} s; it said: {1}', seconds, said);
 }
 
+const negotiations: readonly unknown[] = [SdkErrorCode.EraNegotiationFailed, SdkErrorCode.RequestTimeout];
+
+/** Returns true if the question for what a server speaks has failed, rather than the server. */
 const isNegotiation = (error: unknown): boolean =>
-  error instanceof TelosError &&
-  error.cause instanceof SdkError &&
-  error.cause.code === SdkErrorCode.EraNegotiationFailed;
+  error instanceof TelosError && error.cause instanceof SdkError && negotiations.includes(error.cause.code);
 
 /** Returns a phrase for a server of a revision that Telos does not know; undefined for any other failure. */
 function revisionOf(error: unknown): Sentence | undefined {

@@ -15,11 +15,12 @@ import type { McpLimits } from './callClock.ts';
 import { hiddenIn, type McpServer, placeOf, readMcpConfig, readyServer } from './config.ts';
 import type { McpSurroundings } from './link.ts';
 import type { AskForOffer } from './offers.ts';
-import { type Attempt, moreOf, phraseOf, RenewableServer } from './renewableServer.ts';
+import { type Attempt, phraseOf, RenewableServer } from './renewableServer.ts';
 import type { ServerBook } from './serverBook.ts';
 import type { McpConnection } from './session.ts';
 import type { McpSignIn } from './signIn.ts';
 import { type McpServerPlace, type MergedTools, mergeTools } from './tools.ts';
+import { wantedSignIn } from './wantedSignIn.ts';
 
 /** The parts of an agent that this file needs. */
 export interface McpAgent {
@@ -36,7 +37,10 @@ export interface McpServers {
   merged(): MergedTools;
   /** Problems with servers, in sentences for people. The run continues without the missing servers. */
   readonly problems: readonly Sentence[];
-  /** Servers that need a sign-in first; without it, each is missing. A failed sign-in is added to `problems`. */
+  /**
+   * Servers that need a sign-in first; without it, each is missing. A failed sign-in is added to `problems`. One that leads to another
+   * sign-in adds that here.
+   */
   readonly signIns: readonly WantedSignIn[];
   /** Returns the server of that name if it is connected. */
   offering(server: string): OfferingServer | undefined;
@@ -137,9 +141,12 @@ export async function connectServers(
   };
   const signIns: WantedSignIn[] = [];
   for (const one of attempts) {
-    if ('error' in one && one.signIn?.isWanted)
-      signIns.push(wantedSignIn(one.server, placeOf(servers.get(one.server)!), one.signIn, again, add));
-    else add(one);
+    if (!('error' in one && one.signIn?.isWanted)) add(one);
+    else {
+      const at = { server: one.server, place: placeOf(servers.get(one.server)!) };
+      const ask = (next: WantedSignIn): number => signIns.push(next);
+      signIns.push(wantedSignIn(at, one.signIn, { connect: again, add, ask }));
+    }
   }
   const close = async (): Promise<void> => {
     for (const left of leave) left();
@@ -161,38 +168,6 @@ function withoutOff(merged: MergedTools, isOff: McpReach['isOff']): MergedTools 
     return !facts || !isOff(facts.server, facts.tool);
   };
   return { ...merged, tools: merged.tools.filter(({ definition }) => isOffered(definition.name)) };
-}
-
-function wantedSignIn(
-  server: string,
-  place: string,
-  access: McpSignIn,
-  connect: (server: string) => Promise<Attempt>,
-  add: (attempt: Attempt) => void,
-): WantedSignIn {
-  const orProblem = async <T>(work: Promise<T>, signal: AbortSignal): Promise<T | undefined> => {
-    try {
-      return await work;
-    } catch (error) {
-      if (signal.aborted) throw signal.reason;
-      add({ server, error: phraseOf(error) });
-      return undefined;
-    }
-  };
-  const more = moreOf(access);
-  return {
-    server,
-    place,
-    ...more,
-    origins: signal => orProblem(access.origins(signal), signal),
-    async signIn(signal) {
-      const attempt = await orProblem(
-        access.signIn(signal).then(() => connect(server)),
-        signal,
-      );
-      if (attempt) add(attempt);
-    },
-  };
 }
 
 /** Connects to every server of an agent, reports on it and ends it again. Throws the abort reason on abort. */

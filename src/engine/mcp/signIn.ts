@@ -61,6 +61,11 @@ export class McpSignIn {
     return this.#challenge !== undefined;
   }
 
+  /** The authorization server that `origins` has found last. */
+  get issuer(): string | undefined {
+    return this.#found?.authorizationServerUrl;
+  }
+
   /** The further rights that the server wants, by the server's names. The earlier sign-in does not cover the last request. */
   get wantsMore(): string | undefined {
     return this.#challenge?.more ? (this.#challenge.scope ?? '') : undefined;

@@ -82,6 +82,7 @@ export class ServerGate {
     const known = this.#servers?.problems.length ?? 0;
     const wanted = this.#signIns;
     this.#signIns = [];
+    // A sign-in may add a further one to those that are wanted.
     for (const one of wanted) yield* signInAt(one, { human, policy }, signal);
     yield* this.#problems(known);
   }
