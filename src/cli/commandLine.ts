@@ -13,14 +13,14 @@ import {
   helpWanted,
   listed,
   literalWords,
-  mistypedCommands,
   Option,
   openParser,
   rounds,
   shareOptions,
   versionIn,
 } from './parser.ts';
-import { type RequestOptions, requestCommand } from './requestCommand.ts';
+import { didYouMean, type RequestOptions, requestCommand } from './requestCommand.ts';
+import { findSlip } from './slips.ts';
 import type { Surroundings } from './surroundings.ts';
 import { openTerminal, type Terminal } from './terminal.ts';
 import { terminalLine, toType } from './terminalText.ts';
@@ -45,7 +45,7 @@ export async function runCommandLine(
 ): Promise<number> {
   let exitCode = 0;
   const terminal = openTerminal(surroundings);
-  const given: { literal?: string[] } = {};
+  const given: { literal?: string[]; mayBeSlip?: boolean } = {};
   const said = new Set(args.flatMap(word => word.split(/\s+/)));
   const asksForHelp = args.length === 0 || [...said].some(word => /^(?:-h|--help|help$)/.test(word));
   const useOf = (name: string): CommandUse =>
@@ -54,7 +54,10 @@ export async function runCommandLine(
     exitCode = code;
   });
   const literal = literalWords(args, program, allCommands());
-  if (literal) given.literal = literal.words;
+  if (literal) {
+    given.literal = literal.words;
+    given.mayBeSlip = args[literal.before] !== '--';
+  }
   try {
     // The parser would take a command's name at the beginning of these words as the command.
     const parsed = literal ? args.slice(0, literal.before) : args;
@@ -62,6 +65,9 @@ export async function runCommandLine(
     return exitCode;
   } catch (error) {
     if (error instanceof CommanderError) {
+      const slip = findSlip(args.join(' '), allCommands());
+      const isUnknown = /excessArguments|unknownCommand/.test(error.code);
+      if (isUnknown && slip) terminal.say(terminalLine(didYouMean(slip), terminal.sayWidth));
       // A request may begin with the name of a command.
       if (error.code === 'commander.excessArguments')
         terminal.say(
@@ -84,11 +90,14 @@ interface GlobalOptions extends RequestOptions {
 
 const allCommands = (): CliCommand[] => Object.values(groups).flat();
 
-/** `given.literal` are words of a request that must not be taken for a command. `useOf` says what is needed of each command. */
+/**
+ * `given.literal` are words of a request that must not be taken for a command, though they may be a slip. `useOf` says what is needed of each
+ * command.
+ */
 function commands(
   terminal: Terminal,
   packageFile: URL,
-  given: { literal?: string[] },
+  given: { literal?: string[]; mayBeSlip?: boolean },
   useOf: (name: string) => CommandUse,
   exit: (code: number) => void,
 ): Command {
@@ -140,7 +149,9 @@ function commands(
     .action(async (words: string[], options: GlobalOptions) => {
       if (options.version) return terminal.out(`${versionIn(packageFile)}\n`);
       const text = (given.literal ?? words).join(' ').trim();
-      if (given.literal) return exit(await requestCommand(text, options, terminal));
+      const slip = findSlip(text, allCommands());
+      if (given.literal)
+        return exit(await requestCommand(text, options, terminal, { ...(given.mayBeSlip && { slip }) }));
       if (words.length === 0 && terminal.canAsk && !options.continue) {
         const { interactiveCommand } = await import('./interactiveCommand.ts');
         return exit(await interactiveCommand(options, terminal));
@@ -149,7 +160,7 @@ function commands(
       if (words.length === 0 && !Object.keys(options).some(isGiven)) return program.outputHelp();
       const helped = helpWanted(text, program);
       if (helped) return helped.outputHelp();
-      exit(await requestCommand(text, options, terminal, { meant: mistypedCommands(text, allCommands()) }));
+      exit(await requestCommand(text, options, terminal, { isTyped: true, slip }));
     });
   const samples = new URL('media/demo/', packageFile);
   for (const [group, listed] of Object.entries(groups)) {

@@ -234,35 +234,6 @@ function isSentence(
   );
 }
 
-/** Words that people try as commands, and what they mean. */
-const otherWords: Readonly<Record<string, string>> = {
-  version: '--version',
-  list: 'list-skills',
-  ls: 'list-skills',
-  skills: 'list-skills',
-  log: 'runs --follow',
-  logs: 'runs --follow',
-  history: 'runs',
-  check: 'lint',
-  remove: 'uninstall',
-  setup: 'init',
-  bot: '--help',
-};
-
-/**
- * Returns what the words may try to call, as it is written behind `telos`. Returns nothing if they are a request: a command with a
- * typing mistake is the only word, or is followed by a command below it or a folder.
- */
-export function mistypedCommands(request: string, commands: readonly CliCommand[]): string[] {
-  const [first = '', second, ...more] = request.split(/\s+/);
-  if (second === undefined && Object.hasOwn(otherWords, first)) return [otherWords[first]!];
-  const near = commands.filter(({ name }) => isOneEditAway(first, name));
-  const isFolder = more.length === 0 && /^(?:~|\.{1,2})?\/|^\.{1,2}$/.test(second ?? '');
-  const isWhole = second === undefined || isFolder;
-  const meant = isWhole ? near : near.filter(({ inner }) => inner?.some(({ name }) => name === second));
-  return meant.map(({ name }) => name);
-}
-
 /** Returns the command that `telos help ...` asks about: `telos` itself, or the one that is named. Undefined for other words. */
 export function helpWanted(request: string, program: Command): Command | undefined {
   if (request === 'help') return program;

@@ -16,6 +16,7 @@ import { readKey } from './keyboard.ts';
 import type { MoveKey } from './moveKey.ts';
 import type { RunInput } from './runInput.ts';
 import { jsonPrinter, noMatchText, openTextPrinter } from './runPrinter.ts';
+import type { Slip } from './slips.ts';
 import { typedPath } from './surroundings.ts';
 import { abortOnInterrupt, cancelledExitCode, type Terminal } from './terminal.ts';
 import { agrees, terminalHuman, unattended } from './terminalHuman.ts';
@@ -41,14 +42,18 @@ export interface RequestOptions extends ConfigOptions {
 }
 
 /**
- * Runs the request and returns the exit code. `meant` are commands that the request may be instead: then it runs only if a
- * skill or an agent has its name. Without `meant` a slash at its beginning means nothing.
+ * Runs the request and returns the exit code. If it may be a `slip`, it runs only if a skill or an agent has its name. Unless it
+ * `isTyped` by a user, a slash at its beginning means nothing.
  */
 export async function requestCommand(
   text: string,
   options: RequestOptions,
   terminal: Terminal,
-  { meant, ...more }: Pick<RunRequest, 'withoutSkill'> & { meant?: readonly string[] } = {},
+  {
+    isTyped,
+    slip,
+    ...more
+  }: Pick<RunRequest, 'withoutSkill'> & { isTyped?: boolean; slip?: Slip | undefined } = {},
 ): Promise<number> {
   if (text === '' && !options.continue) {
     terminal.say(
@@ -60,19 +65,20 @@ export async function requestCommand(
   if (!config) return 2;
   const request = { text, ...more, ...(options.agent === undefined ? {} : { agent: options.agent }) };
   const telos = Telos.open(config);
-  if (meant && (await isSlip(text, telos, terminal))) return 1;
+  if (isTyped && (await isUnknownName(text, telos, terminal))) return 1;
   if (options.continue) return continueLatest(telos, request, options, terminal);
-  if (meant && meant.length > 0 && !(await isName(text, telos))) {
-    terminal.say(
-      `'${terminalLine(text.split(/\s+/)[0] ?? '')}' is not a command. Did you mean: telos ${meant.join(' or telos ')}? (To send it as a request, type: telos -- ${terminalLine(text)})`,
-    );
+  if (slip && !(await isName(text, telos))) {
+    const literal = `(To send it as a request, type: telos -- ${terminalLine(text)})`;
+    terminal.say(`'${terminalLine(slip.typed)}' is not a command. ${didYouMean(slip)} ${literal}`);
     return 2;
   }
   return carryOut(telos, request, options, terminal);
 }
 
+export const didYouMean = ({ meant }: Slip): string => `Did you mean: telos ${meant.join(' or telos ')}?`;
+
 /** Returns true, and says so, if the words begin with `/` and a name that no skill and no agent has: no model is asked about a slip. */
-async function isSlip(text: string, telos: Telos, terminal: Terminal): Promise<boolean> {
+async function isUnknownName(text: string, telos: Telos, terminal: Terminal): Promise<boolean> {
   const [, name] = /^\/([a-z][\w-]*)(?:\s|$)/i.exec(text) ?? [];
   if (name === undefined || (await isName(name, telos))) return false;
   const near = await nearName(name, telos);

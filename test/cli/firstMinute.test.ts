@@ -141,6 +141,44 @@ describe('the first minute on a terminal', function () {
         assert.equal(code, 2, typed);
         assert.ok(stderr.includes(`Did you mean: telos ${wanted}?`), stderr);
       }
+      const ofOthers = {
+        'remove kairos': 'uninstall kairos',
+        'rm kairos': 'uninstall kairos',
+        'add github:owner/repo': 'install github:owner/repo',
+        'login openai': 'key openai',
+        'list agents': 'agents',
+        'skills list': 'list-skills',
+        'plugin install npm:x': 'install npm:x',
+        'skill new me haiku': 'skill add me haiku',
+        'mcp test clock': 'mcp list --start',
+        'mcp start': 'mcp list --start',
+        'mcp remove kairos clock': 'mcp --help',
+        'mcp enable kairos clock now': 'mcp on kairos clock now',
+        'plan list': 'plan show',
+        'plan delete shop': 'plan remove shop',
+        'policy show': 'policy list',
+        'runs list': 'runs',
+        'runs rm 3f': 'runs delete 3f',
+        'schedule stop daily': 'schedule pause daily',
+        'agents remove kairos': 'uninstall kairos',
+      };
+      for (const [typed, wanted] of Object.entries(ofOthers)) {
+        const { code, stderr } = await home.run(typed.split(' '), { env });
+        assert.equal(code, 2, typed);
+        assert.ok(stderr.includes(`Did you mean: telos ${wanted}?`), `${typed}: ${stderr}`);
+      }
+      assert.equal(server.requests.length, 0);
+      const requests = [
+        'remove the comments in main.ts',
+        'plan my week',
+        'add tests',
+        'list all of my tasks',
+      ];
+      for (const words of requests) {
+        const { stderr } = await home.run(words.split(' '), { env });
+        assert.doesNotMatch(stderr, /Did you mean/, words);
+      }
+      server.requests.length = 0;
       const help = await home.run(['help'], { env });
       assert.deepEqual([help.code, help.stdout], [0, (await home.run(['--help'])).stdout]);
       assert.match((await home.run(['help', 'runs'], { env })).stdout, /^Usage: telos runs/);
