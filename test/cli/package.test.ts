@@ -1,13 +1,14 @@
 /** The npm package as a stranger gets it: packed for real, installed without a network, run, imported and type-checked. */
 import assert from 'node:assert/strict';
 import { execFile } from 'node:child_process';
-import { cpSync, existsSync, readdirSync, readFileSync, statSync, symlinkSync, writeFileSync } from 'node:fs';
+import { existsSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
 import { basename, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
 import { startAnthropicServer } from '../fakes/anthropicServer.ts';
 import { type TempFolder, tempFolder } from '../fakes/tempFolder.ts';
 import { installedNodes, packageVersion } from './cliProcess.ts';
+import { packTelos } from './packedTelos.ts';
 
 const run = promisify(execFile);
 const root = fileURLToPath(new URL('../../', import.meta.url));
@@ -23,24 +24,7 @@ describe('the npm package', function () {
   before(async () => {
     folder = tempFolder({ 'app/package.json': '{"name":"app","type":"module"}', 'home/.keep': '' });
     app = join(folder.path, 'app');
-    // What is packed is built from a copy, so that no other build is removed meanwhile.
-    copy = join(folder.path, 'telos');
-    const sources = readdirSync(root).filter(
-      name => !['node_modules', 'dist', '.git', 'test'].includes(name),
-    );
-    for (const name of sources) cpSync(join(root, name), join(copy, name), { recursive: true });
-    symlinkSync(join(root, 'node_modules'), join(copy, 'node_modules'));
-    const path = `${join(root, 'node_modules/.bin')}:${process.env['PATH']}`;
-    const { stdout } = await run(
-      'npm',
-      ['pack', '--ignore-scripts=false', '--json', '--pack-destination', folder.path],
-      {
-        cwd: copy,
-        env: { ...process.env, PATH: path },
-      },
-    );
-    const packed = JSON.parse(stdout.slice(stdout.search(/^[[{]$/m)));
-    tarball = join(folder.path, Object.values<{ filename: string }>(packed)[0]?.filename ?? '');
+    ({ tarball, copy } = await packTelos(folder.path));
     const cache = join(folder.path, 'empty-cache');
     await run('npm', ['install', '--offline', '--no-audit', '--no-fund', '--cache', cache, tarball], {
       cwd: app,

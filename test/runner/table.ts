@@ -45,8 +45,10 @@ const layerFolders = [
   'fleet',
 ];
 
-/** Kills, other programs, and long conversations through a terminal. */
-const cliAtNight = ['killedInstall', 'otherClients', 'farRun'].map(name => `test/cli/${name}.test.ts`);
+/** Kills, other programs, other versions of Node, and long conversations through a terminal. */
+const cliAtNight = ['killedInstall', 'otherClients', 'farRun', 'nodes'].map(
+  name => `test/cli/${name}.test.ts`,
+);
 
 /** In the order in which a lane runs them. */
 export const layers: readonly Layer[] = [
