@@ -248,7 +248,7 @@ export const groups: Readonly<Record<string, readonly CliCommand[]>> = {
     },
     {
       name: 'skill',
-      description: 'write a SKILL.md to start from',
+      description: 'write a skill of your own',
       inner: [
         {
           name: 'add',
@@ -256,6 +256,21 @@ export const groups: Readonly<Record<string, readonly CliCommand[]>> = {
           arguments: [agentArgument, new Argument('<name>')],
           run: async ({ words: [agent, name], options, terminal }) =>
             (await setup()).skillAddCommand(agent, name, options, terminal),
+        },
+        {
+          name: 'from-runs',
+          description: 'have a model write a skill of what you asked for three times without one',
+          arguments: [new Argument('[name]', 'as --list says; the latest if none is named')],
+          options: () => [
+            new Option(
+              '--last <number>',
+              'of the latest runs without a skill, whether they are alike or not',
+            ).argParser(wholeNumber),
+            new Option('--list', 'list what you do often'),
+            yes('do not ask for confirmation; the skill is kept if its evals pass'),
+          ],
+          run: async ({ word, options, terminal }) =>
+            (await import('./fromRunsCommand.ts')).fromRunsCommand(word, options, terminal),
         },
       ],
     },

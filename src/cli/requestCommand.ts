@@ -234,6 +234,7 @@ async function runOnce(telos: Telos, request: RunRequest, frame: RunFrame): Prom
   let outcome: RunOutcome = 'failed';
   let choices: readonly RouteChoice[] = [];
   let runId = '';
+  let hasSkill = true;
   const person = await humanFor(options, terminal);
   const move = (callId: string): boolean => telos.commandsOf(request.conversationId ?? runId).move(callId);
   if (caller?.input) caller.input.moves = move;
@@ -241,6 +242,7 @@ async function runOnce(telos: Telos, request: RunRequest, frame: RunFrame): Prom
     caller?.input ?? (terminal.canAsk && !options.json ? await openMoveKey(terminal, move) : undefined);
   for await (const event of telos.run(request, person, signal)) {
     if (event.type === 'run_start') runId = event.runId;
+    if (event.type === 'routed') hasSkill = event.skill !== '';
     reader?.note(event);
     if (event.type === 'run_end') {
       outcome = event.outcome;
@@ -250,12 +252,20 @@ async function runOnce(telos: Telos, request: RunRequest, frame: RunFrame): Prom
     caller?.note(event);
     print(event);
   }
+  if (outcome === 'completed' && !hasSkill && !options.json) await offerHabit(runId, telos, terminal);
   if (outcome !== 'no_match' || options.json || !terminal.canAsk) return outcome;
   terminal.ring?.();
   const chosen = await chooseLikely(choices, signal);
   if (chosen === undefined) return outcome;
   const how = chosen === 'none' ? { withoutSkill: true } : { skill: chosen, isChoice: true };
   return runOnce(telos, { ...request, ...how }, frame);
+}
+
+/** Says below an answer without a skill that it was the third of its kind. */
+async function offerHabit(runId: string, telos: Telos, terminal: Terminal): Promise<void> {
+  if (!telos.config.suggestsSkills) return;
+  const line = await (await import('./fromRunsCommand.ts')).habitLine(runId, telos);
+  if (line !== undefined) terminal.say(terminal.style.dim(line));
 }
 
 async function openMoveKey(terminal: Terminal, move: (callId: string) => boolean): Promise<MoveKey> {

@@ -109,6 +109,8 @@ export interface Config {
   routingModel: string | undefined;
   /** False if `TELOS_ROUTING_LEARN` or the setting is `off`: then it counts for nothing which skills the person chose before. */
   routingLearns: boolean;
+  /** False if `TELOS_SUGGEST_SKILLS` or the setting is `off`: then nothing looks for what the user does often. */
+  suggestsSkills: boolean;
   /** `TELOS_ANSWER_WITHOUT_SKILL`, a flag or a setting. The chats always answer. */
   answerWithoutSkill: AnswerChoice;
   /** `TELOS_MAX_ROUNDS`, a flag or a setting: rounds of a run before it asks whether to go on. If undefined, the skill's or 20. */
@@ -151,6 +153,7 @@ export interface ConfigOverrides extends Partial<Record<BudgetName, string | und
   routingMode?: string | undefined;
   routingModel?: string | undefined;
   routingLearns?: string | undefined;
+  suggestsSkills?: string | undefined;
   answerWithoutSkill?: string | undefined;
   maxRounds?: string | undefined;
   contextWindow?: string | undefined;
@@ -184,6 +187,8 @@ export function telosFolders({
   const caches = [join(home, '.cache'), env['XDG_CACHE_HOME'] ?? ''].filter(isAbsolute);
   return [...new Set(caches.map(folder => join(folder, 'telos', 'compiled'))), configDir, dataDir];
 }
+
+const isOn = (value = 'on'): boolean => !/^(?:off|false|no|0)$/i.test(value);
 
 /** Returns the configuration. Reads the `.env` of the config folder and no other file. Never throws. */
 export function loadConfig(overrides: ConfigOverrides = {}): Config {
@@ -240,7 +245,8 @@ export function loadConfig(overrides: ConfigOverrides = {}): Config {
     replayFile: value('replayFile', 'TELOS_REPLAY_FILE'),
     routingMode: routingModes.find(mode => mode === wantedMode) ?? 'auto',
     routingModel: value('routingModel', 'TELOS_ROUTING_MODEL'),
-    routingLearns: !/^(?:off|false|no|0)$/i.test(value('routingLearns', 'TELOS_ROUTING_LEARN') ?? 'on'),
+    routingLearns: isOn(value('routingLearns', 'TELOS_ROUTING_LEARN')),
+    suggestsSkills: isOn(value('suggestsSkills', 'TELOS_SUGGEST_SKILLS')),
     answerWithoutSkill: answerChoices.find(one => one === wantedAnswer) ?? 'ask',
     maxRounds: roundsIn(wantedRounds),
     contextWindow: windowIn(wantedWindow),
@@ -375,6 +381,7 @@ type Setting =
   | 'routingMode'
   | 'routingModel'
   | 'routingLearns'
+  | 'suggestsSkills'
   | 'answerWithoutSkill'
   | 'maxRounds'
   | 'contextWindow'

@@ -6,4 +6,5 @@ export { requestsIn } from './routing/searchDocument.ts';
 export { type Ranked, SearchIndex } from './routing/searchIndex.ts';
 export { TaughtLines, type TeachingPlan } from './routing/teaching.ts';
 
+export const importGlossary = () => import('./routing/glossary.ts');
 export const importLanguage = () => import('./routing/language.ts');

@@ -53,6 +53,7 @@ export {
   agentNameProblem,
   copySampleFolder,
   packNameProblem,
+  placeFolder,
   writeNewSkill,
 } from './skills/scaffold.ts';
 export { contentDigest, skillDigest } from './skills/skillDigest.ts';

@@ -161,6 +161,7 @@ function configWith(keys: Readonly<Record<string, string>>, more: ConfigOverride
     workingRoot: setting('workingDirRoot'),
     routingMode: auto(setting('routing.mode')),
     routingLearns: settings.get('routing.learn') === false ? 'off' : undefined,
+    suggestsSkills: settings.get('suggestSkills') === false ? 'off' : undefined,
     routingModel: setting('routing.model'),
     // The usual value leaves the variable in force.
     answerWithoutSkill: setting('answerWithoutSkill') === 'always' ? 'always' : undefined,
