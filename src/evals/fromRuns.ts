@@ -1,6 +1,6 @@
-/** What the user asks for again and again, and a skill written of it. */
-export { type HabitMaterial, readHabit } from './habitMaterial.ts';
-export { declineHabit, fewestRuns, type Habit, habitsIn, latestAsHabit, newHabit } from './habits.ts';
+/** Habits of the user, and a skill written of one. */
+export { readHabit } from './habitMaterial.ts';
+export { type Habit, habitsIn, latestAsHabit, newHabit } from './habits.ts';
 export {
   habitCost,
   habitRequest,
