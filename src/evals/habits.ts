@@ -15,7 +15,7 @@ export interface Habit {
   name: string;
   /** The stems that all of its requests have. They tell it from other habits. */
   stems: readonly string[];
-  /** The latest first, one of each conversation. */
+  /** The latest first. A request that was only said again in its conversation is not counted. */
   runs: readonly RunSummary[];
 }
 
@@ -64,7 +64,7 @@ export async function newHabit(runId: string, config: Config): Promise<Habit | u
   const history = new RunHistory(config.dataDir);
   const runs = (await history.shown()).filter(isAnswered).slice(0, mostRuns);
   const own = runs.find(run => run.runId === runId);
-  if (!own) return undefined;
+  if (!own || runs.some(run => run.startedAt < own.startedAt && isSaidAgain(own, run))) return undefined;
   const habit = await habitOf(own, runs, history);
   if (!habit || habit.runs.length % fewestRuns !== 0) return undefined;
   const said = habit.stems.join(' ');
@@ -90,7 +90,9 @@ export async function habitsIn(config: Config): Promise<Habit[]> {
 /** Returns the latest runs without a skill as one habit, because the user says that they are. Undefined if there are none. */
 export async function latestAsHabit(count: number, config: Config): Promise<Habit | undefined> {
   const runs = (await new RunHistory(config.dataDir).shown()).filter(isAnswered);
-  const used = onePerConversation(runs).slice(0, count);
+  const used = runs
+    .filter(run => !runs.some(other => other.startedAt < run.startedAt && isSaidAgain(run, other)))
+    .slice(0, count);
   if (used.length === 0) return undefined;
   const words = await Promise.all(used.map(({ request }) => requestWords(request)));
   return habitFrom(used, words);
@@ -105,8 +107,10 @@ async function habitOf(
   const self: Known = { run: own, words: await requestWords(own.request) };
   if (self.words.telling.size === 0) return undefined;
   const others: { known: Known; shared: number }[] = [];
-  for (const run of onePerConversation(runs)) {
-    if (run.conversation === own.conversation) continue;
+  // The first of its conversation says it best; those after it correct its answer.
+  for (const run of runs.toReversed()) {
+    const alike = [self, ...others.map(({ known }) => known)];
+    if (run === own || alike.some(known => isSaidAgain(run, known.run))) continue;
     const words = await requestWords(run.request);
     const shared = likeness(self.words, words);
     if (shared >= leastShared && sameDeed(self.words, words)) others.push({ known: { run, words }, shared });
@@ -174,12 +178,14 @@ export function programIn(command: string): string {
   return /^[a-z][a-z-]*$/.test(next) ? `${program} ${next}` : program;
 }
 
-const onePerConversation = (runs: readonly RunSummary[]): RunSummary[] => {
-  // The first request of a conversation says what it is about; those after it correct its answer.
-  const first = new Map<string, RunSummary>();
-  for (const run of runs) first.set(run.conversation, run);
-  return [...first.values()];
-};
+/** Whether two requests of one conversation mean the same thing, which was only said again or in more words. */
+function isSaidAgain(one: RunSummary, other: RunSummary): boolean {
+  if (one === other || one.conversation !== other.conversation) return false;
+  const [first, second] = [one, other].map(
+    ({ request }) => new Set(request.toLowerCase().match(/[\p{L}\p{N}][^\s,;:!?]*/gu)),
+  ) as [Set<string>, Set<string>];
+  return first.isSubsetOf(second) || second.isSubsetOf(first);
+}
 
 function habitFrom(runs: readonly RunSummary[], words: readonly RequestWords[]): Habit {
   const stems = commonStems(words);

@@ -1,6 +1,6 @@
 /** What is asked for again and again becomes a proposal: measured on recorded days with planted habits. */
 import assert from 'node:assert/strict';
-import { newHabit } from '../../src/evals/habits.ts';
+import { declineHabit, type Habit, newHabit } from '../../src/evals/habits.ts';
 import { type Machine, openMachine } from '../harness/machine.ts';
 import { answersOf, storeAnswer } from './recordedDays.ts';
 
@@ -52,4 +52,34 @@ describe('a habit', () => {
       assert.ok(wrong.length / answers <= 0.01, `${figures}: ${wrong.join('\n')}`);
       assert.ok(found.size / planted >= 0.7, figures);
     });
+
+  it('is no request that was only said again, and none that was declined', async () => {
+    const config = machine.loadConfig();
+    const asked = async (conversation: string, ...requests: string[]): Promise<Habit | undefined> => {
+      let habit: Habit | undefined;
+      for (const request of requests) {
+        const runId = `run-${count}`;
+        const startedAt = new Date(Date.UTC(2026, 3, 1, 8, count++)).toISOString();
+        storeAnswer(
+          config.dataDir,
+          { runId, request, startedAt, habit: undefined, tools: ['write_file'] },
+          conversation,
+        );
+        habit = await newHabit(runId, config);
+      }
+      return habit;
+    };
+    let count = 0;
+    const first = 'Write the packing list for Rome';
+    assert.equal(await asked('a', first, first, `${first}, but shorter`), undefined);
+    assert.equal(await asked('b', 'Write the packing list for Oslo'), undefined);
+    const habit = await asked('b', 'Write the packing list for Bath');
+    assert.equal(habit?.name, 'packing-list');
+    assert.ok(habit);
+    await declineHabit(habit, config);
+    assert.equal(
+      await asked('c', ...['Bonn', 'Ghent', 'Turin'].map(town => `Write the packing list for ${town}`)),
+      undefined,
+    );
+  });
 });

@@ -36,11 +36,15 @@ export function answersOf(name: string): RecordedAnswer[] {
 }
 
 /** Stores the run of an answer as one without a skill. */
-export function storeAnswer(dataDir: string, { runId, request, tools, startedAt }: RecordedAnswer): void {
+export function storeAnswer(
+  dataDir: string,
+  { runId, request, tools, startedAt }: RecordedAnswer,
+  conversation = runId,
+): void {
   const events = tools.map((tool, index): RunEvent => {
     const [name = '', ...command] = tool.split(' ');
     const input = name === 'run_command' ? { command: command.join(' ') } : { path: `file-${runId}.md` };
     return { type: 'tool_start', call: { id: `call-${index}`, name, input } };
   });
-  writeRun(dataDir, { runId, request, startedAt, agent: 'telos', skill: '', events });
+  writeRun(dataDir, { runId, conversation, request, startedAt, agent: 'telos', skill: '', events });
 }
