@@ -184,7 +184,9 @@ function isSaidAgain(one: RunSummary, other: RunSummary): boolean {
   const [first, second] = [one, other].map(
     ({ request }) => new Set(request.toLowerCase().match(/[\p{L}\p{N}][^\s,;:!?]*/gu)),
   ) as [Set<string>, Set<string>];
-  return first.isSubsetOf(second) || second.isSubsetOf(first);
+  const isWithin = (inner: Set<string>, outer: Set<string>): boolean =>
+    [...inner].every(word => outer.has(word));
+  return isWithin(first, second) || isWithin(second, first);
 }
 
 function habitFrom(runs: readonly RunSummary[], words: readonly RequestWords[]): Habit {
