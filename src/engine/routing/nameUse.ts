@@ -9,6 +9,7 @@ import {
   tellsPast,
   withoutStart,
 } from './clauses.ts';
+import { isEveryday } from './language.ts';
 
 /**
  * How a request uses a name. `run`: it says the name alone, or asks to run it. `order`: the name is its verb, or a thing to make. `request`: it
@@ -97,6 +98,7 @@ function useAt(said: Said): NameUse {
   const [first] = rest;
   const isSubordinate = rest.some(word => plays('subordinators', word) && !plays('determiners', word));
   if (isGermanWish(rest, after)) return 'run';
+  if (isOwnWork(rest, said) || hasOwnClause(rest, said)) return 'mention';
   if ((!isAsked || isSubordinate) && isTold(said, first)) return 'mention';
   if (!isAsked && isQuestion(first, rest, said)) return useInQuestion(rest, said);
   const isStatement = plays('determiners', first) && rest.some(word => plays('states', word));
@@ -150,6 +152,17 @@ const isGermanWish = (rest: readonly string[], after: readonly string[]): boolea
   rest.every(word => plays('determiners', word)) &&
   plays('runsBehind', after.at(-1)) &&
   !after.slice(0, -1).some(word => plays('states', word) || plays('stopsBehind', word));
+
+/** Whether the speaker does it: "let me deploy it myself", "lass mich das deployen". "Let me see the weather" asks for it. */
+const isOwnWork = (rest: readonly string[], { name }: Said): boolean =>
+  isAct(name) && /^(?:let|lass|lasst|laisse|laissez|deja) (?:me|mich|moi)(?: |$)/.test(rest.join(' '));
+
+/** Whether the name is the subject of a sentence about it, with a clause of its own: "the notes I took yesterday are gone". */
+const hasOwnClause = (rest: readonly string[], { after }: Said): boolean =>
+  rest.length > 0 &&
+  rest.every(word => plays('determiners', word)) &&
+  plays('subjects', after[0]) &&
+  after.slice(2).some(word => plays('states', word));
 
 /** "A chair for the lawn" is one for a thing, and asks nothing of that. */
 const indefinite = /^(?:an?|eine?|einen|une?|una)$/;
@@ -273,6 +286,8 @@ function useInQuestion(rest: readonly string[], { name, after }: Said): NameUse 
   if (plays('skill', after[0]) && /^(?:is|are|was|were|does|did)$/.test(first ?? '')) return 'mention';
   if (plays('whys', first) || first === 'por' || (first === 'who' && tellsPast(more[0] ?? '')))
     return 'mention';
+  // "Is Wled open source?" asks about a product, "is my calendar free?" and "is rain coming?" ask the skill.
+  if (more.length === 0 && be.test(first ?? '') && after.length > 0 && !isEveryday(name)) return 'mention';
   const between = more.filter(word => !/^(?:s|is|are)$/.test(word));
   const isAboutIt =
     /^(?:does|do|work|works|mean|means|for)$/.test(after[0] ?? '') ||
@@ -286,6 +301,8 @@ function useInQuestion(rest: readonly string[], { name, after }: Said): NameUse 
   const isPlain = between.every(word => !plays('states', word) && !plays('relatives', word));
   return isPlain && !isAct(name) && !after.includes('your') ? 'request' : 'aside';
 }
+
+const be = /^(?:is|are|ist|sind|est|sont|es|esta|son)$/;
 
 /** Returns what stands behind "test and" where a name is the second verb. */
 function withoutConjunct(words: readonly string[]): readonly string[] {

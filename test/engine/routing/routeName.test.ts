@@ -162,6 +162,14 @@ describe('routing by name', () => {
     assert.equal(byName('can you make art', names), 'art');
   });
 
+  it('offers a product that a question is about, and runs it where it is asked for', () => {
+    const names = { a: ['wled', 'notes'] };
+    for (const text of ['is wled open source?', 'are wled lamps any good?', 'the notes I took are gone'])
+      assert.equal(byName(text, names), undefined, text);
+    assert.equal(byName('turn wled off', names), 'wled');
+    assert.equal(byName('can you set wled to red?', names), 'wled');
+  });
+
   it('hears any other word as the name of the skill that is called so', () => {
     for (const text of [
       'count in the barrel',
