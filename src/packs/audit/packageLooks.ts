@@ -22,7 +22,9 @@ const mostUndeclared = 5;
 /** Characters that are kept to find what they run, and those before and after a name that say so. */
 /** Places of what tells about a package, tests it and builds it. */
 const aside =
-  /(?:^|\/)(?:docs?|tests?|__tests__|spec|examples?|benchmarks?|evals|\.github|\.circleci|\.gitlab)\/|^(?:readme|changelog|contributing|security|release-notes|install)\b[^/]*\.(?:md|rst|txt)$|(?:^|\/)[\w.-]+\.(?:test|spec)\.\w+$/i;
+  /(?:^|\/)(?:(?:\w{1,20}[-_])?docs?|tests?|__tests__|spec|examples?|benchmarks?|evals|\.(?:github|circleci|gitlab|devcontainer|vscode))\/|(?:^|\/)(?:readme|changelog|contributing|security|release-notes|install)\b[^/]*\.(?:md|rst|txt)$|(?:^|\/)[\w.-]+\.(?:test|spec)\.\w+$/i;
+/** Names that each package has. A text that says one alone means that of the user's own folder. */
+const usual = /^(?:dockerfile|makefile|package\.json)$/i;
 /** What is hidden from a reader weighs the same anywhere. */
 const always: ReadonlySet<Finding['kind']> = new Set([
   'invisible-characters',
@@ -78,7 +80,7 @@ export class PackageLooks {
     return findings.map(finding => {
       const isAside = aside.test(finding.file) && !skillName.test(finding.file);
       if (finding.level !== 'high' || !isAside || always.has(finding.kind)) return finding;
-      return told.includes(nameOf(finding.file).toLowerCase()) ? finding : { ...finding, level: 'medium' };
+      return isTold(told, finding.file.toLowerCase()) ? finding : { ...finding, level: 'medium' };
     });
   }
 
@@ -151,6 +153,16 @@ export class PackageLooks {
   #find(kind: Kind, file: string, line: number, text: string, level: FindingLevel = rules[kind].level): void {
     this.#findings.push({ kind, level, file, line, text: shownLine(text) });
   }
+}
+
+/** Returns true if a text names the file: by its name, or, if each package has one of that name, by a path or in a link. */
+function isTold(told: string, file: string): boolean {
+  const name = nameOf(file);
+  if (!usual.test(name)) return told.includes(name);
+  const [folder = ''] = file.split('/').slice(-2, -1);
+  return [`](${name}`, `](./${name}`, `../${name}`, `}/${name}`, ...(folder && [`${folder}/${name}`])].some(each =>
+    told.includes(each),
+  );
 }
 
 const nameOf = (file: string): string => file.slice(file.lastIndexOf('/') + 1);

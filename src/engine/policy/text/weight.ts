@@ -53,7 +53,9 @@ export function levelOf(kind: Kind, line: string, file: string): FindingLevel {
         ? 'high'
         : 'medium';
     case 'invisible-characters':
-      return hiding.test(line.replace(flags, '')) ? 'high' : 'low';
+      return hiding.test(withoutMarkup(line.replace(flags, ''))) ? 'high' : 'low';
+    case 'gains-rights':
+      return hasOnlyDockerGroup(line) ? 'medium' : rules[kind].level;
     case 'executable-download':
       return runs.test(line) ? 'high' : 'medium';
     case 'credential-path':
@@ -64,6 +66,22 @@ export function levelOf(kind: Kind, line: string, file: string): FindingLevel {
         : rules[kind].level;
   }
 }
+
+/** Characters between marks that have no width, as in a link without words or before a fence that is shown as it is. A few hide nothing. */
+const besideMarks = /(?<![\p{L}\p{N}\u200b])\u200b(?![\p{L}\p{N}\u200b])/gu;
+const mostBesideMarks = 2;
+
+const withoutMarkup = (line: string): string =>
+  (line.match(besideMarks) ?? []).length <= mostBesideMarks ? line.replace(besideMarks, '') : line;
+
+/** The step after an installation of Docker that its own manual gives. */
+const dockerGroup = /\b(?:sudo\s+)?(?:usermod|gpasswd|adduser)\b[^|;&\n]{0,60}\bdocker\b(?:\s+\S{1,40})?/gi;
+const otherRights = /sudoers|NOPASSWD|setcap|localgroup|\b(?:sudo|wheel|root|admin)\b|chmod\s+(?:\S+\s+){0,3}(?:[ugoa]*[+=][rwx]*s|0?[4-7][0-7]{3}\b)/i;
+
+const hasOnlyDockerGroup = (line: string): boolean => {
+  const rest = line.replace(dockerGroup, ' ');
+  return rest !== line && !otherRights.test(rest);
+};
 
 /** Hosts that the standards keep for examples. */
 const reservedForExamples = /^(?:[\w-]+\.)*example(?:\.(?:com|org|net))?(?:[/:]|$)/i;
