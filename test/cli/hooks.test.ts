@@ -358,6 +358,46 @@ describe('hooks in a run', function () {
   });
 
   for (const sandbox of ['off', 'auto'])
+    it(`runs those of a project's settings in every run there once they are accepted, with the sandbox ${sandbox}`, async () => {
+      plugin({});
+      home.env['TELOS_SANDBOX'] = sandbox;
+      const write = (path: string, text: string): void => {
+        mkdirSync(join(inWork(path), '..'), { recursive: true });
+        writeFileSync(inWork(path), text, { mode: 0o755 });
+      };
+      const settings = (hooks: object): string => JSON.stringify({ model: 'opus', hooks });
+      const ofProject = '"$CLAUDE_PROJECT_DIR"/.claude/hooks/guard.py';
+      mkdirSync(inWork('.git'), { recursive: true });
+      write('.claude/settings.json', settings({ PreToolUse: [group(ofProject, 'Write|Edit')] }));
+      write('.claude/settings.local.json', settings({ Stop: [group('echo mine >>ends.txt')] }));
+      write('.claude/hooks/guard.py', guard);
+      const listed = await home.run(['hooks']);
+      assert.match(listed.stdout, /work +PreToolUse +Write\|Edit +"\$CLAUDE_PROJECT_DIR"\/\.claude/);
+      assert.match(listed.stdout, /work +Stop +\* +echo mine/);
+      const turns = (name: string) => [call('write_file', { path: `locked/${name}`, content: 'x' }), done];
+      const before = await run(turns('a.txt'));
+      assert.deepEqual(
+        [before.code, textOf('locked/a.txt'), existsSync(inWork('ends.txt'))],
+        [0, 'x', false],
+      );
+      const shown = await home.run(['trust', 'work']);
+      assert.match(shown.stdout, /Hooks that run by themselves:\n {2}PreToolUse \(Write\|Edit\)/);
+      assert.equal((await home.run(['trust', 'work', '--yes'])).code, 0);
+      const { stderr } = await run(turns('b.txt'));
+      assert.match(stderr, /A hook of work does not allow this: locked\/ belongs to/);
+      assert.deepEqual([existsSync(inWork('locked/b.txt')), textOf('ends.txt')], [false, 'mine\n']);
+      write('.claude/settings.local.json', settings({ Stop: [group('echo other >>ends.txt')] }));
+      const after = await run(turns('c.txt'));
+      assert.match(
+        after.stderr,
+        /The hooks of work have changed\. They run again once you accept its permissions\./,
+      );
+      assert.deepEqual([textOf('locked/c.txt'), textOf('ends.txt')], ['x', 'mine\n']);
+      write('.claude/settings.json', '{"hooks"');
+      assert.match((await home.run(['hooks'])).stderr, /\.claude\/settings\.json is not JSON/);
+    });
+
+  for (const sandbox of ['off', 'auto'])
     it(`gives a plugin a folder that stays, with the sandbox ${sandbox}`, async () => {
       const data = '$'.concat('{CLAUDE_PLUGIN_DATA}');
       plugin({

@@ -8,6 +8,7 @@ import { isInside, realIfThere, realPlace, resolvePath } from '../files/paths.ts
 import { folded, isSensitive } from '../files/sensitiveNames.ts';
 import { jsonIn } from '../mcp/config.ts';
 import type { Agent, Skill } from '../skills/agent.ts';
+import { hookLine, packHooks } from '../skills/readHooks.ts';
 import { type AgentFile, type FileDigests, isBelow, Reader } from './agentReader.ts';
 import { isRepositoryName } from './text/repositoryFiles.ts';
 
@@ -75,6 +76,9 @@ export async function readAgentFiles(
   const { files, tooLarge, leftOut } = reader;
   const lines = [...files].map(([name, { sha256 }]) => `${escaped(name)}:${sha256}`).sort();
   const chosen = chosenFolders(agent);
+  // The settings of a project change often, and what else is in them says nothing about this agent.
+  if (agent.source === 'project')
+    lines.push(...packHooks(agent).hooks.map(hook => `hook:${escaped(hookLine(hook))}`));
   lines.push(...chosen.map(({ path, access }) => `folder:${JSON.stringify([access, path])}`));
   const digest = createHash('sha256').update(lines.join('\n')).digest('hex');
   const used = [...files].some(([name, { size, isLink }]) => isBelow(label, name) && (size > 0 || isLink));

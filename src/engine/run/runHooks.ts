@@ -468,7 +468,7 @@ export class RunHooks {
         ...(policy.rule === 'hook.own' ? {} : variables),
         ...rest.env,
         CLAUDE_PLUGIN_ROOT: hook.root,
-        CLAUDE_PROJECT_DIR: realPlace(workingDir) ?? workingDir,
+        CLAUDE_PROJECT_DIR: hook.project ?? realPlace(workingDir) ?? workingDir,
       },
       signal,
       approvedSubject,
@@ -477,9 +477,9 @@ export class RunHooks {
   }
 
   /** Returns the command with its folders, so that what is decided on is what runs. A folder that a shell would take apart stays a variable. */
-  #lineOf({ command, root, skill }: Hook, { policy: { pluginData } }: HookPlace): string {
+  #lineOf({ command, root, skill, project: ofHook }: Hook, { policy: { pluginData } }: HookPlace): string {
     const { workingDir, skillDir } = this.#of.run.policy;
-    const project = realPlace(workingDir) ?? workingDir;
+    const project = ofHook ?? realPlace(workingDir) ?? workingDir;
     const places = {
       ...{ CLAUDE_PLUGIN_ROOT: root, CLAUDE_PROJECT_DIR: project, CLAUDE_SKILL_DIR: skillDir },
       CLAUDE_PLUGIN_DATA: pluginData,

@@ -12,16 +12,19 @@ import {
   type SkillRef,
 } from '@telos/protocol/run';
 import { asMessage, sentence } from '@telos/protocol/text';
+import type { Config } from '../config.ts';
 import { Interruption, TelosError } from '../core/errors.ts';
 import { runLoop } from '../core/loop.ts';
 import { lastAnswer } from '../core/messages.ts';
 import type { MediaKind, Provider } from '../core/ports.ts';
 import { hiddenIn } from '../mcp/config.ts';
+import type { ReviewState } from '../policy/agentReviews.ts';
 import { policyNotices } from '../policy/policyFile.ts';
 import { createProvider, isModelOf, type ProviderChoice } from '../providers/create.ts';
 import { routeRequest } from '../routing/route.ts';
 import type { Match } from '../routing/routeName.ts';
 import type { NoMatch, WithoutSkill } from '../routing/routeResult.ts';
+import type { Agent } from '../skills/agent.ts';
 import { ownHooks, packHooks, skillHooks } from '../skills/readHooks.ts';
 import { roleOf, skillSettings } from '../skills/skillSettings.ts';
 import { routingModel } from './meter.ts';
@@ -129,7 +132,8 @@ async function* carryOut(
     if (change) {
       const { changeContext } = await import('./compact.ts');
       const setup = prepared.spec();
-      const room = roomOf({ ...setup, hooks: await hooksOf(match, run, setup, engine) });
+      const { hooks } = await hooksOf(match, run, setup, engine);
+      const room = roomOf({ ...setup, hooks });
       yield* changeContext(room, change, signal);
       return 'completed';
     }
@@ -157,7 +161,14 @@ async function* runWithHooks(
   signal: AbortSignal,
 ): AsyncGenerator<RunEvent, RunOutcome> {
   if (run.fromHooks?.length) (await import('./runHooks.ts')).addContext(run.messages, run.fromHooks);
-  const hooks = await hooksOf(match, run, setup, engine);
+  const { hooks, changed } = await hooksOf(match, run, setup, engine);
+  for (const name of changed) {
+    const why = sentence(
+      'The hooks of {0} have changed. They run again once you accept its permissions.',
+      name,
+    );
+    yield { type: 'notice', level: 'warning', ...asMessage(why) };
+  }
   if (!hooks) {
     yield* commandsOfText(run, setup, signal);
     return yield* runLoop(specOf(setup), signal);
@@ -210,31 +221,50 @@ async function* ownHooksOn(
   return yield* own.prompt(wordsOf(request), signal);
 }
 
-/** Returns the hooks of a run; undefined if there are none. Where a recording answers, nothing is held back that it did. */
+/**
+ * Returns the hooks of a run, none if there are none, and the projects whose hooks were accepted as others than they are. Where a recording
+ * answers, nothing is held back that it did.
+ */
 async function hooksOf(
   match: Match | undefined,
   { id, request, caller }: Run,
   setup: RunSetup,
   { config, catalog }: Engine,
-): Promise<RunHooks | undefined> {
-  if (setup.provider.recording) return undefined;
+): Promise<{ hooks?: RunHooks; changed: readonly string[] }> {
+  const changed: string[] = [];
+  if (setup.provider.recording) return { changed };
   const { agent, skill } = match ?? {};
   const own = ownHooks(config.configDir);
-  const others = (own.everywhere.length > 0 ? await catalog.agents() : [])
-    .filter(({ name }) => own.everywhere.includes(name) && name !== agent?.name)
-    .map(other => ({ agent: other, config }));
+  const everywhere = (await catalog.agents()).filter(({ name }) => name !== agent?.name);
+  const others: { agent: Agent; config: Config }[] = [];
+  for (const other of everywhere) {
+    const state = await ofProject(other, config);
+    if (own.everywhere.includes(other.name) || state === 'reviewed') others.push({ agent: other, config });
+    else if (state === 'changed') changed.push(other.name);
+  }
   const hooks = [
     ...own.hooks.filter(({ event }) => event !== 'UserPromptSubmit'),
     ...others.flatMap(other => packHooks(other.agent).hooks),
     ...(agent ? packHooks(agent).hooks : []),
     ...(agent && skill ? skillHooks(skill.hooks, agent, skill).hooks : []),
   ];
-  if (hooks.length === 0) return undefined;
+  if (hooks.length === 0) return { changed };
   const { RunHooks } = await import('./runHooks.ts');
   const kind = request.step ? 'plan' : caller ? 'step' : 'run';
   const session = caller?.runId ?? request.conversationId ?? id;
   const { messages, redact: hide } = setup;
-  return new RunHooks({ hooks, session, kind, run: setup, others, messages, redact: hide });
+  const made = new RunHooks({ hooks, session, kind, run: setup, others, messages, redact: hide });
+  return { hooks: made, changed };
+}
+
+/** Returns whether the user has accepted the hooks of a project: these run in every run there. Undefined for an agent without such. */
+async function ofProject(agent: Agent, config: Config): Promise<ReviewState['state'] | undefined> {
+  if (agent.source !== 'project' || packHooks(agent).hooks.length === 0) return undefined;
+  const { openReviews } = await import('../policy/decision.ts');
+  const found = await openReviews(config)
+    .stateOf(agent)
+    .catch(() => undefined);
+  return found?.state;
 }
 
 /** Returns what carries out the skills that the run uses. */

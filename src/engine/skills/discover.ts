@@ -4,6 +4,7 @@ import { existsSync, readdirSync } from 'node:fs';
 import { basename, join, relative, sep } from 'node:path';
 import { type Sentence, sentence } from '@telos/protocol/text';
 import type { Config } from '../config.ts';
+import { isSkippedFolder } from '../files/globPattern.ts';
 import { hostServerFile } from '../files/hostPlugin.ts';
 import { type Diagnostic, worded } from '../files/settingsFile.ts';
 import { type Agent, type AgentToml, readAgentToml, type SkillSource, workingDirProblem } from './agent.ts';
@@ -19,7 +20,7 @@ import {
   type Steps,
 } from './findSkills.ts';
 import { type PackSkills, packSkillSteps } from './packSkills.ts';
-import { hasHooks } from './readHooks.ts';
+import { hasHooks, hasProjectHooks } from './readHooks.ts';
 import { type FileSkill, openSkill } from './skillFile.ts';
 import {
   formerWork,
@@ -88,7 +89,8 @@ function* discoverySteps(config: Config): Steps<Discovery> {
   for (const entry of toml.entries) diagnostics.push(...(yield* applyEntry(entry, found, toml, config)));
   for (const folder of config.workspaceFolders) {
     const limit = projectLimit(folder.path, diagnostics);
-    const fields = yield* fromRoots(folder.name, skillFoldersIn([folder.path]), 'project', limit);
+    const roots = skillFoldersIn([folder.path, ...partsOf([folder.path])]);
+    const fields = yield* fromRoots(folder.name, roots, 'project', limit);
     const description = `Skills of the workspace folder ${folder.name}`;
     const place = {
       packDir: folder.path,
@@ -130,15 +132,65 @@ function* ofProject({ projectFolders }: Config, diagnostics: Diagnostic[]): Step
   const projectDir = projectFolders.at(-1);
   if (projectDir === undefined) return undefined;
   const limit = projectLimit(projectDir, diagnostics);
-  const fields = yield* fromRoots(basename(projectDir), skillFoldersIn(projectFolders), 'project', limit);
+  const parts = partsOf(projectFolders);
+  const roots = skillFoldersIn([...projectFolders, ...parts]);
+  const found = yield* fromRoots(basename(projectDir), roots, 'project', limit);
   const description = `Skills of the project ${basename(projectDir)}`;
+  const fields = found ?? (hasProjectHooks(projectDir) ? ofHooksAlone(projectDir) : undefined);
   return fields && { ...fields, projectDir, description, ...ownMcpConfig(projectDir, limit) };
 }
 
+/** Returns the agent of a project that has no skills: the hooks of its settings run once they are accepted. */
+const ofHooksAlone = (projectDir: string): AgentFields => ({
+  ...{ name: basename(projectDir), packDir: join(projectDir, '.claude'), source: 'project', skills: [] },
+  isForeign: true,
+});
+
+/** Folders of a repository that are looked into for the skills of its parts, and how deep. */
+const mostParts = 300;
+const deepestPart = 2;
+
+/** Returns the folders below the current one that have skills of their own, as the packages of a monorepo do. None outside of a repository. */
+function partsOf([current, ...around]: readonly string[]): string[] {
+  const top = around.at(-1) ?? current;
+  if (current === undefined || top === undefined || !existsSync(join(top, '.git'))) return [];
+  const parts: string[] = [];
+  let folders = [current];
+  let looks = 0;
+  for (let depth = 0; depth <= deepestPart; depth++) {
+    const below: string[] = [];
+    for (const folder of folders) {
+      if (++looks > mostParts) return parts;
+      const entries = foldersHere(folder);
+      if (depth > 0 && entries.some(name => holders.includes(name))) parts.push(folder);
+      below.push(
+        ...entries
+          .filter(name => !name.startsWith('.') && !isSkippedFolder(name))
+          .map(name => join(folder, name)),
+      );
+    }
+    folders = below;
+  }
+  return parts;
+}
+
+/** Returns the names of the folders in one. No link is followed: it would lead to folders twice. */
+function foldersHere(folder: string): string[] {
+  try {
+    const entries = readdirSync(folder, { withFileTypes: true });
+    return entries
+      .filter(entry => entry.isDirectory())
+      .map(({ name }) => name)
+      .sort();
+  } catch {
+    return [];
+  }
+}
+
+const holders: readonly string[] = ['.claude', '.agents', '.github', '.opencode'];
+
 const skillFoldersIn = (folders: readonly string[]): string[] =>
-  folders.flatMap(folder =>
-    ['.claude', '.agents', '.github', '.opencode'].map(name => join(folder, name, 'skills')),
-  );
+  folders.flatMap(folder => holders.map(name => join(folder, name, 'skills')));
 
 /** Folders of the home folder in which runners keep the skills of a user, each below its `skills`. */
 const personalHolders = ['.claude', '.agents', '.copilot', '.codex'] as const;

@@ -1,6 +1,7 @@
 /**
  * Reads hooks: commands that run before and after the tools of a run, at its start and at its end. A plugin has them in
- * hooks/hooks.json or where its manifest says, a skill in its frontmatter, and the person in hooks.toml.
+ * hooks/hooks.json or where its manifest says, a skill in its frontmatter, a project in its .claude/settings.json, and the person in
+ * hooks.toml.
  */
 import { existsSync } from 'node:fs';
 import { basename, join, relative } from 'node:path';
@@ -34,6 +35,8 @@ export interface Hook {
   skill: string | undefined;
   /** The folder that `${CLAUDE_PLUGIN_ROOT}` means. */
   root: string;
+  /** The folder that `${CLAUDE_PROJECT_DIR}` means, if it is not where the run works. */
+  project?: string;
 }
 
 export interface FoundHooks {
@@ -52,16 +55,17 @@ const mostHooks = 100;
 const longestCommand = 8_000;
 const longestMatcher = 200;
 
-type Origin = Pick<Hook, 'agent' | 'skill' | 'root'> & { label: string };
+type Origin = Pick<Hook, 'agent' | 'skill' | 'root' | 'project'> & { label: string };
 
-type OfAgent = Pick<Agent, 'name' | 'packDir' | 'source'>;
+type OfAgent = Pick<Agent, 'name' | 'packDir' | 'source' | 'projectDir'>;
 
 /**
- * Returns the hooks of the pack itself, in whose folder they are. The files of a project and of a linked folder belong to the person's
- * work, so they bring none. Never throws.
+ * Returns the hooks of the pack itself, in whose folder they are, or those that a project has for Claude Code. A linked folder belongs to
+ * the person's work, so it brings none. Never throws.
  */
-export function packHooks({ name, packDir, source }: OfAgent): FoundHooks {
+export function packHooks({ name, packDir, source, projectDir }: OfAgent): FoundHooks {
   const [hooks, files, problems]: [Hook[], string[], string[]] = [[], [], []];
+  if (source === 'project') return projectHooks(name, projectDir ?? packDir);
   if (source !== 'user' && source !== 'builtin') return { hooks, files, problems };
   const add = (value: unknown, file: string): void => {
     const label = relative(packDir, file);
@@ -91,6 +95,31 @@ export function packHooks({ name, packDir, source }: OfAgent): FoundHooks {
     else add(named, manifest.file);
   return { hooks, files, problems };
 }
+
+const projectFiles = ['.claude/settings.json', '.claude/settings.local.json'];
+
+function projectHooks(agent: string, project: string): FoundHooks {
+  const [hooks, problems]: [Hook[], string[]] = [[], []];
+  for (const label of projectFiles) {
+    const place = realPlace(join(project, label));
+    if (place === undefined || !existsSync(place)) continue;
+    const content = jsonOf(place);
+    if (!isInside(realPlace(project) ?? project, place))
+      problems.push(`${label} leads out of the project, so its hooks do not run.`);
+    else if (typeof content === 'string') problems.push(`${label} ${content}, so its hooks do not run.`);
+    else {
+      const { hooks: value, disableAllHooks: isOff } = tableOf(content.value) ?? {};
+      if (value === undefined || isOff === true) continue;
+      const found = hooksIn(value, { agent, skill: undefined, root: project, project, label });
+      hooks.push(...found.hooks);
+      problems.push(...found.problems);
+    }
+  }
+  return { hooks, files: [], problems };
+}
+
+/** Whether a project has hooks that can run. */
+export const hasProjectHooks = (projectDir: string): boolean => projectHooks('', projectDir).hooks.length > 0;
 
 /** Whether a folder is that of a plugin with hooks that can run. */
 export const hasHooks = (packDir: string): boolean =>
@@ -205,9 +234,9 @@ function hooksOfGroup(event: HookEvent, group: unknown, origin: Origin): (Hook |
     const words = Array.isArray(args) ? args.map(arg => ` '${String(arg).replaceAll("'", `'\\''`)}'`) : [];
     const line = command.trim() + words.join('');
     if (line.length > longestCommand) return `a command of ${event} is too long, so it does not run.`;
-    const { agent, skill, root } = origin;
+    const { label: _, ...whose } = origin;
     return {
-      ...{ event, matcher: written, command: line, seconds: secondsOf(timeout), agent, skill, root },
+      ...{ event, matcher: written, command: line, seconds: secondsOf(timeout), ...whose },
       condition: typeof condition === 'string' ? condition : undefined,
       once: once === true,
     };

@@ -160,8 +160,8 @@ function isTold(told: string, file: string): boolean {
   const name = nameOf(file);
   if (!usual.test(name)) return told.includes(name);
   const [folder = ''] = file.split('/').slice(-2, -1);
-  return [`](${name}`, `](./${name}`, `../${name}`, `}/${name}`, ...(folder && [`${folder}/${name}`])].some(each =>
-    told.includes(each),
+  return [`](${name}`, `](./${name}`, `../${name}`, `}/${name}`, ...(folder && [`${folder}/${name}`])].some(
+    each => told.includes(each),
   );
 }
 

@@ -560,6 +560,23 @@ describe('discover', () => {
     );
   });
 
+  it('looks into the parts of a repository, two folders deep, and into none of another folder', () => {
+    folder.add({
+      'shop/.claude/skills/deploy/SKILL.md': skill('All'),
+      'shop/packages/web/.claude/skills/deploy/SKILL.md': skill('Web'),
+      'shop/packages/web/.claude/skills/style/SKILL.md': skill('Style'),
+      'shop/api/.agents/skills/route/SKILL.md': skill('Route'),
+      'shop/node_modules/x/.claude/skills/no/SKILL.md': skill('No'),
+      'shop/.cache/x/.claude/skills/no/SKILL.md': skill('No'),
+      'shop/a/b/c/.claude/skills/no/SKILL.md': skill('No'),
+    });
+    const idsOf = (): string[] => discover().flatMap(({ skills }) => skills.map(({ id }) => id));
+    assert.deepEqual(idsOf(), ['deploy']);
+    mkdirSync(join(folder.path, 'shop/.git'));
+    symlinkSync('..', join(folder.path, 'shop/packages/loop'));
+    assert.deepEqual(idsOf(), ['deploy', 'packages/web/.claude/deploy', 'route', 'style']);
+  });
+
   it('gives the name of a workspace and of a shared agent up to an agent that was given it', () => {
     folder.add({
       'skills/shop/skills/a/SKILL.md': skill('A'),

@@ -198,7 +198,7 @@ describe('the look before', () => {
       for (const path of ['.devcontainer/Dockerfile', 'ai_docs/hooks.md', 'plugins/b/README.md'])
         assert.equal(levelWith('Write a Dockerfile.', path), 'medium', path);
       assert.equal(levelWith('Build .devcontainer/Dockerfile.', '.devcontainer/Dockerfile'), 'high');
-      assert.equal(levelWith('Build ${CLAUDE_PLUGIN_ROOT}/docs/Dockerfile.', 'docs/Dockerfile'), 'high');
+      assert.equal(levelWith('Build ./docs/Dockerfile.', 'docs/Dockerfile'), 'high');
       assert.equal(levelWith('Build [it](Dockerfile).', 'docs/Dockerfile'), 'high');
     });
 

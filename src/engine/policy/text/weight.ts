@@ -76,7 +76,8 @@ const withoutMarkup = (line: string): string =>
 
 /** The step after an installation of Docker that its own manual gives. */
 const dockerGroup = /\b(?:sudo\s+)?(?:usermod|gpasswd|adduser)\b[^|;&\n]{0,60}\bdocker\b(?:\s+\S{1,40})?/gi;
-const otherRights = /sudoers|NOPASSWD|setcap|localgroup|\b(?:sudo|wheel|root|admin)\b|chmod\s+(?:\S+\s+){0,3}(?:[ugoa]*[+=][rwx]*s|0?[4-7][0-7]{3}\b)/i;
+const otherRights =
+  /sudoers|NOPASSWD|setcap|localgroup|\b(?:sudo|wheel|root|admin)\b|chmod\s+(?:\S+\s+){0,3}(?:[ugoa]*[+=][rwx]*s|0?[4-7][0-7]{3}\b)/i;
 
 const hasOnlyDockerGroup = (line: string): boolean => {
   const rest = line.replace(dockerGroup, ' ');
