@@ -183,6 +183,9 @@ const providerNames: Record<string, string> = {
   gemini: 'Gemini',
   ollama: 'Ollama',
   openrouter: 'OpenRouter',
+  azure: 'Azure OpenAI',
+  bedrock: 'Amazon Bedrock',
+  vertex: 'Vertex AI',
   vscode: 'VS Code',
   replay: t('the recording'),
 };

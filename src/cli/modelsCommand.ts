@@ -1,11 +1,13 @@
 /** Implements `telos models`: the models of each provider that is set up, with window, price, efforts and the day on which they end. */
 import {
+  isKnown,
   listModels,
   type ModelFacts,
   oldPrices,
   ownPrices,
   type ProviderModels,
   providerNames,
+  providerSetups,
 } from '@telos/engine/providers';
 import { Telos } from '@telos/engine/telos';
 import { spoken } from '@telos/protocol/text';
@@ -47,9 +49,16 @@ export async function modelsCommand(
   terminal.say(
     wanted === undefined
       ? 'No provider is set up. Set a key with: telos key'
-      : `${wanted} is not set up: these are the models that are known. Set its key with: telos key ${wanted}`,
+      : `${wanted} is not set up: these are the models that are known. ${setUpOf(wanted)}`,
   );
   return 1;
+}
+
+function setUpOf(wanted: string): string {
+  if (!isKnown(wanted)) return '';
+  const { keyVariable, place, baseUrlVariable } = providerSetups[wanted];
+  if (place && !keyVariable) return `Set ${place.variable}.`;
+  return keyVariable ? `Set its key with: telos key ${wanted}` : `Start it, or set ${baseUrlVariable}.`;
 }
 
 /** Returns the lines for one provider, a model each. */

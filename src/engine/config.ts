@@ -505,7 +505,7 @@ function originOf(
 function noteProviderVariables(sources: Sources): void {
   for (const [name, value] of Object.entries(sources.env)) {
     const kind =
-      /_(API_KEY|TOKEN|BASE_URL|OPENAI_ENDPOINT)$|^((?:https?|all)_proxy|no_proxy|NODE_EXTRA_CA_CERTS)$/i.exec(
+      /_(API_KEY|TOKEN|TOKEN_BEDROCK|BASE_URL|OPENAI_ENDPOINT)$|^((?:https?|all)_proxy|no_proxy|NODE_EXTRA_CA_CERTS)$/i.exec(
         name,
       );
     if (!value || !kind) continue;

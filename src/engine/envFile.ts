@@ -75,7 +75,7 @@ export function parseEnvText(text: string): Record<string, string> {
  * It wins over a value that happens to be exported in the shell.
  */
 const settingVariable =
-  /^(?:TELOS|ANTHROPIC|OPENAI|OLLAMA|GEMINI|GOOGLE|OPENROUTER|AZURE_OPENAI|CLAWHUB|DISCORD|TRANSACTOID)_/;
+  /^(?:TELOS|ANTHROPIC|OPENAI|OLLAMA|GEMINI|GOOGLE|OPENROUTER|AZURE_OPENAI|AWS_BEARER|CLOUD_ML|CLAWHUB|DISCORD|TRANSACTOID)_/;
 
 /** Returns true if `name` comes from `.env` rather than from the process. A setting that is exported empty counts as not set. */
 export function envFileWins(

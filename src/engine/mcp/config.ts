@@ -202,7 +202,7 @@ export function interpolate(value: string, env: Readonly<Record<string, string>>
  * them and a person agrees.
  */
 export const isTelosKey = (name: string): boolean =>
-  /^(?:(?:ANTHROPIC|(?:AZURE_)?OPENAI|GEMINI|GOOGLE|OPENROUTER)_API_KEY|ANTHROPIC_AUTH_TOKEN|DISCORD_\w*)$/i.test(
+  /^(?:(?:ANTHROPIC|(?:AZURE_)?OPENAI|GEMINI|GOOGLE|OPENROUTER)_API_KEY|ANTHROPIC_AUTH_TOKEN|AWS_BEARER_TOKEN_BEDROCK|DISCORD_\w*)$/i.test(
     name,
   );
 

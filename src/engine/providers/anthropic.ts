@@ -28,20 +28,46 @@ export interface AnthropicOptions {
   /** Without a trailing slash. */
   baseUrl: string;
   limits?: TurnLimits;
+  /** Anthropic itself if missing. */
+  house?: AnthropicHouse;
 }
 
-const label = 'Anthropic';
+/** Another house that serves Anthropic's models: how its requests differ from those to Anthropic. */
+export interface AnthropicHouse {
+  name: string;
+  /** The name as in a sentence. */
+  label: string;
+  /** Environment variables of its key, if it has one, and of its address, for messages. */
+  keyVariable: string | undefined;
+  addressVariable: string;
+  /** Returns the request as this house takes it. */
+  fitted(request: HouseRequest, signal: AbortSignal): Promise<HouseRequest>;
+}
+
+export interface HouseRequest {
+  url: string;
+  headers: Readonly<Record<string, string>>;
+  body: string;
+}
+
+const anthropic = {
+  name: 'anthropic',
+  label: 'Anthropic',
+  keyVariable: 'ANTHROPIC_API_KEY',
+  addressVariable: 'ANTHROPIC_BASE_URL',
+} as const;
 
 export function createAnthropic(options: AnthropicOptions): Provider {
-  const { apiKey, isToken, model, baseUrl, limits = limitsAt(baseUrl) } = options;
+  const { apiKey, isToken, model, baseUrl, house, limits = limitsAt(baseUrl) } = options;
+  const { name, label } = house ?? anthropic;
   const settings = new BaseAnthropic({
-    apiKey,
+    apiKey: apiKey || 'none',
     // The SDK sends a key as a token, which servers in Anthropic's format do not know as a key.
-    defaultHeaders: isToken ? {} : { authorization: null, 'x-api-key': apiKey },
+    defaultHeaders: isToken ? {} : { authorization: null, 'x-api-key': house ? null : apiKey },
     baseURL: baseUrl,
     maxRetries: 0, // turn.ts retries, so that attempts are counted once
     timeout: 2 ** 31 - 1, // turn.ts enforces the time limits
-    fetch: fetchForSdk,
+    fetch: house ? fetchAt(house) : fetchForSdk,
     // The settings below keep the SDK from reading the environment of the process, which is not ours.
     authToken: null,
     webhookKey: null,
@@ -51,7 +77,7 @@ export function createAnthropic(options: AnthropicOptions): Provider {
   const client = new Messages(settings);
   const thoughts = new BoundThoughts(isThought, thinksByBudget(model));
   return {
-    name: 'anthropic',
+    name,
     model,
     streamCompletion(request, signal) {
       const exchange = thoughts.exchange(request);
@@ -65,7 +91,7 @@ export function createAnthropic(options: AnthropicOptions): Provider {
               return client.create(body, { signal: attemptSignal }).asResponse();
             }, refusalOf),
           reader: () => new AnthropicReader(exchange.note),
-          explain: error => explain(error, apiKey, baseUrl),
+          explain: error => explain(error, options),
         },
         limits,
         signal,
@@ -73,6 +99,15 @@ export function createAnthropic(options: AnthropicOptions): Provider {
     },
   };
 }
+
+const fetchAt =
+  (house: AnthropicHouse): typeof fetch =>
+  async (input, init = {}) => {
+    const headers = Object.fromEntries(new Headers(init.headers));
+    const request = { url: String(input), headers, body: String(init.body) };
+    const fitted = await house.fitted(request, init.signal ?? new AbortController().signal);
+    return fetchForSdk(fitted.url, { ...init, headers: fitted.headers, body: fitted.body });
+  };
 
 const refusalOf = (error: unknown): string | undefined =>
   error instanceof APIError && error.status === 400 ? error.message : undefined;
@@ -325,18 +360,19 @@ const statusOfType: Readonly<Record<string, number>> = {
   overloaded_error: 529,
 };
 
-function explain(error: unknown, apiKey: string, address: string): TurnFailure {
+function explain(error: unknown, { apiKey, baseUrl, house }: AnthropicOptions): TurnFailure {
+  const { label, keyVariable, addressVariable } = house ?? anthropic;
   const reported =
     error instanceof ReportedError || (error instanceof APIError && error.status !== undefined);
-  if (!reported) return explainLineFailure(error, label, address, 'ANTHROPIC_BASE_URL');
+  if (!reported) return explainLineFailure(error, label, baseUrl, addressVariable);
   return explainHttpFailure({
     label,
     status: error.status ?? 0,
     reason: error instanceof APIError ? reasonOf(error) : error.message,
     headers: error instanceof APIError ? error.headers : undefined,
-    address,
-    addressVariable: 'ANTHROPIC_BASE_URL',
-    keyVariable: 'ANTHROPIC_API_KEY',
+    address: baseUrl,
+    addressVariable,
+    keyVariable,
     secret: apiKey,
   });
 }

@@ -21,6 +21,15 @@ const windows: Readonly<Record<string, readonly Row[]>> = {
   ],
   openai: gpt(''),
   azure: gpt(''),
+  bedrock: [
+    [/anthropic\.claude-[a-z]+-(?:[5-9]|\d\d)(?:-|$)/, 1_000_000],
+    [/anthropic\.claude-/, 200_000],
+  ],
+  vertex: [
+    [/^claude-[a-z]+-(?:[5-9]|\d\d)(?:[-@]|$)/, 1_000_000],
+    [/^claude-/, 200_000],
+    [/^gemini-/, 1_000_000],
+  ],
   gemini: [[/^gemini-/, 1_000_000]],
   openrouter: [
     [/^anthropic\/claude-[a-z]+-(?:[5-9]|\d\d)(?:[-.:]|$)/, 1_000_000],

@@ -6,10 +6,20 @@ import { TelosError } from '../core/errors.ts';
 import type { Provider } from '../core/ports.ts';
 import { fetchOut } from '../tools/fetchOut.ts';
 import { followProxies } from '../tools/wayOut.ts';
+import { bedrockAddress, vertexAddress } from './cloudPlaces.ts';
 import type { TurnLimits } from './failures.ts';
 import type { ListSource } from './listedModels.ts';
 
-export type ProviderName = 'anthropic' | 'openai' | 'gemini' | 'openrouter' | 'azure' | 'ollama' | 'replay';
+export type ProviderName =
+  | 'anthropic'
+  | 'openai'
+  | 'gemini'
+  | 'openrouter'
+  | 'azure'
+  | 'bedrock'
+  | 'vertex'
+  | 'ollama'
+  | 'replay';
 
 /** Models that only a frontend can reach, such as those of an editor. The frontend passes them when it opens Telos. */
 export interface FrontendProvider {
@@ -54,6 +64,10 @@ interface ProviderSetup {
   baseUrlVariable: string;
   /** Environment variable of its key; undefined if it needs none. */
   keyVariable: string | undefined;
+  /** Set if it takes other sign-ins than its key. */
+  isSignedIn?: true;
+  /** Environment variable without which it has no address, and what it names. */
+  place?: { variable: string; example: string };
 }
 
 /** Providers in the order in which their keys are looked for. */
@@ -93,6 +107,24 @@ export const providerSetups: Readonly<Record<Exclude<ProviderName, 'replay'>, Pr
     baseUrl: '',
     baseUrlVariable: 'AZURE_OPENAI_ENDPOINT',
     keyVariable: 'AZURE_OPENAI_API_KEY',
+  },
+  bedrock: {
+    model: 'global.anthropic.claude-haiku-4-5-20251001-v1:0',
+    currentModel: 'global.anthropic.claude-haiku-5-5',
+    baseUrl: '',
+    baseUrlVariable: 'AWS_ENDPOINT_URL_BEDROCK_RUNTIME',
+    keyVariable: 'AWS_BEARER_TOKEN_BEDROCK',
+    isSignedIn: true,
+    place: { variable: 'AWS_REGION', example: 'us-east-1' },
+  },
+  vertex: {
+    model: 'claude-haiku-4-5@20251001',
+    currentModel: 'claude-haiku-5-5',
+    baseUrl: '',
+    baseUrlVariable: 'ANTHROPIC_VERTEX_BASE_URL',
+    keyVariable: undefined,
+    isSignedIn: true,
+    place: { variable: 'ANTHROPIC_VERTEX_PROJECT_ID', example: 'my-project' },
   },
   ollama: {
     model: 'llama3.1',
@@ -289,11 +321,13 @@ async function choiceOf(config: Config, name: ProviderName, why: Sentence): Prom
 
 /** Returns a provider's address without a trailing slash, and with or without `/v1` as its requests need it. */
 export function providerAddress(config: Pick<Config, 'env'>, name: Exclude<ProviderName, 'replay'>): string {
+  if (name === 'vertex') return vertexAddress(config.env);
   const { baseUrl, baseUrlVariable } = providerSetups[name];
   const address = (config.env[baseUrlVariable]?.trim() || baseUrl).replace(/\/+$/, '');
   // Both makers write their address the other way elsewhere, so people do too.
   if (name === 'anthropic') return address.replace(/(?:\/v1)?\/messages$|\/v1$/, '');
   if (name === 'azure') return address.replace(/\/openai(?:\/v1)?$/, '');
+  if (name === 'bedrock') return bedrockAddress(config.env, address);
   const base = address.replace(/\/(?:chat\/completions|responses)$/, '');
   return (name === 'ollama' || name === 'openai') && /^https?:\/\/[^/]+$/i.test(base) ? `${base}/v1` : base;
 }
@@ -314,7 +348,12 @@ export function addressProblem(
   address: string,
   name: Exclude<ProviderName, 'replay'>,
 ): readonly Sentence[] | undefined {
-  const { baseUrlVariable } = providerSetups[name];
+  const { baseUrlVariable, place } = providerSetups[name];
+  if (address === '' && place)
+    return [
+      sentence('{0} is not set.', place.variable),
+      sentence('Set it, for example to {0}.', place.example),
+    ];
   if (/^[^/]*\/*[^/]*@/.test(address))
     return [
       sentence('{0} contains a user name or password, so no request can be sent.', baseUrlVariable),
@@ -354,10 +393,11 @@ function patienceIn({ env }: Config): number | undefined {
 }
 
 function keyOf(config: Config, name: Exclude<ProviderName, 'replay'>): ProviderKey {
-  const { keyVariable } = providerSetups[name];
+  const { keyVariable, isSignedIn } = providerSetups[name];
   const own = keyIn(config.env, name);
   // A server other than OpenAI's own may need no key.
-  if (!keyVariable || own.key || (name === 'openai' && config.env['OPENAI_BASE_URL'])) return own;
+  if (!keyVariable || own.key || isSignedIn || (name === 'openai' && config.env['OPENAI_BASE_URL']))
+    return own;
   throw new TelosError('auth', [sentence('The provider {0} has no key.', name)], {
     remedy: { kind: 'set_key', variable: keyVariable },
   });
@@ -437,6 +477,32 @@ async function providerOf(
       const baseUrl = usableAddress(config, name);
       const limits = await limitsOf(baseUrl);
       return createAnthropic({ apiKey, isToken, model: choice.model, baseUrl, limits });
+    }
+    case 'bedrock': {
+      const baseUrl = usableAddress(config, name);
+      const [{ createAnthropic }, { bedrockHouse }] = await Promise.all([
+        import('./anthropic.ts'),
+        import('./bedrock.ts'),
+      ]);
+      const [{ key: apiKey }, limits] = [keyOf(config, name), await limitsOf(baseUrl)];
+      return createAnthropic({
+        apiKey,
+        model: choice.model,
+        baseUrl,
+        limits,
+        house: bedrockHouse(config.env),
+      });
+    }
+    case 'vertex': {
+      const baseUrl = usableAddress(config, name);
+      const { vertexGemini, vertexHouse } = await import('./vertex.ts');
+      const set = { apiKey: '', model: choice.model, baseUrl, limits: await limitsOf(baseUrl) };
+      if (/^gemini-/.test(choice.model)) {
+        const { createGemini } = await import('./gemini.ts');
+        return createGemini({ ...set, baseUrl: `${baseUrl}/publishers/google`, house: vertexGemini(config) });
+      }
+      const { createAnthropic } = await import('./anthropic.ts');
+      return createAnthropic({ ...set, house: vertexHouse(config) });
     }
     default: {
       const { key: apiKey } = keyOf(config, name);

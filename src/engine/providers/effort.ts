@@ -35,7 +35,12 @@ export function versionOf(model: string): number | undefined {
   return major === undefined ? undefined : Number(major) + Number(minor) / 100;
 }
 
-const nameOf = (model: string): string => model.slice(model.lastIndexOf('/') + 1).toLowerCase();
+/** Returns the name without what a house puts before it: `anthropic/`, `global.anthropic.`. */
+const nameOf = (model: string): string =>
+  model
+    .slice(model.lastIndexOf('/') + 1)
+    .toLowerCase()
+    .replace(/^(?:[\w-]+\.)?anthropic\./, '');
 
 /** Returns true for a model of OpenAI that thinks: it takes an effort, and gives its reasoning to be sent back. */
 export const isOpenaiReasoner = (model: string): boolean =>

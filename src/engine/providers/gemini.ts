@@ -24,6 +24,17 @@ export interface GeminiOptions {
   /** Without a trailing slash. May be the address of Gemini's API in OpenAI's format, which ends in /openai. */
   baseUrl: string;
   limits?: TurnLimits;
+  /** Gemini's own API if missing. */
+  house?: GeminiHouse;
+}
+
+/** Another house that serves Gemini. */
+export interface GeminiHouse {
+  name: string;
+  /** The name as in a sentence. */
+  label: string;
+  addressVariable: string;
+  headers(signal: AbortSignal): Promise<Record<string, string>>;
 }
 
 type Part =
@@ -45,22 +56,23 @@ export interface GeminiRequest {
 }
 
 export function createGemini(options: GeminiOptions): Provider {
-  const { apiKey, model, baseUrl, limits = standardLimits } = options;
+  const { apiKey, model, baseUrl, house, limits = standardLimits } = options;
+  const headers = house?.headers ?? (async () => ({ 'x-goog-api-key': apiKey }));
   const address = baseUrl.replace(/\/openai$/, '');
   const name = encodeURIComponent(model.replace(/^models\//, ''));
   const url = `${address}/models/${name}:streamGenerateContent?alt=sse`;
   return {
-    name: 'gemini',
+    name: house?.name ?? 'gemini',
     model,
     streamCompletion(request, signal) {
       const body = toGeminiRequest(model, request);
       return streamTurn(
         {
-          label: 'Gemini',
+          label: house?.label ?? 'Gemini',
           request,
           reader: () => new GeminiReader(originOf(model)),
-          open: attemptSignal => requestEvents(url, { 'x-goog-api-key': apiKey }, body, attemptSignal),
-          explain: error => explain(error, apiKey, address),
+          open: async attemptSignal => requestEvents(url, await headers(attemptSignal), body, attemptSignal),
+          explain: error => explain(error, apiKey, address, house),
         },
         limits,
         signal,
@@ -195,14 +207,14 @@ interface WireError {
   details?: readonly { reason?: unknown; retryDelay?: unknown }[];
 }
 
-function explain(error: unknown, apiKey: string, address: string): TurnFailure {
+function explain(error: unknown, apiKey: string, address: string, house?: GeminiHouse): TurnFailure {
   return explainRequest(
     error,
     {
-      label: 'Gemini',
+      label: house?.label ?? 'Gemini',
       address,
-      addressVariable: 'GEMINI_BASE_URL',
-      keyVariable: 'GEMINI_API_KEY',
+      addressVariable: house?.addressVariable ?? 'GEMINI_BASE_URL',
+      keyVariable: house ? undefined : 'GEMINI_API_KEY',
       secret: apiKey,
     },
     refusalOf,

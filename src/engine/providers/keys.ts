@@ -8,6 +8,7 @@ import { writeWhole } from '../files/atomicWrite.ts';
 import { loadText } from '../files/regularFile.ts';
 import { answerText, fetchOut } from '../tools/fetchOut.ts';
 import { certificateProblem, followProxies } from '../tools/wayOut.ts';
+import { bedrockList } from './cloudPlaces.ts';
 import {
   addressProblem,
   isKnown,
@@ -85,7 +86,7 @@ const pingTimeoutMs = 10_000;
  * Throws the abort reason on abort.
  */
 export async function pingProvider(
-  config: Pick<Config, 'env' | 'dataDir'>,
+  config: Pick<Config, 'env' | 'dataDir' | 'home'>,
   choice: ProviderChoice,
   signal: AbortSignal,
 ): Promise<Ping | undefined> {
@@ -98,8 +99,9 @@ export async function pingProvider(
   const started = performance.now();
   try {
     followProxies(env);
-    const response = await fetchOut(listAddress(name, baseUrl), {
-      headers: headersFor(name, keyIn(env, name)),
+    const address = name === 'bedrock' ? bedrockList(env) : listAddress(name, baseUrl);
+    const response = await fetchOut(address, {
+      headers: await headersOf(config, name, address, signal),
       // A key is sent only to the server that it is meant for.
       redirect: 'manual',
       signal: AbortSignal.any([signal, AbortSignal.timeout(pingTimeoutMs)]),
@@ -130,8 +132,9 @@ export async function pingProvider(
         problem: `${name} at ${baseUrl} did not answer like a model's server (status ${status}). Check the network and ${baseUrlVariable}.`,
       };
     const milliseconds = Math.round(performance.now() - started);
-    // Azure lists what it could deploy, not what is.
-    if (name === 'azure') return { ok: true, milliseconds, models: [] };
+    // These list what one could use, not what is.
+    if (name === 'azure' || name === 'bedrock' || name === 'vertex')
+      return { ok: true, milliseconds, models: [] };
     if (response.ok) await keepList(listSource(config, name), text);
     return { ok: true, milliseconds, models: modelsIn(text) };
   } catch (error) {
@@ -148,8 +151,21 @@ export async function pingProvider(
 
 /** Returns where a provider's models are listed. */
 export function listAddress(name: string, baseUrl: string): string {
+  if (name === 'vertex') return baseUrl;
   if (name === 'anthropic') return `${baseUrl}/v1/models?limit=1000`;
   return name === 'azure' ? `${baseUrl}/openai/models?api-version=2024-10-21` : `${baseUrl}/models`;
+}
+
+async function headersOf(
+  config: Pick<Config, 'env' | 'home'>,
+  name: Exclude<ProviderName, 'replay'>,
+  address: string,
+  signal: AbortSignal,
+): Promise<Record<string, string>> {
+  if (name === 'vertex') return (await import('./vertex.ts')).vertexHeaders(config, signal);
+  if (name !== 'bedrock') return headersFor(name, keyIn(config.env, name));
+  const { bedrockHeaders } = await import('./bedrock.ts');
+  return bedrockHeaders(config.env, { method: 'GET', url: new URL(address), body: '' }, signal);
 }
 
 /** Returns the headers with which a provider's lists are asked for. */

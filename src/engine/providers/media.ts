@@ -46,7 +46,10 @@ async function knownMedia(
   signal: AbortSignal,
 ): Promise<readonly MediaKind[] | undefined> {
   if (name === 'ollama') return ollamaMedia(baseUrl.replace(/\/v1$/, '/api'), model, signal);
-  const own = model.slice(model.lastIndexOf('/') + 1).toLowerCase();
+  const own = model
+    .slice(model.lastIndexOf('/') + 1)
+    .toLowerCase()
+    .replace(/^(?:[\w-]+\.)?anthropic\./, '');
   if (/^claude-/.test(own)) return /^claude-(?:2|instant)/.test(own) ? [] : both;
   if (/^gemini-/.test(own)) return both;
   if (/^(?:o1-(?:mini|preview)|o3-mini|gpt-3|gpt-4(?:-\d{4}|-32k|-turbo-preview)?(?:-preview)?$)/.test(own))

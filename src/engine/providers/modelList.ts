@@ -56,12 +56,15 @@ export async function listModels(
 ): Promise<ProviderModels[]> {
   const withFacts = (name: Served, ready: boolean, listed: readonly Listed[]): ProviderModels =>
     describedModels(config, name, ready, listed, used?.name === name ? used.model : undefined);
+  const ofCloud = (name: keyof typeof cloudSigns): ProviderModels =>
+    withFacts(name, isSignedIn(config, name), [{ id: usualModel(config, name) }]);
   const keyed = keyedProviders.map(async ({ name }): Promise<ProviderModels> => {
     const { key } = keyIn(config.env, name);
     const { isOther } = listSource(config, name);
     // Azure lists what it could deploy, not what is.
     if (name === 'azure')
       return withFacts(name, Boolean(key && listSource(config, name).address), knownModels(config, name));
+    if (name === 'bedrock') return ofCloud(name);
     if (!key && !isOther) return withFacts(name, false, knownModels(config, name));
     const kept = isOther ? undefined : await keptList(config, name, isFresh);
     const served = isOther ? await askAndKeep(config, name, nearbyPatienceMs) : kept?.models;
@@ -78,8 +81,17 @@ export async function listModels(
   const ollama = askServer(config, 'ollama', nearbyPatienceMs).then(served =>
     withFacts('ollama', served !== undefined, served ?? []),
   );
-  return Promise.all([...keyed, ollama]);
+  return Promise.all([...keyed, ofCloud('vertex'), ollama]);
 }
+
+/** Variables that say that a cloud is meant to be asked for models. Their own lists have what could be used, not what may be. */
+const cloudSigns = {
+  bedrock: ['AWS_BEARER_TOKEN_BEDROCK', 'AWS_ACCESS_KEY_ID', 'AWS_PROFILE'],
+  vertex: ['ANTHROPIC_VERTEX_PROJECT_ID', 'GOOGLE_APPLICATION_CREDENTIALS'],
+} as const;
+
+const isSignedIn = (config: Config, name: keyof typeof cloudSigns): boolean =>
+  listSource(config, name).address !== '' && cloudSigns[name].some(variable => config.env[variable]);
 
 /** Returns the priced models and the default one. The default may be an alias for the latest model, which has no price. */
 function knownModels(config: Config, name: Served): Listed[] {

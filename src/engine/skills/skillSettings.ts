@@ -114,7 +114,8 @@ function taken(key: SkillSettingKey, value: unknown, isPersons: boolean, setting
       // Who else reads a run is for the person to say.
       if (
         !isText ||
-        (!isPersons && /^(?:anthropic|openai|gemini|openrouter|azure|ollama|vscode|replay):/i.test(value))
+        (!isPersons &&
+          /^(?:anthropic|openai|gemini|openrouter|azure|bedrock|vertex|ollama|vscode|replay):/i.test(value))
       )
         return false;
       settings.model = value.trim();

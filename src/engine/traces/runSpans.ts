@@ -35,6 +35,8 @@ const mostContent = 16_384;
 const providerNames: Readonly<Record<string, string>> = {
   gemini: 'gcp.gemini',
   azure: 'azure.ai.openai',
+  bedrock: 'aws.bedrock',
+  vertex: 'gcp.vertex_ai',
 };
 
 export const newSpanId = (): string => randomBytes(8).toString('hex');

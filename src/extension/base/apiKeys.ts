@@ -25,6 +25,11 @@ const apiKeys: readonly ApiKey[] = [
   { provider: 'Gemini', variable: 'GEMINI_API_KEY', page: 'https://aistudio.google.com/apikey' },
   { provider: 'OpenRouter', variable: 'OPENROUTER_API_KEY', page: 'https://openrouter.ai/keys' },
   { provider: 'Azure OpenAI', variable: 'AZURE_OPENAI_API_KEY', page: 'https://ai.azure.com' },
+  {
+    provider: 'Amazon Bedrock',
+    variable: 'AWS_BEARER_TOKEN_BEDROCK',
+    page: 'https://console.aws.amazon.com/bedrock',
+  },
 ];
 
 const keyPlace = 'telos.key.';

@@ -196,6 +196,8 @@ const labels: Readonly<Record<string, string>> = {
   gemini: 'Gemini',
   openrouter: 'OpenRouter',
   azure: 'Azure OpenAI',
+  bedrock: 'Amazon Bedrock',
+  vertex: 'Vertex AI',
   ollama: 'Ollama',
   vscode: 'VS Code',
   replay: 'Recording',

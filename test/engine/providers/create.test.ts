@@ -108,7 +108,7 @@ describe('choosing a provider', () => {
   it('lists the names when it does not know one', async () => {
     await assert.rejects(chooseProvider(config({ TELOS_PROVIDER: 'claude' })), {
       code: 'config',
-      message: /'claude'.*anthropic, openai, gemini, openrouter, azure, ollama, replay/,
+      message: /'claude'.*anthropic, openai, gemini, openrouter, azure, bedrock, vertex, ollama, replay/,
     });
   });
 
@@ -311,7 +311,8 @@ describe('a provider that the frontend brings', () => {
     });
     await assert.rejects(chooseProvider(set), {
       code: 'config',
-      message: /only available in VS Code.*anthropic, openai, gemini, openrouter, azure, ollama, replay\./,
+      message:
+        /only available in VS Code.*anthropic, openai, gemini, openrouter, azure, bedrock, vertex, ollama, replay\./,
     });
     await assert.rejects(chooseProvider(config({ TELOS_PROVIDER: 'x' }), { vscode: editor('m') }), {
       message: /replay, vscode\./,

@@ -59,6 +59,8 @@ describe('the models to choose from', () => {
         ['gemini', false],
         ['openrouter', false],
         ['azure', false],
+        ['bedrock', false],
+        ['vertex', false],
         ['ollama', false],
       ],
     );
