@@ -785,7 +785,9 @@ export const groups: Readonly<Record<string, readonly CliCommand[]>> = {
     {
       name: 'models',
       description: 'list models with window, price, efforts and the day on which they end',
-      arguments: [new Argument('[provider]', 'anthropic, openai, gemini, openrouter, azure, bedrock, vertex or ollama')],
+      arguments: [
+        new Argument('[provider]', 'anthropic, openai, gemini, openrouter, azure, bedrock, vertex or ollama'),
+      ],
       options: () => [new Option('--refresh', 'ask the providers now, not once a day'), json()],
       run: async ({ word, options, terminal }) =>
         (await import('./modelsCommand.ts')).modelsCommand(word, options, terminal),
