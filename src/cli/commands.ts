@@ -800,7 +800,17 @@ export const groups: Readonly<Record<string, readonly CliCommand[]>> = {
         new Option('--report', 'print as text for an issue, without keys and your home folder'),
       ],
       run: async ({ options, terminal, samples }) =>
-        (await setup()).doctorCommand(options, terminal, versionIn(new URL('../../package.json', samples))),
+        (await setup()).doctorCommand(options, terminal, new URL('../../package.json', samples)),
+    },
+    {
+      name: 'upgrade',
+      description: 'say whether there is a newer Telos, and how to get it',
+      run: async ({ options, terminal, samples }) =>
+        (await import('./upgradeCommand.ts')).upgradeCommand(
+          options,
+          terminal,
+          new URL('../../package.json', samples),
+        ),
     },
     {
       name: 'completion',

@@ -14,10 +14,12 @@ import { keptDays } from '@telos/engine/undo';
 import { describeReport, isBroken } from '@telos/protocol/doctorReport';
 import { describeOrigin } from '@telos/protocol/installPlan';
 import { type ConfigOptions, configFor } from './cliConfig.ts';
+import { versionIn } from './parser.ts';
 import { carryOut, type RequestOptions } from './requestCommand.ts';
 import { abortOnInterrupt, cancelledExitCode, type Terminal } from './terminal.ts';
 import { agrees } from './terminalHuman.ts';
 import { errorText, exactText, messageText, terminalJson, terminalText } from './terminalText.ts';
+import { upgradeNotice } from './upgradeCommand.ts';
 
 /** Plays the sample's recorded run in a temporary folder of its own, which stays for the person to look at. Returns the exit code. */
 export async function demoCommand(
@@ -144,17 +146,22 @@ const forIssue = (lines: readonly string[], home: string, version: string): stri
 export async function doctorCommand(
   options: ConfigOptions & { json?: boolean; report?: boolean },
   terminal: Terminal,
-  version: string,
+  packageFile: URL,
 ): Promise<number> {
   const config = configFor(options, terminal);
   if (!config) return 2;
+  const version = versionIn(packageFile);
   const { signal, release } = abortOnInterrupt(terminal, () => {});
   try {
     const report = await Telos.open(config).doctor(signal);
     const lines = describeReport(report, messageText).map(line => terminalText(line.replaceAll('\n', ' ')));
     if (options.json) terminal.out(`${terminalJson(report)}\n`);
     else if (options.report) terminal.out(`${forIssue(lines, config.home, version).join('\n')}\n`);
-    else terminal.out(`${lines.join('\n')}\n`);
+    else {
+      terminal.out(`${lines.join('\n')}\n`);
+      const notice = await upgradeNotice(config, terminal, packageFile);
+      if (notice) terminal.say(notice);
+    }
     return isBroken(report) ? 1 : 0;
   } catch (error) {
     if (signal.aborted) return cancelledExitCode;

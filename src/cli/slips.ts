@@ -42,6 +42,7 @@ const othersWithName: Readonly<Record<string, string>> = {
   add: 'install',
   login: 'key',
   auth: 'key',
+  upgrade: 'update',
 };
 
 /** Words for the same act, in the order in which a command of that name is looked for. */

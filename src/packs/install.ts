@@ -1,7 +1,7 @@
 /** Finds, fetches and installs packs from their sources. */
 export { type CatalogueEntry, lookAtCatalogue } from './sources/catalogue.ts';
 export { searchClawHub } from './sources/clawhub.ts';
-export { type FetchOptions, reachFor } from './sources/fetchSource.ts';
+export { type FetchOptions, reachFor, resolveSource } from './sources/fetchSource.ts';
 export { programPlaces } from './sources/gitSource.ts';
 export {
   type LookOptions,

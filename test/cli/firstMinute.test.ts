@@ -161,6 +161,7 @@ describe('the first minute on a terminal', function () {
         'runs rm 3f': 'runs delete 3f',
         'schedule stop daily': 'schedule pause daily',
         'agents remove kairos': 'uninstall kairos',
+        'upgrade kairos': 'update kairos',
       };
       for (const [typed, wanted] of Object.entries(ofOthers)) {
         const { code, stderr } = await home.run(typed.split(' '), { env });
