@@ -257,7 +257,9 @@ function isVerbAt(words: readonly string[], at: number): boolean {
 function affectsSomebody(words: readonly string[], from: number): boolean {
   const isPlural = (word: string): boolean => word.endsWith('s') && !word.endsWith('ss');
   return words.some((verb, at) => {
-    const subject = words[at - 1];
+    // In "messages from Bob annoy me" the subject stands before the preposition.
+    const behind = words.slice(from, at).findIndex((word, index) => index > 0 && plays('prepositions', word));
+    const subject = words[behind > 0 ? from + behind - 1 : at - 1];
     // "La musique me fatigue" has the object before the verb.
     if (at === from + 1 && from > 0 && /^(?:me|m|nous|nos)$/.test(verb)) return true;
     if (at <= from || subject === undefined || !theirs.test(words[at + 1] ?? '')) return false;
@@ -296,6 +298,8 @@ function useInQuestion(rest: readonly string[], { name, after }: Said): NameUse 
   if (first === 'how' && /^(?:is|s|are)$/.test(more[0] ?? '') && !isAct(name))
     return more.length < 3 && (after.length === 0 || plays('prepositions', after[0])) ? 'request' : 'aside';
   if (first !== 'what' && first !== 'whats') return 'aside';
+  // "What a terrible summary" judges one.
+  if (first === 'what' && /^an?$/.test(more[0] ?? '')) return 'mention';
   // "What is a context manager?" wants the words explained.
   if (between.length === 0 || /^an?$/.test(between.at(-1) ?? '')) return 'mention';
   const isPlain = between.every(word => !plays('states', word) && !plays('relatives', word));

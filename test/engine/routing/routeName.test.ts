@@ -163,8 +163,14 @@ describe('routing by name', () => {
   });
 
   it('offers a product that a question is about, and runs it where it is asked for', () => {
-    const names = { a: ['wled', 'notes'] };
-    for (const text of ['is wled open source?', 'are wled lamps any good?', 'the notes I took are gone'])
+    const names = { a: ['wled', 'notes', 'slack', 'summary'] };
+    for (const text of [
+      'is wled open source?',
+      'are wled lamps any good?',
+      'the notes I took are gone',
+      'slack messages from Bob annoy me',
+      'what a terrible summary',
+    ])
       assert.equal(byName(text, names), undefined, text);
     assert.equal(byName('turn wled off', names), 'wled');
     assert.equal(byName('can you set wled to red?', names), 'wled');
