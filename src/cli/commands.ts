@@ -180,6 +180,10 @@ export const groups: Readonly<Record<string, readonly CliCommand[]>> = {
         json('print one JSON object: every skill, and totals'),
         new Option('--fix', 'fix what can be fixed automatically: quotes, fences'),
         new Option('--verbose', 'also show the hints'),
+        new Option(
+          '--portable',
+          'also show which other programs do not load a skill, and end with 1 for one',
+        ),
       ],
       run: async ({ word, options, terminal }) =>
         (await import('./lintCommand.ts')).lintCommand(word, options, terminal),

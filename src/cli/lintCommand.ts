@@ -13,6 +13,7 @@ import {
   type Machine,
   mendText,
   openSkill,
+  portabilityOf,
   type Readiness,
   readAgentToml,
   readinessOf,
@@ -29,6 +30,7 @@ export interface LintOptions extends ConfigOptions {
   json?: boolean;
   fix?: boolean;
   verbose?: boolean;
+  portable?: boolean;
 }
 
 interface Checked extends Readiness {
@@ -71,7 +73,7 @@ export async function lintCommand(
     const current = mended.has(skill.file)
       ? openSkill(skill.file, skill.source, skill.id, skill.within, skill.kind)
       : skill;
-    return check(current, agent, machine);
+    return check(current, agent, machine, options);
   });
   const totals = {
     ...totalsOf(checked, settings),
@@ -81,7 +83,8 @@ export async function lintCommand(
   if (options.json)
     terminal.out(`${terminalJson({ skills: checked.map(record), settings: settings.map(plain), totals })}\n`);
   else report(checked, settings, totals, root, options, terminal);
-  return totals.errors > 0 || checked.length === 0 ? 1 : 0;
+  const isStuck = options.portable === true && 'portable' in totals.codes;
+  return totals.errors > 0 || checked.length === 0 || isStuck ? 1 : 0;
 }
 
 function isReadable(folder: string): boolean {
@@ -102,12 +105,17 @@ const settingsDefects = ({ agents, diagnostics }: Discovery): readonly Diagnosti
   ...agents.flatMap(agent => agent.diagnostics),
 ];
 
-function check(skill: FileSkill, agent: string | undefined, machine: Machine): Checked {
+function check(
+  skill: FileSkill,
+  agent: string | undefined,
+  machine: Machine,
+  { portable }: LintOptions,
+): Checked {
   return {
     agent,
     skill,
     bodyBytes: Buffer.byteLength(skill.body),
-    diagnostics: lintSkill(skill),
+    diagnostics: [...lintSkill(skill), ...(portable ? portabilityOf(skill) : [])],
     ...readinessOf(skill, machine),
   };
 }
@@ -194,7 +202,7 @@ function report(
     return;
   }
   const shown = [...settings, ...checked.flatMap(({ diagnostics }) => diagnostics)].filter(
-    ({ severity }) => verbose || severity !== 'info',
+    ({ severity, code }) => verbose || severity !== 'info' || code === 'portable',
   );
   for (const { file, line, severity, message, fix: how } of shown) {
     const word = severity === 'info' ? 'hint' : severity;

@@ -46,6 +46,7 @@ export {
   textOfToml,
   type WholePlan,
 } from './skills/planInstall.ts';
+export { portabilityOf } from './skills/portability.ts';
 export { hasHooks, hooksOfAgent, ownHookFile, ownHooks } from './skills/readHooks.ts';
 export { type Readiness, readinessOf } from './skills/readiness.ts';
 export {

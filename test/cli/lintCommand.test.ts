@@ -53,6 +53,49 @@ describe('telos lint', function () {
     assert.deepEqual([first.ready, first.missing[0].kind], [false, 'program']);
   });
 
+  it('says with --portable which other programs do not load a skill, and why', async () => {
+    const long = 'x'.repeat(1025);
+    const cases: readonly [folder: string, text: string, said: RegExp][] = [
+      ['good', '---\nname: good\ndescription: D\n---\nB', /^$/],
+      [
+        'plan',
+        '---\nname: planner\ndescription: D\n---\nB',
+        /:2: hint: .* VS Code, OpenCode: it is called "planner", not like its folder\./,
+      ],
+      [
+        'My Plan',
+        '---\nname: My Plan\ndescription: D\n---\nB',
+        /VS Code, OpenCode: it is in a folder whose name others refuse: "My Plan"\./,
+      ],
+      ['plain', '# Plain\n\nText.\n', /it has no frontmatter\./],
+      ['silent', '---\nname: silent\n---\nB', /VS Code, OpenCode, Codex: it has no description\./],
+      [
+        'long',
+        `---\nname: long\ndescription: ${long}\n---\nB`,
+        /:3: .*Codex: it has a description of more than 1,024 characters\./,
+      ],
+      [
+        'wide',
+        `---\nname: wide\ndescription: D\ncompatibility: ${long}\n---\nB`,
+        /:4: .*skills-ref validate: it has a compatibility of more than 500 characters\./,
+      ],
+      [
+        'extra',
+        '---\nname: extra\ndescription: D\nmodel: opus\n---\nB',
+        /:4: .*skills-ref validate: it has the field `model`\./,
+      ],
+    ];
+    for (const [name, text, said] of cases) {
+      home.folder.add({ [`work/${name}/${name}/SKILL.md`]: text });
+      const folder = join(home.workDir, name);
+      const { code, stdout } = await home.run(['lint', folder, '--portable']);
+      const hints = stdout.split('\n').filter(line => line.includes('not loaded by'));
+      assert.match(hints.join('\n'), said, name);
+      assert.equal(code, hints.length > 0 ? 1 : 0, name);
+      assert.doesNotMatch((await home.run(['lint', folder, '--verbose'])).stdout, /not loaded by/);
+    }
+  });
+
   it('counts what is wrong in agent.toml and agents.toml, and passes with neither broken', async () => {
     writeFileSync(join(home.skillsDir, 'kairos/agent.toml'), 'x = ');
     const own = await home.run(['lint']);
