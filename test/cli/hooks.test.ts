@@ -326,6 +326,18 @@ describe('hooks in a run', function () {
     );
   });
 
+  it('reads the words of a hook in their lines, and takes those for the person for a reason if it gives none', async () => {
+    const said = JSON.stringify({
+      hookSpecificOutput: { permissionDecision: 'deny' },
+      systemMessage: 'Not that.\nAsk first.\u200b',
+    });
+    plugin({ PreToolUse: [group(`printf '%s' '${said}'`, 'LS')] });
+    const { stderr } = await run([call('list_directory', {}), done]);
+    const result = JSON.stringify(model?.requests.at(-1)?.body);
+    assert.match(result, /A hook of desk does not allow this: Not that\.\\nAsk first\.\\\\u\{200b\}/);
+    assert.doesNotMatch(stderr, /gives no reason|u\{a\}/);
+  });
+
   it('changes a call, which is decided on and recorded as it runs', async () => {
     const rewrite = (input: object): string =>
       `printf '%s' '${JSON.stringify({ hookSpecificOutput: { permissionDecision: 'allow', updatedInput: input } })}'`;

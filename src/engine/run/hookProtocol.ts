@@ -218,9 +218,11 @@ function objectIn(text: string): Record<string, unknown> | undefined {
 function answerIn(answer: Record<string, unknown>): HookAnswer {
   const own = Object(answer['hookSpecificOutput']) as Record<string, unknown>;
   const decision = own['permissionDecision'] ?? answer['decision'];
-  const why = text(own['permissionDecisionReason']) ?? text(answer['reason']) ?? 'The hook gives no reason.';
-  const context = text(own['additionalContext']) ?? text(answer['additionalContext']);
   const message = text(answer['systemMessage']);
+  // Many an author has the same words for the person and the model.
+  const why =
+    text(own['permissionDecisionReason']) ?? text(answer['reason']) ?? message ?? 'The hook gives no reason.';
+  const context = text(own['additionalContext']) ?? text(answer['additionalContext']);
   const verdict =
     decision === 'deny' || decision === 'block' ? 'deny' : decision === 'ask' ? 'ask' : undefined;
   return {
@@ -243,8 +245,12 @@ const inputIn = (value: unknown): Pick<HookAnswer, 'input' | 'problem'> => {
 const text = (value: unknown): string | undefined =>
   typeof value === 'string' && value.trim() !== '' ? words(value.trim()) : undefined;
 
+/** Returns a text of a hook as it may be read: in its lines, and with nothing that is not seen. */
 const words = (value: string): string =>
-  escapeInvisible(cutMiddle(value, longestWords, bytes => ` [... of ${bytes} bytes ...] `));
+  cutMiddle(value, longestWords, bytes => ` [... of ${bytes} bytes ...] `)
+    .split(/\r?\n/)
+    .map(escapeInvisible)
+    .join('\n');
 
 const firstLine = (value: string): string =>
   words(value.split('\n', 1)[0] || 'it says nothing').slice(0, 300);
