@@ -442,6 +442,20 @@ export class Telos {
     }, signal);
   }
 
+  /**
+   * Does the work within a span of its own if runs are traced. `work` gets that span, for the `traceParent` of the runs below it. `outcomeOf`
+   * says how it ended, where its result says so.
+   */
+  async inWorkflow<Result>(
+    name: string,
+    work: (traceParent: string | undefined) => Promise<Result>,
+    outcomeOf?: (result: Result) => string | undefined,
+  ): Promise<Result> {
+    if (!hasTraces(this.config.env)) return work(undefined);
+    const { inWorkflow } = await import('./traces/traced.ts');
+    return inWorkflow(this.config.env, name, work, outcomeOf);
+  }
+
   #run(
     request: RunRequest,
     human: Human,

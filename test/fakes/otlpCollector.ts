@@ -1,6 +1,7 @@
-/** A collector of OpenTelemetry on loopback that takes OTLP in JSON as the specification has it, and notes why it refused something. */
+/** A collector of OpenTelemetry on loopback that takes OTLP in JSON and in bytes as the specification has it, and notes why it refused something. */
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
+import { requestIn } from './otlpProtobuf.ts';
 
 // biome-ignore lint/suspicious/noExplicitAny: what came over the wire is checked here
 type Any = any;
@@ -25,15 +26,17 @@ export async function otlpCollector() {
   const server = createServer(async (request, response) => {
     const pieces: Buffer[] = [];
     for await (const piece of request) pieces.push(piece as Buffer);
-    const text = Buffer.concat(pieces).toString('utf8');
-    raw.push(text);
+    const bytes = Buffer.concat(pieces);
+    raw.push(bytes.toString('utf8'));
     headers.push(request.headers);
     try {
-      check(
-        request.method === 'POST' && request.headers['content-type'] === 'application/json',
-        'a JSON post',
-      );
-      const body = JSON.parse(text);
+      check(request.method === 'POST', 'a post');
+      const type = request.headers['content-type'];
+      check(type === 'application/json' || type === 'application/x-protobuf', 'a known form');
+      const body =
+        type === 'application/json'
+          ? JSON.parse(bytes.toString('utf8'))
+          : requestIn(request.url ?? '', bytes);
       if (request.url === '/v1/traces') {
         only(body, ['resourceSpans']);
         for (const { resource: of, scopeSpans, ...more } of body.resourceSpans) {

@@ -21,10 +21,16 @@ export interface ScheduleEngine {
   agents(): Promise<readonly { name: string; skills: readonly { id: string }[] }[]>;
   agentCard(name: string): Promise<Pick<AgentCard, 'digest' | 'state'>>;
   run(
-    request: { text: string; skill: SkillRef; origin: 'schedule' },
+    request: { text: string; skill: SkillRef; origin: 'schedule'; traceParent?: string },
     human: Human,
     signal: AbortSignal,
   ): AsyncIterable<RunEvent>;
+  /** See `Telos.inWorkflow`. */
+  inWorkflow<Result>(
+    name: string,
+    work: (traceParent: string | undefined) => Promise<Result>,
+    outcomeOf: (result: Result) => string | undefined,
+  ): Promise<Result>;
 }
 
 export interface DueParts {
@@ -136,8 +142,11 @@ type Ended = Pick<LastTime, 'runId' | 'outcome' | 'obstacle' | 'message' | 'need
 async function carryOut(schedule: Schedule, parts: DueParts): Promise<Ended> {
   try {
     const engine = parts.open(schedule);
-    const obstacle = await obstacleOf(schedule, engine);
-    return obstacle ? { outcome: 'blocked', obstacle } : await runAway(schedule, engine, parts);
+    const work = async (traceParent: string | undefined): Promise<Ended> => {
+      const obstacle = await obstacleOf(schedule, engine);
+      return obstacle ? { outcome: 'blocked', obstacle } : runAway(schedule, engine, parts, traceParent);
+    };
+    return await engine.inWorkflow(`schedule ${schedule.id}`, work, ({ outcome }) => outcome);
   } catch (error) {
     return { outcome: 'failed', message: reasonOf(error) };
   }
@@ -159,15 +168,13 @@ async function runAway(
   { request, skill }: Schedule,
   engine: ScheduleEngine,
   { signal, note }: DueParts,
+  traceParent: string | undefined,
 ): Promise<Ended> {
   const needs = new Needs();
   let [runId, message]: (string | undefined)[] = [];
   let outcome: RunOutcome = 'failed';
-  for await (const event of engine.run(
-    { text: request, skill, origin: 'schedule' },
-    awayHuman(needs),
-    signal,
-  )) {
+  const asked = { text: request, skill, origin: 'schedule' as const, ...(traceParent && { traceParent }) };
+  for await (const event of engine.run(asked, awayHuman(needs), signal)) {
     needs.add(innermost(event));
     if (event.type === 'run_start') ({ runId } = event);
     if (event.type === 'run_end')

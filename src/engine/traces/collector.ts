@@ -4,7 +4,7 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { fetchOut } from '../tools/fetchOut.ts';
 import { Metrics } from './metrics.ts';
 import { metricsRequest, type Span, spansRequest } from './otlp.ts';
-import type { Place, TraceSettings } from './traceSettings.ts';
+import type { Place, Protocol, TraceSettings } from './traceSettings.ts';
 
 /** Spans that wait, and that one request has. */
 const mostWaiting = 2_048;
@@ -61,14 +61,15 @@ export class Collector {
   }
 
   /** Returns whether the collector has taken it. Never throws. */
-  async #post({ url, headers }: Place, body: object): Promise<boolean> {
+  async #post({ url, headers, protocol }: Place, body: object): Promise<boolean> {
     if (performance.now() < (this.#resting.get(url) ?? 0)) return false;
     try {
+      const [type, bytes] = await written(body, protocol);
       const response = await fetchOut(url, {
         method: 'POST',
         redirect: 'error',
-        headers: { ...headers, 'content-type': 'application/json' },
-        body: JSON.stringify(body),
+        headers: { ...headers, 'content-type': type },
+        body: bytes,
         signal: AbortSignal.timeout(this.#settings.timeout),
       });
       await response.body?.cancel();
@@ -79,4 +80,10 @@ export class Collector {
     this.#resting.set(url, performance.now() + restTime);
     return false;
   }
+}
+
+async function written(body: object, protocol: Protocol): Promise<[type: string, body: string | Buffer]> {
+  if (protocol === 'http/json') return ['application/json', JSON.stringify(body)];
+  const { protobufOf } = await import('./protobuf.ts');
+  return ['application/x-protobuf', protobufOf(body)];
 }

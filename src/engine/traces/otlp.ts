@@ -1,4 +1,4 @@
-/** Writes spans and metrics as OTLP in JSON: https://opentelemetry.io/docs/specs/otlp/#json-protobuf-encoding. */
+/** Returns spans and metrics as OTLP has them in JSON: https://opentelemetry.io/docs/specs/otlp/#json-protobuf-encoding. */
 
 export type Attributes = Readonly<Record<string, string | number | boolean | readonly string[] | undefined>>;
 

@@ -1,4 +1,5 @@
 /** Reads the variables by which OpenTelemetry is set up, as its specification names them. */
+import { isDeepStrictEqual } from 'node:util';
 import { type Sentence, sentence } from '@telos/protocol/text';
 
 type Env = Readonly<Record<string, string>>;
@@ -20,7 +21,12 @@ export interface TraceSettings {
 export interface Place {
   url: string;
   headers: Readonly<Record<string, string>>;
+  /** The form of the requests. */
+  protocol: Protocol;
 }
+
+export type Protocol = 'http/json' | 'http/protobuf';
+const protocols: readonly string[] = ['http/json', 'http/protobuf'] satisfies Protocol[];
 
 export interface Sampler {
   /** The part of the traces that is exported, from 0 to 1. */
@@ -43,7 +49,10 @@ export const hasTraces = (env: Env): boolean =>
 export function readTraceSettings(env: Env): { settings: TraceSettings; problems: readonly Sentence[] } {
   const problems: Sentence[] = [];
   const traces = placeOf(env, 'TRACES', problems);
-  const metrics = placeOf(env, 'METRICS', problems);
+  const ofMetrics: Sentence[] = [];
+  const metrics = placeOf(env, 'METRICS', ofMetrics);
+  // One variable of both is named once.
+  problems.push(...ofMetrics.filter(one => !problems.some(said => isDeepStrictEqual(said, one))));
   const wantedTimeout = Number(env['OTEL_EXPORTER_OTLP_TIMEOUT'] || usualTimeout);
   const content = env['OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT'] ?? '';
   return {
@@ -73,15 +82,17 @@ function placeOf(env: Env, kind: 'TRACES' | 'METRICS', problems: Sentence[]): Pl
     problems.push(sentence('{0} is not an http address, so nothing is exported there.', variable));
     return undefined;
   }
-  const protocol = of('PROTOCOL') ?? 'http/json';
-  if (protocol === 'grpc') {
-    problems.push(
-      sentence('OpenTelemetry is exported as http/json, not as {0}. Set {1}.', protocol, variable),
-    );
+  const protocol = of('PROTOCOL')?.trim() || 'http/json';
+  if (!isProtocol(protocol)) {
+    const its = `OTEL_EXPORTER_OTLP_${kind}_PROTOCOL`;
+    const why = 'Nothing is exported there: {0} is {1}. Set it to http/json or http/protobuf.';
+    problems.push(sentence(why, env[its] ? its : 'OTEL_EXPORTER_OTLP_PROTOCOL', protocol));
     return undefined;
   }
-  return { url, headers: pairsIn(of('HEADERS') ?? '') };
+  return { url, headers: pairsIn(of('HEADERS') ?? ''), protocol };
 }
+
+const isProtocol = (name: string): name is Protocol => protocols.includes(name);
 
 /** Returns `a=b,c=d` as it is meant. A part that is not written so is left out. */
 export function pairsIn(text: string): Record<string, string> {

@@ -65,25 +65,31 @@ export async function* traced(
   }
 }
 
-/** Does the work within a span of its own. `work` gets that span, as W3C writes it, for the runs below it. */
+/**
+ * Does the work within a span of its own. `work` gets that span, as W3C writes it, for the runs below it. `outcomeOf` says how it ended, where
+ * its result says so.
+ */
 export async function inWorkflow<Result>(
   env: Env,
   name: string,
   work: (parent: string) => Promise<Result>,
+  outcomeOf: (result: Result) => string | undefined = () => undefined,
 ): Promise<Result> {
   const { settings } = readTraceSettings(env);
   const collector = collectorFor(settings);
   const { isSampled, ...place } = placeOf(settings, settings.parent);
   const [spanId, start] = [newSpanId(), timeNow()];
-  let failure: string | undefined = 'failed';
+  let [failure, outcome]: (string | undefined)[] = ['failed'];
   try {
     const result = await work(`00-${place.traceId}-${spanId}-${isSampled ? '01' : '00'}`);
-    failure = undefined;
+    outcome = outcomeOf(result);
+    failure = outcome === 'completed' ? undefined : outcome;
     return result;
   } finally {
     const attributes = {
       'gen_ai.operation.name': 'invoke_workflow',
       'gen_ai.workflow.name': name,
+      'telos.outcome': outcome,
       'error.type': failure,
     };
     const span = { name: `invoke_workflow ${name}`, kind: 'internal' as const, start, end: timeNow() };

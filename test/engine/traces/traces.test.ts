@@ -1,10 +1,13 @@
 /** Runs as a collector of OpenTelemetry reads them: names of the conventions, nothing of what was said, never a secret, never a delay. */
 import assert from 'node:assert/strict';
+import { rmSync } from 'node:fs';
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
 import { loadConfig } from '../../../src/engine/config.ts';
 import type { Human } from '../../../src/engine/core/ports.ts';
+import { runIfDue } from '../../../src/engine/schedule/due.ts';
+import { Schedules } from '../../../src/engine/schedule/schedules.ts';
 import { inWorkflow } from '../../../src/engine/traces/traced.ts';
 import { hasTraces, pairsIn, readTraceSettings } from '../../../src/engine/traces/traceSettings.ts';
 import type { RunEvent } from '../../../src/protocol/run.ts';
@@ -128,6 +131,21 @@ describe('traces of runs', () => {
     assert.equal(collector.metrics.get('telos.denials')[0].value, 1);
   });
 
+  it('are the same in both forms of the protocol', async () => {
+    const shape = ({ name, kind, isError, attributes }: ReadSpan) => ({ name, kind, isError, attributes });
+    await run();
+    const inJson = collector.spans.splice(0).map(shape);
+    const denials = collector.metrics.get('telos.denials');
+    await run({ OTEL_EXPORTER_OTLP_PROTOCOL: 'http/protobuf' });
+    assert.equal(collector.headers.at(-1)?.['content-type'], 'application/x-protobuf');
+    assert.deepEqual(collector.spans.map(shape).map(withoutRun), inJson.map(withoutRun));
+    assert.equal(collector.spans.length, 5);
+    assert.equal(new Set(collector.spans.map(({ traceId }) => traceId)).size, 1);
+    assert.equal(collector.metrics.get('gen_ai.client.operation.duration')[0].count, 2);
+    assert.equal(collector.metrics.get('telos.denials')[0].value, denials[0].value);
+    assert.equal(collector.resource()['service.name'], 'garden');
+  });
+
   it('have nothing of what was said, read or done', async () => {
     await run();
     const all = collector.raw.join('\n');
@@ -165,6 +183,39 @@ describe('traces of runs', () => {
       steps.map(({ traceId, parentSpanId }) => [traceId, parentSpanId]),
       Array(2).fill([plan?.traceId, plan?.spanId]),
     );
+  });
+
+  it('are below that of the schedule that runs them, which has how it ended', async () => {
+    folder.add({ 'skills/home/skills/tidy/SKILL.md': '---\nname: tidy\ndescription: Tidies\n---\nTidy.' });
+    const config = loadConfig({
+      env: env({ TELOS_SKILLS_DIR: join(folder.path, 'skills'), TELOS_DATA_DIR: join(folder.path, 'data') }),
+      home: folder.path,
+      cwd: join(folder.path, 'work'),
+    });
+    const { telos } = scriptedTelos(config, (_, index) => turns[index] ?? turns[1]!);
+    const schedules = new Schedules(config.dataDir);
+    const { digest } = await telos.agentCard('home');
+    const skill = { agent: 'home', skill: 'tidy' };
+    const since = new Date().toISOString();
+    const when = { at: 'every day 08:30', cwd: config.cwd, missed: 'once' as const, since };
+    const draft = schedules.draft({ request: 'tidy up', skill, digest, clock: 'none', ...when });
+    await schedules.keep(draft);
+    const parts = { schedules, open: () => telos, signal: new AbortController().signal };
+    await runIfDue(draft.id, true, parts);
+    const [root] = named('invoke_workflow');
+    const [below] = named('invoke_agent');
+    assert.equal(root?.name, `invoke_workflow schedule ${draft.id}`);
+    assert.equal(root?.attributes['telos.outcome'], 'completed');
+    assert.deepEqual([below?.traceId, below?.parentSpanId], [root?.traceId, root?.spanId]);
+    assert.equal(below?.attributes['telos.origin'], 'schedule');
+    collector.spans.length = 0;
+    rmSync(join(folder.path, 'skills/home/skills/tidy'), { recursive: true });
+    telos.refresh();
+    await runIfDue(draft.id, true, parts);
+    const [alone, ...others] = collector.spans;
+    assert.deepEqual(others, []);
+    assert.equal(alone?.attributes['error.type'], 'blocked');
+    assert.equal(alone?.isError, true);
   });
 
   it('are left out as the sampler says, but for the metrics', async () => {
@@ -205,6 +256,14 @@ describe('traces of runs', () => {
   });
 });
 
+/** What differs from run to run. */
+const withoutRun = <Of extends { attributes: Record<string, unknown> }>({ attributes, ...rest }: Of) => ({
+  ...rest,
+  attributes: Object.fromEntries(
+    Object.entries(attributes).filter(([key]) => !/run|conversation|duration|time/.test(key)),
+  ),
+});
+
 describe('variables of OpenTelemetry', () => {
   const endpoint = 'http://127.0.0.1:4318';
 
@@ -226,7 +285,7 @@ describe('variables of OpenTelemetry', () => {
       OTEL_EXPORTER_OTLP_HEADERS: 'a=1',
       OTEL_EXPORTER_OTLP_TRACES_HEADERS: 'b=2',
     }).settings;
-    assert.deepEqual(own.traces, { url: `${endpoint}/mine`, headers: { b: '2' } });
+    assert.deepEqual(own.traces, { url: `${endpoint}/mine`, headers: { b: '2' }, protocol: 'http/json' });
     assert.equal(own.metrics, undefined);
     const none = { OTEL_EXPORTER_OTLP_ENDPOINT: endpoint, OTEL_METRICS_EXPORTER: 'none' };
     assert.equal(readTraceSettings(none).settings.metrics, undefined);
@@ -235,7 +294,13 @@ describe('variables of OpenTelemetry', () => {
   it('that cannot be followed are said', () => {
     const said = (more: Record<string, string>): string[] =>
       readTraceSettings({ OTEL_EXPORTER_OTLP_ENDPOINT: endpoint, ...more }).problems.map(({ text }) => text);
-    assert.match(said({ OTEL_EXPORTER_OTLP_PROTOCOL: 'grpc' })[0] ?? '', /exported as http\/json/);
+    const refusal = said({ OTEL_EXPORTER_OTLP_PROTOCOL: 'grpc' });
+    assert.equal(refusal.length, 1);
+    assert.match(refusal[0] ?? '', /^Nothing is exported there/);
+    assert.match(
+      said({ OTEL_EXPORTER_OTLP_TRACES_PROTOCOL: 'thrift' })[0] ?? '',
+      /^Nothing is exported there/,
+    );
     assert.match(said({ OTEL_EXPORTER_OTLP_ENDPOINT: 'collector' })[0] ?? '', /not an http address/);
     assert.match(said({ OTEL_TRACES_SAMPLER: 'jaeger_remote' })[0] ?? '', /unknown/);
     assert.deepEqual(said({ OTEL_EXPORTER_OTLP_PROTOCOL: 'http/protobuf' }), []);
