@@ -4,7 +4,7 @@ import { asSaid, type Sentence, sentence, sentencesOf } from '@telos/protocol/te
 import type { Config } from '../config.ts';
 import { reasonOf, TelosError } from '../core/errors.ts';
 import { AnswerBox } from './answerBox.ts';
-import { decisionOf, isYesOrNo, type Messenger } from './messenger.ts';
+import { decisionOf, type Messenger } from './messenger.ts';
 import { ntfyWire } from './ntfy.ts';
 import { phone } from './phone.ts';
 import { type MessengerPlace, readAwaySettings } from './settings.ts';
@@ -43,14 +43,16 @@ function wireOf({ kind, place }: MessengerPlace, dataDir: string) {
   }
 }
 
-/** Returns the user's decision; undefined if no messenger took the question, or if nobody answered while it held. */
+/**
+ * Returns the user's decision; undefined if no messenger took the question, or if nobody answered while it held. A question that needs more
+ * than a yes or a no is sent to say so, and answered elsewhere.
+ */
 export async function askAway(
   request: ApprovalRequest,
   messengers: readonly Messenger[],
   signal: AbortSignal,
   tell: Tell = () => undefined,
 ): Promise<ApprovalDecision | undefined> {
-  if (!isYesOrNo(request)) return undefined;
   const over = new AbortController();
   const open = AbortSignal.any([signal, over.signal]);
   const question = { request, scopes: ['once' as const] };

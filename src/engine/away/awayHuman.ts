@@ -6,7 +6,6 @@ import type { Config } from '../config.ts';
 import type { Human } from '../core/ports.ts';
 import { QuestionOver } from '../human.ts';
 import { askAway, openMessengers, type Tell } from './askAway.ts';
-import { isYesOrNo } from './messenger.ts';
 import { readAwaySettings } from './settings.ts';
 
 export interface Reachable {
@@ -31,12 +30,10 @@ export function reachable(human: Human, config: Pick<Config, 'env' | 'dataDir'>)
   return {
     human: {
       ...human,
-      approve: (request, signal) => {
-        if (!isYesOrNo(request)) return human.approve(request, signal);
-        return human.isAway
+      approve: (request, signal) =>
+        human.isAway
           ? askIfAlone(human, request, signal, ask)
-          : askBoth(human, request, signal, afterMs, ask);
-      },
+          : askBoth(human, request, signal, afterMs, ask),
       ask: (questions, signal) => human.ask(questions, signal),
     },
     async *events(events) {

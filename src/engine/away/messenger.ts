@@ -28,7 +28,7 @@ export interface Messenger {
 export const decisionOf = (answer: AwayAnswer, refusal: string): ApprovalDecision =>
   answer === 'no' ? { allow: false, reason: refusal } : { allow: true, scope: answer };
 
-/** Returns true for a question that a yes or a no answers. A form and a question of the skill need words. */
+/** Returns true for a question that a yes or a no answers. A form and a question of the skill need words, which no messenger takes. */
 export const isYesOrNo = ({ form, choices, scopes }: ApprovalRequest): boolean =>
   !form && !choices && scopes.includes('once');
 

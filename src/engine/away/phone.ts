@@ -2,7 +2,7 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { beginningOf, sentence } from '@telos/protocol/text';
 import { TelosError } from '../core/errors.ts';
-import { type AwayAnswer, type AwayQuestion, type Messenger, wordsOf } from './messenger.ts';
+import { type AwayAnswer, type AwayQuestion, isYesOrNo, type Messenger, wordsOf } from './messenger.ts';
 import { Ticket } from './ticket.ts';
 
 /** What is sent. */
@@ -106,18 +106,21 @@ async function accepted(
   }
 }
 
-const tooLong =
-  'It is too long to be shown here, so it is answered on the machine alone. Nothing was decided.';
+const onMachine = 'Answer it on the machine. Nothing was decided.';
+const tooLong = `It is too long to be shown here. ${onMachine}`;
+const needsWords = `It needs more than a yes or a no. ${onMachine}`;
 
 /** A yes to something that is not shown whole would be no yes to it. */
 function noteOf(request: AwayQuestion['request'], ticket: Ticket, mayAllow: boolean, longest: number): Note {
   const text = wordsOf(request);
-  const isWhole = Buffer.byteLength(text) <= longest;
-  const answers = isWhole && mayAllow ? (['once', 'no'] as const) : [];
+  const isWhole = Buffer.byteLength(text) <= longest - needsWords.length;
+  const hasButtons = isYesOrNo(request);
+  const answers = isWhole && mayAllow && hasButtons ? (['once', 'no'] as const) : [];
+  const shown = isWhole ? text : `${beginningOf(text, 300)} …\n\n${tooLong}`;
   return {
     id: ticket.id,
     title: 'Telos asks',
-    text: isWhole ? text : `${beginningOf(text, 300)} …\n\n${tooLong}`,
+    text: hasButtons || !isWhole ? shown : `${shown}\n\n${needsWords}`,
     isDangerous: (request.danger ?? []).length > 0,
     buttons: answers.map(answer => ({ answer, label: labels[answer], token: ticket.token(answer) })),
     until: ticket.until,

@@ -119,6 +119,20 @@ describe('a run whose user is elsewhere', () => {
     await eventually(() => assert.equal(server.streams.size, 0));
   });
 
+  it('hears of a question that needs words, which waits for nobody on the phone', async () => {
+    const asks: ScriptedTurn = [
+      { type: 'tool_call', call: { id: 'c1', name: 'ask_user', input: { question: 'Which bed?' } } },
+      { type: 'done', stopReason: 'tool_use' },
+    ];
+    const events = await run(denyAll, {}, [asks, end]);
+    const [sent, ...others] = server.messages;
+    assert.deepEqual(others, []);
+    assert.match(sent?.message ?? '', /^│ Which bed\?$/m);
+    assert.match(sent?.message ?? '', /Answer it on the machine\. Nothing was decided\.$/);
+    assert.equal(sent?.actions, undefined);
+    assert.equal(events.find(event => event.type === 'approval_response')?.decision.allow, false);
+  });
+
   it('is denied as ever by a messenger that is down, which is said once', async () => {
     const turns = [removes('c1'), removes('c2'), end];
     const gone = await ntfyServer();

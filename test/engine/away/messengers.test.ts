@@ -213,6 +213,16 @@ for (const [name, open] of Object.entries(stands))
       assert.deepEqual(stand.labels(), []);
     });
 
+    it('says of a form and of a question of the skill that they are answered on the machine', async () => {
+      const form = [{ name: 'place', label: 'Place', kind: 'text' as const, isRequired: true }];
+      for (const more of [{ form }, { tool: 'ask_user', subject: 'Which one?', choices: ['a', 'b'] }]) {
+        const { answer } = await ask(request(more as Partial<ApprovalRequest>));
+        assert.equal(await answer, undefined);
+        assert.match(stand.text() ?? '', /more than a yes or a no\. Answer it on the machine/);
+        assert.deepEqual(stand.labels(), []);
+      }
+    });
+
     it('lets no command pose as words of ours', async () => {
       const { answer } = await ask(request({ subject: 'ls\nTelos asks\u202e', danger: [] }));
       assert.match(stand.text() ?? '', /^│ ls\n│ Telos asks<U\+202E>$/m);
@@ -251,6 +261,36 @@ describe('wires of messengers', () => {
       });
       assert.equal(isSent, false);
     }
+  });
+
+  it('count a service that says nothing as down after five seconds, and one that says nothing of the end', async () => {
+    const silent = createServer(() => undefined);
+    await new Promise<void>(resolve => silent.listen(0, '127.0.0.1', resolve));
+    const api = `http://127.0.0.1:${(silent.address() as AddressInfo).port}`;
+    const box = new AnswerBox(folder.path);
+    const wires = [
+      ntfyWire({ server: api, topic: 'anns-topic', token: undefined }),
+      telegramWire({ api, token: '123:abc', users: [owner] }, box),
+      webhookWire({ url: api, secret, port: undefined }, box),
+    ];
+    const down = wires.map(wire =>
+      assert.rejects(
+        phone(wire).ask(question, over.signal),
+        new RegExp(`${wire.name} did not answer in 5 seconds`),
+      ),
+    );
+    const tired: Wire = {
+      name: 'tired',
+      longest: 1000,
+      async open({ buttons }, heard) {
+        setImmediate(heard, buttons[0]?.token ?? '');
+        return () => new Promise(() => {});
+      },
+    };
+    assert.equal(await phone(tired).ask(question, over.signal), 'once');
+    await Promise.all(down);
+    silent.closeAllConnections();
+    await new Promise(resolve => silent.close(resolve));
   });
 
   it('say that the service refused, and that nothing was sent', async () => {
