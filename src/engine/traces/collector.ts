@@ -82,7 +82,10 @@ export class Collector {
   }
 }
 
-async function written(body: object, protocol: Protocol): Promise<[type: string, body: string | Buffer]> {
+async function written(
+  body: object,
+  protocol: Protocol,
+): Promise<[type: string, body: string | Uint8Array<ArrayBuffer>]> {
   if (protocol === 'http/json') return ['application/json', JSON.stringify(body)];
   const { protobufOf } = await import('./protobuf.ts');
   return ['application/x-protobuf', protobufOf(body)];

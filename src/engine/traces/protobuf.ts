@@ -64,7 +64,7 @@ const request: Message = {
 };
 
 /** Returns the request in bytes. */
-export const protobufOf = (body: object): Buffer => messageOf(body, request);
+export const protobufOf = (body: object): Uint8Array<ArrayBuffer> => new Uint8Array(messageOf(body, request));
 
 /** The ways in which the length of a field is told, by the format. */
 const wire = { varint: 0, eight: 1, counted: 2 } as const;
