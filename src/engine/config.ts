@@ -255,17 +255,10 @@ export function loadConfig(overrides: ConfigOverrides = {}): Config {
     sandbox: sandboxModes.find(mode => mode === wantedBox) ?? 'required',
     budget: budgetOf(value),
   };
-  origins['routingMode'] = { origin: 'default', ...origins['routingMode'], value: config.routingMode };
-  origins['sandbox'] = { origin: 'default', ...origins['sandbox'], value: config.sandbox };
-  origins['defaults'] = { origin: 'default', ...origins['defaults'], value: config.defaults };
-  origins['protocol'] = { origin: 'default', ...origins['protocol'], value: config.protocol };
-  origins['answerWithoutSkill'] = {
-    origin: 'default',
-    ...origins['answerWithoutSkill'],
-    value: config.answerWithoutSkill,
-  };
-  const learns = config.routingLearns ? 'on' : 'off';
-  origins['routingLearns'] = { origin: 'default', ...origins['routingLearns'], value: learns };
+  const inForce = ['routingMode', 'sandbox', 'defaults', 'protocol', 'answerWithoutSkill'] as const;
+  for (const name of inForce) origins[name] = { origin: 'default', ...origins[name], value: config[name] };
+  for (const name of ['routingLearns', 'suggestsSkills'] as const)
+    origins[name] = { origin: 'default', ...origins[name], value: config[name] ? 'on' : 'off' };
   noteProviderVariables(sources);
   const problems = [
     ...(envFile.problem ? [asMessage(...envFile.problem)] : []),

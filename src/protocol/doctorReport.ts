@@ -184,7 +184,7 @@ export function describeSetup(
 /** The value of a variable that is not set. */
 export const notSet = '(not set)';
 
-/** Returns what is shown for a setting without a value. All settings that are not listed are limits. */
+/** Returns what is shown for a setting without a value. */
 function emptyWord(name: string, say: Say): string {
   switch (name) {
     case 'provider':
@@ -200,7 +200,7 @@ function emptyWord(name: string, say: Say): string {
     case 'maxRounds':
       return say('20, unless a skill sets others');
     default:
-      return say('no limit');
+      return name.startsWith('max') ? say('no limit') : notSet;
   }
 }
 

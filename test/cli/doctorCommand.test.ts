@@ -22,6 +22,13 @@ describe('telos doctor', function () {
     assert.match(stdout, /No errors\.\n$/);
   });
 
+  it('calls only limits without a value no limit', async () => {
+    const { stdout } = await home.run(['doctor']);
+    const unlimited = [...stdout.matchAll(/^ +(\w+) +no limit/gm)].map(([, name = '']) => name);
+    assert.ok(unlimited.length > 0 && unlimited.every(name => name.startsWith('max')), unlimited.join());
+    assert.match(stdout, /suggestsSkills +on +default/);
+  });
+
   it('prints a report for an issue, without keys and the home folder', async () => {
     const key = 'sk-ant-0123456789abcdef';
     const env = { ANTHROPIC_API_KEY: key, ANTHROPIC_BASE_URL: 'http://127.0.0.1:9' };
