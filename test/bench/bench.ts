@@ -15,6 +15,7 @@ import { manyRunsRatio } from '../faults/manyRuns.ts';
 import { boxFigures } from './boxed.ts';
 import { editorFigures } from './editor.ts';
 import { farFigures, farRun } from './farRun.ts';
+import { largePackFigure } from './largePack.ts';
 import { addManySkills, manySkills, rerouteFigure } from './manySkills.ts';
 import {
   alternate,
@@ -246,6 +247,8 @@ try {
   show(await manyRunsRatio());
   show(...(await manySkillsFigures(sidesAt)));
   show(await rerouteFigure(join(folder, 'many')));
+  mkdirSync(join(folder, 'large'));
+  show(await largePackFigure(join(folder, 'large'), join(folder, 'dist/cli.js')));
   show(...(await boxFigures()));
   show(...(await watchedFigures()));
   show(...(await editorFigures()));

@@ -32,30 +32,74 @@ export function readLines(source: string, parseYaml: (text: string) => unknown):
   return fields;
 }
 
+/** A key in letters, and what is behind it. */
+const plainKey = /^([A-Za-z][\w-]{0,99}):(?: *| +(.*))$/;
 /**
- * A line that any YAML reads alike: a key in letters, and nothing, words that begin with a letter, or text in quotes with nothing
- * escaped. In words, a sign that could end or tag them is left to YAML, as is what it might take for more than text.
+ * A value that any YAML reads alike: words that begin with a letter, or text in quotes with nothing escaped. In words, a sign that could end
+ * or tag them is left to YAML, as is what it might take for more than text.
  */
-const plainLine =
-  /^([A-Za-z][\w-]{0,99}):(?: *| +(?:([A-Za-z](?:[ -9;-~\u00a1-\u167f]|:(?=[!-~]))*)|"([ !#-[\]-~\u00a1-\u167f]*)" *|'([ -&(-~\u00a1-\u167f]*)' *))$/;
+const plainValue =
+  /^(?:([A-Za-z](?:[ -9;-~\u00a1-\u167f]|:(?=[!-~]))*)|"([ !#-[\]-~\u00a1-\u167f]*)" *|'([ -&(-~\u00a1-\u167f]*)' *)$/;
+/** A list in brackets of such words, of which none has a sign of YAML in it. */
+const plainList = /^\[ *((?:[A-Za-z][\w./-]*)(?: *, *[A-Za-z][\w./-]*)*) *\] *$/;
 const isWordOfYaml = /^(?:true|false|null)$/i;
 
+type PlainValue = string | null | readonly string[] | { readonly [key: string]: PlainValue };
+
 /**
- * Returns the keys and values of frontmatter of which every line is plain, as YAML has them. Returns undefined for any other, which
- * needs a parser of YAML. That takes longer for one file than a start may take for everything.
+ * Returns the keys and values of frontmatter of which every line is plain, as YAML has them, with one level of keys or of a list below a key.
+ * Returns undefined for any other, which needs a parser of YAML. That takes longer for one file than a start may take for everything.
  */
-export function readPlainLines(source: string): Record<string, string | null> | undefined {
-  const fields = new Map<string, string | null>();
-  for (const line of source.split('\n')) {
+export function readPlainLines(source: string): Record<string, PlainValue> | undefined {
+  const fields = new Map<string, PlainValue>();
+  const lines = source.split('\n');
+  for (let at = 0; at < lines.length; at++) {
+    const line = lines[at] ?? '';
     if (line === '') continue;
-    const [whole, key = '', text, double, single] = plainLine.exec(line) ?? [];
-    const words = text?.trimEnd();
-    if (whole === undefined || fields.has(key) || isWordOfYaml.test(key)) return undefined;
-    if (words !== undefined && (isWordOfYaml.test(words) || words.includes(' #'))) return undefined;
-    fields.set(key, words ?? double ?? single ?? null);
+    const entry = plainEntry(line);
+    if (!entry || fields.has(entry.key)) return undefined;
+    const below: string[] = [];
+    while (entry.value === null && /^ {2}\S/.test(lines[at + 1] ?? ''))
+      below.push((lines[++at] ?? '').slice(2));
+    const value = below.length === 0 ? entry.value : plainBlock(below);
+    if (value === undefined) return undefined;
+    fields.set(entry.key, value);
   }
   return fields.size > 0 ? Object.fromEntries(fields) : undefined;
 }
+
+function plainEntry(line: string): { key: string; value: PlainValue } | undefined {
+  const [whole, key = '', text = ''] = plainKey.exec(line) ?? [];
+  if (whole === undefined || isWordOfYaml.test(key)) return undefined;
+  if (text === '') return { key, value: null };
+  const listed = plainList.exec(text)?.[1]?.split(/ *, */);
+  const value = listed ?? plainText(text);
+  return value === undefined || listed?.some(word => isWordOfYaml.test(word)) ? undefined : { key, value };
+}
+
+function plainText(text: string): string | undefined {
+  const [whole, bare, double, single] = plainValue.exec(text) ?? [];
+  const words = bare?.trimEnd();
+  if (whole === undefined || (words !== undefined && (isWordOfYaml.test(words) || words.includes(' #'))))
+    return undefined;
+  return words ?? double ?? single;
+}
+
+/** Returns the keys, or the list, of the lines below a key. */
+function plainBlock(lines: readonly string[]): PlainValue | undefined {
+  if (lines[0]?.startsWith('- ')) {
+    const items = lines.map(line => (line.startsWith('- ') ? plainItem(line.slice(2)) : undefined));
+    return items.every(item => item !== undefined) ? items : undefined;
+  }
+  const entries = lines.map(plainEntry);
+  const keys = new Set(entries.map(entry => entry?.key));
+  if (keys.size < lines.length || keys.has(undefined)) return undefined;
+  return Object.fromEntries(entries.map(entry => [entry!.key, entry!.value]));
+}
+
+/** A colon before a blank would make the item a key. */
+const plainItem = (text: string): string | undefined =>
+  /^ |:(?: |$)/.test(text) ? undefined : plainText(text);
 
 const keyLine = /^([A-Za-z_][\w.-]*):(.*)$/;
 const isContinuation = (line: string): boolean => /^(?:[ \t]+\S|[ \t]*$|[}\]])/.test(line);
