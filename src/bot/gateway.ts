@@ -2,6 +2,7 @@
 
 import { randomBytes } from 'node:crypto';
 import { TelosError } from '@telos/engine/errors';
+import { fetchOut, proxyFor } from '@telos/engine/tools';
 import { maxTextBytes } from '@telos/protocol/attachment';
 import { grouped } from '@telos/protocol/text';
 import {
@@ -22,8 +23,10 @@ import {
   PermissionFlagsBits,
   type RawFile,
   Routes,
+  SimpleShardingStrategy,
   TextInputStyle,
 } from 'discord.js';
+import { type GatewayRelay, startRelay } from './gatewayRelay.ts';
 import type {
   Call,
   Click,
@@ -58,15 +61,22 @@ const downloadTime = 10_000;
 /** No one is notified, and no page is fetched for a preview. */
 const quiet = { allowed_mentions: { parse: [] }, flags: MessageFlags.SuppressEmbeds } as const;
 
+/** discord.js has another of this name. */
+type Connections = ConstructorParameters<typeof SimpleShardingStrategy>[0];
+
 export class Gateway {
   readonly #client: Client;
   readonly #handlers: Handlers;
   /** Where Discord keeps the files that people send. */
   readonly #fileHosts: readonly string[];
+  /** The address of Discord's API. */
+  readonly #api: string;
+  #relay: GatewayRelay | undefined;
 
   constructor(settings: Pick<BotSettings, 'api' | 'readsMessages'>, handlers: Handlers) {
     this.#handlers = handlers;
     const { api } = settings;
+    this.#api = api ?? 'https://discord.com/api';
     this.#fileHosts = api === undefined ? discordFiles : [...discordFiles, new URL(api).hostname];
     this.#client = new Client({
       intents: [
@@ -75,19 +85,21 @@ export class Gateway {
         ...(settings.readsMessages ? [GatewayIntentBits.MessageContent] : []),
       ],
       allowedMentions: { parse: [] },
-      ...(settings.api !== undefined && { rest: { api: settings.api } }),
+      rest: { api: this.#api, makeRequest: (url, init) => fetchOut(url, init as object) as never },
+      ws: { buildStrategy: manager => this.#throughRelay(manager) },
     });
     this.#listen();
   }
 
   /** Resolves once Discord lets the bot in. Throws TelosError `auth` if it refuses, and another error if it cannot be reached. */
   async connect(token: string): Promise<void> {
+    if (proxyFor(new URL(this.#api))) this.#relay = await startRelay();
     const isReady = new Promise<void>(resolve => this.#client.once(Events.ClientReady, () => resolve()));
     try {
       await this.#client.login(token);
       await isReady;
     } catch (error) {
-      await this.#client.destroy();
+      await this.close();
       throw refusalOf(error) ?? new Error(`Discord cannot be reached: ${wordsOf(error)}`, { cause: error });
     }
   }
@@ -162,7 +174,7 @@ export class Gateway {
     if (!this.#fileHosts.includes(hostname)) throw new Error(`${name} is not hosted on Discord.`);
     if (size > maxTextBytes)
       throw new Error(`${name} is too large: only ${grouped(maxTextBytes)} bytes are read.`);
-    const response = await fetch(url, { redirect: 'error', signal: AbortSignal.timeout(downloadTime) });
+    const response = await fetchOut(url, { redirect: 'error', signal: AbortSignal.timeout(downloadTime) });
     if (!response.ok) throw new Error(`${name} could not be read: Discord answers ${response.status}.`);
     const pieces: Uint8Array[] = [];
     let left = maxTextBytes;
@@ -176,6 +188,24 @@ export class Gateway {
 
   async close(): Promise<void> {
     await this.#client.destroy();
+    this.#relay?.close();
+  }
+
+  /** Has the library connect to the relay, if there is one, wherever Discord tells it to. */
+  #throughRelay(manager: Connections): SimpleShardingStrategy {
+    const led = (address: string): string => this.#relay?.addressFor(address) ?? address;
+    const { options } = manager;
+    const fetchInformation = manager.fetchGatewayInformation.bind(manager);
+    manager.fetchGatewayInformation = async force => {
+      const told = await fetchInformation(force);
+      return { ...told, url: led(told.url) };
+    };
+    const retrieve = options.retrieveSessionInfo;
+    options.retrieveSessionInfo = async shard => {
+      const session = await retrieve(shard);
+      return session && { ...session, resumeURL: led(session.resumeURL) };
+    };
+    return new SimpleShardingStrategy(manager);
   }
 
   #listen(): void {

@@ -28,6 +28,7 @@ export {
   trustedPath,
   withPath,
 } from './tools/programPath.ts';
+export { openTunnel } from './tools/proxyTunnel.ts';
 export {
   type AskHost,
   type CommandBox,
@@ -38,4 +39,4 @@ export {
   type ToolContext,
   toolError,
 } from './tools/tool.ts';
-export { certificateProblem } from './tools/wayOut.ts';
+export { certificateProblem, followProxies, proxyFor } from './tools/wayOut.ts';

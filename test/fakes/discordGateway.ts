@@ -13,6 +13,8 @@ export interface GatewayOptions {
   bot: Fields;
   application: Fields;
   guild(): Fields;
+  /** Where a session goes on; this server by itself. */
+  resumeUrl(): string | undefined;
 }
 
 interface Session {
@@ -114,7 +116,7 @@ export class DiscordGateway {
       shard: [0, 1],
       application,
       guilds: [{ id: guild()['id'], unavailable: true }],
-      resume_gateway_url: `ws://127.0.0.1:${port}`,
+      resume_gateway_url: this.#options.resumeUrl() ?? `ws://127.0.0.1:${port}`,
     });
     this.emit('GUILD_CREATE', guild());
   }

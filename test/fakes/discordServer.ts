@@ -33,6 +33,8 @@ interface Behaviour {
   refusals: { left: number; seconds: number };
   /** Answers each REST request with 503. */
   isDown: boolean;
+  /** Addresses of the gateway that it gives out: for new sessions, and for those that go on. Its own if missing. */
+  gateways?: readonly [string, string];
 }
 
 export interface SentMessage {
@@ -132,6 +134,7 @@ export class DiscordServer {
       application,
       bot: this.#bot,
       guild: () => this.#guild(),
+      resumeUrl: () => this.behaviour.gateways?.[1],
       get allowedIntents() {
         return server.behaviour.allowedIntents;
       },
@@ -569,7 +572,8 @@ export class DiscordServer {
 
   #gatewayAddress(): Fields {
     const limit = { total: 1000, remaining: 999, reset_after: 0, max_concurrency: 1 };
-    return { url: this.#address.replace('http', 'ws'), shards: 1, session_start_limit: limit };
+    const url = this.behaviour.gateways?.[0] ?? this.#address.replace('http', 'ws');
+    return { url, shards: 1, session_start_limit: limit };
   }
 
   #channel(id: string): Fields {

@@ -94,9 +94,9 @@ function loginOf({ url: { username, password } }: NamedProxy): { 'proxy-authoriz
   return { 'proxy-authorization': `Basic ${Buffer.from(login).toString('base64')}` };
 }
 
-/** Returns a connection to the host of an https address. Rejects as `requestThrough` does. */
+/** Returns a connection to the host of an address. Rejects as `requestThrough` does. */
 export function openTunnel(url: URL, proxy: NamedProxy, signal: AbortSignal | undefined): Promise<Socket> {
-  const place = `${url.hostname}:${url.port || 443}`;
+  const place = `${url.hostname}:${url.port || (url.protocol === 'https:' ? 443 : 80)}`;
   return new Promise((settle, fail) => {
     const headers = { host: place, ...loginOf(proxy) };
     const request = requestAt(proxy)({
