@@ -7,6 +7,7 @@ import type { Config } from '@telos/engine/config';
 import { TelosError } from '@telos/engine/errors';
 import { lockFile } from '@telos/engine/files';
 import { redactor, secretsIn } from '@telos/engine/policy';
+import { followProxies } from '@telos/engine/tools';
 import { type ConfigOptions, configFor } from './cliConfig.ts';
 import { abortOnInterrupt, type Terminal } from './terminal.ts';
 import { errorText, terminalLine, terminalText } from './terminalText.ts';
@@ -102,6 +103,7 @@ function readOwned(config: Config): string | undefined {
 /** Throws TelosError `auth` if Discord rejects the token. */
 async function inviteOf(config: Config): Promise<string> {
   const { Gateway } = await import('@telos/bot/gateway');
+  followProxies(config.env);
   const ignore = async (): Promise<void> => undefined;
   const gateway = new Gateway(
     { api: botApi(config), readsMessages: false },

@@ -316,6 +316,10 @@ describe('telos bot, when it cannot start', function () {
       const wanted = (1n << 10n) | (1n << 11n) | (1n << 15n) | (1n << 16n) | (1n << 35n) | (1n << 38n);
       assert.equal(BigInt(invite.searchParams.get('permissions') ?? 0), wanted);
       assert.doesNotMatch(stdout, new RegExp(botToken));
+      // Discord itself is asked, through a proxy at which no one listens.
+      const behind = { DISCORD_BOT_TOKEN: botToken, HTTPS_PROXY: 'http://127.0.0.1:9' };
+      const { stderr } = await home.run(['bot', '--setup'], { env: behind });
+      assert.match(stderr, /The proxy 127\.0\.0\.1:9 cannot be reached/);
     } finally {
       await discord.close();
       home.remove();
