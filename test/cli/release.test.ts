@@ -2,7 +2,15 @@
 import assert from 'node:assert/strict';
 import { execFile, execFileSync } from 'node:child_process';
 import { createHash } from 'node:crypto';
-import { cpSync, existsSync, readdirSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs';
+import {
+  appendFileSync,
+  cpSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs';
 import { createServer, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
@@ -13,8 +21,15 @@ import { decisionsLeft, filledFiles, readProduct, unfilledFiles } from '../relea
 
 const root = fileURLToPath(new URL('../../', import.meta.url));
 
+interface Step {
+  id?: string;
+  run?: string;
+  uses?: string;
+  with?: object;
+}
+
 interface Job {
-  steps: { run?: string; uses?: string }[];
+  steps: Step[];
   'timeout-minutes'?: number;
   permissions?: unknown;
 }
@@ -103,6 +118,45 @@ describe('the files for a code host', () => {
     }
     const built = (jobs.build.steps as Job['steps']).map(({ run }) => run);
     assert.ok(built.indexOf('npm run release:check') < built.indexOf('npm test'));
+  });
+
+  /** Names that each action takes, as its own page says. One that is not listed must be looked up first. */
+  const takes: Readonly<Record<string, readonly string[]>> = {
+    'actions/checkout@v5': ['fetch-depth'],
+    'actions/setup-node@v5': ['node-version'],
+    'actions/attest-build-provenance@v3': ['subject-path'],
+    'actions/upload-artifact@v4': ['name', 'path', 'if-no-files-found'],
+    'actions/download-artifact@v5': ['name', 'path'],
+    'azure/login@v2': ['client-id', 'tenant-id', 'allow-no-subscriptions'],
+    'docker/setup-buildx-action@v3': [],
+    'docker/login-action@v3': ['registry', 'username', 'password'],
+  };
+
+  it('name only actions, jobs, steps and values that there are, and scripts that a shell can read', () => {
+    const { jobs } = read('.github/workflows/release.yml');
+    const action = read('.github/actions/telos/action.yml');
+    const known = /^(?:github\.(?:repository|ref_name|actor|token)|vars\.[A-Z_]+|secrets\.[A-Z_]+)$/;
+    const check = (steps: Step[], own: RegExp): void => {
+      const ids = steps.flatMap(({ id }) => id ?? []);
+      for (const step of steps) {
+        if (step.uses) assert.ok(takes[step.uses], step.uses);
+        for (const name of Object.keys(step.with ?? {}))
+          assert.ok(takes[step.uses ?? '']?.includes(name), name);
+        for (const [, value = ''] of JSON.stringify(step).matchAll(/\$\{\{ *(.*?) *\}\}/g)) {
+          const [, id = ''] = /^steps\.(\w+)\.outputs\.[\w-]+$/.exec(value) ?? [];
+          assert.ok(known.test(value) || own.test(value) || ids.includes(id), value);
+        }
+        if (step.run) execFileSync('bash', ['-n'], { input: step.run });
+      }
+    };
+    for (const job of Object.values<Job & { needs?: string }>(jobs)) {
+      if (job.needs) assert.ok(jobs[job.needs], job.needs);
+      check(job.steps, /^$/);
+    }
+    const inputs = Object.keys(action.inputs).join('|');
+    check(action.runs.steps, new RegExp(`^inputs\\.(?:${inputs})$`));
+    for (const { shell, run } of action.runs.steps)
+      assert.ok(run === undefined || shell, 'each names its shell');
   });
 
   it('ask in forms, for the report that there is', () => {
@@ -263,6 +317,19 @@ describe('a release', function () {
       code: 0,
       text: 'Ready: telos 0.9.0.\n',
     });
+    const [packed = ''] = readdirSync(artefacts).filter(name => name.endsWith('.tgz'));
+    const sha256 = createHash('sha256')
+      .update(readFileSync(join(artefacts, packed)))
+      .digest('hex');
+    for (const name of ['telos.rb', 'flake.nix']) {
+      const text = readFileSync(join(artefacts, name), 'utf8');
+      assert.ok(text.includes(`sha256 ${name === 'flake.nix' ? '= ' : ''}"${sha256}"`), text);
+      assert.ok(
+        text.includes(`"https://code.garden.test/garden/telos/releases/download/v0.9.0/${packed}"`),
+        text,
+      );
+      assert.doesNotMatch(text, /\.example|0{64}/);
+    }
     const first = await node('publish.ts', [artefacts]);
     assert.equal(first.code, 0, first.text);
     assert.deepEqual([...registries.there], ['npm', 'marketplace', 'openvsx']);
@@ -303,8 +370,58 @@ describe('a release', function () {
     assert.match(refused.text, /^Nothing was published\.\n.*tgz is not signed.*\ntelos\.vsix is not signed/);
     assert.equal(registries.there.size, 0);
 
+    const signed = pack();
+    const [packed = ''] = readdirSync(signed).filter(name => name.endsWith('.tgz'));
+    appendFileSync(join(signed, packed), 'more');
+    assert.match(
+      (await node('publish.ts', [signed])).text,
+      /^Nothing was published\.\n.*tgz is damaged.*\n.*tgz is not signed/,
+    );
+    assert.equal(registries.there.size, 0);
+    rmSync(join(signed, packed));
+    assert.match((await node('check.ts', ['--artefacts', signed])).text, /must have exactly one \.tgz\./);
+
     writeFileSync(join(copy, '.git/shallow'), execFileSync('git', ['rev-parse', 'HEAD'], { cwd: copy }));
     assert.match((await node('check.ts')).text, /^This clone has no history\./m);
-    assert.ok(existsSync(join(copy, 'package.json')));
+    rmSync(join(copy, '.git'), { recursive: true });
+    assert.match((await node('check.ts')).text, /^This folder has no history of git/m);
+  });
+
+  it('takes no gap for a decision', () => {
+    decide();
+    const product = readProduct(copy);
+    assert.deepEqual(decisionsLeft(product), []);
+    const gaps = [
+      '',
+      'https://telos.example/',
+      'https://example.com/telos',
+      'https://code.test/OWNER/telos',
+      '<name>',
+      'TODO',
+    ];
+    for (const homepage of [...gaps, 'https://code.test/YOUR-NAME/telos'])
+      assert.deepEqual(
+        decisionsLeft({ ...product, homepage }).map(line => line.split(':')[0]),
+        ['homepage'],
+        homepage,
+      );
+  });
+
+  it('says that nothing was published when the first registry refuses, and goes on behind the second', async () => {
+    decide();
+    const artefacts = pack();
+    registries.refusing.add('npm');
+    const none = await node('publish.ts', [artefacts]);
+    assert.equal(none.code, 1);
+    assert.match(none.text, /npm refused: [\s\S]*Published: nothing\. Run this again for the rest\./);
+    registries.refusing.clear();
+    registries.refusing.add('marketplace');
+    const one = await node('publish.ts', [artefacts]);
+    assert.equal(one.code, 1);
+    assert.match(one.text, /Marketplace refused: [\s\S]*Published: npm\. Run this again for the rest\./);
+    assert.doesNotMatch(none.text + one.text, /0123456789/);
+    registries.refusing.clear();
+    assert.equal((await node('publish.ts', [artefacts])).code, 0);
+    assert.deepEqual([...registries.there].sort(), ['marketplace', 'npm', 'openvsx']);
   });
 });

@@ -1,13 +1,22 @@
 /**
  * `npm run release:check` prints what a person must decide, and what else keeps a release back. With `--artefacts FOLDER` it also examines
- * the files that are to be published.
+ * the files that are to be published, and writes those for Homebrew and Nix beside them.
  */
 import { execFileSync } from 'node:child_process';
 import { createHash } from 'node:crypto';
-import { existsSync, readdirSync, readFileSync } from 'node:fs';
+import { existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { parseArgs } from 'node:util';
-import { decisionsLeft, isPlaceholder, readManifest, readProduct, unfilledFiles } from './product.ts';
+import {
+  decisionsLeft,
+  description,
+  isPlaceholder,
+  type Manifest,
+  readManifest,
+  readProduct,
+  unfilledFiles,
+} from './product.ts';
+import { recipes } from './recipes.ts';
 
 /** Returns what keeps the release back, in the order in which it is best mended. */
 export function releaseProblems(root: string, artefacts?: string): string[] {
@@ -67,6 +76,7 @@ function historyProblems(root: string): string[] {
 
 /** Returns a line for each file that is missing, has another name than was decided, or that no statement of its build names by its digest. */
 function artefactProblems(root: string, folder: string): string[] {
+  if (!existsSync(folder)) return [`${folder} is not there.`];
   const files = readdirSync(folder).filter(name => /\.(?:tgz|vsix)$/.test(name));
   const missing = ['tgz', 'vsix'].filter(
     kind => files.filter(name => name.endsWith(`.${kind}`)).length !== 1,
@@ -83,16 +93,36 @@ function artefactProblems(root: string, folder: string): string[] {
 }
 
 function packedProblems(root: string, file: string): string[] {
-  const text = execFileSync('tar', ['-xzOf', file, 'package/package.json'], { encoding: 'utf8' });
-  const packed = JSON.parse(text);
+  const packed = packedManifest(file);
+  if (!packed) return [`${file} is damaged, or was not packed by npm.`];
   const { npm } = readProduct(root);
   const { version } = readManifest(root);
   return [
     ...(packed.name === npm && packed.version === version
       ? []
       : [`${file} is ${packed.name} ${packed.version}, not ${npm} ${version}.`]),
-    ...(packed.private ? [`${file} is private, so npm refuses it.`] : []),
+    ...(packed['private'] ? [`${file} is private, so npm refuses it.`] : []),
   ];
+}
+
+function packedManifest(file: string): Partial<Manifest> | undefined {
+  try {
+    const text = execFileSync('tar', ['-xzOf', file, 'package/package.json'], {
+      encoding: 'utf8',
+      stdio: 'pipe',
+    });
+    return JSON.parse(text) as Partial<Manifest>;
+  } catch {
+    return undefined;
+  }
+}
+
+/** Writes the files for Homebrew and Nix beside the packed file whose digest they name. */
+function writeRecipes(root: string, folder: string): void {
+  const packed = readdirSync(folder).find(name => name.endsWith('.tgz')) ?? '';
+  const digest = digestOf(join(folder, packed));
+  const files = recipes(readProduct(root), readManifest(root), description, digest);
+  for (const [name, text] of files) writeFileSync(join(folder, name), text);
 }
 
 const digestOf = (file: string): string => createHash('sha256').update(readFileSync(file)).digest('hex');
@@ -114,5 +144,8 @@ if (import.meta.main) {
   const problems = releaseProblems(process.cwd(), values.artefacts);
   for (const line of problems) console.log(line);
   if (problems.length > 0) process.exitCode = 1;
-  else console.log(`Ready: telos ${readManifest(process.cwd()).version}.`);
+  else {
+    if (values.artefacts) writeRecipes(process.cwd(), values.artefacts);
+    console.log(`Ready: telos ${readManifest(process.cwd()).version}.`);
+  }
 }

@@ -2,6 +2,7 @@
 import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
+import { noDigest, recipes } from './recipes.ts';
 
 /** What a person must decide before a release. */
 export interface Product {
@@ -32,7 +33,7 @@ const questions: Readonly<Record<Exclude<keyof Product, 'undecided'>, string>> =
   images: 'the address of the folder `media`, for the pictures of the store page',
 };
 
-const description = 'Runs your skills with any model, and asks before anything matters.';
+export const description = 'Runs your skills with any model, and asks before anything matters.';
 
 const readJson = (root: string, file: string) => JSON.parse(readFileSync(join(root, file), 'utf8'));
 export const readProduct = (root: string): Product => readJson(root, 'media/product.json');
@@ -41,9 +42,16 @@ export const readManifest = (root: string): Manifest => readJson(root, 'package.
 /** Returns a line for each decision that is left: it is listed as such, empty, or still an address that can belong to nobody. */
 export function decisionsLeft(product: Product): string[] {
   return (Object.keys(questions) as (keyof typeof questions)[])
-    .filter(field => product.undecided.includes(field) || !product[field] || isPlaceholder(product[field]))
+    .filter(field => product.undecided.includes(field) || !product[field] || isUndecided(product[field]))
     .map(field => `${field}: ${questions[field]} (now ${product[field] || 'empty'})`);
 }
+
+/** A decision can also be left out in the ways in which people write a gap. */
+const isUndecided = (text: string): boolean =>
+  isPlaceholder(text) ||
+  /\bexample\.(?:com|org|net)\b|[<>{}]|\b(?:OWNER|REPO|NAME|PUBLISHER|TODO|TBD|FIXME|CHANGE_?ME|YOUR[-_]?[A-Z]*)\b/.test(
+    text,
+  );
 
 /** RFC 2606 keeps these names for examples. */
 export const isPlaceholder = (text: string): boolean => /[\w-]\.example(?:[/:]|$)/.test(text);
@@ -94,6 +102,9 @@ export function filledFiles(root: string): Map<string, string> {
     ['package.json', `${JSON.stringify(filled, null, 2)}\n`],
     ['media/registries/server.json', `${JSON.stringify(server, null, 2)}\n`],
     ['media/registries/agent.json', `${JSON.stringify(agent, null, 2)}\n`],
+    ...[...recipes(product, manifest, description, noDigest)].map(
+      ([name, text]) => [`media/registries/${name}`, text] as const,
+    ),
   ]);
 }
 
@@ -103,6 +114,7 @@ export const unfilledFiles = (root: string): string[] =>
 
 function isAs(file: string, text: string): boolean {
   try {
+    if (!file.endsWith('.json')) return readFileSync(file, 'utf8') === text;
     return JSON.stringify(JSON.parse(readFileSync(file, 'utf8'))) === JSON.stringify(JSON.parse(text));
   } catch {
     return false;

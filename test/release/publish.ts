@@ -96,3 +96,4 @@ for (const registry of registries) {
     process.exit(1);
   }
 }
+console.log(`For a tap of Homebrew and for Nix: ${join(folder, 'telos.rb')}, ${join(folder, 'flake.nix')}.`);

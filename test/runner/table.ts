@@ -45,8 +45,8 @@ const layerFolders = [
   'fleet',
 ];
 
-/** Kills, other programs, other versions of Node, and long conversations through a terminal. */
-const cliAtNight = ['killedInstall', 'otherClients', 'farRun', 'nodes'].map(
+/** Kills, other programs, other versions of Node, the image of a worker, and long conversations through a terminal. */
+const cliAtNight = ['killedInstall', 'otherClients', 'farRun', 'nodes', 'workerImage'].map(
   name => `test/cli/${name}.test.ts`,
 );
 
