@@ -25,8 +25,8 @@ export interface ScheduleEngine {
     human: Human,
     signal: AbortSignal,
   ): AsyncIterable<RunEvent>;
-  /** See `Telos.inWorkflow`. */
-  inWorkflow<Result>(
+  /** See `Telos.inWorkflow`. Missing in an engine that writes no traces. */
+  inWorkflow?<Result>(
     name: string,
     work: (traceParent: string | undefined) => Promise<Result>,
     outcomeOf: (result: Result) => string | undefined,
@@ -146,7 +146,8 @@ async function carryOut(schedule: Schedule, parts: DueParts): Promise<Ended> {
       const obstacle = await obstacleOf(schedule, engine);
       return obstacle ? { outcome: 'blocked', obstacle } : runAway(schedule, engine, parts, traceParent);
     };
-    return await engine.inWorkflow(`schedule ${schedule.id}`, work, ({ outcome }) => outcome);
+    const name = `schedule ${schedule.id}`;
+    return await (engine.inWorkflow?.(name, work, ({ outcome }) => outcome) ?? work(undefined));
   } catch (error) {
     return { outcome: 'failed', message: reasonOf(error) };
   }

@@ -35,7 +35,6 @@ describe('what is due', () => {
   const engine: ScheduleEngine = {
     agents: async () => [{ name: 'home', skills: [{ id: 'tidy' }] }],
     agentCard: async () => ({ digest, state: 'new' }),
-    inWorkflow: (_name, work) => work(undefined),
     async *run(_request, human, signal): AsyncIterable<RunEvent> {
       runs++;
       yield { type: 'run_start', runId: 'r1', text: '', startedAt: '' };
