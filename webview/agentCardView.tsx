@@ -49,7 +49,7 @@ export function AgentCardView({ card, ...switches }: { card: AgentCard } & Switc
         </details>
       )}
       <details class="about">
-        <summary>{t('What it names')}</summary>
+        <summary>{t('See what {0} can do', visible(card.agent))}</summary>
         <Lines title={t('Not covered by these permissions')} lines={describeLeftOut(card, t)} />
         <Lines title={t('Changes')} lines={card.changes.map(change => describeChange(change, t))} />
         <div class="card-list-title">{t('Working folder')}</div>
@@ -84,7 +84,7 @@ export function AgentCardView({ card, ...switches }: { card: AgentCard } & Switc
 function headline({ agent, state }: AgentCard): string {
   const name = visible(agent);
   return state === 'changed'
-    ? t('{0} has changed since you accepted it', name)
+    ? t('{0} has changed since you approved it', name)
     : t('First time {0} asks', name);
 }
 

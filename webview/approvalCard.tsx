@@ -285,29 +285,31 @@ function Answers({ request, without, deny, answered, answer, isSettled, hasKeys 
             {takesKey && <Key of="allow" />}
           </button>
         )}
-        <button
-          ref={deny}
-          type="button"
-          class="secondary"
-          disabled={answered}
-          {...(hasKeys && { 'aria-keyshortcuts': keyNames.deny })}
-          {...pressable(isSettled, () => answer(denial))}
-        >
-          {t('Deny')}
-          {hasKeys && <Key of="deny" />}
-        </button>
-        <button
-          ref={more}
-          type="button"
-          class="small"
-          aria-expanded={isOpen}
-          aria-label={t('More answers')}
-          title={t('More answers')}
-          disabled={answered}
-          onClick={() => setOpen(!isOpen)}
-        >
-          <Icon name="more" />
-        </button>
+        <span class="together">
+          <button
+            ref={deny}
+            type="button"
+            class="secondary"
+            disabled={answered}
+            {...(hasKeys && { 'aria-keyshortcuts': keyNames.deny })}
+            {...pressable(isSettled, () => answer(denial))}
+          >
+            {t('Deny')}
+            {hasKeys && <Key of="deny" />}
+          </button>
+          <button
+            ref={more}
+            type="button"
+            class="small"
+            aria-expanded={isOpen}
+            aria-label={t('More answers')}
+            title={t('More answers')}
+            disabled={answered}
+            onClick={() => setOpen(!isOpen)}
+          >
+            <Icon name="more" />
+          </button>
+        </span>
       </div>
       {isOpen && (
         <div class="menu">

@@ -96,12 +96,15 @@ export function Compacted({ item }: { item: Extract<Item, { kind: 'compacted' }>
   return (
     <details class="rounds compacted">
       <summary>
-        <Icon name="info" />{' '}
-        {t(
-          'Compacted: the model is sent about {0} tokens in place of {1}',
-          formatNumber(tokensAfter),
-          formatNumber(tokensBefore),
-        )}
+        <Icon name="info" />
+        <span>
+          {t(
+            'Compacted: the model is sent about {0} tokens in place of {1}',
+            formatNumber(tokensAfter),
+            formatNumber(tokensBefore),
+          )}
+        </span>
+        <Icon name="chevron" />
       </summary>
       <div class="quiet">{t('The model wrote this summary. Everything before it stays here.')}</div>
       <div class="message">{visibleLines(summary)}</div>

@@ -225,7 +225,7 @@ function Welcome() {
       </p>
       {!known.trusted && <Restricted />}
       {known.trusted && known.isUnset && known.skills.length > 0 && (
-        <p class="line recording">
+        <p class="line">
           <Icon name="info" />
           <span>{t('No model yet. Add a key, or try the recorded sample.')}</span>
         </p>

@@ -58,7 +58,9 @@ function Account() {
   return (
     <div class="account">
       <span class="quiet">
-        {t('{0} actions, {1} asked, {2} left the sandbox', String(actions), String(asked), String(left))}
+        {actions === 1
+          ? t('1 action, {0} asked, {1} left the sandbox', String(asked), String(left))
+          : t('{0} actions, {1} asked, {2} left the sandbox', String(actions), String(asked), String(left))}
       </span>
       {open.length > 0 && !busy.value && (
         <button

@@ -39,7 +39,7 @@ export function CardPage({ name, card, isLive }: { name: string; card: PlanCard;
           {t('Show the Plan')}
         </button>
       </div>
-      <Lines title={t('What has changed since you accepted it')} lines={changes} />
+      <Lines title={t('Changed since you approved it')} lines={changes} />
       <Commands title={t('Setup commands')} commands={setup} />
       <Commands title={t('Checks each story must pass')} commands={checks} />
       <Lines title={t('Hosts that the commands name')} lines={card.hosts} />
@@ -77,10 +77,10 @@ export function CardPage({ name, card, isLive }: { name: string; card: PlanCard;
 }
 
 function stateOf({ isAccepted, changes }: PlanCard): string {
-  if (isAccepted) return t('Accepted. This applies until a command changes.');
+  if (isAccepted) return t('Approved. This applies until a command changes.');
   return changes.length > 0
-    ? t('Changed since you accepted it')
-    : t('Nothing runs before you accept it. It is bound to these commands.');
+    ? t('Changed since you approved it')
+    : t('Nothing runs before you approve it. Your approval covers only these commands.');
 }
 
 function Facts({ card }: { card: PlanCard }) {
@@ -147,7 +147,7 @@ function Commands({ title, commands }: { title: string; commands: readonly CardC
                 {[
                   stories.length === 0 ? t('the whole plan') : stories.map(visible).join(', '),
                   timeoutS === undefined ? '' : t('at most {0} s', timeoutS),
-                  outside ? t('may run outside of the sandbox') : '',
+                  outside ? t('may run outside the sandbox') : '',
                 ]
                   .filter(Boolean)
                   .join(' · ')}

@@ -78,7 +78,9 @@ function figuresOf({ stories, cost, workedMs, branch, base }: PlanReport): strin
   const wanted = stories.filter(({ status }) => status !== 'skipped');
   const done = wanted.filter(({ status }) => status === 'passed' || status === 'accepted');
   return [
-    t('{0} of {1} stories', done.length, wanted.length),
+    wanted.length === 1
+      ? t('{0} of 1 story', done.length)
+      : t('{0} of {1} stories', done.length, wanted.length),
     typeof cost === 'number' && cost > 0 ? formatCost(cost) : '',
     workedMs > 0 ? formatDuration(workedMs) : '',
     branch === undefined

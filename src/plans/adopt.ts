@@ -80,7 +80,7 @@ export function adopt(path: string): Adopted {
   if (!source || stories.length === 0)
     throw new TelosError('config', [
       sentence('{0} has no tasks that can be read.', path),
-      sentence('Name a prd.json, a tasks.md, or Markdown with boxes (- [ ] …).'),
+      sentence('Name a prd.json, a tasks.md, or Markdown with checkboxes (- [ ] …).'),
     ]);
   return { ...source, ...rest, stories: storiesOf(stories), files };
 }

@@ -281,7 +281,7 @@ export class Plan {
     if (!card.isAccepted)
       throw new TelosError('config', [
         sentence('The checks are commands, and the permissions that list them are not approved.'),
-        sentence('Accept it first.'),
+        sentence('Approve them first.'),
       ]);
     const wanted = card.checks.filter(({ stories = [] }) => id === undefined || stories.includes(id));
     const results: CheckResult[] = [];

@@ -282,7 +282,7 @@ export function printCard(card: PlanCard): string[] {
         : `Not included: ${dirty.length} uncommitted files of yours stay where they are, and the plan does not see them`,
       [...dirty.slice(0, mostFiles), ...left],
     ),
-    ...some('What has changed since you accepted it', card.changes),
+    ...some('Changed since you approved it', card.changes),
     `Digest: ${card.digest}`,
   ];
   // A name can contain a line break, and the text after it would look like a line of the card.
@@ -295,5 +295,5 @@ const estimateLine = ({ low, typical, high }: CostEstimate): string =>
 function checkLine({ name, command, stories = [], timeoutS, outside }: CardCommand): string {
   const whose = stories.length === 0 ? 'the whole plan' : stories.join(', ');
   const limit = timeoutS === undefined ? '' : `; ${timeoutS} s`;
-  return `${name}: ${command}  [${whose}${limit}${outside ? '; may run outside of the sandbox' : ''}]`;
+  return `${name}: ${command}  [${whose}${limit}${outside ? '; may run outside the sandbox' : ''}]`;
 }

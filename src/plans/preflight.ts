@@ -121,7 +121,7 @@ async function lackOf(
   if (!isMissing && /\b(?:npx|dlx|bunx|uvx|pipx)\b/.test(check.command)) return undefined;
   return isMissing
     ? `${fails} it tries to reach the network${hostName}, and packages are missing. ${advice}`
-    : `${fails} it needs the network${hostName}, which the sandbox does not have. Give the check outside: true in its story, or in plan.json, if it may run outside of the sandbox.`;
+    : `${fails} it needs the network${hostName}, which the sandbox does not have. Give the check outside: true in its story, or in plan.json, if it may run outside the sandbox.`;
 }
 
 /** Whether a project names the package among those that it needs. Its tests are known to need their runner. */

@@ -294,7 +294,7 @@ function boxLines({ wanted, state }: DoctorBox, say: Say): string[] {
     return [
       `  ${say('run in a sandbox ({0})', state.kind)}`,
       ...(state.isDirect
-        ? [`  ${say('and are asked about, since no layer for their changes works here')}`]
+        ? [`  ${say('and are asked about, since their changes cannot be held back here')}`]
         : []),
       ...(wanted === 'required' ? [`  ${say('and nowhere else, as the setting says')}`] : []),
     ];

@@ -159,7 +159,7 @@ export function cardLines(offer: PackOffer, say: Say = english): CardLine[] {
       : []),
     ...findingLines(findings, say),
     say(
-      'Checked {0} of {1} files. The check finds only known patterns; Telos asks before anything runs.',
+      'Files checked: {0} of {1}. The check finds only known patterns; Telos asks before anything runs.',
       String(counts.read),
       String(counts.of),
     ),

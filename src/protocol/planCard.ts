@@ -17,7 +17,7 @@ export interface CardCommand {
   name?: string;
   stories?: readonly string[];
   timeoutS?: number;
-  /** It may run outside of the sandbox. */
+  /** It may run outside the sandbox. */
   outside?: boolean;
   dangers: readonly Danger[];
   flags: readonly RedFlag[];

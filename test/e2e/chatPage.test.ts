@@ -805,7 +805,7 @@ describe('chat page', () => {
     const view = await open({ width: 250 });
     await view.say(scenes['card']!);
     const line = (name: string) => view.page.getByRole('checkbox', { name, exact: true });
-    await view.page.getByText('What it names', { exact: true }).click();
+    await view.page.getByText(/^See what .* can do$/).click();
     for (const name of [
       'sees REPORT_TOKEN',
       'writes AGENTS.md',

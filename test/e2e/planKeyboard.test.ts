@@ -83,7 +83,7 @@ describe('a plan by the keyboard alone', () => {
     desk.inParallel('bakery');
     await tabTo(card, 'Approve and Start');
     await press('Enter');
-    await card.getByText('Accepted. This applies').waitFor();
+    await card.getByText('Approved. This applies').waitFor();
     await tabTo(card, 'Run');
     await press('Enter');
     await desk.row('bakery, done · 4/4').waitFor({ timeout: 120_000 });

@@ -125,11 +125,11 @@ describe('plans in a real VS Code', () => {
       frame.getByRole('heading', { name: 'Before bakery starts' }),
     );
     await card.getByText('node --test', { exact: true }).waitFor();
-    await card.getByText('Nothing runs before you accept it.').waitFor();
+    await card.getByText('Nothing runs before you approve it.').waitFor();
     await desk.workbench.screenshot('plan-card');
     desk.inParallel('bakery');
     await card.getByRole('button', { name: 'Approve and Start' }).click();
-    await card.getByText('Accepted. This applies').waitFor();
+    await card.getByText('Approved. This applies').waitFor();
     await card.getByRole('button', { name: 'Run', exact: true }).click();
     await desk.row('bakery, running').waitFor();
     // The plan's own process goes on while the window is gone, and is found again.

@@ -78,7 +78,7 @@ describe('choosing a skill in a real VS Code', () => {
     await session.workbench.screenshot('skill-choices');
     await button('Write Them').click();
     await session.workbench.page
-      .locator('.statusbar', { hasText: 'Requests are written for 5 of 5 skills.' })
+      .locator('.statusbar', { hasText: 'Skills with written requests: 5 of 5.' })
       .waitFor();
     assert.equal(readdirSync(inData('taught')).length, 5);
     assert.equal(await button('Write Them').count(), 0);

@@ -103,6 +103,6 @@ describe('what the steps of a plan are told', function () {
     assert.deepEqual(JSON.parse(world.file('plan.json')).checks, [tests]);
     const card = await world.plan('approve', 'site', '--card', '--yes');
     assert.match(card.stderr, /tests: ls package\.json {2}\[the whole plan\]/);
-    assert.match(card.stderr, /port: ls src {2}\[US-001; may run outside of the sandbox\]/);
+    assert.match(card.stderr, /port: ls src {2}\[US-001; may run outside the sandbox\]/);
   });
 });

@@ -103,7 +103,7 @@ export async function decideOnCommand(
   const program = isBoxed ? undefined : networkProgramIn(wanted.subject);
   const always = isBoxed
     ? inBox(wanted, context)
-    : sentence('A command can do whatever you can do on this machine.');
+    : sentence('A command can do anything that you can do on this machine.');
   const special: Sentence[] = [];
   if (promised?.changed !== undefined)
     special.push(sentence('The plan may run it, but {0} has changed how it works.', promised.changed));

@@ -314,7 +314,7 @@ async function defaultDecision(wanted: PolicySubject, context: PolicyContext): P
       const { server, tool } = wanted.facts;
       const [name, of] = [JSON.stringify(tool), JSON.stringify(server)];
       const sentences = [
-        sentence('{0} of the MCP server {1} can do whatever that server can.', name, of),
+        sentence('{0} can do anything that the MCP server {1} can.', name, of),
         sentence(
           'If you allow it for the run or always, that applies to this tool with any input, until its description changes.',
         ),

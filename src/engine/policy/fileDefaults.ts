@@ -86,8 +86,8 @@ async function askAboutFolder(
   const { projectDir } = context.agent ?? {};
   const why =
     projectDir !== undefined && realPlace(projectDir) === path
-      ? sentence('The skill comes with the project {0}, and you have not accepted what its files name.', path)
-      : sentence("The agent's own files name the folder {0}, which you have not accepted.", path);
+      ? sentence('The skill comes with the project {0}, and you have not approved its permissions.', path)
+      : sentence("The agent's files use the folder {0}, which you have not approved.", path);
   const question = ask(wanted, { rule: `${does}.outside`, sentences: [why] }, context);
   return withCard(question, context, await reviewOf(context), card =>
     card.folders.some(folder => folder.path === path && (does === 'read' || folder.access === 'write')),

@@ -202,7 +202,11 @@ function planRetry(
   }
   if (pauseMs !== undefined && pauseMs > limits.longestPauseMs) {
     const minutes = Math.ceil(pauseMs / 60_000);
-    throw error.followedBy(sentence('It asks to wait {0} minutes.', minutes));
+    throw error.followedBy(
+      minutes === 1
+        ? sentence('It asks to wait 1 minute.')
+        : sentence('It asks to wait {0} minutes.', minutes),
+    );
   }
   const backoff = limits.firstPauseMs * 2 ** (attempt - 1);
   // Up to half is random, so that many clients do not come back at the same moment.

@@ -95,7 +95,7 @@ export async function reviewAgent(current: CurrentTelos, known: string | undefin
   const accept = async (): Promise<void> => {
     try {
       await telos.acceptCard(card);
-      acknowledge(vscode.l10n.t('Accepted. This applies until a file of {0} changes.', plainLabel(name)));
+      acknowledge(vscode.l10n.t('Approved. This applies until a file of {0} changes.', plainLabel(name)));
     } catch (error) {
       complain(plainLabel(describeError(error), 500));
     }

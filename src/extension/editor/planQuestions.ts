@@ -65,12 +65,12 @@ export async function settles(
     ],
     split: [
       t('Split {0}?', story),
-      t('A model makes smaller stories of it, with the checks that you have accepted.'),
+      t('A model splits it into smaller stories, with the checks that you have approved.'),
       t('Split'),
     ],
     accept: [
       t('Accept {0}?', story),
-      t('It counts as done, whatever its checks and its reviewer say. It is marked as accepted by you.'),
+      t('It counts as done even if its checks or its review failed. It is marked as accepted by you.'),
       t('Accept'),
     ],
   };

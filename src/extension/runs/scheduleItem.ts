@@ -91,7 +91,7 @@ export function whyNot({ last, cwd, skill }: Schedule): string | undefined {
     case 'skill':
       return t('The skill is missing. Install {0} again, or remove the schedule.', agent);
     case 'changed':
-      return t('The files of {0} have changed. Accept them with Review Agent, then resume it.', agent);
+      return t('The files of {0} have changed. Approve them with Review Agent, then resume it.', agent);
     default:
       return last?.message && last.outcome !== 'completed' ? plainLabel(last.message, 400) : undefined;
   }

@@ -230,7 +230,11 @@ function factsOf(entry: TodayEntry): [string, ...string[]] {
       return [
         t('Plan {0}', name),
         word,
-        stories > 0 ? t('{0} of {1} stories', passed, stories) : '',
+        stories === 0
+          ? ''
+          : stories === 1
+            ? t('{0} of 1 story', passed)
+            : t('{0} of {1} stories', passed, stories),
         proof,
         reasonLabel(why),
       ];

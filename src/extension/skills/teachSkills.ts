@@ -120,7 +120,7 @@ async function teach(current: CurrentTelos, plan: TeachingPlan): Promise<void> {
   }
   await current.refresh();
   const taught = plan.skills.filter(({ skill }) => telos.teaching.linesOf(skill).length > 0).length;
-  const said = vscode.l10n.t('Requests are written for {0} of {1} skills.', taught, plan.skills.length);
+  const said = vscode.l10n.t('Skills with written requests: {0} of {1}.', taught, plan.skills.length);
   acknowledge([said, plainLabel(problems.slice(0, 3).join(' · '), 400)].filter(Boolean).join(' '));
 }
 

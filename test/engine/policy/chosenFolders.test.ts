@@ -58,7 +58,7 @@ describe('a folder that an agent chose', () => {
       assert.ok(decision.action === 'ask' && decision.card?.folders[0]?.path === at('home/Documents'), tool);
       assert.match(
         decision.reason,
-        /own files name the folder .*Documents, which you have not accepted/,
+        /files use the folder .*Documents, which you have not approved/,
         tool,
       );
       assert.deepEqual(decision.toAllow, { kind: 'review_agent', agent: 'p' });

@@ -236,8 +236,8 @@ describe('decide', () => {
     assert.deepEqual(await about('run_command', { command: 'echo hi' }), {
       action: 'ask',
       rule: 'run.command',
-      reason: 'A command can do whatever you can do on this machine.',
-      sentences: [{ text: 'A command can do whatever you can do on this machine.', values: [] }],
+      reason: 'A command can do anything that you can do on this machine.',
+      sentences: [{ text: 'A command can do anything that you can do on this machine.', values: [] }],
       subject: 'echo hi',
       folder: run.pack,
       scopes: ['once', 'run'],
