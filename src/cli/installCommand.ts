@@ -356,7 +356,7 @@ async function trust(offer: Offer, config: Config, terminal: Terminal): Promise<
     );
   await telos.acceptCard(card);
   terminal.say(
-    terminalText(`Accepted. '${card.agent}' may use what is named above until one of its files changes.`),
+    terminalText(`Approved. '${card.agent}' may use what is named above until one of its files changes.`),
   );
 }
 

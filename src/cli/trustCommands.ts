@@ -39,7 +39,7 @@ export async function trustCommand(name: string, options: TrustOptions, terminal
   else terminal.out(`${cardText(card)}\n`);
   const { lines: without, strange } = linesNamed(options.without ?? '', card, config.home);
   if (strange.length > 0) {
-    terminal.say(terminalText(`The permissions do not name ${strange.join(', ')}, so nothing was accepted.`));
+    terminal.say(terminalText(`The permissions do not name ${strange.join(', ')}, so nothing was approved.`));
     return 2;
   }
   if (card.state === 'reviewed' && without.length === 0) {
@@ -48,13 +48,13 @@ export async function trustCommand(name: string, options: TrustOptions, terminal
   }
   if (!options.yes && !(await saysYes(terminal))) {
     terminal.say(
-      `Nothing was accepted. ${terminal.canAsk ? '' : 'Use --yes to accept it without being asked.'}`.trim(),
+      `Nothing was approved. ${terminal.canAsk ? '' : 'Use --yes to approve it without being asked.'}`.trim(),
     );
     return 1;
   }
   await telos.acceptCard(card, without);
   terminal.say(
-    terminalText(`Accepted. '${card.agent}' may use what is named above until one of its files changes.`),
+    terminalText(`Approved. '${card.agent}' may use what is named above until one of its files changes.`),
   );
   return 0;
 }
@@ -71,7 +71,7 @@ function cardText(card: AgentCard): string {
 async function saysYes(terminal: Terminal): Promise<boolean> {
   if (!terminal.canAsk) return false;
   // It takes effect from now on, so a single mistyped letter must not be enough.
-  const answer = await readLine('Accept it? [yes/N] ', new AbortController().signal);
+  const answer = await readLine('Approve it? [yes/N] ', new AbortController().signal);
   return answer?.trim().toLowerCase() === 'yes';
 }
 

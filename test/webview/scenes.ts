@@ -299,7 +299,8 @@ export const scenes: Record<string, ToWebview> = {
       request: {
         ...ask('t1', 'python3 scripts/report.py --week 12').request,
         rule: 'card.new',
-        reason: 'A command can do anything that you can do on this machine. You have not approved reports yet.',
+        reason:
+          'A command can do anything that you can do on this machine. You have not approved reports yet.',
         sentences: [{ text: 'A command can do anything that you can do on this machine.', values: [] }],
         card,
       },

@@ -178,7 +178,10 @@ export async function showExport(
     l10n.t('Folder: {0}', folder),
     l10n.t('Skills: {0}', list(skills)),
     ...(as === 'skills' ? [] : [l10n.t('MCP servers: {0}', list(servers))]),
-    l10n.t('Files checked: {0} of {1}. Findings: {2} high, {3} medium, {4} low.', ...Object.values(counts(scan))),
+    l10n.t(
+      'Files checked: {0} of {1}. Findings: {2} high, {3} medium, {4} low.',
+      ...Object.values(counts(scan)),
+    ),
     '',
     notes.length > 0 ? l10n.t('What others do not get, or should know:') : l10n.t('Everything is included.'),
     ...notes.map(note => `- ${note}`),

@@ -56,11 +56,7 @@ describe('a folder that an agent chose', () => {
       const decision = await about(tool, 'a.md');
       assert.equal(decision.action, 'ask', tool);
       assert.ok(decision.action === 'ask' && decision.card?.folders[0]?.path === at('home/Documents'), tool);
-      assert.match(
-        decision.reason,
-        /files use the folder .*Documents, which you have not approved/,
-        tool,
-      );
+      assert.match(decision.reason, /files use the folder .*Documents, which you have not approved/, tool);
       assert.deepEqual(decision.toAllow, { kind: 'review_agent', agent: 'p' });
     }
     assert.match(await short('read_file', at('home/.skills/p/skills/s/SKILL.md')), /^allow/);
