@@ -95,7 +95,7 @@ export function Compacted({ item }: { item: Extract<Item, { kind: 'compacted' }>
   const { summary, tokensBefore, tokensAfter } = item;
   return (
     <details class="rounds compacted">
-      <summary>
+      <summary class="line">
         <Icon name="info" />
         <span>
           {t(

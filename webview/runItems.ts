@@ -31,6 +31,10 @@ export interface RouteItem extends SkillRef {
   recording?: RecordingInfo;
   /** Set if the run before had the same skill and model, so that naming them says nothing. */
   isSame?: true;
+  /** Where it works, in words. */
+  place?: string;
+  /** The agent, if the person may not know yet where it works, and can choose that. */
+  folderOf?: string;
 }
 
 export interface TextItem {
@@ -119,8 +123,7 @@ export type Item =
   | RetryItem
   | EndItem
   | { kind: 'step'; skill: string; detail: string }
-  /** `folderOf` is an agent whose folder the notice names. */
-  | { kind: 'notice'; level: 'info' | 'warning'; message: string; folderOf?: string }
+  | { kind: 'notice'; level: 'info' | 'warning'; message: string }
   | { kind: 'compacted'; summary: string; tokensBefore: number; tokensAfter: number }
   | { kind: 'restored' };
 

@@ -137,10 +137,7 @@ function drawItem(item: Item) {
       return (
         <div class={`line notice-${item.level}`}>
           <Icon name={item.level} />
-          <span class="message">
-            {visibleLines(item.message)}{' '}
-            {item.folderOf !== undefined && <ChooseFolder agent={item.folderOf} />}
-          </span>
+          <span class="message">{visibleLines(item.message)}</span>
         </div>
       );
     case 'retry':
@@ -162,16 +159,18 @@ function drawItem(item: Item) {
   }
 }
 
-function ChooseFolder({ agent }: { agent: string }) {
+function ChooseFolder({ agent, place = '' }: { agent: string; place?: string | undefined }) {
   return (
-    <button
-      type="button"
-      class="link"
-      title={t('Chooses where {0} writes its files', visible(agent))}
-      onClick={() => post({ type: 'choose_folder', agent })}
-    >
-      {t('Choose Folder…')}
-    </button>
+    <span class="other-skill">
+      <button
+        type="button"
+        class="link"
+        title={`${visible(place)}\n${t('Chooses where {0} writes its files', visible(agent))}`}
+        onClick={() => post({ type: 'choose_folder', agent })}
+      >
+        {t('Choose Folder…')}
+      </button>
+    </span>
   );
 }
 
@@ -271,16 +270,21 @@ function RequestText({ text }: { text: string }) {
 function Route({ item }: { item: RouteItem }) {
   const why = visible(describeRoute(item.agent, item.skill, item.reason, t));
   const facts = [describeScores(item.reason), answeredBy(item)].filter(Boolean).map(fact => ` · ${fact}`);
+  const more = [item.place, item.description].filter(Boolean).map(text => `\n${visible(text!)}`);
   return (
     <>
       {!item.isSame && (
-        <div class="line route" title={[why, ...facts, '\n', visible(item.description)].join('').trim()}>
+        <div class="line route" title={[why, ...facts, ...more].join('')}>
           <Icon name="route" />
           <span class="one-line">
             {why}
             <span class="figures">{facts}</span>
           </span>
-          <OtherSkill item={item} />
+          {item.folderOf === undefined || isGuess(item) ? (
+            <OtherSkill item={item} />
+          ) : (
+            <ChooseFolder agent={item.folderOf} place={item.place} />
+          )}
         </div>
       )}
       <Switched item={item} />
@@ -339,9 +343,12 @@ function Switched({ item: { skill, text, reason } }: { item: RouteItem }) {
 /** Rules that understood the words, and may have misunderstood them. */
 const guesses: readonly RouteReason['rule'][] = ['index', 'model', 'misspelt', 'learned', 'name'];
 
+const isGuess = ({ text, reason }: RouteItem): boolean => text.trim() !== '' && guesses.includes(reason.rule);
+
 /** Corrects a choice that may be wrong: the runner-up with one click, any other skill from a list. */
-function OtherSkill({ item: { text, reason } }: { item: RouteItem }) {
-  if (text.trim() === '' || !ready.value || !guesses.includes(reason.rule)) return null;
+function OtherSkill({ item }: { item: RouteItem }) {
+  const { text, reason } = item;
+  if (!ready.value || !isGuess(item)) return null;
   const { runnerUp } = reason;
   return (
     <span class="other-skill">

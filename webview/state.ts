@@ -104,6 +104,15 @@ function addRoute(run: Run, event: EventOf<'routed'>, before: RouteItem | undefi
   return { ...push(run, route), route, workingDir };
 }
 
+/** Adds to the line about the skill where it works, so that this takes no line of its own. Returns undefined for other notices. */
+function addPlace(run: Run, { message, sentences, remedy }: EventOf<'notice'>): Run | undefined {
+  const folderOf = remedy?.kind === 'choose_folder' ? { folderOf: remedy.agent } : {};
+  const isPlace = remedy?.kind === 'choose_folder' || sentences?.[0]?.text.startsWith('Works in: ');
+  if (!isPlace || !run.route) return undefined;
+  const route: RouteItem = { ...run.route, place: message, ...folderOf };
+  return { ...run, route, items: run.items.map(item => (item === run.route ? route : item)) };
+}
+
 function reduceRun(run: Run, event: Exclude<RunEvent, EventOf<'run_start' | 'routed'>>): Run {
   switch (event.type) {
     case 'text':
@@ -113,9 +122,8 @@ function reduceRun(run: Run, event: Exclude<RunEvent, EventOf<'run_start' | 'rou
     case 'step':
       return push(run, { kind: 'step', skill: event.skill, detail: event.detail });
     case 'notice': {
-      const { level, message, remedy } = event;
-      const folderOf = remedy?.kind === 'choose_folder' ? { folderOf: remedy.agent } : {};
-      return push(run, { kind: 'notice', level, message, ...folderOf });
+      const { level, message } = event;
+      return addPlace(run, event) ?? push(run, { kind: 'notice', level, message });
     }
     // The host words those that a person reads.
     case 'hook':

@@ -215,7 +215,7 @@ export const scenes: Record<string, ToWebview> = {
   'no-model': conversation(
     [
       start('/kickoff please'),
-      { ...routed, provider: 'replay', model: 'none' } as RunEvent,
+      { ...routed, reason: { rule: 'explicit' }, provider: 'replay', model: 'none' } as RunEvent,
       {
         type: 'notice',
         level: 'info',
