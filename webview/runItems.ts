@@ -20,6 +20,11 @@ import type { MarkdownStream } from './markdownBlocks.ts';
 /** `waiting` is for the person's answer. `stopped` is a call without a result because its run ended. */
 export type ToolState = 'running' | 'waiting' | 'done' | 'failed' | 'denied' | 'stopped';
 
+export interface ServerName {
+  agent: string;
+  server: string;
+}
+
 export interface RouteItem extends SkillRef {
   kind: 'route';
   /** The request, for running it with another skill. */
@@ -123,7 +128,8 @@ export type Item =
   | RetryItem
   | EndItem
   | { kind: 'step'; skill: string; detail: string }
-  | { kind: 'notice'; level: 'info' | 'warning'; message: string }
+  /** `dead` is the server that the notice says did not start. */
+  | { kind: 'notice'; level: 'info' | 'warning'; message: string; dead?: ServerName }
   | { kind: 'compacted'; summary: string; tokensBefore: number; tokensAfter: number }
   | { kind: 'restored' };
 

@@ -12,7 +12,8 @@ import { EndCard } from './endCard.tsx';
 import { post, t } from './host.ts';
 import { Icon, type IconName } from './icons.tsx';
 import { MarkdownView } from './markdownSurface.tsx';
-import { type Item, isWaiting, type RouteItem, type Run, rowsOf } from './runItems.ts';
+import { pressable, useSettled } from './questions.tsx';
+import { type Item, isWaiting, type RouteItem, type Run, rowsOf, type ServerName } from './runItems.ts';
 import { busy, ready, resend, runInstead, staySkillless } from './store.ts';
 import { Elapsed, ReadsRow, ThoughtRow, ToolCard } from './toolCard.tsx';
 import { excerpt, visible, visibleLines } from './visibleText.ts';
@@ -137,7 +138,9 @@ function drawItem(item: Item) {
       return (
         <div class={`line notice-${item.level}`}>
           <Icon name={item.level} />
-          <span class="message">{visibleLines(item.message)}</span>
+          <span class="message">
+            {visibleLines(item.message)} {item.dead && <DeadServer {...item.dead} />}
+          </span>
         </div>
       );
     case 'retry':
@@ -157,6 +160,29 @@ function drawItem(item: Item) {
         </div>
       );
   }
+}
+
+/** What helps against a server that does not start. */
+function DeadServer({ agent, server }: ServerName) {
+  const place = useRef<HTMLSpanElement>(null);
+  const isSettled = useSettled(place);
+  const act = (what: 'log' | 'off') =>
+    pressable(isSettled, () => post({ type: 'dead_server', act: what, agent, server }));
+  return (
+    <span class="other-skill" ref={place}>
+      <button
+        type="button"
+        class="link"
+        title={t('No run starts {0} any more', visible(server))}
+        {...act('off')}
+      >
+        {t('Switch Off')}
+      </button>
+      <button type="button" class="link" {...act('log')}>
+        {t('Show Log')}
+      </button>
+    </span>
+  );
 }
 
 function ChooseFolder({ agent, place = '' }: { agent: string; place?: string | undefined }) {

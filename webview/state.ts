@@ -23,6 +23,7 @@ import type {
   Item,
   RouteItem,
   Run,
+  ServerName,
   TextItem,
   ThoughtItem,
   ToolItem,
@@ -56,7 +57,7 @@ export function reduce(state: ChatState, event: RunEvent): ChatState {
     return { runs: [...interrupt(state).runs, run] };
   }
   const run = state.runs.at(-1);
-  if (!run?.running) return state;
+  if (!run?.running || (event.type === 'notice' && isKnownDead(state, run, event))) return state;
   const next =
     event.type === 'routed' ? addRoute(run, event, state.runs.at(-2)?.route) : reduceRun(run, event);
   return next === run ? state : { runs: [...state.runs.slice(0, -1), next] };
@@ -104,6 +105,24 @@ function addRoute(run: Run, event: EventOf<'routed'>, before: RouteItem | undefi
   return { ...push(run, route), route, workingDir };
 }
 
+/** Returns the server that a notice says did not start. */
+function deadServer({ route }: Run, { sentences }: EventOf<'notice'>): ServerName | undefined {
+  const [first] = sentences ?? [];
+  return route && first?.text.startsWith("The MCP server '{0}' is not available")
+    ? { agent: route.agent, server: String(first.values[0]) }
+    : undefined;
+}
+
+/** Whether the conversation has said so already. */
+function isKnownDead(state: ChatState, run: Run, event: EventOf<'notice'>): boolean {
+  const dead = deadServer(run, event);
+  if (!dead) return false;
+  const items = state.runs.flatMap(each => each.items);
+  return items.some(
+    item => item.kind === 'notice' && item.dead?.agent === dead.agent && item.dead?.server === dead.server,
+  );
+}
+
 /** Adds to the line about the skill where it works, so that this takes no line of its own. Returns undefined for other notices. */
 function addPlace(run: Run, { message, sentences, remedy }: EventOf<'notice'>): Run | undefined {
   const folderOf = remedy?.kind === 'choose_folder' ? { folderOf: remedy.agent } : {};
@@ -123,7 +142,8 @@ function reduceRun(run: Run, event: Exclude<RunEvent, EventOf<'run_start' | 'rou
       return push(run, { kind: 'step', skill: event.skill, detail: event.detail });
     case 'notice': {
       const { level, message } = event;
-      return addPlace(run, event) ?? push(run, { kind: 'notice', level, message });
+      const dead = deadServer(run, event);
+      return addPlace(run, event) ?? push(run, { kind: 'notice', level, message, ...(dead && { dead }) });
     }
     // The host words those that a person reads.
     case 'hook':

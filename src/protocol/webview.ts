@@ -176,6 +176,8 @@ export type ToHost =
   | { type: 'use_model'; provider: string; model: string }
   /** The person wants to choose where the agent writes its files. */
   | { type: 'choose_folder'; agent: string }
+  /** A server of the agent did not start: the person wants to read why, or no longer wants it. */
+  | { type: 'dead_server'; act: 'log' | 'off'; agent: string; server: string }
   /** The person wants to see which skills fit a request, and to pick one that runs it instead. */
   | { type: 'pick_skill'; text: string }
   /** The person's answer to a `teaching_offer`. */

@@ -4,7 +4,7 @@ import { existsSync, mkdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { findBox } from '../../src/engine/box/findBox.ts';
 import { serverBoxes } from '../../src/engine/box/serverBox.ts';
-import { readMcpConfig, setSandbox } from '../../src/engine/mcp/config.ts';
+import { readMcpConfig, setSandbox, switchServer } from '../../src/engine/mcp/config.ts';
 import { connectServers, type McpReach } from '../../src/engine/mcp/servers.ts';
 import { listen } from '../fakes/loopback.ts';
 import { type TempFolder, tempFolder } from '../fakes/tempFolder.ts';
@@ -143,5 +143,17 @@ describe('an MCP server that is to run in a box', () => {
     assert.doesNotMatch(readFileSync(file, 'utf8'), /sandbox/);
     assert.equal(await setSandbox(file, 'far', true), false);
     assert.equal(await setSandbox(file, 'none', true), false);
+  });
+
+  it('is switched off and on in its file, also one that is reached by its address', async () => {
+    const file = at('pack/mcp.json');
+    const text = '{\n  // mine\n  "mcpServers": { "far": { "url": "https://example.org" } }\n}\n';
+    folder.add({ 'pack/mcp.json': text });
+    assert.equal(await switchServer(file, 'far', false), true);
+    assert.equal(readMcpConfig(file).servers.size, 0);
+    assert.match(readFileSync(file, 'utf8'), /^\{\n {2}\/\/ mine\n[\s\S]*"disabled": true/);
+    assert.equal(await switchServer(file, 'far', true), true);
+    assert.equal(readMcpConfig(file).servers.size, 1);
+    assert.equal(await switchServer(file, 'none', false), false);
   });
 });

@@ -87,6 +87,36 @@ const wholeRun: RunEvent[] = [
 ];
 
 describe('chat state', () => {
+  it('says once in a conversation that a server did not start, and keeps where a skill works in its line', () => {
+    const notice = (text: string, ...values: string[]): RunEvent => ({
+      type: 'notice',
+      level: 'warning',
+      message: values.join(),
+      sentences: [{ text, values }],
+    });
+    const dead = (server: string) =>
+      notice(
+        "The MCP server '{0}' is not available in this run: {1}. It is configured in {2}.",
+        server,
+        'it exited',
+        'mcp.json',
+      );
+    const once = [start, routed, notice('Works in: {0}', '/work'), dead('one'), dead('two'), end()];
+    const { runs } = reduceAll(emptyChat, [...once, ...once]);
+    const notices = runs.map(({ items }) =>
+      items.flatMap(item => (item.kind === 'notice' ? [item.dead] : [])),
+    );
+    assert.deepEqual(notices, [
+      [
+        { agent: 'kairos', server: 'one' },
+        { agent: 'kairos', server: 'two' },
+      ],
+      [],
+    ]);
+    assert.equal(runs[0]?.route?.place, '/work');
+    assert.equal(runs[0]?.items.find(item => item.kind === 'route')?.place, '/work');
+  });
+
   it('is the same from events sent again in one batch as from events one by one', () => {
     const live = fold(wholeRun);
     assert.deepEqual(reduceAll(emptyChat, wholeRun), live);

@@ -168,16 +168,34 @@ function timeoutOf(value: unknown): { timeoutMs?: number } | string {
  * and the form of the file stay. Throws the error of the file system, and TelosError `config` for a file that cannot be read.
  */
 export async function setSandbox(file: string, server: string, isBoxed: boolean): Promise<boolean> {
-  const text = readSettings(file);
   const known = readMcpConfig(file).servers.get(server);
   if (known?.type !== 'stdio' || known.isOfPlugin || known.pluginRoot) return false;
+  await setEntry(file, [server, 'sandbox'], isBoxed || undefined);
+  return true;
+}
+
+/**
+ * Switches a server of an agent's own mcp.json off, so that no run starts it, or on again. Returns false for one that is not in the file
+ * or belongs to a plugin. Throws as `setSandbox` does.
+ */
+export async function switchServer(file: string, server: string, isOn: boolean): Promise<boolean> {
+  const known = readMcpConfig(file).servers.get(server);
+  if (known?.isOfPlugin || known?.pluginRoot) return false;
+  const servers = tableOf(tableOf(parsed(readSettings(file)))?.['mcpServers']);
+  if (!tableOf(servers?.[server])) return false;
+  await setEntry(file, [server, 'disabled'], isOn ? undefined : true);
+  return true;
+}
+
+/** Sets a field of a server's entry, or removes it. Comments and the form of the file stay. */
+async function setEntry(file: string, path: readonly string[], value: unknown): Promise<void> {
+  const text = readSettings(file);
   const indent = /^[\t ]+/m.exec(text)?.[0] ?? '  ';
   const formattingOptions = indent.startsWith('\t')
     ? { insertSpaces: false, tabSize: 1 }
     : { insertSpaces: true, tabSize: indent.length };
-  const edits = modify(text, ['mcpServers', server, 'sandbox'], isBoxed || undefined, { formattingOptions });
+  const edits = modify(text, ['mcpServers', ...path], value, { formattingOptions });
   await writeWhole(file, applyEdits(text, edits));
-  return true;
 }
 
 function knownClientOf(value: unknown): Pick<RemoteServer, 'oauth'> | string {

@@ -204,6 +204,16 @@ export class ChatHost implements PlacedChat {
         return (await import('../editor/chooseModel.ts')).useModel(message);
       case 'choose_folder':
         return vscode.commands.executeCommand('telos.chooseWorkFolder', { agent: { name: message.agent } });
+      case 'dead_server': {
+        const { act, agent, server } = message;
+        if (act === 'log')
+          return vscode.commands.executeCommand('telos.showMcpServerLog', {
+            kind: 'server',
+            listed: { agent, server },
+          });
+        const { switchServerOf } = await import('../editor/serverActions.ts');
+        return switchServerOf(this.#desk.current, { agent, server }, false);
+      }
       case 'pick_skill':
         return this.#pickSkill(message.text);
       case 'teach':

@@ -72,6 +72,12 @@ export function readToHost(value: unknown): ToHost | undefined {
     }
     case 'choose_folder':
       return isText(value['agent'], maxName) ? { type: 'choose_folder', agent: value['agent'] } : undefined;
+    case 'dead_server': {
+      const { act, agent, server } = value;
+      return (act === 'log' || act === 'off') && isText(agent, maxName) && isText(server, maxName)
+        ? { type: 'dead_server', act, agent, server }
+        : undefined;
+    }
     case 'attach':
       return { type: 'attach' };
     case 'attach_bytes':

@@ -109,7 +109,7 @@ export async function showLog({ tree }: ServersView, node?: ServerNode): Promise
   const facts = book.facts(agent, server);
   const text = book.log(agent, server);
   const lines = [
-    `${server} (${agent}): ${place}`,
+    place ? `${server} (${agent}): ${place}` : `${server} (${agent})`,
     ...(facts?.error ? [translated(facts.error)] : []),
     '',
     text === '' ? vscode.l10n.t('It has written nothing on its error stream.') : text,
@@ -124,6 +124,26 @@ export async function showLog({ tree }: ServersView, node?: ServerNode): Promise
   isLogRegistered = true;
   logChanged.fire(uri);
   await vscode.window.showTextDocument(await vscode.workspace.openTextDocument(uri));
+}
+
+/** Switches off a server that a run could not start, or on again. Its agent is looked up: a page names no files. */
+export async function switchServerOf(current: CurrentTelos, ref: ServerRef, isOn: boolean): Promise<void> {
+  const name = plainLabel(ref.server, 60);
+  const notDone: NotDone = (server, why) => vscode.l10n.t("'{0}' was not changed: {1}.", server, why);
+  try {
+    const agent = (await (await current.openTelos()).agents()).find(each => each.name === ref.agent);
+    const { switchServer } = await importConfig();
+    if (!agent?.mcpConfig || !(await switchServer(agent.mcpConfig, ref.server, isOn)))
+      return complain(notDone(name, vscode.l10n.t('it is not in an mcp.json of the agent')));
+  } catch (error) {
+    return complainOf(error, ref.server, notDone);
+  }
+  await current.refresh();
+  if (isOn) return acknowledge(vscode.l10n.t("'{0}' is switched on.", name));
+  acknowledge(vscode.l10n.t("'{0}' is switched off.", name), {
+    title: vscode.l10n.t('Undo'),
+    act: () => switchServerOf(current, ref, true),
+  });
 }
 
 /** Opens the file that names the server. */

@@ -143,6 +143,10 @@ describe('readToHost', () => {
       [{ type: 'unqueue', id: '' }, { id: 'name' }],
       [{ type: 'run_queued', id: '' }, { id: 'name' }],
       [{ type: 'choose_folder', agent: 'a' }, { agent: 'name' }],
+      [
+        { type: 'dead_server', act: 'off', agent: 'a', server: 's' },
+        { agent: 'name', server: 'name' },
+      ],
       [{ type: 'attach_mention', mention: '' }, { mention: 'name' }],
       [{ type: 'detach', id: '' }, { id: 'name' }],
       [{ type: 'find_files', query: '' }, { query: 'name' }],
