@@ -86,6 +86,7 @@ export const webviewBuild = {
     main: 'webview/main.tsx',
     planPage: 'webview/planPage.tsx',
     todayPage: 'webview/todayPage.tsx',
+    installPage: 'webview/installPage.tsx',
     formulas: 'webview/formulas.css',
   },
   chunkNames: 'chunks/[name]-[hash]',

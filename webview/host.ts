@@ -1,4 +1,5 @@
 /** Connects the view to the extension host: messages, what is kept for a reload, and texts in the language of the reader. */
+import type { FromInstallPage } from '@telos/protocol/installPage';
 import type { FromPlanPage, PlanPagePlace } from '@telos/protocol/planPage';
 import type { SkillRef } from '@telos/protocol/run';
 import { type Say, withValues } from '@telos/protocol/text';
@@ -14,8 +15,11 @@ export interface Kept {
   wrapsCode?: boolean;
 }
 
+/** What the pages say to the host. */
+type FromPage = ToHost | FromPlanPage | FromTodayPage | FromInstallPage;
+
 interface VsCodeApi {
-  postMessage(message: ToHost | FromPlanPage | FromTodayPage): void;
+  postMessage(message: FromPage): void;
   getState(): Kept | undefined;
   setState(state: Kept | PlanPagePlace): void;
 }
@@ -30,7 +34,7 @@ function api(): VsCodeApi {
   return acquired;
 }
 
-export function post(message: ToHost | FromPlanPage | FromTodayPage): void {
+export function post(message: FromPage): void {
   api().postMessage(message);
 }
 

@@ -5,7 +5,7 @@ import './todayPage.css';
 import type { TodayAction, TodayCard, TodayRow, TodayShown, ToTodayPage } from '@telos/protocol/todayPage';
 import { render } from 'preact';
 import { post, t } from './host.ts';
-import { SettledButton } from './questions.tsx';
+import { PageButtons } from './pageButtons.tsx';
 import { visible, visibleLines } from './visibleText.ts';
 
 const root = document.getElementById('root');
@@ -79,16 +79,11 @@ function Row({ row: { title, when, facts, actions } }: { row: TodayRow }) {
 }
 
 const Buttons = ({ actions }: { actions: readonly TodayAction[] }) => (
-  <div class="actions">
-    {actions.map(({ id, label, about, isPrimary }) => (
-      <SettledButton
-        key={id}
-        class={isPrimary ? 'primary' : 'secondary'}
-        aria-label={visible(about)}
-        act={() => post({ type: 'today_act', id })}
-      >
-        {visible(label)}
-      </SettledButton>
-    ))}
-  </div>
+  <PageButtons
+    buttons={actions.map(({ id, ...button }) => ({
+      ...button,
+      key: id,
+      act: () => post({ type: 'today_act', id }),
+    }))}
+  />
 );

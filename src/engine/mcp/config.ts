@@ -180,7 +180,7 @@ export async function setSandbox(file: string, server: string, isBoxed: boolean)
  */
 export async function switchServer(file: string, server: string, isOn: boolean): Promise<boolean> {
   const known = readMcpConfig(file).servers.get(server);
-  if (known?.isOfPlugin || known?.pluginRoot) return false;
+  if (known?.isOfPlugin || (known?.type === 'stdio' && known.pluginRoot)) return false;
   const servers = tableOf(tableOf(parsed(readSettings(file)))?.['mcpServers']);
   if (!tableOf(servers?.[server])) return false;
   await setEntry(file, [server, 'disabled'], isOn ? undefined : true);

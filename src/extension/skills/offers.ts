@@ -9,16 +9,12 @@ import {
   placeOffer,
   type SourceProgress,
 } from '@telos/packs/install';
-import { describeReplacement } from '@telos/protocol/installPlan';
-import { cardLines, sizeText } from '@telos/protocol/packOffer';
-import { beginningOf } from '@telos/protocol/text';
 import * as vscode from 'vscode';
 import type { CurrentTelos } from '../base/currentTelos.ts';
-import { describeTime, plainLabel, t, visibleText } from '../base/labels.ts';
-import { askName, install, keptText, linkText, reportInstalled, said } from './agentPacks.ts';
+import { plainLabel, visibleText } from '../base/labels.ts';
+import { askName, install, linkText, reportInstalled, said } from './agentPacks.ts';
+import { askToInstall } from './installPage.ts';
 
-/** Number of lines that a question shows at most. The rest is in its details. */
-const mostLines = 24;
 /** Number of bytes up to which a file is shown. */
 const largestShown = 2 * 1024 * 1024;
 
@@ -43,32 +39,31 @@ export async function offerSource(current: CurrentTelos, source: string, wish: W
     return chosen && offerSource(current, chosen.source, wish);
   }
   try {
-    const skills = isThere(looked) ? undefined : await wantedSkills(looked, wish);
-    if (skills === 'none') return;
-    const offer = await agreedOffer(skills ? await offerAgain(looked, { skills }) : looked, isLink);
-    if (!offer) return;
+    const canChoose = !looked.plan.replaces && !wish.skills && wish.as === undefined;
+    const agreed = isThere(looked)
+      ? { offer: looked, isTrial: false }
+      : await agrees(looked, { isLink, canChoose });
+    if (!agreed) return;
+    const { offer, isTrial } = agreed;
     const installed = await placeOffer(offer, { agreed: offer.plan.token, allowHigh: true });
     await current.refresh();
     await reportInstalled(current, installed);
+    if (isTrial) await tryOne(current, installed.name);
   } finally {
     await looked.dispose();
   }
 }
 
+/** Asks for a request for the first skill of an agent, and runs it. */
+async function tryOne(current: CurrentTelos, name: string): Promise<void> {
+  const agents = await (await current.openTelos()).agents();
+  const agent = agents.find(each => each.name === name);
+  const [skill] = agent?.skills ?? [];
+  if (skill) await vscode.commands.executeCommand('telos.runTreeSkill', { kind: 'skill', agent, skill });
+}
+
 /** Whether it is installed already, the same and from the same source, so that it needs no yes. */
 const isThere = ({ plan, moves }: Offer): boolean => plan.replaces?.isSame === true && !moves;
-
-/** Returns the offer that the person agrees to, perhaps under another name. */
-async function agreedOffer(looked: Offer, isLink: boolean): Promise<Offer | undefined> {
-  for (let offer = looked; ; ) {
-    if (isThere(offer)) return offer;
-    const answer = await agrees(offer, isLink);
-    if (answer !== 'rename') return answer === 'yes' ? offer : undefined;
-    const as = await askName(offer.name);
-    if (as === undefined) return undefined;
-    offer = await offerAgain(offer, { as });
-  }
-}
 
 /** Shows how far a fetch is, with a button to cancel it. Returns undefined if it was cancelled. */
 export async function withFetchProgress<Result>(
@@ -107,81 +102,35 @@ function progressText(event: SourceProgress): string {
   }
 }
 
-/** Asks which skills of a new pack are wanted. Returns undefined for all of them. */
-async function wantedSkills(
-  { skills, plan, from, name }: Offer,
-  wish: Wish,
-): Promise<readonly string[] | 'none' | undefined> {
-  if (skills.length < 2 || wish.skills || wish.as !== undefined || plan.replaces) return undefined;
-  const picked = await vscode.window.showQuickPick(
-    skills.map(skill => ({
-      label: plainLabel(skill.id),
-      description: sizeText(skill, t),
-      detail: skill.problems[0]
-        ? `$(warning) ${plainLabel(skill.problems[0], 300)}`
-        : plainLabel(skill.description, 300),
-      picked: true,
-      id: skill.id,
-    })),
-    {
-      title: vscode.l10n.t('Skills of {0}', plainLabel(name)),
-      placeHolder: plainLabel(from, 300),
-      canPickMany: true,
-    },
-  );
-  if (!picked || picked.length === 0) return 'none';
-  return picked.length === skills.length ? undefined : picked.map(({ id }) => id);
-}
+/** The person's answer: the offer as it is to be installed, and whether to try it; or undefined. */
+type Agreed = { offer: Offer; isTrial: boolean } | undefined;
 
-type Answer = 'yes' | 'rename' | 'no';
-
-/** Asks in a dialog whether to install, with the card of the pack. Its details open beside a second question. */
-export async function agrees(offer: Offer, isLink = false): Promise<Answer> {
-  const { plan, name, isRisky } = offer;
-  const replaces = plan.replaces !== undefined && !plan.replaces.isSame;
-  const install = isRisky
-    ? vscode.l10n.t('Install Anyway')
-    : replaces
-      ? vscode.l10n.t('Replace')
-      : vscode.l10n.t('Install');
-  const details = vscode.l10n.t('Show Details');
-  const rename = vscode.l10n.t('Use Another Name...');
-  const question = replaces
-    ? vscode.l10n.t('Replace agent {0}?', plainLabel(name))
-    : vscode.l10n.t('Install agent {0}?', plainLabel(name));
-  const lines = [...(isLink ? [linkText(), ''] : []), ...cardText(offer)];
-  const shown = lines.length > mostLines ? [...lines.slice(0, mostLines - 1), '…'] : lines;
-  const show = isRisky || isLink ? vscode.window.showWarningMessage : vscode.window.showInformationMessage;
-  // The first button is the one that Enter takes.
-  const buttons = isRisky ? [details, install, rename] : [install, details, rename];
-  const answer = await show(question, { modal: true, detail: shown.join('\n') }, ...buttons);
-  if (answer !== details) return answerOf(answer, install, rename);
-  const shownDetails = await showDetails(offer, lines);
-  try {
-    return answerOf(await show(question, install, rename), install, rename);
-  } finally {
-    shownDetails.dispose();
+/** Asks on a page whether to install. Its files open beside it. */
+export async function agrees(looked: Offer, { isLink = false, canChoose = false } = {}): Promise<Agreed> {
+  for (let offer = looked; ; ) {
+    let files: vscode.Disposable | undefined;
+    try {
+      const { act, skills } = await askToInstall(offer, { isLink, canChoose }, async () => {
+        files ??= await showFiles(offer);
+      });
+      if (act === 'cancel') return undefined;
+      const isPart = skills.length > 0 && skills.length < offer.skills.length;
+      const chosen = isPart ? await offerAgain(offer, { skills }) : offer;
+      if (act !== 'rename') return { offer: chosen, isTrial: act === 'try' };
+      const as = await askName(offer.name);
+      if (as === undefined) return undefined;
+      offer = await offerAgain(chosen, { as });
+    } finally {
+      files?.dispose();
+    }
   }
-}
-
-const answerOf = (answer: string | undefined, install: string, rename: string): Answer =>
-  answer === install ? 'yes' : answer === rename ? 'rename' : 'no';
-
-function cardText(offer: Offer): string[] {
-  const { plan } = offer;
-  const replaced =
-    plan.replaces && !plan.replaces.isSame
-      ? ['', ...describeReplacement(plan, iso => describeTime(new Date(iso)), t), '', keptText()]
-      : [];
-  const lines = [...cardLines(offer, t).map(({ text }) => text), ...replaced];
-  return lines.map(line => beginningOf(visibleText(line), 400));
 }
 
 const scheme = 'telos-offer';
 
-/** Opens the changes that installing would make, file by file, below the card. They stay readable until it is disposed. */
-async function showDetails(offer: Offer, lines: readonly string[]): Promise<vscode.Disposable> {
-  const texts = new Map<string, string>([['/', `${lines.join('\n')}\n`]]);
+/** Opens the changes that installing would make, file by file. They stay readable until it is disposed. */
+async function showFiles(offer: Offer): Promise<vscode.Disposable> {
+  const texts = new Map<string, string>();
   for (const { path, bytes } of offer.files) {
     const content = bytes > largestShown ? undefined : await offer.read(path);
     const isText = content !== undefined && !content.includes(0);
@@ -201,8 +150,6 @@ async function showDetails(offer: Offer, lines: readonly string[]): Promise<vsco
     const there = vscode.Uri.file(join(target, path));
     return [there, offer.plan.replaces ? there : undefined, uriOf(`/${path}`)];
   });
-  const card = await vscode.workspace.openTextDocument(uriOf('/'));
-  await vscode.window.showTextDocument(card, { preview: true });
   await vscode.commands.executeCommand(
     'vscode.changes',
     vscode.l10n.t('Files of {0}', plainLabel(offer.name)),

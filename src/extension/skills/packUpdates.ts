@@ -91,10 +91,11 @@ function detailOf({ state, files, card }: PackUpdate): string {
   return card.join('  ');
 }
 
-/** Asks with the new card, and returns whether the update was installed. The old folder is kept for undo. */
+/** Asks on a page, and returns whether the update was installed. The old folder is kept for undo. */
 async function install({ offer }: PackUpdate): Promise<boolean> {
-  if (!offer || (await agrees(offer)) !== 'yes') return false;
-  await placeOffer(offer, { agreed: offer.plan.token, allowHigh: true });
+  const agreed = offer && (await agrees(offer));
+  if (!agreed) return false;
+  await placeOffer(agreed.offer, { agreed: agreed.offer.plan.token, allowHigh: true });
   return true;
 }
 

@@ -54,15 +54,9 @@ describe('skills from elsewhere', () => {
   });
 
   it('are installed after a question with their card, and say in the tree where they came from', async () => {
-    const both = ['by-name', 'by-size'];
-    const asked = await answering({ picked: [both] }, () =>
-      pressing([], () => command('telos.installSkills', 'github:acme/sorting@v1')),
-    );
-    assert.deepEqual(asked.lists, [both]);
+    await pressing([], () => command('telos.installSkills', 'github:acme/sorting@v1'));
     assert.equal(await agent(), undefined, 'installed without a yes');
-    await answering({ picked: [both] }, () =>
-      pressing(['Install'], () => command('telos.installSkills', 'github:acme/sorting@v1')),
-    );
+    await pressing(['Install'], () => command('telos.installSkills', 'github:acme/sorting@v1'));
     const row = await rowOf(await agent());
     assert.match(String(row.description), /github:acme\/sorting@v1/);
     assert.equal(row.contextValue, 'agent.user.locked');
@@ -71,7 +65,7 @@ describe('skills from elsewhere', () => {
 
   it('show their files before the answer', async () => {
     servers.github.commit('acme/shown', { 'skills/hum/SKILL.md': skill('Hums a tune') });
-    await pressing(['Show Details'], () => command('telos.installSkills', 'github:acme/shown'));
+    await pressing(['Show Files'], () => command('telos.installSkills', 'github:acme/shown'));
     assert.equal(existsSync(join(skillsDir, 'shown')), false);
     const labels = vscode.window.tabGroups.all.flatMap(({ tabs }) => tabs.map(({ label }) => label));
     assert.ok(
