@@ -27,14 +27,11 @@ export function ApprovalCard({ item }: { item: ApprovalItem }) {
   const allowed = answer !== undefined && answer !== 'withdrawn' && answer.allow;
   const isInterview = request.tool === 'plan_interview';
   // Of Telos's own tools the subject says enough, in the person's words.
-  const about = isInterview
-    ? request.subject
-    : ownTools.test(request.tool) && request.subject
-      ? ''
-      : request.tool;
+  const about = isInterview ? request.subject : aboutOf(request);
   const filledIn = allowed && isInterview ? Object.values(answer.content ?? {}) : [];
   const said = filledIn.filter(value => typeof value === 'string' && value !== '').join(' · ');
-  const subject = isInterview ? said : (allowed && answer.command) || request.subject;
+  const isQuestion = ownQuestions.test(request.tool);
+  const subject = isInterview ? said : isQuestion ? '' : (allowed && answer.command) || request.subject;
   return (
     // biome-ignore lint/a11y/useSemanticElements: a fieldset groups form fields, and this is not a form
     <div role="group" aria-label={label} class="line answered">
@@ -50,6 +47,14 @@ export function ApprovalCard({ item }: { item: ApprovalItem }) {
     </div>
   );
 }
+
+/** Returns what a question was about beside its subject: nothing for a tool of Telos, and for what is no tool the question itself. */
+function aboutOf(request: ApprovalRequest): string {
+  if (ownTools.test(request.tool) && request.subject) return '';
+  return ownQuestions.test(request.tool) ? describeQuestion(request, t) : request.tool;
+}
+
+const ownQuestions = /^(?:mcp_(?:servers|form|open_url|resource|sampling|sign_in)|keep_changes|more_rounds)$/;
 
 const ownTools =
   /^(?:run_command(?:\.host)?|(?:read|write|edit)_file|list_directory|glob|search_files|fetch_url|ask_user|use_skill)$/;

@@ -75,6 +75,10 @@ export function describeCall(
       return isDone ? say('Updated the to-dos') : say('Updating the to-dos');
     case 'use_skill':
       return isDone ? say('Used the skill {0}', subject) : say('Using the skill {0}', subject);
+    case 'connect_mcp_servers':
+      return isDone ? say('Connected the MCP servers') : say('Connecting the MCP servers');
+    case 'search_tools':
+      return isDone ? say('Looked for a tool') : say('Looking for a tool');
     default:
       return isDone
         ? say('Used {0}', `${name} ${subject}`.trim())

@@ -160,11 +160,37 @@ describe('the input of telos chat', () => {
     assert.equal(server.requests.length, 1);
   });
 
-  it('shows what an edit has changed', async () => {
-    const edit = { name: 'edit_file', input: { path: 'src/cart.js', old_text: 'a = 1', new_text: 'a = 2' } };
-    const shown = await chat([{ toolCalls: [edit] }, { text: ['Done.'] }], 40);
-    shown.type('two, please\r');
-    await shown.shows(/→ Editing src\/cart\.js\n {4}- a = 1\n {4}\+ a = 2\n/);
-    assert.equal(readFileSync(join(home.workDir, 'src/cart.js'), 'utf8'), 'let a = 2;\n');
+  for (const width of [30, 40, 80, 200])
+    it(`shows what an edit has changed, and the end of what a command prints, at ${width} columns`, async () => {
+      const edit = {
+        name: 'edit_file',
+        input: { path: 'src/cart.js', old_text: 'a = 1', new_text: 'a = 2' },
+      };
+      const prints = { name: 'run_command', input: { command: 'seq 1 400' } };
+      const shown = await chat([{ toolCalls: [edit] }, { toolCalls: [prints] }, { text: ['Done.'] }], width);
+      shown.type('two, please\r');
+      await shown.shows(/→ Editing src\/cart\.js\n {4}- a = 1\n {4}\+ a = 2\n/);
+      assert.equal(readFileSync(join(home.workDir, 'src/cart.js'), 'utf8'), 'let a = 2;\n');
+      await shown.shows(/399\n[ │]+400\n[\s\S]*Done\./);
+      assert.doesNotMatch(shown.screen.text, /│ 1\n/, 'the beginning is shown too');
+      for (const line of shown.screen.text.split('\n'))
+        assert.ok([...line].length <= width, `${line} is wider than ${width}`);
+    });
+
+  it('reads a file whose encoding changes in the middle, and edits it without a loss', async () => {
+    const file = join(home.workDir, 'src/mixed.txt');
+    const mixed = Buffer.concat([
+      Buffer.from('price: 3 €\n'),
+      Buffer.from([0xe4, 0xf6, 0x0a]),
+      Buffer.from('end\n'),
+    ]);
+    writeFileSync(file, mixed);
+    const edit = { name: 'edit_file', input: { path: 'src/mixed.txt', old_text: 'end', new_text: 'fin' } };
+    const shown = await chat([{ toolCalls: [edit] }, { text: ['Done.'] }]);
+    shown.type('end it\r');
+    await shown.shows(/Done\./);
+    const now = readFileSync(file);
+    assert.ok(!now.includes('\ufffd'), now.toString('utf8'));
+    assert.ok(now.includes(mixed.subarray(0, mixed.length - 4)), now.toString('latin1'));
   });
 });

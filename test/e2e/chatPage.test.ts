@@ -411,6 +411,16 @@ describe('chat page', () => {
     );
     const line = await log(view).locator('.answered').innerText();
     assert.equal(line.replace(/\s+/g, ' '), 'You denied this npm test');
+    const request = { ...ask('s', '/skills/radio/mcp.json').request, tool: 'mcp_servers' };
+    await view.say(
+      events(
+        5,
+        { type: 'approval_request', request },
+        { type: 'approval_response', callId: 's', decision: { allow: true, scope: 'once' } },
+      ),
+    );
+    const next = await log(view).locator('.answered').last().innerText();
+    assert.equal(next.replace(/\s+/g, ' '), 'Allowed once: Start MCP servers?');
   });
 
   it('names the model when another one answers, and no improvement where no skill ran', async () => {

@@ -63,6 +63,8 @@ describe('a day in a real VS Code', function () {
 
   async function say(text: string, ...answers: AnthropicTurn[]): Promise<void> {
     turns = answers;
+    // A theme that was just chosen has left the focus elsewhere.
+    await textbox().click();
     await textbox().fill(text);
     await button('Send').and(chat.locator(':enabled')).waitFor();
     await textbox().press('Enter');
@@ -157,6 +159,7 @@ describe('a day in a real VS Code', function () {
     assert.equal(existsSync(outside), false);
     assert.match(await textbox().inputValue(), /^no wait, y yes allow once y n a $/);
     await seen('question');
+    await textbox().click();
     await textbox().fill('');
     await workbench.page.keyboard.press('Escape');
     await log().getByText('I left it.').waitFor();
@@ -177,9 +180,10 @@ describe('a day in a real VS Code', function () {
       assert.ok(Math.abs(list!.y + list!.height - at!.y) < 16, `the menu of ${kind} is not at its button`);
       assert.ok(list!.x < at!.x + at!.width && at!.x < list!.x + list!.width, `${kind} is beside its button`);
       await seen(`menu-${kind}`);
-      await textbox().click();
+      await menu.getByRole('menuitemradio').first().press('Escape');
       await menu.waitFor({ state: 'detached' });
     }
+    await textbox().click();
     await textbox().fill('/');
     const options = chat.getByRole('option');
     await options.first().waitFor();
@@ -190,6 +194,7 @@ describe('a day in a real VS Code', function () {
     assert.ok(Math.abs(list!.y + list!.height - at!.y) < 16, 'the completions are not at the textbox');
     await chat.getByText(/^4\d skills and commands$/).waitFor();
     await seen('completions');
+    await textbox().click();
     await textbox().fill('');
   });
 
@@ -207,6 +212,8 @@ describe('a day in a real VS Code', function () {
       await ends();
     }
     assert.equal(await log().locator('.notice-warning', { hasText: 'stations' }).count(), 1);
+    await log().getByRole('button', { name: 'Switch Off' }).waitFor();
+    await log().getByRole('button', { name: 'Show Log' }).waitFor();
     await seen('dead-server');
   });
 
@@ -228,6 +235,9 @@ describe('a day in a real VS Code', function () {
       console.log(`      ${commands.length} commands`);
       assert.ok(commands.length <= 40, `${commands.length}: ${commands.join(', ')}`);
       assert.deepEqual(privateWordsIn(commands), []);
+    } catch (error) {
+      await empty.screenshot('day-empty-failed');
+      throw error;
     } finally {
       await empty.close();
     }

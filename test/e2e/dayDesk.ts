@@ -3,6 +3,7 @@ import assert from 'node:assert/strict';
 import { execFileSync } from 'node:child_process';
 import { fileURLToPath } from 'node:url';
 import type { Frame, Page } from 'playwright-core';
+import { eventually } from '../eventually.ts';
 import { runCommand, type Workbench } from '../vscode/workbench.ts';
 import type { World } from '../vscode/world.ts';
 import { textsIn } from './germanText.ts';
@@ -126,11 +127,16 @@ export async function useTheme(page: Page, label: string, kind: string): Promise
 
 /** The commands that the palette lists for these words, however long the list is. */
 export async function paletteCommands(page: Page, words: string): Promise<string[]> {
-  await page.keyboard.press('F1');
   const widget = page.locator('.quick-input-widget');
-  await widget.locator('input[type="text"]').fill(`>${words}`);
   const rows = page.locator('.quick-input-list .monaco-list-row');
-  await rows.filter({ hasText: words }).first().waitFor();
+  // A window that is just loading has no commands of extensions yet, and may take no key.
+  await eventually(async () => {
+    await page.keyboard.press('Escape');
+    await page.locator('.part.editor').click();
+    await page.keyboard.press('F1');
+    await widget.locator('input[type="text"]').fill(`>${words}`, { timeout: 5_000 });
+    await rows.filter({ hasText: words }).first().waitFor({ timeout: 5_000 });
+  });
   const found = new Set<string>();
   for (let quiet = 0; quiet < 3; quiet++) {
     for (const label of await rows.evaluateAll(all => all.map(row => row.getAttribute('aria-label') ?? ''))) {
