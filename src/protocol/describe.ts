@@ -78,7 +78,7 @@ export function describeCall(
     case 'connect_mcp_servers':
       return isDone ? say('Connected the MCP servers') : say('Connecting the MCP servers');
     case 'search_tools':
-      return isDone ? say('Looked for a tool') : say('Looking for a tool');
+      return isDone ? say('Looked for tools: {0}', subject) : say('Looking for tools: {0}', subject);
     default:
       return isDone
         ? say('Used {0}', `${name} ${subject}`.trim())

@@ -9,6 +9,8 @@ const night: Readonly<Record<string, string>> = {
   'planSteering.test.ts': 'seven plans, each run to an end; by day the engine and the command line do',
   'planDemo.test.ts': 'two windows more, and a plan from its card to its report',
   'planKeyboard.test.ts': 'a plan from its goal to the merge, which by day the mouse does',
+  'day.test.ts':
+    'a day in four themes, looked at in twelve states; most states are also tested by themselves',
   'german.test.ts': 'an editor of its own; localisation is also proved without one',
   'germanPlans.test.ts': 'a plan from its goal to the merge, looked at in nine places',
   'planKills.test.ts': 'kills the extension host, and waits for VS Code to start it again',

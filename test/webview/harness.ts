@@ -7,6 +7,7 @@ import { fileURLToPath } from 'node:url';
 import { build } from 'esbuild';
 import type { Browser, Page } from 'playwright-core';
 import { webviewPage } from '../../src/extension/base/webviewPage.ts';
+import type { FromInstallPage, ToInstallPage } from '../../src/protocol/installPage.ts';
 import type { FromPlanPage, PlanPagePlace, ToPlanPage } from '../../src/protocol/planPage.ts';
 import type { ToHost, ToWebview } from '../../src/protocol/webview.ts';
 import { webviewBuild } from '../../webviewBuild.mjs';
@@ -20,11 +21,13 @@ const address = 'http://chat.test/';
 export interface View {
   page: Page;
   /** Gives messages to the view as the host does, and resolves once they are drawn. */
-  say(...messages: (ToWebview | ToPlanPage)[]): Promise<void>;
+  say(...messages: (ToWebview | ToPlanPage | ToInstallPage)[]): Promise<void>;
   /** Messages of the view to the host so far. */
   posted(): Promise<ToHost[]>;
   /** The same of a page about a plan. */
   asked(): Promise<FromPlanPage[]>;
+  /** The same of a page about an install. */
+  answered(): Promise<FromInstallPage[]>;
   /** Exceptions, console errors and requests that the content policy refused. */
   problems: string[];
 }
@@ -62,7 +65,7 @@ export async function openView(
   browser: Browser,
   bundle: ViewBundle,
   options: {
-    entry?: 'main' | 'planPage';
+    entry?: 'main' | 'planPage' | 'installPage';
     theme?: ThemeName;
     width?: number;
     height?: number;
@@ -111,12 +114,13 @@ export async function openView(
     problems,
     posted: () => page.evaluate(() => (window as unknown as { posted: ToHost[] }).posted),
     asked: () => page.evaluate(() => (window as unknown as { posted: FromPlanPage[] }).posted),
+    answered: () => page.evaluate(() => (window as unknown as { posted: FromInstallPage[] }).posted),
     say: (...messages) => page.evaluate(tell, messages),
   };
 }
 
 /** Runs in the page: gives the view messages as the host does, and resolves once they are drawn. */
-export function tell(messages: readonly (ToWebview | ToPlanPage)[]): Promise<void> {
+export function tell(messages: readonly (ToWebview | ToPlanPage | ToInstallPage)[]): Promise<void> {
   return new Promise(resolve => {
     let left = messages.length;
     // A frame applies what has arrived, the next one has drawn it, and what follows the drawing comes right behind.
