@@ -49,14 +49,14 @@ export function EndCard({ item }: { item: EndItem }) {
       </div>
       {item.changedFiles.length > 0 && <Changes item={item} />}
       {(item.outcome === 'interrupted' || item.outcome === 'round_limit') && <WaysOn item={item} />}
-      {item.likely && <Likely item={item} likely={item.likely} />}
+      {item.likely && <Likely text={item.text} likely={item.likely} />}
       {item.runId === lastRunId.value && <TeachingOffer />}
     </>
   );
 }
 
-/** Names the skills that the request may have meant, below an answer without one. Each runs it again. */
-function Likely({ item: { text }, likely }: { item: EndItem; likely: NonNullable<EndItem['likely']> }) {
+/** Names the skills that the request may have meant, before and below an answer without one. Each runs it in place of that answer. */
+export function Likely({ text, likely }: { text: string; likely: NonNullable<EndItem['likely']> }) {
   const place = useRef<HTMLDivElement>(null);
   const isSettled = useSettled(place);
   return (

@@ -8,7 +8,7 @@ import { useLayoutEffect, useRef, useState } from 'preact/hooks';
 import { ApprovalCard } from './approvalCard.tsx';
 import { iconOf } from './attachments.tsx';
 import { Compacted } from './contextUse.tsx';
-import { EndCard } from './endCard.tsx';
+import { EndCard, Likely } from './endCard.tsx';
 import { post, t } from './host.ts';
 import { Icon, type IconName } from './icons.tsx';
 import { MarkdownView } from './markdownSurface.tsx';
@@ -46,6 +46,7 @@ export function RunView({ run }: { run: Run }) {
       {run.mode && <span class="badge run-mode">{modeNames[run.mode]}</span>}
       {(run.attached || run.selection) && <Attached names={run.attached ?? []} selection={run.selection} />}
       <Rows items={run.items} />
+      {run.running && run.route?.reason.likely && <Likely text={run.text} likely={run.route.reason.likely} />}
       {run.running && <Activity run={run} />}
     </>
   );

@@ -516,7 +516,7 @@ describe('chat page', () => {
     assert.deepEqual(await sent(view, 'command'), [{ type: 'command', command: 'telos.setApiKey' }]);
   });
 
-  it('names the skills that may have been meant below an answer without one, and runs one by a click', async () => {
+  it('names the skills that may be meant before and below an answer without one, and runs one by a click', async () => {
     const view = await open();
     assert.ok(routed.type === 'routed');
     const likely = [{ agent: 'kairos', skill: 'kickoff' }];
@@ -526,13 +526,19 @@ describe('chat page', () => {
       skill: '',
       reason: { rule: 'without_skill', likely },
     } as const;
-    await view.say(conversation([start('my morning'), without, end]));
     const chip = button(view, 'kickoff?');
-    await eventually(async () => assert.equal(await chip.getAttribute('aria-disabled'), 'false'));
-    await chip.click();
-    assert.deepEqual(await sent(view, 'submit'), [
-      { type: 'submit', text: 'my morning', skill: likely[0], instead: true },
-    ]);
+    const wanted = { type: 'submit', text: 'my morning', skill: likely[0], instead: true };
+    const take = async (): Promise<void> => {
+      await eventually(async () => assert.equal(await chip.getAttribute('aria-disabled'), 'false'));
+      await chip.click();
+    };
+    await view.say(conversation([start('my morning'), without]));
+    await take();
+    assert.deepEqual(await sent(view, 'submit'), [wanted]);
+    await view.say(events(2, text('Good morning.'), end));
+    assert.equal(await chip.count(), 1);
+    await take();
+    assert.deepEqual(await sent(view, 'submit'), [wanted, wanted]);
   });
 
   it('says that it left a skill, goes back to it, and offers one that fits too', async () => {

@@ -223,6 +223,26 @@ describe('a day in a real VS Code', function () {
     await seen('failed');
   });
 
+  it('counts in the doctor what needs the person, and folds the rest', async () => {
+    const { page } = workbench;
+    await runCommand(page, 'Telos: Doctor');
+    await page.locator('.tab', { hasText: 'Telos Doctor' }).waitFor();
+    const lines = page.locator('.editor-instance .view-line');
+    await lines.filter({ hasText: /Everything.that.is.set.up/ }).waitFor();
+    const shown = await eventually(async () => {
+      const texts = (await lines.allInnerTexts()).map(text => text.replaceAll('\u00a0', ' '));
+      assert.ok(!texts.some(text => /^ +Folders:/.test(text)), 'what is set up is not folded');
+      return texts;
+    });
+    assert.ok(
+      shown.some(text => /^(?:\d+ problems? to fix|No errors|Everything works)\.$/.test(text)),
+      shown.join('\n'),
+    );
+    for (const text of shown) said.add(text);
+    await seen('doctor');
+    await runCommand(page, 'View: Close All Editors');
+  });
+
   it('has at most 40 commands in the palette of an empty window', async () => {
     const empty = await anotherWindow(workbench, () => runCommand(workbench.page, 'New Window'));
     try {

@@ -85,8 +85,14 @@ function placeOf(env: Env, kind: 'TRACES' | 'METRICS', problems: Sentence[]): Pl
   const protocol = of('PROTOCOL')?.trim() || 'http/json';
   if (!isProtocol(protocol)) {
     const its = `OTEL_EXPORTER_OTLP_${kind}_PROTOCOL`;
-    const why = 'Nothing is exported there: {0} is {1}. Set it to http/json or http/protobuf.';
-    problems.push(sentence(why, env[its] ? its : 'OTEL_EXPORTER_OTLP_PROTOCOL', protocol));
+    const variable = env[its] ? its : 'OTEL_EXPORTER_OTLP_PROTOCOL';
+    problems.push(
+      sentence(
+        'Nothing is exported there: {0} is {1}. Set it to http/json or http/protobuf.',
+        variable,
+        protocol,
+      ),
+    );
     return undefined;
   }
   return { url, headers: pairsIn(of('HEADERS') ?? ''), protocol };
