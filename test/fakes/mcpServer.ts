@@ -60,6 +60,9 @@ if (fault === 'changes' && record && existsSync(record))
 if (fault === 'marked') process.stdout.write('\ufeff');
 if (fault === 'chatty') process.stdout.write('npm WARN deprecated\n');
 if (record && fault !== 'many') appendFileSync(record, `${JSON.stringify({ pids })}\n`);
+// Starts as soon as the file is there.
+if (fault === 'late')
+  while (!existsSync(`${record}.go`)) await new Promise(resolve => setTimeout(resolve, 20));
 
 createInterface({ input: process.stdin })
   .on('line', line => {

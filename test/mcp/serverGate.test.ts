@@ -1,6 +1,6 @@
 /** When a person is asked about the MCP servers of a run: at the first call that needs one, and not before. */
 import assert from 'node:assert/strict';
-import { existsSync } from 'node:fs';
+import { existsSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { loadConfig } from '../../src/engine/config.ts';
@@ -52,6 +52,7 @@ describe('the question about MCP servers', () => {
   async function run(
     wanted: readonly (readonly [tool: string, input: JsonObject])[],
     answer: (request: ApprovalRequest) => Promise<ApprovalDecision> = async () => yes,
+    see: (event: RunEvent) => void = () => undefined,
   ) {
     const turns = wanted.map(([tool, input], index) => [calls(`${index}`, tool, input), done('tool_use')]);
     const provider = scriptedProvider([...turns, [says('Sown.'), done()]]);
@@ -65,8 +66,10 @@ describe('the question about MCP servers', () => {
     };
     const events: RunEvent[] = [];
     const request = { text: 'the beds', skill: { agent: 'garden', skill: 'sow' } };
-    for await (const event of open(provider).run(request, human, AbortSignal.timeout(30_000)))
+    for await (const event of open(provider).run(request, human, AbortSignal.timeout(55_000))) {
       events.push(event);
+      see(event);
+    }
     const results = events.flatMap(event => (event.type === 'tool_end' ? [event.result] : []));
     const offered = provider.requests.map(({ tools }) => tools.slice(12));
     const end = events.at(-1);
@@ -142,5 +145,36 @@ describe('the question about MCP servers', () => {
     const again = await run([['say', { text: 'peas' }]]);
     assert.deepEqual(again.asked, ['say']);
     assert.ok(again.offered[0]?.includes('say') && !again.offered[0].includes('connect_mcp_servers'));
+  });
+
+  it('names a server that is still starting, and the model waits for it when it needs it', async () => {
+    folder.add({ 'skills/garden/skills/sow/scripts/go.sh': 'echo sown\n' });
+    const late = { command: process.execPath, args: [program, 'late', record], timeout: 40 };
+    folder.add({ 'skills/garden/mcp.json': JSON.stringify({ mcpServers: { notes: late } }) });
+    const script = join(folder.path, 'skills/garden/skills/sow/scripts/go.sh');
+    const always = async ({ card }: ApprovalRequest): Promise<ApprovalDecision> => ({
+      allow: true,
+      scope: card ? 'always' : 'once',
+    });
+    await run([['run_command', { command: `sh ${script}` }]], always);
+    const { results, offered, events } = await run(
+      [
+        ['read_file', { path: 'plan.md' }],
+        ['connect_mcp_servers', {}],
+        ['say', { text: 'peas' }],
+      ],
+      undefined,
+      event => {
+        if (event.type === 'tool_end') writeFileSync(`${record}.go`, '');
+      },
+    );
+    const notices = events.flatMap(event => (event.type === 'notice' ? [event.message] : []));
+    assert.deepEqual(
+      notices.filter(text => /starting/.test(text)),
+      ['Still starting: notes. Their tools are added as soon as they are there.'],
+    );
+    assert.deepEqual(offered[0], ['connect_mcp_servers']);
+    assert.match(results[1]?.content ?? '', /^Connected\. New tools: say,/);
+    assert.match(results[2]?.content ?? '', /peas/);
   });
 });

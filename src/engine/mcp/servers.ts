@@ -44,6 +44,10 @@ export interface McpServers {
   readonly signIns: readonly WantedSignIn[];
   /** Returns the server of that name if it is connected. */
   offering(server: string): OfferingServer | undefined;
+  /** Returns the servers that are still starting. Their tools, sign-ins or problems are added once they are there. */
+  late(): readonly string[];
+  /** Resolves once no server is late. */
+  arrived(): Promise<void>;
   close(): Promise<void>;
 }
 
@@ -75,11 +79,15 @@ export function limitsFor(server: McpServer, limits: McpLimits): McpLimits {
   return mayFetch ? { ...limits, connectMs: 60_000 } : limits;
 }
 
+/** How long a run waits for its servers before it begins without those that may take longer. In milliseconds. */
+const usualPatienceMs = 15_000;
+
 export const usualLimits: McpLimits = { connectMs: 15_000, callMs: 60_000, longestCallMs: 5 * 60_000 };
 
 /** Further settings for reaching a run's servers. */
 export interface McpReach {
   limits?: McpLimits;
+  patienceMs?: number;
   /** See `FrontendParts`. */
   signIn?: SignInPort | undefined;
   /** Removes secrets from the servers' texts, and learns the secrets that they are given. */
@@ -114,9 +122,13 @@ export async function connectServers(
   const file = agent.mcpConfig ?? '';
   const hiding = withHidden(reach, agent, config.env);
   const { servers, problems: defects } = agent.mcpConfig ? readMcpConfig(file) : nothing;
+  const ending = new AbortController();
+  const end = (): void => ending.abort(signal.reason);
+  signal.addEventListener('abort', end, { once: true });
+  if (signal.aborted) end();
   const again = (name: string): Promise<Attempt> =>
-    tryServer(name, servers.get(name)!, config, agent, env, signal, hiding);
-  const attempts = await Promise.all([...servers.keys()].map(again));
+    tryServer(name, servers.get(name)!, config, agent, env, ending.signal, hiding);
+  const attempts = await within(reach.patienceMs ?? usualPatienceMs, [...servers.keys()].map(again));
   const connections: RenewableServer[] = [];
   const leave: (() => void)[] = [];
   const problems = defects.map(asSaid);
@@ -140,15 +152,30 @@ export async function connectServers(
     merge();
   };
   const signIns: WantedSignIn[] = [];
-  for (const one of attempts) {
-    if (!('error' in one && one.signIn?.isWanted)) add(one);
-    else {
-      const at = { server: one.server, place: placeOf(servers.get(one.server)!) };
-      const ask = (next: WantedSignIn): number => signIns.push(next);
-      signIns.push(wantedSignIn(at, one.signIn, { connect: again, add, ask }));
+  const take = (one: Attempt): void => {
+    if (!('error' in one && one.signIn?.isWanted)) {
+      add(one);
+      return;
     }
+    const at = { server: one.server, place: placeOf(servers.get(one.server)!) };
+    const ask = (next: WantedSignIn): number => signIns.push(next);
+    signIns.push(wantedSignIn(at, one.signIn, { connect: again, add, ask }));
+  };
+  const late = new Map<string, Promise<void>>();
+  for (const [index, name] of [...servers.keys()].entries()) {
+    const { done, work } = attempts[index]!;
+    if (done) take(done);
+    else
+      late.set(
+        name,
+        work.then(one => void (late.delete(name) && take(one))),
+      );
   }
+  const arrived = async (): Promise<void> => void (await Promise.all(late.values()));
   const close = async (): Promise<void> => {
+    signal.removeEventListener('abort', end);
+    ending.abort();
+    await arrived();
     for (const left of leave) left();
     await Promise.all(connections.map(connection => connection.close()));
   };
@@ -158,7 +185,33 @@ export async function connectServers(
   }
   const offering = (name: string): OfferingServer | undefined =>
     connections.find(({ server }) => server === name);
-  return { merged: () => withoutOff(merged, reach.isOff), problems, signIns, offering, close };
+  const names = (): string[] => [...late.keys()];
+  return {
+    merged: () => withoutOff(merged, reach.isOff),
+    problems,
+    signIns,
+    offering,
+    late: names,
+    arrived,
+    close,
+  };
+}
+
+/** Returns each work with its result, if that is there in time. Rejects if one of them does. */
+async function within<Result>(
+  milliseconds: number,
+  works: readonly Promise<Result>[],
+): Promise<{ work: Promise<Result>; done?: Result }[]> {
+  const all: { work: Promise<Result>; done?: Result }[] = works.map(work => ({ work }));
+  const each = all.map(async one => {
+    one.done = await one.work;
+  });
+  let timer: NodeJS.Timeout | undefined;
+  const patience = new Promise<void>(resolve => {
+    timer = setTimeout(resolve, milliseconds);
+  });
+  await Promise.race([Promise.all(each), patience]).finally(() => clearTimeout(timer));
+  return all;
 }
 
 function withoutOff(merged: MergedTools, isOff: McpReach['isOff']): MergedTools {

@@ -72,7 +72,7 @@ const maxResultBytes = 64 * 1024;
 export function callPolicy(run: ToolCallContext): CallPolicy {
   return {
     wait: (written, signal) =>
-      run.gate?.isFor(resolved(written, run).call, run.tools) ? run.gate.open(signal) : undefined,
+      run.gate?.isFor(resolved(written, run).call, run.tools) ? run.gate.open(signal) : run.gate?.news(),
     resolve: written => resolved(written, run),
     decide: (meant, signal) => decideOn(meant, run, signal),
     ended(call, { result, policy }) {

@@ -1,9 +1,10 @@
 /**
  * Connects to the MCP servers of a run. What the agent's card covers is connected to at the start; a question about the others waits
- * until a call needs them.
+ * until a call needs them. Who is still starting joins the run later.
  */
 import type { RunEvent, ToolCall, ToolResult } from '@telos/protocol/run';
 import { asMessage, beginningOf, sentence } from '@telos/protocol/text';
+import { untilAborted } from '../cancellation.ts';
 import { escapeInvisible } from '../files/plainText.ts';
 import { readMcpConfig } from '../mcp/config.ts';
 import type { McpServers, OfferingServer } from '../mcp/servers.ts';
@@ -31,7 +32,9 @@ export class ServerGate {
   #servers: McpServers | undefined;
   /** True while a question about all of the servers waits. */
   #waits = false;
-  #signIns: readonly WantedSignIn[] = [];
+  /** Sign-ins that the user was asked for, and problems that were said. */
+  #asked = 0;
+  #told = 0;
   #refusal: string | undefined;
 
   constructor(parts: GateParts) {
@@ -51,6 +54,7 @@ export class ServerGate {
 
   /** Returns the tool that opens the gate. Empty if nothing waits for a yes. */
   get tools(): readonly Tool[] {
+    if (this.#late.length > 0) return [lateTool(this.#late)];
     return this.#isShut ? [gateTool(this.#names)] : [];
   }
 
@@ -79,12 +83,18 @@ export class ServerGate {
       yield* this.#connect(signal);
     }
     const { human, policy } = this.#parts;
-    const known = this.#servers?.problems.length ?? 0;
+    await untilAborted(this.#servers?.arrived() ?? Promise.resolve(), signal);
     const wanted = this.#signIns;
-    this.#signIns = [];
+    this.#asked += wanted.length;
     // A sign-in may add a further one to those that are wanted.
     for (const one of wanted) yield* signInAt(one, { human, policy }, signal);
-    yield* this.#problems(known);
+    yield* this.#problems();
+  }
+
+  /** Returns what became known of servers since it was last said. Undefined if nothing did. */
+  news(): AsyncGenerator<RunEvent, void> | undefined {
+    const { problems = [] } = this.#servers ?? {};
+    return problems.length > this.#told ? this.#problems() : undefined;
   }
 
   /** Returns the answer to a call to a server that is not there. Undefined for any other call. */
@@ -101,7 +111,16 @@ export class ServerGate {
   }
 
   get #isShut(): boolean {
-    return this.#waits || this.#signIns.length > 0;
+    return this.#waits || this.#signIns.length > 0 || this.#late.length > 0;
+  }
+
+  get #late(): readonly string[] {
+    return this.#servers?.late() ?? [];
+  }
+
+  /** Those that no one was asked for. */
+  get #signIns(): readonly WantedSignIn[] {
+    return this.#servers?.signIns.slice(this.#asked) ?? [];
   }
 
   #isTheirs(name: string): boolean {
@@ -133,26 +152,40 @@ export class ServerGate {
 
   async *#connect(signal: AbortSignal): AsyncGenerator<RunEvent, void> {
     this.#servers = await this.#parts.connect(signal);
-    this.#signIns = this.#servers.signIns;
-    yield* this.#problems(0);
+    yield* this.#problems();
+    const names = this.#late.join(', ');
+    const said = sentence('Still starting: {0}. Their tools are added as soon as they are there.', names);
+    if (names && !this.#parts.human.isAway) yield { type: 'notice', level: 'info', ...asMessage(said) };
   }
 
-  *#problems(known: number): Generator<RunEvent, void> {
-    for (const problem of this.#servers?.problems.slice(known) ?? [])
-      yield { type: 'notice', level: 'warning', ...asMessage(problem) };
+  async *#problems(): AsyncGenerator<RunEvent, void> {
+    const { problems = [] } = this.#servers ?? {};
+    const untold = problems.slice(this.#told);
+    this.#told = problems.length;
+    for (const problem of untold) yield { type: 'notice', level: 'warning', ...asMessage(problem) };
   }
 }
 
 const isUnknown = (name: string, tools: readonly Tool[]): boolean =>
   !isBuiltin(name) && !tools.some(({ definition }) => definition.name === name);
 
-function gateTool(servers: readonly string[]): Tool {
+const gateTool = (servers: readonly string[]): Tool =>
+  toolFor(`Connects to the MCP servers of this agent (${listed(servers)}), after the user was asked.`);
+
+const lateTool = (servers: readonly string[]): Tool =>
+  toolFor(`Waits for the MCP servers of this agent that are still starting (${listed(servers)}).`);
+
+function listed(servers: readonly string[]): string {
   const named = servers.slice(0, mostNamed).map(name => escapeInvisible(beginningOf(name, 60)));
   const more = servers.length > named.length ? ` and ${servers.length - named.length} more` : '';
+  return named.join(', ') + more;
+}
+
+function toolFor(does: string): Tool {
   return {
     definition: {
       name: gateName,
-      description: `Connects to the MCP servers of this agent (${named.join(', ')}${more}), after the user was asked. Their tools are offered from then on. Call it before work that needs a tool of theirs.`,
+      description: `${does} Their tools are offered from then on. Call it before work that needs a tool of theirs.`,
       inputSchema: { type: 'object', properties: {}, additionalProperties: false },
     },
     access: 'execute',
