@@ -169,7 +169,7 @@ describe('checks', () => {
     });
 
     it('does not take its bwrap for the box, nor its git for the look afterwards', async () => {
-      const own = worked('bwrap', 'nsenter', 'git');
+      const own = worked('bwrap', 'perl', 'git');
       // Git looks only at a folder that is not small.
       for (let at = 0; at < 1100; at++) folder.add({ [`slot/many/${at}`]: '' });
       const box = new LookedCheckBox({ ...own, sandbox: 'auto' }, place.dir);

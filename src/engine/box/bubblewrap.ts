@@ -20,9 +20,12 @@ import { sentence } from '@telos/protocol/text';
 import { TelosError } from '../core/errors.ts';
 import { rowOf } from '../files/liveProcess.ts';
 import { errorCode } from '../files/paths.ts';
-import { readRegularFile } from '../files/regularFile.ts';
+import { readRegularFile, readText } from '../files/regularFile.ts';
 import type { CommandStart, EnclosedCommand } from '../tools/tool.ts';
 import { type BoxFinding, isolation, ownIds, ownNetwork } from './findBox.ts';
+import type { Entry } from './keptSpaces.ts';
+import { launched } from './kernelCalls.ts';
+import { optionsFor, placesOver, type RootBase } from './rootBase.ts';
 import { filterFor } from './systemCalls.ts';
 import type { Place } from './view.ts';
 
@@ -54,20 +57,22 @@ const systemOptions: readonly string[] = [
 const asPlace = 0o10000000 | (constants.O_NOFOLLOW ?? 0);
 
 /**
- * Returns how `start` runs in the box. `mask` is a file that cannot be read: it stands for each one that is hidden. `enter` are the
- * words that lead it into kept namespaces; unless one of them is the network, it has its own. Throws TelosError `config` if a folder of
- * the view cannot be used.
+ * Returns how `start` runs in the box. `mask` is a file that cannot be read: it stands for each one that is hidden. `enter` leads it
+ * into kept namespaces; unless one of them is the network, it has its own. `base` lies ready in that of the mounts.
+ * Throws TelosError `config` if a folder of the view cannot be used.
  */
 export function inBubblewrap(
   { program, features }: Bubblewrap,
   view: readonly Place[],
   mask: string,
   start: CommandStart,
-  enter?: { words: readonly string[]; network: boolean },
+  enter?: Entry & { network: boolean; base?: RootBase | undefined },
 ): Omit<EnclosedCommand, 'end'> & { close(): void } {
   const status = openStatus(dirname(mask));
   const files = [status];
-  const options = view.flatMap(place => {
+  const base = enter?.base;
+  const over = base && placesOver(base, view);
+  const options = (over ?? view).flatMap(place => {
     if (!features.bindsDescriptors || place.kind === 'link' || !isChangeable(place))
       return optionsFor(place, mask);
     const file = openPlace(place.from ?? place.path, files);
@@ -83,32 +88,33 @@ export function inBubblewrap(
     ...(enter?.network ? [] : [ownNetwork]),
     ...(enter ? ownIds : []),
     ...(features.disablesUserNamespaces ? ['--disable-userns'] : []),
+    ...(base && over ? ['--bind', base.root, '/'] : []),
     ...options,
     ...systemOptions,
     ...['--remount-ro', '/', '--chdir', start.folder, '--seccomp', String(firstInput + 1)],
     ...['--json-status-fd', String(firstInput + 2)],
   ];
-  const [first = program, ...words] = [...(enter?.words ?? []), program];
+  const words = [program, '--args', String(firstInput), '--', start.program, ...start.args];
+  const enters = enter && launched(enter.perl, enter.spaces, firstInput + 2 + files.length, words);
   return {
-    program: first,
-    args: [...words, '--args', String(firstInput), '--', start.program, ...start.args],
+    ...(enters?.() ?? { program, args: words.slice(1) }),
+    ...(enters && { limited: enters }),
     env: start.env,
     folder: start.folder,
     inputs: [
       Buffer.from(all.map(option => `${option}\0`).join('')),
       filterFor(process.arch)!,
-      ...inPlaceOfInherited(files),
+      ...(enters ? files : inPlaceOfInherited(files)),
     ],
     isOver: () => {
       const said = textOf(status);
       const [, pid] = /"child-pid": (\d+)/.exec(said) ?? [];
-      // The first process of the box stays until all others have ended.
-      return pid !== undefined && said.includes('"exit-code"') && rowOf(Number(pid)) === undefined;
+      return pid !== undefined && said.includes('"exit-code"') && (!rowOf(Number(pid)) || isAlone(pid));
     },
     failureIn: errors => {
       // Anybody can write what bubblewrap writes. That a command has ended is said where no command can write.
       if (textOf(status).includes('"exit-code"')) return undefined;
-      const [, why] = /^(?:bwrap: |nsenter: |(?=the program '))(.*)/.exec(errors) ?? [];
+      const [, why] = /^(?:bwrap: |box: |(?=the program '))(.*)/.exec(errors) ?? [];
       return (
         why && `The command was not run, since its sandbox could not be set up: ${why.replace(/\.$/, '')}.`
       );
@@ -116,6 +122,23 @@ export function inBubblewrap(
     close: () => files.splice(0).forEach(file => void closeSync(file)),
   };
 }
+
+/**
+ * Whether the first process of a box is ending and has nobody left: it stays until all others have ended, and then the kernel takes the
+ * mounts of the box apart, which nobody need wait for.
+ */
+function isAlone(pid: string): boolean {
+  try {
+    const stat = readText(`/proc/${pid}/stat`);
+    const flags = Number(stat.slice(stat.lastIndexOf(')') + 2).split(' ')[6]);
+    return (flags & isEnding) !== 0 && readText(`/proc/${pid}/task/${pid}/children`).trim() === '';
+  } catch {
+    return false;
+  }
+}
+
+/** The flag of a process that ends. */
+const isEnding = 4;
 
 /** Opens a file without a name, in which bubblewrap says how far it came. */
 function openStatus(folder: string): number {
@@ -182,20 +205,5 @@ function openPlace(path: string, files: readonly number[]): number {
       sentence('{0} was moved while the sandbox was being set up.', path),
       sentence('Nothing was run; try again.'),
     ]);
-  }
-}
-
-function optionsFor(place: Place, mask: string): string[] {
-  switch (place.kind) {
-    case 'link':
-      return ['--symlink', place.to, place.path];
-    case 'empty':
-      return place.isFixed ? ['--dir', place.path] : ['--size', memoryFolders, '--tmpfs', place.path];
-    case 'hidden':
-      return place.isFolder
-        ? ['--perms', '0000', '--size', memoryFolders, '--tmpfs', place.path, '--remount-ro', place.path]
-        : ['--ro-bind', mask, place.path];
-    default:
-      return [place.kind === 'read' ? '--ro-bind' : '--bind', place.from ?? place.path, place.path];
   }
 }

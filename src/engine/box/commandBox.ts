@@ -40,17 +40,22 @@ import type {
   CommandLayer,
   CommandStart,
   EnclosedCommand,
+  FileMarks,
   RunFolders,
 } from '../tools/tool.ts';
 import { readableFolders } from '../tools/tool.ts';
 import { inBubblewrap } from './bubblewrap.ts';
 import type { BoxFinding } from './findBox.ts';
 import { FolderNames, type MarkedName, mostNames } from './folderNames.ts';
-import { closeIdleSpaces, enterSpaces, type KeptSpaces } from './keptSpaces.ts';
-import { carriesLayer, type LayerPrograms, type MadeLayer, makeLayer } from './layer.ts';
+import { closeIdleSpaces, type Entry, enterSpaces, type KeptSpaces } from './keptSpaces.ts';
+import { marksByItself } from './kernelCalls.ts';
+import { carriesLayer } from './layer.ts';
+import { type MountedLayer, ReadyLayers } from './readyLayer.ts';
+import type { RootBase } from './rootBase.ts';
 import { inSeatbelt } from './seatbelt.ts';
 import {
   type BoxPlaces,
+  basePlaces,
   lastingPlaces,
   layeredViewOf,
   layerRoots,
@@ -110,17 +115,24 @@ export function commandBox(options: BoxOptions): CommandBox {
   let shared: Prepared | undefined;
   let apart: Prepared | undefined;
   const { finding } = options;
-  const { layers } = finding.kind === 'bubblewrap' ? finding.features : { layers: null };
-  const carries = layers !== null && carriesLayer(options.folders.workingDir, options.config.dataDir);
+  const layers = new ReadyLayers();
+  const carries =
+    finding.kind === 'bubblewrap' &&
+    finding.features.layers &&
+    carriesLayer(options.folders.workingDir, options.config.dataDir);
   return {
     hasLayers: carries,
-    rest: () => closeIdleSpaces(spacesOf(options)),
+    rest() {
+      layers.close();
+      closeIdleSpaces(spacesOf(options));
+    },
     async enclose(start, ask, layered = false) {
       shared ??= prepare(options, start);
       const holdsSecrets = secretsIn(start.env).length > 0;
       if (holdsSecrets) apart ??= withOwnHome(options, shared);
       const prepared = holdsSecrets && apart ? apart : shared;
-      const entering = enter(options, layered && carries ? layers : null);
+      const isLayered = layered && carries;
+      const entering = enter(options, shared, isLayered);
       const leave = (): void => void entering.then(spaces => spaces?.leave()).catch(() => undefined);
       try {
         const { end, ...enclosed } = await enclose(
@@ -129,7 +141,7 @@ export function commandBox(options: BoxOptions): CommandBox {
           start,
           ask,
           entering,
-          layered && carries ? layers : null,
+          isLayered ? layers : undefined,
         );
         return { ...enclosed, end: () => end().finally(leave) };
       } catch (error) {
@@ -151,22 +163,27 @@ function asConfigError(error: unknown, folder: string): unknown {
 const spacesOf = ({ config, conversation }: BoxOptions): string => `${config.dataDir}\0${conversation}`;
 
 /** Returns the namespaces that a command shares with others, if it does. Made while its folders are looked through. */
-async function enter(options: BoxOptions, layers: LayerPrograms | null): Promise<KeptSpaces | undefined> {
-  const { finding, sharesNetwork = false } = options;
-  if (finding.kind !== 'bubblewrap' || finding.features.nsenter === null) return undefined;
-  if (!sharesNetwork && !layers) return undefined;
-  const { nsenter, perl, layers: programs } = finding.features;
-  return enterSpaces(spacesOf(options), finding.program, {
-    nsenter,
-    mount: programs?.mount,
-    perl: perl ?? undefined,
-  });
+async function enter(
+  options: BoxOptions,
+  { base, mask }: Prepared,
+  isLayered: boolean,
+): Promise<KeptSpaces | undefined> {
+  const { finding, sharesNetwork = false, config } = options;
+  if (finding.kind !== 'bubblewrap' || (!sharesNetwork && !isLayered)) return undefined;
+  const { perl } = finding.features;
+  if (perl === null) return undefined;
+  const root = join(config.dataDir, 'box', 'root');
+  makeOwnFolders(root);
+  const ready = { root: realPlace(root) ?? root, places: base, mask };
+  return enterSpaces(spacesOf(options), { bubblewrap: finding.program, perl, base: ready });
 }
 
 interface Prepared {
   places: BoxPlaces;
   mask: string;
   lasting: readonly Place[];
+  /** Those of them that every command of the conversation sees in the same way. */
+  base: readonly Place[];
   /** Files of the home that were named before, and an empty name once it was said that not all can be. */
   told: Set<string>;
   /** The working folder, then the others that the command can read. */
@@ -212,10 +229,12 @@ function prepare(
     }),
     programFolders: (env['PATH'] ?? '').split(delimiter).filter(Boolean),
   };
+  const lasting = lastingPlaces(places);
   return {
     places,
     mask: maskIn(root),
-    lasting: lastingPlaces(places),
+    lasting,
+    base: basePlaces(lasting, places),
     told: new Set(),
     names: [workingDir, ...readable].map(folder => new FolderNames(folder)),
   };
@@ -260,7 +279,7 @@ async function enclose(
   start: CommandStart,
   ask: AskHost | undefined,
   entering: Promise<KeptSpaces | undefined>,
-  layers: LayerPrograms | null,
+  layers: ReadyLayers | undefined,
 ): Promise<EnclosedCommand> {
   const { around, ...own } = known;
   if (!lstatSync(known.workingDir, { throwIfNoEntry: false })?.isDirectory())
@@ -274,9 +293,9 @@ async function enclose(
   const hadBefore = names[0]?.seen() ?? (() => false);
   const isAround = around !== undefined && !left.has(around) && isOpenRepository(join(around, '.git'));
   const places: BoxPlaces = isAround ? known : own;
-  const layer = layers && madeLayer(layers, config.dataDir, layerRoots(places));
-  const mounting = layer && entering.then(spaces => spaces && layer.mount(spaces));
-  mounting?.catch(() => undefined);
+  const roots = layerRoots(places);
+  const spaces = layers && (await entering);
+  const { layer, mounted } = layers && spaces ? takenLayer(layers, config.dataDir, roots, spaces) : noLayer;
   const repositories = layer
     ? []
     : marked.filter(({ kind }) => kind === 'repository').map(({ path }) => path);
@@ -294,17 +313,17 @@ async function enclose(
     const view = layer
       ? layeredViewOf(outside, places, closed, layer.mergedAt)
       : viewOf(outside, places, closed);
-    await mounting;
-    const spaces = await entering;
-    const wanted = { network: sharesNetwork, mounts: layer !== null };
-    const entered = spaces && { words: spaces.start(wanted), ...wanted };
+    await mounted;
+    const entered = await enteredBy(entering, sharesNetwork, layer !== undefined);
     const made =
       finding.kind === 'bubblewrap'
         ? inBubblewrap(finding, view, mask, opened?.start ?? enclosed, entered)
         : inSeatbelt(finding.program, view, opened?.start ?? enclosed, opened?.port);
     const { close, ...process } = made;
     const guards = ours.map(guardRepository);
+    let wasOver = false;
     const end = async () => {
+      wasOver = process.isOver?.() === true;
       close();
       const removed = guards.flatMap(guard => guard());
       const notes = [...removed, ...((await opened?.end()) ?? [])];
@@ -321,14 +340,44 @@ async function enclose(
       ...process,
       end,
       ...(layer && {
-        layer: { ...layer, hadBefore, ...ofWork(marked, places.workingDir, layerRoots(places)) },
+        layer: {
+          ...layer,
+          hadBefore,
+          marks: marksFrom(spaces, finding),
+          landing() {
+            if (!wasOver) layer.unmount();
+            layer.landing();
+          },
+          async drop() {
+            layers?.leave(layer);
+            if (spaces) layers?.prepare(config.dataDir, roots, spaces);
+          },
+          ...ofWork(marked, places.workingDir, roots),
+        },
       }),
     };
   } catch (error) {
     await opened?.end();
-    await layer?.drop();
+    layer?.removeNow();
     throw error;
   }
+}
+
+const noLayer: Partial<MountedLayer> = {};
+
+async function enteredBy(
+  entering: Promise<KeptSpaces | undefined>,
+  network: boolean,
+  mounts: boolean,
+): Promise<(Entry & { network: boolean; base: RootBase | undefined }) | undefined> {
+  const spaces = await entering;
+  return (
+    spaces && {
+      ...spaces.entry({ network, mounts }),
+      network,
+      base: mounts ? spaces.base : undefined,
+    }
+  );
 }
 
 /** Returns the paths, relative to the home folder, of places that the box mounts there. */
@@ -379,14 +428,30 @@ function ofWork(
 }
 
 /** Throws TelosError `config` if no layer can be made over one of the folders. */
-function madeLayer(layers: LayerPrograms, dataDir: string, roots: readonly string[]): MadeLayer {
+function takenLayer(
+  layers: ReadyLayers,
+  dataDir: string,
+  roots: readonly string[],
+  spaces: KeptSpaces,
+): MountedLayer {
   try {
-    return makeLayer(layers.tar, dataDir, roots);
+    return layers.take(dataDir, roots, spaces);
   } catch (error) {
     if (errorCode(error) !== undefined) throw error;
     throw new TelosError('config', [asSaid((error as Error).message), sentence('Nothing was run.')]);
   }
 }
+
+/** The namespaces may be gone by the time that a command in the background has ended. */
+const marksFrom =
+  (spaces: KeptSpaces | undefined, finding: BoxOptions['finding']): CommandLayer['marks'] =>
+  async paths => {
+    const own = (): Promise<FileMarks[]> => marksByItself(perlOf(finding), paths);
+    return spaces ? spaces.marks(paths).catch(own) : own();
+  };
+
+const perlOf = (finding: BoxOptions['finding']): string =>
+  (finding.kind === 'bubblewrap' && finding.features.perl) || 'perl';
 
 const isOpenRepository = (path: string): boolean =>
   lstatSync(path, { throwIfNoEntry: false })?.isDirectory() === true && isOpenFolder(path);

@@ -9,7 +9,8 @@ import { writeOwn } from '../files/atomicWrite.ts';
 import { readText } from '../files/regularFile.ts';
 import { findProgram, isOfRuns, type ProgramPlaces, pathIn } from '../tools/programPath.ts';
 import { inSpaces } from './keptSpaces.ts';
-import { findLayers, type LayerPrograms } from './layer.ts';
+import { canAskKernel, launched } from './kernelCalls.ts';
+import { carriesLayers } from './layer.ts';
 import { filterFor } from './systemCalls.ts';
 
 /** `mend` is the exact command that makes it work, if there is one. */
@@ -24,12 +25,10 @@ export interface BubblewrapFeatures {
   disablesUserNamespaces: boolean;
   /** It takes open files in place of paths, which cannot be swapped. */
   bindsDescriptors: boolean;
-  /** The program that starts it in a network which other commands are in. Null if none does: then each command has its own. */
-  nsenter: string | null;
-  /** The program that leads its ports to the proxies of commands. Null if there is none: then each command has one in its box. */
+  /** What starts it in a network which other commands are in, and serves them. Null if none does: then each command has its own. */
   perl: string | null;
-  /** The programs that give a command a layer to write into. Null if no layer works here. */
-  layers: LayerPrograms | null;
+  /** Whether a command can have a layer to write into. */
+  layers: boolean;
 }
 
 /** The namespaces and rights of every command. Its network is its own, or that of its conversation. */
@@ -93,22 +92,20 @@ interface Found {
 function remembered(places: ProgramPlaces, dataDir: string): BoxFinding | undefined {
   try {
     const { path, program, state, features } = JSON.parse(textOf(foundFile(dataDir))) as Partial<Found>;
-    const { disablesUserNamespaces, bindsDescriptors, nsenter, perl, layers } = features ?? {};
+    const { disablesUserNamespaces, bindsDescriptors, perl, layers } = features ?? {};
     if (typeof program !== 'string' || path !== (pathIn(places.env) ?? '')) return undefined;
     if (typeof disablesUserNamespaces !== 'boolean' || typeof bindsDescriptors !== 'boolean')
       return undefined;
     const isUsable = (each: unknown): boolean =>
       each === null || (typeof each === 'string' && isThere(each) && !isOfRuns(each, places));
-    if (nsenter === undefined || perl === undefined || ![nsenter, perl].every(isUsable)) return undefined;
-    if (layers === undefined || (layers && nsenter === null)) return undefined;
-    const used = layers ? [layers.mount, layers.tar] : [];
-    if (used.some(each => !isThere(each) || isOfRuns(each, places))) return undefined;
+    if (perl === undefined || !isUsable(perl)) return undefined;
+    if (typeof layers !== 'boolean' || (layers && perl === null)) return undefined;
     if (state !== machineState(program) || isOfRuns(program, places)) return undefined;
     return {
       works: true,
       kind: 'bubblewrap',
       program,
-      features: { disablesUserNamespaces, bindsDescriptors, nsenter, perl, layers },
+      features: { disablesUserNamespaces, bindsDescriptors, perl, layers },
     };
   } catch {
     return undefined;
@@ -209,22 +206,24 @@ async function tryBubblewrap(
   const disablesUserNamespaces = help.includes('--disable-userns');
   const error = first === undefined || disablesUserNamespaces ? first : await start([]);
   if (error !== undefined) return { works: false, ...reasonOf(error, program, textOf, existsSync) };
-  const nsenter = findProgram('nsenter', places);
-  const joins = async (words: readonly string[], more: readonly string[]): Promise<boolean> =>
-    nsenter !== undefined && (await errorOf(nsenter, [...words, program, ...inSpace, ...more])) === undefined;
   const inSpace = [...isolation, ...ownIds, ...(disablesUserNamespaces ? ['--disable-userns'] : [])];
-  const isShared = await inSpaces(program, undefined, spaces =>
-    joins(spaces.words({ network: true, mounts: false }), view),
-  );
+  const perl = canAskKernel ? findProgram('perl', places) : undefined;
+  const programs = perl !== undefined && { bubblewrap: program, perl };
+  const joins = async (spaces: readonly string[], more: readonly string[]): Promise<boolean> => {
+    const entering = launched(perl ?? '', spaces, 3, [program, ...inSpace, ...more])();
+    return (await errorOf(entering.program, entering.args)) === undefined;
+  };
+  const isShared =
+    programs &&
+    (await inSpaces(programs, spaces => joins(spaces.files({ network: true, mounts: false }), view)));
   const change = ['/bin/sh', '-c', 'cd "$0" && rm -r old && mkdir old'];
-  const layered = (words: readonly string[], folder: string): Promise<boolean> =>
-    joins(words, [ownNetwork, ...view.slice(0, 3), '--bind', folder, folder, '--', ...change, folder]);
+  const layered = (spaces: readonly string[], folder: string): Promise<boolean> =>
+    joins(spaces, [ownNetwork, ...view.slice(0, 3), '--bind', folder, folder, '--', ...change, folder]);
   const features = {
     disablesUserNamespaces,
     bindsDescriptors: help.includes('--ro-bind-fd'),
-    nsenter: isShared && nsenter !== undefined ? nsenter : null,
-    perl: findProgram('perl', places) ?? null,
-    layers: isShared ? await findLayers(places, dataDir, program, layered) : null,
+    perl: (isShared && perl) || null,
+    layers: isShared && (await carriesLayers(programs, dataDir, layered)),
   };
   return { works: true, kind: 'bubblewrap', program, features };
 }

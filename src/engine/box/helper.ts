@@ -31,15 +31,15 @@ export class Helper {
     this.#child.on('error', error => this.#end(error)).on('close', () => this.#end(why()));
   }
 
-  /** Says a line to it, if there is one, and returns what it says next, up to `until`. Throws an Error if it has ended, or takes too long. */
-  async ask(line: string | undefined, until: string): Promise<string> {
+  /** Says something to it, if given, and returns what it says next, up to `until`. Throws an Error if it has ended, or takes too long. */
+  async ask(what: readonly (string | Uint8Array)[], until: string): Promise<string> {
     if (this.#hasEnded) throw new Error('it was ended');
     const late = setTimeout(() => this.#child.kill('SIGKILL'), patience);
     for (const each of this.#handles()) each.ref();
     try {
       return await new Promise<string>((done, fail) => {
         this.#waiting.push({ until, done, fail });
-        if (line !== undefined) this.#child.stdin.write(`${line}\n`);
+        for (const each of what) this.#child.stdin.write(each);
       });
     } finally {
       clearTimeout(late);

@@ -3,6 +3,7 @@
  * started once. Each command has a port that it listens at before the command starts, so that no other command can have taken it.
  */
 import { Helper } from './helper.ts';
+import { launched } from './kernelCalls.ts';
 
 /** Listens at a port that the kernel chooses, until it is closed. */
 export interface WayIn {
@@ -36,15 +37,16 @@ export class KeptForwarder {
   readonly #helper: Helper;
   #latest = 0;
 
-  /** `start` are the words that lead a program into the network, and `perl` is the person's own one. */
-  constructor([program, ...words]: readonly [string, ...string[]], perl: string) {
-    this.#helper = new Helper(program, [...words, perl, '-e', script]);
+  /** `spaces` lead a program into the network, and `perl` is the person's own one. */
+  constructor(perl: string, spaces: readonly string[]) {
+    const { program, args } = launched(perl, spaces, 3, [perl, '-e', script])();
+    this.#helper = new Helper(program, args);
   }
 
   /** Returns the port that leads to the socket. Throws an Error if there is none. */
   async listen(socket: string): Promise<WayIn> {
     const id = ++this.#latest;
-    const port = Number(await this.#helper.ask(`+ ${id} ${socket}`, '\n'));
+    const port = Number(await this.#helper.ask([`+ ${id} ${socket}\n`], '\n'));
     if (port === 0) throw new Error('no port is free');
     return { port, close: () => this.#helper.say(`- ${id}`) };
   }

@@ -1,24 +1,42 @@
 /**
  * The namespaces that the commands of a conversation share. In one network, a server that one command has started is reached by those that
- * run meanwhile. In one namespace of mounts lie the layers, each mounted before its command starts. A shell holds both open and mounts, so
- * no other conversation has a way to them, and they end with this process. Only `nsenter` can lead bubblewrap into them. It enters
- * before the box is made, so that a command has its own processes, mounts, IPC and user namespace as before, is refused `setns`, and
+ * run meanwhile. In one namespace of mounts lie the layers, each mounted before its command starts. A program holds both open and mounts, so
+ * no other conversation has a way to them, and they end with this process. Only another program can lead bubblewrap into them. It
+ * enters before the box is made, so that a command has its own processes, mounts, IPC and user namespace as before, is refused `setns`, and
  * inherits no file. The way to granted hosts is not shared: a command's proxy asks for a password that only its own programs have.
  */
 import { closeSync, openSync, readlinkSync } from 'node:fs';
 import { sentence } from '@telos/protocol/text';
 import { reasonOf, TelosError } from '../core/errors.ts';
+import type { FileMarks } from '../tools/tool.ts';
 import { Helper } from './helper.ts';
 import { KeptForwarder, type WayIn } from './keptForwarder.ts';
+import { kernelScript, marksOf } from './kernelCalls.ts';
+import { type RootBase, rootOptions } from './rootBase.ts';
+
+/** What leads a program into namespaces: Perl, and their files. */
+export interface Entry {
+  perl: string;
+  spaces: readonly string[];
+}
 
 /** Namespaces in which commands can be started. */
 export interface KeptSpaces {
-  /** Returns the words before those of bubblewrap for a command that enters the network, the mounts or both. */
-  start(wanted: { network: boolean; mounts: boolean }): readonly [program: string, ...args: string[]];
+  /** Returns what leads a command into the network, the mounts or both. */
+  entry(wanted: { network: boolean; mounts: boolean }): Entry;
   /** Mounts a layer: `count` folders of `own`. Throws TelosError `config` if that cannot be done. */
   mount(own: string, count: number): Promise<void>;
-  /** Returns the port of the network that leads to a socket; undefined without Perl. Throws TelosError `config` if none can. */
-  listen(socket: string): Promise<WayIn | undefined>;
+  /** Takes a layer away. Never throws: it ends with the namespaces. */
+  unmount(own: string, count: number): Promise<void>;
+  /** Whether others are in the very same namespaces. */
+  isSame(others: KeptSpaces): boolean;
+  holder: object;
+  /** See `marksOf`. */
+  marks(paths: readonly string[]): Promise<FileMarks[]>;
+  /** What of a command's view lies ready in them. */
+  base: RootBase | undefined;
+  /** Returns the port of the network that leads to a socket. Throws TelosError `config` if none can. */
+  listen(socket: string): Promise<WayIn>;
   /** Called when the command has ended. */
   leave(): void;
 }
@@ -38,16 +56,19 @@ const mostIdle = 8;
 /** By conversation. */
 const spaces = new Map<string, Kept>();
 
+/** What makes the namespaces, and what lies ready in them. */
+export interface Programs {
+  bubblewrap: string;
+  perl: string;
+  base?: RootBase;
+}
+
 /**
  * Returns the namespaces of a conversation, which last until a minute after its last command, or until some others have had theirs since.
  * Throws TelosError `config` if they cannot be made.
  */
-export async function enterSpaces(
-  conversation: string,
-  bubblewrap: string,
-  { nsenter, mount, perl }: { nsenter: string; mount?: string | undefined; perl: string | undefined },
-): Promise<KeptSpaces> {
-  const kept = spaces.get(conversation) ?? { opened: openSpaces(bubblewrap, mount), commands: 0 };
+export async function enterSpaces(conversation: string, programs: Programs): Promise<KeptSpaces> {
+  const kept = spaces.get(conversation) ?? { opened: openSpaces(programs), commands: 0 };
   spaces.set(conversation, kept);
   clearTimeout(kept.idle?.timer);
   delete kept.idle;
@@ -62,15 +83,20 @@ export async function enterSpaces(
   try {
     const opened = await kept.opened;
     return {
-      start: wanted => [nsenter, ...opened.words(wanted)],
-      // The next command gets other ones if the shell was ended.
+      base: opened.base,
+      entry: wanted => ({ perl: programs.perl, spaces: opened.files(wanted) }),
+      marks: paths => opened.marks(paths),
+      unmount: (own, count) => opened.unmount(own, count),
+      holder: opened,
+      isSame: ({ holder }) => holder === opened,
+      // The next command gets other ones if the program was ended.
       async mount(own, count) {
         await opened.mount(own, count).catch(error => {
           forget();
           throw error;
         });
       },
-      listen: async socket => (perl === undefined ? undefined : opened.listen(socket, nsenter, perl)),
+      listen: socket => opened.listen(socket, programs.perl),
       leave,
     };
   } catch (error) {
@@ -107,12 +133,11 @@ function keepIdle(conversation: string, kept: Kept): void {
 
 /** Returns what `use` returns of namespaces that were made for it; false if they cannot be made or used. */
 export async function inSpaces(
-  bubblewrap: string,
-  mount: string | undefined,
-  use: (spaces: Pick<Spaces, 'words' | 'mount'>) => Promise<boolean>,
+  programs: Programs,
+  use: (spaces: Pick<Spaces, 'files' | 'mount' | 'unmount' | 'marks'>) => Promise<boolean>,
 ): Promise<boolean> {
   try {
-    const opened = await openSpaces(bubblewrap, mount);
+    const opened = await openSpaces(programs);
     try {
       return await use(opened);
     } finally {
@@ -124,30 +149,14 @@ export async function inSpaces(
 }
 
 /**
- * Says its pid, then mounts. Each line says how many folders a layer has, and where it is. Relative names need no escapes. A layer is
- * dropped after a power cut, so nothing waits until the disk has it.
- */
-const script = `: telos: the layers of the sandbox
-echo $$
-while read -r count own; do
-  said= n=0
-  while [ $n -lt $count ] && [ -z "$said" ]; do
-    options="userxattr,volatile,lowerdir=lower$n,upperdir=upper$n,workdir=work$n"
-    why=$(cd "$own" 2>&1 && exec "$0" -n -i -t overlay -o "$options" overlay "merged$n" 2>&1) || said="no $why"
-    n=$((n + 1))
-  done
-  printf '%s\\n' "\${said:-mounted}" '.'
-done
-`;
-
-/**
- * Makes the namespaces and the shell in them. The user namespace is there since only its owner may enter the others; that of each command
+ * Makes the namespaces and the program in them. The user namespace is there since only its owner may enter the others; that of each command
  * lies in it. Only its root can mount. Bubblewrap also opens the network's loopback, and may make namespaces where no other program may.
  */
-async function openSpaces(bubblewrap: string, mount = 'false'): Promise<Spaces> {
+async function openSpaces({ bubblewrap, perl, base }: Programs): Promise<Spaces> {
   const owned = ['--unshare-user', '--uid', '0', '--gid', '0', '--cap-add', 'ALL', '--unshare-net'];
-  const words = [...owned, '--dev-bind', '/', '/', '--', '/bin/sh', '-c', script, mount];
-  const opened = new Spaces(new Helper(bubblewrap, words));
+  const shown = base ? rootOptions(base) : [];
+  const words = [...owned, '--dev-bind', '/', '/', ...shown, '--', perl, '-e', kernelScript];
+  const opened = new Spaces(new Helper(bubblewrap, words), base);
   try {
     await opened.open();
     return opened;
@@ -158,17 +167,19 @@ async function openSpaces(bubblewrap: string, mount = 'false'): Promise<Spaces> 
 }
 
 class Spaces {
+  readonly base: RootBase | undefined;
   readonly #helper: Helper;
   readonly #files: { kind: string; file: number }[] = [];
   #forwarder: KeptForwarder | undefined;
 
-  constructor(helper: Helper) {
+  constructor(helper: Helper, base: RootBase | undefined) {
     this.#helper = helper;
+    this.base = base;
   }
 
   /** Waits until they are there, and keeps them. They stay for as long as the files are open. */
   async open(): Promise<void> {
-    const pid = Number(await this.#helper.ask(undefined, '\n'));
+    const pid = Number(await this.#helper.ask([], '\n'));
     for (const kind of ['user', 'net', 'mnt']) {
       const file = openSync(`/proc/${pid}/ns/${kind}`, 'r');
       this.#files.push({ kind, file });
@@ -177,26 +188,30 @@ class Spaces {
     }
   }
 
-  words({ network, mounts }: { network: boolean; mounts: boolean }): string[] {
-    const left = this.#files.filter(({ kind }) =>
+  /** Returns the files of those that are entered. Named, not handed down: a command would inherit them. */
+  files({ network, mounts }: { network: boolean; mounts: boolean }): string[] {
+    const wanted = this.#files.filter(({ kind }) =>
       kind === 'net' ? network : kind === 'mnt' ? mounts : true,
     );
-    // Named, not handed down: a command would inherit it.
-    const entered = left.map(
-      ({ kind, file }) => `--${kind === 'mnt' ? 'mount' : kind}=/proc/${process.pid}/fd/${file}`,
-    );
-    return [...entered, '--preserve-credentials', '--'];
+    return wanted.map(({ file }) => `/proc/${process.pid}/fd/${file}`);
   }
 
   async mount(own: string, count: number): Promise<void> {
-    const said = await this.#helper.ask(`${count} ${own}`, '\n.\n').catch(reasonOf);
+    const said = await this.#helper.ask([`mount ${count} ${own}\n`], '\n.\n').catch(reasonOf);
     if (said !== 'mounted') throw notMade(said.replace(/^no /, '').split('\n')[0] ?? '');
   }
 
+  async unmount(own: string, count: number): Promise<void> {
+    await this.#helper.ask([`unmount ${count} ${own}\n`], '.\n').catch(() => undefined);
+  }
+
+  marks(paths: readonly string[]): Promise<FileMarks[]> {
+    return marksOf(this.#helper, paths);
+  }
+
   /** Throws TelosError `config` if nothing can listen there. */
-  async listen(socket: string, nsenter: string, perl: string): Promise<WayIn> {
-    const words = this.words({ network: true, mounts: false });
-    this.#forwarder ??= new KeptForwarder([nsenter, ...words], perl);
+  async listen(socket: string, perl: string): Promise<WayIn> {
+    this.#forwarder ??= new KeptForwarder(perl, this.files({ network: true, mounts: false }));
     try {
       return await this.#forwarder.listen(socket);
     } catch (error) {

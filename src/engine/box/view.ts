@@ -164,6 +164,18 @@ export function lastingPlaces(places: BoxPlaces): readonly Place[] {
   ];
 }
 
+/** Returns those of the lasting places that are the same for every command of the conversation, in the order in which they are made. */
+export const basePlaces = (
+  lasting: readonly Place[],
+  { home, readable }: Pick<BoxPlaces, 'home' | 'readable'>,
+): readonly Place[] =>
+  inOrder(
+    lasting.filter(place => {
+      const isOwn = [home, '/tmp'].some(folder => isInside(folder, place.path));
+      return !isOwn && !readable.includes(place.path) && !('from' in place);
+    }),
+  );
+
 /** Returns what a command sees now. `names` are those of the working folder and of the other folders that it can read. */
 export function viewOf(
   lasting: readonly Place[],

@@ -58,7 +58,7 @@ export async function readLayer(layer: CommandLayer): Promise<LayerChanges> {
     unnamed: [],
     tooDeep: [],
     hadBefore: layer.hadBefore,
-    opaque: await layer.opaque(both),
+    opaque: await opaqueAmong(both, layer),
     modes,
     turn: takingTurns(),
   };
@@ -69,6 +69,11 @@ export async function readLayer(layer: CommandLayer): Promise<LayerChanges> {
   }
   const { files, folders, dropped, unnamed, tooDeep } = reading;
   return { files, folders, dropped, unnamed, tooDeep };
+}
+
+async function opaqueAmong(folders: readonly string[], layer: CommandLayer): Promise<Set<string>> {
+  const marks = await layer.marks(folders);
+  return new Set(folders.filter((_folder, at) => marks[at]?.isOpaque));
 }
 
 /** Adds the folders of a layer that are also below it: each adds to that one or replaces it. */

@@ -1,6 +1,6 @@
 /** Remembers on the disk which commands write into a layer, so that the next start can say which of them were cut off. */
 import { execFileSync } from 'node:child_process';
-import { existsSync, readdirSync, statSync, writeFileSync } from 'node:fs';
+import { existsSync, readdirSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { removeAll } from './closedFolder.ts';
 import { jsonLine } from './jsonLines.ts';
@@ -24,6 +24,15 @@ export function noteLayer(own: string, root: string): void {
 
 /** Notes there that the layer is landing from now on. Throws the error of the file system. */
 export const noteLanding = (own: string): void => writeFileSync(join(own, 'landing'), '', { mode: 0o600 });
+
+/** Takes back what was noted: nothing of the layer is missed from now on. Never throws. */
+export function forgetLayer(own: string): void {
+  try {
+    rmSync(join(own, 'owner.json'), { force: true });
+  } catch {
+    // Then the next start says that it was cut off.
+  }
+}
 
 /** Removes the folder of a layer. In it, a path can be longer than the system takes at once. Throws the error of the file system. */
 export function removeLayer(own: string): void {

@@ -59,9 +59,9 @@ export async function openBox(
       ...(owner && { owner }),
     });
   };
-  const layers = finding.kind === 'bubblewrap' ? finding.features.layers : null;
+  const layers = finding.kind === 'bubblewrap' && finding.features.layers;
   const hasLayers =
-    layers !== null && (await import('../box/layer.ts')).carriesLayer(folders.workingDir, config.dataDir);
+    layers && (await import('../box/layer.ts')).carriesLayer(folders.workingDir, config.dataDir);
   // On macOS the box itself refuses names that others obey.
   const isDirect = finding.kind === 'bubblewrap' && !hasLayers;
   const standIns = standInsOf(
@@ -158,7 +158,7 @@ export async function boxState(config: Config): Promise<DoctorBox> {
   const workFolders = workFoldersOf(config, []);
   const finding = await find(config, { workingDir: cwd, packDir: cwd, skillDir: cwd, workFolders });
   if (!finding.works) return { wanted, state: finding };
-  const isDirect = finding.kind === 'bubblewrap' && finding.features.layers === null;
+  const isDirect = finding.kind === 'bubblewrap' && !finding.features.layers;
   return { wanted, state: { works: true, kind: finding.kind, ...(isDirect && { isDirect }) } };
 }
 

@@ -338,7 +338,9 @@ async function runStarted(
     return { refusal: enclosed };
   }
   const inner = enclosed ?? plain;
-  const start = onWindows ? { program: command, args: [] } : marked(mark, inner.program, inner.args);
+  const start = onWindows
+    ? { program: command, args: [] }
+    : (enclosed?.limited?.(mark.lockLimit) ?? marked(mark, inner.program, inner.args));
   const child = await startProcess({ ...inner, ...start }, enclosed?.inputs, onWindows, limits.stdin);
   if (typeof child === 'string') {
     guard.release();

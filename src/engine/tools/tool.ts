@@ -155,6 +155,14 @@ export interface BoxReport {
   };
 }
 
+/** What a file has beside its content, mode and time. */
+export interface FileMarks {
+  /** Whether it is a folder of a layer that replaces the one below in place of adding to it. */
+  isOpaque: boolean;
+  /** Its extended attributes and rights for single users, as one text. Empty if it has none, or cannot be looked at. */
+  attributes: string;
+}
+
 /** What a command writes in place of the folders themselves, until it lands there. */
 export interface CommandLayer {
   /** The folders, the working folder first, and for each the one that holds what was written. Absolute and real. */
@@ -166,8 +174,8 @@ export interface CommandLayer {
   begun: number;
   /** Whether a path of the working folder was there before, as far as that is known. */
   hadBefore(path: string): boolean;
-  /** Returns those of its folders, by absolute paths, that replace the folder below them. Throws an Error if that cannot be read. */
-  opaque(folders: readonly string[]): Promise<ReadonlySet<string>>;
+  /** Returns what files have beside their content, in their order. Absolute paths. Throws an Error if that cannot be read. */
+  marks(paths: readonly string[]): Promise<readonly FileMarks[]>;
   /** Called before anything of it comes into its place. Throws the error of the file system. */
   landing(): void;
   /** Removes it, with all that has not landed. Throws the error of the file system. */
@@ -180,6 +188,8 @@ export interface EnclosedCommand extends CommandStart {
   layer?: CommandLayer;
   /** What it gets as its descriptors 3, 4 and so on: bytes that it reads, or files that are open. */
   inputs?: readonly (Uint8Array | number)[];
+  /** Returns how it starts with the limit that marks its processes, if its own start can set one. */
+  limited?(lockLimit: number | undefined): { program: string; args: string[] };
   /** Returns true once none of its processes is alive; false while one may be. Called after its first process has ended. */
   isOver?(): boolean;
   /** Returns why nothing was started, if its errors say so; undefined if the command itself has written them. */

@@ -196,7 +196,7 @@ for line in open('/proc/net/tcp').read().splitlines()[1:]:
 
   itBoxed('is one of its own for each command where nothing can join another', async (run, context) => {
     if (run.finding.kind !== 'bubblewrap') return skipBecause(context, 'bubblewrap makes no box here');
-    const features = { ...run.finding.features, nsenter: null };
+    const features = { ...run.finding.features, perl: null };
     const alone = boxedRun({ ...run.finding, features }, {}, run);
     const line = 'readlink /proc/self/ns/net; sleep 0.5';
     const networks = await Promise.all([alone.sh(line), alone.sh(line)]);

@@ -315,9 +315,8 @@ describe('a command in the box', () => {
         features: {
           disablesUserNamespaces: true,
           bindsDescriptors: true,
-          nsenter: null,
           perl: null,
-          layers: null,
+          layers: false,
         },
       },
       {},

@@ -451,7 +451,7 @@ describe('a command that writes into a layer', function () {
   });
 
   it('works where no other program than bubblewrap may make namespaces', async () => {
-    const tools = ['mount', 'tar', 'bwrap', 'nsenter'].map(name => `ln -s "$(command -v ${name})" bin/`);
+    const tools = ['perl', 'bwrap'].map(name => `ln -s "$(command -v ${name})" bin/`);
     execFileSync('/bin/sh', ['-ec', `mkdir bin; ${tools.join('; ')}`], { cwd: run.root });
     const there = await layeredBox(join(run.root, 'data'), join(run.root, 'bin'));
     assert.ok(there?.kind === 'bubblewrap');
