@@ -21,7 +21,7 @@ import { delimiter, dirname, join, relative } from 'node:path';
 import { asSaid, grouped, sentence } from '@telos/protocol/text';
 import { type Config, telosFolders } from '../config.ts';
 import { TelosError } from '../core/errors.ts';
-import { contentOf, type HomeOwner, homesIn, standInFolders, writtenSince } from '../files/agentHome.ts';
+import { type HomeOwner, homesIn, standInFolders } from '../files/agentHome.ts';
 import { makeOwnFolders } from '../files/atomicWrite.ts';
 import { isOpenFolder, removeAll } from '../files/closedFolder.ts';
 import { layersIn } from '../files/leftLayers.ts';
@@ -53,6 +53,7 @@ import { carriesLayer } from './layer.ts';
 import { type MountedLayer, ReadyLayers } from './readyLayer.ts';
 import type { RootBase } from './rootBase.ts';
 import { inSeatbelt } from './seatbelt.ts';
+import { StandInLook } from './standInLook.ts';
 import {
   type BoxPlaces,
   basePlaces,
@@ -184,8 +185,8 @@ interface Prepared {
   lasting: readonly Place[];
   /** Those of them that every command of the conversation sees in the same way. */
   base: readonly Place[];
-  /** Files of the home that were named before, and an empty name once it was said that not all can be. */
-  told: Set<string>;
+  /** What was named before of the home and of the temporary files. See `StandInLook`. */
+  told: { home: Set<string>; temporary: Set<string> };
   /** The working folder, then the others that the command can read. */
   names: readonly FolderNames[];
 }
@@ -235,7 +236,7 @@ function prepare(
     mask: maskIn(root),
     lasting,
     base: basePlaces(lasting, places),
-    told: new Set(),
+    told: { home: new Set(), temporary: new Set() },
     names: [workingDir, ...readable].map(folder => new FolderNames(folder)),
   };
 }
@@ -249,7 +250,8 @@ function withOwnHome({ config, conversation, owner }: BoxOptions, shared: Prepar
   const temporary = join(own, 'tmp-with-secrets');
   makeOwnFolders(own, ...homeFolders(config.dataDir, ownHome), temporary);
   const places = { ...shared.places, ownHome: realPlace(ownHome)!, temporary: realPlace(temporary)! };
-  return { ...shared, places, lasting: lastingPlaces(places), told: new Set() };
+  const told = { home: new Set<string>(), temporary: new Set<string>() };
+  return { ...shared, places, lasting: lastingPlaces(places), told };
 }
 
 /**
@@ -288,7 +290,8 @@ async function enclose(
       sentence('Nothing was run.'),
     ]);
   makeOwnFolders(dirname(known.ownHome), known.ownHome, known.temporary);
-  const atHome = contentOf(known.ownHome);
+  const atHome = new StandInLook(known.ownHome, told.home);
+  const atTemporary = new StandInLook(known.temporary, told.temporary);
   const { marked, left } = await namesIn(names);
   const hadBefore = names[0]?.seen() ?? (() => false);
   const isAround = around !== undefined && !left.has(around) && isOpenRepository(join(around, '.git'));
@@ -327,14 +330,13 @@ async function enclose(
       close();
       const removed = guards.flatMap(guard => guard());
       const notes = [...removed, ...((await opened?.end()) ?? [])];
-      const now = contentOf(places.ownHome);
-      const written = writtenSince(atHome, now, placesBelow(places.home, view));
-      const files = written.filter(path => !told.has(path));
-      const isWhole = (atHome.isWhole && now.isWhole) || told.has('');
-      for (const path of isWhole ? files : ['', ...files]) told.add(path);
-      if (files.length === 0 && isWhole) return { notes };
-      const atHomeNow = { folder: places.ownHome, files, isWhole, ...(owner && { agent: owner.name }) };
-      return { notes, home: atHomeNow };
+      const home = atHome.written(placesBelow(places.home, view));
+      const temporary = atTemporary.written(placesBelow('/tmp', view));
+      return {
+        notes,
+        ...(home && { home: { ...home, ...(owner && { agent: owner.name }) } }),
+        ...(temporary && { temporary }),
+      };
     };
     return {
       ...process,

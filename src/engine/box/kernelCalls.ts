@@ -15,7 +15,7 @@ const [mount = 0, unmount = 0, value = 0, list = 0, limit = 0, enter = 0] = numb
 
 /**
  * Says its pid, then answers lines: `mount COUNT FOLDER` mounts the layers of a folder, `unmount COUNT FOLDER` takes them away even if they
- * are in use, and `marks BYTES` reads the marks of the paths that follow. Relative names need no escapes. A layer is dropped after a power cut, so nothing waits until the disk has it.
+ * are in use, and `marks BYTES` reads the marks of the paths that follow. Relative names need no escapes. The kernel closes a folder of its own to all, so that nobody could remove it. A layer is dropped after a power cut, so nothing waits until the disk has it.
  */
 export const kernelScript = `# telos: the layers of the sandbox
 $|=1;print"$$\\n";
@@ -30,7 +30,8 @@ my($n,$own)=($1,$2);$why=chdir$own?"":"$!";
 for(0..$n-1){last if$why ne"";
 my($from,$to,$kind)=("overlay","merged$_","overlay");
 my$o="userxattr,volatile,lowerdir=lower$_,upperdir=upper$_,workdir=work$_";
-$why="$!"if syscall(${mount},$from,$to,$kind,0,$o)!=0}
+$why="$!"if syscall(${mount},$from,$to,$kind,0,$o)!=0;
+chmod 0700,"work$_/work"}
 chdir"/";print$why eq""?"mounted":"no $why","\\n.\\n"}
 elsif($line=~/^unmount (\\d+) (.*)/){
 for(0..$1-1){my$o="$2/merged$_";syscall(${unmount},$o,2)}

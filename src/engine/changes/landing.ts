@@ -23,8 +23,9 @@ import { FolderModes } from '../files/closedFolder.ts';
 import { temporaryPrefix } from '../files/globPattern.ts';
 import { type OpenFolder, openFolder } from '../files/openFile.ts';
 import { describeFileError, errorCode, statsAt } from '../files/paths.ts';
+import type { CommandLayer } from '../tools/tool.ts';
 import type { RunBytes } from './commandWatch.ts';
-import { isUnknown, leftAt, openUp, prepare, record, type Step } from './landingRecord.ts';
+import { isUnknown, leftAt, openUp, prepare, record, type Step, withAttributes } from './landingRecord.ts';
 import type { LayerFile, LayerFolder } from './layerRead.ts';
 
 /** What is to land. Folders come before what is in them. */
@@ -42,20 +43,21 @@ export interface Landed {
   problems: string[];
 }
 
-/** Lands the changes. `begun` is when the command began, as the disks say it. `run` keeps the old bytes and the record. Never throws. */
+/** Lands the changes. `run` keeps the old bytes and the record. Throws an Error if the layer cannot be read, before anything has landed. */
 export async function landChanges(
   { files, folders }: Landing,
-  begun: number,
+  { begun, marks }: Pick<CommandLayer, 'begun' | 'marks'>,
   run: RunBytes,
 ): Promise<Landed> {
   const landed: Landed = { changed: [], conflicts: [], problems: [] };
-  const [steps, contested] = [[] as Step[], [] as LayerFile[]];
+  const [all, contested] = [[] as Step[], [] as LayerFile[]];
   const turn = takingTurns();
   for (const file of files) {
     await turn();
     if (isChangedSince(file, begun)) contested.push(file);
-    else await prepare(file, steps, landed.problems);
+    else await prepare(file, all, landed.problems);
   }
+  const steps = await withAttributes(all, marks);
   await record(steps, folders, run, turn);
   const [way, modes] = [new InWay(steps, folders), new FolderModes()];
   for (const step of steps) if (way.holds(step.path) && !step.after) remove(step, modes, landed, contested);

@@ -6,6 +6,7 @@ import { grouped } from '@telos/protocol/text';
 import { openRegularFile, readRegularFile, smallFile } from '../files/openFile.ts';
 import { describeFileError } from '../files/paths.ts';
 import { folded } from '../files/sensitiveNames.ts';
+import type { CommandLayer } from '../tools/tool.ts';
 import {
   type FolderLine,
   hashOf,
@@ -27,7 +28,7 @@ export interface Step extends LayerFile {
   isTouched: boolean;
 }
 
-/** Adds the step for a file, unless nothing has changed. */
+/** Adds the step for a file. */
 export async function prepare(file: LayerFile, steps: Step[], problems: string[]): Promise<void> {
   const { before, after } = file;
   try {
@@ -35,11 +36,25 @@ export async function prepare(file: LayerFile, steps: Step[], problems: string[]
     else {
       const left = await leftAt(after.at, after.stats);
       const isTouched = before !== undefined && isSameContent(file, left);
-      if (!isTouched || before.mtimeMs !== after.stats.mtimeMs) steps.push({ ...file, left, isTouched });
+      steps.push({ ...file, left, isTouched });
     }
   } catch (error) {
     problems.push(describeFileError(error, file.path));
   }
+}
+
+/**
+ * Returns the steps without those in which nothing has changed. One that only looks so may have further attributes, and comes with them.
+ * Throws an Error if they cannot be read.
+ */
+export async function withAttributes(steps: readonly Step[], marks: CommandLayer['marks']): Promise<Step[]> {
+  const alike = steps.filter(({ isTouched }) => isTouched);
+  const found = await marks([...alike.map(({ after }) => after?.at ?? ''), ...alike.map(({ path }) => path)]);
+  for (const [index, step] of alike.entries())
+    step.isTouched = found[index]?.attributes === found[alike.length + index]?.attributes;
+  return steps.filter(
+    ({ isTouched, before, after }) => !isTouched || before?.mtimeMs !== after?.stats.mtimeMs,
+  );
 }
 
 /** Returns what a file or link of a layer leaves. Throws the error of the file system. */

@@ -33,6 +33,8 @@ export interface LayerChanges {
   dropped: string[];
   /** Names that are not UTF-8, by what can be shown of their paths. */
   unnamed: string[];
+  /** Folders whose further attributes the command has set, which do not land. */
+  attributed: string[];
   /** Folders so deep in others that their paths in the layer are longer than the system takes. */
   tooDeep: string[];
 }
@@ -49,16 +51,18 @@ interface Reading extends LayerChanges {
 /** Reads the layer. Throws an Error with a sentence if it cannot be read whole: then nothing of it is known. */
 export async function readLayer(layer: CommandLayer): Promise<LayerChanges> {
   const modes = new Map<string, number>();
-  const both: string[] = [];
-  for (const { path, upper } of layer.roots) addFoldersInBoth(upper, path, both, modes);
+  const all: FolderOfLayer[] = [];
+  for (const { path, upper } of layer.roots) addFolders(upper, path, all, modes);
+  const { opaque, attributed } = await marked(all, layer);
   const reading: Reading = {
     files: [],
     folders: [],
     dropped: [],
     unnamed: [],
+    attributed,
     tooDeep: [],
     hadBefore: layer.hadBefore,
-    opaque: await opaqueAmong(both, layer),
+    opaque,
     modes,
     turn: takingTurns(),
   };
@@ -68,21 +72,38 @@ export async function readLayer(layer: CommandLayer): Promise<LayerChanges> {
     await readFolder(upper, path, below?.isDirectory() === true, reading);
   }
   const { files, folders, dropped, unnamed, tooDeep } = reading;
-  return { files, folders, dropped, unnamed, tooDeep };
+  return { files, folders, dropped, unnamed, tooDeep, attributed };
 }
 
-async function opaqueAmong(folders: readonly string[], layer: CommandLayer): Promise<Set<string>> {
-  const marks = await layer.marks(folders);
-  return new Set(folders.filter((_folder, at) => marks[at]?.isOpaque));
+/** A folder of a layer: each adds to the one at its place, replaces it or is new. */
+interface FolderOfLayer {
+  at: string;
+  place: string;
+  isInBoth: boolean;
 }
 
-/** Adds the folders of a layer that are also below it: each adds to that one or replaces it. */
-function addFoldersInBoth(upper: string, path: string, found: string[], modes: Map<string, number>): void {
+/** Returns those that replace one, and the places of those that have other attributes than before. */
+async function marked(
+  all: readonly FolderOfLayer[],
+  layer: CommandLayer,
+): Promise<{ opaque: Set<string>; attributed: string[] }> {
+  const marks = await layer.marks([...all.map(({ at }) => at), ...all.map(({ place }) => place)]);
+  const isOther = (index: number): boolean =>
+    marks[index]?.attributes !== (all[index]?.isInBoth ? marks[all.length + index]?.attributes : '');
+  return {
+    opaque: new Set(
+      all.flatMap(({ at, isInBoth }, index) => (isInBoth && marks[index]?.isOpaque ? [at] : [])),
+    ),
+    attributed: all.flatMap(({ place }, index) => (isOther(index) ? [place] : [])),
+  };
+}
+
+function addFolders(upper: string, path: string, found: FolderOfLayer[], modes: Map<string, number>): void {
   for (const entry of entriesOf(upper, modes)) {
     const [at, place] = [join(upper, entry.name), join(path, entry.name)];
-    if (!entry.isDirectory() || isTooLong(at) || !statsAt(place)?.isDirectory()) continue;
-    found.push(at);
-    addFoldersInBoth(at, place, found, modes);
+    if (!entry.isDirectory() || isTooLong(at)) continue;
+    found.push({ at, place, isInBoth: statsAt(place)?.isDirectory() === true });
+    addFolders(at, place, found, modes);
   }
 }
 

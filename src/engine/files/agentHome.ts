@@ -81,10 +81,10 @@ export function contentOf(home: string): HomeContent {
       const path = join(folder, name);
       if (path === cacheFolder) continue;
       if (isFolder) open.push(path);
-      else {
-        const stats = lstatSync(join(home, path), { throwIfNoEntry: false });
-        if (stats) files.set(path, [stats.ino, stats.ctimeMs, stats.size].join());
-      }
+      if (isFolder && namesIn(join(home, path))?.length === 0) files.set(`${path}/`, '');
+      if (isFolder) continue;
+      const stats = lstatSync(join(home, path), { throwIfNoEntry: false });
+      if (stats) files.set(path, [stats.ino, stats.ctimeMs, stats.size].join());
     }
   }
   return { files, isWhole };

@@ -9,6 +9,7 @@ import type { RunBytes } from '../changes/commandWatch.ts';
 import { falseObjects } from '../changes/gitObjects.ts';
 import { foldersFor, type Landed, landChanges } from '../changes/landing.ts';
 import { type LayerChanges, readLayer } from '../changes/layerRead.ts';
+import { type TreesElsewhere, withoutTreesElsewhere } from '../changes/treesElsewhere.ts';
 import { reasonOf } from '../core/errors.ts';
 import { escapeInvisible } from '../files/plainText.ts';
 import { findGit } from '../tools/programPath.ts';
@@ -42,8 +43,9 @@ export async function* landLayer(
   // Set once some of it may be in its place.
   let landed: Landed | undefined;
   try {
-    const found = await readLayer(layer);
-    if (isEmpty(found)) return { changedFiles: [], notes: [] };
+    const read = await readLayer(layer);
+    if (isEmpty(read)) return { changedFiles: [], notes: [] };
+    const { found, made, kept } = withoutTreesElsewhere(read, layer.roots);
     const { free: all, waiting } = judgeLayer(found, layer, context.policy);
     const { env = {}, ...places } = context.policy;
     const forged = await falseObjects(all, findGit({ ...places, env }));
@@ -51,19 +53,14 @@ export async function* landLayer(
     const later = waiting.flatMap(({ files }) => files);
     layer.landing();
     const folders = foldersFor(free, later, found.folders);
-    landed = await landChanges({ files: free, folders }, layer.begun, run);
+    landed = await landChanges({ files: free, folders }, layer, run);
     const { refusal, isAway } = yield* answerOn(waiting, call, root, context, signal);
     if (isAway) yield { type: 'notice', level: 'warning', ...asMessage(unheard(waiting, root)) };
     if (refusal === undefined && later.length > 0)
-      merge(landed, await landChanges({ files: later, folders: found.folders }, layer.begun, run));
+      merge(landed, await landChanges({ files: later, folders: found.folders }, layer, run));
     const notes = refusal === undefined ? [] : [notKept(waiting, refusal, root)];
     notes.push(
-      ...(yield* told(
-        found,
-        landed,
-        [...forged].map(({ path }) => path),
-        root,
-      )),
+      ...(yield* told(found, landed, { forged: [...forged].map(({ path }) => path), made, kept }, root)),
     );
     return { changedFiles: landed.changed.slice(0, mostReported), notes };
   } catch (error) {
@@ -115,9 +112,9 @@ function merge(one: Landed, other: Landed): void {
 
 /** Tells the person of each change that is not in its place. Returns the same for the model. */
 function* told(
-  { dropped, unnamed, tooDeep }: LayerChanges,
+  { dropped, unnamed, tooDeep, attributed }: LayerChanges,
   { conflicts, problems }: Landed,
-  forged: readonly string[],
+  { forged, made, kept }: Pick<TreesElsewhere, 'made' | 'kept'> & { forged: readonly string[] },
   root: string,
 ): Generator<RunEvent, string[]> {
   const nameOf = (path: string): string => escapeInvisible(relative(root, path));
@@ -131,6 +128,19 @@ function* told(
   );
   if (forged.length > 0)
     all.push(sentence('Objects of Git that are not what their names say were not kept: {0}.', named(forged)));
+  for (const tree of made)
+    all.push(
+      sentence(
+        'The work tree {0} is outside of the working folder, so it was not kept. Make it in a folder below.',
+        escapeInvisible(tree),
+      ),
+    );
+  for (const tree of kept)
+    all.push(
+      sentence('The work tree {0} is still there, so its repository still lists it.', escapeInvisible(tree)),
+    );
+  if (attributed.length > 0)
+    all.push(sentence('Extended attributes of folders were not kept: {0}.', named(attributed)));
   if (unnamed.length > 0)
     all.push(sentence('Files whose names are not UTF-8 were not kept: {0}.', named(unnamed)));
   if (tooDeep.length > 0)

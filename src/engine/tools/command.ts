@@ -23,8 +23,6 @@ import {
   type BoxReport,
   type CommandStart,
   type EnclosedCommand,
-  homeOf,
-  placeInBox,
   type RunFolders,
   type Tool,
   type ToolContext,
@@ -329,7 +327,6 @@ async function runStarted(
     env: { ...programs.env, [mark.name]: mark.value },
     folder: context.approvedFolder ?? context.commandDir,
   };
-  const before = temporaryFiles(command, context);
   const time = new TimeLimit(limits.timeoutMs);
   limits.untimed?.addEventListener('abort', () => time.end(), { once: true });
   const enclosed = await enclosedStart(plain, context, time);
@@ -373,14 +370,15 @@ async function runStarted(
     const code = end.stopped === undefined ? await exited : undefined;
     const failure = code ? enclosed?.failureIn?.(streams.stderr.text()) : undefined;
     if (failure !== undefined) return { refusal: failure };
-    const { notes = [], home } = (await ending()) ?? {};
-    const left = home && writtenAtHome(home);
-    const temporary = writtenInTemporary(command, context, before);
-    if (left) context.onNotice?.(left.forPerson);
+    const { notes = [], home, temporary } = (await ending()) ?? {};
+    const left = [home && writtenAtHome(home), temporary && writtenInTemporary(temporary)].flatMap(
+      each => each ?? [],
+    );
+    for (const { forPerson } of left) if (forPerson) context.onNotice?.(forPerson);
     const all = [
       note ?? (code ? programs.noteOn(command) : undefined),
       code && enclosed?.layer && differingLink.test(streams.stderr.text()) ? howToClone : undefined,
-      ...[...notes, ...(left ? [left.forModel] : []), ...temporary].map(each => `[${each}]`),
+      ...[...notes, ...left.map(({ forModel }) => forModel)].map(each => `[${each}]`),
     ];
     return { streams, code, note: all.filter(Boolean).join('\n') || undefined };
   } finally {
@@ -399,9 +397,7 @@ function writtenAtHome({ folder, files, isWhole, agent }: NonNullable<BoxReport[
   forPerson: Sentence;
   forModel: string;
 } {
-  const more = files.length - mostNamed;
-  const shown = files.slice(0, mostNamed).map(path => escapeInvisible(path));
-  const named = shown.join(', ') + (more > 0 ? ` (+${more})` : '');
+  const named = namedOf(files);
   const kept =
     agent === undefined ? 'It is gone after this conversation.' : 'It is there again in the next run.';
   const where = escapeInvisible(folder);
@@ -434,47 +430,48 @@ function writtenAtHome({ folder, files, isWhole, agent }: NonNullable<BoxReport[
   };
 }
 
-/** Paths of temporary files in a command line. */
-const temporaryPath = /(?<![\w./~-])\/(?:var\/)?tmp\/[^\s'"`;&|<>()$*?[\]{},:\\]+/g;
-
-/** Returns what there is of the files in /tmp that a command names, by name: a text that is another one once a file was written. */
-function temporaryFiles(command: string, context: ToolContext): ReadonlyMap<string, string> {
-  const own = context.standIns?.find(({ path, place }) => path === '/tmp' && place !== path);
-  if (!own || !context.box) return new Map();
-  const named = [...new Set(command.match(temporaryPath))];
-  return new Map(
-    named.flatMap(path => {
-      const place = placeInBox(path.replace(/^\/var/, ''), { ...context, home: homeOf(context) });
-      const stats = place === undefined ? undefined : statSync(place, { throwIfNoEntry: false });
-      return stats ? [[path, [stats.ino, stats.size, stats.mtimeMs, stats.ctimeMs].join()]] : [];
+/**
+ * Says what a command wrote into the temporary files of the box: the person would look in vain for it. They are told of it themselves where
+ * the files would be beside their own, as if the command had written next to its folder.
+ */
+function writtenInTemporary({ folder, files, isWhole }: NonNullable<BoxReport['temporary']>): {
+  forPerson?: Sentence;
+  forModel: string;
+} {
+  const where = escapeInvisible(folder);
+  const named = namedOf(files, path => `/tmp/${path}`);
+  const isTheirs = (path: string): boolean =>
+    path.includes('/') && statSync(join('/tmp', path.split('/')[0] ?? ''), noThrow)?.isDirectory() === true;
+  const beside = files.filter(isTheirs);
+  const copy = copyingLine(folder, beside, '/tmp/');
+  return {
+    ...(beside.length > 0 && {
+      forPerson: sentence(
+        'In the temporary files of the sandbox, not in yours: {0} (in {1}). To copy it: {2}',
+        ...[namedOf(beside, path => `/tmp/${path}`), where, copy],
+      ),
     }),
-  );
+    forModel: isWhole
+      ? `Written into the /tmp of the sandbox, not into the user's: ${named} (in ${where}). Say so if the user expects it there.`
+      : `What it wrote into /tmp is in the /tmp of the sandbox, ${where}, not in the user's.`,
+  };
 }
 
-/** Says where files are that a command names in /tmp and has written: the box has a folder of its own there. The person would look in vain. */
-function writtenInTemporary(
-  command: string,
-  context: ToolContext,
-  before: ReadonlyMap<string, string>,
-): string[] {
-  const own = context.standIns?.find(({ path }) => path === '/tmp');
-  const now = temporaryFiles(command, context);
-  const made = [...now.keys()].filter(path => now.get(path) !== before.get(path));
-  if (!own) return [];
-  if (made.length === 0) return [];
-  const shown = made.slice(0, mostNamed).map(path => escapeInvisible(path));
-  const more = made.length > mostNamed ? ` (+${made.length - mostNamed})` : '';
-  return [
-    `Written into the /tmp of the sandbox, not into the user's: ${shown.join(', ')}${more} (in ${escapeInvisible(own.place)}). Say so if the user expects it there.`,
-  ];
+const noThrow = { throwIfNoEntry: false } as const;
+
+/** Returns the names of a few files, and how many there are more. */
+function namedOf(files: readonly string[], shown: (path: string) => string = path => path): string {
+  const more = files.length - mostNamed;
+  const names = files.slice(0, mostNamed).map(path => escapeInvisible(shown(path)));
+  return names.join(', ') + (more > 0 ? ` (+${more})` : '');
 }
 
-/** Returns the line of a shell that copies the files into the person's home, with what is beside them. It asks before it replaces any. */
-function copyingLine(folder: string, files: readonly string[]): string {
+/** Returns the line of a shell that copies the files to their place, with what is beside them. It asks before it replaces any. */
+function copyingLine(folder: string, files: readonly string[], to = '~/'): string {
   const tops = new Set(files.map(path => join(folder, path.split('/')[0] ?? path)));
   const plain = [...tops].filter(path => escapeInvisible(path) === path).slice(0, mostNamed);
   const sources = plain.length > 0 ? plain : [`${folder}/.`];
-  return ['cp -ri --', ...sources.map(shellWord), '~/'].join(' ');
+  return ['cp -ri --', ...sources.map(shellWord), to].join(' ');
 }
 
 /** Returns the command as its box starts it, or why it has none although it must. Returns undefined without a box. */

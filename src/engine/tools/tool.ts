@@ -143,16 +143,22 @@ export interface BoxReport {
   /** Sentences for the model, such as the addresses that it could not reach. Empty if nothing was refused. */
   notes: readonly string[];
   /** What the command wrote into the home folder of the box, which is not the person's. Missing if that is nothing. */
-  home?: {
-    /** Where that home is outside of the box. Absolute. */
-    folder: string;
-    /** Files by their path below it, without caches. */
-    files: readonly string[];
-    /** False if the folder holds more than was looked at. */
-    isWhole: boolean;
+  home?: WrittenElsewhere & {
     /** The agent that has it again in its next run. Missing if it goes with the conversation. */
     agent?: string;
   };
+  /** What it wrote into the folder of temporary files, which is the conversation's. Missing if that is nothing. */
+  temporary?: WrittenElsewhere;
+}
+
+/** What a command wrote into a folder that stands in for one of the person's. */
+export interface WrittenElsewhere {
+  /** Where the folder is outside of the box. Absolute. */
+  folder: string;
+  /** Files, and empty folders with a slash at their end, by their path below it, without caches. */
+  files: readonly string[];
+  /** False if the folder holds more than was looked at. */
+  isWhole: boolean;
 }
 
 /** What a file has beside its content, mode and time. */

@@ -224,7 +224,7 @@ describe('a run with commands', () => {
     assert.deepEqual(asked, []);
   });
 
-  it('tells the model which files that a command names in /tmp are not in the /tmp of the user', async () => {
+  it('tells the model which files of a command in /tmp are not in the /tmp of the user', async () => {
     const { ends, state } = await run([
       {
         command:
@@ -237,7 +237,7 @@ describe('a run with commands', () => {
     const [written = '', read = '', none = ''] = ends.map(({ result }) => result.content);
     assert.match(
       written,
-      /^\[Written into the \/tmp of the sandbox, not into the user's: \/tmp\/out, \/tmp\/out\/report\.txt, \/var\/tmp\/more \(in \/.*\)\. Say so/m,
+      /^\[Written into the \/tmp of the sandbox, not into the user's: \/tmp\/more, \/tmp\/out\/report\.txt \(in \/.*\)\. Say so/m,
     );
     assert.equal(read.trim(), 'sums');
     assert.doesNotMatch(none, /not into the user's/);
