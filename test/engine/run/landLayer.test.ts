@@ -462,6 +462,43 @@ describe('a command that writes into a layer', function () {
     assert.deepEqual([text('d/f'), existsSync(inWork('Makefile'))], ['1\n', false]);
   });
 
+  it('lands further attributes of files, and names the folders that do not get theirs', async () => {
+    run.put('work/same', '1');
+    run.put('work/touched', '1');
+    run.put('work/d/f', '1');
+    run.put('work/plain', '1');
+    const python = (code: string): string => `python3 -c 'import os; ${code}'`;
+    const set = (name: string): string => `os.setxattr("${name}", "user.note", b"kept")`;
+    const names = ['same', 'touched', 'd', 'new', 'e'].map(set).join('; ');
+    const { said, changedFiles } = await layered(
+      python(`open("new", "w"); os.mkdir("e"); ${names}; os.utime("touched"); os.chmod("plain", 0o644)`),
+      no,
+    );
+    assert.equal(said, 'Extended attributes of folders were not kept: d, e.');
+    assert.deepEqual(changedFiles.sort(), ['new', 'same', 'touched'].map(inWork));
+    const read = python('print(*[os.getxattr(n, "user.note") for n in ["same", "touched", "new"]])');
+    assert.equal(git(read).trim(), "b'kept' b'kept' b'kept'");
+  });
+
+  it('makes no list of a work tree that lies elsewhere, and takes none away', async () => {
+    git(
+      'git init -q -b main; git config user.name n; git config user.email e@x; git commit -q --allow-empty -m 1',
+    );
+    const there = join(run.root, 'there');
+    git(`git worktree add -q ${there}`);
+    const added = await layered('git worktree add -q ../beside && git worktree add -q .trees/inside', no);
+    assert.match(
+      added.said,
+      /^The work tree \/.*\/beside is outside of the working folder, so it was not kept\./m,
+    );
+    assert.match(added.note, /Written into the \/tmp of the sandbox, .*\/beside\/\.git /);
+    const pruned = await layered('git worktree prune --expire now; git worktree list', no);
+    assert.doesNotMatch(pruned.out, /there/);
+    assert.equal(pruned.said, `The work tree ${there} is still there, so its repository still lists it.`);
+    assert.deepEqual(readdirSync(inWork('.git/worktrees')).sort(), ['inside', 'there']);
+    assert.doesNotMatch(git('git worktree list'), /prunable/);
+  });
+
   it('works where its data is on another disk', async function () {
     const other = existsSync('/dev/shm') ? realpathSync(mkdtempSync('/dev/shm/telos-')) : undefined;
     if (other === undefined) return skipBecause(this, 'there is no /dev/shm');

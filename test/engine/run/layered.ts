@@ -1,6 +1,6 @@
 /** Runs commands in a real box with a layer, and lands what they write, for the tests of landing. */
 import assert from 'node:assert/strict';
-import { existsSync, mkdirSync } from 'node:fs';
+import { mkdirSync, readdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { commandBox } from '../../../src/engine/box/commandBox.ts';
 import { type BoxFinding, findBox } from '../../../src/engine/box/findBox.ts';
@@ -11,7 +11,6 @@ import { type LookedAfter, landLayer } from '../../../src/engine/run/landLayer.t
 import { runLine } from '../../../src/engine/tools/command.ts';
 import type { CommandBox, CommandLayer, ToolContext } from '../../../src/engine/tools/tool.ts';
 import type { RunEvent } from '../../../src/protocol/run.ts';
-import { eventually } from '../../eventually.ts';
 import { type TemporaryRun, temporaryRun } from '../tools/temporaryRun.ts';
 
 /** The run whose changes are kept. */
@@ -91,8 +90,8 @@ export async function layered(
     const step: IteratorResult<RunEvent, LookedAfter> = await events.next();
     if (step.done) {
       const { stdout, stderr } = end.streams;
-      const { upper } = layer.roots[0]!;
-      await eventually(() => assert.ok(!existsSync(upper), 'the layer is gone'));
+      box.rest?.();
+      assert.deepEqual(readdirSync(join(config.dataDir, 'box/layers')), [], 'the layer is gone');
       for (let one = keeper.takeProblem(); one !== undefined; one = keeper.takeProblem()) said.push(one);
       return {
         ...step.value,
