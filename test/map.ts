@@ -51,8 +51,8 @@ export const limits: HouseFigures = {
   coreLines: 1000,
   loopFiles: 25,
   circles: 0,
-  files: 758,
-  oneImporter: 98,
+  files: 759,
+  oneImporter: 97,
 };
 
 /** Returns the source files of the project by path from its root. */

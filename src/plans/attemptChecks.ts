@@ -84,7 +84,8 @@ export async function checkTree(
   const unready = await setUp(scene);
   if (unready) return unready;
   const note = async (result: CheckResult): Promise<void> => {
-    await scene.note({ type: 'check_ended', ...scene.named, tree, ...result });
+    const command = scene.checks.find(({ name }) => name === result.name)?.command;
+    await scene.note({ type: 'check_ended', ...scene.named, tree, ...result, ...(command && { command }) });
   };
   const again = async (): Promise<void> => {
     const head = await scene.place.git.tip('HEAD');

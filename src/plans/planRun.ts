@@ -11,6 +11,7 @@ import type { PlanCard } from '@telos/protocol/planCard';
 import { endOf, sentence } from '@telos/protocol/text';
 import { LocalSlots } from './attempt.ts';
 import type { AttemptParts } from './attemptScene.ts';
+import { resultsAt } from './commitChecks.ts';
 import { contextFolders, projectContext } from './contextFolders.ts';
 import { contextTools } from './contextServer.ts';
 import { type Git, Git as RepositoryGit, runnerMark } from './git.ts';
@@ -31,7 +32,7 @@ import type { PlanFolder } from './planFolder.ts';
 import { PlanRunner, type RunnerOptions } from './planRunner.ts';
 import type { PlanSettings } from './planSettings.ts';
 import type { PlanState } from './planState.ts';
-import { checksOf, type Preflight, preflight, resultsAt, setupDigest } from './preflight.ts';
+import { checksOf, type Preflight, preflight, setupDigest } from './preflight.ts';
 import { Projection } from './projection.ts';
 import { endMarked, noteAway, recover } from './recover.ts';
 import { readRoles } from './roles.ts';
@@ -336,7 +337,9 @@ async function brokenAtEnd(
     stories.map(({ story }) => story),
   );
   const broken = new Map<string, string>();
-  for (const { check, result } of await fails(tip, checks)) {
+  const done = passedOn(await git.treeOf(tip), open.journal);
+  const left = checks.filter(({ command }) => !done.has(command));
+  for (const { check, result } of left.length > 0 ? await fails(tip, left) : []) {
     const passedAt = firstPass(check, stories, commits);
     const isKnown = (await fails(base, [check])).length > 0;
     // Red at the base, and nothing has turned it green.
@@ -358,6 +361,15 @@ async function brokenAtEnd(
   }
   return [...broken].map(([story, why]) => ({ story, why }));
 }
+
+/** Returns the commands of the checks that have passed on these very files. The last story has run those of the whole plan. */
+const passedOn = (tree: string, { lines }: Journal): ReadonlySet<string> =>
+  new Set(
+    lines.flatMap(line => {
+      const isPass = line.type === 'check_ended' && line.tree === tree && line.exitCode === 0;
+      return isPass && line.suspicious === undefined && line.command !== undefined ? [line.command] : [];
+    }),
+  );
 
 /** Returns the place of the first commit that says that it passed the check; -1 if none does. */
 function firstPass(check: PlanCheck, stories: PlanState['stories'], commits: readonly PlanCommit[]): number {

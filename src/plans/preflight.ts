@@ -3,17 +3,10 @@
 import { createHash } from 'node:crypto';
 import { shellWord } from '@telos/engine/files';
 import type { CheckResult, PlanCheck, PlanEvent, Story } from '@telos/protocol/plan';
-import { hasTests, otherPackages, removePackages, withoutScripts } from './attemptChanges.ts';
-import {
-  type BoxConfig,
-  type CheckPlace,
-  namesTests,
-  outsideOnly,
-  runCheck,
-  setupPlace,
-  triedAgain,
-} from './checks.ts';
-import { setupFailure, troubleIn } from './checkTrouble.ts';
+import { hasTests } from './attemptChanges.ts';
+import { type BoxConfig, namesTests } from './checks.ts';
+import { troubleIn } from './checkTrouble.ts';
+import { type CommitResults, resultsAt } from './commitChecks.ts';
 import type { Git } from './git.ts';
 import type { GitProblem } from './gitProblems.ts';
 import type { PlanFolder } from './planFolder.ts';
@@ -150,65 +143,6 @@ const problemsOfStory =
 export function checksOf({ checks }: PlanSettings, stories: readonly Story[]): PlanCheck[] {
   const all = [...checks, ...stories.flatMap(story => story.checks)];
   return [...new Map(all.map(check => [check.command, check])).values()];
-}
-
-export interface CommitResults {
-  /** By the command of the check. */
-  results: Map<string, { check: PlanCheck; result: CheckResult }>;
-  /** Why the work tree could not be made ready, in sentences. Then no check ran. */
-  setup: string[];
-}
-
-export type ResultParts = Pick<PreflightParts, 'slots' | 'settings' | 'env' | 'config'> &
-  Partial<Pick<PreflightParts, 'base'>>;
-
-/**
- * Runs all of the checks on a commit, also behind one that fails. At the base nothing was written by a model: there, one that fails in
- * the box is tried outside. Later, those run outside that `atBase` names, and packages that
- * are others than at the base are installed without their scripts. Throws TelosError `config` if the slot cannot be made.
- */
-export async function resultsAt(
-  { slots, settings, env, config, base }: ResultParts,
-  commit: string,
-  checks: readonly PlanCheck[],
-  signal: AbortSignal,
-  atBase: 'base' | ReadonlyMap<string, CheckResult>,
-): Promise<CommitResults> {
-  const results: CommitResults['results'] = new Map();
-  const outsideResult = async (check: PlanCheck): Promise<CheckResult | undefined> => {
-    await slots.reset(slot, commit);
-    const { box: _, ...bare } = place;
-    const result = await runCheck(check, bare, config, signal);
-    return result.exitCode === 0 ? { ...result, outside: true } : undefined;
-  };
-  const slot = await slots.openSlot(1, commit);
-  const box = slots.boxOf(slot, config);
-  const outside = atBase === 'base' || config.sandbox === 'required' ? {} : { outside: outsideOnly(atBase) };
-  const place: CheckPlace = { dir: slot.dir, env: { ...slots.environmentOf(slot), ...env }, box, ...outside };
-  if (await slots.needsSetup(slot)) {
-    await removePackages(slot, settings);
-    const isOther =
-      atBase !== 'base' &&
-      (base === undefined || (await otherPackages(slot.git, base, commit)) !== undefined);
-    const { env: given, ...around } = setupPlace(place, config);
-    const outer = { ...around, env: { ...given, ...(isOther && withoutScripts) } };
-    for (const command of settings.setup) {
-      const check = { name: command, command, timeoutS: 15 * 60 };
-      const result = await runCheck(check, outer, config, signal);
-      if (result.exitCode !== 0) return { results, setup: [setupFailure(result, slots.plan)] };
-    }
-    await slots.noteSetup(slot);
-  }
-  for (const check of checks) {
-    await slots.reset(slot, commit);
-    const run = () => runCheck(check, place, config, signal);
-    const first = await run();
-    const result = atBase === 'base' ? first : await triedAgain(first, () => slots.reset(slot, commit), run);
-    const mayLeave = atBase === 'base' && !check.outside && box.isUsed && config.sandbox !== 'required';
-    const other = result.exitCode !== 0 && mayLeave ? await outsideResult(check) : undefined;
-    results.set(check.command, { check, result: other ?? result });
-  }
-  return { results, setup: [] };
 }
 
 /**

@@ -20,7 +20,15 @@ import { mkdir, rename, rm, rmdir, stat, symlink, unlink } from 'node:fs/promise
 import { homedir } from 'node:os';
 import { basename, dirname, join } from 'node:path';
 import { TelosError } from '@telos/engine/errors';
-import { isInside, isLink, lockFile, makeOwnFolders, readText, writeWhole } from '@telos/engine/files';
+import {
+  isInside,
+  isLink,
+  lockFile,
+  makeOwnFolders,
+  readRegularFile,
+  readText,
+  writeWhole,
+} from '@telos/engine/files';
 import { sentence } from '@telos/protocol/text';
 import { type BoxConfig, CheckBox } from './checks.ts';
 import type { Git } from './git.ts';
@@ -176,11 +184,13 @@ export class Slots {
 
   /**
    * Gives the work tree exactly the files of a commit, with those that each slot gets beside. Whatever else is there is deleted, so
-   * keep it first. A work tree that cannot be cleaned is put aside whole and made again.
+   * keep it first. A work tree that cannot be cleaned is put aside whole and made again. Returns false if it had them already, and
+   * nothing beside.
    */
-  async reset(slot: Slot, tip: string): Promise<void> {
+  async reset(slot: Slot, tip: string): Promise<boolean> {
+    let isChanged = true;
     try {
-      await this.#clean(slot, tip);
+      isChanged = await this.#clean(slot, tip);
     } catch (error) {
       // Another one beside it would need as much again.
       if (!(error instanceof TelosError) || isFullDisk(error)) throw error;
@@ -189,16 +199,18 @@ export class Slots {
       Object.assign(slot, { admin, git });
       await this.#clean(slot, tip);
     }
-    await this.#furnish(slot.dir);
+    return (await this.#furnish(slot.dir)) || isChanged;
   }
 
-  async #clean(slot: Slot, tip: string): Promise<void> {
+  /** Returns false if there was nothing to do. */
+  async #clean(slot: Slot, tip: string): Promise<boolean> {
     const pointer = `gitdir: ${slot.admin}\n`;
     if (isLink(join(slot.dir, '.git')) || textOf(join(slot.dir, '.git')) !== pointer.trim()) {
       await rename(join(slot.dir, '.git'), this.#aside('git')).catch(() => undefined);
       await writeWhole(join(slot.dir, '.git'), pointer);
     }
-    if (!(await this.#isFresh(slot, tip))) {
+    const found = await this.#makeFresh(slot, tip);
+    if (found === undefined) {
       // Moves no branch, even if a command has pointed HEAD to one.
       await slot.git.run(['checkout', '--detach', '--force', '--quiet', tip]);
       await this.#deleteOthers(slot);
@@ -211,7 +223,7 @@ export class Slots {
       join(slot.admin, 'telos-index-copy'),
       join(slot.admin, 'index'),
     ];
-    if (statSync(shown, { throwIfNoEntry: false })?.ino === statSync(own).ino) return;
+    if (statSync(shown, { throwIfNoEntry: false })?.ino === statSync(own).ino) return found !== 'same';
     rmSync(copy, { force: true });
     try {
       linkSync(own, copy);
@@ -223,20 +235,24 @@ export class Slots {
     // The second name has changed the file's own times.
     const known = this.#indexes.get(slot.admin);
     if (known) this.#noteIndex(slot, known.tree);
+    return true;
   }
 
-  /** Has the work tree stand at the commit without a checkout if it has its files already. Returns false if it has others. */
-  async #isFresh(slot: Slot, tip: string): Promise<boolean> {
+  /**
+   * Has the work tree stand at the commit without a checkout if it has its files already. Returns `same` if there was nothing else,
+   * `cleaned` if there was, and undefined if its files are others.
+   */
+  async #makeFresh(slot: Slot, tip: string): Promise<'same' | 'cleaned' | undefined> {
     const known = this.#indexes.get(slot.admin);
     this.#indexes.delete(slot.admin);
     if (!known || known.state !== stateOf(indexOf(slot)) || known.tree !== (await slot.git.treeOf(tip)))
-      return false;
+      return undefined;
     const { isEdited, hasOthers } = await this.#differing(slot);
-    if (isEdited) return false;
+    if (isEdited) return undefined;
     if (hasOthers) await this.#deleteOthers(slot);
-    await slot.git.setHead(tip);
+    if (textOf(join(slot.admin, 'HEAD')) !== tip) await slot.git.setHead(tip);
     this.#indexes.set(slot.admin, known);
-    return true;
+    return hasOthers ? 'cleaned' : 'same';
   }
 
   #noteIndex(slot: Slot, tree: string): void {
@@ -263,19 +279,26 @@ export class Slots {
     await git.run(['clean', '-ffdxq', ...kept]);
   }
 
-  /** Copies and links what each work tree gets from the person's. A way that leads out of the work tree is not followed. */
-  async #furnish(dir: string): Promise<void> {
+  /**
+   * Copies and links what each work tree gets from the person's. A way that leads out of the work tree is not followed. Returns false if
+   * all of it was there.
+   */
+  async #furnish(dir: string): Promise<boolean> {
     const { copy, link } = this.#settings.slot;
+    let isChanged = false;
     for (const path of [...copy, ...link]) {
       const [from, to] = [join(this.#folder.repo, path), join(dir, path)];
       if (!existsSync(from)) continue;
       await mkdir(dirname(to), { recursive: true });
       if (!isInside(dir, realpathSync(dirname(to)))) continue;
       if (copy.includes(path)) {
-        if (isLink(from) || isLink(to) || !(await stat(from)).isFile()) continue;
+        if (isLink(from) || isLink(to) || !(await stat(from)).isFile() || isSameFile(from, to)) continue;
         copyFileSync(from, to);
-      } else if (!lstatSync(to, { throwIfNoEntry: false })) await symlink(from, to, 'junction');
+      } else if (lstatSync(to, { throwIfNoEntry: false })) continue;
+      else await symlink(from, to, 'junction');
+      isChanged = true;
     }
+    return isChanged;
   }
 
   /** Returns the box of a slot's checks. They see what the slot has of the person's work tree. */
@@ -532,6 +555,17 @@ const foldersBelow = (folder: string): string[] => [
     .filter(isFolder)
     .flatMap(foldersBelow),
 ];
+
+/** Whether both have the same bytes and mode. */
+function isSameFile(one: string, other: string): boolean {
+  const [first, second] = [statSync(one), lstatSync(other, { throwIfNoEntry: false })];
+  return (
+    second?.isFile() === true &&
+    first.size === second.size &&
+    first.mode === second.mode &&
+    readRegularFile(one).equals(readRegularFile(other))
+  );
+}
 
 const isFolder = (path: string): boolean =>
   lstatSync(path, { throwIfNoEntry: false })?.isDirectory() === true;

@@ -216,7 +216,14 @@ export type PlanEvent =
       added: number;
       removed: number;
     }
-  | ({ type: 'check_ended'; story: string; attempt: number; tree: string } & CheckResult)
+  | ({
+      type: 'check_ended';
+      story: string;
+      attempt: number;
+      tree: string;
+      /** Missing in lines that an earlier version wrote. */
+      command?: string;
+    } & CheckResult)
   | {
       type: 'tamper';
       story: string;

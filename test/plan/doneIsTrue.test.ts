@@ -1,6 +1,6 @@
 /** "Done" says that the branch has every story and passes every check: what happens to the branch meanwhile, and what a later story breaks. */
 import assert from 'node:assert/strict';
-import { mkdirSync, writeFileSync } from 'node:fs';
+import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import {
   agreeable,
@@ -44,6 +44,21 @@ describe('a plan that says that it is done', function () {
     },
   };
   const reopenings = (here: PlanWorld) => here.journal().filter(line => line.type === 'story_reopened');
+
+  it('runs no check again on the files on which it has passed', async () => {
+    const command = 'mkdir -p kept && echo x >> kept/own && ls src';
+    const here = await open([{ ...makes('US-001'), checks: { own: command } }], {
+      'US-001 coder': coder('US-001'),
+    });
+    here.set({ slot: { keep: ['kept'] } });
+    await here.plan('approve', 'site', '--card', '--yes');
+    const { code, stderr } = await here.plan('run', 'site', '--unattended');
+    assert.equal(code, 0, stderr);
+    const [, slot = ''] = /^worktree (\S+slot-1)$/m.exec(here.git('worktree', 'list', '--porcelain')) ?? [];
+    // At the base, and on the files of the story, which are those of the branch.
+    assert.equal(readFileSync(join(slot, 'kept/own'), 'utf8'), 'x\nx\n');
+    assert.deepEqual(passed(here), ['US-001']);
+  });
 
   it('has no story whose own check a later one broke: it is opened again and named', async () => {
     const checking = (id: string, word: string, dependsOn: string[]): StoryText => ({

@@ -1,10 +1,12 @@
 import assert from 'node:assert/strict';
 import { existsSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { setTimeout as delay } from 'node:timers/promises';
 import { findBox } from '../../src/engine/box/findBox.ts';
+import { resultsAt } from '../../src/plans/commitChecks.ts';
 import { dirtyFiles } from '../../src/plans/gitCheckouts.ts';
 import { defaultSettings } from '../../src/plans/planSettings.ts';
-import { preflight, resultsAt, setupDigest } from '../../src/plans/preflight.ts';
+import { preflight, setupDigest } from '../../src/plans/preflight.ts';
 import type { CheckResult, Story } from '../../src/protocol/plan.ts';
 import { PlanRepo } from '../fakes/planRepo.ts';
 import { tempFolder } from '../fakes/tempFolder.ts';
@@ -166,6 +168,42 @@ describe('preflight', () => {
     assert.deepEqual(
       new Set(seen.event.checks.map(({ command }) => command)),
       new Set([old.command, fresh.command]),
+    );
+  });
+
+  it('runs each check on the files of the commit alone, also where looking at them takes longer than the checks', async () => {
+    await look([{}]);
+    const { slots, settings, base } = plan.parts;
+    let looks = 0;
+    const slow = Object.assign(Object.create(slots), {
+      ...Object.fromEntries(
+        (['openSlot', 'boxOf', 'environmentOf', 'needsSetup', 'noteSetup'] as const).map(name => [
+          name,
+          slots[name].bind(slots),
+        ]),
+      ),
+      reset: async (...args: Parameters<typeof slots.reset>) => {
+        looks += 1;
+        await delay(600);
+        return slots.reset(...args);
+      },
+    });
+    const at = async (...checks: readonly string[]) => {
+      looks = 0;
+      const wanted = checks.map((command, index) => check(String(index), command));
+      const parts = { slots: slow, settings, base, env: {}, config: plan.config };
+      const { results } = await resultsAt(parts, base, wanted, new AbortController().signal, 'base');
+      return checks.map(command => results.get(command)?.result.exitCode);
+    };
+    assert.deepEqual(await at('true', 'test -f src/add.js', ': none'), [0, 0, 0]);
+    assert.equal(looks, 2);
+    for (const path of ['left.txt', 'out/left.txt']) {
+      const leaves = `mkdir -p out && echo left > ${path}`;
+      assert.deepEqual(await at(leaves, `test -f ${path}`, `test ! -f ${path}`), [0, 1, 0]);
+    }
+    assert.deepEqual(
+      await at('echo x >> src/add.js', 'grep -x x src/add.js', 'rm src/add.js', 'ls src/add.js'),
+      [...[0, 1, 0, 0]],
     );
   });
 

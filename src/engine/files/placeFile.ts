@@ -21,11 +21,33 @@ import {
 import { basename, dirname } from 'node:path';
 import { PathProblem } from './paths.ts';
 
+/**
+ * By device and inode, when a file of this process that has nothing but its bytes and mode was last changed in any way. Giving it a list
+ * of rights or an attribute changes that time.
+ */
+const plain = new Map<string, bigint>();
+const mostPlain = 1000;
+
+/** Returns whether the file has nothing that a new one would not have: this process made it so, and nobody has touched it since. */
+function isPlain(place: string): boolean {
+  const stats = lstatSync(place, { bigint: true, throwIfNoEntry: false });
+  return stats !== undefined && plain.get(`${stats.dev}:${stats.ino}`) === stats.ctimeNs;
+}
+
+function notePlain(place: string): void {
+  const stats = lstatSync(place, { bigint: true, throwIfNoEntry: false });
+  if (stats === undefined) return;
+  plain.set(`${stats.dev}:${stats.ino}`, stats.ctimeNs);
+  for (const old of [...plain.keys()].slice(0, -mostPlain)) plain.delete(old);
+}
+
 /** Sets what `temporary` would not have of the file at `place` beside it, as far as this process may. Never throws for that. */
 export async function takeAttributes(temporary: string, place: string, mode: number): Promise<void> {
-  if (process.platform === 'linux') await copied(temporary, place);
+  // Copying them starts a program, and most files that are written again and again are of this process.
+  if (isPlain(place)) notePlain(temporary);
+  else if (process.platform === 'linux') await copied(temporary, place);
   else if (process.platform === 'darwin') copiedWhole(temporary, place);
-  chmodSync(temporary, mode);
+  if ((lstatSync(temporary).mode & 0o777) !== mode) chmodSync(temporary, mode);
 }
 
 /** Node knows neither lists of rights nor further attributes. The times of the file are left as they are. */
@@ -61,8 +83,12 @@ function copiedWhole(temporary: string, place: string): void {
  * that was replaced meanwhile, and the error of the file system.
  */
 export function placeOver(temporary: string, place: string, before: Stats | undefined): void {
-  if (!before?.isFile() || !wouldLose(temporary, before)) renameSync(temporary, place);
-  else {
+  if (!before?.isFile() || !wouldLose(temporary, before)) {
+    const isNew = before === undefined || isPlain(temporary);
+    renameSync(temporary, place);
+    // The rename counts as a change of the file.
+    if (isNew) notePlain(place);
+  } else {
     replaceContent(temporary, place, before);
     unlinkSync(temporary);
   }

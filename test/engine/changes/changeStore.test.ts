@@ -143,6 +143,24 @@ describe('changes of a run', () => {
     assert.deepEqual(names.map(rights), before);
   });
 
+  it('leaves the list of rights that a file of this process got since it was last written', async function () {
+    const rights = (): string =>
+      execFileSync('getfacl', ['--omit-header', '--absolute-names', inWork('a.md')], { encoding: 'utf8' });
+    await write('a.md', 'one\n');
+    await write('a.md', 'two\n');
+    try {
+      execFileSync('setfacl', ['-m', 'u:4242:rw', inWork('a.md')]);
+    } catch {
+      return skipBecause(this, 'setfacl is not here, or not for these files');
+    }
+    const before = rights();
+    for (const text of ['three\n', 'four\n']) {
+      await write('a.md', text);
+      assert.equal(readFileSync(inWork('a.md'), 'utf8'), text);
+      assert.equal(rights(), before);
+    }
+  });
+
   it('names the files that two runs have written in turn, and those of a run whose earlier one is undone', async () => {
     const other = store.keeper('run-2')!;
     run.put('work/a.md', 'v0');
