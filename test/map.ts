@@ -52,7 +52,7 @@ export const limits: HouseFigures = {
   loopFiles: 25,
   circles: 0,
   files: 759,
-  oneImporter: 97,
+  oneImporter: 98,
 };
 
 /** Returns the source files of the project by path from its root. */

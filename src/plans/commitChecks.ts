@@ -2,9 +2,9 @@
 
 import type { CheckResult, PlanCheck } from '@telos/protocol/plan';
 import { otherPackages, removePackages, withoutScripts } from './attemptChanges.ts';
-import { type CheckPlace, outsideOnly, runCheck, setupPlace, triedAgain } from './checks.ts';
+import { type BoxConfig, type CheckPlace, outsideOnly, runCheck, setupPlace, triedAgain } from './checks.ts';
 import { setupFailure } from './checkTrouble.ts';
-import type { PreflightParts } from './preflight.ts';
+import type { PlanSettings } from './planSettings.ts';
 import type { Slot, Slots } from './slots.ts';
 
 export interface CommitResults {
@@ -14,8 +14,14 @@ export interface CommitResults {
   setup: string[];
 }
 
-export type ResultParts = Pick<PreflightParts, 'slots' | 'settings' | 'env' | 'config'> &
-  Partial<Pick<PreflightParts, 'base'>>;
+export interface ResultParts {
+  slots: Slots;
+  settings: PlanSettings;
+  env: Readonly<Record<string, string>>;
+  config: BoxConfig;
+  /** The commit that the plan begins with. Missing: packages count as others than there. */
+  base?: string;
+}
 
 /** Runs a check where it is to run. */
 type Run = (check: PlanCheck) => Promise<CheckResult>;
