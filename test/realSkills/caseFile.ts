@@ -35,6 +35,8 @@ export interface SkillCase {
   /** A folder of that name with the skill in `skills/`, and more in it in `beside`. */
   pack?: boolean;
   beside?: Readonly<Record<string, string>>;
+  /** The pack is a plugin, whose manifest is made unless `beside` has one; its text is that of a skill or of a command. */
+  plugin?: 'skill' | 'command';
   /** The folder that holds the skill's folder; the skills folder of Telos if missing. `{project}` and `~` are filled in. */
   place?: string;
   /** A folder with a published skill, in place of `text` and `files`. */

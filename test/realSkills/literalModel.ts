@@ -120,7 +120,8 @@ function callOf(step: Step, words: Readonly<Record<string, string>>, body: strin
   return { name: 'search_files', input };
 }
 
-const placeholder = /\$?\{baseDir\}|\$\{CLAUDE_SKILL_DIR\}/;
+const placeholder =
+  /\$?\{baseDir\}|\$\{CLAUDE_(?:SKILL_DIR|PLUGIN_ROOT|PLUGIN_DATA|PROJECT_DIR|SESSION_ID)\}/;
 
 function asDelivered(written: string, body: string): string {
   if (!placeholder.test(written)) return written;

@@ -16,4 +16,11 @@ describe('skills as their authors wrote them', () => {
     const below = layouts.flatMap(layout => belowTheBar(figuresOf(outcomes, layout)));
     assert.deepEqual(below, [], findings(outcomes).join('\n'));
   });
+
+  it('do their work in the shapes of plugins', async () => {
+    const cases = readCases(fileURLToPath(new URL('plugins.yaml', import.meta.url)));
+    assert.ok(cases.length >= 60, String(cases.length));
+    const outcomes = await runAll(cases, ['pack']);
+    assert.deepEqual(belowTheBar(figuresOf(outcomes, 'pack')), [], findings(outcomes).join('\n'));
+  });
 });

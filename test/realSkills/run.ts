@@ -1,5 +1,5 @@
 /**
- * `npm run real-skills [-- --only NAME] [--layout pack|dot] [--cases FILE] [--yes]`: skills as people publish them, run as their text has it.
+ * `npm run real-skills [-- --only NAME] [--layout pack|dot] [--cases FILE|plugins] [--yes]`: skills as people publish them, run as their text has it.
  * Prints the figures and what to look at; exit 1 below the bar. `--yes` shows what a person who answers every question with yes would get.
  */
 import { fileURLToPath } from 'node:url';
@@ -17,7 +17,9 @@ const { values } = parseArgs({
     yes: { type: 'boolean', default: false },
   },
 });
-const cases = readCases(values.cases).filter(({ name }) => values.only?.includes(name) ?? true);
+const file =
+  values.cases === 'plugins' ? fileURLToPath(new URL('plugins.yaml', import.meta.url)) : values.cases;
+const cases = readCases(file).filter(({ name }) => values.only?.includes(name) ?? true);
 const layouts = (['pack', 'dot'] as const).filter(layout => (values.layout ?? layout) === layout);
 if (cases.length === 0 || layouts.length === 0) {
   console.error('There is no such skill or layout.');

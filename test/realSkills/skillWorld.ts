@@ -49,12 +49,15 @@ export function skillWorld(one: SkillCase, layout: Layout, places = freshPlaces(
   const stands = join(project, one.stands ?? '');
   const place = one.place === undefined ? skills : expand(one.place, home, project);
   const packDir = join(place, one.name);
-  const skillDir = one.pack ? join(packDir, 'skills', one.name) : packDir;
+  const skillDir = one.pack || one.plugin ? join(packDir, 'skills', one.name) : packDir;
   mkdirSync(stands, { recursive: true });
   put(project, one.person ?? {});
-  if (one.from === undefined) put(skillDir, { 'SKILL.md': skillText(one), ...one.files });
+  if (one.plugin === 'command') put(packDir, { [`commands/${one.name}.md`]: commandText(one) });
+  else if (one.from === undefined) put(skillDir, { 'SKILL.md': skillText(one), ...one.files });
   else cpSync(one.from, skillDir, { recursive: true });
   put(packDir, one.beside ?? {});
+  if (one.plugin && !Object.keys(one.beside ?? {}).some(path => path.endsWith('plugin.json')))
+    put(packDir, { '.claude-plugin/plugin.json': `{"name": "${one.name}", "description": "Ours"}\n` });
   if (layout === 'dot')
     put(home, { '.config/telos/agents.toml': `[agents.${one.name}]\nworking_dir = "."\n` });
   if (one.git) commitAll(project, one.git);
@@ -106,6 +109,9 @@ function skillText({ name, front = '', text, shape }: SkillCase): string {
   const own = /^name:/m.test(front) ? '' : `name: ${name}\n`;
   return `---\n${own}description: ${description}\n${front}---\n# ${name}\n\n${text}`;
 }
+
+const commandText = ({ front = '', text }: SkillCase): string =>
+  front === '' ? text : `---\n${front}---\n${text}`;
 
 /** Throws if another skill's world has put another file there. */
 function put(folder: string, files: Readonly<Record<string, string>>): void {

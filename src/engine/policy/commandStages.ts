@@ -62,7 +62,12 @@ export async function checkedLine(
     TELOS_SKILL_DIR: skillDir,
     TELOS_PACK_DIR: packDir,
   };
-  const known: Known = { values: { ...own, HOME: home }, prints: inner => toldOutput(inner, folder) };
+  const known: Known = {
+    values: { ...own, HOME: home },
+    prints: inner => toldOutput(inner, folder),
+    // What a script reads from its environment, it would not find.
+    maySet: name => !isSteeringVariable(name) && !Object.hasOwn(context.env ?? {}, name) && !(name in own),
+  };
   const plan = readPlan(line, known);
   if (!plan) return undefined;
   const moves = plan.some(({ words }) => words[0] === 'cd');

@@ -34,7 +34,8 @@ export function resolveCall(
   const { name, inputSchema } = tool.definition;
   const properties = (inputSchema['properties'] ?? {}) as Readonly<Record<string, unknown>>;
   if (!isBuiltin(name)) {
-    const input = typedInput(written.input, properties);
+    const given = name === 'use_skill' ? stepInput(written.input) : written.input;
+    const input = typedInput(given, properties);
     const isAsWritten = name === written.name && input === written.input;
     return { call: isAsWritten ? written : { ...written, name, input }, notes: [] };
   }
@@ -46,6 +47,21 @@ export function resolveCall(
     );
   const resolved = withMeantFiles(name, input, folders, notes);
   return { call: { ...written, name, input: resolved }, notes };
+}
+
+/** Names that other runners give to the skill or role of a step, and to what it is to do. */
+const stepAliases: Readonly<Record<'skill' | 'request', readonly string[]>> = {
+  skill: ['skill', 'subagent_type', 'name', 'command'],
+  request: ['request', 'prompt', 'args', 'arguments', 'description'],
+};
+
+/** Returns a step in the words of `use_skill`. What it is to do is the skill's own work if nothing says it. */
+function stepInput(input: JsonObject): JsonObject {
+  const named = (key: 'skill' | 'request'): unknown =>
+    stepAliases[key].map(each => input[each]).find(value => typeof value === 'string' && value.trim() !== '');
+  const skill = named('skill');
+  if (typeof skill !== 'string') return input;
+  return { skill: skill.replace(/^\//, ''), request: String(named('request') ?? `Carry out ${skill}.`) };
 }
 
 const shown = (text: string, most = 200): string => shortened(escapeInvisible(text), most);

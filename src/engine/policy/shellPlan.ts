@@ -28,6 +28,8 @@ export interface Known {
   values: Readonly<Record<string, string>>;
   /** Returns what a line prints; undefined if only running it can tell. */
   prints(line: string): string | undefined;
+  /** Whether a line may give a value to a variable of this name. Missing if to none. */
+  maySet?(name: string): boolean;
 }
 
 /** In characters. */
@@ -38,7 +40,8 @@ const mostStages = 30;
  * Returns the commands of a line in their order. Undefined if it has a part whose meaning only a shell would know: a pattern, a
  * group, a loop, a text after `<<` in which something is expanded.
  */
-export function readPlan(line: string, known: Known): Stage[] | undefined {
+export function readPlan(line: string, given: Known): Stage[] | undefined {
+  let known = given;
   if (line.length > longestPlan || /[\0\r\ue000-\ue01f]/.test(line)) return undefined;
   const { tokens, inner, unread } = readLine(line);
   // Other lines are inside variables, arithmetic and patterns.
@@ -58,6 +61,12 @@ export function readPlan(line: string, known: Known): Stage[] | undefined {
     // A new line after an operator, or after another one, means nothing.
     if (current.length === 0 && token.text === '\n') continue;
     if (!/^(;|\||&&|\|\|)$/.test(next) || current.length === 0) return undefined;
+    const set = stages.length === 0 && /^(?:;|&&)$/.test(next) ? valuesSet(current, known) : undefined;
+    if (set) {
+      known = { ...known, values: { ...known.values, ...set } };
+      current = [];
+      continue;
+    }
     const stage = readStage(current, joint, known, heredocs);
     if (!stage || stages.push(stage) > mostStages) return undefined;
     [joint, current] = [next as Stage['joint'], []];
@@ -65,6 +74,22 @@ export function readPlan(line: string, known: Known): Stage[] | undefined {
   if (current.length === 0) return joint === ';' ? stages : undefined;
   const last = readStage(current, joint, known, heredocs);
   return last && [...stages, last];
+}
+
+/** A value that a shell leaves one word, in quotes or not. */
+const plainSetting = /^([A-Za-z_]\w*)=([\w./@%+,:-]+)$/;
+
+/** Returns the values that a command gives to variables and does nothing else, so that the commands after it need not be run with it. */
+function valuesSet(tokens: readonly ShellToken[], known: Known): Record<string, string> | undefined {
+  const set: Record<string, string> = {};
+  for (const token of tokens) {
+    if (token.kind !== 'word' || (token.inner ?? []).length > 0) return undefined;
+    const text = knownText(token.text, { ...known.values, ...set });
+    const [, name, value] = plainSetting.exec(text ?? '') ?? [];
+    if (name === undefined || value === undefined || known.maySet?.(name) !== true) return undefined;
+    set[name] = value;
+  }
+  return set;
 }
 
 function readStage(

@@ -131,7 +131,7 @@ export function fillBody(
   };
   const fillIn = (line: string): string =>
     line.replace(new RegExp(`${folderPlaces}|${argumentPlaces}`, 'g'), (all, path, index, number, name) => {
-      if (all.includes('CLAUDE_PLUGIN_ROOT')) return placeInPlugin(path, skillDir, pluginRoot);
+      if (path !== undefined) return placeInPlugin(path, skillDir, pluginRoot);
       if (/^\$?\{(?:baseDir|CLAUDE_SKILL_DIR)\}$/.test(all)) return skillDir;
       if (all.endsWith('{CLAUDE_PLUGIN_DATA}')) return pluginData ?? all;
       if (all.endsWith('{CLAUDE_PROJECT_DIR}')) return projectDir ?? all;

@@ -93,6 +93,9 @@ const onPosix = process.platform !== 'win32';
     ['"$SKILL_DIR/scripts/show me.sh" x', 'me x\n'],
     ['echo "one two" | $SKILL_DIR/scripts/up.sh', 'ONE TWO\n'],
     ['python3 $SKILL_DIR/scripts/show.py b 2>&1 | sort | head -n 1', 'shown b \n'],
+    ['ROOT="$SKILL_DIR"; python3 "$ROOT/scripts/show.py" a', 'shown a \n'],
+    ['ROOT=$SKILL_DIR\nNAME=show.py\npython3 $ROOT/scripts/$NAME a', 'shown a \n'],
+    ['DIR=$SKILL_DIR/scripts && cd $DIR && python3 show.py "$DIR-x" | wc -l', '1\n'],
     ['python3 $SKILL_DIR/scripts/show.py b > out.txt && cat out.txt', 'shown b \n'],
     ['python3 $SKILL_DIR/scripts/show.py b &> out.txt; cat out.txt', 'shown b \n'],
     ['python3 $SKILL_DIR/scripts/show.py b\npython3 $SKILL_DIR/scripts/show.py c', 'shown b \nshown c \n'],
@@ -104,6 +107,24 @@ const onPosix = process.platform !== 'win32';
       assert.equal(mode & 0o111, 0, 'the mode of a file was changed');
       assert.equal((await context.reviews!.stateOf(context.agent!)).state, 'reviewed');
     });
+
+  it('asks about a line that sets what steers programs, has more than one word in a value, or depends on another command', async () => {
+    const lines = [
+      ...[
+        `PYTHONPATH=.; ${script}`,
+        `PATH=/tmp; ${script}`,
+        `SKILL_DIR=/tmp; python3 $SKILL_DIR/scripts/show.py`,
+      ],
+      ...[
+        `A="b c"; python3 $SK/scripts/show.py $A`,
+        `A=*; python3 $SK/scripts/show.py $A`,
+        `A=$(id); ${script} $A`,
+      ],
+      ...[`A=x | ${script} $A`, `A=x || ${script} $A`, `A=/etc/passwd; cat "$A"`, `A=x > out.txt; ${script}`],
+    ];
+    for (const line of lines)
+      assert.equal((await about(line.replaceAll('$SK/', `${run.skill}/`))).action, 'ask', line);
+  });
 
   it('asks about them without an accepted card, shows it, and asks again when a byte changes', async () => {
     run.put('pack/skills/one/scripts/up.sh', '#!/bin/sh\nid\n');

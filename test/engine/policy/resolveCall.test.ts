@@ -4,6 +4,7 @@ import assert from 'node:assert/strict';
 import { mkdirSync, symlinkSync } from 'node:fs';
 import { join } from 'node:path';
 import { type ResolveFolders, resolveCall } from '../../../src/engine/policy/resolveCall.ts';
+import { useSkillTool } from '../../../src/engine/run/useSkill.ts';
 import { skillTools } from '../../../src/engine/tools/builtin.ts';
 import type { JsonObject } from '../../../src/protocol/run.ts';
 import { type TempFolder, tempFolder } from '../../fakes/tempFolder.ts';
@@ -347,6 +348,21 @@ describe('resolveCall', () => {
   });
 
   describe('a call in the words of another runner', () => {
+    it('takes the tools of other runners that hand on a step for use_skill', () => {
+      const folders = { workingDir: '/w', packDir: '/p', skillDir: '/p/s', commandDir: '/w', home: '/h' };
+      const meant = (name: string, input: JsonObject): JsonObject =>
+        resolveCall({ id: '1', name, input }, [useSkillTool], folders).call.input;
+      const step = { skill: 'scout', request: 'Look.' };
+      assert.deepEqual(meant('Task', { subagent_type: 'scout', description: 'look', prompt: 'Look.' }), step);
+      assert.deepEqual(meant('Skill', { skill: '/scout', args: 'Look.' }), step);
+      assert.deepEqual(meant('Skill', { command: 'scout' }), {
+        skill: 'scout',
+        request: 'Carry out scout.',
+      });
+      assert.deepEqual(meant('use_skill', { ...step, name: 'other' }), step);
+      assert.deepEqual(meant('Task', { prompt: 'Look.' }), { prompt: 'Look.' });
+    });
+
     it('is the same call', () => {
       const rows: [string, JsonObject, string, JsonObject][] = [
         ['Read', { file_path: 'data.json' }, 'read_file', { path: 'data.json' }],

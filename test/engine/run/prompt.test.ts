@@ -244,6 +244,8 @@ describe('fillBody', () => {
         filled(`${root}/scripts/new.sh in ${root}`),
         `${pluginRoot}/scripts/new.sh in ${pluginRoot}`,
       );
+      // A variable of the command's own environment stays, as does a line with it in the text.
+      assert.equal(filled('sh $CLAUDE_PLUGIN_ROOT/x.sh $HOME'), 'sh $CLAUDE_PLUGIN_ROOT/x.sh $HOME');
       const env = commandEnvironment({}, { packDir: pluginRoot, skillDir });
       assert.equal(env['CLAUDE_PLUGIN_ROOT'], pluginRoot);
       assert.equal(env['CLAUDE_SKILL_DIR'], skillDir);
