@@ -394,7 +394,7 @@ export class ChatHost implements PlacedChat {
   /** Says where the next runs work, and whether a sandbox works there. */
   async #sayAround(): Promise<void> {
     const { wanted, state } = await (await this.#desk.current.openTelos()).box();
-    const off = wanted === 'off' ? vscode.l10n.t('the setting telos.sandbox is off') : undefined;
+    const off = wanted === 'off' ? vscode.l10n.t('the setting telos.sandbox is off.') : undefined;
     const noSandbox = off ?? (state && !state.works ? state.why : undefined);
     const workspace = vscode.workspace.workspaceFolders?.[0]?.name ?? '';
     const surroundings = { workspace, ...(noSandbox !== undefined && { noSandbox }) };
