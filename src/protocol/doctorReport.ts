@@ -102,22 +102,29 @@ export function describeReport(report: DoctorReport, tell: (message: LocalizedMe
   return [...describeSetup(report, tell), '', ...describeFindings(report, tell)];
 }
 
-/** Returns what does not work, with what to do, and how many errors that are. */
+/** Returns what does not work, with what to do, and last how many errors that are and which servers were not tried. */
 export function describeFindings(
-  { findings }: DoctorReport,
+  { findings, servers }: DoctorReport,
   tell: (message: LocalizedMessage) => string,
   say: Say = english,
 ): string[] {
   const errors = findings.filter(({ severity }) => severity === 'error').length;
-  return [
-    ...findings.map(finding => `${finding.severity === 'error' ? '✗' : '!'} ${tell(finding)}`),
+  const untried = servers
+    .filter(({ outcome }) => outcome.state === 'not tried')
+    .map(({ server, agent }) => (server === '*' ? say('all of {0}', agent) : `${server} (${agent})`));
+  const count =
     errors > 1
       ? say('{0} problems to fix.', errors)
       : errors === 1
         ? say('1 problem to fix.')
-        : findings.length > 0
+        : findings.length + untried.length > 0
           ? say('No errors.')
-          : say('Everything works.'),
+          : say('Everything works.');
+  return [
+    ...findings.map(finding => `${finding.severity === 'error' ? '✗' : '!'} ${tell(finding)}`),
+    untried.length > 0
+      ? `${count} ${say('MCP servers that were not tried: {0}.', untried.join(', '))}`
+      : count,
   ];
 }
 

@@ -215,6 +215,10 @@ describe('Telos.doctor', () => {
       describeReport(report, messageText).join('\n'),
       /not tried: the agent is not reviewed yet\. Review it with: telos trust kairos/,
     );
+    assert.match(
+      describeReport(report, messageText).at(-1) ?? '',
+      /No errors\. MCP servers that were not tried: all of kairos\.$/,
+    );
     assert.equal(isBroken(report), false);
   });
 
