@@ -20,7 +20,7 @@ import { allowLabel, denial, deniedFor, describeAnswer, longestWhy } from './wor
 
 export function ApprovalCard({ item }: { item: ApprovalItem }) {
   const { request, answer } = item;
-  const label = t('Approval: {0}', visible(request.tool));
+  const label = t('Approval: {0}', visible(describeQuestion(request, t)));
   const isAskedThere = !answer && elsewhere.value !== undefined;
   if (!answer && !isAskedThere && request.choices) return <ChoiceCard request={request} label={label} />;
   if (!answer && !isAskedThere) return <OpenApproval item={item} label={label} />;

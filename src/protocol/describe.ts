@@ -135,8 +135,13 @@ export function describeQuestion(request: ApprovalRequest, say: Say = english): 
       return say('Search in {0}?', name);
     case 'fetch_url':
       return say('Open {0}?', URL.canParse(subject) ? new URL(subject).host : subject);
-    case 'run_command.host':
-      return say('Connect to {0}?', subject);
+    case 'run_command.host': {
+      const [first] = request.sentences ?? [];
+      const host = subject.replace(/:443$/, '');
+      return first?.text.startsWith('{0} wants to reach {1}')
+        ? say('Let {0} connect to {1}?', String(first.values[0]), host)
+        : say('Connect to {0}?', host);
+    }
     case 'mcp_sign_in':
       return say('Sign in?');
     case 'ask_user':

@@ -120,7 +120,7 @@ describe('chat in a real VS Code', () => {
     await chat.getByRole('button', { name: 'Send', disabled: false }).waitFor();
     await chat.getByRole('textbox', { name: 'Message Telos' }).press('Enter');
     const conversation = chat.getByRole('log', { name: 'Conversation' });
-    const card = conversation.getByRole('group', { name: 'Approval: run_command' });
+    const card = conversation.getByRole('group', { name: 'Approval: Run this command?' });
     await card.getByRole('button', { name: 'Allow Once' }).waitFor();
     await workbench.screenshot('approval');
     assert.match((await card.textContent()) ?? '', /cat barrel\.txt/);
@@ -150,12 +150,12 @@ describe('chat in a real VS Code', () => {
     await chat.getByRole('button', { name: 'Send', disabled: false }).waitFor();
     await textbox.press('Enter');
     let typed = '';
-    for (const [tool, refuse] of [
-      ['run_command', 'Deny'],
-      ['write_file', 'Deny'],
-      ['ask_user', 'Skip'],
+    for (const [asked, refuse] of [
+      ['Run this command?', 'Deny'],
+      ['Write outside.md?', 'Deny'],
+      ['Question from the skill', 'Skip'],
     ] as const) {
-      const card = chat.getByRole('group', { name: `Approval: ${tool}` });
+      const card = chat.getByRole('group', { name: `Approval: ${asked}` });
       for (const letter of 'no wait ') await keyboard.press(letter === ' ' ? 'Space' : letter);
       await card.getByRole('button', { name: refuse, disabled: false }).waitFor();
       await keyboard.type('stop ');

@@ -64,7 +64,7 @@ describe('the chat of a real VS Code for everybody', () => {
   after(() => session?.close());
 
   const log = () => chat.getByRole('log', { name: 'Conversation' });
-  const card = () => log().getByRole('group', { name: 'Approval: run_command' }).last();
+  const card = () => log().getByRole('group', { name: 'Approval: Run this command?' }).last();
   const focused = () =>
     chat.evaluate(
       () => document.activeElement?.getAttribute('aria-label') ?? document.activeElement?.textContent ?? '',

@@ -216,7 +216,7 @@ describe('a long run in the chat page', () => {
     });
     const view = await open();
     await view.page.getByRole('textbox', { name: 'Message Telos' }).focus();
-    const card = view.page.getByRole('group', { name: 'Approval: ask_user' });
+    const card = view.page.getByRole('group', { name: 'Approval: Question from the skill' });
     const answers = async () =>
       (await view.posted()).flatMap(each => (each.type === 'approve' ? [each.decision] : []));
     let from = 2;
@@ -292,7 +292,7 @@ describe('a long run in the chat page', () => {
       },
     });
     await view.page
-      .getByRole('group', { name: 'Approval: run_command' })
+      .getByRole('group', { name: 'Approval: Run this command?' })
       .getByText('It may take up to 20 min')
       .waitFor();
   });

@@ -190,7 +190,7 @@ describe('chat page', () => {
     await view.say(conversation([start('go'), routed]));
     await textbox(view).focus();
     await view.say(events(2, call('t', 'run_command', { command: 'ls' }), ask('t', 'ls \u202E-la')));
-    const card = view.page.getByRole('group', { name: 'Approval: run_command' });
+    const card = view.page.getByRole('group', { name: 'Approval: Run this command?' });
     assert.equal(await card.locator('.subject').textContent(), 'ls <U+202E>-la');
     await settled(view, 'Allow Once');
     await button(view, 'Deny').focus();
@@ -214,7 +214,7 @@ describe('chat page', () => {
     await view.say(conversation([start('go'), routed]));
     await textbox(view).focus();
     await view.say(scenes['danger']!);
-    const card = view.page.getByRole('group', { name: 'Approval: run_command' });
+    const card = view.page.getByRole('group', { name: 'Approval: Run this command?' });
     await card
       .getByText('Deletes ../other, outside the working folder. Publishes to others: npm publish.')
       .waitFor();

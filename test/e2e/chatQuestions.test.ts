@@ -1,6 +1,7 @@
 /** Questions in the chat page by itself in Chromium: none takes the keyboard or a click that was meant for something else. */
 import assert from 'node:assert/strict';
 import type { Browser } from 'playwright-core';
+import { describeQuestion } from '../../src/protocol/describe.ts';
 import type { FormField } from '../../src/protocol/form.ts';
 import { type ApprovalRequest, type RunEvent, skipped } from '../../src/protocol/run.ts';
 import type { ToHost } from '../../src/protocol/webview.ts';
@@ -71,6 +72,9 @@ describe('questions in the chat page', () => {
     type: 'approval_request',
     request: { ...ask(callId, 'ls').request, tool, ...more },
   });
+  /** What a screen reader calls the question. */
+  const nameOf = (event: RunEvent): string =>
+    event.type === 'approval_request' ? `Approval: ${describeQuestion(event.request)}` : '';
   const textbox = (view: View) => view.page.getByRole('textbox', { name: 'Message Telos' });
   const isTyping = (view: View) => textbox(view).evaluate(element => element === document.activeElement);
   const button = (view: View, name: string) => view.page.getByRole('button', { name, exact: true });
@@ -91,8 +95,9 @@ describe('questions in the chat page', () => {
     it(`leaves the keyboard to who is writing: ${tool}`, async () => {
       const view = await running();
       await view.page.keyboard.type(words.slice(0, 3));
-      await view.say(events(2, call('t', tool, {}), question('t', tool, more)));
-      const card = view.page.getByRole('group', { name: `Approval: ${tool}` });
+      const asked = question('t', tool, more);
+      await view.say(events(2, call('t', tool, {}), asked));
+      const card = view.page.getByRole('group', { name: nameOf(asked) });
       await card.waitFor();
       await view.page.keyboard.type(words.slice(3));
       const [main, refuse] = more.form
@@ -305,7 +310,7 @@ describe('questions in the chat page', () => {
     const view = await running();
     await view.say(events(2, question('a', 'run_command'), question('b', 'write_file')));
     await settled(view);
-    const card = (tool: string) => view.page.getByRole('group', { name: `Approval: ${tool}` });
+    const card = (tool: string) => view.page.getByRole('group', { name: nameOf(question('x', tool)) });
     assert.equal(await card('run_command').locator('.key').count(), 2);
     assert.equal(await card('write_file').locator('.key').count(), 0);
     await card('run_command').getByRole('button', { name: 'Allow Once' }).click();

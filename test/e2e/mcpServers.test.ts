@@ -210,7 +210,7 @@ describe('the form of a server', () => {
     const reason = "The MCP server 'beds' of agent garden asks this. It gets what you fill in.";
     const request = { ...asked.request, tool: 'mcp_form', scopes: ['once' as const], reason, form: fields };
     await view.say(conversation([start('sow'), routed, { ...asked, request }]));
-    const card = page.getByRole('group', { name: 'Approval: mcp_form' });
+    const card = page.getByRole('group', { name: 'Approval: Fill in this form?' });
     await card.getByText(reason).first().waitFor();
     await card.getByText(hostile).first().waitFor();
     await card.getByRole('button', { name: 'Send' }).click();

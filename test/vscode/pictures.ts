@@ -166,7 +166,7 @@ async function take({ workbench: { page }, workbench }: EditorSession): Promise<
   await writeFile(join(folder, 'run.png'), smallPng(frames));
   await box.fill('tag it and push the tag');
   await box.press('Enter');
-  await log.getByRole('group', { name: 'Approval: run_command' }).waitFor();
+  await log.getByRole('group', { name: 'Approval: Run this command?' }).waitFor();
   await page.waitForTimeout(600);
   await writeFile(
     join(folder, 'approval.png'),

@@ -175,7 +175,7 @@ async function workspaceSettings(world: World): Promise<Seen> {
       await chat.getByRole('button', { name: /^one/ }).waitFor();
       await textbox.fill('one');
       await chat.getByRole('button', { name: 'Send' }).click();
-      const card = chat.getByRole('group', { name: /Approval: run_command/ });
+      const card = chat.getByRole('group', { name: /Approval: Run this command/ });
       await card.waitFor({ timeout: 30_000 });
       const evil = /evil-skill/.test(await textOf(window));
       const early = world.read(join(window.world.workspace, 'shell-ran')) !== undefined;
@@ -402,7 +402,7 @@ export async function extensionApi(world: World): Promise<Seen> {
   const plan = ['runSkill', 'telos.runSkill'].map(command => ({ command, values }));
   try {
     return await inEditor(world, { trusted: true, env, plan }, async window => {
-      const card = window.chat.getByRole('group', { name: /Approval: run_command/ });
+      const card = window.chat.getByRole('group', { name: /Approval: Run this command/ });
       const asked = await pressEnter(window, async () => (await card.count()) > 0);
       await delay(1000);
       const ran = world.read(file) !== undefined;

@@ -7,6 +7,7 @@ import { type PolicyContext, runPolicy } from '../../../src/engine/policy/decisi
 import { grantedHosts, hostQuestions } from '../../../src/engine/run/approval.ts';
 import { serverQuestions } from '../../../src/engine/run/serverAsks.ts';
 import type { AskHost } from '../../../src/engine/tools/tool.ts';
+import { describeQuestion } from '../../../src/protocol/describe.ts';
 import {
   type ApprovalDecision,
   type ApprovalRequest,
@@ -60,6 +61,7 @@ describe('questions about hosts', () => {
     const answers = [ask(wanted('one.test'), command.signal), ask(wanted('two.test'), command.signal)];
     await eventually(() => assert.equal(open.length, 1));
     assert.equal(open[0]!.request.reason, 'npm wants to reach one.test:443.');
+    assert.equal(describeQuestion(open[0]!.request), 'Let npm connect to one.test?');
     assert.equal(open[0]!.request.subject, 'one.test:443');
     open[0]!.answer({ allow: true, scope: 'run' });
     await eventually(() => assert.equal(open.length, 2));
@@ -116,6 +118,7 @@ describe('questions about hosts', () => {
     const first = ask({ ...wanted('one.test'), port: 80 }, command.signal);
     await eventually(() => assert.equal(open.length, 1));
     assert.equal(open[0]!.request.reason, 'npm wants to reach one.test:80.');
+    assert.equal(describeQuestion(open[0]!.request), 'Let npm connect to one.test:80?');
     open[0]!.answer({ allow: true, scope: 'run' });
     assert.equal(await first, undefined);
     const other = ask({ ...wanted('one.test'), port: 8080 }, command.signal);
