@@ -138,15 +138,19 @@ export async function paletteCommands(page: Page, words: string): Promise<string
     await rows.filter({ hasText: words }).first().waitFor({ timeout: 5_000 });
   });
   const found = new Set<string>();
-  for (let quiet = 0; quiet < 3; quiet++) {
-    for (const label of await rows.evaluateAll(all => all.map(row => row.getAttribute('aria-label') ?? ''))) {
-      if (!label.startsWith(words) || found.has(label)) continue;
-      found.add(label);
-      quiet = 0;
-    }
-    await page.keyboard.press('PageDown');
-    await page.waitForTimeout(150);
+  const focused = async (): Promise<string> =>
+    (await rows.and(page.locator('.focused')).first().getAttribute('aria-label', { timeout: 5_000 })) ?? '';
+  // The rows out of sight are not drawn, so each is gone to; behind the last comes the first.
+  for (let label = await focused(); !found.has(label); ) {
+    const before = label;
+    found.add(label);
+    await page.keyboard.press('ArrowDown');
+    label = await eventually(async () => {
+      const next = await focused();
+      assert.notEqual(next, before);
+      return next;
+    });
   }
   await page.keyboard.press('Escape');
-  return [...found];
+  return [...found].filter(label => label.startsWith(words));
 }

@@ -39,7 +39,7 @@ export function askToGoOn(
   const sentences = [
     sentence('This run has asked the model {0} times and is not done.', rounds),
     sentence(
-      'If you allow this for the run, Telos asks again after {0} more requests. max_rounds sets this number.',
+      'If you allow this for the rest of the run, Telos asks again after {0} more requests. max_rounds sets this number.',
       mostRounds,
     ),
   ];

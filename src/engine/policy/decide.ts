@@ -315,9 +315,7 @@ async function defaultDecision(wanted: PolicySubject, context: PolicyContext): P
       const [name, of] = [JSON.stringify(tool), JSON.stringify(server)];
       const sentences = [
         sentence('{0} can do anything that the MCP server {1} can.', name, of),
-        sentence(
-          'If you allow it for the run or always, that applies to this tool with any input, until its description changes.',
-        ),
+        sentence('“Always” covers every call of {0}, until its description changes.', `${server}.${tool}`),
         ...ownWords(wanted),
       ];
       return ask(wanted, { rule: 'mcp.first-use', sentences }, context);

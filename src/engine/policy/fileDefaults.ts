@@ -207,9 +207,7 @@ async function isNoPartOf(path: string, context: PolicyContext): Promise<boolean
   return [...files.files.values()].every(file => file.path !== path);
 }
 
-const whateverIsWritten = sentence(
-  'If you allow it for the run, that applies to this file, whatever is written to it.',
-);
+const whateverIsWritten = sentence('Allowing it for this run covers every change of this file.');
 
 /** A write of a file. A person who agreed to file writes has not agreed to one that makes or changes a program. */
 interface Write {
