@@ -249,7 +249,7 @@ describe('a day in a real VS Code', function () {
         const found = await paletteCommands(empty.page, 'Telos: ');
         assert.ok(found.length > 10, found.join(', '));
         return found;
-      });
+      }, 120_000);
       console.log(`      ${commands.length} commands`);
       assert.ok(commands.length <= 40, `${commands.length}: ${commands.join(', ')}`);
       assert.deepEqual(privateWordsIn(commands), []);

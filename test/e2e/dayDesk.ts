@@ -147,9 +147,9 @@ export async function paletteCommands(page: Page, words: string): Promise<string
     await page.keyboard.press('ArrowDown');
     label = await eventually(async () => {
       const next = await focused();
-      assert.notEqual(next, before);
+      assert.notEqual(next, before, 'the palette has closed');
       return next;
-    });
+    }, 4_000);
   }
   await page.keyboard.press('Escape');
   return [...found].filter(label => label.startsWith(words));
