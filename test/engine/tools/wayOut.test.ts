@@ -1,7 +1,7 @@
 /** Requests leave through the proxy of the environment, and a bad proxy or certificate is said as such, once. */
 import assert from 'node:assert/strict';
 import { execFile, execFileSync } from 'node:child_process';
-import { readFileSync } from 'node:fs';
+import { readFileSync, writeFileSync } from 'node:fs';
 import type { ServerResponse } from 'node:http';
 import { createServer } from 'node:https';
 import type { AddressInfo } from 'node:net';
@@ -267,6 +267,63 @@ describe('the way out', () => {
       });
       assert.deepEqual(stdout.split('\n'), ['safe', 'safe', '']);
       assert.deepEqual(proxy.asked, ['CONNECT secure.test:443', 'CONNECT secure.test:443']);
+    });
+
+    it('ends at once at a certificate that has expired meanwhile, trusted or not', async () => {
+      const [request, key, cert, names] = ['old.csr', 'old.key', 'old.pem', 'old.cnf'].map(name =>
+        join(temp.path, name),
+      ) as [string, string, string, string];
+      writeFileSync(names, 'subjectAltName=IP:127.0.0.1\n');
+      const openssl = (...args: string[]): Buffer => execFileSync('openssl', args, { stdio: 'ignore' });
+      openssl(
+        'req',
+        '-new',
+        '-newkey',
+        'rsa:2048',
+        '-nodes',
+        '-subj',
+        '/CN=old',
+        '-keyout',
+        key,
+        '-out',
+        request,
+      );
+      const days = ['-days', '-1', '-extfile', names];
+      openssl('x509', '-req', '-in', request, '-signkey', key, ...days, '-out', cert);
+      let count = 0;
+      const server = createServer({ key: readFileSync(key), cert: readFileSync(cert) });
+      server.on('connection', () => count++).on('tlsClientError', () => undefined);
+      await new Promise<void>(settle => server.listen(0, '127.0.0.1', settle));
+      kept({ close: () => new Promise(settle => server.close(settle)) });
+      const at = (path: string): string =>
+        JSON.stringify(new URL(`../../../src/engine/${path}.ts`, import.meta.url));
+      const script = `
+        const { loadConfig } = await import(${at('config')});
+        const { createProvider, Models } = await import(${at('providers/create')});
+        const config = loadConfig();
+        const provider = await createProvider(config, await new Models(config).choice());
+        const request = { system: '', messages: [{ role: 'user', content: 'x' }], tools: [], maxTokens: 10 };
+        try {
+          for await (const event of provider.streamCompletion(request, AbortSignal.timeout(20_000))) console.log(event.type);
+        } catch (error) {
+          console.log(error.message);
+        }`;
+      const { port } = server.address() as AddressInfo;
+      const { stdout } = await promisify(execFile)(process.execPath, ['--input-type=module', '-e', script], {
+        cwd: temp.path,
+        env: {
+          PATH: process.env['PATH'],
+          HOME: temp.path,
+          OPENAI_BASE_URL: `https://127.0.0.1:${port}/v1`,
+          TELOS_MODEL: 'm',
+          NODE_EXTRA_CA_CERTS: cert,
+        },
+      });
+      assert.match(
+        stdout,
+        /^The certificate of 127\.0\.0\.1:\d+ is not valid at this time \(CERT_HAS_EXPIRED\)\. Check the clock/,
+      );
+      assert.equal(count, 1, 'asked once');
     });
 
     it('ends at once at a certificate that is not trusted, and says what to set', async () => {
