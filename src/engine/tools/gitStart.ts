@@ -39,7 +39,10 @@ export const readsAlone: GitEnvironment = {
 /** Returns the environment for a call that reaches a server in the user's way, with their credentials, and asks no one. */
 export function serverEnvironment(env: GitEnvironment, own: GitEnvironment = {}): GitEnvironment {
   const ways = Object.entries(env).filter(([name]) => /^GIT_(?:SSH|SSH_COMMAND|SSL_\w+)$/.test(name));
+  // Git reads this one only in small letters.
+  const proxy = env['http_proxy'] || env['HTTP_PROXY'];
   return gitEnvironment(env, {
+    ...(proxy && { http_proxy: proxy }),
     GIT_SSH_COMMAND: 'ssh -oBatchMode=yes',
     ...Object.fromEntries(ways),
     GIT_ASKPASS: '',

@@ -14,6 +14,7 @@ import type { StreamEvent } from '../../../src/engine/core/ports.ts';
 import { createProvider, Models } from '../../../src/engine/providers/create.ts';
 import { fetchOut } from '../../../src/engine/tools/fetchOut.ts';
 import { fetchPage } from '../../../src/engine/tools/fetchPage.ts';
+import { runGit, serverEnvironment } from '../../../src/engine/tools/gitStart.ts';
 import { followProxies, proxyFor } from '../../../src/engine/tools/wayOut.ts';
 import { startAnthropicServer } from '../../fakes/anthropicServer.ts';
 import { listen } from '../../fakes/loopback.ts';
@@ -133,6 +134,24 @@ describe('the way out', () => {
     assert.deepEqual(proxy.asked, ['GET http://pages.test/one']);
     const inward = () => Promise.resolve([{ address: '169.254.169.254', family: 4 }]);
     await assert.rejects(fetchPage('http://pages.test/two', undefined, inward, never), /metadata/);
+  });
+
+  it('of git is the proxy, in whatever letters its variable is written', async () => {
+    const page = kept(await startOpenaiServer({ turns: [], other: () => ({ said: 'no repository' }) }));
+    const proxy = await proxyTo({ 'git.test': portOf(page.url) });
+    for (const [name, host] of [
+      ['HTTP_PROXY', 'git.test'],
+      ['http_proxy', 'git.test'],
+      ['https_proxy', 'secure.test'],
+      ['HTTPS_PROXY', 'secure.test'],
+    ] as const) {
+      const env = serverEnvironment({ PATH: process.env['PATH'], HOME: temp.path, [name]: proxy.url });
+      const scheme = /s_/i.test(name) ? 'https' : 'http';
+      await runGit('git', ['ls-remote', `${scheme}://${host}/a.git`], { cwd: temp.path, env });
+    }
+    const refs = 'GET http://git.test/a.git/info/refs?service=git-upload-pack';
+    const asked = proxy.asked.filter(one => !one.endsWith('/HEAD'));
+    assert.deepEqual(asked, [refs, refs, 'CONNECT secure.test:443', 'CONNECT secure.test:443']);
   });
 
   it('brings the login of its address, and a proxy that wants another is said once, with what to set', async () => {
