@@ -54,7 +54,8 @@ export function withoutRefusedParts(provider: Provider): Provider {
         const sent = fitted(request);
         try {
           yield* provider.streamCompletion(sent, signal);
-          taken = sent;
+          // A run adds to its messages where they are.
+          taken = { ...sent, messages: [...sent.messages] };
           return;
         } catch (error) {
           if (!(error instanceof Refused)) throw error;

@@ -186,6 +186,15 @@ describe('a refusal in words that are not known', () => {
     });
   });
 
+  it('of the messages of a run, which grow where they are, counts too', async () => {
+    await withServer('chat', tooMuch, async provider => {
+      const messages = [...said(50_000)];
+      await eventsOf(provider, { messages });
+      messages.push({ role: 'assistant', content: 'well' }, ...said(20_000));
+      await assert.rejects(eventsOf(provider, { messages }), PromptTooLong);
+    });
+  });
+
   it('of a first or a short request does not', async () => {
     await withServer('chat', tooMuch, async provider => {
       const isOther = (error: Error) =>
