@@ -72,9 +72,11 @@ export function withoutRefusedParts(provider: Provider): Provider {
 const tooLong = ({ code, sentences, message }: Refused): PromptTooLong =>
   new PromptTooLong(code, sentences ?? message);
 
+/** Returns true also for the first request of a conversation that goes on: what was taken of it before is not known here. */
 function mayBeTooLong(sent: CompletionRequest, taken: CompletionRequest | undefined): boolean {
-  const length = taken ? lengthOf(sent) : 0;
-  return taken !== undefined && length > longFrom && length > lengthOf(taken);
+  if (!taken && !sent.messages.some(({ role }) => role === 'assistant')) return false;
+  const length = lengthOf(sent);
+  return length > longFrom && length > (taken ? lengthOf(taken) : 0);
 }
 
 const lengthOf = ({ system, messages, tools }: CompletionRequest): number =>

@@ -195,6 +195,13 @@ describe('a refusal in words that are not known', () => {
     });
   });
 
+  it('of a conversation that goes on in a new run counts too', async () => {
+    await withServer('chat', tooMuch, async provider => {
+      const messages = [...said(50_000), { role: 'assistant' as const, content: 'well' }, ...said(20_000)];
+      await assert.rejects(eventsOf(provider, { messages }), PromptTooLong);
+    });
+  });
+
   it('of a first or a short request does not', async () => {
     await withServer('chat', tooMuch, async provider => {
       const isOther = (error: Error) =>
