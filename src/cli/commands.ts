@@ -280,7 +280,8 @@ export const groups: Readonly<Record<string, readonly CliCommand[]>> = {
     },
     {
       name: 'install',
-      description: 'install a pack or a skill from a folder, GitHub, git, npm, ClawHub or the web',
+      description:
+        'install a pack or a skill from a folder, GitHub, git, npm, ClawHub, an MCP server or the web',
       arguments: [
         new Argument('[source]', './folder, github:owner/repo, npm:name …; none: what the lock file says'),
       ],

@@ -9,7 +9,7 @@ import { type ConfigOptions, configFor } from './cliConfig.ts';
 import { abortOnInterrupt, cancelledExitCode, type Terminal } from './terminal.ts';
 import { table, terminalJson, terminalText, toType } from './terminalText.ts';
 
-type Found = ListedServer & { state: string; tools?: readonly string[] };
+type Found = ListedServer & { state: string; tools?: readonly string[]; skills?: readonly string[] };
 
 /**
  * Lists the servers; with `start`, starts those of reviewed agents. Returns the exit code: 1 if one of them does not work or cannot be
@@ -35,7 +35,9 @@ export async function mcpListCommand(
           terminal.outWidth,
         )}\n`,
       );
-    else if (problems.length === 0) terminal.say('No agent has an MCP server. `telos mcp add` adds one.');
+    if (!options.json) for (const one of found) sayServed(one, terminal);
+    if (!options.json && found.length + problems.length === 0)
+      terminal.say('No agent has an MCP server. `telos mcp add` adds one.');
     if (!options.json) for (const problem of problems) terminal.say(terminalText(problem));
     const fails = ({ agent, server }: Found): boolean => parts.book.facts(agent, server)?.state === 'failed';
     return found.some(fails) || problems.length > 0 ? 1 : 0;
@@ -45,6 +47,13 @@ export async function mcpListCommand(
   } finally {
     release();
   }
+}
+
+function sayServed({ agent, server, skills = [] }: Found, terminal: Terminal): void {
+  for (const name of skills)
+    terminal.say(
+      terminalText(`Skill '${name}' of '${server}': ${toType('install', `mcp:${agent}:${server}/${name}`)}`),
+    );
 }
 
 async function stateOf(
@@ -58,8 +67,13 @@ async function stateOf(
   await checkServer(listed, parts, signal);
   const facts = parts.book.facts(listed.agent, listed.server);
   const tools = facts?.tools.map(({ name }) => name) ?? [];
-  const state = facts?.error ? spoken([facts.error]) : counted(tools.length, 'tool');
-  return { ...listed, state, tools };
+  const skills = facts?.skills?.map(({ name }) => name) ?? [];
+  const counts = [
+    counted(tools.length, 'tool'),
+    ...(skills.length > 0 ? [counted(skills.length, 'skill')] : []),
+  ];
+  const state = facts?.error ? spoken([facts.error]) : counts.join(', ');
+  return { ...listed, state, tools, skills };
 }
 
 /** Adds a server to an agent's mcp.json. Returns the exit code. */

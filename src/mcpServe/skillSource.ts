@@ -42,9 +42,18 @@ export function skillSource(telos: Telos): SkillSource {
     async read(uri) {
       const at = await found(uri);
       const bytes = at && (await filesOf(at.place.skill.dir))[at.file];
-      return bytes && { bytes };
+      return bytes && contentOf(bytes);
     },
   };
+}
+
+/** Returns text as text, as the extension wants it of every SKILL.md, and anything else in bytes. */
+function contentOf(bytes: Uint8Array): { text: string } | { bytes: Uint8Array } {
+  try {
+    return { text: new TextDecoder('utf-8', { fatal: true, ignoreBOM: true }).decode(bytes) };
+  } catch {
+    return { bytes };
+  }
 }
 
 interface Place {

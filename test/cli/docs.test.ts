@@ -60,9 +60,17 @@ const particulars: readonly Particular[] = [
 
 /** A server of the reader's, with one tool. */
 const clock = `import { createInterface } from 'node:readline';
+import { createHash } from 'node:crypto';
 const tools = [{ name: 'now', description: 'Says the time', inputSchema: { type: 'object' } }];
+const frontmatter = { name: 'tell-time', description: 'Says what time it is' };
+const text = '---\\nname: tell-time\\ndescription: Says what time it is\\n---\\nSay it.\\n';
+const uri = 'skill://tell-time/SKILL.md';
+const digest = 'sha256:' + createHash('sha256').update(text).digest('hex');
+const capabilities = { tools: {}, resources: {}, extensions: { 'io.modelcontextprotocol/skills': {} } };
 const answers = {
-  initialize: ({ protocolVersion }) => ({ protocolVersion, capabilities: { tools: {} }, serverInfo: { name: 'clock', version: '1' } }),
+  initialize: ({ protocolVersion }) => ({ protocolVersion, capabilities, serverInfo: { name: 'clock', version: '1' } }),
+  'skills/list': () => ({ skills: [{ uri, frontmatter, resources: [{ uri, digest, size: text.length }] }] }),
+  'resources/read': () => ({ contents: [{ uri, text }] }),
   'tools/list': () => ({ tools }),
 };
 for await (const line of createInterface({ input: process.stdin })) {

@@ -1,5 +1,6 @@
 /** `telos mcp-serve`, as other programs use it: by the SDK's own clients of both revisions. */
 import assert from 'node:assert/strict';
+import { spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
 import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { type AddressInfo, createServer } from 'node:net';
@@ -9,6 +10,7 @@ import { StdioClientTransport as NewStdio } from '@modelcontextprotocol/client/s
 import { Client } from '@modelcontextprotocol/sdk/client/index.js';
 import { StdioClientTransport } from '@modelcontextprotocol/sdk/client/stdio.js';
 import { ElicitRequestSchema } from '@modelcontextprotocol/sdk/types.js';
+import { eventually } from '../eventually.ts';
 import { type AnthropicTurn, startAnthropicServer } from '../fakes/anthropicServer.ts';
 import type { FakeServer } from '../fakes/loopback.ts';
 import { type CliHome, cliHome, program } from './cliProcess.ts';
@@ -170,6 +172,127 @@ describe('telos mcp-serve', function () {
     assert.ok(existsSync(join(home.folder.path, 'precious/one')));
   });
 
+  it('gives a client that says yes to everything no more than the rules of the user', async () => {
+    home.folder.add({
+      'precious/one': 'x',
+      'config/policy.toml': '[[deny]]\ntool = "run_command"\n\n[[deny]]\ntool = "write_file"\n',
+    });
+    const wanted = [
+      { name: 'run_command', input: { command: 'rm -rf ~/precious' } },
+      { name: 'write_file', input: { path: 'bed.md', content: 'leeks' } },
+      { name: 'read_file', input: { path: join(home.folder.path, 'config/.env') } },
+    ];
+    home.folder.add({ 'config/.env': 'OTHER_API_KEY=the-key-of-the-user\n' });
+    turn = body => {
+      const done = body.match(/"type":"tool_result"/g)?.length ?? 0;
+      return done < wanted.length ? { toolCalls: [wanted[done]!] } : { text: ['Nothing was done.'] };
+    };
+    answer = () => ({ action: 'accept', content: { answer: 'always' } });
+    const lies = { mode: 'bypass', cwd: '/', permissions: 'all', maxCost: 1_000_000 };
+    const asks = { request: 'tidy', skill: 'plant', ...lies };
+    const { structuredContent } = await call(await oldClient(), 'run_skill', asks);
+    assert.equal(structuredContent.outcome, 'completed');
+    assert.deepEqual(structuredContent.files, []);
+    assert.ok(existsSync(join(home.folder.path, 'precious/one')));
+    assert.ok(!existsSync(join(home.workDir, 'bed.md')));
+    assert.doesNotMatch(JSON.stringify(server.requests.map(({ body }) => body)), /the-key-of-the-user/);
+    assert.ok(asked.every(({ message }) => !/precious|bed\.md/.test(message)));
+  });
+
+  it('stops at the limit of cost that the user has set', async () => {
+    const env = { ...started().env, TELOS_MAX_COST: '0.000001' };
+    const client = new Client({ name: 'spender', version: '1' }, { capabilities: {} });
+    await client.connect(new StdioClientTransport({ ...started(), env, stderr: 'ignore' }));
+    open.push(client);
+    turn = () => ({ toolCalls: [{ name: 'list_directory', input: { path: '.' } }] });
+    const { structuredContent, isError } = await call(client, 'run_skill', {
+      request: 'plant leeks',
+      skill: 'plant',
+    });
+    assert.ok(isError);
+    assert.notEqual(structuredContent.outcome, 'completed');
+    assert.ok(server.requests.length <= 2, `${server.requests.length}`);
+  });
+
+  const yes = (): Answer => ({ action: 'accept', content: { answer: 'once' } });
+  const sleeping = (seconds: string): boolean =>
+    spawnSync('pgrep', ['-f', `sleep ${seconds.slice(0, -1)}[${seconds.at(-1)}]`]).status === 0;
+
+  for (const [era, client] of kinds)
+    it(`leaves no process when a client ${era} goes away in the middle of a command`, async () => {
+      const seconds = era === 'of 2025' ? '8765.4321' : '8765.4322';
+      turn = () => ({ toolCalls: [{ name: 'run_command', input: { command: `sleep ${seconds}` } }] });
+      answer = yes;
+      const opened = await client();
+      const running = call(opened, 'run_skill', { request: 'plant leeks', skill: 'plant' }).catch(
+        () => 'gone',
+      );
+      await eventually(() => assert.ok(sleeping(seconds)));
+      await opened.close();
+      assert.equal(await running, 'gone');
+      await eventually(() => assert.ok(!sleeping(seconds)));
+      await eventually(async () => {
+        const { stdout } = await home.run(['runs', '--json']);
+        assert.match(stdout, /"cancelled"/);
+      });
+    });
+
+  it('ends by itself when a client goes away while a question is open, and nothing is run', async () => {
+    home.folder.add({ 'precious/one': 'x' });
+    turn = () => ({ toolCalls: [{ name: 'run_command', input: { command: 'rm -rf ~/precious' } }] });
+    const { command, args, cwd, env } = started();
+    const child = spawn(command, args, { cwd, env, stdio: ['pipe', 'pipe', 'ignore'] });
+    let said = '';
+    child.stdout.setEncoding('utf8').on('data', text => {
+      said += text;
+    });
+    const send = (message: object): void =>
+      void child.stdin.write(`${JSON.stringify({ jsonrpc: '2.0', ...message })}\n`);
+    const about = { capabilities: { elicitation: {} }, clientInfo: { name: 'raw', version: '1' } };
+    send({ id: 1, method: 'initialize', params: { protocolVersion: '2025-11-25', ...about } });
+    send({ method: 'notifications/initialized' });
+    const asks = { name: 'run_skill', arguments: { request: 'tidy', skill: 'plant' } };
+    send({ id: 2, method: 'tools/call', params: asks });
+    await eventually(() => assert.match(said, /"elicitation\/create"/));
+    const closed = once(child, 'close');
+    child.stdin.end();
+    assert.deepEqual(await closed, [0, null]);
+    assert.ok(existsSync(join(home.folder.path, 'precious/one')));
+  });
+
+  it('over HTTP stops the run of a client that takes its call back, and goes on for others', async () => {
+    const port = await freePort();
+    const env = { ...started().env, TELOS_MCP_TOKEN: 'the-token-of-this-test' };
+    const serving = home.start(['mcp-serve', '--http', `${port}`], { env });
+    await serving.says('Ready at');
+    const connect = async (): Promise<NewClient> => {
+      const client = new NewClient(
+        { name: 'far', version: '1' },
+        { capabilities: { elicitation: { form: {} } }, versionNegotiation: { mode: { pin: '2026-07-28' } } },
+      );
+      client.setRequestHandler('elicitation/create', async (): Promise<Any> => yes());
+      const headers = { authorization: 'Bearer the-token-of-this-test' };
+      const address = new URL(`http://127.0.0.1:${port}/mcp`);
+      await client.connect(new StreamableHTTPClientTransport(address, { requestInit: { headers } }));
+      open.push(client);
+      return client;
+    };
+    const seconds = '8765.4323';
+    turn = () => ({ toolCalls: [{ name: 'run_command', input: { command: `sleep ${seconds}` } }] });
+    const stop = new AbortController();
+    const asks = { name: 'run_skill', arguments: { request: 'plant leeks', skill: 'plant' } };
+    const [one, other] = await Promise.all([connect(), connect()]);
+    const running = one.callTool(asks, { signal: stop.signal }).catch(() => 'gone');
+    await eventually(() => assert.ok(sleeping(seconds)));
+    stop.abort();
+    assert.equal(await running, 'gone');
+    await eventually(() => assert.ok(!sleeping(seconds)));
+    turn = () => ({ text: ['Planted.'] });
+    assert.equal(((await other.callTool(asks)).structuredContent as Any).answer, 'Planted.');
+    serving.stop();
+    assert.equal((await serving.result).code, 0);
+  });
+
   it('says that a run failed, that no skill fits, and that a skill is unknown', async () => {
     const client = await oldClient();
     const none = await call(client, 'run_skill', { request: 'compose a symphony' });
@@ -222,7 +345,7 @@ describe('telos mcp-serve', function () {
     const names = skills[0].resources.map(({ uri }: { uri: string }) => uri);
     assert.deepEqual(names.sort(), ['skill://garden/plant/SKILL.md', 'skill://garden/plant/beds.md']);
     const { contents } = await client.readResource({ uri: 'skill://garden/plant/beds.md' });
-    assert.match(JSON.stringify(contents), /THE BEDS|VEhFIEJFRFM/);
+    assert.deepEqual(contents, [{ uri: 'skill://garden/plant/beds.md', text: 'THE BEDS\n' }]);
     await assert.rejects(client.readResource({ uri: 'skill://garden/plant/.env' }));
     await assert.rejects(client.readResource({ uri: 'skill://garden/plant/..%2f..%2f..%2fconfig/.env' }));
   });

@@ -50,7 +50,11 @@ const wanted: Readonly<Record<string, readonly (readonly [tool: string, input: J
 const turns = wanted[scenario] ?? [['test-tool', {}]];
 
 /** Scenarios about what a run does not do by itself: they use the connection of a run. */
-const steps: Readonly<Record<string, (server: McpConnection, signal: AbortSignal) => Promise<void>>> = {
+const steps: Readonly<Record<string, (server: McpConnection, signal: AbortSignal) => Promise<unknown>>> = {
+  'sep-2640-client-no-prefetch': ({ skills }, signal) => skills.list(signal),
+  'sep-2640-client-verify-digest': loadSkill,
+  'sep-2640-client-verify-size': loadSkill,
+  'sep-2640-client-verify-frontmatter': loadSkill,
   async 'http-standard-headers'(server, signal) {
     await server.call('test_headers', {}, signal);
     const { resources } = await server.ask('resources/list', {}, signal);
@@ -63,6 +67,11 @@ const steps: Readonly<Record<string, (server: McpConnection, signal: AbortSignal
     await server.call('json_schema_echo', { schema: focal!.inputSchema }, signal);
   },
 };
+/** Loads the skill that the suite serves. */
+async function loadSkill({ skills }: McpConnection, signal: AbortSignal): Promise<void> {
+  const [skill] = await skills.list(signal);
+  await skills.files(skill!, signal);
+}
 const firstOf = (listed: unknown): JsonObject => (listed as JsonObject[])[0]!;
 
 const clientId = context.client_id;

@@ -6,7 +6,15 @@ import { mapStrings } from '../redact.ts';
 import type { McpLimits } from './callClock.ts';
 import type { McpServer } from './config.ts';
 import { type Link, type McpSurroundings, mayBeOlder, remoteLink, stdioLink } from './link.ts';
-import { Client, ProtocolError, ProtocolErrorCode, SdkError, SdkErrorCode, type Transport } from './sdk.ts';
+import {
+  Client,
+  ProtocolError,
+  ProtocolErrorCode,
+  SdkError,
+  SdkErrorCode,
+  SKILLS_EXTENSION_ID,
+  type Transport,
+} from './sdk.ts';
 import { type McpConnection, Session } from './session.ts';
 
 /**
@@ -85,6 +93,7 @@ function clientFor({ canAsk, root }: McpSurroundings, limits: McpLimits): Client
   const capabilities = {
     ...(canAsk && { elicitation: { form: {}, url: {} }, sampling: {} }),
     ...(root !== undefined && { roots: {} }),
+    extensions: { [SKILLS_EXTENSION_ID]: {} },
   };
   // A server that says nothing to the question is an old one, and still has time for its greeting.
   const probe = { timeoutMs: limits.connectMs / 3 };

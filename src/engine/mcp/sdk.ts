@@ -18,6 +18,11 @@ export {
   SSEClientTransport,
   StreamableHTTPClientTransport,
 } from '@modelcontextprotocol/client';
+export {
+  SKILLS_EXTENSION_ID,
+  type Skill as SkillEntry,
+  SkillsClient,
+} from '@modelcontextprotocol/client/ext/skills';
 export { StdioClientTransport } from '@modelcontextprotocol/client/stdio';
 
 /** Takes every result as it is. A broken part of one then spoils no other, and hostile output schemas are never compiled. */

@@ -2,6 +2,7 @@
 import type { Sentence } from '@telos/protocol/text';
 import { endOf } from '@telos/protocol/text';
 import type { McpOffers } from './offers.ts';
+import type { ServedSkill } from './serverSkills.ts';
 import type { McpToolListing } from './tools.ts';
 
 /** What was found when a server was started or reached last. */
@@ -11,6 +12,8 @@ export interface ServerFacts {
   /** Why it is not ready, as a phrase. */
   error?: Sentence;
   tools: readonly Pick<McpToolListing, 'name' | 'description'>[];
+  /** The skills that it serves. Undefined where they were not listed. */
+  skills?: readonly Pick<ServedSkill, 'name' | 'description'>[];
   /** From its start to the list of its tools. */
   milliseconds: number;
 }
@@ -89,8 +92,11 @@ export class ServerBook {
     this.#page(agent, server).offers = offers;
   }
 
+  /** What is not said anew of the same server stays as it is known: a run lists no skills. */
   note(agent: string, server: string, facts: ServerFacts): void {
-    this.#page(agent, server).facts = facts;
+    const page = this.#page(agent, server);
+    const { skills } = page.facts ?? {};
+    page.facts = { ...(skills && facts.state === 'ready' && { skills }), ...facts };
     this.#changed();
   }
 

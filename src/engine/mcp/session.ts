@@ -14,6 +14,7 @@ import { paramHeaders, paramHeadersOf } from './paramHeaders.ts';
 import { type AskingCall, ServerQuestions } from './questions.ts';
 import { listingOf, progressOf, tooDeepTools, toolResultOf } from './result.ts';
 import { anyResult, type Client, isInputRequiredResult, ProtocolError, ProtocolErrorCode } from './sdk.ts';
+import { ServerSkills } from './serverSkills.ts';
 import type { McpToolListing, McpToolSource } from './tools.ts';
 
 export interface McpConnection extends McpToolSource {
@@ -30,6 +31,8 @@ export interface McpConnection extends McpToolSource {
   readonly hasMoreTools: boolean;
   /** Names of tools that are not in `tools`, because their schemas are nested too deeply. */
   readonly tooDeepTools: readonly string[];
+  /** The skills that it serves. */
+  readonly skills: ServerSkills;
   /** Returns true if the server says that it has such offers. */
   offers(what: 'prompts' | 'resources'): boolean;
   /** Resolves with the unchecked result, without secrets. Throws TelosError `mcp` with the reason, and the abort reason on abort. */
@@ -50,6 +53,7 @@ export class Session implements McpConnection {
   readonly #redact: (text: string) => string;
   readonly #questions: ServerQuestions;
   readonly #closing = new AbortController();
+  readonly skills: ServerSkills;
   ended = false;
   forgotten = false;
   noise: string | undefined;
@@ -73,6 +77,7 @@ export class Session implements McpConnection {
     this.#limits = limits;
     this.#redact = surroundings.redact;
     this.#questions = new ServerQuestions(server, surroundings);
+    this.skills = new ServerSkills(client, limits.callMs);
     this.#questions.serve(client, surroundings.canAsk === true);
     client.onclose = () => {
       this.ended = true;

@@ -6,6 +6,7 @@ import type { SignInPort } from '../human.ts';
 import { hiddenIn, type McpServer, placeOf, readMcpConfig, signInName } from '../mcp/config.ts';
 import type { ServerBook } from '../mcp/serverBook.ts';
 import { tryServer } from '../mcp/servers.ts';
+import type { McpConnection } from '../mcp/session.ts';
 import { boxesOf, decideOnAgent, serverEnvironment } from '../policy/serverPrograms.ts';
 import { redactor, secretsIn } from '../redact.ts';
 import type { Agent } from '../skills/agent.ts';
@@ -84,11 +85,47 @@ export async function checkServer(ref: ServerRef, parts: ServerParts, signal: Ab
   const { connect } = await openServer(ref, parts, signal);
   const result = await connect();
   if ('connection' in result) {
-    await result.listed;
+    await Promise.all([result.listed, noteSkills(ref, result.connection, parts.book, signal)]);
     await result.connection.close();
   }
   signal.throwIfAborted();
   await parts.book.restart(ref.agent, ref.server);
+}
+
+/** Never rejects: a server whose skills cannot be listed still has its tools. */
+async function noteSkills(
+  { agent, server }: ServerRef,
+  { skills: served }: McpConnection,
+  book: ServerBook,
+  signal: AbortSignal,
+): Promise<void> {
+  const facts = book.facts(agent, server);
+  const skills = served.isServed ? await served.list(signal).catch(() => undefined) : [];
+  if (facts && skills) book.note(agent, server, { ...facts, skills });
+}
+
+/**
+ * Reaches the server, does the work with it, and ends it. Throws TelosError `config` if it is gone or must not be started, TelosError `mcp`
+ * with the reason if it does not work, what `work` throws, and the abort reason on abort.
+ */
+export async function withServer<Result>(
+  ref: ServerRef,
+  parts: ServerParts,
+  signal: AbortSignal,
+  work: (connection: McpConnection) => Promise<Result>,
+): Promise<Result> {
+  const { connect } = await openServer(ref, parts, signal);
+  const result = await connect();
+  signal.throwIfAborted();
+  if ('error' in result)
+    throw new TelosError('mcp', [
+      sentence("The MCP server '{0}' is not available: {1}.", ref.server, result.error),
+    ]);
+  try {
+    return await work(result.connection);
+  } finally {
+    await result.connection.close();
+  }
 }
 
 /**

@@ -26,7 +26,9 @@ export type Resolved =
       url: string;
       path?: string;
     }
-  | { kind: 'url'; url: string; sha256: string; path: string };
+  | { kind: 'url'; url: string; sha256: string; path: string }
+  /** Skills of an MCP server of the user's. Without `name` all that it serves. `digest` is over the digests of their files. */
+  | { kind: 'mcp'; agent: string; server: string; name?: string; digest: string; path: string };
 
 export interface LockedPack {
   /** The source as it was asked for. */

@@ -1,4 +1,4 @@
-/** Provides the tree *MCP Servers*: the servers of all agents with their states, and their tools with a checkbox each. */
+/** Provides the tree *MCP Servers*: the servers of all agents with their states, their tools with a checkbox each, and the skills that they serve. */
 
 import type { ServerBook, ServerFacts } from '@telos/engine/mcp';
 import { importDecision, importPolicyEdit } from '@telos/engine/policy';
@@ -21,12 +21,18 @@ export interface ServerToolNode {
   isOn: boolean;
 }
 
+interface ServerSkillNode {
+  kind: 'skill';
+  parent: ServerNode;
+  skill: NonNullable<ServerFacts['skills']>[number];
+}
+
 interface ProblemNode {
   kind: 'problem';
   text: string;
 }
 
-export type ServersNode = ServerNode | ServerToolNode | ProblemNode;
+export type ServersNode = ServerNode | ServerToolNode | ServerSkillNode | ProblemNode;
 
 /** The view, as its commands need it. */
 export interface ServersView extends vscode.Disposable {
@@ -85,7 +91,7 @@ export class ServerTree implements vscode.Disposable {
   }
 
   async getChildren(node?: ServersNode): Promise<ServersNode[]> {
-    if (node?.kind === 'server') return this.#tools(node);
+    if (node?.kind === 'server') return [...(await this.#tools(node)), ...this.#skills(node)];
     if (node) return [];
     const [telos, { listServers }] = await Promise.all([this.#current.openTelos(), importServerCheck()]);
     const { servers, problems } = await listServers(await telos.serverParts());
@@ -111,7 +117,14 @@ export class ServerTree implements vscode.Disposable {
     }));
   }
 
+  #skills(parent: ServerNode): ServersNode[] {
+    const { agent, server } = parent.listed;
+    const { skills = [] } = this.book.facts(agent, server) ?? {};
+    return skills.map(skill => ({ kind: 'skill', parent, skill }));
+  }
+
   getTreeItem(node: ServersNode): vscode.TreeItem {
+    if (node.kind === 'skill') return skillItem(node);
     if (node.kind === 'tool') return toolItem(node);
     if (node.kind === 'problem') return problemItem(node);
     const { agent, server } = node.listed;
@@ -136,7 +149,7 @@ function serverItem(
   const { agent, server, place, isRemote, isSignedIn, isBoxed } = listed;
   const { Collapsed, None } = vscode.TreeItemCollapsibleState;
   const look = lookOf(listed, facts, isRunning, isStarting);
-  const canUnfold = facts ? facts.tools.length > 0 : listed.isAccepted;
+  const canUnfold = facts ? facts.tools.length + (facts.skills?.length ?? 0) > 0 : listed.isAccepted;
   const item = new vscode.TreeItem(plainLabel(server, 60), canUnfold ? Collapsed : None);
   item.id = idOf(listed);
   item.iconPath = look.icon;
@@ -171,10 +184,33 @@ function lookOf(
   if (!facts) return look('unknown', 'circle-outline', vscode.l10n.t('not started yet'));
   if (facts.state === 'sign-in') return look('sign-in', 'account', vscode.l10n.t('wants you to sign in'));
   if (facts.error) return look('failed', 'error', translated(facts.error), 'list.errorForeground');
-  const count =
-    facts.tools.length === 1 ? vscode.l10n.t('1 tool') : vscode.l10n.t('{0} tools', facts.tools.length);
+  const count = countsOf(facts);
   if (isRunning) return look('running', 'play-circle', vscode.l10n.t('{0}, used by a run', count));
   return look('ready', 'pass', count);
+}
+
+function countsOf({ tools, skills = [] }: ServerFacts): string {
+  const ofTools = tools.length === 1 ? vscode.l10n.t('1 tool') : vscode.l10n.t('{0} tools', tools.length);
+  if (skills.length === 0) return ofTools;
+  const ofSkills =
+    skills.length === 1 ? vscode.l10n.t('1 skill') : vscode.l10n.t('{0} skills', skills.length);
+  return `${ofTools}, ${ofSkills}`;
+}
+
+/** A click shows what the skill holds, and installs it after a yes. */
+function skillItem({ parent, skill }: ServerSkillNode): vscode.TreeItem {
+  const { agent, server } = parent.listed;
+  const item = new vscode.TreeItem(plainLabel(skill.name, 80));
+  const title = vscode.l10n.t('Install the skill {0}', plainLabel(skill.name, 80));
+  item.id = `${idOf(parent.listed)}\nskill ${skill.name}`;
+  item.contextValue = 'skill';
+  item.iconPath = new vscode.ThemeIcon('book');
+  item.description = plainLabel(skill.description, 200);
+  item.tooltip = [title, plainLabel(skill.description, 2_000)].join('\n\n');
+  item.accessibilityInformation = { label: title };
+  const source = `mcp:${agent}:${server}/${skill.name}`;
+  item.command = { command: 'telos.installSkills', title, arguments: [source] };
+  return item;
 }
 
 function toolItem({ parent, tool, isOn }: ServerToolNode): vscode.TreeItem {

@@ -25,10 +25,12 @@ interface Wish extends Pick<LookOptions, 'as' | 'skills'> {
 
 /** Fetches a source, shows what it holds and installs it if the person agrees. Throws the errors of `lookAtSource`. */
 export async function offerSource(current: CurrentTelos, source: string, wish: Wish = {}): Promise<void> {
-  const { config } = await current.openTelos();
+  const telos = await current.openTelos();
+  const { config } = telos;
+  const servers = () => telos.serverParts();
   const { isLink = false, ...rest } = wish;
   const looked = await withFetchProgress(source, (signal, progress) =>
-    lookAtSource(source, config, { ...rest, signal, progress, isForeign: isLink }),
+    lookAtSource(source, config, { ...rest, signal, progress, servers, isForeign: isLink }),
   );
   if (!looked) return;
   if (looked.kind === 'choices') {

@@ -7,6 +7,7 @@ import { dirname, join } from 'node:path';
 import type { Config } from '@telos/engine/config';
 import { TelosError } from '@telos/engine/errors';
 import { isInside, realIfThere } from '@telos/engine/files';
+import type { ServerParts } from '@telos/engine/run';
 import { packNameProblem, type Resolved } from '@telos/engine/skills';
 import { sentence } from '@telos/protocol/text';
 import type { Fetched, Found } from './fetched.ts';
@@ -19,6 +20,8 @@ export interface FetchOptions {
   progress?: (event: SourceProgress) => void;
   /** The source comes from a link or a file of someone else: nothing on this machine or its network is fetched for it. */
   isForeign?: boolean;
+  /** Returns the agents with their MCP servers, and how to sign in there. Without it nobody is signed in. */
+  servers?: () => Promise<ServerParts>;
 }
 
 /** Addresses that the person has set may be on this machine. */
@@ -27,9 +30,10 @@ const baseVariables = ['CLAWHUB_REGISTRY', 'TELOS_GITHUB_API_URL', 'TELOS_GITHUB
 /** Returns what fetching `source` may reach. Reads the person's `.npmrc` only for a package of npm. */
 export async function reachFor(
   source: Source | undefined,
-  { env, home }: Pick<Config, 'env' | 'home'>,
-  { signal = new AbortController().signal, progress, isForeign }: FetchOptions,
+  config: Config,
+  { signal = new AbortController().signal, progress, isForeign, servers }: FetchOptions,
 ): Promise<Reach> {
+  const { env, home } = config;
   const own = baseVariables.map(name => env[name] ?? '');
   if (!isForeign && (source?.kind === 'web' || source?.kind === 'git')) own.push(source.url);
   const npm = source?.kind === 'npm' ? (await import('./npm.ts')).npmOrigins({ env, home }) : [];
@@ -43,8 +47,12 @@ export async function reachFor(
     home,
     progress,
     kept: new Map(),
+    ...(!isForeign && { servers: servers ?? (() => serversOf(config)) }),
   };
 }
+
+const serversOf = async (config: Config): Promise<ServerParts> =>
+  (await import('@telos/engine/telos')).Telos.open(config).serverParts();
 
 /** Returns what the source leads to now. Throws TelosError `pack`, or UnclearSource if it has to be said more exactly. */
 export async function resolveSource(source: Source, reach: Reach): Promise<Found> {
@@ -60,6 +68,8 @@ export async function resolveSource(source: Source, reach: Reach): Promise<Found
       return (await import('./clawhub.ts')).clawhub.resolve(source, reach);
     case 'web':
       return (await import('./web.ts')).web.resolve(source, reach);
+    case 'mcp':
+      return (await import('./mcpServer.ts')).mcpServer.resolve(source, reach);
     case 'folder':
       return ofFolder(source.path);
   }
@@ -100,6 +110,8 @@ export async function fetchResolved(
       return (await import('./npm.ts')).npm.fetch(resolved, root, reach);
     case 'clawhub':
       return (await import('./clawhub.ts')).clawhub.fetch(resolved, root, reach);
+    case 'mcp':
+      return (await import('./mcpServer.ts')).mcpServer.fetch(resolved, root, reach);
     case 'well-known':
     case 'url':
       return (await import('./web.ts')).web.fetch(resolved, root, reach);

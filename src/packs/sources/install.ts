@@ -123,13 +123,14 @@ const staged = new WeakMap<Offer, Staged>();
  */
 export async function lookAtSource(text: string, config: Config, options: LookOptions = {}): Promise<Looked> {
   const source = parseSource(text, config);
+  const isForeign = options.isForeign || (source.kind === 'mcp' && options.project !== undefined);
   if (options.isForeign && source.kind === 'folder')
     throw new UnclearSource(
       `${text} is a folder of this machine, which a link cannot name. Nothing was installed.`,
     );
   const temporary = await temporaryFolder();
   try {
-    const reach = await reachFor(source, config, options);
+    const reach = await reachFor(source, config, { ...options, isForeign });
     const fetched = await fetchPack(source, join(temporary.path, 'tree'), reach);
     return await offerOf(source, fetched, config, options, temporary);
   } catch (error) {

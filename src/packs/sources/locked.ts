@@ -129,6 +129,7 @@ export function versionOf({ resolved, digest }: Pick<LockedPack, 'resolved' | 'd
     case 'clawhub':
       return resolved.version;
     case 'well-known':
+    case 'mcp':
       return resolved.digest.slice(7, 14);
     case 'url':
       return resolved.sha256.slice(0, 7);
@@ -388,6 +389,8 @@ function serverOf(resolved: Resolved): string {
       return `${resolved.registry} ${resolved.name}`;
     case 'clawhub':
       return `${resolved.registry} @${resolved.ownerHandle}/${resolved.slug}`;
+    case 'mcp':
+      return `${resolved.agent}:${resolved.server} ${resolved.name ?? ''}`;
     case 'well-known':
       return `${new URL(resolved.indexUrl).origin} ${resolved.name}`;
     default:

@@ -5,6 +5,7 @@ import { fileURLToPath } from 'node:url';
 import { type Config, expandPath } from '@telos/engine/config';
 import { TelosError } from '@telos/engine/errors';
 import { isOneEditAway } from '@telos/engine/routing';
+import type { ServerParts } from '@telos/engine/run';
 
 /** What is asked for. `name` is one skill or plugin of it. */
 export type Source = { name?: string | undefined } & (
@@ -15,6 +16,8 @@ export type Source = { name?: string | undefined } & (
   | { kind: 'npm'; package: string; version?: string }
   | { kind: 'clawhub'; slug: string; owner?: string; version?: string }
   | { kind: 'web'; url: string }
+  /** Skills of an MCP server. `agent` has it; without one, the only agent that does. */
+  | { kind: 'mcp'; server: string; agent?: string }
 );
 
 export type SourceProgress =
@@ -33,6 +36,8 @@ export interface Reach {
   progress?: ((event: SourceProgress) => void) | undefined;
   /** What was downloaded to find out a version, for the fetch that follows. */
   kept: Map<string, unknown>;
+  /** The user's MCP servers. Missing for a source that someone else has named. */
+  servers?: () => Promise<ServerParts>;
 }
 
 /** Thrown if the source has to be said more exactly. `choices` are complete sources. The exit code is 2. */
@@ -51,6 +56,7 @@ export const sourceForms = [
   'github:owner/repo[/path][@ref][#name]',
   'git+https://host/repo.git[//folder][@ref][#name]',
   'npm:[@scope/]package[@version][#name]',
+  'mcp:[agent:]server[/skill]',
   'https://host/… (SKILL.md, .zip, .tar.gz, marketplace.json, or a site with skills)',
 ];
 
@@ -81,6 +87,8 @@ export function parseSource(text: string, { cwd, home }: Pick<Config, 'cwd' | 'h
       return clawhubSource(rest, given);
     case 'npm':
       return npmSource(rest, given);
+    case 'mcp':
+      return mcpSource(rest, given);
     case 'git+https':
     case 'git+http':
     case 'git+ssh':
@@ -167,6 +175,12 @@ function npmSource(rest: string, given: string): Source {
   )
     throw unclear(`${given} does not name a package of npm.`, sourceForms[4]);
   return { kind: 'npm', package: body, ...(ref !== undefined && { version: ref }), ...withName(name) };
+}
+
+function mcpSource(rest: string, given: string): Source {
+  const [, agent, server, name] = /^(?:([^:/#]+):)?([^:/#]+)(?:\/([^/#]+))?$/.exec(rest) ?? [];
+  if (server === undefined) throw unclear(`${given} does not name an MCP server.`, sourceForms[5]);
+  return { kind: 'mcp', server, ...(agent !== undefined && { agent }), ...withName(name) };
 }
 
 /** `given` is empty for `user@host:path`. */
@@ -257,6 +271,10 @@ export function sourceText(source: Source): string {
       return `npm:${source.package}${at(source.version)}${name}`;
     case 'clawhub':
       return `clawhub:${source.owner === undefined ? '' : `@${source.owner}/`}${source.slug}${at(source.version)}`;
+    case 'mcp': {
+      const { agent, server, name: skill } = source;
+      return `mcp:${agent === undefined ? '' : `${agent}:`}${server}${skill === undefined ? '' : `/${skill}`}`;
+    }
     case 'web':
       return `${source.url}${name}`;
   }
@@ -306,7 +324,7 @@ function unclear(what: string, form?: string): UnclearSource {
 
 /** Returns the form whose beginning is most like the scheme. */
 function nearest(scheme: string): string | undefined {
-  const starts = ['clawhub', 'github', 'git', 'npm', 'https'];
+  const starts = ['clawhub', 'github', 'git', 'npm', 'mcp', 'https'];
   const near =
     starts.find(one => isOneEditAway(scheme, one)) ??
     starts.find(one => scheme.startsWith(one.slice(0, 3)) || one.startsWith(scheme.slice(0, 3)));
