@@ -16,6 +16,7 @@ import { buildView, openView, type View } from '../webview/harness.ts';
 import { ask, conversation, routed, start } from '../webview/scenes.ts';
 
 const fake = fileURLToPath(new URL('../fakes/mcpServer.ts', import.meta.url));
+const skillServer = fileURLToPath(new URL('../fakes/skillServer.ts', import.meta.url));
 
 describe('MCP servers in a real VS Code', () => {
   let session: EditorSession | undefined;
@@ -26,11 +27,13 @@ describe('MCP servers in a real VS Code', () => {
     this.timeout(firstStartLimit);
     const broken = { command: process.execPath, args: ['-e', "require('./gone.js')"] };
     const beds = { command: process.execPath, args: [fake, 'offers'] };
-    const mcpServers = { well: { command: process.execPath, args: [fake, 'none'] }, broken, beds };
+    const shed = { command: process.execPath, args: [skillServer, 'served'] };
+    const mcpServers = { well: { command: process.execPath, args: [fake, 'none'] }, broken, beds, shed };
     session = await openEditorSession({
       model: { turns: () => ({ text: ['Done.'] }) },
       skills: {
         'garden/mcp.json': JSON.stringify({ mcpServers }),
+        'garden/served/rake/SKILL.md': '---\nname: rake\ndescription: Rakes the beds\n---\nRake.\n',
         'garden/skills/barrel/SKILL.md': '---\nname: barrel\ndescription: Rain barrel\n---\nLook.\n',
       },
       workspace: {
@@ -103,6 +106,38 @@ describe('MCP servers in a real VS Code', () => {
     await row('broken').hover();
     await row('broken').getByRole('button', { name: 'Show Log' }).click();
     await page.locator('.editor-instance .view-lines', { hasText: 'requireStack' }).waitFor();
+  });
+
+  it('lists the skills of a server, and installs one after a look and a yes', async () => {
+    const { page } = workbench;
+    // The view is small, and the rows of the tests that follow have to be seen.
+    const fold = async (server: string): Promise<void> => {
+      await row(server).click();
+      await page.keyboard.press('ArrowLeft');
+    };
+    await fold('well');
+    await row('shed').hover();
+    await row('shed').getByRole('button', { name: 'Restart' }).click();
+    await row('shed', '0 tools, 1 skill').click();
+    await page.mouse.move(640, 10);
+    await page.keyboard.press('ArrowRight');
+    const skill = tree().locator('.monaco-list-row[aria-label="Install the skill rake"]');
+    await skill.click();
+    const question = page.locator('.monaco-dialog-box');
+    await question.waitFor();
+    assert.match(await question.innerText(), /rake/);
+    assert.equal(existsSync(join(world.dir, 'skills/rake')), false);
+    await question.getByRole('button', { name: 'Install', exact: true }).click();
+    const agents = page.locator('.pane', {
+      has: page.locator('.pane-header', { hasText: 'Agents & Skills' }),
+    });
+    const rake = agents.locator('.monaco-list-row', { hasText: 'rake' });
+    await rake.first().waitFor();
+    assert.ok(existsSync(join(world.dir, 'skills/rake')));
+    // The tests that follow have one agent.
+    rmSync(join(world.dir, 'skills/rake'), { recursive: true });
+    await until(async () => (await rake.count()) === 0);
+    await fold('shed');
   });
 
   it('offers the prompts and resources of a server that has started, which a request then reads', async () => {
