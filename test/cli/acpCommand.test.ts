@@ -271,6 +271,36 @@ describe('telos acp', function () {
     assert.deepEqual(await running, { stopReason: 'end_turn' });
   });
 
+  it('is cancelled before a command or a model that would go on for hours, and says nothing after it', async () => {
+    const sleep = { id: 'c1', name: 'run_command', input: { command: 'sleep 9876.54322' } };
+    const isRunning = (): boolean => spawnSync('pgrep', ['-f', 'sleep 9876.5432[2]']).status === 0;
+    const never = new Promise<void>(() => {});
+    turn = body =>
+      body.includes('write a book')
+        ? { text: ['Once ', 'upon a time.'], hold: { behind: 'Once ', until: never } }
+        : { toolCalls: [sleep] };
+    const session = await begin();
+    const cancelled = async (text: string, isBusy: () => boolean): Promise<number> => {
+      const running = prompt(session, text);
+      await eventually(() => assert.ok(isBusy()));
+      const since = performance.now();
+      client.notify('session/cancel', { sessionId: session });
+      assert.deepEqual(await running, { stopReason: 'cancelled' });
+      return performance.now() - since;
+    };
+    const ofCommand = await cancelled('sleep', isRunning);
+    await eventually(() => assert.ok(!isRunning()));
+    const last = client.updates.findLast(({ update }) => update['toolCallId'] === 'c1');
+    assert.equal(last?.update['status'], 'failed');
+    const ofModel = await cancelled('write a book', () =>
+      client.said('agent_message_chunk').endsWith('Once '),
+    );
+    const heard = client.updates.length;
+    await client.request('session/list', {});
+    assert.equal(client.updates.length, heard);
+    console.log(`      cancelled in ${ofCommand.toFixed(0)} ms and ${ofModel.toFixed(0)} ms`);
+  });
+
   it('leaves no process when the client dies in the middle of a command', async () => {
     const sleep = { id: 'c1', name: 'run_command', input: { command: 'sleep 9876.54321' } };
     const isRunning = (): boolean => spawnSync('pgrep', ['-f', 'sleep 9876.5432[1]']).status === 0;

@@ -55,6 +55,9 @@ export interface MergedTools {
   facts: ReadonlyMap<string, McpToolFacts>;
 }
 
+/** The tool that stands for the tools of servers that are not connected yet. No server has it. */
+export const gateName = 'connect_mcp_servers';
+
 const longestName = 64;
 /** In characters; OpenAI accepts no more. */
 const longestDescription = 1024;
@@ -66,12 +69,13 @@ const longestDescription = 1024;
  */
 export function mergeTools(builtin: readonly Tool[], sources: readonly McpToolSource[]): MergedTools {
   const wanted = sources.flatMap(source => source.tools.map(listing => ({ source, listing })));
-  const count = new Map<string, number>(builtin.map(tool => [tool.definition.name, 1]));
+  const own = [gateName, ...builtin.map(tool => tool.definition.name)];
+  const count = new Map<string, number>(own.map(name => [name, 1]));
   for (const { listing } of wanted) {
     const name = plainName(listing.name);
     count.set(name, (count.get(name) ?? 0) + 1);
   }
-  const taken = new Set(builtin.map(tool => tool.definition.name));
+  const taken = new Set(own);
   const tools: Tool[] = [...builtin];
   const facts = new Map<string, McpToolFacts>();
   for (const { source, listing } of wanted) {

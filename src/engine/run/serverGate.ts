@@ -8,15 +8,13 @@ import { untilAborted } from '../cancellation.ts';
 import { escapeInvisible } from '../files/plainText.ts';
 import { readMcpConfig } from '../mcp/config.ts';
 import type { McpServers, OfferingServer } from '../mcp/servers.ts';
+import { gateName } from '../mcp/tools.ts';
 import { brokenRules } from '../policy/decide.ts';
 import { policyNotices } from '../policy/policyFile.ts';
 import { decideOnServers } from '../policy/serverPrograms.ts';
 import { isBuiltin } from '../policy/subject.ts';
 import { type Tool, toolError, type WantedSignIn } from '../tools/tool.ts';
 import { type ApprovalContext, askPerson, signInAt } from './approval.ts';
-
-/** The tool that stands for the tools of servers that are not connected yet. */
-export const gateName = 'connect_mcp_servers';
 
 /** More names would only fill the description. */
 const mostNamed = 20;

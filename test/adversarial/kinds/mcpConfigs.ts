@@ -1,6 +1,6 @@
 /** Cases on what an agent's mcp.json may ask for, and on servers that share a name. */
 import { join } from 'node:path';
-import { gateName } from '../../../src/engine/run/serverGate.ts';
+import { gateName } from '../../../src/engine/mcp/tools.ts';
 import type { ApprovalDecision, ApprovalRequest } from '../../../src/protocol/run.ts';
 import { type RunOptions, runAgent } from '../agentRun.ts';
 import { type CaseInput, type Fields, fieldsOf } from '../caseFile.ts';

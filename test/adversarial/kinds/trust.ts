@@ -3,7 +3,7 @@ import { chmodSync, readdirSync, readFileSync, statSync, utimesSync } from 'node
 import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { loadConfig } from '../../../src/engine/config.ts';
-import { gateName } from '../../../src/engine/run/serverGate.ts';
+import { gateName } from '../../../src/engine/mcp/tools.ts';
 import { Telos } from '../../../src/engine/telos.ts';
 import type { AgentCard } from '../../../src/protocol/agentCard.ts';
 import type { ApprovalRequest } from '../../../src/protocol/run.ts';
