@@ -118,7 +118,8 @@ const giveSource = 'Give the folder of a pack, or of a skill, or another source:
 /** A folder that the person names and that is a pack as it stands is installed unasked, unless it has high-severity findings. */
 function isPackFolder(source: string, config: Config): boolean {
   const parsed = parseSource(source, config);
-  if (parsed.kind !== 'folder') return false;
+  // A name means one pack of several, or one skill of a pack.
+  if (parsed.kind !== 'folder' || parsed.name !== undefined) return false;
   const { path } = parsed;
   if (existsSync(join(path, 'plugin.json')) || existsSync(join(path, 'marketplace.json'))) return false;
   return (

@@ -445,6 +445,26 @@ describe('telos install', () => {
     match((await run('install', 'gihub:a/b')).stderr, /Did you mean github:/);
   });
 
+  it('installs the one that is named of a folder that is a pack itself', async () => {
+    const plugins = [{ name: 'two', source: './plugins/two' }];
+    home.folder.add({
+      'whole/.claude-plugin/marketplace.json': JSON.stringify({ name: 'm', owner: { name: 'a' }, plugins }),
+      'whole/skills/alpha/SKILL.md': skill('alpha'),
+      'whole/skills/beta/SKILL.md': skill('beta'),
+      'whole/plugins/two/skills/gamma/SKILL.md': skill('gamma'),
+    });
+    const whole = join(home.folder.path, 'whole');
+    const idsOf = async (): Promise<string[]> => {
+      const { stdout } = await run('list-skills', '--json');
+      return (JSON.parse(stdout) as { skill: string }[]).map(({ skill: id }) => id);
+    };
+    equal((await run('install', `${whole}#two`, '--yes')).code, 0);
+    deepEqual(await idsOf(), ['gamma']);
+    const none = await run('install', `${whole}#nothing`, '--yes');
+    deepEqual([none.code, await idsOf()], [2, ['gamma']]);
+    match(none.stderr, /It has nothing called 'nothing'/);
+  });
+
   it('installs one plugin of a catalogue in a folder by its name, also from a folder with the mark in its own', async () => {
     const plugins = ['one', 'two'].map(name => ({ name, source: `./${name}` }));
     home.folder.add({

@@ -3,7 +3,7 @@ import { execFileSync } from 'node:child_process';
 import { createHash } from 'node:crypto';
 import { chmodSync, mkdirSync, readdirSync, readFileSync, statSync } from 'node:fs';
 import { createRequire } from 'node:module';
-import { join } from 'node:path';
+import { dirname, join } from 'node:path';
 import { type GitDaemon, gitDaemon } from '../fakes/gitDaemon.ts';
 import { commitFiles } from '../fakes/sourceServers.ts';
 import { type TempFolder, tempFolder } from '../fakes/tempFolder.ts';
@@ -120,6 +120,72 @@ describe('a pack that goes around', function () {
       await run(first, 'export', 'tools', '--to', again);
       deepEqual(filesIn(again), filesIn(out));
     });
+
+  it('is the same plugin with its commands, roles, servers and hooks, and its skills for the published client', async () => {
+    const [first, second] = homes as [CliHome, CliHome];
+    const claude = '$'.concat('{CLAUDE_PLUGIN_ROOT}');
+    const hooks = {
+      PreToolUse: [
+        { matcher: 'Write', hooks: [{ type: 'command', command: `sh ${claude}/hooks/guard.sh` }] },
+      ],
+    };
+    const files = {
+      '.claude-plugin/plugin.json': JSON.stringify({
+        ...{ name: 'desk', description: 'Keeps a desk', version: '1.2.0' },
+        mcpServers: { notes: { command: 'node', args: [`${claude}/server.mjs`] } },
+        hooks: { Stop: [{ hooks: [{ type: 'command', command: 'true' }] }] },
+      }),
+      'skills/tidy/SKILL.md': skill('tidy', `Run ${claude}/scripts/go.sh.\n`),
+      'skills/count/SKILL.md': skill('count'),
+      'commands/ship.md': '---\ndescription: Ships\nargument-hint: "[what]"\n---\nShip $ARGUMENTS.\n',
+      'commands/dock/moor.md': 'Moors a boat.\n',
+      'agents/pilot.md':
+        '---\nname: pilot\ndescription: Reads charts\ntools: Read\nmodel: inherit\n---\nYou read.\n',
+      'hooks/hooks.json': JSON.stringify({ hooks }),
+      'hooks/guard.sh': 'exit 0\n',
+      'scripts/go.sh': go,
+      'server.mjs': 'process.exit();\n',
+    };
+    commitFiles(join(folder.path, 'git/desk.git'), files, { scripts: ['scripts/go.sh'] });
+    await run(first, 'install', `git+${daemon.base}desk.git`, '--yes');
+    const out = join(first.workDir, 'dist');
+    await run(first, 'export', 'desk', '--to', out);
+    await run(second, 'install', join(out, 'desk'), '--yes');
+    const factsOf = async (home: CliHome): Promise<unknown> => {
+      const listed = JSON.parse(await run(home, 'list-skills', '--json')) as Record<string, unknown>[];
+      const card = JSON.parse((await home.run(['trust', 'desk', '--json'])).stdout);
+      return {
+        skills: listed.map(({ skill: id, description, argumentHint }) => [id, description, argumentHint]),
+        servers: card.servers.map(({ name }: { name: string }) => name),
+        card: [card.hooks, card.commands, card.scripts],
+        hooks: await run(home, 'hooks'),
+      };
+    };
+    const before = await factsOf(first);
+    deepEqual(await factsOf(second), before);
+    match(JSON.stringify(before), /"count".*"moor".*"pilot".*"ship".*"tidy".*"notes".*guard\.sh/);
+    const project = join(first.workDir, 'project');
+    mkdirSync(project);
+    const client = join(
+      dirname(createRequire(import.meta.url).resolve('skills/package.json')),
+      'bin/cli.mjs',
+    );
+    const env = {
+      PATH: process.env['PATH'],
+      HOME: first.folder.path,
+      CI: '1',
+      DISABLE_TELEMETRY: '1',
+      DO_NOT_TRACK: '1',
+    };
+    const call = [client, 'add', join(out, 'desk'), '-y', '-s', '*', '-a', 'codex'];
+    execFileSync(process.execPath, call, { cwd: project, env, stdio: 'pipe' });
+    deepEqual(readdirSync(join(project, '.agents/skills')).sort(), ['count', 'tidy']);
+    for (const name of ['count', 'tidy'])
+      equal(
+        readFileSync(join(project, `.agents/skills/${name}/SKILL.md`), 'utf8'),
+        files[`skills/${name}/SKILL.md` as 'skills/tidy/SKILL.md'],
+      );
+  });
 
   it('becomes an extension that the packager of VS Code takes, with its skills in it', async () => {
     const [home] = homes as [CliHome];
