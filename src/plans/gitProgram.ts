@@ -11,12 +11,14 @@ import { TelosError } from '@telos/engine/errors';
 import { projectFoldersAt, workFoldersOf } from '@telos/engine/skills';
 import {
   findGit,
+  findProgram,
   type GitEnvironment,
   gitEnvironment,
   gitPatience,
   gitSettings,
   type ProgramPlaces,
   pathIn,
+  programEndings,
   startGit,
   trustedPath,
   withPath,
@@ -193,6 +195,12 @@ export class GitProgram {
     this.#git ??= findGit(this.#own());
     if (this.#git === undefined) throw this.notStarted(new Error('it was not found'));
     return this.#git;
+  }
+
+  /** Returns whether the user has a program of that name, outside of the project and of the folders of agents. */
+  finds(name: string): boolean {
+    const own = this.#own();
+    return findProgram(name, own, programEndings(own.env)) !== undefined;
   }
 
   #own(): PersonPlaces {

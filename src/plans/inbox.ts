@@ -8,6 +8,7 @@ import type { Actor, PlanLimits, SteerCommand } from '@telos/protocol/plan';
 import { type Sentence, sentence, spoken } from '@telos/protocol/text';
 import type { PlanFolder } from './planFolder.ts';
 import type { PlanState } from './planState.ts';
+import { sealPlace } from './sealPlace.ts';
 
 export interface SentCommand {
   id: string;
@@ -31,13 +32,14 @@ export async function send(folder: PlanFolder, command: SteerCommand, by: Actor)
   const id = `${time}${count}${randomBytes(5).toString('hex')}`;
   const json = JSON.stringify({ command, by });
   await folder.seal?.ready();
-  const text = folder.seal ? folder.seal.sealed(aboutOf(folder, id), json) : json;
+  const text = folder.seal ? folder.seal.sealed(aboutOf(folder, id, true), json) : json;
   await createWhole(folder.own('inbox', `${id}.json`), `${text}\n`);
   return id;
 }
 
-/** What the seal of a command is about. With its id it is carried out once. */
-const aboutOf = ({ name }: PlanFolder, id: string): string => `inbox ${name} ${id}`;
+/** What the seal of a command is about: the plan in its repository. With its id it is carried out once. */
+const aboutOf = ({ name, dir }: PlanFolder, id: string, make = false): string =>
+  `inbox ${name} ${id} in ${sealPlace(dir, make)}`;
 
 /**
  * Returns the commands that wait, the oldest first. `isKnown` says whether the journal has a command; such a one is only removed. What

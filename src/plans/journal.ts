@@ -12,6 +12,7 @@ import { fileProblem, jsonLine, linesFrom, readLines, readText } from '@telos/en
 import type { JournalLine, PlanEvent } from '@telos/protocol/plan';
 import { beginningOf, type Sentence, sentence, spoken } from '@telos/protocol/text';
 import type { MachineSeal } from './machineSeal.ts';
+import { sealPlace } from './sealPlace.ts';
 
 /** A journal of a plan of a thousand stories has some megabytes. */
 const mostBytes = 512 * 1024 * 1024;
@@ -26,6 +27,7 @@ export class Journal {
   readonly file: string;
   readonly #lines: JournalLine[];
   readonly #handle: FileHandle;
+  #about: string | undefined;
   readonly #seal: MachineSeal | undefined;
   #size: number;
   /** Of all lines that were written here, also those of a later version. */
@@ -107,7 +109,9 @@ export class Journal {
   }
 
   #sealed(json: string): string {
-    return this.#seal ? this.#seal.sealed(aboutOf(this.file), json) : json;
+    if (!this.#seal) return json;
+    this.#about ??= aboutOf(this.file, sealPlace(dirname(this.file), true));
+    return this.#seal.sealed(this.#about, json);
   }
 
   async #write(text: string): Promise<void> {
@@ -235,16 +239,22 @@ interface JournalText {
   foreign: number;
 }
 
-/** What the seal of a line is about: the plan is the folder of its journal. */
-const aboutOf = (file: string): string => `journal ${basename(dirname(file))}`;
+/** What the seal of a line is about: the plan is the folder of its journal, in its repository. */
+const aboutOf = (file: string, place: string): string => `${earlierAboutOf(file)} in ${place}`;
+
+/** As earlier versions had it, whose lines still count. */
+const earlierAboutOf = (file: string): string => `journal ${basename(dirname(file))}`;
+
+/** Returns what the seal of a line can be about. */
+const aboutsOf = (file: string): string[] => [aboutOf(file, sealPlace(dirname(file))), earlierAboutOf(file)];
 
 function journalText(text: string, file: string, seal: MachineSeal | undefined): JournalText {
   let [highest, foreign] = [0, 0];
-  const about = aboutOf(file);
+  const abouts = seal ? aboutsOf(file) : [];
   const { values } = readLines(text, line => {
     const whole = jsonLine(line, value => (isFields(value) ? value : undefined));
     if (!whole) return undefined;
-    const json = seal ? seal.opened(about, line) : line;
+    const json = seal ? firstOpened(seal, abouts, line) : line;
     if (json === undefined) {
       foreign += 1;
       return undefined;
@@ -257,6 +267,14 @@ function journalText(text: string, file: string, seal: MachineSeal | undefined):
     return accepted(fields);
   });
   return { lines: values, highest, foreign };
+}
+
+function firstOpened(seal: MachineSeal, abouts: readonly string[], line: string): string | undefined {
+  for (const about of abouts) {
+    const json = seal.opened(about, line);
+    if (json !== undefined) return json;
+  }
+  return undefined;
 }
 
 type Fields = Readonly<Record<string, unknown>>;

@@ -1,6 +1,8 @@
 /** Looks at a plan's repository before the first story: what hinders it, and what its checks are like before anything is done. */
 
 import { createHash } from 'node:crypto';
+import { existsSync } from 'node:fs';
+import { basename, join } from 'node:path';
 import { shellWord } from '@telos/engine/files';
 import type { CheckResult, PlanCheck, PlanEvent, Story } from '@telos/protocol/plan';
 import { hasTests } from './attemptChanges.ts';
@@ -104,7 +106,12 @@ async function lackOf(
     ? `Nothing sets up the worktrees. Install its packages there with: telos plan setup --plan ${folder.name} ${shellWord(command)}`
     : `Name what installs it with: telos plan setup --plan ${folder.name} "...". If the story brings it, give the check red: true.`;
   const fails = `The check "${check.name}" cannot run in a worktree:`;
-  if (trouble.kind === 'program') return `${fails} the program ${trouble.name} was not found. ${advice}`;
+  if (trouble.kind === 'program') {
+    const isOwn = existsSync(join(git.dir, 'node_modules', '.bin', basename(trouble.name)));
+    const help =
+      isOwn && !isMissing ? `It stands in node_modules alone: write "npx ${trouble.name}".` : advice;
+    return `${fails} the program ${trouble.name} was not found. ${help}`;
+  }
   if (trouble.kind === 'package')
     return (await isNeeded(git, base, trouble.name))
       ? `${fails} the package ${trouble.name} is not installed. ${advice}`

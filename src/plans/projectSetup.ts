@@ -6,7 +6,7 @@
 import { existsSync } from 'node:fs';
 import { basename, join } from 'node:path';
 import { TelosError } from '@telos/engine/errors';
-import { shellWord } from '@telos/engine/files';
+import { readText, shellWord } from '@telos/engine/files';
 import type { Git } from './git.ts';
 import type { PlanFolder } from './planFolder.ts';
 import type { SlotSettings } from './planSettings.ts';
@@ -126,7 +126,8 @@ export async function detectSetup(git: Git): Promise<ProjectSetup> {
   for (const folder of folders) {
     for (const family of ['node', 'python', 'go', 'rust'] as const) {
       const found = installers.find(one => one.family === family && folder.names.has(one.file));
-      const commands = found ? [...found.commands(folder)] : await otherPython(family, folder, git.dir);
+      const own = found ? found.commands(folder).map(line => asInstalled(line, folder, git)) : undefined;
+      const commands = own ?? (await otherPython(family, folder, git.dir));
       if (commands.length === 0) continue;
       for (const name of found?.keep ?? venv) keep.add(name);
       setup.push(
@@ -137,6 +138,31 @@ export async function detectSetup(git: Git): Promise<ProjectSetup> {
     }
   }
   return { setup, slot: { copy, keep: [...keep] } };
+}
+
+/**
+ * Returns the command so that a new work tree can run it: a package manager that the project itself brings stands in its node_modules, which
+ * a new work tree does not have yet.
+ */
+function asInstalled(command: string, { path, fields }: Folder, git: Git): string {
+  const [, manager = ''] = /^(pnpm|yarn|bun) /.exec(command) ?? [];
+  if (manager === '' || git.finds(manager)) return command;
+  const needs = { ...(fields['dependencies'] as object), ...(fields['devDependencies'] as object) };
+  const wanted = (needs as Record<string, unknown>)[manager];
+  const there = existsSync(join(git.dir, path, 'node_modules', '.bin', manager));
+  if (!there && wanted === undefined) return command;
+  const text = textOf(join(git.dir, path, 'node_modules', manager, 'package.json')) ?? '{}';
+  const { version } = jsonFields(text) as { version?: unknown };
+  const [, exact] = /^[\^~]?(\d+\.\d+\.\d+)$/.exec(String(version ?? wanted)) ?? [];
+  return `npx --yes ${manager}${exact === undefined ? '' : `@${exact}`}${command.slice(manager.length)}`;
+}
+
+function textOf(file: string): string | undefined {
+  try {
+    return readText(file, 512 * 1024);
+  } catch {
+    return undefined;
+  }
 }
 
 /** A Python project without a list of packages gets an environment of its own if the user has made one. */

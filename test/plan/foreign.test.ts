@@ -1,6 +1,7 @@
 /** Files of a plan that came with a repository, an archive or a share: they speak for nobody, and nothing of the person's is touched. */
 import assert from 'node:assert/strict';
-import { mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { execFileSync } from 'node:child_process';
+import { cpSync, mkdirSync, readdirSync, readFileSync, renameSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { MachineSeal } from '../../src/plans/machineSeal.ts';
 import {
@@ -63,6 +64,23 @@ describe('what came with the folder of a plan', function () {
     assert.equal(code, 0, stderr);
     assert.match(stderr, /0\.json was not sent by a person on this machine/);
     assert.deepEqual(passed(world), ['US-001']);
+  });
+
+  it('counts in its own repository alone, and goes with it where it is moved', async () => {
+    await world.plan('accept', 'US-001');
+    assert.equal((await run()).code, 0);
+    const shownIn = async (repo: string): Promise<string> =>
+      (await world.home.call(['plan', 'show', 'site', '--cwd', repo], { env: world.env }).result).stdout;
+    const [other, moved] = [join(world.home.workDir, 'other'), join(world.home.workDir, 'moved')];
+    mkdirSync(other);
+    execFileSync('git', ['clone', '--quiet', world.repo, other]);
+    cpSync(join(world.repo, '.telos'), join(other, '.telos'), { recursive: true });
+    assert.match(await shownIn(other), /journal\.jsonl has \d+ lines that were not written on this machine/);
+    assert.doesNotMatch(await shownIn(other), /accepted/);
+    renameSync(world.repo, moved);
+    assert.match(await shownIn(moved), /US-001.*accepted/);
+    assert.doesNotMatch(await shownIn(moved), /not written on this machine/);
+    renameSync(moved, world.repo);
   });
 
   it('is no progress: lines of a journal that this machine did not write are left out, and it says so', async () => {

@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { existsSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { findBox } from '../../src/engine/box/findBox.ts';
@@ -149,6 +149,20 @@ describe('preflight', () => {
     const other = { ...settings, setup: ['npm ci'] };
     assert.notEqual(setupDigest(settings), setupDigest(other));
     assert.equal(setupDigest(other), setupDigest({ ...other, protect: ['x'] }));
+  });
+
+  it('says how a program of the packages is called that no one else has', async () => {
+    plan = await PlanRepo.make([{ checks: [check('kept', 'own-tool --version')] }], { setup: ['true'] });
+    mkdirSync(join(plan.repo, 'node_modules/.bin'), { recursive: true });
+    writeFileSync(join(plan.repo, 'node_modules/.bin/own-tool'), '#!/bin/sh\n', { mode: 0o755 });
+    const { folder, git, slots, settings, base } = plan.parts;
+    const stories = plan.state.stories.map(({ story }) => story);
+    const around = { problems: [], dirtyFiles: [], env: {}, config: plan.config, known: new Map() };
+    const parts = { folder, git, slots, settings, base, stories, ...around };
+    const { stops } = await preflight(parts, new AbortController().signal);
+    assert.deepEqual(stops, [
+      'The check "kept" cannot run in a worktree: the program own-tool was not found. It stands in node_modules alone: write "npx own-tool".',
+    ]);
   });
 
   it('does not begin where the setup fails', async () => {

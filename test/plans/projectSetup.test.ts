@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
-import { writeFileSync } from 'node:fs';
-import { join } from 'node:path';
+import { execFileSync } from 'node:child_process';
+import { chmodSync, mkdirSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
+import { basename, join } from 'node:path';
 import { Git } from '../../src/plans/git.ts';
 import { lfsPointers } from '../../src/plans/gitCheckouts.ts';
 import { problemsOf } from '../../src/plans/gitProblems.ts';
@@ -82,6 +83,32 @@ describe('what a work tree of a project needs', () => {
       const found = await look(files);
       assert.deepEqual([found.setup, found.slot.keep], [setup, keep]);
     });
+
+  it('runs a package manager that only the project brings, in its version, and the one of the user where there is one', async () => {
+    const files = { 'package.json': '{"devDependencies":{"pnpm":"^9.1.0"}}', 'pnpm-lock.yaml': '' };
+    await look({ ...files, '.gitignore': 'node_modules\nbin\n' });
+    const bin = join(repo.path, '..', `bin-of-${basename(repo.path)}`);
+    const setup = async (PATH: string): Promise<readonly string[]> =>
+      (await detectSetup(new Git(repo.path, { ...repo.env, PATH }))).setup;
+    try {
+      mkdirSync(bin);
+      const git = execFileSync('sh', ['-c', 'command -v git'], { encoding: 'utf8' }).trim();
+      symlinkSync(git, join(bin, 'git'));
+      assert.deepEqual(await setup(bin), ['npx --yes pnpm@9.1.0 install --frozen-lockfile']);
+      repo.add({ 'node_modules/.bin/pnpm': '', 'node_modules/pnpm/package.json': '{"version":"9.3.1"}' });
+      const inProject = join(repo.path, 'node_modules/.bin');
+      chmodSync(join(inProject, 'pnpm'), 0o755);
+      assert.deepEqual(await setup(`${inProject}:${bin}`), [
+        'npx --yes pnpm@9.3.1 install --frozen-lockfile',
+      ]);
+      repo.add({ 'node_modules/pnpm/package.json': '{"version":"9; echo"}' });
+      assert.deepEqual(await setup(bin), ['npx --yes pnpm install --frozen-lockfile']);
+      writeFileSync(join(bin, 'pnpm'), '#!/bin/sh\n', { mode: 0o755 });
+      assert.deepEqual(await setup(bin), ['pnpm install --frozen-lockfile']);
+    } finally {
+      rmSync(bin, { recursive: true, force: true });
+    }
+  });
 
   it('is an environment of its own for a Python project in which the user has one', async () => {
     assert.deepEqual((await look({ 'pyproject.toml': '' })).setup, []);
