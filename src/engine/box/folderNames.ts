@@ -6,7 +6,7 @@ import { asSaid, sentence } from '@telos/protocol/text';
 import { TelosError } from '../core/errors.ts';
 import { isOpenFolder } from '../files/closedFolder.ts';
 import { errorCode } from '../files/paths.ts';
-import { folded, isSensitive, meansNothing, obeyedAt } from '../files/sensitiveNames.ts';
+import { folded, isSensitive, mayMean, meansNothing, obeyedAt } from '../files/sensitiveNames.ts';
 
 /**
  * A name that a boxed command may not read, or not change. A `repository` is the folder of Git itself. A socket counts as a secret: a
@@ -70,7 +70,7 @@ function kindOf(path: string, inWork: string): Kind {
 
 function meaningOf(name: string): Kind {
   if (meanings.size > mostMeanings) meanings.clear();
-  if (!meanings.has(name)) meanings.set(name, kindOf(`/${name}`, `/${name}`));
+  if (!meanings.has(name)) meanings.set(name, mayMean(name) ? kindOf(`/${name}`, `/${name}`) : undefined);
   return meanings.get(name);
 }
 

@@ -50,13 +50,17 @@ function nameMatcher(patterns: readonly string[]): (name: string) => boolean {
     const plain = new Set<string>();
     const endings = new Set<string>();
     const beginnings = new Set<string>();
+    const tails = new Map<number, Set<string>>();
     const others = new Map<string, string[]>();
     for (const pattern of patterns) {
-      // Most patterns with a wildcard are for an ending or for a name with any ending. Both are looked up as well.
+      // Most patterns with a wildcard are for an ending, for what a name ends in, or for a name with any ending. All are looked up as well.
       if (!hasSigns(pattern)) plain.add(pattern);
       else if (/^\*\.[^.*?[]+$/.test(pattern)) endings.add(pattern.slice(1));
       else if (/^[^*?[]+\.\*$/.test(pattern)) beginnings.add(pattern.slice(0, -1));
-      else {
+      else if (/^\*[^*?[]+$/.test(pattern)) {
+        const { length } = pattern.slice(1);
+        tails.set(length, (tails.get(length) ?? new Set()).add(pattern.slice(1)));
+      } else {
         const first = pattern.charAt(0);
         const start = hasSigns(first) ? '' : first;
         others.set(start, [...(others.get(start) ?? []), pattern]);
@@ -78,6 +82,8 @@ function nameMatcher(patterns: readonly string[]): (name: string) => boolean {
       if (plain.has(name) || endings.has(text.slice(text.lastIndexOf('.')))) return true;
       for (let dot = text.indexOf('.'); dot >= 0; dot = text.indexOf('.', dot + 1))
         if (beginnings.has(text.slice(0, dot + 1))) return true;
+      for (const [length, all] of tails)
+        if (text.length >= length && all.has(text.slice(text.length - length))) return true;
       return [text.charAt(0), ''].some(start => startingWith(start)?.test(text) === true);
     };
   });
@@ -161,10 +167,7 @@ export const secretFileGlobs = (): readonly string[] => [
 const isSecretPlace = placeMatcher([...places, ...hidden]);
 const isKnownFile = atFirstUse(() => nameMatcher(secretFiles()));
 const ofText = new Set(endings);
-const endsInWord = atFirstUse(() => {
-  const lastWord = new RegExp(`(?:${words.map(sourceOf).join('|')})$`);
-  return name => lastWord.test(name);
-});
+const endsInWord = atFirstUse(() => nameMatcher(words.map(word => `*${word}`)));
 
 function isSecretFile(name: string): boolean {
   if (isKnownFile(name)) return true;
@@ -252,6 +255,18 @@ export function obeyedSources(except: ReadonlySet<string>): string[] {
     .filter(({ by }) => !except.has(by))
     .flatMap(({ files, anywhere, inWork }) => [...namesIn(files), ...namesIn(anywhere), ...namesIn(inWork)])
     .map(pattern => pattern.split('/').map(sourceOf).join('/'));
+}
+
+const isInTable = atFirstUse(() => {
+  const groups = [known.agents, ...known.programs] as readonly ObeyedGroup[];
+  const obeyed = groups.flatMap(({ files, anywhere, inWork }) => [files, anywhere, inWork].flatMap(namesIn));
+  return nameMatcher([...places, ...hidden, ...obeyed].map(pattern => pattern.split('/')[0] ?? ''));
+});
+
+/** False for a name that surely means nothing by itself, as nearly all do: one look in place of one for each group of the table. */
+export function mayMean(name: string): boolean {
+  const plain = folded(name);
+  return ofCopy.test(plain) || ofSecondCopy.test(plain) || isInTable(plain) || isSecretFile(plain);
 }
 
 /** First names of all places that are identified by several names. */

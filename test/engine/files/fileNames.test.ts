@@ -1,7 +1,13 @@
 /** What is run or obeyed later is known by its name, whoever obeys it. */
 import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
-import { obeyedAt, whatObeys } from '../../../src/engine/files/sensitiveNames.ts';
+import {
+  isSensitive,
+  mayMean,
+  obeyedAt,
+  secretFileGlobs,
+  whatObeys,
+} from '../../../src/engine/files/sensitiveNames.ts';
 
 const known = JSON.parse(
   readFileSync(new URL('../../fixtures/knownNames.json', import.meta.url), 'utf8'),
@@ -23,6 +29,22 @@ describe('whatObeys', () => {
       'GIT~1/config',
     ])
       assert.ok(whatObeys(`/project/${path}`, path), path);
+  });
+
+  it('passes over no name that means something by itself', () => {
+    const places = [...known.obeyed, ...secretFileGlobs()].flatMap(path => path.split('/')).filter(Boolean);
+    const names = places.map(place => place.replace(/\[!?([^\]]).*?\]/g, '$1').replace(/[*?]/g, 'x'));
+    for (const plain of names)
+      for (const name of [
+        plain,
+        plain.toUpperCase(),
+        `${plain}.bak`,
+        `${plain}~`,
+        `${plain} copy`,
+        `${plain}. `,
+      ])
+        if (isSensitive(`/${name}`) || obeyedAt(`/${name}`, `/${name}`)) assert.ok(mayMean(name), name);
+    assert.deepEqual(['index.ts', 'f123.txt', 'README.md'].filter(mayMean), []);
   });
 
   it('says who obeys', () => {
