@@ -62,11 +62,9 @@ async function started(program: string, args: readonly string[], env: NodeJS.Pro
 }
 
 /** Returns how long six commands of a new conversation take that each write a file, in milliseconds. */
-async function sixCommands(root: string, count: number): Promise<number> {
+async function sixCommands(root: string, work: string): Promise<number> {
   const place = mkdtempSync(join(root, 'six-'));
-  const work = join(place, 'work');
-  for (const name of ['home', 'work', 'data', 'config']) mkdirSync(join(place, name));
-  fill(work, count);
+  for (const name of ['home', 'data', 'config']) mkdirSync(join(place, name));
   const folders = { workingDir: work, packDir: work, skillDir: work, commandDir: work };
   const env = { HOME: join(place, 'home'), PATH: process.env['PATH'] ?? '' };
   const finding = await findBox({ ...folders, env });
@@ -169,10 +167,15 @@ export async function boxFigures(): Promise<Figure[]> {
       `(a command: ${plain.toFixed(1)} ms; the same in the sandbox: ${boxed.toFixed(1)} ms; its way to hosts: ${way.toFixed(1)} ms more)`,
     );
     const name = 'what the box adds to a command';
+    const [small = '', large = ''] = [few, many].map(count => {
+      const folder = mkdtempSync(join(root, 'files-'));
+      fill(folder, count);
+      return folder;
+    });
     const six = await alternate(
       9,
-      () => sixCommands(root, many),
-      () => sixCommands(root, few),
+      () => sixCommands(root, large),
+      () => sixCommands(root, small),
     );
     return [
       { name, unit: 'ms', ours: boxed + way - plain, bare: added, limit },
