@@ -33,6 +33,7 @@ import {
   draft,
   focusComposer,
   foundFiles,
+  habitOffer,
   info,
   lastRunId,
   mode,
@@ -111,6 +112,9 @@ function take(message: ToWebview) {
       break;
     case 'teaching_offer':
       teachingOffer.value = message.text ?? undefined;
+      break;
+    case 'habit_offer':
+      habitOffer.value = message.name ?? undefined;
       break;
     case 'today':
       today.value = message.today;

@@ -1,6 +1,6 @@
 /** Habits of the user, and a skill written of one. */
 export { readHabit } from './habitMaterial.ts';
-export { type Habit, habitsIn, latestAsHabit, newHabit } from './habits.ts';
+export { declineHabit, type Habit, habitsIn, latestAsHabit, newHabit } from './habits.ts';
 export {
   habitCost,
   habitRequest,

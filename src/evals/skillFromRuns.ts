@@ -14,7 +14,7 @@ import { findingsInText } from '@telos/engine/policy';
 import type { CompletionRequest } from '@telos/engine/providers';
 import { discoverAgents, longestDescription, placeFolder } from '@telos/engine/skills';
 import type { Finding } from '@telos/protocol/agentCard';
-import { beginningOf, sentence } from '@telos/protocol/text';
+import { asSaid, beginningOf, sentence } from '@telos/protocol/text';
 import { addEval, addTrigger } from './addCase.ts';
 import { type EvalCase, readEvals } from './evalFile.ts';
 import type { EvaluatedSkill } from './evalWorld.ts';
@@ -214,10 +214,7 @@ export async function proveSkill(
   if (results.length > 0 && !failed) return results;
   throw new TelosError('provider', [
     sentence('The skill was written, but its evals do not pass, so it is not offered.'),
-    sentence(
-      '{0}',
-      failed ? `${plainLine(failed.eval.prompt)}: ${problemsOf(failed).join('; ')}` : 'No eval ran.',
-    ),
+    asSaid(failed ? `${plainLine(failed.eval.prompt)}: ${problemsOf(failed).join('; ')}` : 'No eval ran.'),
     sentence('Try again, or choose another model.'),
   ]);
 }

@@ -78,6 +78,8 @@ export type ToWebview =
   | { type: 'today'; today: DaySpending }
   /** Sentences that offer to teach the skills, with the price, below a request that found none. Null takes the offer back. */
   | { type: 'teaching_offer'; text: string | null }
+  /** The name of a skill that could be written of what the user does often, below the latest answer. Null takes the offer back. */
+  | { type: 'habit_offer'; name: string | null }
   /** Why something that the person has just asked for in the view was not done. */
   | { type: 'problem'; text: string }
   /** The files of these runs have been restored to their state before the runs. */
@@ -180,6 +182,8 @@ export type ToHost =
   | { type: 'dead_server'; act: 'log' | 'off'; agent: string; server: string }
   /** The person wants to see which skills fit a request, and to pick one that runs it instead. */
   | { type: 'pick_skill'; text: string }
+  /** The user's answer to a `habit_offer`. */
+  | { type: 'habit'; answer: 'write' | 'never' }
   /** The person's answer to a `teaching_offer`. */
   | { type: 'teach'; answer: 'write' | 'never' }
   | { type: 'stop' }

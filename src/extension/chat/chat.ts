@@ -48,8 +48,11 @@ export interface ChatPorts extends RequestPorts {
   skillRuns(ref: SkillRef): void;
   /** Called when a request is answered without a skill although it may have meant one. */
   skillMissed(): void;
-  /** Called when a run has ended by itself and no request waits behind it. The chat may be out of sight. */
-  runEnded(outcome: RunOutcome): void;
+  /**
+   * Called when a run has ended by itself and no request waits behind it. The chat may be out of sight. `runId` is that of the latest
+   * stored run.
+   */
+  runEnded(outcome: RunOutcome, runId: string | undefined): void;
 }
 
 /** The request that resumes a run. */
@@ -213,8 +216,8 @@ export class Chat {
         if (isStopped) return;
         const [next] = this.#queue;
         if (next) return this.runQueued(next.id);
-        const { latestOutcome } = this.#conversation;
-        if (kind === 'own' && latestOutcome) this.#ports.runEnded(latestOutcome);
+        const { latestOutcome, latestRunId } = this.#conversation;
+        if (kind === 'own' && latestOutcome) this.#ports.runEnded(latestOutcome, latestRunId);
       },
     });
   }

@@ -2,6 +2,7 @@
 
 import { TelosError } from '@telos/engine/errors';
 import type { Telos } from '@telos/engine/telos';
+import type { Habit } from '@telos/evals/fromRuns';
 import { describeQuestion } from '@telos/protocol/describe';
 import type { ApprovalRequest, RunOutcome } from '@telos/protocol/run';
 import type { ChatInfo, ToHost, ToWebview } from '@telos/protocol/webview';
@@ -51,6 +52,8 @@ export class ChatHost implements PlacedChat {
   #attaching: Promise<Attaching> | undefined;
   #webview: vscode.Webview | undefined;
   #unfollow: () => void = () => undefined;
+  /** A skill of it is offered below the latest answer. */
+  #habit: Habit | undefined;
   /** Set while a stored conversation is read. Messages from the view wait for it. */
   #restoring: Promise<void> | undefined;
   /** Attachments must be complete before their request is sent. */
@@ -79,7 +82,10 @@ export class ChatHost implements PlacedChat {
       approvalAsked: request => this.#sayAsked(request),
       skillRuns: ref => void skills.noteRun(ref),
       skillMissed: () => void this.#offerTeaching(),
-      runEnded: outcome => this.#sayEnded(outcome),
+      runEnded: (outcome, runId) => {
+        this.#sayEnded(outcome);
+        if (outcome === 'completed' && runId !== undefined) void this.#offerHabit(runId);
+      },
     });
     desk.chats.add(this);
   }
@@ -218,6 +224,8 @@ export class ChatHost implements PlacedChat {
         return this.#pickSkill(message.text);
       case 'teach':
         return this.#teach(message.answer);
+      case 'habit':
+        return this.#saveHabit(message.answer);
       case 'attach_bytes':
       case 'attach_uris':
       case 'attach_mention':
@@ -373,6 +381,24 @@ export class ChatHost implements PlacedChat {
     this.#post({ type: 'teaching_offer', text: null });
     const { answerOffer } = await import('../skills/teachSkills.ts');
     await answerOffer(this.#desk.current, this.#desk.memory, answer);
+  }
+
+  /** Offers a skill below the answer if that was the third of its kind. */
+  async #offerHabit(runId: string): Promise<void> {
+    this.#habit = undefined;
+    const { habitBehind } = await import('../editor/habitSkill.ts');
+    this.#habit = await habitBehind(runId, this.#desk.current);
+    this.#post({ type: 'habit_offer', name: this.#habit?.name ?? null });
+  }
+
+  async #saveHabit(answer: 'write' | 'never'): Promise<void> {
+    const habit = this.#habit;
+    this.#habit = undefined;
+    this.#post({ type: 'habit_offer', name: null });
+    if (!habit) return;
+    const { declineOffer, saveHabit } = await import('../editor/habitSkill.ts');
+    if (answer === 'never') await declineOffer(habit, this.#desk.current);
+    else await saveHabit(habit, this.#desk.current);
   }
 
   async #pickSkill(text: string): Promise<void> {

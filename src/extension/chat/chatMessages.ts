@@ -52,9 +52,10 @@ export function readToHost(value: unknown): ToHost | undefined {
     case 'unqueue':
     case 'run_queued':
       return isText(value['id'], maxName) ? { type: value['type'], id: value['id'] } : undefined;
+    case 'habit':
     case 'teach':
       return value['answer'] === 'write' || value['answer'] === 'never'
-        ? { type: 'teach', answer: value['answer'] }
+        ? { type: value['type'], answer: value['answer'] }
         : undefined;
     case 'choose_skill':
     case 'look_around':

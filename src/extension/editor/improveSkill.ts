@@ -31,6 +31,7 @@ import * as vscode from 'vscode';
 import { acknowledge, complain } from '../base/acknowledge.ts';
 import { askText } from '../base/askText.ts';
 import type { CurrentTelos } from '../base/currentTelos.ts';
+import { inProgress } from '../base/inProgress.ts';
 import { describeError, plainLabel, t } from '../base/labels.ts';
 import { subjectOf } from './evalTestRuns.ts';
 import type { Shown } from './improveCase.ts';
@@ -153,17 +154,6 @@ const priceText = (cost: number | 'unknown', tokens: number): string =>
   cost === 'unknown'
     ? t('about {0} tokens', tokens.toLocaleString(vscode.env.language))
     : roughCost(cost, vscode.l10n.t);
-
-function inProgress<Result>(title: string, work: (signal: AbortSignal) => Promise<Result>): Promise<Result> {
-  const task = { location: vscode.ProgressLocation.Notification, title, cancellable: true };
-  return Promise.resolve(
-    vscode.window.withProgress(task, async (_progress, token) => {
-      const stop = new AbortController();
-      token.onCancellationRequested(() => stop.abort(new vscode.CancellationError()));
-      return work(stop.signal);
-    }),
-  );
-}
 
 /** Runs the evals with both texts after a yes to the price: what is recorded of the text as it is plays without a model. */
 async function runBoth(

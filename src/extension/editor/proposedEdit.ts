@@ -1,5 +1,6 @@
-/** Shows a proposed edit of a skill in the diff editor, with how its evals went before and after, until the person keeps or drops it. */
+/** Shows a proposed edit of a skill, or a new one, in the diff editor, with how its evals went, until the person keeps or drops it. */
 
+import { keepSkill, type WrittenSkill } from '@telos/evals/fromRuns';
 import {
   compared,
   keepProposal,
@@ -19,14 +20,31 @@ import { describeError, plainLabel, t, visibleText } from '../base/labels.ts';
 const scheme = 'telos.proposal';
 
 interface Pending {
-  current: CurrentTelos;
-  one: EvaluatedSkill;
-  proposal: Proposal;
-  copy: ProposedSkill;
-  tried: readonly Tried[];
+  /** Of the skill. */
+  name: string;
+  after: string;
+  findings: Proposal['findings'];
+  /** The file that it would replace. */
+  file?: string;
   uri: vscode.Uri;
   results: vscode.Uri;
+  resultsText(): string;
+  /** Writes it. */
+  keep(): Promise<void>;
+  /** Says that it was not kept. */
+  dropped: string;
+  /** Removes its temporary folder. */
+  remove(): Promise<void>;
 }
+
+/** A proposed edit of a skill that is there, with how its evals went. */
+interface PendingEdit extends Pending {
+  proposal: Proposal;
+  tried: readonly Tried[];
+}
+
+/** The edits among those that are shown. */
+const edits = new Map<string, PendingEdit>();
 
 const pending = new Map<string, Pending>();
 const changed = new vscode.EventEmitter<vscode.Uri>();
@@ -40,7 +58,9 @@ function register(): void {
     onDidChange: changed.event,
     provideTextDocumentContent: ({ query, fragment }) => {
       const one = pending.get(query);
-      return fragment === 'results' ? one && resultsText(one) : one?.proposal.after;
+      // What is new has nothing before it.
+      if (fragment === 'nothing') return '';
+      return fragment === 'results' ? one?.resultsText() : one?.after;
     },
   });
   vscode.window.tabGroups.onDidChangeTabs(({ closed }) => {
@@ -71,7 +91,16 @@ export async function showProposal(
   const uri = file.with({ scheme, query });
   const name = plainLabel(one.skill.id, 60).replace(/[\\/]/g, '-');
   const results = uri.with({ path: `/${name}.results.txt`, fragment: 'results' });
-  pending.set(query, { current, one, proposal, copy, tried: [], uri, results });
+  const edit: PendingEdit = {
+    ...{ name: one.skill.id, after: proposal.after, findings: proposal.findings, file: proposal.skill.file },
+    ...{ uri, results, proposal, tried: [] },
+    resultsText: () => resultsText(one.skill.id, edit.tried),
+    keep: () => keepEdit(current, one, proposal, copy),
+    dropped: t('The proposal was discarded. {0} is unchanged.', plainLabel(one.skill.id, 60)),
+    remove: () => copy.remove(),
+  };
+  pending.set(query, edit);
+  edits.set(query, edit);
   const title = t('{0}: SKILL.md ↔ Proposal', plainLabel(one.skill.id, 60));
   await vscode.commands.executeCommand('vscode.diff', file, uri, title, { preview: false });
   return uri;
@@ -79,7 +108,7 @@ export async function showProposal(
 
 /** Says how the evals went with both texts, and lets the person keep or drop the proposal. */
 export function offer(uri: vscode.Uri, tried: readonly Tried[]): void {
-  const known = pending.get(uri.query);
+  const known = edits.get(uri.query);
   if (!known) return;
   known.tried = tried;
   changed.fire(known.results);
@@ -118,13 +147,14 @@ export async function decide(keeps: boolean, uri?: vscode.Uri): Promise<void> {
   if (!known) return;
   if (keeps && !(await isMeant(known))) return;
   if (!pending.delete(known.uri.query)) return;
+  edits.delete(known.uri.query);
   try {
-    if (keeps) await keep(known);
-    else acknowledge(t('The proposal was discarded. {0} is unchanged.', plainLabel(known.one.skill.id, 60)));
+    if (keeps) await known.keep();
+    else acknowledge(known.dropped);
   } catch (error) {
     complain(plainLabel(describeError(error), 500));
   } finally {
-    await known.copy.remove().catch(() => undefined);
+    await known.remove().catch(() => undefined);
     await close(known);
   }
 }
@@ -137,13 +167,13 @@ function proposalInFront(): vscode.Uri | undefined {
 }
 
 /** Returns true unless the look before has found something in the new text, and the person says no to it. */
-async function isMeant({ proposal: { findings, skill } }: Pending): Promise<boolean> {
+async function isMeant({ findings, file }: Pending): Promise<boolean> {
   const unsaved = vscode.workspace.textDocuments.some(
-    ({ isDirty, uri }) => isDirty && uri.scheme === 'file' && uri.fsPath === skill.file,
+    ({ isDirty, uri }) => isDirty && uri.scheme === 'file' && uri.fsPath === file,
   );
   if (unsaved) {
     complain(
-      t('{0} has changes that are not saved. Save or revert them first.', plainLabel(skill.file, 300)),
+      t('{0} has changes that are not saved. Save or revert them first.', plainLabel(file ?? '', 300)),
     );
     return false;
   }
@@ -160,7 +190,12 @@ async function isMeant({ proposal: { findings, skill } }: Pending): Promise<bool
   return answer === anyway;
 }
 
-async function keep({ current, one, proposal, copy }: Pending): Promise<void> {
+async function keepEdit(
+  current: CurrentTelos,
+  one: EvaluatedSkill,
+  proposal: Proposal,
+  copy: ProposedSkill,
+): Promise<void> {
   const telos = await current.openTelos();
   const runId = await keepProposal(proposal, telos.changes);
   // The text is in place. Without its recordings, the evals are only stale.
@@ -170,6 +205,57 @@ async function keep({ current, one, proposal, copy }: Pending): Promise<void> {
     title: t('Undo'),
     act: () => vscode.commands.executeCommand('telos.undoThisRun', { runId }),
   });
+}
+
+/** Opens a skill that is new and whose evals have passed, and asks whether to keep it. */
+export async function offerWritten(
+  current: CurrentTelos,
+  written: WrittenSkill,
+  passed: number,
+): Promise<void> {
+  register();
+  const { name, text, findings, why, evals } = written;
+  const query = String(++count);
+  const uri = vscode.Uri.from({ scheme, path: `/${name}/SKILL.md`, query });
+  const results = uri.with({ path: `/${name}.results.txt`, fragment: 'results' });
+  pending.set(query, {
+    ...{ name, after: text, findings, uri, results },
+    resultsText: () =>
+      [t('{0} evals from your own runs passed:', passed), ...evals.map(each => `• ${each.prompt}`), ''].join(
+        '\n',
+      ),
+    keep: () => keepWritten(current, written),
+    dropped: t('The skill {0} was discarded.', plainLabel(name, 60)),
+    remove: () => written.remove(),
+  });
+  const title = t('New Skill: {0}', plainLabel(name, 60));
+  const nothing = uri.with({ fragment: 'nothing' });
+  await vscode.commands.executeCommand('vscode.diff', nothing, uri, title, { preview: false });
+  const said = [
+    t('{0} evals from your own runs passed.', passed),
+    t('The skill gets no permissions: Telos asks as it does without it.'),
+    why && t('The model says: {0}', plainLabel(why, 300)),
+  ];
+  void askAboutWritten(uri, said.filter(Boolean).join(' '), findings.length > 0);
+}
+
+async function askAboutWritten(uri: vscode.Uri, text: string, isRisky: boolean): Promise<void> {
+  const [keep, drop, show] = [t('Keep'), t('Discard'), t('Show Results')];
+  const ask = isRisky ? vscode.window.showWarningMessage : vscode.window.showInformationMessage;
+  const answer = await ask(text, keep, drop, show);
+  const known = pending.get(uri.query);
+  if (answer === show && known) {
+    await vscode.window.showTextDocument(known.results, { preview: true });
+    return askAboutWritten(uri, text, isRisky);
+  }
+  if (answer === keep || answer === drop) await decide(answer === keep, uri);
+}
+
+async function keepWritten(current: CurrentTelos, written: WrittenSkill): Promise<void> {
+  const { config } = await current.openTelos();
+  await keepSkill(written, config);
+  await current.refresh();
+  acknowledge(t('The skill {0} is kept.', plainLabel(written.name, 60)));
 }
 
 async function close({ uri, results }: Pending): Promise<void> {
@@ -183,7 +269,7 @@ async function close({ uri, results }: Pending): Promise<void> {
   await vscode.window.tabGroups.close(tabs);
 }
 
-function resultsText({ one, tried }: Pending): string {
+function resultsText(id: string, tried: readonly Tried[]): string {
   const word = (passed: boolean | undefined): string =>
     passed === undefined ? '–' : passed ? t('passed') : t('failed');
   const head = [t('Before'), t('Proposal')] as const;
@@ -201,5 +287,5 @@ function resultsText({ one, tried }: Pending): string {
     ),
     ...problems.map(problem => row('', '', `  ${plainLabel(visibleText(problem), 500)}`)),
   ]);
-  return [`${plainLabel(one.skill.id)}: ${summaryOf(tried)}`, '', row(...head, ''), ...lines, ''].join('\n');
+  return [`${plainLabel(id)}: ${summaryOf(tried)}`, '', row(...head, ''), ...lines, ''].join('\n');
 }

@@ -186,10 +186,11 @@ describe('readToHost', () => {
   it('takes what is chosen from a few, and nothing else', () => {
     for (const type of ['choose_skill', 'undo_compaction', 'find_offers', 'new_conversation'])
       assert.deepEqual(readToHost({ type, more: 1 }), { type });
-    for (const answer of ['write', 'never'])
-      assert.deepEqual(readToHost({ type: 'teach', answer }), { type: 'teach', answer });
-    for (const answer of ['always', true, undefined])
-      assert.equal(readToHost({ type: 'teach', answer }), undefined);
+    for (const type of ['teach', 'habit']) {
+      for (const answer of ['write', 'never'])
+        assert.deepEqual(readToHost({ type, answer }), { type, answer });
+      for (const answer of ['always', true, undefined]) assert.equal(readToHost({ type, answer }), undefined);
+    }
     assert.deepEqual(readToHost({ type: 'context_files', on: true }), { type: 'context_files', on: true });
     assert.deepEqual(readToHost({ type: 'context_files', on: 1 }), { type: 'context_files', on: false });
     const plain = { type: 'submit', text: 'x' };
