@@ -2,6 +2,7 @@
 import { type ComponentChild, createContext } from 'preact';
 import { useContext, useEffect, useLayoutEffect, useRef, useState } from 'preact/hooks';
 import { CommandButton, SkillCommands, TrustButton } from './endCard.tsx';
+import { HabitOffer } from './habitOffer.tsx';
 import { t } from './host.ts';
 import { Icon } from './icons.tsx';
 import type { MarkdownStream } from './markdownBlocks.ts';
@@ -72,6 +73,7 @@ export function Conversation() {
               />
             ))}
           </NearnessContext.Provider>
+          <HabitOffer />
           {pending.value && <div class="line activity">{t('Sending…')}</div>}
           {elsewhere.value !== undefined && (
             <div

@@ -10,7 +10,6 @@ import { pressable, useSettled } from './questions.tsx';
 import type { EndItem, RoundUsage } from './runItems.ts';
 import {
   busy,
-  habitOffer,
   info,
   lastRunId,
   ready,
@@ -51,7 +50,7 @@ export function EndCard({ item }: { item: EndItem }) {
       {item.changedFiles.length > 0 && <Changes item={item} />}
       {(item.outcome === 'interrupted' || item.outcome === 'round_limit') && <WaysOn item={item} />}
       {item.likely && <Likely text={item.text} likely={item.likely} />}
-      {item.runId === lastRunId.value && <Offer />}
+      {item.runId === lastRunId.value && <TeachingOffer />}
     </>
   );
 }
@@ -180,11 +179,10 @@ function ErrorCard({ item, message }: { item: EndItem; message: string }) {
   );
 }
 
-/** Offers one thing at a time: a skill of what the user does often, or else to let a model write how people ask for the skills. */
-function Offer() {
-  const [habit, teaching] = [habitOffer.value, teachingOffer.value];
-  if (habit !== undefined) return <SaveHabit name={habit} />;
-  return teaching === undefined ? null : <Teaching text={teaching} />;
+/** Offers to let a model write how people ask for the skills, with the price. */
+function TeachingOffer() {
+  const text = teachingOffer.value;
+  return text === undefined ? null : <Teaching text={text} />;
 }
 
 function Teaching({ text }: { text: string }) {
@@ -197,24 +195,6 @@ function Teaching({ text }: { text: string }) {
       <p>{visible(text)}</p>
       <button type="button" class="chip" {...answer('write')}>
         {t('Write Them')}
-      </button>
-      <button type="button" class="chip" {...answer('never')}>
-        {t("Don't Ask Again")}
-      </button>
-    </div>
-  );
-}
-
-function SaveHabit({ name }: { name: string }) {
-  const place = useRef<HTMLDivElement>(null);
-  const isSettled = useSettled(place);
-  const answer = (given: 'write' | 'never') =>
-    pressable(isSettled, () => post({ type: 'habit', answer: given }));
-  return (
-    <div class="teaching" ref={place}>
-      <p role="status">{t('You do this often. Save it as the skill {0}?', visible(name))}</p>
-      <button type="button" class="chip" {...answer('write')}>
-        {t('Save as Skill…')}
       </button>
       <button type="button" class="chip" {...answer('never')}>
         {t("Don't Ask Again")}

@@ -114,7 +114,9 @@ function take(message: ToWebview) {
       teachingOffer.value = message.text ?? undefined;
       break;
     case 'habit_offer':
-      habitOffer.value = message.name ?? undefined;
+      habitOffer.value = message.name === null ? undefined : { name: message.name, runId: lastRunId.peek() };
+      // One offer at a time is read.
+      if (habitOffer.value) teachingOffer.value = undefined;
       break;
     case 'today':
       today.value = message.today;

@@ -45,8 +45,8 @@ export const today = signal<DaySpending | undefined>(undefined);
 /** Sentences that offer to teach the skills, if the host offers it. */
 export const teachingOffer = signal<string | undefined>(undefined);
 
-/** Name of a skill that could be written of what the user does often, if the host offers it. */
-export const habitOffer = signal<string | undefined>(undefined);
+/** The skill that could be written of what the user does often, below this run, if the host offers it. */
+export const habitOffer = signal<{ name: string; runId: string | undefined } | undefined>(undefined);
 
 /** Ids of runs whose file changes were undone. */
 export const undone = signal<ReadonlySet<string>>(new Set());

@@ -214,7 +214,7 @@ export const groups: Readonly<Record<string, readonly CliCommand[]>> = {
   'Skills of your own:': [
     {
       name: 'gallery',
-      description: 'show skills as a site, with permissions, findings, measured figures and replays',
+      description: 'show skills as a site, or try one',
       inner: [
         {
           name: 'build',
@@ -228,6 +228,24 @@ export const groups: Readonly<Record<string, readonly CliCommand[]>> = {
           ],
           run: async ({ words: [source], options, terminal, samples }) =>
             (await import('./galleryCommand.ts')).galleryBuildCommand(source, options, terminal, samples),
+        },
+        {
+          name: 'try',
+          description: 'run a skill once without installing it, in a copy of the folder',
+          arguments: [
+            new Argument('<source>', 'a folder, or a source as for install'),
+            new Argument('[request...]', 'for the skill; its name if nothing is said'),
+          ],
+          options: () => [
+            new Option('--skill <name>', 'which one, if it has several'),
+            new Option('--keep', 'keep its changes in the folder without being asked'),
+            yes('do not ask for confirmation; this also allows the run everything else'),
+            new Option('--allow <level>', 'with --yes: also if there are high-severity findings').choices([
+              'high',
+            ]),
+          ],
+          run: async ({ words: [source, request], options, terminal }) =>
+            (await import('./tryCommand.ts')).tryCommand(source.trim(), request.trim(), options, terminal),
         },
       ],
     },

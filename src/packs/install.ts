@@ -21,4 +21,7 @@ export {
   UnclearSource,
 } from './sources/sourceText.ts';
 
+export type { Trial, TrialChange } from './sources/trial.ts';
+
+export const importTrial = () => import('./sources/trial.ts');
 export const importLook = () => import('./sources/look.ts');

@@ -3,7 +3,7 @@
  * person's, `placeOffer` places exactly the files that were shown, with their entry in the lock file. Both doors use these two.
  */
 
-import { mkdtemp } from 'node:fs/promises';
+import { mkdir, mkdtemp } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { Config } from '@telos/engine/config';
 import { TelosError } from '@telos/engine/errors';
@@ -148,6 +148,14 @@ export async function lookAtSource(text: string, config: Config, options: LookOp
 export async function offerAgain(offer: Offer, wish: Pick<LookOptions, 'as' | 'skills'>): Promise<Offer> {
   const { source, whole, config, look, temporary } = stagedOf(offer);
   return offerOf(source, whole, config, { ...look, ...wish }, temporary);
+}
+
+/** Copies the files of an offer into a new folder below `parent`, as installing would place them, and returns it. */
+export async function copyOffered(offer: Offer, parent: string): Promise<string> {
+  const target = join(parent, safeName(offer.name));
+  await mkdir(target);
+  await copyPack(stagedOf(offer).folder, target);
+  return target;
 }
 
 function stagedOf(offer: Offer): Staged {
