@@ -1,6 +1,7 @@
 /** Lists every command with what it does. The code of most loads when they are called. */
 
 import { importKeys } from '@telos/engine/providers';
+import type { Offer } from '@telos/packs/install';
 import * as vscode from 'vscode';
 import { clearSecrets, type KeyCheck, setApiKey } from './base/apiKeys.ts';
 import type { CurrentTelos } from './base/currentTelos.ts';
@@ -133,6 +134,7 @@ function commandsOf(parts: CommandParts): Readonly<Record<`telos.${string}`, Han
     'telos.installPack': async (uri?: unknown) => (await packs()).installPack(current, uri),
     'telos.installSkills': async (source?: unknown) =>
       (await import('./skills/gallery.ts')).installSkills(current, source),
+    'telos.tryOnce': async (offer: Offer) => (await import('./editor/tryOnce.ts')).tryOnce(current, offer),
     'telos.checkForUpdates': async () => (await updates()).checkForUpdates(current, skillTree),
     'telos.pinAgent': async (node: AgentNode) => (await updates()).pinAgent(current, node, true),
     'telos.unpinAgent': async (node: AgentNode) => (await updates()).pinAgent(current, node, false),

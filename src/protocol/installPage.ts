@@ -33,7 +33,7 @@ export interface InstallShown {
   actions: readonly { act: InstallAct; label: string }[];
 }
 
-export const installActs = ['install', 'try', 'files', 'rename', 'cancel'] as const;
+export const installActs = ['install', 'try', 'once', 'files', 'rename', 'cancel'] as const;
 export type InstallAct = (typeof installActs)[number];
 
 export type ToInstallPage = { type: 'install'; shown: InstallShown };

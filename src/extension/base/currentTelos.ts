@@ -8,7 +8,7 @@ import {
   type ConfigOverrides,
   loadConfig,
 } from '@telos/engine/config';
-import { importWorkFolders } from '@telos/engine/skills';
+import { type FileAgent, importWorkFolders } from '@telos/engine/skills';
 import type { FrontendParts, Telos } from '@telos/engine/telos';
 import * as vscode from 'vscode';
 import { isApiKey, readApiKeys } from './apiKeys.ts';
@@ -121,6 +121,12 @@ export class CurrentTelos implements vscode.Disposable {
     ]);
     const config = configWith(keys, { cwd, workspaceFolders: [], ...(maxCost !== undefined && { maxCost }) });
     return Telos.open({ ...config, projectFolders: projectFoldersAt(config) }, this.#parts);
+  }
+
+  /** Returns an engine of one agent alone, such as for a skill that is tried. */
+  async openTrial(config: Config, agent: FileAgent): Promise<Telos> {
+    const { Telos } = await import('@telos/engine/telos');
+    return Telos.open(config, { ...this.#parts, agents: [agent] });
   }
 
   async #open(): Promise<Telos> {

@@ -29,14 +29,14 @@ export interface InstallWish {
 
 /**
  * Shows the page, and resolves with the answer; with `cancel` if the page is closed. `showFiles` shows the pack's files beside it.
- * `canChoose` lets the person leave skills out.
+ * `canChoose` lets the person leave skills out, `canTry` run one without an install.
  */
 export async function askToInstall(
   offer: Offer,
-  { isLink, canChoose }: { isLink: boolean; canChoose: boolean },
+  { isLink, canChoose, canTry }: { isLink: boolean; canChoose: boolean; canTry: boolean },
   showFiles: () => Promise<unknown>,
 ): Promise<InstallWish> {
-  const shown = await shownOf(offer, isLink, canChoose);
+  const shown = await shownOf(offer, isLink, canChoose, canTry);
   const panel = vscode.window.createWebviewPanel('telos.install', shown.title, vscode.ViewColumn.Active, {
     retainContextWhenHidden: true,
   });
@@ -62,7 +62,12 @@ export async function askToInstall(
 const skillsIn = ({ skills }: { skills: unknown }, offer: Offer): string[] =>
   Array.isArray(skills) ? offer.skills.map(({ id }) => id).filter(id => skills.includes(id)) : [];
 
-async function shownOf(offer: Offer, isLink: boolean, canChoose: boolean): Promise<InstallShown> {
+async function shownOf(
+  offer: Offer,
+  isLink: boolean,
+  canChoose: boolean,
+  canTry: boolean,
+): Promise<InstallShown> {
   const { plan, name, isRisky, from, skills, description } = offer;
   const replaces = plan.replaces && !plan.replaces.isSame ? plan.replaces : undefined;
   const parts = offerParts(offer, t);
@@ -92,6 +97,7 @@ async function shownOf(offer: Offer, isLink: boolean, canChoose: boolean): Promi
       ...(isRisky ? [{ act: 'files' as const, label: t('Show Files') }] : []),
       { act: 'install', label: install },
       ...(replaces || isRisky ? [] : [{ act: 'try' as const, label: t('Install and Try') }]),
+      ...(canTry ? [{ act: 'once' as const, label: isRisky ? t('Try Once Anyway') : t('Try Once') }] : []),
       ...(isRisky ? [] : [{ act: 'files' as const, label: t('Show Files') }]),
       { act: 'rename', label: t('Use Another Name...') },
       { act: 'cancel', label: t('Cancel') },

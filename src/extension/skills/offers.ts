@@ -43,10 +43,11 @@ export async function offerSource(current: CurrentTelos, source: string, wish: W
   try {
     const canChoose = !looked.plan.replaces && !wish.skills && wish.as === undefined;
     const agreed = isThere(looked)
-      ? { offer: looked, isTrial: false }
-      : await agrees(looked, { isLink, canChoose });
+      ? { offer: looked, isTrial: false, isOnce: false }
+      : await agrees(looked, { isLink, canChoose, canTry: true });
     if (!agreed) return;
-    const { offer, isTrial } = agreed;
+    const { offer, isTrial, isOnce } = agreed;
+    if (isOnce) return void (await vscode.commands.executeCommand('telos.tryOnce', offer));
     const installed = await placeOffer(offer, { agreed: offer.plan.token, allowHigh: true });
     await current.refresh();
     await reportInstalled(current, installed);
@@ -104,21 +105,24 @@ function progressText(event: SourceProgress): string {
   }
 }
 
-/** The person's answer: the offer as it is to be installed, and whether to try it; or undefined. */
-type Agreed = { offer: Offer; isTrial: boolean } | undefined;
+/** The user's answer: the offer as it is to be installed, and whether to try it then, or only once without an install; or undefined. */
+type Agreed = { offer: Offer; isTrial: boolean; isOnce: boolean } | undefined;
 
 /** Asks on a page whether to install. Its files open beside it. */
-export async function agrees(looked: Offer, { isLink = false, canChoose = false } = {}): Promise<Agreed> {
+export async function agrees(
+  looked: Offer,
+  { isLink = false, canChoose = false, canTry = false } = {},
+): Promise<Agreed> {
   for (let offer = looked; ; ) {
     let files: vscode.Disposable | undefined;
     try {
-      const { act, skills } = await askToInstall(offer, { isLink, canChoose }, async () => {
+      const { act, skills } = await askToInstall(offer, { isLink, canChoose, canTry }, async () => {
         files ??= await showFiles(offer);
       });
       if (act === 'cancel') return undefined;
       const isPart = skills.length > 0 && skills.length < offer.skills.length;
       const chosen = isPart ? await offerAgain(offer, { skills }) : offer;
-      if (act !== 'rename') return { offer: chosen, isTrial: act === 'try' };
+      if (act !== 'rename') return { offer: chosen, isTrial: act === 'try', isOnce: act === 'once' };
       const as = await askName(offer.name);
       if (as === undefined) return undefined;
       offer = await offerAgain(chosen, { as });
