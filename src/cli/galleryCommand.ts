@@ -59,6 +59,10 @@ function say(
   terminal: Terminal,
 ): void {
   for (const problem of problems) terminal.say(terminal.style.yellow(exactText(problem)));
+  if (skills === 0) {
+    terminal.say('There is no skill to show, so nothing was written.');
+    return;
+  }
   const facts = `${counted(skills, 'skill')} of ${counted(packs, 'pack')}, ${measured} measured, ${replays} with a replay`;
   terminal.out(exactText(`Wrote ${folder}: ${facts}.\n`));
   terminal.say(exactText(`Open ${folder}/index.html in a browser, or put the folder on any web server.`));

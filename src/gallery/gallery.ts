@@ -61,7 +61,7 @@ export async function buildGallery(
   config: Config,
   options: GalleryOptions,
 ): Promise<Gallery> {
-  const { folder, assets, by, from } = options;
+  const { folder, from } = options;
   await refuseOther(folder);
   const skills = new Map<CatalogueEntry, ShownSkill[]>();
   const problems: string[] = [];
@@ -82,6 +82,32 @@ export async function buildGallery(
         ]
       : [],
   );
+  const all = packs.flatMap(pack => pack.skills);
+  // An empty site in the place of an earlier one would say that there are no skills any more.
+  if (all.length > 0) await writeSite(packs, options);
+  return {
+    packs: packs.length,
+    skills: all.length,
+    measured: all.filter(({ results }) => results).length,
+    replays: all.filter(({ replay }) => replay.length > 0).length,
+    problems: [
+      ...problems,
+      ...entries.flatMap(({ name, look, problem, elsewhere }) =>
+        look
+          ? []
+          : [
+              `${name} ${problem?.replace(/\.$/, '') ?? (elsewhere ? `lies at ${elsewhere}, which was not fetched` : 'was not looked at')}.`,
+            ],
+      ),
+    ],
+  };
+}
+
+/** Writes the pages into a new folder, which then takes the place of the earlier one. */
+async function writeSite(
+  packs: readonly ShownPack[],
+  { folder, assets, by }: Pick<GalleryOptions, 'folder' | 'assets' | 'by'>,
+): Promise<void> {
   placePages(packs);
   await mkdir(dirname(folder), { recursive: true });
   const made = await mkdtemp(join(dirname(folder), `.${basename(folder)}-`));
@@ -97,23 +123,6 @@ export async function buildGallery(
   } finally {
     await rm(made, { recursive: true, force: true });
   }
-  const all = packs.flatMap(pack => pack.skills);
-  return {
-    packs: packs.length,
-    skills: all.length,
-    measured: all.filter(({ results }) => results).length,
-    replays: all.filter(({ replay }) => replay.length > 0).length,
-    problems: [
-      ...problems,
-      ...entries.flatMap(({ name, look, problem, elsewhere }) =>
-        look
-          ? []
-          : [
-              `${name} ${problem ?? (elsewhere ? `lies at ${elsewhere}, which was not fetched` : 'was not looked at')}.`,
-            ],
-      ),
-    ],
-  };
 }
 
 function isGallery(folder: string): boolean {

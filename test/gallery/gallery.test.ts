@@ -1,6 +1,6 @@
 /** A gallery of a catalogue, opened in a real browser as a file: what is hostile is shown and not obeyed, and figures are of these bytes. */
 import assert from 'node:assert/strict';
-import { cpSync, existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { cpSync, existsSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { fileURLToPath, pathToFileURL } from 'node:url';
@@ -61,6 +61,20 @@ describe('a gallery', function () {
   const shown = (view: Page): Promise<string[]> =>
     view.locator('.skills li:not([hidden]) a').allTextContents();
   const index = () => JSON.parse(readFileSync(join(site(), 'index.json'), 'utf8'));
+
+  it('stays as it is if there is nothing to show any more', async () => {
+    await build();
+    const before = readFileSync(join(site(), 'index.json'), 'utf8');
+    rmSync(join(folder.path, 'kairos', 'skills'), { recursive: true });
+    folder.add({
+      'kairos/.claude-plugin/marketplace.json':
+        '{"name":"k","owner":{"name":"k"},"plugins":[{"name":"a","source":"./none"}]}',
+    });
+    const { skills, problems } = await build();
+    assert.equal(skills, 0);
+    assert.match(problems.join(), /^a .*[^.]\.$/);
+    assert.equal(readFileSync(join(site(), 'index.json'), 'utf8'), before);
+  });
 
   it('is searched and filtered in a browser, without a request to anywhere else', async () => {
     const built = await build();
