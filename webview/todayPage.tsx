@@ -20,13 +20,19 @@ window.addEventListener('message', ({ data }: MessageEvent<ToTodayPage>) => {
   heading.tabIndex = -1;
   heading.focus();
 });
+/** Presses the button of the first question that shows the key. It takes no press before it was read, as with the mouse. */
+document.addEventListener('keydown', ({ key, ctrlKey, metaKey, altKey, repeat }) => {
+  if (ctrlKey || metaKey || altKey || repeat || !/^[1-9]$/.test(key)) return;
+  root?.querySelector<HTMLButtonElement>(`.question button[aria-keyshortcuts="${key}"]`)?.click();
+});
 post({ type: 'ready' });
 
-function Page({ today: { summary, cards, rows, problems } }: { today: TodayShown }) {
+function Page({ today: { summary, cards, rows, problems, actions } }: { today: TodayShown }) {
   return (
     <main>
       <h1>{t('Today')}</h1>
       <p class="facts">{visible(summary)}</p>
+      {actions.length > 0 && <Buttons actions={actions} />}
       {problems.map(problem => (
         <p key={problem} class="problem" role="alert">
           {visibleLines(problem)}
@@ -35,8 +41,8 @@ function Page({ today: { summary, cards, rows, problems } }: { today: TodayShown
       {cards.length > 0 && (
         <section aria-labelledby="waiting">
           <h2 id="waiting">{t('Waiting for You')}</h2>
-          {cards.map(card => (
-            <Card key={card.title + card.lines.join('\n')} card={card} />
+          {cards.map((card, at) => (
+            <Card key={card.title + card.lines.join('\n')} card={card} hasKeys={at === 0} />
           ))}
         </section>
       )}
@@ -54,16 +60,20 @@ function Page({ today: { summary, cards, rows, problems } }: { today: TodayShown
   );
 }
 
-function Card({ card: { title, lines, actions } }: { card: TodayCard }) {
+/** The keys are those of the first card: each decision takes one. */
+function Card({ card: { title, lines, actions }, hasKeys }: { card: TodayCard; hasKeys: boolean }) {
   return (
-    <section class="question" aria-label={visible(title)}>
+    <section
+      class="question"
+      aria-label={visible([title, lines[0]?.split('\n')[0]].filter(Boolean).join(': '))}
+    >
       <p>
         <strong>{visible(title)}</strong>
       </p>
       {lines.map(line => (
         <p key={line}>{visibleLines(line)}</p>
       ))}
-      <Buttons actions={actions} />
+      <Buttons actions={actions} hasKeys={hasKeys} />
     </section>
   );
 }
@@ -78,11 +88,12 @@ function Row({ row: { title, when, facts, actions } }: { row: TodayRow }) {
   );
 }
 
-const Buttons = ({ actions }: { actions: readonly TodayAction[] }) => (
+const Buttons = ({ actions, hasKeys = false }: { actions: readonly TodayAction[]; hasKeys?: boolean }) => (
   <PageButtons
-    buttons={actions.map(({ id, ...button }) => ({
+    buttons={actions.map(({ id, ...button }, at) => ({
       ...button,
       key: id,
+      ...(hasKeys && at < 9 && { shortcut: String(at + 1) }),
       act: () => post({ type: 'today_act', id }),
     }))}
   />

@@ -33,6 +33,8 @@ export interface TodayShown {
   rows: readonly TodayRow[];
   /** What could not be read. */
   problems: readonly string[];
+  /** What else of the day there is to see. */
+  actions: readonly TodayAction[];
 }
 
 export type ToTodayPage = { type: 'today'; today: TodayShown };

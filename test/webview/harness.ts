@@ -9,6 +9,7 @@ import type { Browser, Page } from 'playwright-core';
 import { webviewPage } from '../../src/extension/base/webviewPage.ts';
 import type { FromInstallPage, ToInstallPage } from '../../src/protocol/installPage.ts';
 import type { FromPlanPage, PlanPagePlace, ToPlanPage } from '../../src/protocol/planPage.ts';
+import type { FromTodayPage, ToTodayPage } from '../../src/protocol/todayPage.ts';
 import type { ToHost, ToWebview } from '../../src/protocol/webview.ts';
 import { webviewBuild } from '../../webviewBuild.mjs';
 import { launchChromium } from '../vscode/chromium.ts';
@@ -21,11 +22,11 @@ const address = 'http://chat.test/';
 export interface View {
   page: Page;
   /** Gives messages to the view as the host does, and resolves once they are drawn. */
-  say(...messages: (ToWebview | ToPlanPage | ToInstallPage)[]): Promise<void>;
+  say(...messages: (ToWebview | ToPlanPage | ToInstallPage | ToTodayPage)[]): Promise<void>;
   /** Messages of the view to the host so far. */
   posted(): Promise<ToHost[]>;
-  /** The same of a page about a plan. */
-  asked(): Promise<FromPlanPage[]>;
+  /** The same of a page about a plan, or of *Today*. */
+  asked(): Promise<(FromPlanPage | FromTodayPage)[]>;
   /** The same of a page about an install. */
   answered(): Promise<FromInstallPage[]>;
   /** Exceptions, console errors and requests that the content policy refused. */
@@ -65,7 +66,9 @@ export async function openView(
   browser: Browser,
   bundle: ViewBundle,
   options: {
-    entry?: 'main' | 'planPage' | 'installPage';
+    entry?: 'main' | 'planPage' | 'todayPage' | 'installPage';
+    /** In which the page is drawn, with its words by the English ones. English if missing. */
+    language?: { tag: string; words: Readonly<Record<string, string>> };
     theme?: ThemeName;
     width?: number;
     height?: number;
@@ -73,7 +76,7 @@ export async function openView(
     place?: PlanPagePlace;
   } = {},
 ): Promise<View> {
-  const { entry = 'main', theme = 'dark', width = 420, height = 760, kept, place } = options;
+  const { entry = 'main', theme = 'dark', width = 420, height = 760, kept, place, language } = options;
   const textOf = (path: string): string => {
     const contents = bundle[path];
     if (!contents) throw new Error(`The bundle has no ${path}.`);
@@ -90,6 +93,7 @@ export async function openView(
     scriptUri: `${address}${entry}.js`,
     styleUri: `${address}${entry}.css`,
     ...(place && { place }),
+    ...(language && { language: language.tag, words: language.words }),
   });
   const files: Record<string, [type: string, body: string]> = {
     '/': ['text/html', html.replace('<body>', `<body class="vscode-${theme}">`)],
@@ -113,14 +117,17 @@ export async function openView(
     page,
     problems,
     posted: () => page.evaluate(() => (window as unknown as { posted: ToHost[] }).posted),
-    asked: () => page.evaluate(() => (window as unknown as { posted: FromPlanPage[] }).posted),
+    asked: () =>
+      page.evaluate(() => (window as unknown as { posted: (FromPlanPage | FromTodayPage)[] }).posted),
     answered: () => page.evaluate(() => (window as unknown as { posted: FromInstallPage[] }).posted),
     say: (...messages) => page.evaluate(tell, messages),
   };
 }
 
 /** Runs in the page: gives the view messages as the host does, and resolves once they are drawn. */
-export function tell(messages: readonly (ToWebview | ToPlanPage | ToInstallPage)[]): Promise<void> {
+export function tell(
+  messages: readonly (ToWebview | ToPlanPage | ToInstallPage | ToTodayPage)[],
+): Promise<void> {
   return new Promise(resolve => {
     let left = messages.length;
     // A frame applies what has arrived, the next one has drawn it, and what follows the drawing comes right behind.

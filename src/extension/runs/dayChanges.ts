@@ -23,8 +23,11 @@ interface DayRun {
 export async function showDayChanges(current: CurrentTelos, changes: RunChangesView): Promise<void> {
   try {
     const runs = await readDay(current);
-    if (runs.length === 0) acknowledge(vscode.l10n.t('Telos has changed no file today.'));
-    else await choose(rowsOf(runs, changes));
+    if (runs.length > 0) return await choose(rowsOf(runs, changes));
+    acknowledge(vscode.l10n.t('Telos has changed no file today.'), {
+      title: vscode.l10n.t('Show Today'),
+      act: showToday,
+    });
   } catch (error) {
     complain(plainLabel(describeError(error), 500));
   }
@@ -41,6 +44,8 @@ async function readDay(current: CurrentTelos): Promise<DayRun[]> {
     .map(each => ({ title: known.get(each.runId) ?? vscode.l10n.t('Run without a title'), changes: each }));
 }
 
+const showToday = (): Thenable<unknown> => vscode.commands.executeCommand('telos.showToday');
+
 function rowsOf(runs: readonly DayRun[], view: RunChangesView): Row[] {
   const { t } = vscode.l10n;
   const open = runs.filter(({ changes }) => changes.undoneAt === undefined).map(({ changes }) => changes);
@@ -55,7 +60,13 @@ function rowsOf(runs: readonly DayRun[], view: RunChangesView): Row[] {
         t('Undo all that Telos has changed today? These files are restored.'),
       ),
   };
-  return [...(open.length > 0 ? [all] : []), ...runs.flatMap(run => rowsOfRun(run, view))];
+  const today: Row = {
+    label: `$(calendar) ${t('Show Today')}`,
+    description: t('what ran, and what waits for you'),
+    alwaysShow: true,
+    take: async () => void (await showToday()),
+  };
+  return [...(open.length > 0 ? [all] : []), today, ...runs.flatMap(run => rowsOfRun(run, view))];
 }
 
 function rowsOfRun({ title, changes }: DayRun, view: RunChangesView): Row[] {

@@ -81,6 +81,11 @@ async function drawing(telos: OpenTelos): Promise<{ today: TodayShown; acts: Act
       cards: page.decisions.map(decision => cardOf(decision, telos, button)),
       rows: page.entries.map(entry => rowOf(entry, button)),
       problems: [...page.problems],
+      actions: [
+        button(t('Show Changes of Today...'), t('files that Telos changed since midnight'), () =>
+          vscode.commands.executeCommand('telos.showDayChanges'),
+        ),
+      ],
     },
   };
 }
@@ -126,7 +131,7 @@ function cardOf(decision: TodayDecision, telos: OpenTelos, button: Button): Toda
         actions:
           choices.length === 0
             ? [button(t('Answer...'), question.text, ask, true)]
-            : choices.map(choice => button(plainLabel(choice, 40), question.text, () => answer(choice))),
+            : choices.map(choice => button(choiceLabel(choice), question.text, () => answer(choice))),
       };
     }
     case 'plan': {
@@ -162,6 +167,10 @@ function cardOf(decision: TodayDecision, telos: OpenTelos, button: Button): Toda
     }
   }
 }
+
+/** The answers that Telos itself offers are said in the language of the window. */
+const choiceLabel = (choice: string): string =>
+  choice === 'yes' ? t('yes') : choice === 'no' ? t('no') : plainLabel(choice, 40);
 
 /** An answer to a plan asks nothing. */
 const noHuman = {
