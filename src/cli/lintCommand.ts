@@ -197,16 +197,16 @@ function report(
   { fix, verbose }: LintOptions,
   terminal: Terminal,
 ): void {
-  if (checked.length === 0) {
-    terminal.say(terminalText(root ? `No SKILL.md found in ${root}.` : 'No skills found.'));
-    return;
-  }
   const shown = [...settings, ...checked.flatMap(({ diagnostics }) => diagnostics)].filter(
     ({ severity, code }) => verbose || severity !== 'info' || code === 'portable',
   );
   for (const { file, line, severity, message, fix: how } of shown) {
     const word = severity === 'info' ? 'hint' : severity;
     terminal.out(terminalText(`${file}:${line}: ${word}: ${message}${how ? ` ${how}` : ''}\n`));
+  }
+  if (checked.length === 0) {
+    terminal.say(terminalText(root ? `No SKILL.md found in ${root}.` : 'No skills found.'));
+    return;
   }
   const { skills, ready, errors, warnings, hints, fixed } = totals;
   const mendable = shown.filter(({ severity, edit }) => edit && severity !== 'info').length;

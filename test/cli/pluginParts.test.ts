@@ -125,6 +125,60 @@ describe('a plugin with commands and agents', function () {
     match(stderr, /'\.\.\/\.\.\/outside' is named by the plugin and is not in it/);
   });
 
+  it('says in one sentence each what its manifest names in vain, leads out of it to, or is not JSON', async () => {
+    const manifestOf = (text: string): void =>
+      home.folder.add({ 'skills/harbour/.claude-plugin/plugin.json': text });
+    home.folder.add({ 'skills/harbour/skills/pack/SKILL.md': '---\ndescription: Packs\n---\nPack.\n' });
+    const said = async (): Promise<string[]> =>
+      (await home.run(['lint'])).stdout.split('\n').filter(line => line.includes('plugin.json'));
+    const many = Array.from({ length: 1000 }, (_, at) => `./skills/s${at}`);
+    const cases: readonly [string, RegExp[]][] = [
+      [
+        manifest({ skills: ['./skills/pack', ...many] }),
+        [/s0' is/, /s1' is/, /s2' is/, /s3' is/, /s4 and 995 more' is named by the plugin and is not in it/],
+      ],
+      [
+        manifest({ commands: '../../../etc', agents: ['/etc/passwd'] }),
+        [/'\.\.\/\.\.\/\.\.\/etc' is named/, /'\/etc\/passwd' is named/],
+      ],
+      [
+        '{"name": "harbour", "skills": [',
+        [/plugin\.json' is not JSON, so the parts that it names are not known\. Correct the manifest/],
+      ],
+      [manifest({ skills: 7, commands: { a: 1 }, agents: null }), []],
+      [manifest({ skills: ['./loop'] }), [/'\.\/loop' is named/]],
+    ];
+    for (const [text, words] of cases) {
+      manifestOf(text);
+      const lines = await said();
+      equal(lines.length, words.length, lines.join('\n'));
+      for (const [at, word] of words.entries()) match(lines[at] ?? '', word);
+      deepEqual((await idsOf()).includes('pack'), !text.includes('./loop'));
+    }
+  });
+
+  it('runs a command that is called like one of the command line, with quotes and lines in its words', async () => {
+    home.folder.add({ 'from/harbour/commands/install.md': 'INSTALL <$1> <$2> <$3>\n' });
+    await install();
+    const { bodies } = await ask([{ text: ['Done.'] }], '/install "two words" \'it is\' \n"a \\"b\\""');
+    match(JSON.stringify(bodies[0]), /INSTALL <two words> <it is> <a \\"b\\">/);
+    equal((await home.run(['install', '--help'])).code, 0);
+  });
+
+  it('ends a role that hands the step to itself, in a sentence', async () => {
+    home.folder.add({
+      'from/harbour/agents/echo.md': '---\nname: echo\ndescription: Repeats\n---\nECHO TEXT\n',
+    });
+    await install();
+    const again = { toolCalls: [{ name: 'use_skill', input: { skill: 'harbour:echo', request: 'Again.' } }] };
+    const turns = [
+      ...Array.from({ length: 4 }, () => again),
+      ...Array.from({ length: 4 }, () => ({ text: ['Over.'] })),
+    ];
+    const { bodies } = await ask(turns, '/ship a crate');
+    match(JSON.stringify(bodies), /Skills use skills at most 3 deep|Unknown tool: use_skill/);
+  });
+
   it('is not the end of the search if its manifest leads nowhere', async () => {
     home.folder.add({
       'from/tools/.claude-plugin/plugin.json': manifest(),

@@ -40,6 +40,8 @@ export type PartKind = (typeof partKinds)[number];
 export interface NamedParts extends Partial<Record<PartKind, readonly string[]>> {
   /** The manifest that names them, or the first that there is. Undefined if there is none. */
   file?: string;
+  /** True if that manifest is not JSON. */
+  isBroken?: true;
 }
 
 /** Returns what the manifests of a folder say of its parts. The first that names a part counts for it. Never throws. */
@@ -50,7 +52,9 @@ export function namedParts(packDir: string): NamedParts {
     if (!existsSync(file) || (name === 'plugin.json' && pluginSchema(packDir) !== undefined)) continue;
     found.file ??= file;
     for (const kind of partKinds) {
-      const paths = pathsIn(fieldIn(packDir, name, kind));
+      const value = fieldIn(packDir, name, kind);
+      if (value === isBroken && found.file === file) found.isBroken = true;
+      const paths = pathsIn(value);
       if (paths.length > 0 && !found[kind]) Object.assign(found, { [kind]: paths, file });
     }
   }

@@ -293,10 +293,12 @@ function* readPack(packDir: string, config: Config): Steps<AgentFields | undefin
 const goesWithout = ({ id, file, why }: PackSkills['skipped'][number]): Diagnostic => ({
   severity: 'warning',
   code: 'plugin-skill',
-  ...worded(
-    [sentence("The skill '{0}' {1}.", id, why), sentence('The plugin leaves out such a skill.')],
-    sentence('Correct the file to include the skill.'),
-  ),
+  ...(file.endsWith('plugin.json')
+    ? worded(sentence("'{0}' {1}.", id, why), sentence('Correct the manifest of the plugin.'))
+    : worded(
+        [sentence("The skill '{0}' {1}.", id, why), sentence('The plugin leaves out such a skill.')],
+        sentence('Correct the file to include the skill.'),
+      )),
   file,
   line: 1,
 });

@@ -32,6 +32,12 @@ export function* packSkillSteps(packDir: string): Steps<PackSkills> {
     : named.skills
       ? namedSkills(packDir, named.skills, named)
       : skillsBelow(packDir);
+  if (named.isBroken && named.file !== undefined)
+    skipped.push({
+      id: relative(packDir, named.file),
+      file: named.file,
+      why: 'is not JSON, so the parts that it names are not known',
+    });
   const own = skills.length === 0 ? skillFileIn(packDir) : undefined;
   if (own !== undefined) skills.push(openSkill(own, 'user', undefined, packDir));
   // What lies beside a lone SKILL.md is for that skill, and the standard knows neither commands nor roles.
@@ -44,8 +50,26 @@ export function* packSkillSteps(packDir: string): Steps<PackSkills> {
       skills.push(openSkill(file, 'user', skills.some(skill => skill.id === id) ? path : id, packDir, kind));
   const about = skills.length === 0 && hostServerFile(packDir) !== undefined ? named.file : undefined;
   if (about !== undefined) skills.push(openSkill(about, 'user', basename(packDir), packDir, 'servers'));
-  return { skills: skills.sort((a, b) => (a.id < b.id ? -1 : a.id > b.id ? 1 : 0)), skipped };
+  return {
+    skills: skills.sort((a, b) => (a.id < b.id ? -1 : a.id > b.id ? 1 : 0)),
+    skipped: shortened(skipped),
+  };
 }
+
+/** Parts that a manifest names in vain and that are said one by one. */
+const mostSaid = 5;
+
+/** Returns the same, with one entry for all further parts that a manifest names in vain. */
+function shortened(skipped: Found['skipped']): Found['skipped'] {
+  const inVain = skipped.filter(({ why }) => why === notInIt);
+  if (inVain.length <= mostSaid) return skipped;
+  const [last] = inVain.slice(mostSaid - 1);
+  const more = { id: `${last!.id} and ${inVain.length - mostSaid} more`, file: last!.file, why: notInIt };
+  const said = inVain.slice(0, mostSaid - 1);
+  return [...skipped.filter(each => each.why !== notInIt || said.includes(each)), more];
+}
+
+const notInIt = 'is named by the plugin and is not in it';
 
 interface Found {
   skills: FileSkill[];
@@ -92,7 +116,7 @@ function placeIn(
   const place = realPlace(join(packDir, path));
   const isThere = place !== undefined && isInside(root, place) && existsSync(place);
   if (isThere) return join(packDir, relative(root, place));
-  skipped.push({ id: path, file, why: 'is named by the plugin and is not in it' });
+  skipped.push({ id: path, file, why: notInIt });
   return undefined;
 }
 
