@@ -2,7 +2,7 @@
 
 import { closeSync, type Dirent, lstatSync, openSync, readSync } from 'node:fs';
 import { lstat, readdir, readlink, realpath } from 'node:fs/promises';
-import { basename, join, relative, sep } from 'node:path';
+import { basename, dirname, join, relative, resolve, sep } from 'node:path';
 import { isInside, readRegularFile } from '@telos/engine/files';
 import {
   isRepository,
@@ -113,7 +113,13 @@ class Walk {
     const target = await realpath(path).catch(() => undefined);
     if (target !== undefined && this.#folders.some(folder => isInside(folder, target))) return;
     this.of++;
-    this.#flag('link-out', path, await readlink(path).catch(() => ''));
+    const written = await readlink(path).catch(() => '');
+    // One to a place of the package where nothing is reads nothing, and no install takes it along.
+    const leadsNowhere =
+      target === undefined &&
+      written !== '' &&
+      this.#folders.some(folder => isInside(folder, resolve(dirname(path), written)));
+    this.#flag('link-out', path, written, leadsNowhere ? 'low' : rules['link-out'].level);
   }
 
   #unread(path: string, text = ''): void {
@@ -121,8 +127,7 @@ class Walk {
     this.#flag('not-looked-into', path, text);
   }
 
-  #flag(kind: RedFlag['kind'], path: string, text = ''): void {
-    const { level } = rules[kind];
+  #flag(kind: RedFlag['kind'], path: string, text = '', level = rules[kind].level): void {
     this.findings.push({ kind, level, file: this.#label(path), line: 1, text: beginningOf(text, 200) });
   }
 

@@ -300,6 +300,13 @@ describe('the look before', () => {
       assert.equal(passes(await scanFolder(join(folder.path, 'pack')), 'high'), false);
     });
 
+    it('says of a link to nothing in the package only that it is there', async () => {
+      put('SKILL.md', '# A');
+      symlinkSync('gone.md', join(folder.path, 'pack/lost.md'));
+      symlinkSync('../gone.md', join(folder.path, 'pack/out.md'));
+      assert.deepEqual(await kindsIn(), ['high link-out out.md', 'low link-out lost.md']);
+    });
+
     it('says of a pipe that it is none that can be looked into', async () => {
       put('SKILL.md', '# A');
       execFileSync('mkfifo', [join(folder.path, 'pack/run.sh')]);
