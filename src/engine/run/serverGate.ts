@@ -82,10 +82,11 @@ export class ServerGate {
     }
     const { human, policy } = this.#parts;
     await untilAborted(this.#servers?.arrived() ?? Promise.resolve(), signal);
-    const wanted = this.#signIns;
-    this.#asked += wanted.length;
     // A sign-in may add a further one to those that are wanted.
-    for (const one of wanted) yield* signInAt(one, { human, policy }, signal);
+    for (let [one] = this.#signIns; one; [one] = this.#signIns) {
+      this.#asked++;
+      yield* signInAt(one, { human, policy }, signal);
+    }
     yield* this.#problems();
   }
 
