@@ -154,7 +154,7 @@ function asInstalled(command: string, { path, fields }: Folder, git: Git): strin
   const text = textOf(join(git.dir, path, 'node_modules', manager, 'package.json')) ?? '{}';
   const { version } = jsonFields(text) as { version?: unknown };
   const [, exact] = /^[\^~]?(\d+\.\d+\.\d+)$/.exec(String(version ?? wanted)) ?? [];
-  return `npx --yes ${manager}${exact === undefined ? '' : `@${exact}`}${command.slice(manager.length)}`;
+  return `npx -y ${manager}${exact === undefined ? '' : `@${exact}`}${command.slice(manager.length)}`;
 }
 
 function textOf(file: string): string | undefined {

@@ -94,15 +94,13 @@ describe('what a work tree of a project needs', () => {
       mkdirSync(bin);
       const git = execFileSync('sh', ['-c', 'command -v git'], { encoding: 'utf8' }).trim();
       symlinkSync(git, join(bin, 'git'));
-      assert.deepEqual(await setup(bin), ['npx --yes pnpm@9.1.0 install --frozen-lockfile']);
+      assert.deepEqual(await setup(bin), ['npx -y pnpm@9.1.0 install --frozen-lockfile']);
       repo.add({ 'node_modules/.bin/pnpm': '', 'node_modules/pnpm/package.json': '{"version":"9.3.1"}' });
       const inProject = join(repo.path, 'node_modules/.bin');
       chmodSync(join(inProject, 'pnpm'), 0o755);
-      assert.deepEqual(await setup(`${inProject}:${bin}`), [
-        'npx --yes pnpm@9.3.1 install --frozen-lockfile',
-      ]);
+      assert.deepEqual(await setup(`${inProject}:${bin}`), ['npx -y pnpm@9.3.1 install --frozen-lockfile']);
       repo.add({ 'node_modules/pnpm/package.json': '{"version":"9; echo"}' });
-      assert.deepEqual(await setup(bin), ['npx --yes pnpm install --frozen-lockfile']);
+      assert.deepEqual(await setup(bin), ['npx -y pnpm install --frozen-lockfile']);
       writeFileSync(join(bin, 'pnpm'), '#!/bin/sh\n', { mode: 0o755 });
       assert.deepEqual(await setup(bin), ['pnpm install --frozen-lockfile']);
     } finally {

@@ -447,9 +447,9 @@ function takenLayer(
 /** The namespaces may be gone by the time that a command in the background has ended. */
 const marksFrom =
   (spaces: KeptSpaces | undefined, finding: BoxOptions['finding']): CommandLayer['marks'] =>
-  async paths => {
-    const own = (): Promise<FileMarks[]> => marksByItself(perlOf(finding), paths);
-    return spaces ? spaces.marks(paths).catch(own) : own();
+  async (paths, ofLayer) => {
+    const own = (): Promise<FileMarks[]> => marksByItself(perlOf(finding), paths, ofLayer);
+    return spaces ? spaces.marks(paths, ofLayer).catch(own) : own();
   };
 
 const perlOf = (finding: BoxOptions['finding']): string =>

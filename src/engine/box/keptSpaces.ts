@@ -32,7 +32,7 @@ export interface KeptSpaces {
   isSame(others: KeptSpaces): boolean;
   holder: object;
   /** See `marksOf`. */
-  marks(paths: readonly string[]): Promise<FileMarks[]>;
+  marks(paths: readonly string[], ofLayer?: number): Promise<FileMarks[]>;
   /** What of a command's view lies ready in them. */
   base: RootBase | undefined;
   /** Returns the port of the network that leads to a socket. Throws TelosError `config` if none can. */
@@ -85,7 +85,7 @@ export async function enterSpaces(conversation: string, programs: Programs): Pro
     return {
       base: opened.base,
       entry: wanted => ({ perl: programs.perl, spaces: opened.files(wanted) }),
-      marks: paths => opened.marks(paths),
+      marks: (paths, ofLayer) => opened.marks(paths, ofLayer),
       unmount: (own, count) => opened.unmount(own, count),
       holder: opened,
       isSame: ({ holder }) => holder === opened,
@@ -205,8 +205,8 @@ class Spaces {
     await this.#helper.ask([`unmount ${count} ${own}\n`], '.\n').catch(() => undefined);
   }
 
-  marks(paths: readonly string[]): Promise<FileMarks[]> {
-    return marksOf(this.#helper, paths);
+  marks(paths: readonly string[], ofLayer?: number): Promise<FileMarks[]> {
+    return marksOf(this.#helper, paths, ofLayer);
   }
 
   /** Throws TelosError `config` if nothing can listen there. */

@@ -5,17 +5,18 @@
 import type { FileMarks } from '../tools/tool.ts';
 import { Helper } from './helper.ts';
 
-/** Numbers of `mount`, `umount2`, `lgetxattr`, `llistxattr`, `prlimit64` and `setns`. */
+/** Numbers of `mount`, `umount2`, `lgetxattr`, `llistxattr`, `lremovexattr`, `prlimit64` and `setns`. */
 const numbers: Readonly<Record<string, readonly number[]>> = {
-  x64: [165, 166, 192, 195, 302, 308],
-  arm64: [40, 39, 9, 12, 261, 268],
+  x64: [165, 166, 192, 195, 198, 302, 308],
+  arm64: [40, 39, 9, 12, 15, 261, 268],
 };
 
-const [mount = 0, unmount = 0, value = 0, list = 0, limit = 0, enter = 0] = numbers[process.arch] ?? [];
+const [mount = 0, unmount = 0, value = 0, list = 0, remove = 0, limit = 0, enter = 0] =
+  numbers[process.arch] ?? [];
 
 /**
  * Says its pid, then answers lines: `mount COUNT FOLDER` mounts the layers of a folder, `unmount COUNT FOLDER` takes them away even if they
- * are in use, and `marks BYTES` reads the marks of the paths that follow. Relative names need no escapes. The kernel closes a folder of its own to all, so that nobody could remove it. A layer is dropped after a power cut, so nothing waits until the disk has it.
+ * are in use, and `marks BYTES COUNT` reads the marks of the paths that follow; the first COUNT lose the note of their layer. Relative names need no escapes. The kernel closes a folder of its own to all, so that nobody could remove it. A layer is dropped after a power cut, so nothing waits until the disk has it.
  */
 export const kernelScript = `# telos: the layers of the sandbox
 $|=1;print"$$\\n";
@@ -36,9 +37,10 @@ chdir"/";print$why eq""?"mounted":"no $why","\\n.\\n"}
 elsif($line=~/^unmount (\\d+) (.*)/){
 for(0..$1-1){my$o="$2/merged$_";syscall(${unmount},$o,2)}
 print".\\n"}
-elsif($line=~/^marks (\\d+)/){
+elsif($line=~/^marks (\\d+) (\\d+)/){my$own=$2;
 more()while length$in<$1;
 for my$p(split/\\0/,substr$in,0,$1,""){
+syscall(${remove},$p,$o="user.overlay.origin")if$own-->0;
 my$l=syscall(${list},$p,$names,65536);my@n=$l<0?():split/\\0/,substr$names,0,$l;
 print value($p,"".($o="user.overlay.opaque"))=~/^[yx]/?1:0,map({unpack"H*","$_\\0".value($p,$_)."\\0"}sort grep/^(?:user\\.(?!overlay\\.)|system\\.posix_acl)/,@n),"\\n"}
 print".\\n"}}
@@ -67,22 +69,26 @@ export const launched =
     args: ['-e', launchScript, `${lockLimit ?? ''}`, `${first}`, ...spaces, '--', ...words],
   });
 
-/** Returns the marks of the files, in their order. Throws an Error if they cannot be read. */
-export async function marksOf(helper: Helper, paths: readonly string[]): Promise<FileMarks[]> {
+/** See `CommandLayer.marks`. */
+export async function marksOf(helper: Helper, paths: readonly string[], ofLayer = 0): Promise<FileMarks[]> {
   if (paths.length === 0) return [];
   const names = Buffer.from(paths.map(path => `${path}\0`).join(''));
-  const said = await helper.ask([Buffer.from(`marks ${names.length}\n`), names], '.\n');
+  const said = await helper.ask([Buffer.from(`marks ${names.length} ${ofLayer}\n`), names], '.\n');
   const lines = said.split('\n').slice(0, -1);
   if (lines.length !== paths.length) throw new Error('the marks of the files could not be read');
   return lines.map(line => ({ isOpaque: line.startsWith('1'), attributes: line.slice(1) }));
 }
 
 /** As `marksOf`, by a program of its own. */
-export async function marksByItself(perl: string, paths: readonly string[]): Promise<FileMarks[]> {
+export async function marksByItself(
+  perl: string,
+  paths: readonly string[],
+  ofLayer = 0,
+): Promise<FileMarks[]> {
   const helper = new Helper(perl, ['-e', kernelScript]);
   try {
     await helper.ask([], '\n');
-    return await marksOf(helper, paths);
+    return await marksOf(helper, paths, ofLayer);
   } finally {
     helper.close();
   }

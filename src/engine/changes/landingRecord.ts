@@ -48,10 +48,12 @@ export async function prepare(file: LayerFile, steps: Step[], problems: string[]
  * Throws an Error if they cannot be read.
  */
 export async function withAttributes(steps: readonly Step[], marks: CommandLayer['marks']): Promise<Step[]> {
-  const alike = steps.filter(({ isTouched }) => isTouched);
-  const found = await marks([...alike.map(({ after }) => after?.at ?? ''), ...alike.map(({ path }) => path)]);
-  for (const [index, step] of alike.entries())
-    step.isTouched = found[index]?.attributes === found[alike.length + index]?.attributes;
+  const written = steps.flatMap(step => (step.after ? [{ step, at: step.after.at }] : []));
+  const alike = written.flatMap(({ step }, index) => (step.isTouched ? [{ step, index }] : []));
+  const paths = [...written.map(({ at }) => at), ...alike.map(({ step }) => step.path)];
+  const found = await marks(paths, written.length);
+  for (const [place, { step, index }] of alike.entries())
+    step.isTouched = found[index]?.attributes === found[written.length + place]?.attributes;
   return steps.filter(
     ({ isTouched, before, after }) => !isTouched || before?.mtimeMs !== after?.stats.mtimeMs,
   );

@@ -101,7 +101,8 @@ async function marked(
 function addFolders(upper: string, path: string, found: FolderOfLayer[], modes: Map<string, number>): void {
   for (const entry of entriesOf(upper, modes)) {
     const [at, place] = [join(upper, entry.name), join(path, entry.name)];
-    if (!entry.isDirectory() || isTooLong(at)) continue;
+    // One whose name is not UTF-8 cannot be found by what is read of it.
+    if (!entry.isDirectory() || isTooLong(at) || !statsAt(at)) continue;
     found.push({ at, place, isInBoth: statsAt(place)?.isDirectory() === true });
     addFolders(at, place, found, modes);
   }

@@ -47,7 +47,7 @@ export async function takeAttributes(temporary: string, place: string, mode: num
   if (isPlain(place)) notePlain(temporary);
   else if (process.platform === 'linux') await copied(temporary, place);
   else if (process.platform === 'darwin') copiedWhole(temporary, place);
-  if ((lstatSync(temporary).mode & 0o777) !== mode) chmodSync(temporary, mode);
+  if ((lstatSync(temporary).mode & 0o7777) !== mode) chmodSync(temporary, mode);
 }
 
 /** Node knows neither lists of rights nor further attributes. The times of the file are left as they are. */

@@ -180,8 +180,11 @@ export interface CommandLayer {
   begun: number;
   /** Whether a path of the working folder was there before, as far as that is known. */
   hadBefore(path: string): boolean;
-  /** Returns what files have beside their content, in their order. Absolute paths. Throws an Error if that cannot be read. */
-  marks(paths: readonly string[]): Promise<readonly FileMarks[]>;
+  /**
+   * Returns what files have beside their content, in their order. Absolute paths. From the first `ofLayer` of them goes the note by which
+   * the kernel knows a file of a layer. Throws an Error if that cannot be read.
+   */
+  marks(paths: readonly string[], ofLayer?: number): Promise<readonly FileMarks[]>;
   /** Called before anything of it comes into its place. Throws the error of the file system. */
   landing(): void;
   /** Removes it, with all that has not landed. Throws the error of the file system. */

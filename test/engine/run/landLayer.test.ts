@@ -480,6 +480,14 @@ describe('a command that writes into a layer', function () {
     assert.equal(git(read).trim(), "b'kept' b'kept' b'kept'");
   });
 
+  it('leaves no note of the kernel on a file that was changed, renamed or made', async () => {
+    run.put('work/changed', '1');
+    run.put('work/renamed', '1');
+    await layered('echo 2 >> changed; chmod 600 renamed; mv renamed other; echo 1 > new', no);
+    const listed = `python3 -c 'import os; print(*[os.listxattr(n) for n in ["changed", "other", "new"]])'`;
+    assert.equal(git(listed).trim(), '[] [] []');
+  });
+
   it('makes no list of a work tree that lies elsewhere, and takes none away', async () => {
     git(
       'git init -q -b main; git config user.name n; git config user.email e@x; git commit -q --allow-empty -m 1',
