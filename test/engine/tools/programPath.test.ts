@@ -154,7 +154,6 @@ const starters: Readonly<Record<string, string>> = {
   'src/cli/workerTry.ts': 'findProgram in npm.ts',
   'src/engine/box/findBox.ts': 'findProgram',
   'src/engine/box/helper.ts': 'findProgram in findBox.ts',
-  'src/engine/box/layer.ts': 'findProgram',
   'src/engine/changes/gitObjects.ts': 'findGit in landLayer.ts',
   'src/engine/changes/shadowGit.ts': 'findGit in watchedFolders.ts',
   'src/evals/earlierVersion.ts': 'findGit',
@@ -164,6 +163,7 @@ const starters: Readonly<Record<string, string>> = {
   // PostgreSQL itself lies below the data folder.
   'src/fleet/tryDatabase.ts': 'findProgram',
   'src/engine/mcp/boxedServer.ts': 'findProgram in link.ts, or the box',
+  'src/engine/providers/signInProgram.ts': 'findProgram',
   'src/engine/schedule/clock.ts': 'findProgram',
   'src/packs/sources/gitSource.ts': 'findGit',
   'src/packs/sources/npm.ts': 'findProgram',
