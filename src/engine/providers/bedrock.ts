@@ -1,13 +1,10 @@
 /** Asks Anthropic's models at Amazon Bedrock: the same format at another address, and requests that are signed as AWS wants it. */
 import { createHash, createHmac } from 'node:crypto';
 import { sentence } from '@telos/protocol/text';
-import type { Config } from '../config.ts';
 import { TelosError } from '../core/errors.ts';
 import type { AnthropicHouse } from './anthropic.ts';
 import { awsRegion } from './cloudPlaces.ts';
-import { printedBy } from './signInProgram.ts';
-
-type Env = Config['env'];
+import { printedBy, type SignInPlace } from './signInProgram.ts';
 
 /** What AWS gives out to sign with. */
 export interface AwsKeys {
@@ -31,27 +28,28 @@ const service = 'bedrock';
 const keptMs = 300_000;
 
 /** Returns what createAnthropic needs to ask Bedrock. Requests reject with TelosError `auth` if there is nothing to sign them with. */
-export const bedrockHouse = (env: Env): AnthropicHouse => ({
+export const bedrockHouse = (place: SignInPlace): AnthropicHouse => ({
   name: 'bedrock',
   label: 'Amazon Bedrock',
   keyVariable: 'AWS_BEARER_TOKEN_BEDROCK',
   addressVariable: 'AWS_ENDPOINT_URL_BEDROCK_RUNTIME',
   async fitted({ url, body, headers }, signal) {
     const request = { method: 'POST', url: new URL(url), body };
-    return { url, body, headers: { ...headers, ...(await bedrockHeaders(env, request, signal)) } };
+    return { url, body, headers: { ...headers, ...(await bedrockHeaders(place, request, signal)) } };
   },
 });
 
 /** Returns the headers that open Bedrock: its own key if there is one, else a signature. Rejects as the house's requests do. */
 export async function bedrockHeaders(
-  env: Env,
+  place: SignInPlace,
   request: Omit<SignedRequest, 'headers'>,
   signal: AbortSignal,
 ): Promise<Record<string, string>> {
+  const { env } = place;
   const token = env['AWS_BEARER_TOKEN_BEDROCK']?.trim();
   if (token) return { authorization: `Bearer ${token}` };
   const headers = { 'content-type': 'application/json' };
-  const keys = await awsKeys(env, signal);
+  const keys = await awsKeys(place, signal);
   return signedHeaders({ ...request, headers }, keys, { region: awsRegion(env) ?? '', service });
 }
 
@@ -101,7 +99,8 @@ const encoded = (part: string): string =>
 let kept: { whose: string; keys: AwsKeys; until: number } | undefined;
 
 /** Returns the keys of the environment, else those that the AWS CLI has by profile, sign-in or machine. Rejects with TelosError `auth`. */
-async function awsKeys(env: Env, signal: AbortSignal): Promise<AwsKeys> {
+async function awsKeys(place: SignInPlace, signal: AbortSignal): Promise<AwsKeys> {
+  const { env } = place;
   const [id, secret, session] = ['AWS_ACCESS_KEY_ID', 'AWS_SECRET_ACCESS_KEY', 'AWS_SESSION_TOKEN'].map(
     name => env[name]?.trim(),
   );
@@ -121,7 +120,7 @@ async function awsKeys(env: Env, signal: AbortSignal): Promise<AwsKeys> {
     'process',
     ...(profile ? ['--profile', profile] : []),
   ];
-  const { text, problem } = await printedBy('aws', words, env, signal);
+  const { text, problem } = await printedBy('aws', words, place, signal);
   const read = keysIn(text);
   if (!read)
     throw new TelosError('auth', [

@@ -490,7 +490,7 @@ async function providerOf(
         model: choice.model,
         baseUrl,
         limits,
-        house: bedrockHouse(config.env),
+        house: bedrockHouse(config),
       });
     }
     case 'vertex': {

@@ -23,6 +23,7 @@ import {
 } from './create.ts';
 import { isAboutKey, wordsOf } from './failures.ts';
 import { keepList } from './listedModels.ts';
+import type { SignInPlace } from './signInProgram.ts';
 
 /** Returns the provider whose key is meant: by its name in any case, or by its variable. Undefined if none is. */
 export const keyedProvider = (name: string): (typeof keyedProviders)[number] | undefined =>
@@ -86,7 +87,7 @@ const pingTimeoutMs = 10_000;
  * Throws the abort reason on abort.
  */
 export async function pingProvider(
-  config: Pick<Config, 'env' | 'dataDir' | 'home'>,
+  config: SignInPlace & Pick<Config, 'dataDir' | 'home'>,
   choice: ProviderChoice,
   signal: AbortSignal,
 ): Promise<Ping | undefined> {
@@ -157,7 +158,7 @@ export function listAddress(name: string, baseUrl: string): string {
 }
 
 async function headersOf(
-  config: Pick<Config, 'env' | 'home'>,
+  config: SignInPlace & Pick<Config, 'home'>,
   name: Exclude<ProviderName, 'replay'>,
   address: string,
   signal: AbortSignal,
@@ -165,7 +166,7 @@ async function headersOf(
   if (name === 'vertex') return (await import('./vertex.ts')).vertexHeaders(config, signal);
   if (name !== 'bedrock') return headersFor(name, keyIn(config.env, name));
   const { bedrockHeaders } = await import('./bedrock.ts');
-  return bedrockHeaders(config.env, { method: 'GET', url: new URL(address), body: '' }, signal);
+  return bedrockHeaders(config, { method: 'GET', url: new URL(address), body: '' }, signal);
 }
 
 /** Returns the headers with which a provider's lists are asked for. */

@@ -1,6 +1,10 @@
 /** Asks the program with which a person has signed in to a cloud for what opens it. */
 import { execFile } from 'node:child_process';
-import { findProgram } from '../tools/programPath.ts';
+import type { Config } from '../config.ts';
+import { findProgram, programEndings, trustedPath, withPath } from '../tools/programPath.ts';
+
+/** Where the user's programs are: in none of the folders in which runs write. */
+export type SignInPlace = Pick<Config, 'env' | 'cwd' | 'workspaceFolders'>;
 
 /** How long it may take, in milliseconds: it may ask a server itself. */
 const patienceMs = 30_000;
@@ -9,11 +13,14 @@ const patienceMs = 30_000;
 export function printedBy(
   name: string,
   words: readonly string[],
-  env: Readonly<Record<string, string>>,
+  { env: given, cwd, workspaceFolders }: SignInPlace,
   signal: AbortSignal,
 ): Promise<{ text: string; problem?: string }> {
-  const program = findProgram(name, { env });
+  const places = { env: given, workFolders: [cwd, ...workspaceFolders.map(({ path }) => path)] };
+  const program = findProgram(name, places, programEndings(given));
   if (!program) return Promise.resolve({ text: '', problem: `${name} is not installed` });
+  // It starts programs itself.
+  const env = withPath(given, trustedPath(places).folders);
   return new Promise((resolve, reject) => {
     execFile(program, words, { env, signal, timeout: patienceMs }, (error, text, said) => {
       if (signal.aborted) return reject(signal.reason);

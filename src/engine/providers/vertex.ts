@@ -8,10 +8,9 @@ import { loadText } from '../files/regularFile.ts';
 import { answerText, fetchOut } from '../tools/fetchOut.ts';
 import type { AnthropicHouse } from './anthropic.ts';
 import type { GeminiHouse } from './gemini.ts';
-import { printedBy } from './signInProgram.ts';
+import { printedBy, type SignInPlace } from './signInProgram.ts';
 
-type Env = Config['env'];
-type Place = Pick<Config, 'env' | 'home'>;
+type Place = SignInPlace & Pick<Config, 'home'>;
 type Fields = Readonly<Record<string, unknown>>;
 
 const usualTokens = 'https://oauth2.googleapis.com/token';
@@ -71,7 +70,7 @@ async function googleToken(config: Place, signal: AbortSignal): Promise<string> 
   });
   const whose = `${file} ${text}`;
   if (kept?.whose === whose && Date.now() < kept.until) return kept.token;
-  const made = (text && (await tokenOfFile(text, file, signal))) || (await tokenOfProgram(env, signal));
+  const made = (text && (await tokenOfFile(text, file, signal))) || (await tokenOfProgram(config, signal));
   kept = { whose, ...made };
   return made.token;
 }
@@ -127,8 +126,8 @@ async function askToken(address: string, signal: AbortSignal, form: Record<strin
   throw signInProblem(String(why ?? error ?? response.status));
 }
 
-async function tokenOfProgram(env: Env, signal: AbortSignal): Promise<Token> {
-  const { text, problem } = await printedBy('gcloud', ['auth', 'print-access-token'], env, signal);
+async function tokenOfProgram(place: SignInPlace, signal: AbortSignal): Promise<Token> {
+  const { text, problem } = await printedBy('gcloud', ['auth', 'print-access-token'], place, signal);
   const token = text.trim();
   if (!/^\S+$/.test(token)) throw signInProblem(problem ?? 'gcloud auth print-access-token');
   return { token, until: Date.now() + spareMs };

@@ -1,6 +1,6 @@
 /** Claude at Amazon Bedrock: asked in Anthropic's format, opened by a signature, by Bedrock's own key or by what the AWS CLI has. */
 import assert from 'node:assert/strict';
-import { chmodSync, writeFileSync } from 'node:fs';
+import { chmodSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { loadConfig } from '../../../src/engine/config.ts';
 import type { TelosError } from '../../../src/engine/core/errors.ts';
@@ -53,7 +53,7 @@ describe('Amazon Bedrock', () => {
         ...more,
       },
       home: temp.path,
-      cwd: temp.path,
+      cwd: join(temp.path, 'work'),
     });
 
   async function answer(
@@ -144,6 +144,11 @@ describe('Amazon Bedrock', () => {
       return error.code === 'auth';
     });
     await assert.rejects(answer({ ...none, AWS_PROFILE: 'third', PATH: '/nowhere' }), /aws is not installed/);
+    // A run may have written that one.
+    temp.add({ 'work/bin/aws': readFileSync(program, 'utf8') });
+    chmodSync(join(temp.path, 'work/bin/aws'), 0o755);
+    const planted = { ...none, AWS_PROFILE: 'work', HOME: '/other', PATH: join(temp.path, 'work/bin') };
+    await assert.rejects(answer(planted), /aws is not installed/);
   });
 
   it('says what is wrong with a key, a region or a model, and never shows a key', async () => {

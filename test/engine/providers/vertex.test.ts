@@ -56,7 +56,7 @@ describe('Vertex AI', () => {
         ...more,
       },
       home: temp.path,
-      cwd: temp.path,
+      cwd: join(temp.path, 'work'),
     });
 
   async function answer(
