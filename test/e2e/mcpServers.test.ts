@@ -10,7 +10,7 @@ import type { FormField } from '../../src/protocol/form.ts';
 import { eventually, until } from '../eventually.ts';
 import { sharedChromium } from '../vscode/chromium.ts';
 import { type EditorSession, firstStartLimit, openEditorSession } from '../vscode/editorSession.ts';
-import { chatFrame, runCommand, type Workbench } from '../vscode/workbench.ts';
+import { chatFrame, frameWith, runCommand, type Workbench } from '../vscode/workbench.ts';
 import { testVariables, type World } from '../vscode/world.ts';
 import { buildView, openView, type View } from '../webview/harness.ts';
 import { ask, conversation, routed, start } from '../webview/scenes.ts';
@@ -123,9 +123,9 @@ describe('MCP servers in a real VS Code', () => {
     await page.keyboard.press('ArrowRight');
     const skill = tree().locator('.monaco-list-row[aria-label="Install the skill rake"]');
     await skill.click();
-    const question = page.locator('.monaco-dialog-box');
-    await question.waitFor();
-    assert.match(await question.innerText(), /rake/);
+    const question = await frameWith(workbench, frame =>
+      frame.getByRole('heading', { name: /^Install .*rake/ }),
+    );
     assert.equal(existsSync(join(world.dir, 'skills/rake')), false);
     await question.getByRole('button', { name: 'Install', exact: true }).click();
     const agents = page.locator('.pane', {
