@@ -13,6 +13,7 @@ import {
   type ChatInputCommandInteraction,
   Client,
   ComponentType,
+  DefaultRestOptions,
   DiscordAPIError,
   Events,
   GatewayIntentBits,
@@ -76,7 +77,7 @@ export class Gateway {
   constructor(settings: Pick<BotSettings, 'api' | 'readsMessages'>, handlers: Handlers) {
     this.#handlers = handlers;
     const { api } = settings;
-    this.#api = api ?? 'https://discord.com/api';
+    this.#api = api ?? DefaultRestOptions.api;
     this.#fileHosts = api === undefined ? discordFiles : [...discordFiles, new URL(api).hostname];
     this.#client = new Client({
       intents: [

@@ -353,8 +353,10 @@ describe('telos chat', () => {
     chat.type('/beds:plan\r');
     await chat.shows(/beds[\s\S]*Allow\?/);
     await chat.answers('y\n', /\? place\n/);
+    // What is typed before the line waits belongs to no question.
+    await chat.shows(/\? place\n +Where\n +>/);
     chat.type('South\n');
-    await chat.shows(/\? count \(Enter leaves it empty\)/);
+    await chat.shows(/\? count \(Enter leaves it empty\)\n[^?]*>/);
     chat.type('\n');
     await chat.shows(/Planned\.\nDone in .*\n\n›/);
     assert.match(sent(0), /Plan .* beds at South\./);

@@ -42,6 +42,8 @@ const particulars: readonly Particular[] = [
   { command: /^telos bot$/, goesOn: /is ready/ },
   { command: /^telos (?:context-server|acp)/, input: '' },
   { command: /^telos --provider azure/, shownBy: 'test/engine/providers/azure.test.ts' },
+  { command: /^telos --provider bedrock/, shownBy: 'test/engine/providers/bedrock.test.ts' },
+  { command: /^telos --provider vertex/, shownBy: 'test/engine/providers/vertex.test.ts' },
   { command: /--help$|^telos (?:help|--version)|^npx .*--version/, once: true },
   { command: /^telos demo/, once: true, says: /Your plan is in `today\.md`/ },
   { command: /^telos --dry-run "run daily kickoff"/, says: /Would run kickoff \(kairos\)/ },

@@ -2,7 +2,7 @@
 import { deepEqual, equal, match, ok } from 'node:assert/strict';
 import { fileURLToPath } from 'node:url';
 import { connectServer } from '../../src/engine/mcp/client.ts';
-import type { McpConnection } from '../../src/engine/mcp/session.ts';
+import type { McpConnection } from '../../src/engine/mcp/connection.ts';
 import { gateName, mcpSubject, mergeTools } from '../../src/engine/mcp/tools.ts';
 
 import { ToolSearch } from '../../src/engine/run/toolSearch.ts';

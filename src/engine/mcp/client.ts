@@ -5,6 +5,7 @@ import { TelosError } from '../core/errors.ts';
 import { mapStrings } from '../redact.ts';
 import type { McpLimits } from './callClock.ts';
 import type { McpServer } from './config.ts';
+import type { McpConnection } from './connection.ts';
 import { type Link, type McpSurroundings, mayBeOlder, remoteLink, stdioLink } from './link.ts';
 import {
   Client,
@@ -15,7 +16,7 @@ import {
   SKILLS_EXTENSION_ID,
   type Transport,
 } from './sdk.ts';
-import { type McpConnection, Session } from './session.ts';
+import { Session } from './session.ts';
 
 /**
  * Starts or reaches a server and lists its tools. A server is asked first for what it speaks, and greeted in the older way if it does not

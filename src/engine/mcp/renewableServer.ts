@@ -4,7 +4,7 @@ import type { ToolResult } from '@telos/protocol/run';
 import { asOne, asSaid, type Sentence, sentencesOf } from '@telos/protocol/text';
 import { TelosError } from '../core/errors.ts';
 import { toolError, type WantedSignIn } from '../tools/tool.ts';
-import type { McpConnection } from './session.ts';
+import type { McpConnection } from './connection.ts';
 import type { McpSignIn } from './signIn.ts';
 import type { McpServerPlace, McpToolSource } from './tools.ts';
 

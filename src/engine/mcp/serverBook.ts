@@ -2,7 +2,6 @@
 import type { Sentence } from '@telos/protocol/text';
 import { endOf } from '@telos/protocol/text';
 import type { McpOffers } from './offers.ts';
-import type { ServedSkill } from './serverSkills.ts';
 import type { McpToolListing } from './tools.ts';
 
 /** What was found when a server was started or reached last. */
@@ -13,7 +12,7 @@ export interface ServerFacts {
   error?: Sentence;
   tools: readonly Pick<McpToolListing, 'name' | 'description'>[];
   /** The skills that it serves. Undefined where they were not listed. */
-  skills?: readonly Pick<ServedSkill, 'name' | 'description'>[];
+  skills?: readonly Pick<McpToolListing, 'name' | 'description'>[];
   /** From its start to the list of its tools. */
   milliseconds: number;
 }

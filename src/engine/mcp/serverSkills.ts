@@ -3,26 +3,11 @@ import { createHash } from 'node:crypto';
 import { beginningOf, sentence } from '@telos/protocol/text';
 import { TelosError } from '../core/errors.ts';
 import { escapeInvisible } from '../files/plainText.ts';
+import type { ServedFile, ServedSkill, ServedSkills } from './connection.ts';
 import { type Client, type SkillEntry, SkillsClient } from './sdk.ts';
 
-/** A skill as its server lists it. */
-export interface ServedSkill {
-  name: string;
-  description: string;
-  /** Of its SKILL.md. */
-  uri: string;
-  /** `sha256:<hex>` over the paths and digests of its files. Undefined for a skill whose files the server makes anew each time. */
-  digest: string | undefined;
-}
-
-export interface ServedFile {
-  /** Below the folder of the skill, with `/`. */
-  path: string;
-  bytes: Uint8Array;
-}
-
 /** The skills of one connected server. */
-export class ServerSkills {
+export class ServerSkills implements ServedSkills {
   readonly #skills: SkillsClient;
   readonly #timeout: number;
   readonly #entries = new Map<string, SkillEntry>();
@@ -33,12 +18,10 @@ export class ServerSkills {
     this.#timeout = timeout;
   }
 
-  /** True if the server says that it serves skills. */
   get isServed(): boolean {
     return this.#skills.supported;
   }
 
-  /** Lists them without reading a file. An entry that breaks the rules is left out. Throws what the server or the wire fails with. */
   async list(signal: AbortSignal): Promise<ServedSkill[]> {
     if (!this.isServed) return [];
     const { skills } = await this.#skills.list({}, { signal, timeout: this.#timeout });
@@ -52,7 +35,6 @@ export class ServerSkills {
     }));
   }
 
-  /** Reads all files of a skill of the last list. Throws TelosError `mcp` for one that is not what was listed. */
   async files({ uri, name }: Pick<ServedSkill, 'uri' | 'name'>, signal: AbortSignal): Promise<ServedFile[]> {
     const entry = this.#entries.get(uri);
     if (!entry || entry.resources === 'dynamic')

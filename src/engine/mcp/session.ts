@@ -8,6 +8,7 @@ import { withinDepth } from '../jsonDepth.ts';
 import { mapStrings } from '../redact.ts';
 import { type ToolContext, toolError } from '../tools/tool.ts';
 import { CallClock, type McpLimits } from './callClock.ts';
+import type { McpConnection } from './connection.ts';
 import type { Link, McpSurroundings } from './link.ts';
 import { listed, mostListed, type OfferMethod } from './offers.ts';
 import { paramHeaders, paramHeadersOf } from './paramHeaders.ts';
@@ -15,33 +16,7 @@ import { type AskingCall, ServerQuestions } from './questions.ts';
 import { listingOf, progressOf, tooDeepTools, toolResultOf } from './result.ts';
 import { anyResult, type Client, isInputRequiredResult, ProtocolError, ProtocolErrorCode } from './sdk.ts';
 import { ServerSkills } from './serverSkills.ts';
-import type { McpToolListing, McpToolSource } from './tools.ts';
-
-export interface McpConnection extends McpToolSource {
-  /** The server's own name; empty if it gives none. */
-  name: string;
-  version: string;
-  /** True once the session has ended. */
-  readonly ended: boolean;
-  /** True once the server no longer knows the session. The call that revealed this was not carried out. */
-  readonly forgotten: boolean;
-  /** The first output of the server so far that is not a message, with the reason. */
-  readonly noise: string | undefined;
-  /** True if the server has more tools than a run takes; `tools` holds the first of them. */
-  readonly hasMoreTools: boolean;
-  /** Names of tools that are not in `tools`, because their schemas are nested too deeply. */
-  readonly tooDeepTools: readonly string[];
-  /** The skills that it serves. */
-  readonly skills: ServerSkills;
-  /** Returns true if the server says that it has such offers. */
-  offers(what: 'prompts' | 'resources'): boolean;
-  /** Resolves with the unchecked result, without secrets. Throws TelosError `mcp` with the reason, and the abort reason on abort. */
-  ask(method: OfferMethod, params: Fields, signal: AbortSignal): Promise<Fields>;
-  /** Called when the server's tools have changed; `tools` is already up to date. */
-  onToolsChanged: (() => void) | undefined;
-  /** Ends the session, and the server's whole process tree if Telos has started it. Never throws. */
-  close(): Promise<void>;
-}
+import type { McpToolListing } from './tools.ts';
 
 export class Session implements McpConnection {
   readonly server: string;

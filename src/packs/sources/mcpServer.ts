@@ -1,7 +1,7 @@
 /** Fetches skills that an MCP server of the user's serves. Each file is what the server's list says of it, or nothing is installed. */
 import { createHash } from 'node:crypto';
 import { TelosError } from '@telos/engine/errors';
-import type { ServedSkill, ServerSkills } from '@telos/engine/mcp';
+import type { ServedSkill, ServedSkills } from '@telos/engine/mcp';
 import { importServerCheck, type ServerParts, type ServerRef } from '@telos/engine/run';
 import type { Resolved } from '@telos/engine/skills';
 import { sentence } from '@telos/protocol/text';
@@ -76,7 +76,7 @@ async function withSkills<Result>(
   at: ServerRef,
   parts: ServerParts,
   signal: AbortSignal,
-  work: (skills: ServerSkills) => Promise<Result>,
+  work: (skills: ServedSkills) => Promise<Result>,
 ): Promise<Result> {
   const { withServer } = await importServerCheck();
   return withServer(at, parts, signal, async ({ skills }) => {
@@ -98,7 +98,7 @@ async function withSkills<Result>(
 async function wanted(
   { agent, server }: ServerRef,
   name: string | undefined,
-  skills: ServerSkills,
+  skills: ServedSkills,
   signal: AbortSignal,
 ): Promise<readonly ServedSkill[]> {
   const all = await skills.list(signal);
@@ -135,7 +135,7 @@ function refuseOther({ digest, server }: Exact, served: readonly ServedSkill[], 
 
 async function writeSkill(
   skill: ServedSkill,
-  skills: ServerSkills,
+  skills: ServedSkills,
   writer: TreeWriter,
   signal: AbortSignal,
 ): Promise<void> {
