@@ -64,8 +64,8 @@ export interface DoctorServer {
 
 /** Whether a box for commands works here. `mend` is the exact command that makes it work, if there is one. */
 export type BoxState =
-  /** `isDirect` means that nothing holds the changes of commands back here. */
-  | { works: true; kind: 'bubblewrap' | 'seatbelt'; isDirect?: true }
+  /** `isDirect` means that nothing holds the changes of commands back here, `lacksPerl` that Perl is missing for that. */
+  | { works: true; kind: 'bubblewrap' | 'seatbelt'; isDirect?: true; lacksPerl?: true }
   | { works: false; why: string; mend?: string };
 
 /** What is wanted of the box, and whether one works. `state` is missing where the person wants none. */
@@ -303,6 +303,7 @@ function boxLines({ wanted, state }: DoctorBox, say: Say): string[] {
       ...(state.isDirect
         ? [`  ${say('and are asked about, since their changes cannot be held back here')}`]
         : []),
+      ...(state.lacksPerl ? [`  ${say('To fix it:')}`, `    ${say('Install Perl.')}`] : []),
       ...(wanted === 'required' ? [`  ${say('and nowhere else, as the setting says')}`] : []),
     ];
   const { why, mend } = state;

@@ -113,10 +113,11 @@ function remembered(places: ProgramPlaces, dataDir: string): BoxFinding | undefi
 }
 
 /** Only what works is kept, so that a box that was mended is found at once. */
-async function keepFound(dataDir: string, { env }: ProgramPlaces, finding: BoxFinding): Promise<void> {
+async function keepFound(dataDir: string, places: ProgramPlaces, finding: BoxFinding): Promise<void> {
   if (!finding.works || finding.kind !== 'bubblewrap') return;
   const { program, features } = finding;
-  const found: Found = { path: pathIn(env) ?? '', program, state: machineState(program), features };
+  if (!features.layers && findProgram('perl', places) === undefined) return;
+  const found: Found = { path: pathIn(places.env) ?? '', program, state: machineState(program), features };
   await writeOwn(foundFile(dataDir), `${JSON.stringify(found)}\n`);
 }
 

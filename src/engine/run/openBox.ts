@@ -9,6 +9,7 @@ import { isInside } from '../files/paths.ts';
 import { boxFacts, type NoBox, type PolicyContext, type RunMemory } from '../policy/decision.ts';
 import { workFoldersOf } from '../skills/workFolders.ts';
 import { toolsInBox } from '../tools/builtin.ts';
+import { findProgram } from '../tools/programPath.ts';
 import type { CommandBox, RunFolders, StandIn, Tool } from '../tools/tool.ts';
 
 export interface OpenedBox {
@@ -156,10 +157,13 @@ export async function boxState(config: Config): Promise<DoctorBox> {
   if (wanted === 'off') return { wanted };
   const { cwd } = config;
   const workFolders = workFoldersOf(config, []);
-  const finding = await find(config, { workingDir: cwd, packDir: cwd, skillDir: cwd, workFolders });
+  const folders = { workingDir: cwd, packDir: cwd, skillDir: cwd, workFolders };
+  const finding = await find(config, folders);
   if (!finding.works) return { wanted, state: finding };
   const isDirect = finding.kind === 'bubblewrap' && !finding.features.layers;
-  return { wanted, state: { works: true, kind: finding.kind, ...(isDirect && { isDirect }) } };
+  const lacksPerl = isDirect && findProgram('perl', { ...folders, env: config.env }) === undefined;
+  const lacks = { ...(isDirect && { isDirect }), ...(lacksPerl && { lacksPerl }) };
+  return { wanted, state: { works: true, kind: finding.kind, ...lacks } };
 }
 
 async function find(

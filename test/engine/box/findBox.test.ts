@@ -1,7 +1,7 @@
 /** Which box works here, and what is said where none does. */
 import assert from 'node:assert/strict';
 import { execFileSync } from 'node:child_process';
-import { chmodSync, readFileSync, utimesSync } from 'node:fs';
+import { chmodSync, readFileSync, rmSync, utimesSync } from 'node:fs';
 import { delimiter, join } from 'node:path';
 import { findBox, installCommand, reasonOf } from '../../../src/engine/box/findBox.ts';
 import { filterFor } from '../../../src/engine/box/systemCalls.ts';
@@ -53,6 +53,13 @@ describe('findBox', () => {
     const starts = () => readFileSync(join(run.outside, 'starts'), 'utf8').split('\n').length - 1;
     const changedAt = (time: number) => utimesSync(program, time, time);
     changedAt(1_700_000_000);
+    find();
+    const alone = starts();
+    // Perl may be installed at any time, and is found at once.
+    find();
+    assert.equal(starts(), 2 * alone);
+    rmSync(join(run.outside, 'starts'));
+    chmodSync(run.put('outside/perl', '#!/bin/sh\nexit 1\n'), 0o755);
     const found = find();
     const first = starts();
     assert.ok(first > 0);
