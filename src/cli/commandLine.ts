@@ -148,8 +148,11 @@ function commands(
     .addHelpText('after', examples)
     .action(async (words: string[], options: GlobalOptions) => {
       if (options.version) return terminal.out(`${versionIn(packageFile)}\n`);
-      const text = (given.literal ?? words).join(' ').trim();
-      const slip = findSlip(text, allCommands());
+      const said = given.literal ?? words;
+      const text = said.join(' ').trim();
+      // Words in quotes are a request: "remove duplicates".
+      const isQuoted = said.length === 1 && /\s/.test(text);
+      const slip = isQuoted ? undefined : findSlip(text, allCommands());
       if (given.literal)
         return exit(await requestCommand(text, options, terminal, { ...(given.mayBeSlip && { slip }) }));
       if (words.length === 0 && terminal.canAsk && !options.continue) {

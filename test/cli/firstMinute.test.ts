@@ -179,6 +179,8 @@ describe('the first minute on a terminal', function () {
         const { stderr } = await home.run(words.split(' '), { env });
         assert.doesNotMatch(stderr, /Did you mean/, words);
       }
+      for (const quoted of ['remove duplicates', 'upgrade dependencies', 'delete logs'])
+        assert.doesNotMatch((await home.run([quoted], { env })).stderr, /Did you mean/, quoted);
       server.requests.length = 0;
       const help = await home.run(['help'], { env });
       assert.deepEqual([help.code, help.stdout], [0, (await home.run(['--help'])).stdout]);
