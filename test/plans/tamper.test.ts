@@ -2,6 +2,7 @@ import assert from 'node:assert/strict';
 import { type FileChange, namedPaths, scriptsOf } from '../../src/plans/setupChanges.ts';
 import { isGuarded, isTest, tamperings, unjustified } from '../../src/plans/tamper.ts';
 import type { PlanCheck } from '../../src/protocol/plan.ts';
+import { assertGrowsWithSize } from '../growth.ts';
 
 const npmTest: PlanCheck[] = [{ name: 'unit', command: 'npm test -- login' }];
 
@@ -351,20 +352,16 @@ describe('tamper', () => {
     );
   });
 
-  it('reads a large file that was made to be slow in little time', () => {
+  it('reads a large file that was made to be slow in time that grows with its size', () => {
     const slow = (times: number): string =>
       `${'expect('.repeat(2 * times)}${'/*'.repeat(times)}${' it.'.repeat(times)}`;
-    const read = (text: string): number => {
-      const before = process.cpuUsage();
+    assertGrowsWithSize(20_000, times => {
+      const text = slow(times);
+      const paths = ['test/a.test.ts', 'package.json'];
       tamperings(
-        [changed('test/a.test.ts', text, `${text} `), changed('package.json', text, `${text} `)],
+        paths.map(path => changed(path, text, `${text} `)),
         guarded(),
       );
-      return process.cpuUsage(before).user;
-    };
-    const fastest = (text: string): number => Math.min(...Array.from({ length: 5 }, () => read(text)));
-    const [short, long] = [fastest(slow(2_500)), fastest(slow(20_000))];
-    // Eight times the text takes about eight times as long, and 64 times where a pattern begins anew at each place.
-    assert.ok(long < 30 * short, `${short} and ${long} µs`);
+    });
   });
 });
