@@ -3,7 +3,7 @@ import { isOneEditAway } from '@telos/engine/routing';
 import type { CliCommand } from './parser.ts';
 
 export interface Slip {
-  /** The words that are no command. */
+  /** The words that were typed and are not a command. */
   typed: string;
   /** The commands that may be meant, as they are written behind `telos`. */
   meant: readonly string[];

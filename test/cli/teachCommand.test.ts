@@ -64,7 +64,7 @@ describe('telos teach', function () {
     server = await startAnthropicServer({ turns: () => ({ text: ["I'm sorry, I can't help with that."] }) });
     const { code, stderr } = await teach('--yes');
     assert.equal(code, 1);
-    assert.match(stderr, /water: none: its answer is no list of requests/);
+    assert.match(stderr, /water: none: its answer is not a list of requests/);
     assert.equal((await teach('--list')).stdout.includes('sorry'), false);
   });
 

@@ -158,6 +158,12 @@ describe('the runner of the layers', () => {
     assert.match(day.left ?? '', /^1 TCPServerWrap since .*door\.test\.mjs$/);
     assert.match(summary([day]), /Left open after the last test:\n {2}unit: 1 TCPServerWrap since/);
     assert.deepEqual([night.ok, night.why], [false, `It left open: ${night.left}.`]);
+    const broken = mochaLayer(
+      'brokenDoor',
+      `import { createServer } from 'node:http'; it('opens', done => { createServer().listen(0, '127.0.0.1', done); }); it('breaks', () => { throw new Error('no'); });`,
+    );
+    const red = await runLayer(broken, options);
+    assert.deepEqual([red.ok, red.passed, red.failed.map(one => one.title)], [false, 1, ['breaks']]);
   });
 
   it('stops a layer that hangs, and what it started', async () => {

@@ -57,7 +57,7 @@ const systemOptions: readonly string[] = [
 const asPlace = 0o10000000 | (constants.O_NOFOLLOW ?? 0);
 
 /**
- * Returns how `start` runs in the box. `mask` is a file that cannot be read: it stands for each one that is hidden. `enter` leads it
+ * Returns how `start` runs in the sandbox. `mask` is a file that cannot be read: it stands for each one that is hidden. `enter` leads it
  * into kept namespaces; unless one of them is the network, it has its own. `base` lies ready in that of the mounts.
  * Throws TelosError `config` if a folder of the view cannot be used.
  */

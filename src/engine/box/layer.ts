@@ -55,7 +55,7 @@ export interface MadeLayer
   unmount(): void;
   /** Notes that it is landing. Throws the error of the file system. */
   landing(): void;
-  /** From now on, what is left of it is no command that was cut off. Never throws. */
+  /** Called when its command has ended: files left in it no longer mean that the command was cut off. Never throws. */
   forget(): void;
   /** Removes it, with all that has not landed. Throws the error of the file system. */
   remove(): Promise<void>;

@@ -1,4 +1,4 @@
-/** Tells what a command has written into a folder that stands in for one of the person's. */
+/** Describes what a command has written into a folder that the sandbox shows in place of one of the user's. */
 import { contentOf, type HomeContent, writtenSince } from '../files/agentHome.ts';
 import type { WrittenElsewhere } from '../tools/tool.ts';
 

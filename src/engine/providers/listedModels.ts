@@ -48,7 +48,7 @@ export async function keepList(source: ListSource, text: string): Promise<void> 
   try {
     await keep(source, listIn(source, text));
   } catch {
-    // It is no list.
+    // The answer is not a list.
   }
 }
 
@@ -144,7 +144,7 @@ export async function readKept(source: ListSource): Promise<{ at: number; models
   }
 }
 
-/** Returns the models of a list that hold conversations, the newest first. Throws for a text that is no list, or a longer one than any is. */
+/** Returns the models of a list that hold conversations, the newest first. Throws if the text is not a list, or is too long. */
 export function listIn({ name, isOther }: Omit<ListSource, 'dataDir'>, text: string): Listed[] {
   if (text.length > mostCharacters) throw new Error('too long');
   const { data } = JSON.parse(text) as { data?: unknown };

@@ -250,7 +250,7 @@ export async function writeLines(
   }
   const lines = usable(beginningOf(reply, mostAnswer).split('\n').map(withoutMarkup));
   if (lines.length === 0) throw new Error('its answer has no request');
-  if (lines.length < fewestLines) throw new Error('its answer is no list of requests');
+  if (lines.length < fewestLines) throw new Error('its answer is not a list of requests');
   return lines;
 }
 

@@ -151,7 +151,7 @@ export interface BoxReport {
   temporary?: WrittenElsewhere;
 }
 
-/** What a command wrote into a folder that stands in for one of the person's. */
+/** What a command wrote into a folder that the sandbox shows in place of one of the user's. */
 export interface WrittenElsewhere {
   /** Where the folder is outside of the box. Absolute. */
   folder: string;

@@ -142,7 +142,7 @@ describe('teaching', () => {
     const many = await lines(Array.from({ length: 10_000 }, (_, at) => `request number ${at}`).join('\n'));
     assert.equal(many.length, 16);
     const endless = answering(() => 'y'.repeat(50_000_000));
-    await assert.rejects(writeLines(endless, skill, undefined, signal), /no list of requests/);
+    await assert.rejects(writeLines(endless, skill, undefined, signal), /not a list of requests/);
     const dirty =
       '```json\n# Requests\n<script>alert(1)</script>when is **flood**\n1. \u001b[31mred\u001b[0m \u202etide\nhigh water\n```\n---';
     const said = await lines(dirty);
@@ -156,7 +156,7 @@ describe('teaching', () => {
       "I'm sorry, I can't help with that.",
       'I cannot.\n\nPlease ask for something else.',
     ])
-      await assert.rejects(lines(excuse), /no list of requests/);
+      await assert.rejects(lines(excuse), /not a list of requests/);
   });
 
   it('keeps what was written when the model fails in between', async () => {
