@@ -11,6 +11,8 @@ export interface Clause {
   isQuestion: boolean;
   /** "Do not commit and deploy": what was said of the clause before holds for this one, too. */
   goesOn: boolean;
+  /** It is pasted or quoted: the speaker orders nothing by it. */
+  isQuoted: boolean;
 }
 
 const roles = new Map<Role, ReadonlySet<string>>();
@@ -50,11 +52,60 @@ export const folded = (text: string): string =>
 
 /** Returns the clauses of a text. Words that only soften a request ("please", "mal") are left out. */
 export function clausesOf(text: string): readonly Clause[] {
+  const quotes: string[] = [];
+  const spoken = text
+    .replace(pasted, quote => {
+      quotes.push(quote);
+      return '\n';
+    })
+    .replace(inQuotes, (quote: string, words: string, at: number, whole: string) =>
+      isQuotation(words, whole.slice(0, at), whole.slice(at + quote.length))
+        ? ` quote${quotes.push(quote)} `
+        : quote,
+    );
+  return [...said(spoken, false), ...quotes.flatMap(quote => said(quote, true))];
+}
+
+/** Lines of a log, of an error, of a quoted message or between fences. */
+const pasted = new RegExp(
+  `^[^\\S\\n]*(?:\`\`\`[^]*?(?:\`\`\`|$(?![^]))|(?:${[
+    '> ',
+    '[$%] ',
+    '\\[?(?:\\d{4}-\\d\\d-\\d\\d[ T])?\\d\\d:\\d\\d:\\d\\d',
+    '(?:INFO|WARN|WARNING|ERROR|FATAL|FAIL|FAILED|CRITICAL)\\b[^\\p{L}\\n]',
+    '\\[(?:debug|trace|info|warn|warning|error|fatal)\\]',
+    '(?:Uncaught |[\\w.$]*(?:Error|Exception|Warning)|[Ee]rror|[Ff]atal|[Ww]arning|panic|hint|remote|[EW])(?:[(\\[][^\\n]*[)\\]])?: ',
+    'npm (?:ERR!|error|warn)',
+    'make(?:\\[\\d+\\])?: \\*\\*\\*',
+    'Traceback ',
+    'at \\S+ ?\\(\\S*:\\d+',
+    '(?:GET|HEAD|POST|PUT|PATCH|DELETE) /',
+    '\\S+\\[\\d+\\]: ',
+    '\\S+: command not found',
+  ].join('|')})[^\\n]*)`,
+  'gmu',
+);
+const inQuotes = /["“„«](?!\s*["”»])([^"“”„«»\n]+)["”“»]/g;
+
+/** Whether words in quotes are another's: a sentence within one, or what the sentence is about (“deploy” is a long word). */
+function isQuotation(words: string, before: string, after: string): boolean {
+  const [first] = wordsIn(before.slice(-nearby));
+  const [next] = wordsIn(after.slice(0, nearby)).filter(word => !plays('soft', word));
+  if (first === undefined)
+    return next !== undefined && !plays('determiners', next) && !plays('prepositions', next);
+  const isAmong = next !== undefined || wordsIn(before.slice(-nearby)).some(word => !plays('soft', word));
+  return isAmong && (wordsIn(words).length > 2 || /[.!?,]\s*$/.test(words));
+}
+
+/** Characters around a quote that are looked at. */
+const nearby = 200;
+
+function said(text: string, isQuoted: boolean): readonly Clause[] {
   const clauses: Clause[] = [];
   let words: string[] = [];
   let goesOn = false;
   const end = (isQuestion: boolean, next = false): void => {
-    if (words.length > 0) clauses.push({ words, isQuestion, goesOn });
+    if (words.length > 0) clauses.push({ words, isQuestion, goesOn, isQuoted });
     [words, goesOn] = [[], next && (words.length > 0 || goesOn)];
   };
   const raw =
@@ -65,8 +116,13 @@ export function clausesOf(text: string): readonly Clause[] {
   for (const [at, one] of raw.entries()) {
     if (/^[([{]/.test(one)) end(false);
     for (const word of wordsOf(one)) {
-      if (breaks.test(word)) end(false);
-      else if (joins.test(word) && words.length >= (plays('determiners', words[0]) ? 3 : 2)) end(false, true);
+      if (breaks.test(word) || words.length >= longestClause) end(false);
+      else if (
+        joins.test(word) &&
+        !exclaims.test(words.join(' ')) &&
+        words.length >= (plays('determiners', words[0]) ? 3 : 2)
+      )
+        end(false, true);
       else if (!plays('soft', word)) words.push(word);
     }
     if (/\?["'”»)]*$/.test(one)) end(true);
@@ -83,6 +139,10 @@ const neverAtAll =
   /\b(?:(?:auf|in) keinen? fall|unter keinen umstanden|under no circumstances|on no account|by no means|en aucun cas|(?:en|bajo) ningun (?:caso|concepto)|de ninguna manera)\b/g;
 const breaks = /^(?:but|then|aber|sondern|dann|also|mais|puis|donc|pero|sino|luego|entonces)$/;
 const joins = /^(?:and|und|et|y|e)$/;
+/** "What a relief and release that was" is one judgement. */
+const exclaims = /^what an? /;
+/** In words. Nobody says a longer one, and each place of a name in it is read with all that stands around it. */
+const longestClause = 400;
 /** "Ich will, dass du …" is one wish. */
 const continues = /^dass$/;
 
@@ -94,6 +154,8 @@ function wordsOf(raw: string): readonly string[] {
     .split(/[^\p{L}\p{N}]+/u)
     .filter(Boolean);
 }
+
+const wordsIn = (text: string): readonly string[] => folded(text).split(/\s+/).flatMap(wordsOf);
 
 /** How a verb is said: as an order, as an infinitive, or in a form that tells something. */
 export type Form = 'order' | 'infinitive' | 'tells';

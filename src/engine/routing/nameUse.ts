@@ -9,7 +9,7 @@ import {
   tellsPast,
   withoutStart,
 } from './clauses.ts';
-import { isEveryday } from './language.ts';
+import { isEveryday, wordClass } from './language.ts';
 
 /**
  * How a request uses a name. `run`: it says the name alone, or asks to run it. `order`: the name is its verb, or a thing to make. `request`: it
@@ -33,11 +33,20 @@ export const isOnlyOrdered = (name: string): boolean => isAct(name) || name.incl
 /** Returns how a request uses a name, which is lower-case words. Undefined if the name is not said, also not in another form of its verb. */
 export function useOfName(name: string, clauses: readonly Clause[]): NameUse | undefined {
   const words = folded(name).split(' ');
-  const found = clauses.flatMap((clause, index) =>
-    placesOf(words, clause).map(place => useAt({ ...place, name, clause, index, clauses })),
-  );
-  return strongest.find(use => found.includes(use));
+  const spoken = clauses.filter(({ isQuoted }) => !isQuoted);
+  const found = spoken.flatMap((clause, at) => {
+    const places = placesOf(words, clause);
+    if (places.length === 0) return [];
+    const start = Math.max(0, at - around);
+    const clauses = spoken.slice(start, at + around);
+    return places.map(place => useAt({ ...place, name, clause, index: at - start, clauses }));
+  });
+  const isInQuote = found.length === 0 && clauses.some(clause => placesOf(words, clause).length > 0);
+  return isInQuote ? 'mention' : strongest.find(use => found.includes(use));
 }
+
+/** How many clauses before and behind a name may say how it is meant. */
+const around = 20;
 
 /**
  * Whether every one of some words stands in a clause that forbids: "do not water the tomatoes". What forbids under a condition ("when it
@@ -103,6 +112,8 @@ function useAt(said: Said): NameUse {
   if (!isAsked && isQuestion(first, rest, said)) return useInQuestion(rest, said);
   const isStatement = plays('determiners', first) && rest.some(word => plays('states', word));
   if (isStatement || plays('subjects', first) || plays('remarks', first)) return 'mention';
+  if (after[0] === 'ever' || (after[0] === 'permitting' && !isAct(said.name))) return 'mention';
+  if (first === 'keep' && /^(?:out|away|off)$/.test(after[0] ?? '')) return 'forbid';
   if (plays('stops', first) || (clause.goesOn && !isVerbOfAction(first) && stopsBefore(said)))
     return 'forbid';
   if (after.some(word => plays('stopsBehind', word)) && rest.every(word => plays('determiners', word)))
@@ -143,9 +154,15 @@ function useByVerb(rest: readonly string[], isAsked: boolean, said: Said): NameU
   // "Read the docs before you answer" says how to do something else.
   if (plays('looks', first) && plays('subordinators', after[0]) && plays('subjects', after[1]))
     return 'aside';
+  if (plays('makes', first) && isInside.test(between.join(' ')) && after.length === 0 && !isThing)
+    return 'request';
   if (plays('looks', first) && isPlain) return isThing ? 'open' : 'request';
   return plays('prepositions', first) && !plays('determiners', first) ? 'aside' : 'open';
 }
+
+/** "Add an appointment to my" calendar. */
+const isInside =
+  / (?:to|in|into|on|zu|auf|a|au|dans|sur|en)(?: (?:the|my|our|der|die|dem|den|meine[rnm]?|unsere[rnm]?|le|la|mon|ma|notre|el|mi|nuestr[oa]))?$/;
 
 /** Whether the verb of a German wish stands behind: "bitte einen Commit machen", "deploy ausführen". */
 const isGermanWish = (rest: readonly string[], after: readonly string[]): boolean =>
@@ -237,10 +254,20 @@ function isTold({ name, before, after, form }: Said, first: string | undefined):
   );
   const scope = after.slice(0, end < 0 ? 6 : Math.min(end, 6));
   const isSubject = !isAct(name) && before.every(word => plays('determiners', word));
+  if (isSubject && agreesBehind(after)) return true;
   if (isSubject && scope.some((word, at) => tellsPast(word) && isVerbAt(after, at))) return true;
   if (!isAct(name) && affectsSomebody([...before, ...name.split(' '), ...after], before.length)) return true;
   return form !== 'tells' && !isVerbOfAction(first) && scope.some(word => plays('states', word));
 }
+
+/** Whether a plural and its verb follow, so that the name is a part of the subject: "camera lenses scratch easily", "price tags fall off". */
+const agreesBehind = ([noun = '', verb = '', end = '']: readonly string[]): boolean =>
+  /[^s]s$/.test(noun) &&
+  !isVerbOfAction(verb) &&
+  (plays('determiners', end) || /^(?:no|out|off|up|down|away|apart|over|on|[a-z]{3,}ly)$/.test(end)) &&
+  !plays('prepositions', verb) &&
+  !plays('determiners', verb) &&
+  wordClass(verb) !== 'function';
 
 /** Whether a word such as "raised" has the place of a verb: "raised the price", not "the raised price". */
 function isVerbAt(words: readonly string[], at: number): boolean {
@@ -295,17 +322,21 @@ function useInQuestion(rest: readonly string[], { name, after }: Said): NameUse 
     /^(?:does|do|work|works|mean|means|for)$/.test(after[0] ?? '') ||
     /^do(?:es)?$/.test(more.findLast(word => !plays('determiners', word)) ?? '');
   if (isAboutIt) return 'mention';
-  if (first === 'how' && /^(?:is|s|are)$/.test(more[0] ?? '') && !isAct(name))
-    return more.length < 3 && (after.length === 0 || plays('prepositions', after[0])) ? 'request' : 'aside';
+  if ((first === 'hows' || (first === 'how' && /^(?:is|are)$/.test(more[0] ?? ''))) && !isAct(name))
+    return more.length < 3 && (isWhen(after[0]) || plays('prepositions', after[0])) ? 'request' : 'aside';
   if (first !== 'what' && first !== 'whats') return 'aside';
-  // "What a terrible summary" judges one.
+  // "What a terrible summary" judges one, "what makes a good test" asks for its nature.
   if (first === 'what' && /^an?$/.test(more[0] ?? '')) return 'mention';
+  if (/^\w+[^s]s$/.test(more[0] ?? '') && plays('determiners', more[1])) return 'mention';
+  if (more.at(-1) === 'your') return 'aside';
   // "What is a context manager?" wants the words explained.
   if (between.length === 0 || /^an?$/.test(between.at(-1) ?? '')) return 'mention';
   const isPlain = between.every(word => !plays('states', word) && !plays('relatives', word));
   return isPlain && !isAct(name) && !after.includes('your') ? 'request' : 'aside';
 }
 
+/** Whether a sentence ends, or says when: "how is the weather tomorrow". */
+const isWhen = (word: string | undefined): boolean => word === undefined || wordClass(word) === 'filler';
 const be = /^(?:is|are|ist|sind|est|sont|es|esta|son)$/;
 
 /** Returns what stands behind "test and" where a name is the second verb. */

@@ -312,12 +312,14 @@ function isNotEnough({ reason: { matched = '' } }: Match, first: Ranked | undefi
  * Whether all that a skill has of a request is one word: one beside the matter ("a chair for the lawn"), or one of its name which is only mentioned, or is an
  * everyday one and not ordered. "How was the test" asks nothing of `tests`.
  */
-function isOnlySaid({ telling, evidence }: Ranked, text: string): boolean {
+function isOnlySaid({ telling, evidence, skill }: Ranked, text: string): boolean {
   const [word, ...others] = telling;
   if (word === undefined || others.length > 0) return false;
   const use = useOfName(word, clausesOf(text));
   // "The suite fails now and then" may want that mended.
   if (evidence.inName === 0) return use === 'mention' && !isTold(text) && !text.includes('?');
+  // "Wie entsteht Wetter?" asks nothing of `weather`.
+  if (use === 'aside' && skill.names.some(isEveryday)) return true;
   return use === 'mention' || (isEveryday(word) && use !== 'run' && use !== 'order' && use !== 'request');
 }
 

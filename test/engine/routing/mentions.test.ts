@@ -191,8 +191,67 @@ describe('the everyday name of a thing', () => {
       assert.equal(await chosen(text), undefined, text);
   });
 
+  it('runs nothing by an idiom, a judgement, or a question of what something is', async () => {
+    for (const text of [
+      'we will go hiking, weather permitting',
+      'best review ever',
+      'keep the music out of it',
+      'enough music for today',
+      'what makes a good review?',
+      'what is your calendar?',
+      'everyone should own a timer',
+      "you've got music",
+      'calendar entries wear out',
+      'music videos load slowly',
+      'what a relief and review that was',
+      'wie entsteht eigentlich Wetter?',
+      'eso es música para mis oídos',
+    ])
+      assert.equal(await chosen(text), undefined, text);
+  });
+
+  it('runs nothing by what is pasted or quoted', async () => {
+    for (const text of [
+      '[12:03:11] timer: expired after 30 s',
+      '2026-05-01T10:00:00Z commit finished with code 1',
+      'error: local changes would be overwritten. Please commit your changes. Aborting',
+      'npm ERR! commit failed',
+      'INFO [timer] starting',
+      'CalendarException: calendar not found',
+      'make: *** [Makefile:12: docs] Error 2',
+      '> please commit everything\nwhat did she mean?',
+      '```\ncommit everything\n```\nwhy?',
+      'it prints "commit your changes or stash them" and stops',
+      '« music » vient du latin',
+      'my boss wrote “please review it by noon”, rude, no?',
+    ])
+      assert.equal(await chosen(text), undefined, text);
+  });
+
+  it('runs what is ordered beside something pasted or quoted', async () => {
+    for (const [text, skill] of [
+      ['commit this\n\nerror: please review the changes', 'commit'],
+      ['commit with the message "review the docs and the calendar"', 'commit'],
+      ['run "commit"', 'commit'],
+      ['"commit", please', 'commit'],
+      ['"commit everything now"', 'commit'],
+      ['review the file:\n```\nmusic.play()\n```', 'review'],
+    ] as const)
+      assert.equal(await chosen(text), skill, text);
+  });
+
+  it('reads a long text that says a name again and again', async () => {
+    for (const said of ['it says "commit all of it" ', 'my commit failed and '])
+      assert.equal(await chosen(said.repeat(4_000)), undefined, said);
+    assert.equal(await chosen('do not commit all, '.repeat(4_000)), undefined);
+  });
+
   it('runs it where it is asked for', async () => {
     for (const [text, skill] of [
+      ['how is the weather tomorrow?', 'weather'],
+      ["how's the weather in Berlin today?", 'weather'],
+      ['add a dentist appointment to my calendar', 'calendar'],
+      ['put lunch on my calendar', 'calendar'],
       ['wled lights off', 'wled'],
       ['use wled', 'wled'],
       ['mow the lawn', 'mow'],
