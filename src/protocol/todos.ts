@@ -8,9 +8,9 @@ export interface Todo {
   state: (typeof todoStates)[number];
 }
 
-export const mostTodos = 50;
+const mostTodos = 50;
 /** In characters. */
-export const longestTodo = 300;
+const longestTodo = 300;
 
 /** Returns the list of a call, or what is wrong with it. */
 export function todosIn({ items }: JsonObject): readonly Todo[] | string {

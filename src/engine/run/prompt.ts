@@ -276,7 +276,7 @@ function placeText(
     : 'No sandbox encloses them: they have all rights of the user, who is asked first unless they only look.';
   return [
     `Working folder: ${workingDir}${repository}. Files are read and written relative to it.`,
-    `System: ${process.platform} ${process.arch}. Commands are lines for ${shellName}, in ${commandDir}. ${isPlan ? '' : commands}`.trim(),
+    `System: ${process.platform} ${process.arch}. Commands are lines for ${shellName}${commandDir === workingDir ? '' : `, in ${commandDir}`}. ${isPlan ? '' : commands}`.trim(),
   ].join('\n');
 }
 
@@ -290,12 +290,10 @@ const rootNames: Readonly<Record<SkillRoot['kind'], string>> = {
 export function skillSearchText(roots: readonly SkillRoot[]): string {
   if (roots.length === 0) return '';
   return [
-    'Skills are folders, each with a file SKILL.md that says when it is used and how the work is done. These directories hold them:',
+    'Folders of skills lie in these directories, each with a SKILL.md, whose lines between --- say when to use it:',
     ...roots.map(({ kind, path }) => `- ${rootNames[kind]} skills: ${path}`),
-    'Discovery: list these directories, or search them for files named SKILL.md. The name of a folder is the name of its skill; the lines between --- at the beginning of its SKILL.md say when to use it.',
-    'Loading: read the whole SKILL.md of the skill that fits, and only then follow it. Other files in its folder are read when its text sends you to them.',
-    'Precedence: where several directories have a skill of one name, project skills override user skills, and user skills override built-in skills.',
-    '$Name in a request means the skill of that name.',
+    'Discovery: list or search these directories. Loading: read the whole SKILL.md of the one that fits before you follow it, and other files of its folder when it sends you to them.',
+    'Precedence: of one name, project skills override user skills, and user skills override built-in skills. $Name in a request means the skill of that name.',
   ].join('\n');
 }
 

@@ -42,7 +42,7 @@ import {
   withoutNames,
 } from './runTools.ts';
 import { searchNames } from './toolSearch.ts';
-import { mayUseSkills, otherSkillsText, useSkillTool } from './useSkill.ts';
+import { mayUseSkills, nearSkillsText, otherSkillsText, useSkillTool } from './useSkill.ts';
 
 /** Maximum number of files beside the skill that are listed for the model. */
 const maxResources = 100;
@@ -217,9 +217,9 @@ export async function planOpen(run: Run, provider: Provider, engine: Engine): Pr
   const isPlan = run.request.mode === 'plan';
   const box = openRunBox(run, folders, policy, config);
   const earlier = earlierFor(run, provider);
-  addRequest(run, earlier, '', wordsOf(run.request));
-  await rememberReads(earlier, run, policy);
   const others = await otherSkills(undefined, run, provider, engine);
+  addRequest(run, earlier, await nearSkillsText(run.request.text, others, engine), wordsOf(run.request));
+  await rememberReads(earlier, run, policy);
   const background = commandsOf(conversationOf(run), config);
   return {
     opening: [

@@ -7,7 +7,7 @@ import type { Address } from './fetchPage.ts';
 import { listDirectoryTool, readFileTool } from './files.ts';
 import { globTool } from './glob.ts';
 import { searchFilesTool } from './search.ts';
-import { type Tool, toolError } from './tool.ts';
+import { type Tool, textProperty, toolError } from './tool.ts';
 import { editFileTool, writeFileTool } from './writeFiles.ts';
 
 /** In characters. Servers accept no longer addresses. */
@@ -107,11 +107,8 @@ export function createFetchTool(options: Partial<FetchOptions> = {}): Tool {
       description: 'Returns a web page or file as text, at most 1 MiB. The user is asked first.',
       inputSchema: {
         type: 'object',
-        properties: {
-          url: { type: 'string', description: 'The complete address.' },
-        },
+        properties: { url: textProperty() },
         required: ['url'],
-        additionalProperties: false,
       },
     },
     access: 'network',

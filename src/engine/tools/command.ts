@@ -26,6 +26,7 @@ import {
   type RunFolders,
   type Tool,
   type ToolContext,
+  textProperty,
   toolError,
 } from './tool.ts';
 
@@ -173,11 +174,11 @@ export function createCommandTool(
   return {
     definition: {
       name: 'run_command',
-      description: `Runs a shell command and returns its output, errors and exit code. It gets no input and leaves no processes running. ${place}`,
+      description: `Runs a line of ${shellName} and returns its output, errors and exit code. It gets no input and leaves no processes running. ${place}`,
       inputSchema: {
         type: 'object',
         properties: {
-          command: { type: 'string', description: `The command line, for ${shellName}.` },
+          command: textProperty(),
           cwd: {
             type: 'string',
             description: 'Where it runs; if left out, in the folder named for commands.',
@@ -189,7 +190,6 @@ export function createCommandTool(
           ...(box === 'open' && leaving),
         },
         required: ['command'],
-        additionalProperties: false,
       },
     },
     access: 'execute',

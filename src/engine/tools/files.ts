@@ -13,11 +13,11 @@ import { readFileLines } from './fileLines.ts';
 import {
   isUnmadeWorkingDir,
   orProblem,
-  pathProperty,
   readableFolders,
   type Tool,
   type ToolContext,
   targetOf,
+  textProperty,
 } from './tool.ts';
 
 /** Bytes of one read. */
@@ -33,13 +33,12 @@ export const readFileTool: Tool = {
     inputSchema: {
       type: 'object',
       properties: {
-        path: pathProperty('The file to read.'),
+        path: textProperty(),
         offset: { type: 'number', description: 'The first line, counted from 1.' },
-        limit: { type: 'number', description: 'How many lines; all if left out.' },
+        limit: { type: 'number', description: 'How many lines.' },
         numbered: { type: 'boolean', description: 'Puts its number before each line.' },
       },
       required: ['path'],
-      additionalProperties: false,
     },
   },
   access: 'read',
@@ -58,9 +57,8 @@ export const listDirectoryTool: Tool = {
     description: 'Lists the names in a folder, sorted, hidden ones included; at most 2,000.',
     inputSchema: {
       type: 'object',
-      properties: { path: pathProperty('The folder; the working folder if left out.') },
+      properties: { path: textProperty('The folder; the working folder if left out.') },
       required: [],
-      additionalProperties: false,
     },
   },
   access: 'read',

@@ -11,12 +11,12 @@ import { escapeInvisible } from '../files/plainText.ts';
 import { isInsideFolded, isSensitive } from '../files/sensitiveNames.ts';
 import {
   orProblem,
-  pathProperty,
   readableFolders,
   shownPath,
   type Tool,
   type ToolContext,
   targetOf,
+  textProperty,
 } from './tool.ts';
 
 /** Names of one call. */
@@ -32,11 +32,10 @@ export const globTool: Tool = {
     inputSchema: {
       type: 'object',
       properties: {
-        pattern: { type: 'string', description: 'Relative to the folder.' },
-        path: pathProperty('The folder; the working folder if left out.'),
+        pattern: textProperty(),
+        path: textProperty('The folder; the working folder if left out.'),
       },
       required: ['pattern'],
-      additionalProperties: false,
     },
   },
   access: 'read',

@@ -1,6 +1,6 @@
 /** Tools that do nothing but show the person what is planned, and ask them. */
-import { longestTodo, mostTodos, todoStates, todosIn } from '@telos/protocol/todos';
-import { type Tool, toolError } from './tool.ts';
+import { todoStates, todosIn } from '@telos/protocol/todos';
+import { type Tool, textProperty, toolError } from './tool.ts';
 
 const mostChoices = 8;
 /** In characters. */
@@ -17,21 +17,17 @@ const updateTodosTool: Tool = {
       properties: {
         items: {
           type: 'array',
-          maxItems: mostTodos,
-          description: 'The whole list.',
           items: {
             type: 'object',
             properties: {
-              text: { type: 'string', maxLength: longestTodo, description: 'The step, in a few words.' },
+              text: textProperty('The step, in a few words.'),
               state: { type: 'string', enum: todoStates },
             },
             required: ['text', 'state'],
-            additionalProperties: false,
           },
         },
       },
       required: ['items'],
-      additionalProperties: false,
     },
   },
   access: 'network',
@@ -60,7 +56,6 @@ const askUserTool: Tool = {
         },
       },
       required: ['question'],
-      additionalProperties: false,
     },
   },
   // Nothing else asks meanwhile: a person reads one question at a time.

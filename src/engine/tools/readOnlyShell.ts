@@ -66,7 +66,6 @@ export const readOnlyShellTool: Tool = {
       type: 'object',
       properties: { command: { type: 'string', description: 'One program and its arguments.' } },
       required: ['command'],
-      additionalProperties: false,
     },
   },
   access: 'read',

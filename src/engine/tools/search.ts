@@ -18,11 +18,11 @@ import { countTime, type FoundFile, isOffLimits, prefixOf, type WalkState, walkF
 import { findProgram, isProgram, type ProgramPlaces } from './programPath.ts';
 import {
   orProblem,
-  pathProperty,
   readableFolders,
   type Tool,
   type ToolContext,
   targetOf,
+  textProperty,
   toolError,
 } from './tool.ts';
 
@@ -44,16 +44,12 @@ export const searchFilesTool: Tool = {
     inputSchema: {
       type: 'object',
       properties: {
-        pattern: { type: 'string', description: 'The expression, matched line by line.' },
-        path: pathProperty('The folder or file; the working folder if left out.'),
+        pattern: textProperty(),
+        path: textProperty('The folder or file; the working folder if left out.'),
         glob: { type: 'string', description: 'Only such files: *.md, src/**/*.ts.' },
-        ignore_case: {
-          type: 'boolean',
-          description: 'Ignores upper and lower case.',
-        },
+        ignore_case: { type: 'boolean' },
       },
       required: ['pattern'],
-      additionalProperties: false,
     },
   },
   access: 'read',

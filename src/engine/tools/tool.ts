@@ -275,9 +275,10 @@ export interface WantedSignIn {
 /** Bytes of one write. */
 export const writeLimit = 16 * 1024 * 1024;
 
-export const pathProperty = (what: string) => ({
+/** A text in the input of a tool. A description only where the name does not say it: each request carries them all. */
+export const textProperty = (description?: string) => ({
   type: 'string',
-  description: what,
+  ...(description && { description }),
 });
 
 export const readableFolders = (folders: RunFolders): string[] => [

@@ -18,18 +18,14 @@ import {
 import { likeliest, linesAt, nearestLines, placesOf } from './editMatch.ts';
 import {
   orProblem,
-  pathProperty,
   shownPath,
   type Tool,
   type ToolContext,
   targetOf,
+  textProperty,
   toolError,
   writeLimit,
 } from './tool.ts';
-
-const text = (description?: string) => ({ type: 'string', ...(description && { description }) });
-
-const everywhere = { type: 'boolean', description: 'Every occurrence.' } as const;
 
 export const editFileTool: Tool = {
   definition: {
@@ -39,22 +35,25 @@ export const editFileTool: Tool = {
     inputSchema: {
       type: 'object',
       properties: {
-        path: pathProperty('The file to change.'),
-        old_text: text('The current text, with enough context to occur once.'),
-        new_text: text('The new text; empty to delete.'),
-        replace_all: everywhere,
+        path: textProperty(),
+        old_text: textProperty('With enough context to occur once.'),
+        new_text: textProperty('Empty to delete.'),
+        replace_all: { type: 'boolean' },
         edits: {
           type: 'array',
           description: 'In their place: several, one after the other.',
           items: {
             type: 'object',
-            properties: { old_text: text(), new_text: text(), replace_all: { type: 'boolean' } },
+            properties: {
+              old_text: textProperty(),
+              new_text: textProperty(),
+              replace_all: { type: 'boolean' },
+            },
             required: ['old_text', 'new_text'],
           },
         },
       },
       required: ['path'],
-      additionalProperties: false,
     },
   },
   access: 'write',
@@ -249,11 +248,10 @@ export const writeFileTool: Tool = {
     inputSchema: {
       type: 'object',
       properties: {
-        path: pathProperty('The file to write.'),
-        content: { type: 'string', description: 'The complete new content of the file.' },
+        path: textProperty(),
+        content: textProperty('The whole file.'),
       },
       required: ['path', 'content'],
-      additionalProperties: false,
     },
   },
   access: 'write',

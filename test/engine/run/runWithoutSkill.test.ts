@@ -41,7 +41,12 @@ describe('runWithoutSkill', () => {
   });
   afterEach(() => folder.remove());
 
-  async function ask(env: Record<string, string>, more: ConfigOverrides = {}, human: Human = denyAll) {
+  async function ask(
+    env: Record<string, string>,
+    more: ConfigOverrides = {},
+    human: Human = denyAll,
+    text = 'When is $tides?',
+  ) {
     const config = loadConfig({
       env: {
         PATH: process.env['PATH'],
@@ -54,7 +59,7 @@ describe('runWithoutSkill', () => {
       ...more,
     });
     const events: RunEvent[] = [];
-    const request = { text: 'When is $tides?', withoutSkill: true };
+    const request = { text, withoutSkill: true };
     for await (const event of Telos.open(config).run(request, human, new AbortController().signal))
       events.push(event);
     return events;
@@ -131,16 +136,76 @@ describe('runWithoutSkill', () => {
     }
   });
 
-  it('sends at most 9 KB for a small question, tools included', async () => {
-    for (const [name, start] of Object.entries(providers)) {
-      const { server, env } = await start();
-      try {
-        await ask(env);
-        const size = Buffer.byteLength(JSON.stringify(server.requests[0]?.body));
-        assert.ok(size <= 9 * 1024, `${name}: ${size} bytes`);
-      } finally {
-        await server.close();
+  /** Skills as people write them: the name says half, the description the rest. */
+  const manySkills = (count: number): Record<string, string> =>
+    Object.fromEntries(
+      Array.from({ length: count }, (_, at) => [
+        `skills/pack-${at % 8}/skills/helper-${at}/SKILL.md`,
+        `---\nname: helper-${at}\ndescription: ${at === 39 ? 'Converts a recipe to metric units' : `Does the useful thing number ${at}`}, when a user wants it done, with tables, sources and a summary of all that was changed on the way.\n---\nDo it.\n`,
+      ]),
+    );
+
+  it('sends at most 9 KB for a small question, tools included, however many skills there are', async () => {
+    for (const count of [0, 40, 400]) {
+      folder.add(manySkills(count));
+      for (const [name, start] of Object.entries(providers)) {
+        const { server, env } = await start();
+        try {
+          const skills = { ...env, TELOS_SKILLS_DIR: join(folder.path, 'skills') };
+          await ask(
+            skills,
+            {},
+            denyAll,
+            'Convert this recipe for four to metric units, and do it with tables',
+          );
+          const { body } = server.requests[0] ?? {};
+          const size = Buffer.byteLength(JSON.stringify(body));
+          assert.ok(size <= 9 * 1024, `${name}, ${count} skills: ${size} bytes`);
+          if (count > 0)
+            assert.match(
+              JSON.stringify(body?.messages),
+              /- pack-7:helper-39: Converts a recipe to metric units/,
+              'the one that fits is there, wherever it stands in the list',
+            );
+        } finally {
+          await server.close();
+        }
       }
+    }
+  });
+
+  it('names each of 40 skills to the model, and has those that fit looked up without a question', async () => {
+    folder.add(manySkills(40));
+    const lookup = { name: 'use_skill', input: { skill: '?', request: 'metric units' } };
+    const vain = { name: 'use_skill', input: { skill: '?', request: 'zzyzx' } };
+    const use = { name: 'use_skill', input: { skill: 'helper-39', request: 'Convert it.' } };
+    const server = await startAnthropicServer({
+      turns: [{ toolCalls: [lookup, vain] }, { toolCalls: [use] }, { text: ['Done.'] }, { text: ['Done.'] }],
+    });
+    try {
+      const asked: string[] = [];
+      const human: Human = {
+        ...denyAll,
+        async approve({ tool }) {
+          asked.push(tool);
+          return { allow: true, scope: 'once' };
+        },
+      };
+      const env = { ANTHROPIC_API_KEY: 'k-0123456789', ANTHROPIC_BASE_URL: server.url };
+      const skills = { ...env, TELOS_PROVIDER: 'anthropic', TELOS_SKILLS_DIR: join(folder.path, 'skills') };
+      const events = await ask(skills, {}, human);
+      const system = JSON.stringify(server.requests[0]?.body.system);
+      for (let at = 0; at < 40; at++) assert.match(system, new RegExp(`\\bhelper-${at}\\b`));
+      const [found, nothing, used] = resultsIn(events).map(({ content }) => String(content));
+      assert.match(
+        found ?? '',
+        /^No skill was used[\s\S]*\n- pack-7:helper-39: Converts a recipe to metric units, when/,
+      );
+      assert.match(nothing ?? '', /No skill shares a word/);
+      assert.match(used ?? '', /helper-39 is done/);
+      assert.deepEqual(asked, []);
+    } finally {
+      await server.close();
     }
   });
 
