@@ -51,7 +51,7 @@ export const limits: HouseFigures = {
   coreLines: 1000,
   loopFiles: 25,
   circles: 0,
-  files: 769,
+  files: 766,
   oneImporter: 101,
 };
 

@@ -100,7 +100,7 @@ describe('telos policy', () => {
     const all = await home.run(['policy', 'explain']);
     assert.equal(all.code, 0);
     assert.match(all.stdout, /^floor\.telos-files: deny\n {2}A call reads/);
-    assert.match(all.stdout, /\nrun\.compute: allow\n/);
+    assert.match(all.stdout, /\nrun\.box: allow\n/);
     const rules = JSON.parse((await home.run(['policy', 'explain', '--json'])).stdout);
     assert.equal(rules['write.executed'].action, 'ask');
     assert.equal((await home.run(['policy', 'explain', 'read_file'])).code, 2);

@@ -157,13 +157,6 @@ export const secretFolderNames: readonly string[] = places.filter(isPlain);
 /** The same for places identified by several names or a pattern, for a search that starts above all of them. */
 export const secretPlaceGlobs: readonly string[] = [...places.filter(place => !isPlain(place)), ...hidden];
 
-/** Returns the names of secret files, for programs that search by themselves and are set to ignore case. */
-export const secretFileGlobs = (): readonly string[] => [
-  ...hidden,
-  ...secretFiles(),
-  ...words.flatMap(word => endings.map(ending => `*${word}.${ending}`)),
-];
-
 const isSecretPlace = placeMatcher([...places, ...hidden]);
 const isKnownFile = atFirstUse(() => nameMatcher(secretFiles()));
 const ofText = new Set(endings);

@@ -7,7 +7,6 @@ import { folderHolding, PathProblem, realPlace, resolvePath } from '../files/pat
 import { obeyedAt } from '../files/sensitiveNames.ts';
 import type { Review } from './agentReviews.ts';
 import { needsOnlyBox, staysInBox, worksDirectly } from './boxedCommand.ts';
-import { checkedLine } from './commandStages.ts';
 import {
   type Allow,
   allow,
@@ -18,12 +17,12 @@ import {
   reviewOf,
 } from './decision.ts';
 import { acceptedFolders, unacceptedFolders } from './fileDefaults.ts';
+import { ownScript } from './ownScript.ts';
 import { isOffered } from './programHabits.ts';
 import { ask, withCard } from './question.ts';
 import { parseReadOnlyCommand } from './readOnlyCommand.ts';
 import { sensitiveWords } from './secretWords.ts';
 import { wordsMatch } from './shellCommands.ts';
-import { lineOf } from './shellPlan.ts';
 import type { PolicySubject, PolicySubjectOf } from './subject.ts';
 import { ofCard } from './workerRole.ts';
 
@@ -80,22 +79,15 @@ export async function decideOnCommand(
   if (promised && promised.changed === undefined && !(context.hasBox && wanted.leaving))
     return allow('workflow.card', wanted.subject);
   const review = await reviewOf(context);
-  const line = await checkedLine(wanted, context, review?.files);
+  const script = await ownScript(wanted, context, review?.files);
   const secrets = sensitiveWords(wanted.subject, wanted.folder, context.home);
   const escapes = review?.files.escapes ?? [];
-  const scripts = line?.scripts ?? [];
-  const isAccepted = review?.state === 'reviewed' && escapes.length === 0;
-  // Who has accepted a plan has agreed to programs that only compute in its folder.
-  const accepted = isAccepted ? review.review?.scripts : context.role === 'worker' ? [] : undefined;
-  const isCovered = scripts.every(script => accepted?.includes(script));
+  const granted = review?.state === 'reviewed' && escapes.length === 0 ? review.review : undefined;
   // The review covers the script, not what it does with a file of secrets that a model passes to it.
   const isCalm = wanted.dangers.length === 0 && !wanted.leaving;
-  const asChecked = line?.stages && { line: lineOf(line.stages) };
-  if (isCalm && line && accepted && isCovered && secrets.length === 0) {
-    const rule = scripts.length > 0 ? 'card.script' : 'run.compute';
-    return { ...allow(rule, wanted.subject), ...asChecked };
-  }
-  const granted = review?.state === 'reviewed' && escapes.length === 0 ? review.review : undefined;
+  const asChecked = script?.line !== undefined && { line: script.line };
+  if (isCalm && script && granted?.scripts.includes(script.label) && secrets.length === 0)
+    return { ...allow('card.script', wanted.subject), ...asChecked };
   if (isCalm && granted && secrets.length === 0 && (await isPreApproved(wanted, granted, context)))
     return allow('card.command', wanted.subject);
   if (await needsOnlyBox(wanted, context)) return { ...allow('run.box', wanted.subject), ...asChecked };
@@ -123,8 +115,7 @@ export async function decideOnCommand(
   const never = escapes.length > 0 || isBoxed ? ({ never: 'always' } as const) : {};
   const question = ask(wanted, { rule: 'run.command', reason, sentences, ...never }, context);
   const answers = async (card: AgentCard): Promise<boolean> =>
-    // For a program that only computes, a rule of the user does as well.
-    (scripts.length > 0 && scripts.every(script => card.scripts.includes(script))) ||
+    (script !== undefined && card.scripts.includes(script.label)) ||
     (await isPreApproved(wanted, card, context));
   return withCard(question, context, review, answers);
 }

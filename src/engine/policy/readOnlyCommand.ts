@@ -40,14 +40,11 @@ const longestCommand = 8192;
 const programs = Object.keys(forms).join(', ');
 
 /**
- * Reads a line as plain words, or takes the words as they are. Checks every flag against the list of its program, and every path, with its links followed,
+ * Reads a line as plain words. Checks every flag against the list of its program, and every path, with its links followed,
  * against the scope. The allowed result is not the line but `command`, which is run without a shell by `runReadOnly` in
  * tools/readOnlyShell.ts. Runs nothing. Throws for nothing that a line can say.
  */
-export async function parseReadOnlyCommand(
-  line: string | readonly string[],
-  scope: ReadOnlyScope,
-): Promise<ReadOnlyVerdict> {
+export async function parseReadOnlyCommand(line: string, scope: ReadOnlyScope): Promise<ReadOnlyVerdict> {
   const named: string[] = [];
   try {
     const command = await readCommand(line, scope, named);
@@ -59,14 +56,10 @@ export async function parseReadOnlyCommand(
   }
 }
 
-async function readCommand(
-  line: string | readonly string[],
-  scope: ReadOnlyScope,
-  named: string[],
-): Promise<ReadOnlyCommand> {
+async function readCommand(line: string, scope: ReadOnlyScope, named: string[]): Promise<ReadOnlyCommand> {
   if (line.length > longestCommand)
     throw new Refusal(`The command has ${line.length} characters; at most ${longestCommand} are read.`);
-  const { words, refused } = typeof line === 'string' ? readWords(line) : { words: line };
+  const { words, refused } = readWords(line);
   const [program, ...rest] = words;
   if (refused !== undefined) {
     named.push(...(program === undefined ? [] : pathsNamed(program, rest)));

@@ -25,29 +25,10 @@ export interface WrittenCommand {
   goesThroughFolder?: boolean;
 }
 
-/** A path among the words of a program, as it is written. */
-export interface PathWord {
-  path: string;
-  use: 'read' | 'write';
-}
-
-/** A program as its words say it. No path has been looked at. */
-export interface Computation {
-  words: readonly (string | PathWord)[];
-  /** Paths that it may write beside those among its words. */
-  writes?: readonly string[];
-  /** Folders whose files it copies, and where each of them may land. */
-  trees?: readonly { from: string; to: readonly string[] }[];
-  /** True if it looks into the repository around its folder. */
-  ofRepository?: boolean;
-}
-
-/** Says whether a path exists, from the folder in which the program runs. */
-export type IsThere = (path: string) => boolean;
 type Form = (words: readonly string[]) => Partial<WrittenCommand>;
 
 /** Flags of a program. Long ones are written in full, because an abbreviation could mean one that is not listed. */
-export interface Flags {
+interface Flags {
   letters: string;
   /** Letters that take a value. */
   valueLetters?: string;
@@ -155,7 +136,7 @@ function rg(words: readonly string[]): Partial<WrittenCommand> {
   return { flags, patterns, paths, readsBelow, goesThroughFolder: paths.length === 0 };
 }
 
-export const grepFlags = flagsOf(programs.look.grep);
+const grepFlags = flagsOf(programs.look.grep);
 
 function grep(words: readonly string[]): Partial<WrittenCommand> {
   const { flags, operands } = readFlags('grep', words, grepFlags);
@@ -167,7 +148,7 @@ function grep(words: readonly string[]): Partial<WrittenCommand> {
 }
 
 /** Returns the flags one by one, each with its value: `-nA3` is `-n`, `-A3`. Throws Refusal. */
-export function readFlags(
+function readFlags(
   program: string,
   words: readonly string[],
   { letters, valueLetters = '', names = [], valueNames = [] }: Flags,

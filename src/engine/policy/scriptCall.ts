@@ -2,7 +2,6 @@
 import { open } from 'node:fs/promises';
 import { basename, extname } from 'node:path';
 import type { AgentFile } from './agentReader.ts';
-import type { Stage } from './shellPlan.ts';
 
 /**
  * Runs a module as `python -m` does, but looks for it, and for all that it imports, in the given folder and among what is
@@ -30,6 +29,9 @@ const interpreters: readonly (readonly [name: RegExp, endings: readonly string[]
   [/^php$/, ['.php', '']],
 ];
 
+/** A variable that a command gives a value to. */
+export type Assignment = readonly [name: string, value: string];
+
 export interface ScriptCall {
   /** The interpreter as it is written; empty for a script that is run directly. */
   program: string;
@@ -37,7 +39,7 @@ export interface ScriptCall {
   script: string;
   module?: string;
   rest: readonly string[];
-  assignments: Stage['assignments'];
+  assignments: readonly Assignment[];
 }
 
 /** Reads how words run a script: directly (with a `/`), by an interpreter, or as a module. Undefined if they run none. */

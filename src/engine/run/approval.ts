@@ -102,7 +102,7 @@ export async function* approveCall(
   rememberRead(call, decision.subject, context.policy);
   const allowedBy = decision.action === 'ask' ? decision.allowedBy : decision.rule;
   if (allowedBy === 'card.file') context.policy.memory?.made.add(decision.subject);
-  const withSecrets = decision.rule !== 'run.box' && decision.rule !== 'run.compute';
+  const withSecrets = decision.rule !== 'run.box';
   const variables =
     call.name === 'run_command' ? await grantedVariables(context.policy, { withSecrets }) : {};
   const readOnly = decision.action === 'allow' ? decision.readOnly : undefined;
@@ -129,7 +129,7 @@ function hookQuestion({ subject, folder, boxed }: Allow, words: string): Ask {
   };
 }
 
-const forBox = /^(?:run\.(?:box|compute)|mode\.sandbox|card\.(?:script|command))$/;
+const forBox = /^(?:run\.box|mode\.sandbox|card\.(?:script|command))$/;
 
 /**
  * Returns true for a command that is allowed since the box keeps it from more. If a word of it means a place of secrets only a moment

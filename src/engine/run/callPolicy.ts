@@ -187,8 +187,7 @@ async function carryOut(
   const askHost = hostQuestions(call, run, report.through, signal);
   const context: ToolContext = {
     ...own,
-    // What only computes wants no host, and need not wait for a way to one.
-    ...(boxed && box ? { box, ...(granted.policy.rule !== 'run.compute' && { askHost }) } : {}),
+    ...(boxed && box ? { box, askHost } : {}),
     env,
     signal,
     approvedSubject,

@@ -5,7 +5,7 @@ import {
   isSensitive,
   mayMean,
   obeyedAt,
-  secretFileGlobs,
+  secretFolderNames,
   whatObeys,
 } from '../../../src/engine/files/sensitiveNames.ts';
 
@@ -32,7 +32,7 @@ describe('whatObeys', () => {
   });
 
   it('passes over no name that means something by itself', () => {
-    const places = [...known.obeyed, ...secretFileGlobs()].flatMap(path => path.split('/')).filter(Boolean);
+    const places = [...known.obeyed, ...secretFolderNames].flatMap(path => path.split('/')).filter(Boolean);
     const names = places.map(place => place.replace(/\[!?([^\]]).*?\]/g, '$1').replace(/[*?]/g, 'x'));
     for (const plain of names)
       for (const name of [

@@ -139,7 +139,7 @@ describe('a command where a box works', () => {
     const script = `python3 ${run.skill}/scripts/a.py`;
     assert.equal(short(await about(script)), 'allow card.script boxed');
     assert.equal(short(await about(script, { outside_box: true })), 'ask run.command');
-    assert.equal(short(await about('sort a.txt > b.txt')), 'allow run.compute boxed');
+    assert.equal(short(await about('sort a.txt > b.txt')), 'allow run.box boxed');
   });
 
   it('gives a secret variable of the card only to what was asked about', async () => {

@@ -1,7 +1,6 @@
 /** A worker of a plan attacks the plan's files, the repository and the person's checkout, with the words that a model would use. */
 import assert from 'node:assert/strict';
-import { execFileSync } from 'node:child_process';
-import { mkdirSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
+import { mkdirSync, symlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { decide } from '../../../src/engine/policy/decide.ts';
 import { type Decision, type PolicyContext, RunMemory } from '../../../src/engine/policy/decision.ts';
@@ -288,7 +287,7 @@ describe('workerRole', () => {
       'make -C $REPO',
     ]));
 
-  it('asks about other commands as any run does, and computes in its folder unasked', async () => {
+  it('asks about other commands as any run does', async () => {
     await expectCommands('ask run.command', [
       'npm run build',
       'npm ci',
@@ -299,10 +298,7 @@ describe('workerRole', () => {
       'apt install git',
       'sh build.sh',
       'npm test -- login',
-    ]);
-    await expectCommands('allow run.compute', [
       'mkdir -p src/new',
-      'cp src/a.ts src/b.ts',
       'cp src/a.ts src/b.ts && wc -l src/b.ts',
     ]);
     await expectCommands('allow run.read-only', ['cat src/a.ts', 'grep -rn "git commit" src']);
@@ -319,37 +315,6 @@ describe('workerRole', () => {
       'git status && git diff --stat',
     ])
       assert.doesNotMatch(short(await about('run_command', { command })), /^deny/, command);
-  });
-
-  it('looks at its own work tree unasked, and at no other that it is pointed to', async () => {
-    const git = (cwd: string, ...args: string[]) => execFileSync('git', args, { cwd, stdio: 'ignore' });
-    git(repo, 'init', '-q');
-    git(repo, '-c', 'user.name=a', '-c', 'user.email=a@b', 'commit', '-q', '--allow-empty', '-m', 'x');
-    rmSync(slot, { recursive: true });
-    git(repo, 'worktree', 'add', '-q', slot);
-    await expectCommands('allow run.compute', [
-      'git status',
-      'git diff',
-      'git log --oneline',
-      'git diff --stat && ls',
-    ]);
-    const before = readFileSync(join(slot, '.git'), 'utf8');
-    for (const other of [
-      `gitdir: ${repo}/.git\n`,
-      `gitdir: ${repo}/.git/worktrees/other\n`,
-      'gitdir: ../repo/.git\n',
-      'x',
-    ]) {
-      writeFileSync(join(slot, '.git'), other);
-      await expectCommands('ask run.command', ['git status']);
-    }
-    writeFileSync(join(slot, '.git'), before);
-    git(repo, 'config', 'core.fsmonitor', './evil');
-    await expectCommands('ask run.command', ['git status']);
-    git(repo, 'config', '--unset', 'core.fsmonitor');
-    const { role: _role, ...ordinary } = context;
-    context = ordinary;
-    await expectCommands('ask run.command', ['git status']);
   });
 
   it('runs the commands of the card word for word, in its own folder, while they mean what was accepted', async () => {
