@@ -23,8 +23,9 @@ const mostUndeclared = 5;
 /** Places of what tells about a package, tests it and builds it. */
 const aside =
   /(?:^|\/)(?:(?:\w{1,20}[-_])?docs?|tests?|__tests__|spec|examples?|benchmarks?|evals|\.(?:github|circleci|gitlab|devcontainer|vscode))\/|(?:^|\/)(?:readme|changelog|contributing|security|release-notes|install)\b[^/]*\.(?:md|rst|txt)$|(?:^|\/)[\w.-]+\.(?:test|spec)\.\w+$/i;
-/** Names that each package has. A text that says one alone means that of the user's own folder. */
-const usual = /^(?:dockerfile|makefile|package\.json)$/i;
+/** Names that many folders have. A text that says one alone means that beside it or above it, or that of the user's own folder. */
+const usual =
+  /^(?:dockerfile|makefile|package\.json|(?:readme|changelog|contributing|security|index|license)(?:\.\w+)?)$/i;
 /** What is hidden from a reader weighs the same anywhere. */
 const always: ReadonlySet<Finding['kind']> = new Set([
   'invisible-characters',
@@ -32,6 +33,7 @@ const always: ReadonlySet<Finding['kind']> = new Set([
   'hidden-repository',
 ]);
 const mostKept = 8_000_000;
+const mostSkillText = 64_000_000;
 const around = 300;
 
 /** Takes the files of one package, in any order. */
@@ -43,6 +45,9 @@ export class PackageLooks {
   readonly #declarations = new Declarations();
   readonly #texts: { file: string; text: string }[] = [];
   #kept = 0;
+  /** Texts of skills and their paths, in small letters. */
+  readonly #told: { file: string; text: string }[] = [];
+  #toldLength = 0;
   /** Files that are no text, by the last part of their path. */
   readonly #binaries = new Map<string, { file: string; form: BinaryForm }[]>();
 
@@ -62,6 +67,9 @@ export class PackageLooks {
       this.#declarations.addOther(file, text);
       return;
     }
+    this.#toldLength += text.length;
+    if (this.#toldLength <= mostSkillText)
+      this.#told.push({ file: file.toLowerCase(), text: text.toLowerCase() });
     this.#declarations.addSkill(file, text);
     const found = /["']?\binstall["']?\s{0,9}:\s{0,9}\[[^\]]{0,200}/.exec(text);
     if (found) this.#find('not-run', file, lineAt(text, found.index), found[0]);
@@ -72,16 +80,32 @@ export class PackageLooks {
    * builds the package, is at most medium: no model comes to it by itself.
    */
   weighed(findings: readonly Finding[]): Finding[] {
-    const told = this.#texts
-      .filter(({ file }) => skillName.test(file))
-      .map(({ text }) => text.toLowerCase())
-      .join('\n');
-    if (told === '') return [...findings];
+    // What was not kept may name any file.
+    if (this.#told.length === 0 || this.#toldLength > mostSkillText) return [...findings];
     return findings.map(finding => {
       const isAside = aside.test(finding.file) && !skillName.test(finding.file);
       if (finding.level !== 'high' || !isAside || always.has(finding.kind)) return finding;
-      return isTold(told, finding.file.toLowerCase()) ? finding : { ...finding, level: 'medium' };
+      return this.#isTold(finding.file.toLowerCase()) ? finding : { ...finding, level: 'medium' };
     });
+  }
+
+  /** Returns true if a text of a skill names the file: by its name, or, if many folders have one of that name, by a path, a link or its place. */
+  #isTold(file: string): boolean {
+    const name = nameOf(file);
+    if (!usual.test(name)) return this.#told.some(({ text }) => text.includes(name));
+    const [folder = ''] = file.split('/').slice(-2, -1);
+    const ways = [
+      `](${name}`,
+      `](./${name}`,
+      `../${name}`,
+      `}/${name}`,
+      ...(folder && [`${folder}/${name}`]),
+    ];
+    const place = file.slice(0, -name.length);
+    const [stem = name] = name.split('.');
+    return this.#told.some(({ file: from, text }) =>
+      from.startsWith(place) ? text.includes(stem) : ways.some(each => text.includes(each)),
+    );
   }
 
   /** Returns what was found, when all files were added. */
@@ -153,16 +177,6 @@ export class PackageLooks {
   #find(kind: Kind, file: string, line: number, text: string, level: FindingLevel = rules[kind].level): void {
     this.#findings.push({ kind, level, file, line, text: shownLine(text) });
   }
-}
-
-/** Returns true if a text names the file: by its name, or, if each package has one of that name, by a path or in a link. */
-function isTold(told: string, file: string): boolean {
-  const name = nameOf(file);
-  if (!usual.test(name)) return told.includes(name);
-  const [folder = ''] = file.split('/').slice(-2, -1);
-  return [`](${name}`, `](./${name}`, `../${name}`, `}/${name}`, ...(folder && [`${folder}/${name}`])].some(
-    each => told.includes(each),
-  );
 }
 
 const nameOf = (file: string): string => file.slice(file.lastIndexOf('/') + 1);

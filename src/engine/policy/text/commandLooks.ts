@@ -66,7 +66,7 @@ export const looksOfCard: readonly Looks[] = [
       [
         'pipe-to-shell',
         matching(
-          /sh\s+-i\b.{0,60}\/dev\/(?:tcp|udp)\/|\/dev\/(?:tcp|udp)\/.{0,100}\b(?:ba|z|k|da)?sh\b|\b(?:nc|ncat)\b.{0,80}\s-\w{0,6}e\s/i,
+          /sh\s+-i\b.{0,60}\/dev\/(?:tcp|udp)\/|\/dev\/(?:tcp|udp)\/.{0,100}\b(?:ba|z|k|da)?sh\b|\b(?:nc|ncat)\b(?:(?![;|&]\s{0,9}(?:echo|printf)\b).){0,80}\s-\w{0,6}e\s/i,
         ),
       ],
     ],
@@ -122,7 +122,9 @@ export const looksOfCard: readonly Looks[] = [
     looks: [
       [
         'mines-coins',
-        matching(/\bstratum2?\+(?:tcp|ssl|tls|udp):\/\/|\b(?:xmrig|minerd|cpuminer|ethminer|nbminer)\b/i),
+        matching(
+          /\bstratum2?\+(?:tcp|ssl|tls|udp):\/\/["']?[\w$[{<%]|\b(?:xmrig|minerd|cpuminer|ethminer|nbminer)\b/i,
+        ),
       ],
     ],
   },
@@ -149,8 +151,14 @@ export const looksOfCard: readonly Looks[] = [
       ['decode-and-run', line => line.includes('|') && isPiped(behind(decoding, line))],
       [
         'decode-and-run',
-        matching(then(String.raw`\b(?:eval|exec|Function|iex|sh\s+-\w*c)\b.{0,40}`, decoding)),
+        matching(
+          then(
+            String.raw`\b(?:eval|exec|iex|sh\s+-\w*c)\b(?:\s{1,9}--)?[^\w\s+]{0,3}\s{0,9}["'\x60$<([&].{0,60}`,
+            decoding,
+          ),
+        ),
       ],
+      ['decode-and-run', matching(/\bFunction\b.{0,40}(?:atob\s*\(|fromCharCode|base64)/)],
     ],
   },
   { words: [], looks: [['decode-and-run', matching(/\$'(?:\\{1,2}(?:x[\da-f]{2}|[0-7]{3})){3}/i)]] },
@@ -239,7 +247,7 @@ function isSavedAndRun(rest: string | undefined): boolean {
 /** Number of lines after the download in which a saved file can be run. */
 const soon = 6;
 /** Largest number of lines of one command. */
-export const mostJoined = 8;
+export const mostJoined = 40;
 
 export function isSavedAndRunLater(lines: readonly string[], start: number): boolean {
   const rest = behind(downloading, (lines[start] ?? '').slice(0, 5000));

@@ -77,6 +77,8 @@ const promiseLines = 6;
 /** Finds fetched code that is run. Takes the lines of one file, in their order. */
 export class FetchedCode {
   readonly #names = new Set<string>();
+  /** Those that were assigned with a `$`, as in PowerShell, where the name alone only shows what it holds. */
+  readonly #shown = new Set<string>();
   #promised = 0;
 
   /**
@@ -98,7 +100,8 @@ export class FetchedCode {
     if (this.#names.size === 0 || !line.includes('$')) return false;
     for (const pattern of [runningWord, wordAsCommand])
       for (const [, braced = '', bare = ''] of line.matchAll(pattern))
-        if (this.#names.has(braced || bare)) return true;
+        if (this.#names.has(braced || bare) && !(pattern === wordAsCommand && this.#shown.has(bare)))
+          return true;
     const [, printed = '', rest = ''] = /\b(?:echo|printf|cat)\b([^|]{0,200})(\|.{0,200})/.exec(line) ?? [];
     return this.#namesOneOf(printed) && isPiped(rest);
   }
@@ -109,7 +112,11 @@ export class FetchedCode {
       if (this.#names.size >= mostNames) return;
       const [value = ''] = line.slice(index + start.length, index + start.length + reach).split(';', 1);
       const isSubstituted = /^\s{0,9}["']?(?:\$\(|\x60)/.test(value) && ofShell.test(value);
-      if (isSubstituted || ofProgram.test(value) || this.#namesOneOf(value)) this.#names.add(name);
+      if (isSubstituted || ofProgram.test(value) || this.#namesOneOf(value)) {
+        this.#names.add(name);
+        if (start.startsWith('$')) this.#shown.add(name);
+        else this.#shown.delete(name);
+      }
     }
   }
 
