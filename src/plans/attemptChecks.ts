@@ -95,22 +95,34 @@ export async function checkTree(
   scene.results = await runChecks(scene.checks, place, runs.config, scene.signal, note, { atBase, again });
   const failed = scene.results.find(({ exitCode }) => exitCode !== 0);
   if (!failed) return undefined;
-  const why = (await lackIn(scene, place, failed)) + failureText(failed, where);
-  return { status: 'denied', details: why + noteOn(await othersInstalled(scene)) };
+  const lack = await lackIn(scene, place, failed);
+  const why = (lack?.details ?? '') + failureText(failed, where);
+  return { ...lack, status: 'denied', details: why + noteOn(await othersInstalled(scene)) };
 }
 
-/** Returns what of the user's machine a check seems to have lacked in the sandbox, and what helps; empty if nothing shows that. */
+/**
+ * Returns what of the user's machine a check seems to have lacked in the sandbox, and what helps; undefined if nothing shows that. It is
+ * asked at once for a service there, and for what the check's own command names: no work on the story brings that into the sandbox.
+ */
 async function lackIn(
-  { checks, place: { dir } }: AttemptScene,
+  { checks, story, place: { dir } }: AttemptScene,
   place: CheckPlace,
   result: CheckResult,
-): Promise<string> {
+): Promise<Pick<AttemptEnd, 'details' | 'asks'> | undefined> {
   const check = checks.find(({ name }) => name === result.name);
-  if (!check || check.outside || !isEnclosed(check, place)) return '';
+  if (!check || check.outside || !isEnclosed(check, place)) return undefined;
   const trouble = await sandboxTrouble(check, result, dir);
-  return trouble === undefined
-    ? ''
-    : `The sandbox may be the reason: it has no way to ${needOf(trouble)}. The user can let the check "${check.name}" out with outside: true in the story's file, and approve the permissions again.\n`;
+  if (trouble === undefined) return undefined;
+  const reason = `has no way to ${needOf(trouble)}`;
+  const helps = `outside: true in the story's file, and approve the permissions again`;
+  const isCertain =
+    trouble.kind === 'localhost' || (trouble.kind === 'path' && check.command.includes(trouble.path));
+  return {
+    details: `The sandbox may be the reason: it ${reason}. The user can let the check "${check.name}" out with ${helps}.\n`,
+    ...(isCertain && {
+      asks: `The check "${check.name}" of ${story.id} cannot pass in the sandbox, which ${reason}. Let it out with ${helps}. Then answer this.`,
+    }),
+  };
 }
 
 /** The whole output of each check lies in the plan's folder. */

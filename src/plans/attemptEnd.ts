@@ -10,14 +10,14 @@ const mostRepeats = 3;
 
 /** Notes the end of an attempt. Throws TelosError for what ends or delays the whole plan, when the journal has the attempt's end. */
 export async function endAttempt(scene: AttemptScene, end: AttemptEnd): Promise<void> {
-  const { status, details, fatal, passed } = end;
+  const { status, fatal, passed, details } = end;
   const isDone = ['approved', 'approved-partial', 'no-change'].includes(status);
   if (!isDone) await keepPatch(scene);
   // What is kept as a commit is checked and reviewed the next time, and is not built or paid for again.
   const goesOn = status === 'interrupted' && hasKeptWork(scene);
   const ended: PlanEvent = { type: 'attempt_ended', ...scene.named, status, details };
   if (!goesOn) await scene.note(...(passed ? [passed] : []), ended);
-  if (status === 'denied') await askIfStuck(scene, details);
+  if (status === 'denied') await askIfStuck(scene, end);
   if (fatal) throw fatal;
 }
 
@@ -55,14 +55,17 @@ export function failed({ signal }: AttemptScene, error: unknown): AttemptEnd {
   return { status: 'error', details: message, fatal };
 }
 
-/** The same reason again and again does not go away by itself. */
-async function askIfStuck(scene: AttemptScene, details: string): Promise<void> {
+/** What only the person can mend is asked at once; the same reason again and again does not go away by itself either. */
+async function askIfStuck(scene: AttemptScene, { details, asks }: AttemptEnd): Promise<void> {
   const { id } = scene.story;
   const reasons = scene.parts.journal.lines.flatMap(line =>
     line.type === 'attempt_ended' && line.story === id && line.status === 'denied' ? [line.details] : [],
   );
   const last = reasons.slice(-mostRepeats).map(reason => reason.replace(/[\d\s.]+/g, ' '));
-  if (last.length < mostRepeats || new Set(last).size > 1) return;
-  const text = `${id} was denied ${mostRepeats} times for the same reason. Say what to change, or split the story.\nThe reason: ${beginningOf(details, 600)}`;
+  if (!asks && (last.length < mostRepeats || new Set(last).size > 1)) return;
+  const what =
+    asks ??
+    `${id} was denied ${mostRepeats} times for the same reason. Say what to change, or split the story.`;
+  const text = `${what}\nThe reason: ${beginningOf(details, 600)}`;
   await scene.note({ type: 'question_parked', question: { id: `${scene.key}-stuck`, story: id, text } });
 }

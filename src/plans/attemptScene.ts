@@ -81,6 +81,8 @@ export interface AttemptEnd {
   status: AttemptStatus;
   details: string;
   fatal?: TelosError;
+  /** What only the person can do about it, as the first words of a question to them. */
+  asks?: string;
   /** Says that the branch has the story. Not in the journal yet. */
   passed?: PlanEvent;
 }

@@ -1,6 +1,12 @@
 /** What a plan does with a story that does not get through: advice, a stronger model, a limit of its own, smaller stories. */
 import assert from 'node:assert/strict';
+import { once as eventOnce } from 'node:events';
+import { readFileSync, writeFileSync } from 'node:fs';
+import { type AddressInfo, createServer } from 'node:net';
+import { join } from 'node:path';
+import { findBox } from '../../src/engine/box/findBox.ts';
 import { eventually } from '../eventually.ts';
+import { skipBecause } from '../skipBecause.ts';
 import {
   agreeable,
   approves,
@@ -12,6 +18,7 @@ import {
   planWorld,
   type StepModel,
   type StoryText,
+  statuses,
   usualChecks,
   writes,
 } from './planWorld.ts';
@@ -111,6 +118,42 @@ describe('a story that does not get through', function () {
     assert.equal(again.code, 0, again.stderr);
     assert.match(reasons[4] ?? '', /Add the holidays/);
     assert.equal(here.git('show', 'telos/site:src/hours.js'), '5\n');
+  });
+
+  it('waits at once for the user where its check needs a service that the sandbox hides, and passes once that is let out', async function () {
+    if (!(await findBox({ env: { PATH: process.env['PATH'] ?? '' } })).works)
+      return skipBecause(this, 'no sandbox works here');
+    const service = createServer(socket => socket.end()).listen(0, '127.0.0.1');
+    try {
+      await eventOnce(service, 'listening');
+      const { port } = service.address() as AddressInfo;
+      const command = `test -f src/hours.js && bash -c ': < /dev/tcp/127.0.0.1/${port}'`;
+      const here = await open([{ ...one, checks: { service: command } }], {
+        ...agreeable,
+        coder: once(writes({ 'src/hours.js': '7\n' })),
+      });
+      Object.assign(here.home.env, { TELOS_SANDBOX: 'auto' });
+      const first = await here.plan('run', 'site', '--unattended');
+      assert.equal(first.code, 3, first.stderr);
+      assert.match(first.stderr, /cannot pass in the sandbox, which has no way to the service on localhost:/);
+      assert.deepEqual(statuses(here), ['denied']);
+      const file = join(here.repo, '.telos/plans/site/prds/01-story.md');
+      writeFileSync(
+        file,
+        readFileSync(file, 'utf8').replace('{name: service,', '{name: service, outside: true,'),
+      );
+      await here.plan('approve', 'site', '--card', '--yes');
+      await here.plan(
+        'answer',
+        /telos plan answer (\S+)/.exec(first.stderr)?.[1] ?? '',
+        'It may run outside',
+      );
+      const second = await here.plan('run', 'site', '--unattended');
+      assert.equal(second.code, 0, second.stderr);
+      assert.deepEqual(passed(here), ['US-001']);
+    } finally {
+      service.close();
+    }
   });
 
   it('waits for the person when it has cost what a story may, while others go on', async () => {
