@@ -8,8 +8,8 @@ import { endOf, sentence } from '@telos/protocol/text';
 /** Says whether the parts printed so far are a whole answer. */
 type IsWhole = (parts: readonly Buffer[], length: number) => boolean;
 
-/** In milliseconds. A process that no one asks any more ends by itself. */
-const idleLimit = 1000;
+/** In milliseconds. A process that no one asks any more ends by itself; between two steps of a story it stays. */
+const idleLimit = 10_000;
 
 export class GitTalk {
   readonly #start: () => ChildProcessWithoutNullStreams;

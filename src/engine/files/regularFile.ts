@@ -46,18 +46,27 @@ export async function loadRegularFile(path: string, mostBytes = mostUsual): Prom
 export const loadText = async (path: string, mostBytes?: number): Promise<string> =>
   (await loadRegularFile(path, mostBytes)).toString('utf8');
 
+/** In bytes. Most files whose size the system does not say are shorter, and Node takes so few from what it has. */
+const firstPiece = 4000;
+
 /** Returns all that is left of an open file, whatever its kind. Throws an Error with a sentence once it is more than `mostBytes`. */
 export function readOpenFile(fd: number, mostBytes = mostUsual): Buffer {
-  const { size } = fstatSync(fd);
   const pieces: Buffer[] = [];
-  let read = 0;
-  for (let next = size + 1; ; next = Math.min(Math.max(read, 65_536), 16 * 1024 * 1024)) {
-    const piece = Buffer.allocUnsafe(Math.min(next, mostBytes + 1 - read));
-    const count = readSync(fd, piece, 0, piece.length, null);
-    if (count === 0) return pieces.length === 1 ? pieces[0]! : Buffer.concat(pieces);
-    pieces.push(piece.subarray(0, count));
+  let [read, filled] = [0, 0];
+  let piece = Buffer.allocUnsafe(Math.min((fstatSync(fd).size || firstPiece) + 1, mostBytes + 1));
+  for (;;) {
+    const count = readSync(fd, piece, filled, piece.length - filled, null);
+    if (count === 0) {
+      const last = piece.subarray(0, filled);
+      return pieces.length === 0 ? last : Buffer.concat([...pieces, last]);
+    }
+    filled += count;
     read += count;
     if (read > mostBytes) throw tooLarge(`more than ${mostBytes}`, mostBytes);
+    if (filled < piece.length) continue;
+    pieces.push(piece);
+    filled = 0;
+    piece = Buffer.allocUnsafe(Math.min(Math.max(read, 65_536), 16 * 1024 * 1024, mostBytes + 1 - read));
   }
 }
 
