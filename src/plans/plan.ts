@@ -23,6 +23,7 @@ import { branchOf, dirtyFiles } from './gitCheckouts.ts';
 import { idle, isForThisRun, send, vainCommand } from './inbox.ts';
 import { decided, Interview, type InterviewRound, openTranscript, withAnswers } from './interview.ts';
 import { Journal, readJournal } from './journal.ts';
+import { guidesAt } from './learnings.ts';
 import { MachineSeal } from './machineSeal.ts';
 import { acceptPlanCard, ownFiles, planCard } from './planCard.ts';
 import { hasMade } from './planCommits.ts';
@@ -455,15 +456,19 @@ export class Plan {
   ): Promise<StepEnd> {
     const { runs, human } = this.#caller;
     const { model } = await this.folder.settings();
+    const { repo } = this.folder;
+    const place = await placeText(repo, runs.config);
+    // A plan may begin in a folder that is not in git yet.
+    const rules = await guidesAt(new Git(repo, runs.config.env), 'HEAD', []).catch(() => '');
     const context = projectContext(runs.config, this.folder);
     const end = await runStep(
       runs,
       {
         key,
         name: step,
-        words: `${words}\n\n## Where you are\n\n${await placeText(this.folder.repo, runs.config)}`,
+        words: [words, `## Where you are\n\n${place}`, rules].filter(Boolean).join('\n\n'),
         plan: this.name,
-        workingDir: this.folder.repo,
+        workingDir: repo,
         contextTools: contextTools(context),
         ...(model !== undefined && { model }),
         onStart: started => note({ type: 'step_started', key, step, ...started }),

@@ -73,7 +73,7 @@ describe('what the steps of a plan are told', function () {
     }
   });
 
-  it('lets the splitter say what the whole plan has to pass, which the permissions then list', async () => {
+  it('tells those who plan the rules of the project, and lets the splitter say what the whole plan has to pass', async () => {
     const tests = { name: 'tests', command: 'ls package.json' };
     world = await planWorld([], {
       plan: once(calls('submit_plan', { text: '# Plan\n' })),
@@ -91,6 +91,9 @@ describe('what the steps of a plan are told', function () {
         ],
       }),
     });
+    writeFileSync(join(world.repo, 'CLAUDE.md'), 'Names are English.');
+    world.git('add', '--', 'CLAUDE.md');
+    world.git('commit', '-qm', 'rules');
     await world.plan('new', 'A better bakery', '--name', 'site', '--no-more-questions');
     await world.plan('write', 'site');
     await world.plan('approve', 'site', '--plan', '--yes');
@@ -100,6 +103,11 @@ describe('what the steps of a plan are told', function () {
     assert.ok(bytesOf(planner) < most, `planner: ${bytesOf(planner)} bytes`);
     const split = await world.plan('split', 'site');
     assert.equal(split.code, 0, split.stderr);
+    for (const [story, role] of [
+      ['', 'plan'],
+      ['US-001', 'split'],
+    ] as const)
+      assert.match(wordsOf(world.requestsOf(story, role)[0]!), /## CLAUDE\.md\n\nNames are English\./, role);
     assert.deepEqual(JSON.parse(world.file('plan.json')).checks, [tests]);
     const card = await world.plan('approve', 'site', '--card', '--yes');
     assert.match(card.stderr, /tests: ls package\.json {2}\[the whole plan\]/);
