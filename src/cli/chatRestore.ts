@@ -39,7 +39,6 @@ export async function restoreConversation(
     return undefined;
   }
   for (const command of running) await command.stop();
-  await telos.changes.settled();
   const result = await telos.changes.restore(runIds, { others: blocked.length > 0 });
   if (result.outcome === 'refused') {
     terminal.say(terminal.style.red('Nothing was restored: a file was changed in the meantime.'));

@@ -119,22 +119,16 @@ const stays = (repository: string): string =>
 /** Returns what the run did besides, in sentences. */
 export const notUndone = ({
   ranCommands,
-  ranOutside,
   movedBranch,
   madeRepositories,
-  leftOut,
 }: Omit<RunChanges, 'runId' | 'at'>): string[] => [
   ...(ranCommands
     ? [
-        'The run also ran commands or tools of others. What they have changed is not known, and is not undone.',
+        'Commands that worked in the folder directly, or tools of others, ran too. What they changed is not known, and is not undone.',
       ]
-    : []),
-  ...(ranOutside
-    ? ['Commands ran outside the sandbox. What they changed outside the working folder is not undone.']
     : []),
   ...(movedBranch ? ['A command made a commit or moved a branch. That is not undone.'] : []),
   ...madeRepositories.map(stays),
-  ...(leftOut.length > 0 ? [`Too large, or not readable, and so not undone: ${leftOut.join(', ')}`] : []),
 ];
 
 /**

@@ -22,24 +22,6 @@ export async function untilAborted<Value>(
 }
 
 /**
- * Returns a signal that aborts, with the last reason, when all of `signals` have. One that is undefined never does. They are listened
- * to until `over` aborts.
- */
-export function abortWithAll(signals: readonly (AbortSignal | undefined)[], over: AbortSignal): AbortSignal {
-  const all = new AbortController();
-  let running = signals.length;
-  for (const signal of signals) {
-    const onAbort = (): void => {
-      running--;
-      if (running === 0) all.abort(signal?.reason);
-    };
-    if (signal?.aborted) onAbort();
-    else signal?.addEventListener('abort', onAbort, { once: true, signal: over });
-  }
-  return all.signal;
-}
-
-/**
  * Returns what `begin` yields. A reader that leaves while it waits for what comes next aborts the signal that `begin` gets: a generator alone
  * would first finish what it is at.
  */

@@ -1,12 +1,10 @@
 /** The bytes before each write, and the way back. */
-export { bytesPath, hashOf } from './changes/changeFile.ts';
+export { hashOf } from './changes/changeFile.ts';
 export { type ChangedFile, hasUndo, isBlocked, type RunChanges } from './changes/changeHistory.ts';
-export type { ChangeStore, UndoResult } from './changes/changeStore.ts';
-export type { KeptChange, RunBytes } from './changes/commandWatch.ts';
-export { KeptWrites } from './changes/keptWrites.ts';
+export { ChangeStore, type UndoResult } from './changes/changeStore.ts';
+export type { RunBytes } from './changes/landingRecord.ts';
 export { unifiedDiff } from './changes/lineDiff.ts';
 export type { RestorePlan } from './changes/restore.ts';
-export { WatchedFolders } from './changes/watchedFolders.ts';
 export {
   contentsOf,
   type FolderContents,

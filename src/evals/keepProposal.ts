@@ -18,7 +18,7 @@ export async function keepProposal(
 ): Promise<string> {
   refuseLinkOut(skill.dir, skill.file);
   const id = `improve-${randomUUID()}`;
-  const keeper = changes.keeper(id, { watches: false });
+  const keeper = changes.keeper(id);
   if (!keeper)
     throw new TelosError('config', [
       sentence('Nothing was kept: the old text could not be stored for undo.'),

@@ -49,10 +49,8 @@ export class LookedCheckBox implements CommandBox {
   async #land(layer: CommandLayer): Promise<string[]> {
     const notes: string[] = [];
     const run: RunBytes = {
-      folder: this.#config.dataDir,
       keepBytes: hashOf,
       addProblem: problem => void notes.push(problem),
-      addLittle: problem => void notes.push(problem),
       write: () => undefined,
     };
     const { home } = this.#config;

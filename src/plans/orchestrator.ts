@@ -166,13 +166,14 @@ export class Orchestrator {
           const commands = commandsOf(checks).map(({ command }) => command);
           const refusal = commands.length > 0 ? await refusalOf(box) : undefined;
           if (refusal) return { ...notBegun(refusal), difference: '' };
-          const changed = await difference.watch(piece, ofStep);
+          difference.begin(piece);
           const end = await this.#step(
             { ...common, ...stepOfRole(role), ...step, commands, ports: { learn } },
             options,
             ofStep,
+            event => difference.note(event),
           );
-          return { ...end, difference: await changed() };
+          return { ...end, difference: await difference.after(end.runId) };
         },
         notAllowed: ({ checks }) => checks.filter(({ command }) => !accepted.has(command)),
         check: async (story, ofStep) => {
@@ -228,6 +229,7 @@ export class Orchestrator {
     call: Omit<StepCall, 'plan' | 'workingDir'>,
     { onEvent }: CallOptions,
     signal: AbortSignal,
+    heard?: (event: RunEvent) => void,
   ): Promise<StepEnd> {
     const [{ runStep }, runs] = await Promise.all([import('./steps.ts'), this.#opened()]);
     const model = await this.#modelFor(runs);
@@ -241,6 +243,7 @@ export class Orchestrator {
         timeoutMs: this.timeout * 1000,
         ...(model !== undefined && { model }),
         onEvent(event) {
+          heard?.(event);
           onEvent?.({ type: 'run_event', step: name, key, event });
         },
       },

@@ -1,8 +1,6 @@
-/** Tells a reviewer what was changed in a folder that need not have Git: looks before a coder works, and again behind it. */
+/** Tells a reviewer what was changed in a folder that need not have Git, by what the runs of a coder have recorded for undo. */
 
-import { randomUUID } from 'node:crypto';
-import { rm } from 'node:fs/promises';
-import { join, relative } from 'node:path';
+import { relative } from 'node:path';
 import type { Config } from '@telos/engine/config';
 import {
   decodeText,
@@ -13,10 +11,10 @@ import {
   realPlace,
   statsAt,
 } from '@telos/engine/files';
-import { bytesPath, type KeptChange, KeptWrites, unifiedDiff, WatchedFolders } from '@telos/engine/undo';
+import { type ChangedFile, ChangeStore, unifiedDiff } from '@telos/engine/undo';
+import type { RunEvent } from '@telos/protocol/run';
 import { beginningOf } from '@telos/protocol/text';
 import { longestDiff } from './attemptChanges.ts';
-import { checkFolders } from './checks.ts';
 
 /** In bytes. A longer file is named. */
 const longestText = 512 * 1024;
@@ -24,53 +22,69 @@ const longestText = 512 * 1024;
 /** A text, null where there is no file, or why its text is not shown. */
 type Content = string | null | { note: string };
 
+const notKnown =
+  'Commands also worked in the folder directly. What they changed is not in this difference: look at the files.';
+
 /** The difference of one piece of work. Attempts at the same piece add up, since nothing is put aside between them. */
 export class WorkDifference {
-  readonly #config: Config;
   readonly #dir: string;
   readonly #closed: readonly string[];
-  readonly #watched: WatchedFolders;
+  readonly #changes: ChangeStore;
   #piece: string | undefined;
   /** What was there before the first attempt at the piece, by path. */
   readonly #before = new Map<string, Content>();
+  #isPart = false;
+  #hasCommands = false;
 
   /** What is `closed` is left out: absolute paths of files that are not the coder's. */
   constructor(config: Config, dir: string, closed: readonly string[]) {
-    this.#config = config;
     this.#dir = dir;
     this.#closed = closed.map(path => realPlace(path) ?? path);
-    this.#watched = new WatchedFolders(config.dataDir, [config.dataDir, config.configDir]);
+    this.#changes = new ChangeStore(config);
   }
 
-  /** Looks at the folder before a coder works. Call what it returns at the end: it returns the difference, or why it is unknown. */
-  async watch(piece: string, signal: AbortSignal): Promise<() => Promise<string>> {
-    if (piece !== this.#piece) this.#before.clear();
+  /** Begins an attempt at a piece. */
+  begin(piece: string): void {
+    if (piece !== this.#piece) {
+      this.#before.clear();
+      this.#isPart = false;
+    }
     this.#piece = piece;
-    const folder = join(this.#config.dataDir, 'box', `work-${randomUUID()}`);
-    const keeper = new KeptWrites(
-      folder,
-      () => undefined,
-      place => this.#watched.begin(place),
-    );
-    const places = checkFolders(this.#config, this.#dir);
-    const env = { ...this.#config.env, HOME: this.#config.home };
-    const watch = await keeper.watchCommand({ ...places, env, outside: false, signal });
-    return async () => {
-      try {
-        const changes = await watch?.end();
-        await this.#watched.settled();
-        if (!changes) return `The difference is not known. ${keeper.takeProblem() ?? ''}`.trim();
-        for (const change of changes) await this.#keep(change, folder);
-        return await this.#text();
-      } finally {
-        await rm(folder, { recursive: true, force: true }).catch(() => undefined);
-      }
-    };
+    this.#hasCommands = false;
   }
 
-  async #keep({ path, before }: KeptChange, folder: string): Promise<void> {
+  /** Takes note of an event of the coder's run. */
+  note(event: RunEvent): void {
+    if (event.type !== 'tool_end' || event.name !== 'run_command' || !event.policy) return;
+    const { action, rule, boxed } = event.policy;
+    if (action === 'deny' || rule === 'run.read-only') return;
+    this.#hasCommands = true;
+    this.#isPart ||= !boxed;
+  }
+
+  /** Returns the difference when the coder's run has ended. */
+  async after(runId: string): Promise<string> {
+    const [known] = await this.#changes.find(runId);
+    const changes = known === undefined ? undefined : await this.#changes.of(known);
+    this.#isPart ||= changes ? changes.ranCommands : this.#hasCommands;
+    for (const file of changes?.files ?? []) await this.#keep(runId, file);
+    const text = await this.#text();
+    return this.#isPart ? [text, notKnown].filter(Boolean).join('\n\n') : text;
+  }
+
+  async #keep(runId: string, { path, before }: ChangedFile): Promise<void> {
     if (this.#closed.some(one => isInside(one, path)) || this.#before.has(path)) return;
-    this.#before.set(path, before && (await oldContent(before, folder)));
+    this.#before.set(path, before && (await this.#oldContent(runId, path, before)));
+  }
+
+  async #oldContent(
+    runId: string,
+    path: string,
+    { size, link }: NonNullable<ChangedFile['before']>,
+  ): Promise<Content> {
+    if (link !== undefined) return `a link to ${link}`;
+    const bytes = size > longestText ? undefined : await this.#changes.before(runId, path);
+    return bytes ? textOf(bytes) : { note: `Before, it had ${size} bytes.` };
   }
 
   async #text(): Promise<string> {
@@ -96,16 +110,6 @@ function differenceOf(name: string, before: Content, after: Content): string {
   if (note) return `${heading}\n(${(note as { note: string }).note})\n`;
   if (before === after) return '';
   return `${heading}\n${unifiedDiff((before as string) ?? '', (after as string) ?? '')}`;
-}
-
-async function oldContent(
-  { size, sha256, link }: NonNullable<KeptChange['before']>,
-  folder: string,
-): Promise<Content> {
-  if (link !== undefined) return `a link to ${link}`;
-  if (sha256 === undefined || size > longestText) return { note: `Before, it had ${size} bytes.` };
-  const bytes = await loadRegularFile(bytesPath(folder, sha256)).catch(() => undefined);
-  return bytes ? textOf(bytes) : { note: `Before, it had ${size} bytes.` };
 }
 
 async function contentNow(path: string): Promise<Content> {

@@ -114,9 +114,9 @@ describe('orchestrator', () => {
     }
   });
 
-  const withStories = (answer: Answer, options: Partial<OrchestratorOptions> = {}) => {
+  const withStories = (answer: Answer, options: Partial<OrchestratorOptions> = {}, env = {}) => {
     folder.add({ 'project/prds/01-a.md': '# A\n- [ ] one\n- [ ] two\n' });
-    return open(answer, options);
+    return open(answer, options, env);
   };
 
   it('lets no step write the files of the plan', async () => {
@@ -228,7 +228,9 @@ describe('orchestrator', () => {
     assert.match(read('prds/01-a.md'), /- \[ \] one/);
   });
 
-  it('shows the reviewer the difference, of file tools and of commands, over all attempts at a criterion', async () => {
+  it('shows the reviewer the difference, of file tools and of commands, over all attempts at a criterion', async function () {
+    const { works } = await findBox({ env: { PATH: process.env['PATH'] ?? '' } });
+    if (!works) return this.skip();
     folder.add({
       'project/old.txt': 'one\ntwo\n',
       'project/gone.txt': 'left\n',
@@ -243,9 +245,8 @@ describe('orchestrator', () => {
           ? [
               calls('w', 'write_file', { path: 'old.txt', content: 'one\nTWO\n' }),
               calls('l', 'learn', { note: 'Tests run with make.' }),
-              calls('c', 'run_command', {
-                command: 'rm gone.txt; echo made > made.txt; echo KEY=swordfish > .env',
-              }),
+              calls('e', 'write_file', { path: '.env', content: 'KEY=swordfish\n' }),
+              calls('c', 'run_command', { command: 'rm gone.txt; echo made > made.txt' }),
               done('tool_use'),
             ]
           : write('second.txt', 'later\n');
@@ -260,9 +261,32 @@ describe('orchestrator', () => {
     assert.match(first, /removed: gone\.txt\n@@[^\n]*\n-left\n/);
     assert.match(first, /new: made\.txt\n@@[^\n]*\n\+made\n/);
     assert.match(first, /changed: \.env\n\(/);
+    assert.doesNotMatch(first, /in the folder directly/);
     assert.doesNotMatch(first, /hunter2|swordfish|AGENTS\.md|progress\.txt|prds\//);
     assert.match(second, /new: second\.txt/);
     assert.match(second, /\+TWO\n/, 'what the first attempt changed is there still');
+  });
+
+  it('tells the reviewer of commands whose changes are not known', async () => {
+    for (const name of ['made.txt', undefined]) {
+      const { orchestrator, asked } = withStories(
+        one => {
+          if (isReviewer(one)) return one.turn > 0 ? end : approve([1, 2]);
+          if (one.turn > 0) return end;
+          return [
+            ...(name === undefined ? [] : [calls('w', 'write_file', { path: name, content: 'x' })]),
+            calls('c', 'run_command', { command: 'echo unseen > unseen.txt' }),
+            done('tool_use'),
+          ];
+        },
+        { human: allowAll, maxIterations: 1 },
+        { TELOS_SANDBOX: 'off' },
+      );
+      await orchestrator.execute();
+      const { words = '' } = asked.find(isReviewer) ?? {};
+      assert.match(words, /<difference>\n[\s\S]*Commands also worked in the folder directly\./);
+      assert.equal(words.includes('new: made.txt'), name !== undefined);
+    }
   });
 
   it('says that a folder does not exist, and makes none', async () => {

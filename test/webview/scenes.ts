@@ -300,8 +300,13 @@ export const scenes: Record<string, ToWebview> = {
         ...ask('t1', 'python3 scripts/report.py --week 12').request,
         rule: 'card.new',
         reason:
-          'A command can do anything that you can do on this machine. You have not approved reports yet.',
-        sentences: [{ text: 'A command can do anything that you can do on this machine.', values: [] }],
+          'A command can do anything that you can do on this machine, and undo does not cover it. You have not approved reports yet.',
+        sentences: [
+          {
+            text: 'A command can do anything that you can do on this machine, and undo does not cover it.',
+            values: [],
+          },
+        ],
         card,
       },
     },

@@ -60,16 +60,11 @@ export interface FolderLine {
   after: number | null;
 }
 
-/** What else there is to know about a command whose changes were looked at. */
+/** What else there is to know about a command whose changes have landed. */
 export interface LookedLine {
   type: 'looked';
-  id: string;
-  /** It ran with the person's own rights, so it may have changed something in other folders. */
-  outside?: true;
   /** It changed what a repository points to, such as by a commit. */
   git?: true;
-  /** Files and folders in which changes are not seen, or not restored. Absolute. */
-  leftOut?: readonly string[];
   /** Each `.git` that it made. Undo leaves them. Absolute. */
   repositories?: readonly string[];
 }
@@ -77,8 +72,8 @@ export interface LookedLine {
 export type ChangeLine =
   | WriteLine
   | FolderLine
-  /** The run did something else that may have changed files. In unknown ways, unless a line `looked` has the same id. */
-  | { type: 'command'; id?: string }
+  /** The run did something else that may have changed files, in unknown ways. */
+  | { type: 'command' }
   | LookedLine
   /** These files are as before again. */
   | { type: 'undone'; at: string; paths: readonly string[] }
@@ -152,7 +147,7 @@ function changeOf(value: unknown): ChangeLine | undefined {
     case 'folder':
       return isFolderLine(value) ? (value as unknown as FolderLine) : undefined;
     case 'command':
-      return { type: 'command', ...(typeof value['id'] === 'string' && { id: value['id'] }) };
+      return { type: 'command' };
     case 'looked':
       return isLooked(value) ? (value as unknown as LookedLine) : undefined;
     case 'undone':
@@ -194,8 +189,7 @@ const isFolderLine = ({ at, path, before, after }: Fields): boolean =>
   [before, after].every(mode => mode === null || isCount(mode)) &&
   !(before === null && after === null);
 
-const isLooked = ({ id, leftOut, repositories }: Fields): boolean =>
-  typeof id === 'string' && [leftOut, repositories].every(paths => paths === undefined || arePaths(paths));
+const isLooked = ({ repositories }: Fields): boolean => repositories === undefined || arePaths(repositories);
 
 const isUndone = ({ at, paths }: Fields): boolean => typeof at === 'string' && arePaths(paths);
 

@@ -38,16 +38,12 @@ export interface RunChanges {
   folders: readonly FolderHistory[];
   /** Whether commands or tools of others ran too whose changes are unknown. They are not undone. */
   ranCommands: boolean;
-  /** Whether commands ran with the person's own rights. What they changed in other folders is unknown and is not undone. */
-  ranOutside: boolean;
   /** Whether a command moved a branch, such as by a commit, and that is not undone. */
   movedBranch: boolean;
   /** Repositories whose branches, index and the like are undone with the files: they are as the run left them. Absolute. */
   repositories: readonly string[];
   /** Each `.git` that a command made and that is still there: undo leaves it. Absolute paths. */
   madeRepositories: readonly string[];
-  /** Files and folders of the working folder in which changes of commands are not known or not undone. Absolute paths. */
-  leftOut: readonly string[];
   /** Set once everything is undone. ISO 8601, UTC. */
   undoneAt?: string;
   /** The runs that it took back, if it is a restore and no run. */
@@ -68,10 +64,8 @@ export interface ReadChanges {
   git: readonly FileHistory[];
   folders: readonly FolderHistory[];
   ranCommands: boolean;
-  ranOutside: boolean;
   movedBranch: boolean;
   madeRepositories: readonly string[];
-  leftOut: readonly string[];
 }
 
 /**
@@ -110,18 +104,15 @@ export function changesIn(runs: readonly RunIndex[], { withUndone }: { withUndon
   const writes = changed.flatMap(({ line, folder }) => (line.type === 'write' ? [{ ...line, folder }] : []));
   const all = runs.flatMap(({ lines }) => lines);
   const looked = all.flatMap(line => (line.type === 'looked' ? [line] : []));
-  const isKnown = new Set(looked.map(({ id }) => id));
   return {
     files: historiesOf(writes.filter(({ git }) => git === undefined)),
     git: historiesOf(writes.filter(({ git }) => git !== undefined)),
     folders: foldersOf(changed.flatMap(({ line }) => (line.type === 'folder' ? [line] : []))),
-    ranCommands: all.some(line => line.type === 'command' && !isKnown.has(line.id ?? '')),
-    ranOutside: looked.some(({ outside }) => outside),
+    ranCommands: all.some(({ type }) => type === 'command'),
     movedBranch: looked.some(({ git }) => git),
     madeRepositories: [...new Set(looked.flatMap(line => line.repositories ?? []))].filter(
       path => statsAt(path) !== undefined,
     ),
-    leftOut: [...new Set(looked.flatMap(line => line.leftOut ?? []))],
   };
 }
 

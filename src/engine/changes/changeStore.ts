@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { asSaid, sentence } from '@telos/protocol/text';
 import { TelosError } from '../core/errors.ts';
 import { isLink } from '../files/atomicWrite.ts';
-import { PathProblem, realPlace } from '../files/paths.ts';
+import { PathProblem } from '../files/paths.ts';
 import { runPath } from '../records/runFile.ts';
 import { readSummary } from '../records/runSummary.ts';
 import { changesFolder, runChangesFolder } from './changeFile.ts';
@@ -24,10 +24,8 @@ import {
   writtenInTurn,
 } from './changeHistory.ts';
 import { KeptWrites } from './keptWrites.ts';
-import { noteSaved } from './othersWrites.ts';
 import type { RestorePlan, RestoreResult } from './restore.ts';
 import { bringBack, oldBytes, type Undone } from './undo.ts';
-import type { WatchedFolders } from './watchedFolders.ts';
 
 /** Time that changes are kept. In milliseconds. */
 const maxAge = 30 * 24 * 60 * 60 * 1000;
@@ -49,7 +47,6 @@ export class ChangeStore {
   readonly #dataDir: string;
   /** No run writes below these folders, so an index line that names them is not from Telos. */
   readonly #protectedDirs: readonly string[];
-  #watched: Promise<WatchedFolders> | undefined;
   #sweptAt = 0;
 
   /** Creates the store without reading anything. */
@@ -58,36 +55,10 @@ export class ChangeStore {
     this.#protectedDirs = [dataDir, configDir];
   }
 
-  /**
-   * Returns the keeper for the writes of a run that begins. Without `watches`, what its commands change is unknown: a plan has its own
-   * history of its folder.
-   */
-  keeper(runId: string, { watches = true } = {}): KeptWrites | undefined {
+  /** Returns the keeper for the writes of a run that begins. */
+  keeper(runId: string): KeptWrites | undefined {
     const folder = runChangesFolder(this.#dataDir, runId);
-    if (folder === undefined) return undefined;
-    return new KeptWrites(
-      folder,
-      () => void this.#sweep(runId),
-      watches ? async place => (await this.#folders()).begin(place) : undefined,
-    );
-  }
-
-  /** Notes that the editor has saved a file with these bytes: what a command changes meanwhile is something else. */
-  noteSaved(path: string, bytes: Uint8Array): void {
-    noteSaved(realPlace(path) ?? path, bytes);
-  }
-
-  /** Resolves when what commands that have ended left is taken in. */
-  async settled(): Promise<void> {
-    await (await this.#watched)?.settled();
-  }
-
-  /** Loads what knows the working folders when the first command runs. */
-  #folders(): Promise<WatchedFolders> {
-    this.#watched ??= import('./watchedFolders.ts').then(
-      ({ WatchedFolders }) => new WatchedFolders(this.#dataDir, this.#protectedDirs),
-    );
-    return this.#watched;
+    return folder === undefined ? undefined : new KeptWrites(folder, () => void this.#sweep(runId));
   }
 
   /**
@@ -256,7 +227,7 @@ export class ChangeStore {
     if (found) return found;
     throw new TelosError('config', [
       sentence(
-        "No changes are stored for the run '{0}': it changed no files, or it is older than 30 days.",
+        "No changes are stored for the run '{0}': it changed no files, or only by commands that worked in the folder directly, or it is older than 30 days.",
         runId,
       ),
     ]);

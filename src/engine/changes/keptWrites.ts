@@ -1,4 +1,4 @@
-/** Keeps what files held before a run writes them, or before its commands change them. */
+/** Keeps what files held before a run writes them, or before what its commands have written lands. */
 
 import { randomUUID } from 'node:crypto';
 import {
@@ -26,18 +26,8 @@ import { smallFile } from '../files/openFile.ts';
 import { describeFileError } from '../files/paths.ts';
 import { readOpenFile } from '../files/regularFile.ts';
 import { decodeText, formOf } from '../files/textEncoding.ts';
-import {
-  bytesPath,
-  type ChangeLine,
-  type FolderLine,
-  hashOf,
-  indexPath,
-  type LookedLine,
-  maxKeptFile,
-  type OldFile,
-  type WriteLine,
-} from './changeFile.ts';
-import type { CommandPlace, CommandWatch, RunBytes, WatchFolder } from './commandWatch.ts';
+import { bytesPath, type ChangeLine, hashOf, indexPath, maxKeptFile, type OldFile } from './changeFile.ts';
+import type { RunBytes } from './landingRecord.ts';
 import { countLines } from './lineDiff.ts';
 
 /** Maximum kept for one run. In bytes. */
@@ -51,29 +41,22 @@ const maxCounted = 1024 * 1024;
 export class KeptWrites implements WriteKeeper {
   readonly #folder: string;
   readonly #began: () => void;
-  readonly #watch: WatchFolder | undefined;
   readonly #mostKept: number;
   /** Hash of the content that the run last wrote, by path. */
   readonly #left = new Map<string, string>();
   readonly #problems: string[] = [];
   #keptBytes = 0;
   #hasUnknown = false;
-  /** Lines about commands that the index gets with its first write. A run that changes nothing needs no folder. */
+  /** A line about commands that the index gets with its first write. A run that changes nothing needs no folder. */
   #held: ChangeLine[] = [];
   #isOpen = false;
   #hasFailed = false;
   #isFull = false;
-  /** Whether the run was told that little of its folder is kept. */
-  #keepsLittle = false;
 
-  /**
-   * `began` is called at the first write. `watch` looks at the folder in which a command is about to run. `mostKept` is the maximum
-   * kept, in bytes.
-   */
-  constructor(folder: string, began: () => void, watch?: WatchFolder, mostKept = maxKeptRun) {
+  /** `began` is called at the first write. `mostKept` is the maximum kept, in bytes. */
+  constructor(folder: string, began: () => void, mostKept = maxKeptRun) {
     this.#folder = folder;
     this.#began = began;
-    this.#watch = watch;
     this.#mostKept = mostKept;
   }
 
@@ -91,84 +74,28 @@ export class KeptWrites implements WriteKeeper {
     };
   }
 
+  /** Notes that something ran whose changes are not known. */
   noteCommand(): void {
     if (this.#hasUnknown) return;
     this.#hasUnknown = true;
-    this.#note({ type: 'command' });
-  }
-
-  /**
-   * Looks at the working folder before a command starts there. Returns undefined if what the command changes stays unknown; that
-   * is noted. Throws the abort reason.
-   */
-  async watchCommand(place: CommandPlace): Promise<CommandWatch | undefined> {
-    if (!this.#watch) {
-      this.noteCommand();
-      return undefined;
-    }
-    try {
-      const [watch, { CommandWatch }] = await Promise.all([this.#watch(place), import('./commandWatch.ts')]);
-      const id = randomUUID();
-      if (watch.seesContent) this.#note({ type: 'command', id });
-      else this.#noteUnknown('git was not found on the PATH');
-      return new CommandWatch(watch, this.#bytesOf(id, place.outside));
-    } catch (error) {
-      if (place.signal.aborted) throw error;
-      this.#noteUnknown(error instanceof Error ? error.message : String(error));
-      return undefined;
-    }
-  }
-
-  /** Whether changes of commands are known. */
-  get watches(): boolean {
-    return this.#watch !== undefined;
+    if (this.#isOpen) this.#append({ type: 'command' });
+    else this.#held.push({ type: 'command' });
   }
 
   /** Returns what keeps the changes of a command that writes into a layer. Whatever it changes is known. */
   layered(): RunBytes {
-    return this.#bytesOf(randomUUID(), false);
-  }
-
-  #bytesOf(id: string, isOutside: boolean): RunBytes {
     return {
-      folder: this.#folder,
       keepBytes: bytes => this.#keepBytes(bytes),
       addProblem: problem => this.#problems.push(problem),
-      addLittle: why => this.#addLittle(why),
-      write: (lines, facts) =>
-        this.#writeCommand(lines, { type: 'looked', id, ...(isOutside && { outside: true }), ...facts }),
+      write: (lines, facts = {}) => {
+        for (const line of lines)
+          if (line.type === 'write' && line.after?.sha256) this.#left.set(line.path, line.after.sha256);
+        this.#append(
+          ...lines,
+          ...(Object.keys(facts).length > 0 ? [{ type: 'looked', ...facts } as const] : []),
+        );
+      },
     };
-  }
-
-  #noteUnknown(why: string): void {
-    this.noteCommand();
-    if (!this.#hasFailed) this.#problems.push(`What commands change in this run cannot be undone: ${why}.`);
-    this.#hasFailed = true;
-  }
-
-  #addLittle(why: string): void {
-    if (!this.#keepsLittle) this.#problems.push(keepsLittle(why));
-    this.#keepsLittle = true;
-  }
-
-  /** Adds what a command changed. If that is nothing, the index needs no line about it. */
-  #writeCommand(lines: readonly (WriteLine | FolderLine)[], looked: LookedLine): void {
-    for (const line of lines)
-      if (line.type === 'write' && line.after?.sha256) this.#left.set(line.path, line.after.sha256);
-    if (lines.length > 0) {
-      this.#append(...lines, looked);
-      return;
-    }
-    const isHeld = this.#held.some(line => line.type === 'command' && line.id === looked.id);
-    const isPlain = !looked.outside && !looked.git && !looked.leftOut && !looked.repositories;
-    if (isHeld && isPlain)
-      this.#held = this.#held.filter(line => line.type !== 'command' || line.id !== looked.id);
-    else this.#note(looked);
-  }
-
-  #note(line: ChangeLine): void {
-    if (this.#isOpen) this.#append(line);
-    else this.#held.push(line);
   }
 
   /** Keeps old bytes, unless the run has kept too many. Returns their hash. What is not kept is reported once. */
@@ -270,9 +197,6 @@ export class KeptWrites implements WriteKeeper {
 
 const tooLarge = (path: string, size: number): string =>
   `${path} (${grouped(size)} bytes) is too large for its old content to be stored; undoing the run will not restore it.`;
-
-const keepsLittle = (why: string): string =>
-  `What commands change in this run cannot be undone, but for files that other programs run or obey: ${why.replace(/^it /, 'the folder ')}.`;
 
 const tooMuch = (most: number): string =>
   `What the commands of this run changed is too much for all of its old content to be stored (${grouped(most)} bytes); undoing the run will not restore the rest.`;

@@ -24,8 +24,16 @@ import { temporaryPrefix } from '../files/globPattern.ts';
 import { type OpenFolder, openFolder } from '../files/openFile.ts';
 import { describeFileError, errorCode, statsAt } from '../files/paths.ts';
 import type { CommandLayer } from '../tools/tool.ts';
-import type { RunBytes } from './commandWatch.ts';
-import { isUnknown, leftAt, openUp, prepare, record, type Step, withAttributes } from './landingRecord.ts';
+import {
+  isUnknown,
+  leftAt,
+  openUp,
+  prepare,
+  type RunBytes,
+  record,
+  type Step,
+  withAttributes,
+} from './landingRecord.ts';
 import type { LayerFile, LayerFolder } from './layerRead.ts';
 
 /** What is to land. Folders come before what is in them. */
@@ -257,7 +265,7 @@ async function keepBeside(
       before: null,
       after: left,
     } as const;
-    if (!isUnknown(left)) run.write([line], {});
+    if (!isUnknown(left)) run.write([line]);
     landed.changed.push(kept);
     return { path, isGone, kept };
   } catch (error) {

@@ -11,6 +11,7 @@ import {
   type FolderLine,
   hashOf,
   type LeftFile,
+  type LookedLine,
   maxKeptFile,
   mostHashed,
   mostRecorded,
@@ -18,8 +19,14 @@ import {
   tooManyFiles,
   type WriteLine,
 } from './changeFile.ts';
-import type { RunBytes } from './commandWatch.ts';
 import type { LayerFile, LayerFolder } from './layerRead.ts';
+
+/** What keeps the changes of a run's commands. */
+export interface RunBytes {
+  keepBytes(bytes: Buffer): string;
+  addProblem(problem: string): void;
+  write(lines: readonly (WriteLine | FolderLine)[], facts?: Omit<LookedLine, 'type'>): void;
+}
 
 /** One file on its way. */
 export interface Step extends LayerFile {

@@ -187,7 +187,7 @@ export function statsAt(path: string): Stats | undefined {
 }
 
 /** Returns undefined for what cannot be examined. Its path was just resolved, so a call to another thread would only take longer. */
-export function factsOf(path: string): Stats | undefined {
+function factsOf(path: string): Stats | undefined {
   try {
     return lstatSync(path, { throwIfNoEntry: false });
   } catch {

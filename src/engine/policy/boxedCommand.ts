@@ -29,17 +29,18 @@ const removing: ReadonlySet<DangerKind> = new Set([
 ]);
 
 /**
- * Dangers that do no harm in the box. What is deleted or reset there is kept for undo, nothing outside of it can be changed or ended, and text
- * that no one has read gets no more rights than the command itself.
+ * Dangers that do no harm in the box. What is deleted or reset in a layer is kept for undo, nothing outside of it can be changed or ended, and
+ * text that no one has read gets no more rights than the command itself.
  */
 const harmlessInside: ReadonlySet<DangerKind> = new Set([
   ...removing,
   ...(['formats', 'runs-download', 'runs-unread', 'kills', 'kills-chosen', 'unread'] as const),
 ]);
 
-/** Returns true for a danger that is asked about where a box works. Undo brings back files, and what Git keeps only where the repository is not elsewhere. */
-const isAskedInside = ({ kind, values }: Danger): boolean =>
+/** Returns true for a danger that is asked about where a box works. Undo brings back files of a layer, and what Git keeps only where the repository is not elsewhere. */
+const isAskedInside = ({ kind, values }: Danger, isDirect: boolean): boolean =>
   !harmlessInside.has(kind) ||
+  (isDirect && removing.has(kind)) ||
   values.some(value => value === stashRef || /(?:^|\/)\.git(?:\/|$)/.test(value));
 
 /** What was found of each command. A link that is put in place a moment later changes nothing of what was decided. */
@@ -65,7 +66,7 @@ export const worksDirectly = ({ goesOn }: Command, context: PolicyContext): bool
 export async function needsOnlyBox(wanted: Command, context: PolicyContext): Promise<boolean> {
   if (context.mode === 'review' || !staysInBox(wanted, context) || worksDirectly(wanted, context))
     return false;
-  const isKept = !wanted.dangers.some(isAskedInside);
+  const isKept = !wanted.dangers.some(danger => isAskedInside(danger, false));
   if (!isKept || (await unacceptedFolders(context)).length > 0 || (await namesSecret(wanted, context)))
     return false;
   const { agent, packDir, workingDir, protectedDirs } = context;
@@ -78,7 +79,9 @@ export async function needsOnlyBox(wanted: Command, context: PolicyContext): Pro
 
 /** Returns true for a command of the user's own skill that the sandbox keeps to its folders, although it may change them directly. */
 export const isHeldByBox = (wanted: Command, context: PolicyContext): boolean =>
-  context.isOwn === true && staysInBox(wanted, context) && !wanted.dangers.some(isAskedInside);
+  context.isOwn === true &&
+  staysInBox(wanted, context) &&
+  !wanted.dangers.some(danger => isAskedInside(danger, worksDirectly(wanted, context)));
 
 /** Returns true for a command of a plan's card that runs outside of the box. That the model wants it to is no reason. */
 const leavesWithCard = ({ subject }: Command, { hasBox, cardCommands }: PolicyContext): boolean =>
@@ -120,8 +123,12 @@ async function namesSecret({ subject }: Command, context: PolicyContext): Promis
 /** Returns the question with what a person reads: few of its dangers, and about the box that the command leaves it and why, or why there is none. */
 export function withBox(question: Ask, wanted: PolicySubject, context: PolicyContext): Ask {
   const { danger } = question;
+  const isDirect = wanted.kind === 'command' && worksDirectly(wanted, context);
   const shown = danger
-    ? { ...question, danger: shownDangers(danger, one => context.hasBox === true && isAskedInside(one)) }
+    ? {
+        ...question,
+        danger: shownDangers(danger, one => context.hasBox === true && isAskedInside(one, isDirect)),
+      }
     : question;
   const said = wanted.kind === 'command' && !question.boxed ? boxSentence(wanted, context) : undefined;
   if (said === undefined) return shown;

@@ -65,8 +65,12 @@ function inBox(wanted: PolicySubjectOf<'command'>, context: PolicyContext): Sent
       'Runs in a sandbox: it can change only this workspace, and asks before it uses the network.',
     );
   return wanted.goesOn
-    ? sentence('Runs in a sandbox, but changes your folder directly until you stop it.')
-    : sentence('Runs in a sandbox, but changes your folder directly: this system cannot hold changes back.');
+    ? sentence(
+        'Runs in a sandbox, but changes your folder directly until you stop it, and undo does not cover that.',
+      )
+    : sentence(
+        'Runs in a sandbox, but changes your folder directly: nothing here can hold changes back, and undo does not cover them.',
+      );
 }
 
 export async function decideOnCommand(
@@ -95,7 +99,7 @@ export async function decideOnCommand(
   const program = isBoxed ? undefined : networkProgramIn(wanted.subject);
   const always = isBoxed
     ? inBox(wanted, context)
-    : sentence('A command can do anything that you can do on this machine.');
+    : sentence('A command can do anything that you can do on this machine, and undo does not cover it.');
   const special: Sentence[] = [];
   if (promised?.changed !== undefined)
     special.push(sentence('The plan may run it, but {0} has changed how it works.', promised.changed));

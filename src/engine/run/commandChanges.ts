@@ -1,7 +1,6 @@
-/** Runs the tool of a call. The changes of a command land or are recorded when it has ended, also if it fails or is stopped. */
+/** Runs the tool of a call. What a command has written in its layer lands when it has ended, also if it fails or is stopped. */
 import { relative } from 'node:path';
 import type { RunEvent, ToolResult } from '@telos/protocol/run';
-import type { CommandWatch } from '../changes/commandWatch.ts';
 import type { KeptWrites } from '../changes/keptWrites.ts';
 import type { Human } from '../core/ports.ts';
 import { realPlace } from '../files/paths.ts';
@@ -11,14 +10,14 @@ import type { CommandBox, CommandLayer, ToolContext } from '../tools/tool.ts';
 import type { ApprovalContext, Granted } from './approval.ts';
 import type { LookedAfter } from './landLayer.ts';
 
-type Call = Pick<Granted, 'tool' | 'call' | 'boxed'>;
+type Call = Pick<Granted, 'tool' | 'call'>;
 type RunOfCall = Pick<ApprovalContext, 'human' | 'policy'> & {
   context: { changes?: KeptWrites | undefined };
 };
 /** Shows the events, and returns the result that follows them. */
 type Through = <Result>(events: AsyncGenerator<RunEvent, Result>) => Promise<Result>;
 
-/** Runs the tool. Throws what it throws, after the changes are looked at. */
+/** Runs the tool. Throws what it throws, after the changes have landed. */
 export async function executeTool(
   granted: Call,
   context: ToolContext,
@@ -27,18 +26,16 @@ export async function executeTool(
 ): Promise<ToolResult> {
   const { tool, call } = granted;
   const { changes } = run.context;
-  if (tool.access !== 'execute' || call.name !== 'run_command' || !changes) {
-    if (tool.access === 'execute') changes?.noteCommand();
+  if (tool.access !== 'execute') return tool.execute(call.input, context);
+  if (call.name !== 'run_command' || !changes) {
+    changes?.noteCommand();
     return tool.execute(call.input, context);
   }
   // What goes on in the background works in the folder itself: others see its files, and it sees theirs.
-  const isLayered = context.box?.hasLayers && call.input['background'] !== true && changes.watches;
+  const isLayered = context.box?.hasLayers && call.input['background'] !== true;
   const { shown, look } = isLayered
     ? layered(granted, { ...context, box: context.box! }, run, changes)
-    : {
-        shown: context,
-        look: await direct(granted, context, changes),
-      };
+    : { shown: context, look: await direct(granted, context, changes) };
   let left: BackgroundCommand | undefined;
   const place = context.background && {
     ...context.background,
@@ -91,27 +88,11 @@ function layered(
   };
 }
 
-/**
- * Returns what records the changes of a command that works in the folder itself. Those of one in the background are unknown: the person
- * works there meanwhile.
- */
-async function direct({ call, boxed }: Call, context: ToolContext, changes: KeptWrites): Promise<Look> {
-  if (call.input['background'] === true) {
-    changes.noteCommand();
-    const namesSince = await watchNames(context.workingDir);
-    return async () => ({ changedFiles: [], notes: await namesSince() });
-  }
-  const watch = await changes.watchCommand({ ...context, outside: !boxed });
-  return async () => (watch ? recordCommand(watch) : { changedFiles: [], notes: [] });
-}
-
-/** Maximum number of files that a result names. */
-const mostReported = 500;
-
-/** Records what the command changed. Call it when no process of it lives any more. Changes of others meanwhile count as its own. */
-async function recordCommand(watch: CommandWatch): Promise<LookedAfter> {
-  await watch.end();
-  return { changedFiles: watch.record().slice(0, mostReported), notes: [] };
+/** Notes that a command works in the folder itself: what it changes there is not known. In the background, the names that come there are. */
+async function direct({ call }: Call, context: ToolContext, changes: KeptWrites): Promise<Look> {
+  changes.noteCommand();
+  const namesSince = call.input['background'] === true ? await watchNames(context.workingDir) : undefined;
+  return async () => ({ changedFiles: [], notes: (await namesSince?.()) ?? [] });
 }
 
 /** Maximum number of files that a sentence names. */

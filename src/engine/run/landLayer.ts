@@ -5,9 +5,9 @@
 import { relative } from 'node:path';
 import type { RunEvent, ToolCall } from '@telos/protocol/run';
 import { asMessage, type Sentence, sentence, spoken } from '@telos/protocol/text';
-import type { RunBytes } from '../changes/commandWatch.ts';
 import { falseObjects } from '../changes/gitObjects.ts';
 import { foldersFor, type Landed, landChanges } from '../changes/landing.ts';
+import type { RunBytes } from '../changes/landingRecord.ts';
 import { type LayerChanges, readLayer } from '../changes/layerRead.ts';
 import { type TreesElsewhere, withoutTreesElsewhere } from '../changes/treesElsewhere.ts';
 import { reasonOf } from '../core/errors.ts';

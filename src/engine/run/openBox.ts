@@ -63,8 +63,6 @@ export async function openBox(
   const layers = finding.kind === 'bubblewrap' && finding.features.layers;
   const hasLayers =
     layers && (await import('../box/layer.ts')).carriesLayer(folders.workingDir, config.dataDir);
-  // On macOS the box itself refuses names that others obey.
-  const isDirect = finding.kind === 'bubblewrap' && !hasLayers;
   const standIns = standInsOf(
     finding.kind,
     config,
@@ -73,7 +71,7 @@ export async function openBox(
   );
   const leave = config.sandbox === 'required' ? 'closed' : 'open';
   return {
-    facts: { ...facts, standIns, ...(isDirect && { worksDirectly: true }) },
+    facts: { ...facts, standIns, ...(!hasLayers && { worksDirectly: true }) },
     box: madeLater(make, config.dataDir, hasLayers),
     offered: tools => toolsInBox(tools, leave),
   };
@@ -160,8 +158,11 @@ export async function boxState(config: Config): Promise<DoctorBox> {
   const folders = { workingDir: cwd, packDir: cwd, skillDir: cwd, workFolders };
   const finding = await find(config, folders);
   if (!finding.works) return { wanted, state: finding };
-  const isDirect = finding.kind === 'bubblewrap' && !finding.features.layers;
-  const lacksPerl = isDirect && findProgram('perl', { ...folders, env: config.env }) === undefined;
+  const isDirect = !(finding.kind === 'bubblewrap' && finding.features.layers);
+  const lacksPerl =
+    finding.kind === 'bubblewrap' &&
+    isDirect &&
+    findProgram('perl', { ...folders, env: config.env }) === undefined;
   const lacks = { ...(isDirect && { isDirect }), ...(lacksPerl && { lacksPerl }) };
   return { wanted, state: { works: true, kind: finding.kind, ...lacks } };
 }

@@ -103,7 +103,7 @@ async function prepare(
         protectedDirs,
         // Lets tools return what the model can see.
         ...(provider.media && { media: provider.media }),
-        ...(plan.keeper && { changes: plan.keeper(box !== undefined) }),
+        ...(plan.keeper && { changes: plan.keeper() }),
         ...(box && { box, standIns: opened.facts.standIns ?? [] }),
       },
       policy,

@@ -65,7 +65,7 @@ export interface RunPlan {
   system(tools: readonly string[]): string;
   loop: Pick<RunSetup, 'maxRounds' | 'skillDir' | 'background' | 'tape' | 'mail'>;
   /** Returns what keeps the bytes before each write. Missing if nothing is written. */
-  keeper?: (hasBox: boolean) => KeptWrites | undefined;
+  keeper?: () => KeptWrites | undefined;
   /** Called after the servers and the commands have ended. */
   ended?: () => Promise<void>;
 }
@@ -138,7 +138,6 @@ export async function planSkill(
     },
     keeper: () => run.caller?.changes ?? changes.keeper(run.caller?.runId ?? run.id),
     async ended() {
-      await changes.settled();
       if (run.caller?.memory) run.caller.memory.sensitive ??= policy.memory?.sensitive;
       if (before) await policy.reviews?.noteRun(agent, before).catch(() => undefined);
     },
@@ -196,7 +195,7 @@ export async function planStep(
     offered: all => all,
     system: () => step.system,
     loop: { maxRounds, mail, ...(skill && { skillDir: skill.dir }) },
-    ...(isWorker && { keeper: watches => changes.keeper(run.id, { watches }) }),
+    ...(isWorker && { keeper: () => changes.keeper(run.id) }),
   };
 }
 
@@ -238,7 +237,6 @@ export async function planOpen(run: Run, provider: Provider, engine: Engine): Pr
       withContextFiles(withoutSkillPrompt(folders, roots, { policy, others, isPlan }), run, config),
     loop: { maxRounds: config.maxRounds, background, tape: run.request.tape },
     keeper: () => changes.keeper(run.id),
-    ended: () => changes.settled(),
   };
 }
 

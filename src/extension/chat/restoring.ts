@@ -41,7 +41,6 @@ async function restore(runId: string, chat: Chat, current: CurrentTelos): Promis
   }
   if (!(await agrees(plan, running, blocked))) return;
   for (const command of running) await command.stop();
-  await telos.changes.settled();
   const result = await telos.changes.restore(runIds, { others: blocked.length > 0 });
   if (result.outcome === 'refused') {
     complain(vscode.l10n.t('Nothing was restored: a file was changed in the meantime.'));

@@ -23,7 +23,6 @@ export class RunChangesView implements vscode.Disposable {
   readonly #current: CurrentTelos;
   readonly #undone = new vscode.EventEmitter<string>();
   readonly #registered: vscode.Disposable;
-  #isOpen = false;
 
   /** Fires with the id of a run or a restore whose files are as they were before it. */
   readonly onDidUndo = this.#undone.event;
@@ -35,25 +34,7 @@ export class RunChangesView implements vscode.Disposable {
       vscode.workspace.registerFileSystemProvider(beforeScheme, new FilesBefore(current), {
         isReadonly: true,
       }),
-      current.onDidOpen(() => {
-        this.#isOpen = true;
-      }),
-      vscode.workspace.onDidSaveTextDocument(({ uri }) => void this.#noteSaved(uri)),
     );
-  }
-
-  /** What the person saves while a command works in the same folder is not the command's. A file that cannot be read is not noted. */
-  async #noteSaved(uri: vscode.Uri): Promise<void> {
-    if (!this.#isOpen || uri.scheme !== 'file') return;
-    try {
-      const [telos, bytes] = await Promise.all([
-        this.#current.openTelos(),
-        vscode.workspace.fs.readFile(uri),
-      ]);
-      telos.changes.noteSaved(uri.fsPath, bytes);
-    } catch {
-      // It counts as changed by the command then.
-    }
   }
 
   dispose(): void {
@@ -256,30 +237,22 @@ const alsoWritten = (paths: readonly string[]): string[] =>
 /** Returns what the run did besides, in sentences. */
 export function notUndone({
   ranCommands,
-  ranOutside,
   movedBranch,
   madeRepositories,
-  leftOut,
 }: Omit<RunChanges, 'runId' | 'at'>): string[] {
   const { t } = vscode.l10n;
   return [
     ...(ranCommands
       ? [
           t(
-            'The run also ran commands or tools of others. What they have changed is not known, and is not undone.',
+            'Commands that worked in the folder directly, or tools of others, ran too. What they changed is not known, and is not undone.',
           ),
         ]
-      : []),
-    ...(ranOutside
-      ? [t('Commands ran outside the sandbox. What they changed outside the working folder is not undone.')]
       : []),
     ...(movedBranch ? [t('A command made a commit or moved a branch. That is not undone.')] : []),
     ...madeRepositories.map(path =>
       t('A command made the Git repository {0}. It stays; remove it if you do not need it.', shortPath(path)),
     ),
-    ...(leftOut.length > 0
-      ? [t('Too large, or not readable, and so not undone: {0}', named(leftOut.map(shortPath)).join(', '))]
-      : []),
   ];
 }
 

@@ -159,7 +159,7 @@ async function keepIn(
   store: Pick<ChangeStore, 'keeper'>,
 ): Promise<KeptTrial> {
   const undoId = `try-${crypto.randomUUID()}`;
-  const keeper = store.keeper(undoId, { watches: false });
+  const keeper = store.keeper(undoId);
   if (!keeper)
     throw new TelosError('config', [
       sentence('Nothing was kept: the old text could not be stored for undo.'),

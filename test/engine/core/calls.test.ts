@@ -1,11 +1,12 @@
 /** The tool calls of one turn: each gets exactly one result, in order, however the turn ends. */
 import assert from 'node:assert/strict';
-import { existsSync, writeFileSync } from 'node:fs';
+import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import { ChangeStore } from '../../../src/engine/changes/changeStore.ts';
 import { allowAll } from '../../../src/engine/human.ts';
 import { createCommandTool } from '../../../src/engine/tools/command.ts';
 import type { Tool } from '../../../src/engine/tools/tool.ts';
+import { writeFileTool } from '../../../src/engine/tools/writeFiles.ts';
 import type { RunEvent } from '../../../src/protocol/run.ts';
 import { calls, done, says, scriptedProvider } from '../../fakes/scriptedProvider.ts';
 import { type LoopFolder, loopFolder, resultsOf } from '../run/loopFolder.ts';
@@ -226,63 +227,41 @@ describe('runCalls', () => {
     );
   });
 
-  describe('with changes that are kept', () => {
+  it('keeps what tools write, and says that the changes of a command in the folder itself are unknown', async () => {
     const path = (name: string): string => join(folder.path, name);
-    let store: ChangeStore;
-    beforeEach(() => {
-      store = new ChangeStore({ dataDir: path('data'), configDir: path('config') });
-    });
-    afterEach(() => store.settled());
-
-    async function run(command: string, tools?: readonly Tool[]): Promise<RunEvent[]> {
-      const places = {
-        workingDir: path('work'),
-        commandDir: path('work'),
-        packDir: path('pack'),
-        skillDir: path('skill'),
-      };
-      const context = {
-        ...places,
-        env: { PATH: process.env['PATH'] ?? '' },
-        changes: store.keeper('run-1'),
-      };
-      const policy = { ...places, home: folder.path, protectedDirs: [] };
-      const turns = [
-        [calls('1', 'run_command', { command }), done('tool_use')],
-        [says('ok'), done()],
-      ];
-      const provider = scriptedProvider(turns);
-      return (await folder.run(provider, allowAll, undefined, undefined, tools, { context, policy })).events;
-    }
-
-    it('says of a command which files it changed, be it one, several or none', async () => {
-      const changed = async (command: string): Promise<unknown> => {
-        const ended = (await run(command)).find(event => event.type === 'tool_end');
-        assert.equal(ended?.result.isError, false, ended?.result.content);
-        return ended.result.changedFiles;
-      };
-      assert.deepEqual(await changed('echo 1 > one.md'), [path('work/one.md')]);
-      const both = [path('work/a.md'), path('work/one.md')];
-      assert.deepEqual(await changed('echo 1 > a.md; echo 2 > one.md'), both);
-      assert.equal(await changed('cat one.md; touch -c a.md'), undefined);
-    });
-
-    it('keeps what a command changed that ended with an error of its tool', async () => {
-      const broken: Tool = {
-        ...createCommandTool(),
-        execute: async () => {
-          writeFileSync(path('work/left.md'), '1');
-          throw new Error('The pipe broke.');
-        },
-      };
-      const events = await run('make left', [broken]);
-      assert.match(JSON.stringify(events), /The pipe broke\./);
-      const { files } = await store.of('run-1');
-      assert.deepEqual(
-        files.map(file => file.path),
-        [path('work/left.md')],
-      );
-    });
+    const store = new ChangeStore({ dataDir: path('data'), configDir: path('config') });
+    const places = {
+      workingDir: path('work'),
+      commandDir: path('work'),
+      packDir: path('pack'),
+      skillDir: path('skill'),
+    };
+    const env = { PATH: process.env['PATH'] ?? '' };
+    const context = { ...places, env, changes: store.keeper('run-1') };
+    const policy = { ...places, home: folder.path, protectedDirs: [] };
+    const turns = [
+      [calls('1', 'run_command', { command: 'echo 1 > one.md' }), done('tool_use')],
+      [calls('2', 'write_file', { path: 'two.md', content: '2' }), done('tool_use')],
+      [says('ok'), done()],
+    ];
+    const { events } = await folder.run(
+      scriptedProvider(turns),
+      allowAll,
+      undefined,
+      undefined,
+      [createCommandTool(), writeFileTool],
+      { context, policy },
+    );
+    const ended = events.flatMap(event => (event.type === 'tool_end' ? [event.result] : []));
+    assert.deepEqual(
+      ended.map(({ isError, changedFiles }) => [isError, changedFiles]),
+      [
+        [false, undefined],
+        [false, [path('work/two.md')]],
+      ],
+    );
+    const { files, ranCommands } = await store.of('run-1');
+    assert.deepEqual([files.map(file => file.path), ranCommands], [[path('work/two.md')], true]);
   });
 
   it('lets a server ask in the middle of its call only where a person is there', async () => {

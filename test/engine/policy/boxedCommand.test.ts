@@ -62,7 +62,15 @@ describe('a command where a box works', () => {
       short(await decide({ id: '1', name: 'run_command', input: { command } }, among));
     assert.match(await decided('npm test', { ...context, worksDirectly: true }), /^ask .* boxed$/);
     assert.match(short(await about('npm test', { background: true })), /^ask .* boxed$/);
-    assert.match(wordsOf(await about('npm test', { background: true })), /until you stop it/);
+    assert.match(wordsOf(await about('npm test', { background: true })), /until you stop it, and undo/);
+    // A mode that asks about no command of one's own skills does, where undo brings nothing back.
+    const own = { ...context, mode: 'sandbox', isOwn: true } as const;
+    for (const command of ['rm -rf build', 'git reset --hard'])
+      assert.deepEqual(
+        [await decided(command, own), await decided(command, { ...own, worksDirectly: true })],
+        ['allow run.box boxed', 'ask run.command boxed'],
+      );
+    assert.equal(await decided('npm test', { ...own, worksDirectly: true }), 'allow mode.sandbox boxed');
     assert.equal(short(await about('npm test')), 'allow run.box boxed');
     // Telos's own files are below the home folder, so that nothing there is looked at.
     const atHome = { ...context, workingDir: run.home, commandDir: run.home };

@@ -236,8 +236,13 @@ describe('decide', () => {
     assert.deepEqual(await about('run_command', { command: 'echo hi' }), {
       action: 'ask',
       rule: 'run.command',
-      reason: 'A command can do anything that you can do on this machine.',
-      sentences: [{ text: 'A command can do anything that you can do on this machine.', values: [] }],
+      reason: 'A command can do anything that you can do on this machine, and undo does not cover it.',
+      sentences: [
+        {
+          text: 'A command can do anything that you can do on this machine, and undo does not cover it.',
+          values: [],
+        },
+      ],
       subject: 'echo hi',
       folder: run.pack,
       scopes: ['once', 'run'],

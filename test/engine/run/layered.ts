@@ -5,6 +5,7 @@ import { join } from 'node:path';
 import { commandBox } from '../../../src/engine/box/commandBox.ts';
 import { type BoxFinding, findBox } from '../../../src/engine/box/findBox.ts';
 import type { ChangeStore } from '../../../src/engine/changes/changeStore.ts';
+import type { KeptWrites } from '../../../src/engine/changes/keptWrites.ts';
 import type { Human } from '../../../src/engine/core/ports.ts';
 import { RunMemory } from '../../../src/engine/policy/decision.ts';
 import { type LookedAfter, landLayer } from '../../../src/engine/run/landLayer.ts';
@@ -43,6 +44,8 @@ export interface LayeredOptions {
   meanwhile?: (() => void) | undefined;
   dataDir?: string | undefined;
   path?: string | undefined;
+  /** Keeps the old bytes in place of the one of `runId`. */
+  keeper?: KeptWrites | undefined;
 }
 
 /** The commands of a conversation share a box, which knows the folder by then. */
@@ -54,7 +57,13 @@ export async function layered(
   run: TemporaryRun,
   store: ChangeStore,
   finding: Working,
-  { human, meanwhile, dataDir = join(run.root, 'data'), path = process.env['PATH'] ?? '' }: LayeredOptions,
+  {
+    human,
+    meanwhile,
+    dataDir = join(run.root, 'data'),
+    path = process.env['PATH'] ?? '',
+    keeper = store.keeper(runId),
+  }: LayeredOptions,
 ): Promise<Landed> {
   const config = { home: run.home, env: {}, dataDir, configDir: join(run.root, 'config') };
   for (const folder of [config.dataDir, config.configDir]) mkdirSync(folder, { recursive: true });
@@ -81,7 +90,6 @@ export async function layered(
   assert.ok('streams' in end, 'refusal' in end ? end.refusal : '');
   assert.ok(layer);
   const policy = { ...context, home: run.home, protectedDirs: [], memory: new RunMemory() };
-  const keeper = store.keeper(runId);
   assert.ok(keeper);
   const call = { id: '1', name: 'run_command', input: {} };
   const events = landLayer(call, layer, { human, policy }, keeper.layered(), new AbortController().signal);

@@ -36,10 +36,7 @@ describe('what others obey', function () {
     store = new ChangeStore({ dataDir: join(run.root, 'data'), configDir: join(run.root, 'config') });
     asked = [];
   });
-  afterEach(async () => {
-    await store.settled();
-    run.remove();
-  });
+  afterEach(() => run.remove());
 
   const inWork = (path: string): string => join(run.work, path);
   const text = (path: string): string => readFileSync(inWork(path), 'utf8');

@@ -155,7 +155,6 @@ const starters: Readonly<Record<string, string>> = {
   'src/engine/box/findBox.ts': 'findProgram',
   'src/engine/box/helper.ts': 'findProgram in findBox.ts',
   'src/engine/changes/gitObjects.ts': 'findGit in landLayer.ts',
-  'src/engine/changes/shadowGit.ts': 'findGit in watchedFolders.ts',
   'src/evals/earlierVersion.ts': 'findGit',
   'src/engine/files/leftLayers.ts': 'rm by its path',
   'src/engine/files/liveProcess.ts': '/bin/ps and /usr/sbin/sysctl, by their paths',
