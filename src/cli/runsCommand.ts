@@ -24,7 +24,7 @@ import { jsonPrinter, openTextPrinter } from './runPrinter.ts';
 import { typedPath } from './surroundings.ts';
 import { abortOnInterrupt, type Terminal } from './terminal.ts';
 import { agrees } from './terminalHuman.ts';
-import { errorText, table, terminalJson, terminalLine, terminalText } from './terminalText.ts';
+import { errorText, exactText, table, terminalJson, terminalLine, terminalText } from './terminalText.ts';
 
 export interface RunsOptions extends ConfigOptions {
   json?: boolean;
@@ -47,16 +47,18 @@ export async function runsCommand(options: RunsOptions, terminal: Terminal): Pro
   }
   return withHistory(options, terminal, async history => {
     const runs = await wantedRuns(history, options.search, limit, terminal);
+    const exitCode = sayUnread(history, terminal);
     if (options.json) {
       for (const run of runs) terminal.out(`${terminalJson({ ...run, title: titleOf(run) })}\n`);
-      return 0;
+      return exitCode;
     }
     if (runs.length === 0) {
+      if (exitCode > 0 && !options.search) return exitCode;
       const what = options.search
         ? 'No stored run contains these words.'
         : 'No runs yet. Each run of `telos` and of the editor is stored.';
       terminal.say(what);
-      return 0;
+      return exitCode;
     }
     const rows = runs.map(run => [
       timeText(run.startedAt),
@@ -67,8 +69,16 @@ export async function runsCommand(options: RunsOptions, terminal: Terminal): Pro
       titleOf(run),
     ]);
     terminal.out(`${table(['Time', 'Run', 'Skill', 'Outcome', 'Cost', 'Title'], rows, terminal.outWidth)}\n`);
-    return 0;
+    return exitCode;
   });
+}
+
+/** Names the files that are no runs, and returns the exit code. */
+function sayUnread({ unread }: RunHistory, terminal: Terminal): number {
+  for (const file of unread.slice(0, 5))
+    terminal.say(terminal.style.yellow(`${exactText(file)} is not the file of a run, or cannot be read.`));
+  if (unread.length > 5) terminal.say(terminal.style.yellow(`So are ${unread.length - 5} more.`));
+  return unread.length > 0 ? 1 : 0;
 }
 
 async function wantedRuns(
@@ -251,6 +261,8 @@ async function withRun(
     const [run, other] = found;
     const isMeant = id === undefined || !other || run?.runId === id;
     if (run && isMeant) return use(await history.read(run.runId), history, config);
+    const exitCode = run ? 0 : sayUnread(history, terminal);
+    if (exitCode > 0) return exitCode;
     const what =
       id === undefined
         ? 'No runs yet.'

@@ -109,7 +109,8 @@ const standing: ReadonlySet<PlanPhase> = new Set([
 export async function readToday(telos: Telos, { since, folders }: TodayOptions): Promise<TodayPage> {
   const { config, changes } = telos;
   const from = since.toISOString();
-  const all = await new RunHistory(config.dataDir).list();
+  const history = new RunHistory(config.dataDir);
+  const all = await history.list();
   const recent = all.filter(({ startedAt, isRecording }) => startedAt >= from && !isRecording);
   const { schedules, problems } = new Schedules(config.dataDir).list();
   const plans = await plansIn(
@@ -151,7 +152,11 @@ export async function readToday(telos: Telos, { since, folders }: TodayOptions):
     decisions: [...plans.found.flatMap(decisionsOf), ...schedules.filter(needsPerson).map(scheduleDecision)],
     spent: spentBy(recent),
     ownRuns: recent.filter(({ door }) => !unwatched.has(door)).length,
-    problems: [...problems, ...plans.problems],
+    problems: [
+      ...problems,
+      ...plans.problems,
+      ...history.unread.map(file => `${file} is not the file of a run.`),
+    ],
   };
 }
 

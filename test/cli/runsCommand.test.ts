@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { existsSync, readdirSync, readFileSync, statSync } from 'node:fs';
+import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { RunHistory } from '../../src/engine/records/runHistory.ts';
 import type { Spending } from '../../src/engine/records/spending.ts';
@@ -134,6 +134,26 @@ describe('telos runs', function () {
       (await home.run(['--help'])).stdout,
       /runs show\|export\|replay\|rename\|delete +list, read, export/,
     );
+  });
+
+  it('does not say that nothing ran where the files of runs cannot be read', async () => {
+    const file = join(home.dataDir, 'runs', 'abc1.jsonl');
+    for (const make of [() => mkdirSync(file, { recursive: true }), () => writeFileSync(file, 'cut {')]) {
+      rmSync(file, { recursive: true, force: true });
+      make();
+      for (const args of [['runs'], ['runs', '--json'], ['runs', 'show'], ['today']]) {
+        const { code, stdout, stderr } = await home.run(args);
+        assert.match(stderr, /abc1\.jsonl is not the file of a run/, args.join(' '));
+        assert.doesNotMatch(`${stdout}${stderr}`, /No runs yet|Nothing ran/);
+        assert.equal(code, args[0] === 'today' ? 0 : 1);
+      }
+    }
+    writeRun(home.dataDir, { runId: 'abc2', request: 'sort mail' });
+    const some = await home.run(['runs']);
+    assert.deepEqual([some.code, /sort mail/.test(some.stdout)], [1, true]);
+    assert.equal((await home.run(['runs', 'show', 'abc2'])).code, 0);
+    rmSync(file);
+    assert.equal((await home.run(['runs'])).code, 0);
   });
 
   it('escapes what steers a terminal in an export to one, and writes a file as it is', async () => {

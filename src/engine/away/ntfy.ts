@@ -1,5 +1,7 @@
 /** ntfy: publishes a note with buttons that publish their answer to a second topic, which is read as a stream. */
 import { StringDecoder } from 'node:string_decoder';
+import { sentence } from '@telos/protocol/text';
+import { TelosError } from '../core/errors.ts';
 import type { CloseNote, Note, Wire } from './phone.ts';
 import { fieldOf, keepTrying, reach, reachJson } from './reach.ts';
 
@@ -44,7 +46,13 @@ async function open(
     }
   };
   if (note.buttons.length > 0) await opened(listen, signal);
-  await reachJson('ntfy', publishing(place, note), signal);
+  const published = await reachJson('ntfy', publishing(place, note), signal);
+  // A proxy or a page to log in answers with 200, too.
+  if (typeof fieldOf(published, 'id') !== 'string')
+    throw new TelosError('provider', [
+      sentence('The server did not answer as ntfy does.'),
+      sentence('Check its address, and whether this network wants a sign-in.'),
+    ]);
   // The buttons of a note vanish on the phone that pressed one. On others, an answer counts for nothing.
   return async () => undefined;
 }

@@ -39,6 +39,8 @@ export class RunHistory {
   readonly #dataDir: string;
   /** By file, with a stamp that shows whether the file has changed. */
   readonly #known = new Map<string, { stamp: string; summary: RunSummary | undefined }>();
+  /** Files in the folder of the runs that the latest `list` could not read. */
+  unread: readonly string[] = [];
 
   /** Creates the history without reading anything. */
   constructor(dataDir: string) {
@@ -46,21 +48,25 @@ export class RunHistory {
   }
 
   /**
-   * Returns every run, the newest first, or none if the folder is missing. Files that are not runs are left out. Throws the error
-   * of the file system about the folder.
+   * Returns every run, the newest first, or none if the folder is missing. Files that are not runs are left out, and named in `unread`.
+   * Throws the error of the file system about the folder.
    */
   async list(): Promise<readonly RunSummary[]> {
     const folder = runsFolder(this.#dataDir);
     const names = (await listed(folder)).filter(name => name.endsWith('.jsonl'));
     const summaries: RunSummary[] = [];
     const files = new Set<string>();
+    const unread: string[] = [];
     for (const [index, name] of names.entries()) {
       if (index % slice === slice - 1) await new Promise(resolve => setImmediate(resolve));
       const file = join(folder, name);
       files.add(file);
       const summary = this.#summary(file);
       if (summary) summaries.push(summary);
+      // A run of which nothing could be stored has an empty file, and one that was deleted meanwhile none.
+      else if (hasContent(file)) unread.push(file);
     }
+    this.unread = unread;
     for (const file of this.#known.keys()) if (!files.has(file)) this.#known.delete(file);
     return summaries.sort(newestFirst);
   }
@@ -229,6 +235,11 @@ export function setAside(dataDir: string, runIds: readonly string[], isAside: bo
 
 /** Maximum length of a title. In characters. */
 const maxTitle = 200;
+
+function hasContent(file: string): boolean {
+  const about = statSync(file, { throwIfNoEntry: false });
+  return about !== undefined && (!about.isFile() || about.size > 0);
+}
 
 const stampOf = ({ size, mtimeMs, ino }: Stats): string => `${size} ${mtimeMs} ${ino}`;
 

@@ -293,6 +293,22 @@ describe('wires of messengers', () => {
     await new Promise(resolve => silent.close(resolve));
   });
 
+  it('take a page in place of an answer for no answer', async () => {
+    const page = createServer((_, response) => {
+      response.writeHead(200, { 'content-type': 'text/html' }).end('<html>Sign in to this network</html>');
+    });
+    await new Promise<void>(resolve => page.listen(0, '127.0.0.1', resolve));
+    const api = `http://127.0.0.1:${(page.address() as AddressInfo).port}`;
+    const wires = [
+      ntfyWire({ server: api, topic: 'anns-topic', token: undefined }),
+      telegramWire({ api, token: '123:abc', users: [owner] }, new AnswerBox(folder.path)),
+    ];
+    for (const wire of wires)
+      await assert.rejects(phone(wire).ask(question, over.signal), /did not a(?:nswer as|ccept)/, wire.name);
+    page.closeAllConnections();
+    await new Promise(resolve => page.close(resolve));
+  });
+
   it('say that the service refused, and that nothing was sent', async () => {
     const server = await telegramServer('999:other');
     const wire = telegramWire(
