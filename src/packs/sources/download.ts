@@ -116,7 +116,7 @@ async function once(address: string, options: DownloadOptions): Promise<Download
   ]);
 }
 
-const nothingInstalled = sentence('Nothing was installed.');
+export const nothingInstalled = sentence('Nothing was installed.');
 
 const isRedirect = ({ statusCode = 0 }: IncomingMessage): boolean =>
   [301, 302, 303, 307, 308].includes(statusCode);

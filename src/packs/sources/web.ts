@@ -3,7 +3,7 @@
 import { TelosError } from '@telos/engine/errors';
 import { packNameProblem } from '@telos/engine/skills';
 import { sentence } from '@telos/protocol/text';
-import { type Download, download, jsonOf, textLimit } from './download.ts';
+import { type Download, download, jsonOf, nothingInstalled, textLimit } from './download.ts';
 import {
   checkSame,
   type Fetched,
@@ -83,6 +83,13 @@ async function keptDownload(url: string, reach: Reach): Promise<Download> {
 async function alone({ bytes, url, sha256 }: Download, root: string, address: string): Promise<Fetched> {
   const writer = new TreeWriter(root, url);
   const name = fileKind(address) === 'catalogue' ? 'marketplace.json' : 'SKILL.md';
+  // A login or an error page that comes with 200 is no skill, though any text could be one.
+  if (/^\ufeff?\s*<(?:!doctype html|html)[\s>]/i.test(bytes.subarray(0, 1024).toString('utf8')))
+    throw new TelosError('pack', [
+      sentence('{0} answered with a web page and not with a {1}.', url, name),
+      sentence('Check the address, and whether this network wants a sign-in.'),
+      nothingInstalled,
+    ]);
   const path = writer.admit({ path: name, kind: 'file' }, bytes.length);
   if (path !== undefined) await writer.write(path, bytes, false);
   return { archive: { url, sha256 }, leftOut: [] };

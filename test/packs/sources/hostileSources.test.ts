@@ -200,6 +200,19 @@ describe('a source', () => {
     await rejects(offered(servers.url), /as "exe", which is neither/);
   });
 
+  it('of a site is not the page of a login that answers in its place', async () => {
+    for (const page of [
+      '<html><body>Sign in</body></html>',
+      '\ufeff \n<!DOCTYPE html>\n<title>Oh no</title>',
+    ])
+      for (const path of ['/login/SKILL.md', '/login/marketplace.json']) {
+        servers.answers.set(path, page);
+        await rejects(offered(`${servers.url}${path}`), /answered with a web page|is not JSON/);
+      }
+    servers.answers.set('/login/SKILL.md', `<h1>Login</h1>\n\nChecks <html> pages.\n`);
+    ok(await offered(`${servers.url}/login/SKILL.md`));
+  });
+
   it('of a site may have line ends of Windows, counts byte for byte, and no line break in it becomes a name or an address', async () => {
     const index = '/.well-known/agent-skills/index.json';
     const windows = skill.replaceAll('\n', '\r\n');
