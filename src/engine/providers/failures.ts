@@ -64,11 +64,13 @@ export function explainHttpFailure(failure: HttpFailure): TurnFailure {
   }
   if (status >= 500) {
     const why = sentence('{0} has an internal error ({1}): {2}', label, status, reason);
-    return { error: new TelosError('provider', [why, sentence('Try again later.')]), again: true, pauseMs };
+    // Too little room for a long conversation, as some say it; or for all of them, which passes.
+    const Kind = sizeWords.test(failure.reason.slice(0, 4_000)) ? Refused : TelosError;
+    return { error: new Kind('provider', [why, sentence('Try again later.')]), again: true, pauseMs };
   }
   const why = sentence('{0} refused the request ({1}): {2}', label, status, reason);
   const { hint, remedy } = status === 404 ? missing(failure, reason) : {};
-  const Kind = status === 400 || status === 422 ? Refused : TelosError;
+  const Kind = status === 404 || status === 408 ? TelosError : Refused;
   const error = new Kind('provider', [why, ...(hint ? [hint] : [])], { remedy });
   return { error, again: status === 408 };
 }
@@ -86,6 +88,10 @@ const keyWords =
 /** The words in which servers refuse a prompt because of its length. With 429 they are about a limit of tokens a minute. */
 const tooLongWords =
   /(?:prompt|input|request|message)s?\b[^.]{0,40}\btoo (?:long|large)|context[_ ](?:length|window|size|limit)|(?:maximum|available) (?:context|prompt) |token count[^.]{0,40}exceeds|exceed\w* (?:the )?(?:limit|maximum)[^.]{0,40}\btokens|too many (?:input |prompt )?tokens|reduce the length of the (?:messages|prompt|input)|(?:prompt|input|length|tokens?)\b[^.]{0,40}\bexceed\w*[^.]{0,20}\bmax\w* (?:\w+ )?length|range of input length|exceed\w*[^.]{0,20}\btoken limit|inputs?\W+tokens \+ \W?max_new_tokens|inputs?\W+must have less than \d+ tokens/i;
+
+/** Words in which a server says of an error that it may come from the length of the request. */
+const sizeWords =
+  /\b(?:kv[ _-]?cache|memory|oom|context|tokens?|sequence|prompt|length|slots?|n_ctx|too (?:long|large|big|many))\b/i;
 
 /** Returns advice for 404. Only a server that knows models mentions one; any other has nothing at this address. */
 function missing(

@@ -1,6 +1,6 @@
 /** Goes on where a server refuses a request for one tool or one picture, which would otherwise end the conversation for good. */
 import { type Sentence, sentence, spoken } from '@telos/protocol/text';
-import { PromptTooLong } from '../core/errors.ts';
+import { PromptTooLong, TelosError } from '../core/errors.ts';
 import type { CompletionRequest, Provider, StreamEvent, ToolDefinition } from '../core/ports.ts';
 import { Refused } from './failures.ts';
 import { mediaIn, withoutMedia } from './media.ts';
@@ -58,7 +58,7 @@ export function withoutRefusedParts(provider: Provider): Provider {
           taken = { ...sent, messages: [...sent.messages] };
           return;
         } catch (error) {
-          if (!(error instanceof Refused)) throw error;
+          if (!isRefusal(error)) throw error;
           const said = leaveOut(error.message, sent);
           if (!said) throw mayBeTooLong(sent, taken) ? tooLong(error) : error;
           const sentences = [...said, ...(error.sentences ?? [])];
@@ -69,7 +69,11 @@ export function withoutRefusedParts(provider: Provider): Provider {
   };
 }
 
-const tooLong = ({ code, sentences, message }: Refused): PromptTooLong =>
+/** Also after several tries. */
+const isRefusal = (error: unknown): error is TelosError =>
+  error instanceof Refused || (error instanceof TelosError && error.cause instanceof Refused);
+
+const tooLong = ({ code, sentences, message }: TelosError): PromptTooLong =>
   new PromptTooLong(code, sentences ?? message);
 
 /** Returns true also for the first request of a conversation that goes on: what was taken of it before is not known here. */

@@ -36,13 +36,17 @@ async function withServer(
   refusal: Refusal,
   // biome-ignore lint/suspicious/noExplicitAny: as above
   test: (provider: Provider, bodies: any[]) => Promise<void>,
+  status = 400,
 ): Promise<void> {
   // biome-ignore lint/suspicious/noExplicitAny: as above
   const bodies: any[] = [];
   const server = await listen(async ({ body }, response) => {
     bodies.push(body);
     const message = refusal(body);
-    if (message !== undefined) return sendJson(response, 400, { error: { message } });
+    if (message !== undefined) {
+      response.setHeader('retry-after-ms', '1');
+      return sendJson(response, status, { error: { message } });
+    }
     response.writeHead(200, { 'content-type': 'text/event-stream' }).end(answers[format]);
   });
   const env = {
@@ -184,6 +188,32 @@ describe('a refusal in words that are not known', () => {
       await assert.rejects(eventsOf(provider, { messages: said(70_000) }), PromptTooLong);
       assert.equal(textOf(await eventsOf(provider, { messages: said(40_000) })), 'well');
     });
+  });
+
+  for (const [status, words] of [
+    [500, 'kv cache exhausted'],
+    [500, 'CUDA out of memory while allocating 2.00 GiB'],
+    [503, 'No free slot of that length'],
+    [424, 'Das ist mir zu viel.'],
+  ] as const)
+    it(`counts with any status, after its tries where it may pass: ${status} ${words}`, async () => {
+      const refusal: Refusal = body => tooMuch(body) && words;
+      const test = async (provider: Provider, bodies: unknown[]): Promise<void> => {
+        await eventsOf(provider, { messages: said(50_000) });
+        await assert.rejects(eventsOf(provider, { messages: said(70_000) }), PromptTooLong);
+        assert.equal(bodies.length, status < 500 ? 2 : 6);
+      };
+      await withServer('chat', refusal, test, status);
+    });
+
+  it('of a server that is down does not', async () => {
+    const refusal: Refusal = body => tooMuch(body) && 'upstream connect error';
+    const test = async (provider: Provider): Promise<void> => {
+      await eventsOf(provider, { messages: said(50_000) });
+      const isOther = (error: Error) => !(error instanceof PromptTooLong);
+      await assert.rejects(eventsOf(provider, { messages: said(70_000) }), isOther);
+    };
+    await withServer('chat', refusal, test, 502);
   });
 
   it('of the messages of a run, which grow where they are, counts too', async () => {
