@@ -51,7 +51,7 @@ async function open(
   if (typeof fieldOf(published, 'id') !== 'string')
     throw new TelosError('provider', [
       sentence('The server did not answer as ntfy does.'),
-      sentence('Check its address, and whether this network wants a sign-in.'),
+      sentence('Check the address, and whether this network wants a sign-in.'),
     ]);
   // The buttons of a note vanish on the phone that pressed one. On others, an answer counts for nothing.
   return async () => undefined;
