@@ -402,7 +402,9 @@ async function sayInstalled(installed: InstalledPack, config: Config, terminal: 
     terminal.say(terminal.style.yellow(terminalText(next)));
   }
   if (leftOut.length > 0)
-    terminal.say(terminal.style.yellow(terminalText(`Links were left out: ${leftOut.join(', ')}`)));
+    terminal.say(
+      terminal.style.yellow(terminalText(`Links and special files were left out: ${leftOut.join(', ')}`)),
+    );
   for (const line of await notReadyLines(installed, config))
     terminal.say(terminal.style.yellow(terminalText(line)));
 }

@@ -15,7 +15,7 @@ export {
 export { findSkills } from './skills/findSkills.ts';
 export { findKey, findValue, parseSkillFile, splitFrontmatter, withoutMark } from './skills/frontmatter.ts';
 export { type InstalledPack, installPack, worksInOf } from './skills/install.ts';
-export { copyPack, readOrigin } from './skills/installPlace.ts';
+export { copyPack, PackTooLarge, readOrigin } from './skills/installPlace.ts';
 export { lintSkill, mendText, skillsBelow } from './skills/lint.ts';
 export {
   digestOf,

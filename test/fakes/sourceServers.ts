@@ -169,11 +169,12 @@ export function commitFiles(
     }).trim();
   execFileSync('mkdir', ['-p', place]);
   execFileSync('git', ['init', '--quiet', '--initial-branch=main', place], { env: gitEnv, stdio: 'ignore' });
+  const hashes = new Map<unknown, string>();
   const blobs = Object.entries(files).map(([path, content]) => {
-    const hash = execFileSync('git', ['-C', place, 'hash-object', '-w', '--stdin'], {
-      input: content,
-      encoding: 'utf8',
-    }).trim();
+    const write = ['-C', place, 'hash-object', '-w', '--stdin'];
+    const hash =
+      hashes.get(content) ?? execFileSync('git', write, { input: content, encoding: 'utf8' }).trim();
+    hashes.set(content, hash);
     return `${scripts.includes(path) ? '100755' : '100644'} ${hash}\t${path}`;
   });
   run('read-tree', '--empty');

@@ -8,7 +8,7 @@ import { constants, type Dirent, readdirSync } from 'node:fs';
 import { mkdir, open, readdir, realpath, stat } from 'node:fs/promises';
 import { basename, dirname, join, relative, sep } from 'node:path';
 import { isDeepStrictEqual } from 'node:util';
-import { type Sentence, sentence } from '@telos/protocol/text';
+import { type Sentence, sentence, spoken } from '@telos/protocol/text';
 import type { Config } from '../config.ts';
 import { TelosError } from '../core/errors.ts';
 import { type AlongFile, type FolderContents, fileText } from '../files/folderRecord.ts';
@@ -236,7 +236,7 @@ export async function copyPack(
     around: readonly string[],
   ): Promise<void> {
     if (around.length > limits.depth)
-      throw tooLarge(source, sentence('folders more than {0} deep', limits.depth));
+      throw new PackTooLarge(source, sentence('folders more than {0} deep', limits.depth));
     for (const entry of await sortedEntries(from)) {
       if (entry.name === '.git') continue;
       const below = path ? `${path}/${entry.name}` : entry.name;
@@ -249,10 +249,12 @@ export async function copyPack(
         await copyFolder(here, there, below, [...around, linked?.path ?? '']);
       } else if (entry.isFile() || linked) {
         copy.files++;
-        if (copy.files > limits.files) throw tooLarge(source, sentence('more than {0} files', limits.files));
+        if (copy.files > limits.files)
+          throw new PackTooLarge(source, sentence('more than {0} files', limits.files));
         const { size, text } = await copyFile(here, there, limits.bytes - copy.bytes);
         copy.bytes += size;
-        if (copy.bytes > limits.bytes) throw tooLarge(source, sentence('more than {0} bytes', limits.bytes));
+        if (copy.bytes > limits.bytes)
+          throw new PackTooLarge(source, sentence('more than {0} bytes', limits.bytes));
         contents.set(below, text);
       } else {
         copy.leftOut.push(below);
@@ -323,10 +325,17 @@ async function writeCopy(to: string, bytes: Buffer, mode: number): Promise<void>
   }
 }
 
-function tooLarge(source: string, what: Sentence): TelosError {
-  return new TelosError('pack', [
-    sentence('{0} holds {1}, which is more than a pack may have.', source, what),
-    sentence('Install only the folder with the agent.toml or the skills.'),
-    sentence('Nothing was changed.'),
-  ]);
+/** A folder is more than a pack may have. */
+export class PackTooLarge extends TelosError {
+  /** What is too much of it, as in `more than 5,000 files`. */
+  readonly what: string;
+
+  constructor(source: string, what: Sentence) {
+    super('pack', [
+      sentence('{0} holds {1}, which is more than a pack may have.', source, what),
+      sentence('Install a folder of it, or one of its skills by the name after #.'),
+      sentence('Nothing was changed.'),
+    ]);
+    this.what = spoken([what]);
+  }
 }

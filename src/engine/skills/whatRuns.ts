@@ -123,7 +123,7 @@ const ofTheShell =
   /^(?:cd|echo|export|source|\.|set|unset|alias|if|then|else|elif|fi|for|while|until|do|done|case|esac|in|function|read|printf|test|\[|\[\[|eval|exec|exit|return|true|false|type|command|hash|pwd|ulimit|trap|wait|local|let|shift|kill|sudo|time|env|which|xargs|nohup|select)$/;
 /** Programs that bring others, that another runner has, or that only one system has. The text then says more than is done. */
 const notNeeded =
-  /^(?:cron|brew|apt|apt-get|dnf|yum|pacman|apk|choco|winget|scoop|snap|pip3?|pipx|npm|pnpm|yarn|cargo|gem|conda|mamba|go|nvm|pyenv|volta|asdf|openclaw|clawdbot|moltbot|clawdis|clawhub|clawdhub|molthub|claude|codex|gemini|cursor|opencode|npx|open|xdg-open|pbcopy|pbpaste|osascript|xclip|xsel|wl-copy|systemctl|service|launchctl|crontab|start|powershell|pwsh|explorer|notepad|code|vim|nano|docker|docker-compose|tree|watch)$/;
+  /^(?:cron|brew|apt|apt-get|dnf|yum|pacman|apk|choco|winget|scoop|snap|pip3?|pipx|npm|pnpm|yarn|cargo|gem|conda|mamba|go|nvm|pyenv|volta|asdf|openclaw|clawdbot|moltbot|clawdis|clawhub|clawdhub|molthub|claude|codex|gemini|cursor|opencode|npx|open|xdg-open|pbcopy|pbpaste|osascript|xclip|xsel|wl-copy|systemctl|service|launchctl|crontab|start|powershell|pwsh|explorer|notepad|security|codesign|sw_vers|diskutil|hdiutil|mdfind|plutil|scutil|networksetup|netsh|wmic|icacls|schtasks|code|vim|nano|docker|docker-compose|tree|watch)$/;
 
 /** Returns the programs without which most of what the text tells to run cannot be run. */
 function missingPrograms(texts: SkillTexts, machine: Machine): Missing[] {
@@ -145,11 +145,17 @@ function missingPrograms(texts: SkillTexts, machine: Machine): Missing[] {
 }
 
 /** Returns false for commands of the shell, for those that install something, and for tools of other runners. */
-const isProgramRun = ([program = '', verb = '']: TextCommand): boolean =>
+const isProgramRun = ([program = '', verb = '', ...rest]: TextCommand): boolean =>
   /^[a-z][\w.+-]*$/.test(program) &&
   !ofTheShell.test(program) &&
   !notNeeded.test(program) &&
-  !/^(?:install|i|add|tool|pip|\w+[:=]\S*)$/.test(verb);
+  !/^(?:install|i|add|tool|pip|\w+[:=]\S*)$/.test(verb) &&
+  !isSentence([verb, ...rest]);
+
+/** A line of prose in a block of commands: it lists flags with commas, or ends as a sentence does. */
+const isSentence = (words: readonly string[]): boolean =>
+  words.some(word => /^--?[\w-]+,$/.test(word)) ||
+  (words.length > 2 && /^[a-z]+\.$/i.test(words.at(-1)!) && words.every(word => /^[\w'(),.-]+$/.test(word)));
 
 const runsOwnFile = (name: string, { commands, files }: SkillTexts): boolean =>
   interpreter.test(name) &&

@@ -1,9 +1,9 @@
 /** Fetches what a source leads to into a folder of its own, and makes the folder of one pack from it. */
 
-import { existsSync } from 'node:fs';
+import { existsSync, lstatSync } from 'node:fs';
 import { cp, lstat, mkdir, mkdtemp, readdir, realpath, rm, stat } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
-import { dirname, join } from 'node:path';
+import { dirname, join, relative, sep } from 'node:path';
 import type { Config } from '@telos/engine/config';
 import { TelosError } from '@telos/engine/errors';
 import { isInside, realIfThere } from '@telos/engine/files';
@@ -237,19 +237,26 @@ export function placed(resolved: Resolved, { path }: Pick<Candidate, 'path'>): R
 
 /**
  * Makes the folder of a pack below `parent`, from a folder of the tree or from some of its skills, and returns its path. A folder
- * that is a pack as it is stays where it stands if it has that name already.
+ * that is a pack as it is stays where it stands if it has that name already. Pipes and the like are left out, and named in `leftOut`.
  */
 export async function packFolder(
   root: string,
   { path, skills }: Pick<Candidate, 'path' | 'skills'>,
   name: string,
   parent: string,
+  leftOut: string[] = [],
 ): Promise<string> {
+  const filter = (from: string): boolean => {
+    if (!isCopied(from)) return false;
+    const isSpecial = isSpecialFile(from);
+    if (isSpecial) leftOut.push(relative(root, from).split(sep).join('/'));
+    return !isSpecial;
+  };
   const source = join(root, path);
   const target = join(parent, name);
   await mkdir(parent, { recursive: true });
   if (!skills) {
-    await cp(source, target, { recursive: true, verbatimSymlinks: true, filter: isCopied });
+    await cp(source, target, { recursive: true, verbatimSymlinks: true, filter });
     await followLinks(root, source, target);
     return target;
   }
@@ -262,7 +269,7 @@ export async function packFolder(
       verbatimSymlinks: true,
       errorOnExist: true,
       force: false,
-      filter: isCopied,
+      filter,
     });
     await followLinks(root, join(source, folder), place);
   }
@@ -294,7 +301,8 @@ async function followLinks(root: string, source: string, copy: string, depth = 0
     const isInTree = real !== undefined && isInside(root, real) && !isInside(real, from);
     if (!isInTree || depth >= deepestLink || !existsSync(real)) continue;
     await rm(to);
-    await cp(real, to, { recursive: true, verbatimSymlinks: true, filter: isCopied });
+    const filter = (path: string): boolean => isCopied(path) && !isSpecialFile(path);
+    await cp(real, to, { recursive: true, verbatimSymlinks: true, filter });
     if ((await stat(real)).isDirectory()) await followLinks(root, real, to, depth + 1);
   }
 }
@@ -323,6 +331,12 @@ async function refuseSkill(path: string, folder: string): Promise<void> {
 }
 
 const isCopied = (path: string): boolean => !/[/\\]\.git$/.test(path);
+
+/** A pipe, a socket or a device, which no copy can have. */
+function isSpecialFile(path: string): boolean {
+  const stats = lstatSync(path);
+  return !stats.isFile() && !stats.isDirectory() && !stats.isSymbolicLink();
+}
 
 /** Returns a name that a pack may have: the given one, or one with what is around it. */
 export function usableName(name: string, { resolved }: Pick<Found, 'resolved'>): string {

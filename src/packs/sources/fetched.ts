@@ -39,14 +39,15 @@ export interface Resolver<Kind extends Source['kind'], Exact extends Resolved['k
   fetch(resolved: Extract<Resolved, { kind: Exact }>, root: string, reach: Reach): Promise<Fetched>;
 }
 
-/** Unpacks an archive, whichever kind its first bytes say. `drop` folders at the beginning of each path are cut off. */
+/** Unpacks an archive, whichever kind its first bytes say. `drop` folders at the beginning of each path are cut off. `most` are its limits. */
 export async function unpack(
   { bytes, url, sha256 }: Pick<Download, 'bytes' | 'url' | 'sha256'>,
   root: string,
   drop: number,
   signal: AbortSignal,
+  most?: ConstructorParameters<typeof TreeWriter>[3],
 ): Promise<Fetched & { archive: { url: string; sha256: string } }> {
-  const writer = new TreeWriter(root, url, drop);
+  const writer = new TreeWriter(root, url, drop, most);
   const isZip = bytes.toString('latin1', 0, 2) === 'PK';
   if (isZip) await (await import('./zip.ts')).unpackZip(bytes, writer, signal);
   else await (await import('./tar.ts')).unpackTar(bytes, writer, signal);

@@ -25,7 +25,7 @@ import { beginningOf, sentence } from '@telos/protocol/text';
 import type { Resolver } from './fetched.ts';
 import { isCommit } from './github.ts';
 import { parseSource, type Reach } from './sourceText.ts';
-import { TreeWriter, treeLimits } from './treeWriter.ts';
+import { repositoryLimits, TreeWriter, treeLimits } from './treeWriter.ts';
 
 const neutral = gitSettings(
   ...['core.symlinks=false', 'protocol.ext.allow=never', 'protocol.file.allow=never'],
@@ -118,7 +118,7 @@ async function writeTree(
   root: string,
   reach: Reach,
 ): Promise<string[]> {
-  const writer = new TreeWriter(root, url);
+  const writer = new TreeWriter(root, url, 0, repositoryLimits);
   const listed = await run(['ls-tree', '-r', '-z', '-l', '--full-tree', commit], repository, reach);
   const entries = listed
     .toString('utf8')

@@ -5,6 +5,7 @@ import { asSaid, type Sentence, sentence } from '@telos/protocol/text';
 import { type Download, download, downloadJson } from './download.ts';
 import { baseAddress, type Found, fields, type Resolver, text, unpack } from './fetched.ts';
 import { type Reach, type Source, UnclearSource } from './sourceText.ts';
+import { repositoryLimits } from './treeWriter.ts';
 
 type Github = Extract<Source, { kind: 'github' }>;
 
@@ -38,7 +39,7 @@ export const github: Resolver<'github', 'github'> = {
       : `${codeload}${place}/tar.gz/${commit}`;
     const answer = await download(address, { reach, token: key, allow: [404] });
     if (answer.status === 404) throw missing(address, sentence('commit {0}', commit), reach);
-    return unpack(answer, root, 1, reach.signal);
+    return unpack(answer, root, 1, reach.signal, repositoryLimits);
   },
 };
 

@@ -23,6 +23,7 @@ import {
   type LockedPack,
   lockChange,
   lockPath,
+  PackTooLarge,
   packNameProblem,
   planInstall,
   type Resolved,
@@ -178,16 +179,25 @@ async function offerOf(
   const base = join(fetched.root, candidate.path);
   const isFolder = found.resolved.kind === 'folder' && !candidate.skills;
   const isWholeFolder = isFolder && !(await hasLinksAround(fetched.root, base));
+  const special: string[] = [];
   const folder = isWholeFolder
     ? base
-    : await packFolder(fetched.root, candidate, safeName(name), await mkdtemp(join(temporary.path, 'pack-')));
+    : await packFolder(
+        fetched.root,
+        candidate,
+        safeName(name),
+        await mkdtemp(join(temporary.path, 'pack-')),
+        special,
+      );
   const chosen = { ...fetched, candidate };
   const place = placeFor(config, look.project);
   const lockFile = look.project === undefined ? lockPath(config) : join(look.project, lockName);
   readLock(lockFile);
   if (look.project === undefined && !isWholeFolder)
     await addClawhubOrigin(folder, found.resolved, config.skillsDir, name);
-  const { contents, leftOut } = await copyPack(folder, undefined);
+  const { contents, leftOut } = await copyPack(folder, undefined).catch(error =>
+    refuseWhole(error, source, fetched),
+  );
   const seen = await lookAtPack(folder, name, contents, config);
   const findings = [
     ...registryFindings(fetched),
@@ -227,7 +237,7 @@ async function offerOf(
     way,
     name: plan.name,
     description: plan.description ?? candidate.description ?? '',
-    leftOut: [...new Set([...fetched.leftOut, ...leftOut])],
+    leftOut: [...new Set([...fetched.leftOut, ...special, ...leftOut])],
     plan,
     digest: digestOf(filesOf(contents)),
     isRisky: findings.some(({ level }) => level === 'high'),
@@ -241,6 +251,16 @@ async function offerOf(
   const made = { ...inner, folder, plan, look: { ...look, as }, config, place, from: options };
   staged.set(offer, { ...made, whole: fetched, temporary });
   return offer;
+}
+
+/** Names the skills of a pack that is too large to be taken as a whole. */
+function refuseWhole(error: unknown, source: Source, { root, candidate }: FetchedPack): never {
+  const skills = error instanceof PackTooLarge ? skillsOf(root, candidate) : [];
+  if (!(error instanceof PackTooLarge) || skills.length < 2) throw error;
+  throw new UnclearSource(
+    `It holds ${error.what}, which is more than a pack may have.`,
+    skills.map(({ id }) => sourceText({ ...source, name: id })),
+  );
 }
 
 /** Returns the card that names, as not started, the servers of the catalogue that no file of the pack has. */

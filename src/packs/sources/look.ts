@@ -7,6 +7,7 @@ import { loadText } from '@telos/engine/files';
 import { cardOf, FileDigests, readAgentFiles } from '@telos/engine/policy';
 import { type openSkill, ownMcpConfig, type PackSkills, packSkills } from '@telos/engine/skills';
 import type { FolderContents } from '@telos/engine/undo';
+import type { Finding } from '@telos/protocol/agentCard';
 import type { OfferedFile, OfferedSkill, PackLook, SourceFinding } from '@telos/protocol/packOffer';
 import type { ScanReport } from '../audit/scan.ts';
 import { scanFolder, scanFolders } from '../audit/scanFolder.ts';
@@ -56,10 +57,14 @@ export async function scanSource(
   }
 }
 
+/** An install leaves pipes, sockets and devices out, and says so: they are no danger then. */
+const findingsOfCopy = (found: readonly Finding[]): Finding[] =>
+  found.filter(({ kind }) => kind !== 'special-file');
+
 /** Returns what is found in a folder, the worst first, or nothing if there are no high-severity findings. */
 export async function dangersIn(folder: string): Promise<readonly SourceFinding[]> {
-  const { findings, high } = await scanFolder(folder);
-  return high > 0 ? findings : [];
+  const findings = findingsOfCopy((await scanFolder(folder)).findings);
+  return findings.some(({ level }) => level === 'high') ? findings : [];
 }
 
 /** Returns what is in the pack's folder, whose contents are known. Throws errors of the file system. */
@@ -87,7 +92,7 @@ export async function lookAtPack(
     skills: skills.map(skill => offeredSkill(skill, folder, all)),
     files: all,
     card,
-    findings,
+    findings: findingsOfCopy(findings),
     counts: { read, of, rules },
     steps: [
       ...new Set(skills.flatMap(({ metadata }) => metadata.install.flatMap(({ command }) => command ?? []))),

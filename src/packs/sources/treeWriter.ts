@@ -35,6 +35,10 @@ export const treeLimits = {
   path: 1000,
 } as const;
 
+/** A repository may be larger than a pack, of which it holds several. */
+export const repositoryLimits = { entries: 60_000, files: 30_000 } as const;
+type Limits = Record<keyof typeof repositoryLimits, number>;
+
 /** Packed data may unpack to any ratio up to this size: short texts that repeat themselves are honest. In bytes. */
 const honestSize = 4 * 1024 * 1024;
 
@@ -48,6 +52,7 @@ export class TreeWriter {
   readonly #what: string;
   readonly #kinds = new Map<string, { kind: TreeEntry['kind']; path: string }>();
   readonly #drop: number;
+  readonly #most: Limits;
   readonly #made = new Set<string>();
   #entries = 0;
   #files = 0;
@@ -56,10 +61,11 @@ export class TreeWriter {
   readonly #links: TreeLink[] = [];
 
   /** `what` names the source in errors. The first `drop` folders of each path are cut off. */
-  constructor(root: string, what: string, drop = 0) {
+  constructor(root: string, what: string, drop = 0, most: Limits = treeLimits) {
     this.#root = root;
     this.#what = what;
     this.#drop = drop;
+    this.#most = most;
   }
 
   /**
@@ -67,8 +73,8 @@ export class TreeWriter {
    * takes for another. Throws TelosError `pack` for a name that leads elsewhere or is used twice, and at a limit.
    */
   admit(entry: TreeEntry, size: number): string | undefined {
-    if (++this.#entries > treeLimits.entries)
-      throw this.refused(entry.path, `is one of more than ${treeLimits.entries} entries`);
+    if (++this.#entries > this.#most.entries)
+      throw this.refused(entry.path, `is one of more than ${this.#most.entries} entries`);
     const parts = this.#partsOf(entry);
     if (parts === undefined) return undefined;
     if (parts.length > treeLimits.depth)
@@ -86,13 +92,13 @@ export class TreeWriter {
     }
     if (entry.kind === 'link') {
       this.#links.push({ path, target: entry.target ?? '' });
-      if (this.#links.length > treeLimits.files)
-        throw this.refused(entry.path, `is one of more than ${treeLimits.files} links`);
+      if (this.#links.length > this.#most.files)
+        throw this.refused(entry.path, `is one of more than ${this.#most.files} links`);
       return undefined;
     }
     if (entry.kind === 'folder') return undefined;
-    if (++this.#files > treeLimits.files)
-      throw this.refused(entry.path, `is one of more than ${treeLimits.files} files`);
+    if (++this.#files > this.#most.files)
+      throw this.refused(entry.path, `is one of more than ${this.#most.files} files`);
     this.count(size, entry.path);
     return path;
   }
@@ -171,8 +177,8 @@ export class TreeWriter {
       for (const name of readdirSync(join(this.#root, from))) this.#copy(`${from}/${name}`, `${to}/${name}`);
       return;
     }
-    if (++this.#files > treeLimits.files)
-      throw this.refused(to, `is one of more than ${treeLimits.files} files`);
+    if (++this.#files > this.#most.files)
+      throw this.refused(to, `is one of more than ${this.#most.files} files`);
     this.count(stats.size, to);
     mkdirSync(dirname(join(this.#root, to)), { recursive: true });
     writeFileSync(join(this.#root, to), readRegularFile(join(this.#root, from)), {

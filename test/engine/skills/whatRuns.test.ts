@@ -175,6 +175,16 @@ describe('what a skill runs', () => {
       assert.deepEqual(whats(fence('tool.sh a', 'tool.sh b'), { 'scripts/tool.sh': '' }), []);
     });
 
+    it('says nothing of a program that another system has, and of a sentence in a block', () => {
+      assert.deepEqual(whats(fence('security list-keychains', 'security find-identity -v')), []);
+      const lines = [
+        'find-talks supports --text, --both, --limit N',
+        'find-talks supports many modes. Run --help for details.',
+      ];
+      assert.deepEqual(whats(fence(...lines)), []);
+      assert.deepEqual(whats(fence('find-talks --text a', 'find-talks --limit 3')), ['find-talks']);
+    });
+
     it('says that there is only python3', () => {
       assert.deepEqual(whats(fence('python scripts/go.py'), { 'scripts/go.py': '' }), ['python']);
       program('python');

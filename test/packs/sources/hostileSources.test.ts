@@ -278,6 +278,36 @@ describe('a source', () => {
     equal((await verifyPacks({ config: config('some') }))[0]?.state, 'same');
   });
 
+  it('of more files than a pack may have gives one of its skills by name, and else names them', async () => {
+    const many = Object.fromEntries(Array.from({ length: 5100 }, (_, at) => [`skills/s/f${at}.txt`, 'x']));
+    servers.github.commit('acme/vast', { ...files, ...many, 'skills/t/SKILL.md': skill });
+    const whole = await lookAtSource('github:acme/vast', config('home'));
+    match(whole.kind === 'choices' ? whole.message : '', /more than 5000 files, which is more than a pack/);
+    deepEqual(whole.kind === 'choices' && whole.choices, ['github:acme/vast#s', 'github:acme/vast#t']);
+    const one = await offered('github:acme/vast#t');
+    deepEqual([one.name, one.files.map(({ path }) => path)], ['t', ['SKILL.md']]);
+    await one.dispose();
+  });
+
+  it('of a folder goes without its pipes and sockets, and names them', async () => {
+    folder.add({
+      'piped/a/b/s/SKILL.md': skill,
+      'piped/a/b/t/SKILL.md': skill,
+      'plain/skills/s/SKILL.md': skill,
+    });
+    for (const place of ['piped/a/b/s', 'plain/skills/s'])
+      execFileSync('mkfifo', [join(folder.path, place, 'pipe')]);
+    for (const [name, left] of [
+      ['piped', 'a/b/s/pipe'],
+      ['plain', 'skills/s/pipe'],
+    ] as const) {
+      const offer = await offered(join(folder.path, name));
+      deepEqual([offer.leftOut, offer.isRisky], [[left], false], name);
+      await placeOffer(offer, config('home'));
+      await offer.dispose();
+    }
+  });
+
   it('that a link names reaches nothing on this machine', async () => {
     const foreign = { isForeign: true };
     await rejects(lookAtSource('http://127.0.0.1:1/x.zip', config('link'), foreign), /not https/);
