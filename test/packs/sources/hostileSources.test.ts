@@ -303,7 +303,7 @@ describe('a source', () => {
     ] as const) {
       const offer = await offered(join(folder.path, name));
       deepEqual([offer.leftOut, offer.isRisky], [[left], false], name);
-      await placeOffer(offer, config('home'));
+      await placeOffer(offer);
       await offer.dispose();
     }
   });
