@@ -19,6 +19,7 @@ import {
 import { planCommand } from './planTable.ts';
 import { requestCommand } from './requestCommand.ts';
 
+const version = (samples: URL): string => versionIn(new URL('../../package.json', samples));
 const json = (says = 'print as JSON'): Option => new Option('--json', says);
 const databaseOption = (): Option =>
   new Option('--database <url>', 'the database; TELOS_DATABASE_URL by default');
@@ -125,7 +126,7 @@ export const groups: Readonly<Record<string, readonly CliCommand[]>> = {
           {
             ...options,
             routing: options['mode'],
-            version: versionIn(new URL('../../package.json', samples)),
+            version: version(samples),
           },
           terminal,
         ),
@@ -203,12 +204,7 @@ export const groups: Readonly<Record<string, readonly CliCommand[]>> = {
         json('print one JSON object'),
       ],
       run: async ({ words: [what], options, terminal, samples }) =>
-        (await import('./scanCommand.ts')).scanCommand(
-          what.trim(),
-          options,
-          terminal,
-          versionIn(new URL('../../package.json', samples)),
-        ),
+        (await import('./scanCommand.ts')).scanCommand(what.trim(), options, terminal, version(samples)),
     },
   ],
   'Skills of your own:': [
@@ -735,7 +731,7 @@ export const groups: Readonly<Record<string, readonly CliCommand[]>> = {
       ],
       run: async ({ options, terminal, samples }) =>
         (await import('./workerCommand.ts')).workerCommand(
-          { ...options, version: versionIn(new URL('../../package.json', samples)) },
+          { ...options, version: version(samples) },
           terminal,
         ),
     },
@@ -776,21 +772,13 @@ export const groups: Readonly<Record<string, readonly CliCommand[]>> = {
         new Option('--context <folder...>', 'further folders with notes, pictures and documents'),
       ],
       run: async ({ options, terminal, samples }) =>
-        (await import('./contextCommand.ts')).contextServerCommand(
-          options,
-          terminal,
-          versionIn(new URL('../../package.json', samples)),
-        ),
+        (await import('./serveCommands.ts')).contextServerCommand(options, terminal, version(samples)),
     },
     {
       name: 'acp',
       description: 'serve editors that speak the Agent Client Protocol, on stdio',
       run: async ({ options, terminal, samples }) =>
-        (await import('./acpCommand.ts')).acpCommand(
-          options,
-          terminal,
-          versionIn(new URL('../../package.json', samples)),
-        ),
+        (await import('./serveCommands.ts')).acpCommand(options, terminal, version(samples)),
     },
     {
       name: 'mcp-serve',
@@ -799,11 +787,7 @@ export const groups: Readonly<Record<string, readonly CliCommand[]>> = {
         new Option('--http <port>', 'serve on this port of 127.0.0.1, with a token').argParser(wholeNumber),
       ],
       run: async ({ options, terminal, samples }) =>
-        (await import('./mcpServeCommand.ts')).mcpServeCommand(
-          options,
-          terminal,
-          versionIn(new URL('../../package.json', samples)),
-        ),
+        (await import('./serveCommands.ts')).mcpServeCommand(options, terminal, version(samples)),
     },
     {
       name: 'models',

@@ -21,7 +21,7 @@ import { askOrPark } from './parkedQuestions.ts';
 import { parsePrd } from './prdFile.ts';
 import { placeText } from './roles.ts';
 import { cardCommands, type StepCall, type StepEnd, stepOfRole, workerRoles } from './steps.ts';
-import { notesIn, verdictIn } from './stepTools.ts';
+import { notesIn, verdictIn, writtenVerdict } from './stepTools.ts';
 
 /** Has the story built. Returns how the attempt ends, if it does. */
 export async function buildStory(scene: AttemptScene): Promise<AttemptEnd | undefined> {
@@ -229,7 +229,8 @@ export async function review(scene: AttemptScene): Promise<AttemptEnd | undefine
     return { status: 'no-verdict', details: 'The reviewer neither approved nor denied the work.' };
   const { approved, text } = verdict;
   const items = approved ? approvedOf(scene, verdict.items) : [];
-  await writeVerdict(scene, approved, text);
+  const written = `${JSON.stringify(writtenVerdict(verdict), undefined, 2)}\n`;
+  await folder.write('verdict.json', written, { again: true });
   if (!approved) return { status: 'denied', details: text };
   if (items.length === 0 && open.length > 0)
     return { status: 'no-verdict', details: 'The reviewer approved no criterion that is open.' };
@@ -241,10 +242,4 @@ export async function review(scene: AttemptScene): Promise<AttemptEnd | undefine
 function approvedOf({ open }: AttemptScene, named: readonly number[]): number[] {
   const numbers = open.map(({ number }) => number);
   return named.length === 0 ? numbers : numbers.filter(number => named.includes(number));
-}
-
-function writeVerdict({ parts }: AttemptScene, approved: boolean, text: string): Promise<void> {
-  const said = approved ? { summary: text } : { reason: text };
-  const verdict = { approved, ...said, timestamp: new Date().toISOString() };
-  return parts.folder.write('verdict.json', `${JSON.stringify(verdict, undefined, 2)}\n`, { again: true });
 }

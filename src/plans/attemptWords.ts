@@ -96,7 +96,7 @@ export function workWords(words: WorkWords): string {
 }
 
 const urgent = (streak: number, reason: string): string =>
-  `This story was denied ${streak} times in a row. Do not try the same once more: read the reason again, find out why it came back, and take another way. The last reason was: ${cut(reason, 600)}`;
+  `These are ${streak} consecutive denials of this story. Do not try the same once more: read the reason again, find out why it came back, and take another way. The last reason was: ${cut(reason, 600)}`;
 
 /** Returns why the attempts at a story since it last passed were denied, the first of them first. */
 export function denialsOf(lines: readonly JournalLine[], story: string): string[] {
@@ -208,7 +208,9 @@ function resultsText(results: readonly CheckResult[], checks: readonly PlanCheck
         : `\nFlaky: it failed at its first run on these very files. Deny only if this work is the reason. It said then:\n${fenced(flaky, '')}\nAt its second run:`;
     return `${name} (\`${command}\`): exit code ${exitCode ?? 'none'}${doubt}${before}\n${fenced(tail(output, longestOutput), '')}`;
   });
-  return parts.join('\n\n');
+  const missing = checks.filter(({ name }) => !results.some(result => result.name === name));
+  const unrun = missing.map(({ name, command }) => `${name} (\`${command}\`): not run, as no one allowed it`);
+  return [...parts, ...unrun].join('\n\n');
 }
 
 function fenced(text: string, language: string): string {

@@ -1,7 +1,8 @@
 /** Keeps what stories have learned about a project in its AGENTS.md, as a commit of its own behind the story's. */
 import type { JournalLine } from '@telos/protocol/plan';
-import { beginningOf } from '@telos/protocol/text';
+import { beginningOf, shortened } from '@telos/protocol/text';
 import type { Git } from './git.ts';
+import type { PlanFolder } from './planFolder.ts';
 import { oneLine } from './prdFile.ts';
 
 const file = 'AGENTS.md';
@@ -31,6 +32,25 @@ export function withNotes(text: string, notes: readonly string[]): string {
   while (all.length > 1 && Buffer.byteLength(all.join('\n')) > mostNotes) all.shift();
   const before = own.trim() === '' ? '# Notes for agents' : own.trimEnd();
   return `${before}\n\n${heading}\n\n${all.join('\n')}\n${behind === '' ? '' : `\n${behind}`}`;
+}
+
+/** Makes the file for what is learned while working in a folder without Git. One that is there stays as it is. */
+export async function prepareNotes(project: PlanFolder): Promise<void> {
+  if (project.read(file) === undefined) await project.write(file, `# Notes for agents\n\n${heading}\n`);
+}
+
+/**
+ * Adds what was learned to the file that `prepareNotes` has made; one that a person wrote is theirs. Returns what became of it, in a
+ * sentence.
+ */
+export async function keepLearned(note: string, project: PlanFolder): Promise<string> {
+  const text = project.read(file) ?? '';
+  if (!text.includes(heading))
+    return `Not noted: ${file} is the person's, and has no section "${heading.slice(3)}". Say it at the end of your answer.`;
+  const next = withNotes(text, [shortened(oneLine(note), longestDenial)]);
+  if (next === text) return `${file} says that already.`;
+  await project.write(file, next);
+  return `Noted in ${file}.`;
 }
 
 /** In characters. The first sentences of a denial say what it is about. */

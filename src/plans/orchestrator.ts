@@ -1,25 +1,26 @@
 /**
- * The long work as programs use it: interview, plan, stories, and the loop that builds them, in a folder that need not be a Git
+ * The long work as programs use it: interview, plan, stories, and what builds them, in a folder that need not be a Git
  * repository. The plan's files lie in the project unless another folder is named.
  */
 
 import { statSync } from 'node:fs';
 import { mkdir, readdir, rename } from 'node:fs/promises';
 import { join, resolve } from 'node:path';
-import { reasonOf, TelosError } from '@telos/engine/errors';
+import { TelosError } from '@telos/engine/errors';
 import { importCreate, importModels } from '@telos/engine/providers';
 import { denyAll, type Human, newToken } from '@telos/engine/run';
-import type { PlanCheck, StepName, Story } from '@telos/protocol/plan';
+import type { StepName, Story } from '@telos/protocol/plan';
 import type { RunEvent } from '@telos/protocol/run';
 import type { ProjectContext } from './contextAnswer.ts';
+import type { RalphEvent, RalphResult } from './inPlace.ts';
 import type { AskInterviewer, Interview, InterviewRound } from './interview.ts';
 import type { PlanFolder } from './planFolder.ts';
 import type { AskStep } from './planning.ts';
-import type { RalphEvent, RalphResult } from './ralphLoop.ts';
 import type { Runs, StepCall, StepEnd } from './steps.ts';
 
+export type { IterationResult, RalphEvent, RalphResult } from './inPlace.ts';
 export type { InterviewRound } from './interview.ts';
-export type { IterationResult, RalphEvent, RalphResult, WrittenVerdict } from './ralphLoop.ts';
+export type { WrittenVerdict } from './stepTools.ts';
 
 export interface OrchestratorOptions {
   /** The folder that is worked in. It must exist. */
@@ -122,71 +123,24 @@ export class Orchestrator {
 
   /** Works through the stories of prds/. Never throws for what a model does: that is in the result. Throws the abort reason on abort. */
   async execute(options: CallOptions = {}): Promise<RalphResult> {
-    const [
-      { keepLearned, ralphLoop, storiesIn },
-      { stepOfRole },
-      { runCheck, runChecks },
-      { LookedCheckBox },
-      { WorkDifference },
-    ] = await Promise.all([
-      import('./ralphLoop.ts'),
-      import('./steps.ts'),
-      import('./checks.ts'),
-      import('./checkLook.ts'),
-      import('./workDifference.ts'),
+    const [folder, project, { config }, { storiesIn }, { workInPlace }] = await Promise.all([
+      this.#folder(),
+      this.#folder(this.projectDir),
+      this.#opened(),
+      import('./inPlaceAttempt.ts'),
+      import('./inPlace.ts'),
     ]);
-    const folder = await this.#folder();
     const signal = this.#signalOf(options);
-    const { config } = await this.#opened();
-    // They run what models have written, and nothing was tried here before the work: none of them leaves the box.
-    const names = ['plan.md', 'prds', 'progress.txt', 'verdict.json', 'prd.json', 'AGENTS.md', '.telos'];
-    const closed = [this.projectDir, this.planDir].flatMap(dir => names.map(name => join(dir, name)));
-    const box = new LookedCheckBox(config, this.projectDir, closed);
-    const place = { dir: this.projectDir, box };
-    const accepted = await this.#accept(storiesIn(folder), signal);
-    const difference = new WorkDifference(config, this.projectDir, closed);
-    const project = await this.#folder(this.projectDir);
-    const learn = (note: string): Promise<string> =>
-      keepLearned(note, project).catch(error => `Not noted: ${reasonOf(error)}`);
-    const common = {
-      closed,
-      ...(this.planDir === this.projectDir ? {} : { alsoReadable: [this.planDir] }),
-    };
-    const commandsOf = (checks: readonly PlanCheck[]): PlanCheck[] =>
-      checks.filter(({ command }) => accepted.has(command));
-    return ralphLoop({
+    return workInPlace({
       folder,
       project,
+      config,
+      accepted: await this.#accept(storiesIn(folder), signal),
+      step: (call, ofStep) => this.#step(call, options, ofStep),
       maxIterations: this.maxIterations,
       timeoutMs: this.timeout * 1000,
-      signal,
       onEvent: event => options.onEvent?.(event),
-      steps: {
-        work: async ({ role, checks, piece, ...step }, ofStep) => {
-          const commands = commandsOf(checks).map(({ command }) => command);
-          const refusal = commands.length > 0 ? await refusalOf(box) : undefined;
-          if (refusal) return { ...notBegun(refusal), difference: '' };
-          difference.begin(piece);
-          const end = await this.#step(
-            { ...common, ...stepOfRole(role), ...step, commands, ports: { learn } },
-            options,
-            ofStep,
-            event => difference.note(event),
-          );
-          return { ...end, difference: await difference.after(end.runId) };
-        },
-        notAllowed: ({ checks }) => checks.filter(({ command }) => !accepted.has(command)),
-        check: async (story, ofStep) => {
-          return runChecks(commandsOf(story.checks), place, config, ofStep, async () => undefined);
-        },
-        review: async ({ checks, ...step }, ofStep) => {
-          const ports = {
-            checks: commandsOf(checks),
-            runCheck: (check: PlanCheck, ofCall: AbortSignal) => runCheck(check, place, config, ofCall),
-          };
-          return this.#step({ ...common, name: 'reviewer', ...step, ports }, options, ofStep);
-        },
-      },
+      signal,
     });
   }
 
@@ -229,7 +183,6 @@ export class Orchestrator {
     call: Omit<StepCall, 'plan' | 'workingDir'>,
     { onEvent }: CallOptions,
     signal: AbortSignal,
-    heard?: (event: RunEvent) => void,
   ): Promise<StepEnd> {
     const [{ runStep }, runs] = await Promise.all([import('./steps.ts'), this.#opened()]);
     const model = await this.#modelFor(runs);
@@ -243,7 +196,7 @@ export class Orchestrator {
         timeoutMs: this.timeout * 1000,
         ...(model !== undefined && { model }),
         onEvent(event) {
-          heard?.(event);
+          call.onEvent?.(event);
           onEvent?.({ type: 'run_event', step: name, key, event });
         },
       },
@@ -351,27 +304,6 @@ function refuseMissing(dir: string): void {
   const what = stats ? `${dir} is not a folder.` : `The folder ${dir} does not exist.`;
   throw new TelosError('config', `${what} Make it, or correct its name.`);
 }
-
-/** Returns why no check can run; undefined if they can. */
-async function refusalOf(box: { works(): Promise<boolean> }): Promise<TelosError | undefined> {
-  try {
-    await box.works();
-    return undefined;
-  } catch (error) {
-    if (error instanceof TelosError) return error;
-    throw error;
-  }
-}
-
-/** Returns the end of a step that asked no model, since its work could not be checked. */
-const notBegun = ({ runError }: TelosError): StepEnd => ({
-  outcome: 'failed',
-  runId: '',
-  text: '',
-  answers: [],
-  error: runError,
-  timedOut: false,
-});
 
 /** Moves the stories of an earlier split out of the way, so that nothing of them is built or lost. */
 async function putAside(folder: PlanFolder): Promise<void> {

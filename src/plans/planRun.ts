@@ -265,7 +265,6 @@ async function work(
   const storySlots = options.workers ? await options.workers(parts, limits, signal) : new LocalSlots(parts);
   const runner = new PlanRunner(
     {
-      folder,
       journal,
       lost: lock.lost,
       next: nextStories,

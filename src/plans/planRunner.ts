@@ -11,7 +11,6 @@ import type { AttemptCall } from './attemptScene.ts';
 import { isForThisRun, notRunning, type SentCommand, vainCommand } from './inbox.ts';
 import type { Journal } from './journal.ts';
 import type { MissingStory } from './planCommits.ts';
-import type { PlanFolder } from './planFolder.ts';
 import { isPartOf } from './planning.ts';
 import { interruptedWhy, type PlanState } from './planState.ts';
 import { storyProblems } from './scheduler.ts';
@@ -20,8 +19,7 @@ import type { StorySlots } from './storySlots.ts';
 import { isOver, type StoryState } from './storyState.ts';
 
 export interface RunnerParts {
-  folder: PlanFolder;
-  journal: Journal;
+  journal: Pick<Journal, 'append'>;
   /** Brings the files of the plan in line with its journal, and returns its state. */
   project: () => Promise<PlanState>;
   /** Stories that can begin now, best first. */

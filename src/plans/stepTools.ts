@@ -68,6 +68,24 @@ export function verdictIn(answers: readonly StepAnswer[]): Verdict | undefined {
   return { approved, text: String((approved ? summary : reason) ?? ''), items: numbers };
 }
 
+/** A verdict as verdict.json has it. */
+export interface WrittenVerdict {
+  approved: boolean;
+  /** Of an approval. */
+  summary?: string;
+  /** Of a denial. */
+  reason?: string;
+  /** ISO 8601. */
+  timestamp: string;
+}
+
+/** Returns a verdict as verdict.json has it. */
+export const writtenVerdict = ({ approved, text }: Omit<Verdict, 'items'>): WrittenVerdict => ({
+  approved,
+  ...(approved ? { summary: text } : { reason: text || 'No reason provided' }),
+  timestamp: new Date().toISOString(),
+});
+
 /** Returns what the step noted for later ones, without repetitions. */
 export const notesIn = (answers: readonly StepAnswer[]): string[] => [
   ...new Set(answers.flatMap(({ tool, input }) => (tool === 'learn' ? [String(input['note']).trim()] : []))),

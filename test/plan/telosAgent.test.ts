@@ -33,7 +33,7 @@ function everyRole({ body }: ReceivedRequest): AnthropicTurn {
       toolCalls: ['Home', 'Menu'].map(title => ({ name: 'submit_story', input: story(title) })),
     };
   if (names.includes('approve')) return call('approve', { summary: 'Seen.' });
-  const file = words.includes('of the story US-001') ? 'home.html' : 'menu.html';
+  const file = words.includes('Build the story US-001') ? 'home.html' : 'menu.html';
   return call('write_file', { path: file, content: `<h1>${file}</h1>` });
 }
 

@@ -78,8 +78,8 @@ describe('orchestrator', () => {
           }),
         ];
       if (isReviewer({ tools } as AskedModel))
-        return approve(words.includes('criterion 1 of the story US-001') ? [1, 2] : undefined);
-      return write(words.includes('of the story US-001') ? 'a.txt' : 'c.txt', 'made');
+        return approve(words.includes('the work on the story US-001') ? [1, 2] : undefined);
+      return write(words.includes('Build the story US-001') ? 'a.txt' : 'c.txt', 'made');
     });
     const interview = orchestrator.interview();
     const first = await interview.processRound({ transcript: 'North Star: pages' });
@@ -172,7 +172,7 @@ describe('orchestrator', () => {
     );
     assert.match(
       result.iterationResults[0]?.details ?? '',
-      /unit failed \(exit code 3\)[\s\S]*broken-by-test/,
+      /"unit" failed with exit code 3[\s\S]*broken-by-test/,
     );
     assert.equal(first.asked.some(isReviewer), false);
     assert.match(first.asked.findLast(isCoder)?.words ?? '', /broken-by-test/);
@@ -190,7 +190,10 @@ describe('orchestrator', () => {
         /^Not run, as no one allowed their commands: the checks US-001: unit/,
       );
     }
-    assert.match(second.asked.find(isReviewer)?.words ?? '', /<check name="unit" result="not run/);
+    assert.match(
+      second.asked.find(isReviewer)?.words ?? '',
+      /unit \(`[^`]*`\): not run, as no one allowed it/,
+    );
   });
 
   it('is done only if every check passes at the end, also that of a story that was done before', async () => {
@@ -284,7 +287,7 @@ describe('orchestrator', () => {
       );
       await orchestrator.execute();
       const { words = '' } = asked.find(isReviewer) ?? {};
-      assert.match(words, /<difference>\n[\s\S]*Commands also worked in the folder directly\./);
+      assert.match(words, /## The whole difference[\s\S]*Commands also worked in the folder directly\./);
       assert.equal(words.includes('new: made.txt'), name !== undefined);
     }
   });

@@ -32,7 +32,6 @@ describe('the runner of a plan', () => {
     let endAttempt = (): void => undefined;
     const runner = new PlanRunner(
       {
-        folder,
         journal,
         next: nextStories,
         inbox: async () => [],
@@ -80,7 +79,6 @@ describe('the runner of a plan', () => {
     let endFirst = (): void => undefined;
     const runner = new PlanRunner(
       {
-        folder,
         journal,
         next: nextStories,
         inbox: async () => [],
@@ -115,7 +113,6 @@ describe('the runner of a plan', () => {
     const projection = new Projection(folder, journal);
     const runner = new PlanRunner(
       {
-        folder,
         journal,
         next: nextStories,
         inbox: async () => [],
@@ -153,7 +150,6 @@ describe('the runner of a plan', () => {
     const projection = new Projection(folder, journal);
     const runner = new PlanRunner(
       {
-        folder,
         journal,
         next: nextStories,
         inbox: async () =>
@@ -194,7 +190,6 @@ describe('the runner of a plan', () => {
     let begun = 0;
     const runner = new PlanRunner(
       {
-        folder,
         journal,
         next: nextStories,
         inbox: async () => [],
@@ -229,7 +224,6 @@ describe('the runner of a plan', () => {
       const begun: string[] = [];
       const runner = new PlanRunner(
         {
-          folder,
           journal,
           next: nextStories,
           inbox: async () => [],

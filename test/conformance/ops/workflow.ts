@@ -5,12 +5,12 @@ import { parseAgentLine } from '../../../src/cli/agentCommand.ts';
 import { CommanderError } from '../../../src/cli/parser.ts';
 import { TelosError } from '../../../src/engine/core/errors.ts';
 import { estimateCost } from '../../../src/plans/estimate.ts';
+import { nextItem, storiesIn } from '../../../src/plans/inPlaceAttempt.ts';
 import { isRepositoryUrl, isSkip, jsonIn, parseRound } from '../../../src/plans/interview.ts';
 import { Orchestrator, type OrchestratorOptions, type RalphResult } from '../../../src/plans/orchestrator.ts';
 import { PlanFolder } from '../../../src/plans/planFolder.ts';
 import { parsePrd } from '../../../src/plans/prdFile.ts';
-import { nextItem, storiesIn, storyProgress, writtenVerdict } from '../../../src/plans/ralphLoop.ts';
-import { type StepAnswer, toolsOf, verdictIn } from '../../../src/plans/stepTools.ts';
+import { type StepAnswer, toolsOf, verdictIn, writtenVerdict } from '../../../src/plans/stepTools.ts';
 import { calls, done, type ScriptedTurn, says } from '../../fakes/scriptedProvider.ts';
 import { type AskedModel, scriptedTelos } from '../../fakes/scriptedTelos.ts';
 import { isRecord, type Json, type JsonRecord, strings } from '../caseFile.ts';
@@ -168,7 +168,9 @@ export const workflowOperations: Operations = {
     const prds = new PlanFolder(world.cwd, world.cwd).readPrds().map(({ path, text }) => {
       const { items, title } = parsePrd(path, text).story;
       const shown = items.map(item => ({ text: item.text, checked: item.ticked }));
-      return { filename: path.replace('prds/', ''), title, items: shown, ...storyProgress(items) };
+      const [total, done] = [items.length, items.filter(({ ticked }) => ticked).length];
+      const percent = total === 0 ? 0 : Math.round((done / total) * 1000) / 10;
+      return { filename: path.replace('prds/', ''), title, items: shown, total, done, percent };
     });
     return { prds, order: prds.map(({ filename }) => filename) };
   },

@@ -1,0 +1,86 @@
+/** Implements the commands that other programs start and speak with: `telos acp`, `telos mcp-serve` and `telos context-server`. */
+
+import { randomBytes } from 'node:crypto';
+import { statSync } from 'node:fs';
+import { resolve } from 'node:path';
+import { TelosError } from '@telos/engine/errors';
+import { Telos } from '@telos/engine/telos';
+import { sentence } from '@telos/protocol/text';
+import { type ConfigOptions, configFor } from './cliConfig.ts';
+import { abortOnInterrupt, type Terminal } from './terminal.ts';
+import { terminalLine, terminalText } from './terminalText.ts';
+
+/** The variable with the token of HTTP. Without it a fresh one is made and shown. */
+const tokenVariable = 'TELOS_MCP_TOKEN';
+
+/** Serves an editor in the Agent Client Protocol. Returns the exit code. */
+export function acpCommand(options: ConfigOptions, terminal: Terminal, version: string): Promise<number> {
+  const { stdin: input, stdout: output } = terminal.surroundings;
+  const open = (cwd: string, choices: ConfigOptions): Telos => {
+    const config = configFor({ ...options, ...choices, cwd }, terminal);
+    if (config) return Telos.open(config);
+    throw new TelosError('config', [sentence('The folder {0} does not exist.', cwd)]);
+  };
+  return served(terminal, async signal => {
+    const { serveAcp } = await import('@telos/acp/server');
+    await serveAcp({ input, output, version, open }, signal);
+  });
+}
+
+/** Runs the user's skills for other programs, over MCP. Returns the exit code. */
+export async function mcpServeCommand(
+  options: ConfigOptions & { http?: string },
+  terminal: Terminal,
+  version: string,
+): Promise<number> {
+  const config = configFor(options, terminal);
+  if (!config) return 2;
+  const parts = { telos: Telos.open(config), version };
+  const { stdin, stdout, env } = terminal.surroundings;
+  return served(terminal, async signal => {
+    const { serveMcp, serveMcpHttp } = await import('@telos/mcpServe/serve');
+    if (options.http === undefined) return serveMcp(parts, stdin as never, stdout as never, signal);
+    const given = env[tokenVariable];
+    const token = given || randomBytes(32).toString('base64url');
+    const ready = (address: string): void => {
+      terminal.say(terminalLine(`Ready at ${address}. Ctrl-C ends it.`));
+      terminal.say(
+        given ? `Its token is that of ${tokenVariable}.` : `Send this token as the bearer: ${token}`,
+      );
+    };
+    return serveMcpHttp(parts, { port: Number(options.http), token }, ready, signal);
+  });
+}
+
+/** Answers questions about a project, over MCP. Returns the exit code: 2 if a folder does not exist. */
+export async function contextServerCommand(
+  options: ConfigOptions & { project?: string; context?: readonly string[] },
+  terminal: Terminal,
+  version: string,
+): Promise<number> {
+  const config = configFor(options, terminal);
+  if (!config) return 2;
+  const folders = [options.project ?? '.', ...(options.context ?? [])].map(path => resolve(config.cwd, path));
+  const missing = folders.find(path => !statSync(path, { throwIfNoEntry: false })?.isDirectory());
+  if (missing !== undefined) {
+    terminal.say(`The folder ${terminalText(missing)} does not exist.`);
+    return 2;
+  }
+  const { stdin, stdout } = terminal.surroundings;
+  return served(terminal, async signal => {
+    const { contextModel, ProjectContext, serveContext } = await import('@telos/plans/context');
+    const context = new ProjectContext(folders, () => contextModel(config));
+    await serveContext(context, stdin as never, stdout as never, version, signal);
+  });
+}
+
+/** Serves until the client closes stdin or a signal comes. */
+async function served(terminal: Terminal, serve: (signal: AbortSignal) => Promise<void>): Promise<number> {
+  const { signal, release } = abortOnInterrupt(terminal, () => {});
+  try {
+    await serve(signal);
+  } finally {
+    release();
+  }
+  return 0;
+}
