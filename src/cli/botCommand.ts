@@ -10,7 +10,7 @@ import { redactor, secretsIn } from '@telos/engine/policy';
 import { followProxies } from '@telos/engine/tools';
 import { type ConfigOptions, configFor } from './cliConfig.ts';
 import { abortOnInterrupt, type Terminal } from './terminal.ts';
-import { errorText, terminalLine, terminalText } from './terminalText.ts';
+import { errorText, sayError, terminalLine, terminalText } from './terminalText.ts';
 
 export interface BotOptions extends ConfigOptions {
   setup?: boolean;
@@ -30,8 +30,7 @@ export async function botCommand(options: BotOptions, terminal: Terminal): Promi
       return 2;
     }
     const isSetting = error instanceof TelosError && /^(?:auth|config)$/.test(error.code);
-    terminal.say(terminal.style.red(errorText(error)));
-    return isSetting ? 2 : 1;
+    return sayError(error, terminal, isSetting ? 2 : 1);
   }
 }
 

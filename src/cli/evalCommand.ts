@@ -28,8 +28,8 @@ import { counted } from '@telos/protocol/text';
 import { type ConfigOptions, configFor } from './cliConfig.ts';
 import type { EvalRunOptions } from './evalRunsCommand.ts';
 import { exitCodes, problemLines, shareText } from './evalTable.ts';
-import { abortOnInterrupt, cancelledExitCode, type Terminal } from './terminal.ts';
-import { errorText, terminalJson, terminalLine, terminalText, toType } from './terminalText.ts';
+import { interruptible, type Terminal } from './terminal.ts';
+import { sayError, terminalJson, terminalLine, terminalText, toType } from './terminalText.ts';
 
 /** Options of `telos eval`. Paths may be relative to the folder of the call. */
 export interface EvalOptions extends ConfigOptions, EvalRunOptions {
@@ -54,17 +54,9 @@ export async function evalCommand(
   const config = configFor(options, terminal);
   if (!config) return 2;
   const telos = Telos.open(config);
-  const { signal, release } = abortOnInterrupt(terminal, () => {});
-  try {
-    return await evaluate(telos, what, options, terminal, signal);
-  } catch (error) {
-    if (signal.aborted) return cancelledExitCode;
-    if (!(error instanceof TelosError)) throw error;
-    terminal.say(terminal.style.red(errorText(error)));
-    return 2;
-  } finally {
-    release();
-  }
+  return interruptible(terminal, signal => evaluate(telos, what, options, terminal, signal), {
+    refused: error => sayError(error, terminal, 2),
+  });
 }
 
 /** Writes a trigger.json to start from. Returns the exit code: 1 if there is one already, or nothing to draft it from. */

@@ -1,6 +1,5 @@
 /** Implements `telos skill from-runs`, and the line below an answer that offers it. */
 
-import { TelosError } from '@telos/engine/errors';
 import { Telos } from '@telos/engine/telos';
 import {
   type Habit,
@@ -20,9 +19,9 @@ import { flagWords } from '@telos/protocol/agentCard';
 import { counted } from '@telos/protocol/text';
 import { roughCost } from '@telos/protocol/usage';
 import { type ConfigOptions, configFor } from './cliConfig.ts';
-import { abortOnInterrupt, cancelledExitCode, type Terminal } from './terminal.ts';
+import { interruptible, type Terminal } from './terminal.ts';
 import { agrees } from './terminalHuman.ts';
-import { errorText, exactText, terminalLine, toType } from './terminalText.ts';
+import { exactText, sayError, terminalLine, toType } from './terminalText.ts';
 
 export interface FromRunsOptions extends ConfigOptions {
   last?: number;
@@ -39,24 +38,19 @@ export async function fromRunsCommand(
   const config = configFor(options, terminal);
   if (!config) return 2;
   const telos = Telos.open(config);
-  const { signal, release } = abortOnInterrupt(terminal, () => terminal.say('Stopping.'));
-  try {
+  const use = async (signal: AbortSignal): Promise<number> => {
     const habits = options.last === undefined ? await habitsIn(config) : [];
     if (options.list) return list(habits, terminal);
     const habit =
       options.last === undefined
         ? habits.find(one => name === undefined || one.name === name)
         : await latestAsHabit(options.last, config);
-    if (!habit) return nothingFound(name, habits, terminal);
-    return await offer(habit, telos, options, terminal, signal);
-  } catch (error) {
-    if (signal.aborted) return cancelledExitCode;
-    if (!(error instanceof TelosError)) throw error;
-    terminal.say(terminal.style.red(errorText(error)));
-    return 1;
-  } finally {
-    release();
-  }
+    return habit ? offer(habit, telos, options, terminal, signal) : nothingFound(name, habits, terminal);
+  };
+  return interruptible(terminal, use, {
+    onFirst: () => terminal.say('Stopping.'),
+    refused: error => sayError(error, terminal),
+  });
 }
 
 function list(habits: readonly Habit[], terminal: Terminal): number {

@@ -1,14 +1,14 @@
 /** Implements `telos gallery build`: writes the skills of a catalogue as a site of plain files. */
 import { resolve } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { TelosError } from '@telos/engine/errors';
+import type { TelosError } from '@telos/engine/errors';
 import { buildGallery, type Gallery } from '@telos/gallery/gallery';
 import { UnclearSource } from '@telos/packs/install';
 import { counted } from '@telos/protocol/text';
 import { type ConfigOptions, configFor } from './cliConfig.ts';
 import { sayProgress } from './offerText.ts';
 import { typedPath } from './surroundings.ts';
-import { abortOnInterrupt, cancelledExitCode, type Terminal } from './terminal.ts';
+import { interruptible, type Terminal } from './terminal.ts';
 import { exactText, lookErrorText, terminalJson, toType } from './terminalText.ts';
 
 export interface GalleryOptions extends ConfigOptions {
@@ -28,8 +28,7 @@ export async function galleryBuildCommand(
   const config = configFor(options, terminal);
   if (!config) return 2;
   const folder = resolve(config.cwd, typedPath(options.output ?? 'gallery', terminal.surroundings));
-  const { signal, release } = abortOnInterrupt(terminal, () => terminal.say('Stopping.'));
-  try {
+  const use = async (signal: AbortSignal): Promise<number> => {
     const gallery = await buildGallery(source, config, {
       folder,
       assets: fileURLToPath(new URL('../gallery', samples)),
@@ -41,16 +40,14 @@ export async function galleryBuildCommand(
     if (options.json) terminal.out(`${terminalJson({ ...gallery, folder })}\n`);
     else say(gallery, folder, terminal);
     return gallery.problems.length > 0 || gallery.skills === 0 ? 1 : 0;
-  } catch (error) {
-    if (signal.aborted) return cancelledExitCode;
-    if (!(error instanceof TelosError)) throw error;
+  };
+  const refused = (error: TelosError): number => {
     terminal.say(terminal.style.red(lookErrorText(error)));
-    if (error instanceof UnclearSource)
-      for (const choice of error.choices) terminal.say(`  ${toType('gallery', 'build', choice)}`);
-    return error instanceof UnclearSource ? 2 : 1;
-  } finally {
-    release();
-  }
+    if (!(error instanceof UnclearSource)) return 1;
+    for (const choice of error.choices) terminal.say(`  ${toType('gallery', 'build', choice)}`);
+    return 2;
+  };
+  return interruptible(terminal, use, { onFirst: () => terminal.say('Stopping.'), refused });
 }
 
 function say(

@@ -3,7 +3,7 @@
 import { existsSync } from 'node:fs';
 import { basename, join } from 'node:path';
 import type { Config } from '@telos/engine/config';
-import { TelosError } from '@telos/engine/errors';
+import type { TelosError } from '@telos/engine/errors';
 import { lockName, readText, shellWord } from '@telos/engine/files';
 import { readMcpConfig } from '@telos/engine/mcp';
 import { timeText } from '@telos/engine/records';
@@ -29,9 +29,9 @@ import { type ConfigOptions, configFor } from './cliConfig.ts';
 import { readLine } from './keyboard.ts';
 import { colouredCard, colouredLines, contentLines, offerJson, sayProgress } from './offerText.ts';
 import { typedPath } from './surroundings.ts';
-import { abortOnInterrupt, cancelledExitCode, type Terminal } from './terminal.ts';
+import { interruptible, type Terminal } from './terminal.ts';
 import { agrees } from './terminalHuman.ts';
-import { errorText, exactText, terminalJson, terminalText, toType } from './terminalText.ts';
+import { exactText, sayError, terminalJson, terminalText, toType } from './terminalText.ts';
 
 export interface InstallCommandOptions extends ConfigOptions {
   as?: string;
@@ -70,20 +70,15 @@ export async function installCommand(
 ): Promise<number> {
   const config = configFor(options, terminal);
   if (!config) return 2;
-  const { signal, release } = abortOnInterrupt(terminal, () => {});
-  const call: Call = { config, options, terminal, signal, printed: [] };
-  try {
+  const use = async (signal: AbortSignal): Promise<number> => {
+    const call: Call = { config, options, terminal, signal, printed: [] };
     const code = await installFrom(source?.trim(), call);
     if (options.json) terminal.out(`${terminalJson({ packs: call.printed })}\n`);
     return code;
-  } catch (error) {
-    if (signal.aborted) return cancelledExitCode;
-    if (!(error instanceof TelosError)) throw error;
-    terminal.say(terminal.style.red(errorText(error)));
-    return error instanceof UnclearSource ? 2 : 1;
-  } finally {
-    release();
-  }
+  };
+  const refused = (error: TelosError): number =>
+    sayError(error, terminal, error instanceof UnclearSource ? 2 : 1);
+  return interruptible(terminal, use, { refused });
 }
 
 async function installFrom(source: string | undefined, call: Call): Promise<number> {

@@ -23,8 +23,8 @@ import { type ConfigOptions, configFor } from './cliConfig.ts';
 import { keptText } from './installCommand.ts';
 import { readLine } from './keyboard.ts';
 import { colouredCard } from './offerText.ts';
-import { abortOnInterrupt, cancelledExitCode, type Terminal } from './terminal.ts';
-import { errorText, exactText, table, terminalJson, toType } from './terminalText.ts';
+import { interruptible, type Terminal } from './terminal.ts';
+import { exactText, sayError, table, terminalJson, toType } from './terminalText.ts';
 
 export interface LockCommandOptions extends ConfigOptions {
   json?: boolean;
@@ -270,17 +270,11 @@ async function withCall(
 ): Promise<number> {
   const config = configFor(options, terminal);
   if (!config) return 2;
-  const { signal, release } = abortOnInterrupt(terminal, () => {});
-  try {
-    return await use({ config, options, terminal, signal });
-  } catch (error) {
-    if (signal.aborted) return cancelledExitCode;
-    if (!(error instanceof TelosError)) throw error;
-    terminal.say(terminal.style.red(errorText(error)));
+  const refused = (error: TelosError): number => {
+    const code = sayError(error, terminal, error instanceof UnclearSource ? 2 : 1);
     if (names.length > 1)
       terminal.say('(A request that begins with this word goes after --, as in: telos -- update my plan)');
-    return error instanceof UnclearSource ? 2 : 1;
-  } finally {
-    release();
-  }
+    return code;
+  };
+  return interruptible(terminal, signal => use({ config, options, terminal, signal }), { refused });
 }

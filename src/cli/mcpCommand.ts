@@ -6,7 +6,7 @@ import { checkServer, type ListedServer, listServers, type ServerParts } from '@
 import { Telos } from '@telos/engine/telos';
 import { counted, spoken } from '@telos/protocol/text';
 import { type ConfigOptions, configFor } from './cliConfig.ts';
-import { abortOnInterrupt, cancelledExitCode, type Terminal } from './terminal.ts';
+import { interruptible, type Terminal } from './terminal.ts';
 import { table, terminalJson, terminalText, toType } from './terminalText.ts';
 
 type Found = ListedServer & { state: string; tools?: readonly string[]; skills?: readonly string[] };
@@ -21,8 +21,7 @@ export async function mcpListCommand(
 ): Promise<number> {
   const config = configFor(options, terminal);
   if (!config) return 2;
-  const { signal, release } = abortOnInterrupt(terminal, () => {});
-  try {
+  return interruptible(terminal, async signal => {
     const parts = await Telos.open(config).serverParts();
     const { servers, problems } = await listServers(parts);
     const found = await Promise.all(servers.map(one => stateOf(one, parts, options.start === true, signal)));
@@ -41,12 +40,7 @@ export async function mcpListCommand(
     if (!options.json) for (const problem of problems) terminal.say(terminalText(problem));
     const fails = ({ agent, server }: Found): boolean => parts.book.facts(agent, server)?.state === 'failed';
     return found.some(fails) || problems.length > 0 ? 1 : 0;
-  } catch (error) {
-    if (signal.aborted) return cancelledExitCode;
-    throw error;
-  } finally {
-    release();
-  }
+  });
 }
 
 function sayServed({ agent, server, skills = [] }: Found, terminal: Terminal): void {

@@ -26,9 +26,9 @@ import { type ConfigOptions, configFor } from './cliConfig.ts';
 import { readLine } from './keyboard.ts';
 import { headline, nextCommand, nextStep, setupLines, statusText, waves } from './planView.ts';
 import { typedPath } from './surroundings.ts';
-import { abortOnInterrupt, cancelledExitCode, type Terminal } from './terminal.ts';
+import { cancelledExitCode, interruptible, type Terminal } from './terminal.ts';
 import { agrees, terminalHuman, unattended } from './terminalHuman.ts';
-import { errorText, terminalJson, terminalLine, terminalText } from './terminalText.ts';
+import { sayError, terminalJson, terminalLine, terminalText } from './terminalText.ts';
 
 export interface PlanOptions extends ConfigOptions {
   json?: boolean;
@@ -70,26 +70,21 @@ export async function withPlans(
   const config = configFor(options, terminal);
   if (!config) return exitCodes.usage;
   let call: PlanCall | undefined;
-  const interrupts = abortOnInterrupt(terminal, () => {
+  const onFirst = (): void => {
     const words = call?.isWatching
       ? 'This view ends; the plan is as it was.'
       : 'Stopping; what was done is kept. Ctrl-C again ends at once.';
     terminal.say(terminal.style.dim(words));
-  });
-  const { signal } = interrupts;
-  try {
+  };
+  const begin = async (signal: AbortSignal): Promise<number> => {
     const repo = await topOf(config);
     const human = terminal.canAsk ? terminalHuman(terminal) : unattended;
     call = { config, telos: Telos.open(config), repo, human, signal, terminal };
-    return await use(call);
-  } catch (error) {
-    if (signal.aborted) return cancelledExitCode;
-    if (!(error instanceof TelosError)) throw error;
-    terminal.say(terminal.style.red(errorText(error)));
-    return error.code === 'rate_limit' ? exitCodes.rateLimit : exitCodes.failed;
-  } finally {
-    interrupts.release();
-  }
+    return use(call);
+  };
+  const refused = (error: TelosError): number =>
+    sayError(error, terminal, error.code === 'rate_limit' ? exitCodes.rateLimit : exitCodes.failed);
+  return interruptible(terminal, begin, { onFirst, refused });
 }
 
 async function topOf({ cwd, env }: Config): Promise<string> {

@@ -20,7 +20,7 @@ import type { Slip } from './slips.ts';
 import { typedPath } from './surroundings.ts';
 import { abortOnInterrupt, cancelledExitCode, type Terminal } from './terminal.ts';
 import { agrees, terminalHuman, unattended } from './terminalHuman.ts';
-import { errorText, exactText, terminalJson, terminalLine, terminalText } from './terminalText.ts';
+import { errorText, exactText, sayError, terminalJson, terminalLine, terminalText } from './terminalText.ts';
 
 /** Options of the command line, as they were given. Paths may be relative to the folder of the call. */
 export interface RequestOptions extends ConfigOptions {
@@ -361,8 +361,7 @@ async function dryRun(
   } catch (error) {
     if (signal.aborted) return cancelledExitCode;
     if (!(error instanceof TelosError)) throw error;
-    terminal.say(terminal.style.red(errorText(error)));
-    return 1;
+    return sayError(error, terminal);
   }
 }
 

@@ -1,11 +1,10 @@
 /** Implements `telos route`: explains which skill a request means without running it. */
 
-import { TelosError } from '@telos/engine/errors';
 import { Telos } from '@telos/engine/telos';
 import { describeRoute } from '@telos/protocol/describe';
 import { type ConfigOptions, configFor } from './cliConfig.ts';
-import { abortOnInterrupt, cancelledExitCode, type Terminal } from './terminal.ts';
-import { errorText, table, terminalJson, terminalLine, terminalText } from './terminalText.ts';
+import { interruptible, type Terminal } from './terminal.ts';
+import { sayError, table, terminalJson, terminalLine, terminalText } from './terminalText.ts';
 
 /** Options of `telos route`. */
 export interface RouteOptions extends ConfigOptions {
@@ -26,17 +25,9 @@ export async function routeCommand(text: string, options: RouteOptions, terminal
   const config = configFor(options, terminal);
   if (!config) return 2;
   const telos = Telos.open(config);
-  const { signal, release } = abortOnInterrupt(terminal, () => {});
-  try {
-    return await explain(telos, text, options, terminal, signal);
-  } catch (error) {
-    if (signal.aborted) return cancelledExitCode;
-    if (!(error instanceof TelosError)) throw error;
-    terminal.say(terminal.style.red(errorText(error)));
-    return 1;
-  } finally {
-    release();
-  }
+  return interruptible(terminal, signal => explain(telos, text, options, terminal, signal), {
+    refused: error => sayError(error, terminal),
+  });
 }
 
 async function explain(

@@ -24,7 +24,7 @@ import { jsonPrinter, openTextPrinter } from './runPrinter.ts';
 import { typedPath } from './surroundings.ts';
 import { abortOnInterrupt, type Terminal } from './terminal.ts';
 import { agrees } from './terminalHuman.ts';
-import { errorText, exactText, table, terminalJson, terminalLine, terminalText } from './terminalText.ts';
+import { exactText, sayError, table, terminalJson, terminalLine, terminalText } from './terminalText.ts';
 
 export interface RunsOptions extends ConfigOptions {
   json?: boolean;
@@ -244,8 +244,7 @@ async function withHistory(
     return await use(new RunHistory(config.dataDir), config);
   } catch (error) {
     if (!(error instanceof TelosError)) throw error;
-    terminal.say(terminal.style.red(errorText(error)));
-    return 1;
+    return sayError(error, terminal);
   }
 }
 

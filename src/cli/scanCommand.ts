@@ -1,7 +1,7 @@
 /** Implements `telos scan`: the look before, for an agent, a folder or a source that is not installed. */
 
 import { statSync } from 'node:fs';
-import { TelosError } from '@telos/engine/errors';
+import type { TelosError } from '@telos/engine/errors';
 import { isAtLeast, ownFolders, rules } from '@telos/engine/policy';
 import { discoverAgents } from '@telos/engine/skills';
 import { passes, type ScanReport, sarifOf, scanFolders } from '@telos/packs/audit';
@@ -17,7 +17,7 @@ import { type FindingLevel, flagWords } from '@telos/protocol/agentCard';
 import { counted } from '@telos/protocol/text';
 import { type ConfigOptions, configFor } from './cliConfig.ts';
 import { sayProgress } from './offerText.ts';
-import { abortOnInterrupt, cancelledExitCode, type Terminal } from './terminal.ts';
+import { interruptible, type Terminal } from './terminal.ts';
 import { exactText, lookErrorText, terminalJson, toType } from './terminalText.ts';
 
 export interface ScanOptions extends ConfigOptions {
@@ -39,8 +39,7 @@ export async function scanCommand(
   const config = configFor(options, terminal);
   if (!config) return 2;
   const agent = discoverAgents(config).find(({ name }) => name === what);
-  const { signal, release } = abortOnInterrupt(terminal, () => {});
-  try {
+  const use = async (signal: AbortSignal): Promise<number> => {
     const source: Source = agent ? { kind: 'folder', path: agent.packDir } : parseSource(what, config);
     if (source.kind !== 'folder') {
       const { scanSource } = await importLook();
@@ -57,13 +56,8 @@ export async function scanCommand(
     }
     const report = await scanFolders(folder, agent ? ownFolders(agent) : [folder]);
     return show(report, { folder }, options, terminal, version);
-  } catch (error) {
-    if (signal.aborted) return cancelledExitCode;
-    if (!(error instanceof TelosError)) throw error;
-    return refused(error, terminal);
-  } finally {
-    release();
-  }
+  };
+  return interruptible(terminal, use, { refused: error => refused(error, terminal) });
 }
 
 /** `owner/repo` alone is what other programs take for GitHub. */

@@ -7,13 +7,13 @@ import { TelosError } from '@telos/engine/errors';
 import { Telos } from '@telos/engine/telos';
 import { sentence } from '@telos/protocol/text';
 import { type ConfigOptions, configFor } from './cliConfig.ts';
-import { abortOnInterrupt, type Terminal } from './terminal.ts';
+import { interruptible, type Terminal } from './terminal.ts';
 import { terminalLine, terminalText } from './terminalText.ts';
 
 /** The variable with the token of HTTP. Without it a fresh one is made and shown. */
 const tokenVariable = 'TELOS_MCP_TOKEN';
 
-/** Serves an editor in the Agent Client Protocol. Returns the exit code. */
+/** Serves an editor in the Agent Client Protocol until it closes stdin or a signal comes. Returns the exit code. */
 export function acpCommand(options: ConfigOptions, terminal: Terminal, version: string): Promise<number> {
   const { stdin: input, stdout: output } = terminal.surroundings;
   const open = (cwd: string, choices: ConfigOptions): Telos => {
@@ -21,9 +21,10 @@ export function acpCommand(options: ConfigOptions, terminal: Terminal, version: 
     if (config) return Telos.open(config);
     throw new TelosError('config', [sentence('The folder {0} does not exist.', cwd)]);
   };
-  return served(terminal, async signal => {
+  return interruptible(terminal, async signal => {
     const { serveAcp } = await import('@telos/acp/server');
     await serveAcp({ input, output, version, open }, signal);
+    return 0;
   });
 }
 
@@ -37,9 +38,12 @@ export async function mcpServeCommand(
   if (!config) return 2;
   const parts = { telos: Telos.open(config), version };
   const { stdin, stdout, env } = terminal.surroundings;
-  return served(terminal, async signal => {
+  return interruptible(terminal, async signal => {
     const { serveMcp, serveMcpHttp } = await import('@telos/mcpServe/serve');
-    if (options.http === undefined) return serveMcp(parts, stdin as never, stdout as never, signal);
+    if (options.http === undefined) {
+      await serveMcp(parts, stdin as never, stdout as never, signal);
+      return 0;
+    }
     const given = env[tokenVariable];
     const token = given || randomBytes(32).toString('base64url');
     const ready = (address: string): void => {
@@ -48,7 +52,8 @@ export async function mcpServeCommand(
         given ? `Its token is that of ${tokenVariable}.` : `Send this token as the bearer: ${token}`,
       );
     };
-    return serveMcpHttp(parts, { port: Number(options.http), token }, ready, signal);
+    await serveMcpHttp(parts, { port: Number(options.http), token }, ready, signal);
+    return 0;
   });
 }
 
@@ -67,20 +72,10 @@ export async function contextServerCommand(
     return 2;
   }
   const { stdin, stdout } = terminal.surroundings;
-  return served(terminal, async signal => {
+  return interruptible(terminal, async signal => {
     const { contextModel, ProjectContext, serveContext } = await import('@telos/plans/context');
     const context = new ProjectContext(folders, () => contextModel(config));
     await serveContext(context, stdin as never, stdout as never, version, signal);
+    return 0;
   });
-}
-
-/** Serves until the client closes stdin or a signal comes. */
-async function served(terminal: Terminal, serve: (signal: AbortSignal) => Promise<void>): Promise<number> {
-  const { signal, release } = abortOnInterrupt(terminal, () => {});
-  try {
-    await serve(signal);
-  } finally {
-    release();
-  }
-  return 0;
 }

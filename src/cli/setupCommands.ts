@@ -16,9 +16,9 @@ import { describeOrigin } from '@telos/protocol/installPlan';
 import { type ConfigOptions, configFor } from './cliConfig.ts';
 import { versionIn } from './parser.ts';
 import { carryOut, type RequestOptions } from './requestCommand.ts';
-import { abortOnInterrupt, cancelledExitCode, type Terminal } from './terminal.ts';
+import { interruptible, type Terminal } from './terminal.ts';
 import { agrees } from './terminalHuman.ts';
-import { errorText, exactText, messageText, terminalJson, terminalText } from './terminalText.ts';
+import { exactText, messageText, sayError, terminalJson, terminalText } from './terminalText.ts';
 import { upgradeNotice } from './upgradeCommand.ts';
 
 /** Plays the sample's recorded run in a temporary folder of its own, which stays for the person to look at. Returns the exit code. */
@@ -131,8 +131,7 @@ async function withTelos(
     return await use(Telos.open(config));
   } catch (error) {
     if (!(error instanceof TelosError)) throw error;
-    terminal.say(terminal.style.red(errorText(error)));
-    return 1;
+    return sayError(error, terminal);
   }
 }
 
@@ -151,8 +150,7 @@ export async function doctorCommand(
   const config = configFor(options, terminal);
   if (!config) return 2;
   const version = versionIn(packageFile);
-  const { signal, release } = abortOnInterrupt(terminal, () => {});
-  try {
+  return interruptible(terminal, async signal => {
     const report = await Telos.open(config).doctor(signal);
     const lines = describeReport(report, messageText).map(line => terminalText(line.replaceAll('\n', ' ')));
     if (options.json) terminal.out(`${terminalJson(report)}\n`);
@@ -163,10 +161,5 @@ export async function doctorCommand(
       if (notice) terminal.say(notice);
     }
     return isBroken(report) ? 1 : 0;
-  } catch (error) {
-    if (signal.aborted) return cancelledExitCode;
-    throw error;
-  } finally {
-    release();
-  }
+  });
 }

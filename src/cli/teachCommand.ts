@@ -7,9 +7,9 @@ import { Telos } from '@telos/engine/telos';
 import { counted, grouped } from '@telos/protocol/text';
 import { roughCost } from '@telos/protocol/usage';
 import { type ConfigOptions, configFor } from './cliConfig.ts';
-import { abortOnInterrupt, cancelledExitCode, type Terminal } from './terminal.ts';
+import { interruptible, type Terminal } from './terminal.ts';
 import { agrees } from './terminalHuman.ts';
-import { errorText, terminalJson, terminalLine } from './terminalText.ts';
+import { sayError, terminalJson, terminalLine } from './terminalText.ts';
 
 export interface TeachOptions extends ConfigOptions {
   language?: string;
@@ -48,8 +48,7 @@ export async function teachCommand(
     return await teach(telos, one?.skill, options, terminal);
   } catch (error) {
     if (!(error instanceof TelosError)) throw error;
-    terminal.say(terminal.style.red(errorText(error)));
-    return 1;
+    return sayError(error, terminal);
   }
 }
 
@@ -73,21 +72,15 @@ async function teach(
   const about = describePlan(plan);
   const unattended = `${about}\nNothing was written. Use --yes to write them without being asked.`;
   if (!options.yes && !(await agrees(about, 'Write them?', unattended, terminal))) return 1;
-  const { signal, release } = abortOnInterrupt(terminal, () => {});
-  let failed = 0;
-  try {
+  return interruptible(terminal, async signal => {
+    let failed = 0;
     await telos.teaching.teach(plan, signal, (skill, result) => {
       if (typeof result !== 'number') failed++;
       const said = typeof result === 'number' ? counted(result, 'request') : `none: ${result.message}`;
       terminal.say(`  ${terminalLine(skill.id)}: ${terminalLine(said)}`);
     });
-  } catch (error) {
-    if (signal.aborted) return cancelledExitCode;
-    throw error;
-  } finally {
-    release();
-  }
-  return failed > 0 ? 1 : 0;
+    return failed > 0 ? 1 : 0;
+  });
 }
 
 function describePlan({ skills, provider, model, cost, tokens, language }: TeachingPlan): string {

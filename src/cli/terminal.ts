@@ -5,7 +5,7 @@
 
 import { fstatSync } from 'node:fs';
 import { stripVTControlCharacters } from 'node:util';
-import { reasonOf } from '@telos/engine/errors';
+import { reasonOf, TelosError } from '@telos/engine/errors';
 import type { EndingSignal, Output, Surroundings } from './surroundings.ts';
 
 export interface Terminal {
@@ -206,4 +206,28 @@ export function abortOnInterrupt(
       for (const name of endingSignals) surroundings.off(name, interrupt);
     },
   };
+}
+
+/** What an interrupt says at once, and the exit code for an error; without it, the error is thrown. */
+interface Interruptible {
+  onFirst?: () => void;
+  refused?: (error: TelosError) => number;
+}
+
+/** Calls `use` with a signal that an interrupt aborts. Returns its exit code, or that of the interrupt that made it throw. */
+export async function interruptible(
+  terminal: Pick<Terminal, 'surroundings'>,
+  use: (signal: AbortSignal) => Promise<number>,
+  { onFirst = () => {}, refused }: Interruptible = {},
+): Promise<number> {
+  const { signal, release } = abortOnInterrupt(terminal, onFirst);
+  try {
+    return await use(signal);
+  } catch (error) {
+    if (signal.aborted) return cancelledExitCode;
+    if (!refused || !(error instanceof TelosError)) throw error;
+    return refused(error);
+  } finally {
+    release();
+  }
 }

@@ -4,6 +4,7 @@ import { TelosError } from '@telos/engine/errors';
 import { shellWord } from '@telos/engine/files';
 import type { LocalizedMessage, Remedy } from '@telos/protocol/run';
 import { Characters, columnsOf, steering, unseen } from '@telos/protocol/text';
+import type { Terminal } from './terminal.ts';
 
 const steeringCharacters = new RegExp(steering.source, 'g');
 
@@ -26,6 +27,12 @@ export const messageText = ({ message, remedy }: LocalizedMessage): string =>
 export function errorText(error: unknown): string {
   if (error instanceof TelosError) return messageText(error.runError);
   return terminalText(error instanceof Error ? error.message : String(error));
+}
+
+/** Says why a command has failed. Returns its exit code. */
+export function sayError(error: unknown, { say, style }: Pick<Terminal, 'say' | 'style'>, code = 1): number {
+  say(style.red(errorText(error)));
+  return code;
 }
 
 /** Returns `errorText` for a command that only looks at a source, and would never have installed it. */

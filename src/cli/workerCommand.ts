@@ -21,7 +21,7 @@ import { describeBound } from '@telos/plans/state';
 import { type ConfigOptions, configFor, hideStartEnvironment } from './cliConfig.ts';
 import { abortOnInterrupt, type Terminal } from './terminal.ts';
 import { agrees } from './terminalHuman.ts';
-import { errorText, exactText, terminalLine } from './terminalText.ts';
+import { errorText, exactText, sayError, terminalLine } from './terminalText.ts';
 
 export interface WorkerCommandOptions extends ConfigOptions {
   database?: string;
@@ -168,6 +168,5 @@ function hideArguments(): void {
 export function failed(error: unknown, signal: AbortSignal, terminal: Terminal): number {
   if (signal.aborted) return 0;
   if (!(error instanceof TelosError)) throw error;
-  terminal.say(terminal.style.red(errorText(error)));
-  return 2;
+  return sayError(error, terminal, 2);
 }
