@@ -5,6 +5,7 @@ import { statSync } from 'node:fs';
 import { resolve } from 'node:path';
 import { TelosError } from '@telos/engine/errors';
 import { Telos } from '@telos/engine/telos';
+import { contextModel, ProjectContext, serveContext } from '@telos/plans/context';
 import { sentence } from '@telos/protocol/text';
 import { type ConfigOptions, configFor } from './cliConfig.ts';
 import { interruptible, type Terminal } from './terminal.ts';
@@ -73,7 +74,6 @@ export async function contextServerCommand(
   }
   const { stdin, stdout } = terminal.surroundings;
   return interruptible(terminal, async signal => {
-    const { contextModel, ProjectContext, serveContext } = await import('@telos/plans/context');
     const context = new ProjectContext(folders, () => contextModel(config));
     await serveContext(context, stdin as never, stdout as never, version, signal);
     return 0;
