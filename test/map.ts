@@ -51,7 +51,7 @@ export const limits: HouseFigures = {
   coreLines: 1000,
   loopFiles: 25,
   circles: 0,
-  files: 757,
+  files: 756,
   oneImporter: 99,
 };
 
