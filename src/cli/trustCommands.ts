@@ -8,6 +8,7 @@ import {
   defaultRule,
   defaultRules,
   describePermission,
+  importDecide,
   listPermissions,
   type Permission,
   permissionId,
@@ -91,7 +92,10 @@ export async function policyExplainCommand(
     const lines = Object.entries(defaultRules).map(
       ([name, rule]) => `${name}: ${actionOf(rule)}\n  ${rule.when}`,
     );
-    terminal.out(`${options.json ? terminalJson(defaultRules) : lines.join('\n')}\n`);
+    const { decisionSteps } = await importDecide();
+    const steps = decisionSteps.map(({ says }, at) => `${at + 1}. ${says}`);
+    const text = ['The first of these that has an answer decides:', ...steps, '', ...lines].join('\n');
+    terminal.out(`${options.json ? terminalJson(defaultRules) : text}\n`);
     return 0;
   }
   const input = objectIn(json);

@@ -35,6 +35,7 @@ export {
 } from './policy/text/weight.ts';
 export { isSecretName, mapStrings, redactor, secretsIn } from './redact.ts';
 
+export const importDecide = () => import('./policy/decide.ts');
 export const importDecision = () => import('./policy/decision.ts');
 export const importGrants = () => import('./policy/grants.ts');
 export const importPolicyEdit = () => import('./policy/policyEdit.ts');

@@ -99,7 +99,8 @@ describe('telos policy', () => {
     assert.match(stdout, /\nDefault rule: .*passwords.* \(ask; approval applies to this run at most\)/);
     const all = await home.run(['policy', 'explain']);
     assert.equal(all.code, 0);
-    assert.match(all.stdout, /^floor\.telos-files: deny\n {2}A call reads/);
+    assert.match(all.stdout, /^The first of these.*:\n1\. Hard limits.*\n2\. Prohibitions/);
+    assert.match(all.stdout, /\n\nfloor\.telos-files: deny\n {2}A call reads/);
     assert.match(all.stdout, /\nrun\.box: allow\n/);
     const rules = JSON.parse((await home.run(['policy', 'explain', '--json'])).stdout);
     assert.equal(rules['write.executed'].action, 'ask');

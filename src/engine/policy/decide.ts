@@ -11,6 +11,7 @@ import { isHeldByBox, placed, reachesHosts, staysInBox, withBox } from './boxedC
 import { beyondBox, decideOnCommand, readOnlyCommand } from './commandDefaults.ts';
 import { dangerOf } from './danger.ts';
 import {
+  type Allow,
   type Ask,
   allow,
   type boxFacts,
@@ -30,48 +31,104 @@ import { sensitiveWords } from './secretWords.ts';
 import { grantName, hostAndPort, type PolicySubject, type PolicySubjectOf, subjectOf } from './subject.ts';
 import { beyondWorker } from './workerRole.ts';
 
+/** What the steps of a decision know of a call. */
+interface Called {
+  wanted: PolicySubject;
+  context: PolicyContext;
+  rules: PolicyRules | undefined;
+  /** Finds what the user's deny rules say. */
+  prohibited: () => Promise<Deny | Ask | undefined>;
+  /** Finds the decision where no rule of the user applies. */
+  byDefault: () => Promise<Decision>;
+}
+
+/** A step of a decision. `says` is for `telos policy explain`. */
+interface Step {
+  says: string;
+  verdict(one: Called): Promise<Decision | undefined>;
+}
+
+/** The steps in their order. The first one that returns a verdict decides. */
+export const decisionSteps: readonly Step[] = [
+  { says: 'Hard limits: no answer and no rule lifts a rule that begins with `floor.`', verdict: hardLimits },
+  { says: 'Prohibitions: your [[deny]] rules', verdict: prohibitions },
+  { says: 'Role, mode and surface of the run', verdict: roleAndMode },
+  {
+    says: 'Sandbox: whether a command may leave it',
+    verdict: ({ wanted, context }) => beyondBox(wanted, context),
+  },
+  { says: 'Questions that are asked each time, such as about secrets', verdict: askedEachTime },
+  { says: 'Grants: your answers for this run', verdict: grants },
+  { says: 'Rules: your [[allow]] rules, where the default asks', verdict: allowRules },
+  { says: 'Defaults: the rules below', verdict: ({ byDefault }) => byDefault() },
+];
+
 /**
- * Decides on a call of a built-in tool or of an MCP server's tool, whose input has been checked. These count in this order: the
- * floor, the user's deny rules, the step's role, the surface. Then grants for the run, the user's allow rules, and the default. The
- * run's mode makes it stricter, but for `sandbox`. Asks no person, changes nothing, and sends nothing.
+ * Decides on a call of a built-in tool or of an MCP server's tool, whose input has been checked. The run's mode makes the verdict
+ * stricter, but for `sandbox`. Asks no person, changes nothing, and sends nothing.
  */
 export async function decide(call: ToolCall, context: PolicyContext): Promise<Decision> {
   const wanted = await subjectOf(call, context);
   if ('action' in wanted) return wanted;
-  const decision = placed(inMode(await decideOn(wanted, context), wanted, context), wanted, context);
+  const decision = placed(inMode(await verdictOn(wanted, context), wanted, context), wanted, context);
   if (decision.action === 'ask') return bound(withBox(decision, wanted, context), context);
   return wanted.kind === 'command' && decision.action === 'allow'
     ? { ...decision, folder: wanted.folder }
     : decision;
 }
 
-async function decideOn(wanted: PolicySubject, context: PolicyContext): Promise<Decision> {
+async function verdictOn(wanted: PolicySubject, context: PolicyContext): Promise<Decision> {
   const rules = context.rules?.read();
-  if (rules?.broken !== undefined) return brokenRules(rules.broken);
-  const prohibited = await prohibition(wanted, rules, context);
-  const denied =
-    (prohibited?.action === 'deny' ? prohibited : undefined) ??
-    (await beyondRole(wanted, context)) ??
-    (await beyondSurface(wanted, rules, context)) ??
-    (await beyondBox(wanted, context));
-  if (denied) return denied;
-  const insisting = prohibited ?? (await alwaysAsked(wanted, context));
-  if (insisting) return insisting;
-  if (context.memory?.grants.has(grantName(wanted)) || (await isHostAllowed(wanted, context)))
-    return allow('grant.run', wanted.subject);
-  const byDefault = await defaultDecision(wanted, context);
+  const prohibited = once(() => prohibition(wanted, rules, context));
+  const byDefault = once(() => defaultDecision(wanted, context));
+  for (const { verdict } of decisionSteps) {
+    const found = await verdict({ wanted, context, rules, prohibited, byDefault });
+    if (found) return found;
+  }
+  return deny('tool.undecided', 'No rule is about this call.');
+}
+
+function once<Of>(find: () => Promise<Of>): () => Promise<Of> {
+  let found: Promise<Of> | undefined;
+  return () => (found ??= find());
+}
+
+/** The others are found when the call is read, as `subjectOf` says. */
+async function hardLimits({ rules }: Called): Promise<Deny | undefined> {
+  return rules?.broken === undefined ? undefined : brokenRules(rules.broken);
+}
+
+async function prohibitions({ prohibited }: Called): Promise<Deny | undefined> {
+  const found = await prohibited();
+  return found?.action === 'deny' ? found : undefined;
+}
+
+async function roleAndMode({ wanted, context, rules }: Called): Promise<Deny | undefined> {
+  return (await beyondRole(wanted, context)) ?? (await beyondSurface(wanted, rules, context));
+}
+
+async function askedEachTime({ wanted, context, prohibited }: Called): Promise<Deny | Ask | undefined> {
+  return (await prohibited()) ?? (await alwaysAsked(wanted, context));
+}
+
+async function grants({ wanted, context }: Called): Promise<Allow | undefined> {
+  const isGranted = context.memory?.grants.has(grantName(wanted)) || (await isHostAllowed(wanted, context));
+  return isGranted ? allow('grant.run', wanted.subject) : undefined;
+}
+
+async function allowRules({ wanted, context, rules, byDefault }: Called): Promise<Allow | Ask | undefined> {
+  const usual = await byDefault();
   // What a rule of the user allows was meant with all rights.
-  if (byDefault.action !== 'ask' && byDefault.rule !== 'run.box') return byDefault;
+  if (usual.action !== 'ask' && usual.rule !== 'run.box') return undefined;
   const fitting =
-    rules?.allow.filter(
-      one => matchesRule(one, wanted, context) && overrides(one, byDefault, wanted, context),
-    ) ?? [];
+    rules?.allow.filter(one => matchesRule(one, wanted, context) && overrides(one, usual, wanted, context)) ??
+    [];
   const rule = await firstThatCounts(fitting, context);
   if (rule) return allow(nameOf(rule), wanted.subject);
   // A rule for every agent answers the question as soon as this agent has been reviewed.
-  return byDefault.action === 'ask' && fitting.some(({ agent }) => agent === '*')
-    ? askWithCard(byDefault, context)
-    : byDefault;
+  return usual.action === 'ask' && fitting.some(({ agent }) => agent === '*')
+    ? askWithCard(usual, context)
+    : undefined;
 }
 
 /** Questions about a command alone. Others insist on being asked. */
