@@ -337,7 +337,7 @@ class Reader {
     if (end === undefined) return;
     const text = this.#line.slice(this.#at, end);
     if (isCommand) this.#innerLine(text, { at: this.#at, end });
-    else this.inner.push(text.replace(/^\(|\)$/g, ''));
+    else this.inner.push(text.replace(/^\((.*)\)$/s, '$1'));
     this.#add(signs.any);
     this.#at = end + 1;
   }
