@@ -1,4 +1,4 @@
-/** The attempts to leave the box, and the proof that one which succeeds is seen. */
+/** The attempts to leave the box (with `TELOS_NIGHTLY=1` all of them), and the proof that one which succeeds is seen. */
 import assert from 'node:assert/strict';
 import { skipBecause } from '../../skipBecause.ts';
 import { readAttempts } from './attempt.ts';
@@ -41,8 +41,16 @@ const shown = [
   'telos-data-write',
 ];
 
+/** What the kernel and bubblewrap hold by themselves. Of it, the day tries what is in `shown`; the night tries all. */
+const heldByOthers = ['kernel', 'leftovers', 'network', 'processes', 'sockets', 'terminal'];
+
+const nightly = process.env['TELOS_NIGHTLY'] === '1';
+
 describe('the box', () => {
   const attempts = readAttempts();
+  const tried = attempts.filter(
+    ({ id, area }) => nightly || !heldByOthers.includes(area) || shown.includes(id),
+  );
   const noBox = reasonForNoBox();
 
   it('is attacked in at least 120 ways, each with a name of its own', () => {
@@ -51,7 +59,7 @@ describe('the box', () => {
   });
 
   it('lets nothing out', async function () {
-    const { results, summary } = await runBox(attempts);
+    const { results, summary } = await runBox(tried);
     console.log(`      ${summary}`);
     const failed = results.filter(({ result }) => result === 'fail');
     assert.deepEqual(
