@@ -97,14 +97,16 @@ describe('changes of a run', () => {
     linkSync(inWork('two-names.txt'), join(run.root, 'second.txt'));
     const attribute = `import os; os.setxattr(${JSON.stringify(inWork('attributes.txt'))}, "user.note", b"kept")`;
     if (process.platform === 'linux') execFileSync('python3', ['-c', attribute]);
-    const facts = () =>
+    const read = `import os, json; print(json.dumps([os.getxattr(n, "user.note").decode() if "user.note" in os.listxattr(n) else None for n in ${JSON.stringify(names.map(inWork))}]))`;
+    const facts = (): unknown => [
+      process.platform === 'linux'
+        ? JSON.parse(execFileSync('python3', ['-c', read], { encoding: 'utf8' }))
+        : [],
       names.map(name => {
         const { uid, gid, mode, nlink } = statSync(inWork(name));
-        const read = `import os; print([(n, os.getxattr(n, "user.note")) for n in [${JSON.stringify(inWork(name))}] if "user.note" in os.listxattr(n)])`;
-        const own =
-          process.platform === 'linux' ? execFileSync('python3', ['-c', read], { encoding: 'utf8' }) : '';
-        return { uid, gid, mode, nlink, own };
-      });
+        return { uid, gid, mode, nlink };
+      }),
+    ];
     const before = facts();
     await write('two-names.txt', 'two\n');
     await write('attributes.txt', 'two, and longer\n');
