@@ -4,8 +4,10 @@ import { existsSync } from 'node:fs';
 import { readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { Frame, Locator } from 'playwright-core';
+import { findBox } from '../../src/engine/box/findBox.ts';
 import type { AnthropicTurn } from '../fakes/anthropicServer.ts';
 import type { FakeServer } from '../fakes/loopback.ts';
+import { skipBecause } from '../skipBecause.ts';
 import {
   type EditorSession,
   firstStartLimit,
@@ -28,6 +30,10 @@ const answers: Readonly<Record<string, AnthropicTurn>> = {
       {
         name: 'run_command',
         input: { command: 'rm plan.md && mkdir -p beds && printf "leeks\\r" > beds/north.bin' },
+      },
+      {
+        name: 'run_command',
+        input: { command: 'touch shed.txt', outside_box: true, why: 'The shed has a key of its own.' },
       },
     ],
   },
@@ -55,6 +61,7 @@ describe('restoring a conversation in a real VS Code', () => {
       },
       workspace: { 'plan.md': oldPlan },
       settings: { 'files.autoSave': 'off' },
+      variables: { TELOS_SANDBOX: 'auto' },
     });
     ({ model, world, workbench } = session);
     chat = await chatFrame(workbench);
@@ -102,7 +109,9 @@ describe('restoring a conversation in a real VS Code', () => {
   const restore = (request: number): Promise<void> =>
     press(request, 'Restore files and conversation to here');
 
-  it('restores files and conversation, undoes that, and knows it after a reload', async () => {
+  it('restores files and conversation, undoes that, and knows it after a reload', async function () {
+    const box = await findBox({ env: { PATH: process.env['PATH'] ?? '' } });
+    if (!box.works) return skipBecause(this, box.why);
     await say('run plan WRITE it');
     await say('now the COMMAND');
     await say('and a question');
@@ -110,7 +119,7 @@ describe('restoring a conversation in a real VS Code', () => {
     await restore(1);
     await dialog().getByText('Restore files and conversation to before this request?').waitFor();
     await dialog().getByText('north.bin (will be deleted)').waitFor();
-    await dialog().getByText('Ran outside the sandbox, and is not undone: rm plan.md').waitFor();
+    await dialog().getByText('Ran outside the sandbox, and is not undone: touch shed.txt').waitFor();
     await workbench.screenshot('restore-asked');
     await dialog().getByRole('button', { name: 'Cancel' }).click();
     assert.equal(await runs().count(), 3);
@@ -118,7 +127,8 @@ describe('restoring a conversation in a real VS Code', () => {
     await dialog().getByRole('button', { name: 'Restore', exact: true }).click();
     await chat.getByText('Files and conversation were restored to here.').waitFor();
     assert.equal(await readFile(plan(), 'utf8'), written);
-    assert.equal(existsSync(join(world.workspace, 'beds')), false);
+    const isThere = (name: string): boolean => existsSync(join(world.workspace, name));
+    assert.deepEqual([isThere('beds'), isThere('shed.txt')], [false, true]);
     assert.equal(await runs().count(), 1);
     assert.equal(await textbox().inputValue(), 'now the COMMAND');
     await workbench.screenshot('restore-done');
