@@ -235,7 +235,7 @@ describe('telos eval with recorded runs', function () {
       .digest('hex')
       .slice(0, 32);
     home.folder.add({
-      'config/policy.toml': `[[allow]]\nagent = "pack"\ntool = "say"\nserver = "far"\ndigest = "${digest}"\n`,
+      'config/policy.toml': `[[allow]]\nagent = "pack"\ntool = "say"\nserver = "far"\ndigest = "${digest}"\n\n[[allow]]\nagent = "pack"\ntool = "run_command"\ncommand = "date +%s.%N"\n`,
       'skills/pack/mcp.json': JSON.stringify({
         mcpServers: { far: { command: process.execPath, args: [mcpServer, 'none', started] } },
       }),
