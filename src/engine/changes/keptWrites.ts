@@ -5,6 +5,7 @@ import {
   closeSync,
   constants,
   existsSync,
+  lstatSync,
   openSync,
   renameSync,
   rmSync,
@@ -22,7 +23,7 @@ import {
   writeNew,
 } from '../files/atomicWrite.ts';
 import { appendLine } from '../files/jsonLines.ts';
-import { smallFile } from '../files/openFile.ts';
+import { readRegularFile, smallFile } from '../files/openFile.ts';
 import { describeFileError } from '../files/paths.ts';
 import { readOpenFile } from '../files/regularFile.ts';
 import { decodeText, formOf } from '../files/textEncoding.ts';
@@ -44,6 +45,8 @@ export class KeptWrites implements WriteKeeper {
   readonly #mostKept: number;
   /** Hash of the content that the run last wrote, by path. */
   readonly #left = new Map<string, string>();
+  /** What the run has written since `watchNewest` was called. */
+  readonly #newest = new Set<string>();
   readonly #problems: string[] = [];
   #keptBytes = 0;
   #hasUnknown = false;
@@ -69,6 +72,7 @@ export class KeptWrites implements WriteKeeper {
         const at = new Date().toISOString();
         const line = { type: 'write', at, path, before: old?.file ?? null, after } as const;
         this.#left.set(path, after.sha256);
+        this.#newest.add(path);
         this.#append({ ...line, ...(made !== undefined && { made }) });
       },
     };
@@ -80,6 +84,25 @@ export class KeptWrites implements WriteKeeper {
     this.#hasUnknown = true;
     if (this.#isOpen) this.#append({ type: 'command' });
     else this.#held.push({ type: 'command' });
+  }
+
+  /**
+   * Watches the files that the run has written since the last time, while something works on them for it, such as a formatter of the user.
+   * The returned function counts them as the run's own as they are then, and returns those that differ.
+   */
+  watchNewest(): () => string[] {
+    const before = new Map([...this.#newest].map(path => [path, standingAt(path)]));
+    this.#newest.clear();
+    return () =>
+      [...before].flatMap(([path, old]) => {
+        const left = this.#left.get(path);
+        const now = standingAt(path);
+        if (!old || !now || old.sha256 !== left || now.sha256 === left) return [];
+        this.#left.set(path, now.sha256);
+        const after = { size: now.size, sha256: now.sha256 };
+        this.#append({ type: 'write', at: new Date().toISOString(), path, before: old, after });
+        return [path];
+      });
   }
 
   /** Returns what keeps the changes of a command that writes into a layer. Whatever it changes is known. */
@@ -200,6 +223,17 @@ const tooLarge = (path: string, size: number): string =>
 
 const tooMuch = (most: number): string =>
   `What the commands of this run changed is too much for all of its old content to be stored (${grouped(most)} bytes); undoing the run will not restore the rest.`;
+
+/** Returns how a file stands. Undefined if it is none, too large to be stored, or cannot be read. */
+function standingAt(path: string): Required<Omit<OldFile, 'link'>> | undefined {
+  try {
+    const { bytes, size } = readRegularFile(path, maxKeptFile);
+    if (size > bytes.length) return undefined;
+    return { size, mode: lstatSync(path).mode & 0o7777, sha256: hashOf(bytes) };
+  } catch {
+    return undefined;
+  }
+}
 
 /** Reads the file at `place`, which is in the folder already open. The bytes read are then those that will be replaced. */
 async function readAnchored(place: string, size: number): Promise<Buffer> {

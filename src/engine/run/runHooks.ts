@@ -149,7 +149,9 @@ export class RunHooks {
   ): AsyncGenerator<RunEvent, ToolResult> {
     const read = this.#read(call);
     const about = aboutCall(call, read, { tool_response: hookResponse(read, result) });
-    const { denied, by, context, changedFiles } = yield* this.#fire('PostToolUse', about, signal);
+    const written = this.#of.run.context.changes?.watchNewest();
+    const { denied, by, context, ...seen } = yield* this.#fire('PostToolUse', about, signal);
+    const changedFiles = [...new Set([...seen.changedFiles, ...(written?.() ?? [])])];
     const notes = [...(denied === undefined ? [] : [`A hook of ${by} objects: ${denied}`]), ...context];
     if (changedFiles.length > 0)
       notes.push(`A hook has changed ${changedFiles.join(', ')} since: read it before you edit it again.`);
