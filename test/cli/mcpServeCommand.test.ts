@@ -113,13 +113,14 @@ describe('telos mcp-serve', function () {
 
     it(`runs a skill that asks, and ends with files and cost, for a client ${era}`, async () => {
       writeFileSync(join(home.workDir, 'old.md'), 'old\n');
-      const commands = ['rm -rf ~/precious', 'echo leeks > bed.md'];
+      const calls = [
+        { name: 'run_command', input: { command: 'rm -rf ~/precious' } },
+        { name: 'write_file', input: { path: 'bed.md', content: 'leeks\n' } },
+      ];
       turn = body => {
         const done = body.match(/"type":"tool_result"/g)?.length ?? 0;
-        const command = commands[done];
-        return command
-          ? { toolCalls: [{ name: 'run_command', input: { command } }] }
-          : { text: ['Planted.'] };
+        const next = calls[done];
+        return next ? { toolCalls: [next] } : { text: ['Planted.'] };
       };
       answer = message => ({
         action: 'accept',
