@@ -71,7 +71,7 @@ const oneFontFormat = {
     }),
 };
 
-/** Options for the chat's page `main`, those about a plan and about today, and the style sheet `formulas` that loads with the first formula. @type {import('esbuild').BuildOptions} */
+/** Options for the chat's page `main`, those about a plan, of cards and of an install, and the style sheet `formulas` that loads with the first formula. @type {import('esbuild').BuildOptions} */
 export const webviewBuild = {
   absWorkingDir: root,
   bundle: true,
@@ -85,7 +85,7 @@ export const webviewBuild = {
   entryPoints: {
     main: 'webview/main.tsx',
     planPage: 'webview/planPage.tsx',
-    todayPage: 'webview/todayPage.tsx',
+    actionPage: 'webview/actionPage.tsx',
     installPage: 'webview/installPage.tsx',
     formulas: 'webview/formulas.css',
   },

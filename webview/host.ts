@@ -1,9 +1,10 @@
 /** Connects the view to the extension host: messages, what is kept for a reload, and texts in the language of the reader. */
+
+import type { FromActionPage } from '@telos/protocol/actionPage';
 import type { FromInstallPage } from '@telos/protocol/installPage';
 import type { FromPlanPage, PlanPagePlace } from '@telos/protocol/planPage';
 import type { SkillRef } from '@telos/protocol/run';
 import { type Say, withValues } from '@telos/protocol/text';
-import type { FromTodayPage } from '@telos/protocol/todayPage';
 import type { ToHost } from '@telos/protocol/webview';
 
 /** All state that the view keeps by itself. The host sends the events again. */
@@ -16,7 +17,7 @@ export interface Kept {
 }
 
 /** What the pages say to the host. */
-type FromPage = ToHost | FromPlanPage | FromTodayPage | FromInstallPage;
+type FromPage = ToHost | FromPlanPage | FromActionPage | FromInstallPage;
 
 interface VsCodeApi {
   postMessage(message: FromPage): void;

@@ -1,7 +1,7 @@
 /** Starts the page of an install: what the pack does, what it asks for, what was found in it, and the ways to answer. */
 import './parts.css';
 import './planPage.css';
-import './todayPage.css';
+import './actionPage.css';
 import './installPage.css';
 import type { InstallShown, InstallSkill, ToInstallPage } from '@telos/protocol/installPage';
 import { type ComponentChildren, render } from 'preact';

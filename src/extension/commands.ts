@@ -203,8 +203,7 @@ function commandsOf(parts: CommandParts): Readonly<Record<`telos.${string}`, Han
     'telos.showRunChanges': (target: unknown) => changes.showTarget(target),
     'telos.undoRun': (target: unknown) => changes.undoTarget(target),
     'telos.undoThisRun': (target: unknown) => changes.undoTarget(target),
-    'telos.showToday': async () =>
-      (await import('./runs/todayPage.ts')).showToday(current, context.extensionUri),
+    'telos.showToday': async () => (await import('./runs/todayPage.ts')).showToday(current),
     'telos.showDayChanges': async () =>
       (await import('./runs/dayChanges.ts')).showDayChanges(current, changes),
     'telos.refreshRuns': () => runsView.tree.refresh(),

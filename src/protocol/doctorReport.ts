@@ -103,45 +103,60 @@ export function describeReport(report: DoctorReport, tell: (message: LocalizedMe
 }
 
 /** Returns what does not work, with what to do, and last how many errors that are and which servers were not tried. */
-export function describeFindings(
-  { findings, servers }: DoctorReport,
-  tell: (message: LocalizedMessage) => string,
-  say: Say = english,
-): string[] {
-  const errors = findings.filter(({ severity }) => severity === 'error').length;
-  const untried = servers
+function describeFindings(report: DoctorReport, tell: (message: LocalizedMessage) => string): string[] {
+  const untried = report.servers
     .filter(({ outcome }) => outcome.state === 'not tried')
-    .map(({ server, agent }) => (server === '*' ? say('all of {0}', agent) : `${server} (${agent})`));
-  const count =
-    errors > 1
-      ? say('{0} problems to fix.', errors)
-      : errors === 1
-        ? say('1 problem to fix.')
-        : findings.length + untried.length > 0
-          ? say('No errors.')
-          : say('Everything works.');
+    .map(server => serverName(server));
+  const count = doctorHeadline(report);
   return [
-    ...findings.map(finding => `${finding.severity === 'error' ? '✗' : '!'} ${tell(finding)}`),
-    untried.length > 0
-      ? `${count} ${say('MCP servers that were not tried: {0}.', untried.join(', '))}`
-      : count,
+    ...report.findings.map(finding => `${finding.severity === 'error' ? '✗' : '!'} ${tell(finding)}`),
+    untried.length > 0 ? `${count} MCP servers that were not tried: ${untried.join(', ')}.` : count,
   ];
 }
 
-/** Returns what is set up: settings, folders, agents, the provider and MCP servers. */
-export function describeSetup(
-  { platform, values, folders, agents, provider, servers, box, messengers, collectors }: DoctorReport,
+/** Returns how many problems there are, in a sentence. */
+export function doctorHeadline({ findings, servers }: DoctorReport, say: Say = english): string {
+  const errors = findings.filter(({ severity }) => severity === 'error').length;
+  if (errors > 1) return say('{0} problems to fix.', errors);
+  if (errors === 1) return say('1 problem to fix.');
+  const isUntried = servers.some(({ outcome }) => outcome.state === 'not tried');
+  return findings.length > 0 || isUntried ? say('No errors.') : say('Everything works.');
+}
+
+/** Returns which server is meant, or that all of an agent are. */
+export const serverName = ({ server, agent }: DoctorServer, say: Say = english): string =>
+  server === '*' ? say('all of {0}', agent) : `${server} (${agent})`;
+
+/** A part of what is set up, in columns. */
+export interface SetupSection {
+  title: string;
+  /** What there is to say in place of rows. */
+  value?: string;
+  rows: readonly (readonly string[])[];
+}
+
+/** Returns what is set up as lines: settings, folders, agents, the provider and MCP servers. */
+function describeSetup(report: DoctorReport, tell: (message: LocalizedMessage) => string): string[] {
+  const parts = setupSections(report, tell).map(({ title, value, rows }) =>
+    value === undefined
+      ? [title.startsWith('Agents: ') ? title : `${title}:`, ...columns(rows)]
+      : [`${title}: ${value}`],
+  );
+  return [report.platform, ...parts.flatMap(lines => ['', ...lines])];
+}
+
+/** Returns what is set up: settings, folders, agents, the provider, the sandbox, and what Telos reaches. */
+export function setupSections(
+  { values, folders, agents, provider, servers, box, messengers, collectors }: DoctorReport,
   tell: (message: LocalizedMessage) => string,
   say: Say = english,
-): string[] {
+): SetupSection[] {
   const skills = agents.reduce((sum, agent) => sum + agent.skills, 0);
   const skillsOf = (count: number): string => (count === 1 ? say('1 skill') : say('{0} skills', count));
   return [
-    platform,
-    '',
-    `${say('Settings')}:`,
-    ...columns(
-      values.map(({ name, value, origin, file }) => [
+    {
+      title: say('Settings'),
+      rows: values.map(({ name, value, origin, file }) => [
         name,
         value === notSet
           ? say('(not set)')
@@ -150,41 +165,42 @@ export function describeSetup(
             : value || emptyWord(name, say),
         file ?? originWord(origin, say),
       ]),
-    ),
-    '',
-    `${say('Folders')}:`,
-    ...columns(folders.map(folder => [folderName(folder, say), folder.path, stateWord(folder.state, say)])),
-    '',
-    say('Agents: {0}, with {1}', agents.length, skillsOf(skills)),
-    ...columns(
-      agents.map(agent => [
+    },
+    {
+      title: say('Folders'),
+      rows: folders.map(folder => [folderName(folder, say), folder.path, stateWord(folder.state, say)]),
+    },
+    {
+      title: say('Agents: {0}, with {1}', agents.length, skillsOf(skills)),
+      rows: agents.map(agent => [
         agent.name,
         skillsOf(agent.skills),
         sourceWord(agent.source, say),
         defects(agent, say),
       ]),
-    ),
-    '',
-    `${say('Provider')}:`,
-    ...providerLines(provider, tell, say),
-    '',
-    `${say('Commands')}:`,
-    ...boxLines(box, say),
-    '',
-    messengers.length === 0
-      ? `${say('Messengers')}: ${say('none')}`
-      : `${say('Messengers')}: ${say('{0}, as set up', messengers.join(', '))}`,
-    `OpenTelemetry: ${collectors.length === 0 ? say('off') : say('to {0}, as set up', collectors.join(', '))}`,
-    '',
-    servers.length === 0 ? `${say('MCP servers')}: ${say('none')}` : `${say('MCP servers')}:`,
-    ...columns(
-      servers.map(({ agent, server, place, outcome }) => [
+    },
+    { title: say('Provider'), rows: providerLines(provider, tell, say).map(line => [line]) },
+    { title: say('Commands'), rows: boxLines(box, say).map(line => [line]) },
+    {
+      title: say('Messengers'),
+      value: messengers.length === 0 ? say('none') : say('{0}, as set up', messengers.join(', ')),
+      rows: [],
+    },
+    {
+      title: 'OpenTelemetry',
+      value: collectors.length === 0 ? say('off') : say('to {0}, as set up', collectors.join(', ')),
+      rows: [],
+    },
+    {
+      title: say('MCP servers'),
+      ...(servers.length === 0 && { value: say('none') }),
+      rows: servers.map(({ agent, server, place, outcome }) => [
         agent,
         server,
         outcomeText(outcome, tell, say),
         place,
       ]),
-    ),
+    },
   ];
 }
 
@@ -286,31 +302,31 @@ function providerLines(
   tell: (message: LocalizedMessage) => string,
   say: Say,
 ): string[] {
-  if (!provider) return [`  ${say('none')}`];
+  if (!provider) return [say('none')];
   const { name, model, why, sentences, baseUrl, answer } = provider;
   const first = baseUrl
     ? say('{0}, model {1}, at {2}', name, model, baseUrl)
     : say('{0}, model {1}', name, model);
   const reason = tell({ message: why, ...(sentences && { sentences }) });
-  return [first, reason, ...(answer ? [answerText(answer, say)] : [])].map(line => `  ${line}`);
+  return [first, reason, ...(answer ? [answerText(answer, say)] : [])];
 }
 
 function boxLines({ wanted, state }: DoctorBox, say: Say): string[] {
-  if (!state) return [`  ${say('run without a sandbox, as the setting says: each is asked about')}`];
+  if (!state) return [say('run without a sandbox, as the setting says: each is asked about')];
   if (state.works)
     return [
-      `  ${say('run in a sandbox ({0})', state.kind)}`,
-      ...(state.isDirect
-        ? [`  ${say('and are asked about, since their changes cannot be held back here')}`]
-        : []),
-      ...(state.lacksPerl ? [`  ${say('To fix it:')}`, `    ${say('Install Perl.')}`] : []),
-      ...(wanted === 'required' ? [`  ${say('and nowhere else, as the setting says')}`] : []),
+      say('run in a sandbox ({0})', state.kind),
+      ...(state.isDirect ? [say('and are asked about, since their changes cannot be held back here')] : []),
+      ...(state.lacksPerl ? [say('To fix it:'), `  ${say('Install Perl.')}`] : []),
+      ...(wanted === 'required' ? [say('and nowhere else, as the setting says')] : []),
     ];
   const { why, mend } = state;
   return [
-    `  ${wanted === 'required' ? say('do not run, since the setting wants a sandbox and none works here') : say('are asked about, since no sandbox works here')}`,
-    `  ${why}`,
-    ...(mend === undefined ? [] : [`  ${say('To fix it:')}`, ...mend.split('\n').map(line => `    ${line}`)]),
+    wanted === 'required'
+      ? say('do not run, since the setting wants a sandbox and none works here')
+      : say('are asked about, since no sandbox works here'),
+    why,
+    ...(mend === undefined ? [] : [say('To fix it:'), ...mend.split('\n').map(line => `  ${line}`)]),
   ];
 }
 

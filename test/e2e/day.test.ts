@@ -11,7 +11,7 @@ import type { Frame, Locator } from 'playwright-core';
 import { eventually } from '../eventually.ts';
 import type { AnthropicTurn } from '../fakes/anthropicServer.ts';
 import { type EditorSession, firstStartLimit, openEditorSession } from '../vscode/editorSession.ts';
-import { anotherWindow, chatFrame, runCommand, type Workbench } from '../vscode/workbench.ts';
+import { anotherWindow, chatFrame, frameWith, runCommand, type Workbench } from '../vscode/workbench.ts';
 import {
   chatWidth,
   commitProject,
@@ -227,16 +227,14 @@ describe('a day in a real VS Code', function () {
     const { page } = workbench;
     await runCommand(page, 'Telos: Doctor');
     await page.locator('.tab', { hasText: 'Telos Doctor' }).waitFor();
-    const lines = page.locator('.editor-instance .view-line');
-    await lines.filter({ hasText: /Everything.that.is.set.up/ }).waitFor();
-    const shown = await eventually(async () => {
-      const texts = (await lines.allInnerTexts()).map(text => text.replaceAll('\u00a0', ' '));
-      assert.ok(!texts.some(text => /^ +Folders:/.test(text)), 'what is set up is not folded');
-      return texts;
-    });
+    const doctor = await frameWith(workbench, frame => frame.getByText('No errors.'));
     // Nobody has approved the agent of the servers, so that they were not looked at.
-    assert.match(shown.join('\n'), /^No errors\. MCP servers that were not tried: all of radio\.$/m);
-    for (const text of shown) said.add(text);
+    const untried = doctor.getByRole('region', { name: 'MCP servers: all of radio' });
+    await untried.getByRole('button', { name: 'Review Agent' }).waitFor();
+    const setup = doctor.locator('details');
+    assert.ok((await setup.count()) >= 5);
+    assert.equal(await doctor.locator('details[open]').count(), 0, 'what is set up is folded');
+    for (const text of await doctor.locator('main').allInnerTexts()) said.add(text);
     await seen('doctor');
     await runCommand(page, 'View: Close All Editors');
   });

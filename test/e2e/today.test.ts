@@ -10,8 +10,8 @@ import type { Schedule } from '../../src/engine/schedule/schedules.ts';
 import { Telos } from '../../src/engine/telos.ts';
 import { Journal } from '../../src/plans/journal.ts';
 import { MachineSeal } from '../../src/plans/machineSeal.ts';
+import type { PageShown } from '../../src/protocol/actionPage.ts';
 import type { PlanEvent } from '../../src/protocol/plan.ts';
-import type { TodayShown } from '../../src/protocol/todayPage.ts';
 import { eventually } from '../eventually.ts';
 import { sharedChromium } from '../vscode/chromium.ts';
 import { type EditorSession, firstStartLimit, openEditorSession } from '../vscode/editorSession.ts';
@@ -93,7 +93,10 @@ const act = (id: string, label: string, isPrimary = false) => ({
   about: `${label}: it`,
   isPrimary,
 });
-const morning: TodayShown = {
+const morning: PageShown = {
+  title: 'Today',
+  cardsTitle: 'Waiting for You',
+  sections: [],
   summary: 'Since yesterday, 18:00 · cost $0.4210 · runs of your own: 2',
   problems: ['The plan of /srv/ovens could not be read: journal.jsonl:3 is no event.'],
   actions: [act('day', 'Show Changes of Today...')],
@@ -143,13 +146,13 @@ describe('the page Today, alone', () => {
     view = undefined;
   });
 
-  const draw = async (more: Partial<TodayShown> = {}): Promise<View> => {
-    view = await openView(browser, bundle, { entry: 'todayPage', width: 640 });
-    await view.say({ type: 'today', today: { ...morning, ...more } });
+  const draw = async (more: Partial<PageShown> = {}): Promise<View> => {
+    view = await openView(browser, bundle, { entry: 'actionPage', width: 640 });
+    await view.say({ type: 'page', page: { ...morning, ...more } });
     return view;
   };
   const acts = async (): Promise<string[]> =>
-    ((await view?.asked()) ?? []).flatMap(message => (message.type === 'today_act' ? [message.id] : []));
+    ((await view?.asked()) ?? []).flatMap(message => (message.type === 'page_act' ? [message.id] : []));
 
   it('takes one key for each decision, which the first question has, and none before it could be read', async () => {
     const { page, say } = await draw();
@@ -160,7 +163,7 @@ describe('the page Today, alone', () => {
     await page.waitForFunction(() => !document.querySelector('.question button[aria-disabled="true"]'));
     await page.keyboard.press('2');
     assert.deepEqual(await acts(), ['no']);
-    await say({ type: 'today', today: { ...morning, cards: morning.cards.slice(1) } });
+    await say({ type: 'page', page: { ...morning, cards: morning.cards.slice(1) } });
     const keys = await page
       .locator('[aria-keyshortcuts]')
       .evaluateAll(all => all.map(one => one.getAttribute('aria-keyshortcuts')));
@@ -200,8 +203,8 @@ describe('the page Today, alone', () => {
     const axe = await readFile(fileURLToPath(import.meta.resolve('axe-core/axe.min.js')), 'utf8');
     const faults: string[] = [];
     for (const theme of themeNames) {
-      const one = await openView(browser, bundle, { entry: 'todayPage', theme, width: 250 });
-      await one.say({ type: 'today', today: morning });
+      const one = await openView(browser, bundle, { entry: 'actionPage', theme, width: 250 });
+      await one.say({ type: 'page', page: morning });
       await one.page.evaluate(axe);
       const found = await one.page.evaluate(async () => {
         const { axe } = window as unknown as {

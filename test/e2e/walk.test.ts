@@ -396,7 +396,7 @@ for (const language of process.env['TELOS_WALK'] ? (['en', 'de'] as const) : [])
     it('checks the set-up, and shows what is granted', async () => {
       await command('telos.doctor');
       await page.locator('.tab', { hasText: 'Telos Doctor' }).waitFor();
-      await page.locator('.codelens-decoration', { hasText: t('Set API Key…') }).waitFor();
+      await frameWith(workbench, frame => frame.locator('details', { hasText: t('Settings') }));
       await seen('doctor');
       await command('telos.managePermissions');
       await row(t('Add Rule...')).waitFor();
@@ -491,7 +491,7 @@ for (const language of process.env['TELOS_WALK'] ? (['en', 'de'] as const) : [])
         await button(t('Deny')).first().click();
         await log().getByText('It stays.').waitFor();
         await command('telos.doctor');
-        await page.locator('.codelens-decoration').first().waitFor();
+        await frameWith(workbench, frame => frame.locator('details', { hasText: t('Settings') }));
         await seen(`${name}-doctor`);
       });
     }

@@ -7,9 +7,9 @@ import { fileURLToPath } from 'node:url';
 import { build } from 'esbuild';
 import type { Browser, Page } from 'playwright-core';
 import { webviewPage } from '../../src/extension/base/webviewPage.ts';
+import type { FromActionPage, ToActionPage } from '../../src/protocol/actionPage.ts';
 import type { FromInstallPage, ToInstallPage } from '../../src/protocol/installPage.ts';
 import type { FromPlanPage, PlanPagePlace, ToPlanPage } from '../../src/protocol/planPage.ts';
-import type { FromTodayPage, ToTodayPage } from '../../src/protocol/todayPage.ts';
 import type { ToHost, ToWebview } from '../../src/protocol/webview.ts';
 import { webviewBuild } from '../../webviewBuild.mjs';
 import { launchChromium } from '../vscode/chromium.ts';
@@ -22,11 +22,11 @@ const address = 'http://chat.test/';
 export interface View {
   page: Page;
   /** Gives messages to the view as the host does, and resolves once they are drawn. */
-  say(...messages: (ToWebview | ToPlanPage | ToInstallPage | ToTodayPage)[]): Promise<void>;
+  say(...messages: (ToWebview | ToPlanPage | ToInstallPage | ToActionPage)[]): Promise<void>;
   /** Messages of the view to the host so far. */
   posted(): Promise<ToHost[]>;
   /** The same of a page about a plan, or of *Today*. */
-  asked(): Promise<(FromPlanPage | FromTodayPage)[]>;
+  asked(): Promise<(FromPlanPage | FromActionPage)[]>;
   /** The same of a page about an install. */
   answered(): Promise<FromInstallPage[]>;
   /** Exceptions, console errors and requests that the content policy refused. */
@@ -66,7 +66,7 @@ export async function openView(
   browser: Browser,
   bundle: ViewBundle,
   options: {
-    entry?: 'main' | 'planPage' | 'todayPage' | 'installPage';
+    entry?: 'main' | 'planPage' | 'actionPage' | 'installPage';
     /** In which the page is drawn, with its words by the English ones. English if missing. */
     language?: { tag: string; words: Readonly<Record<string, string>> };
     theme?: ThemeName;
@@ -118,7 +118,7 @@ export async function openView(
     problems,
     posted: () => page.evaluate(() => (window as unknown as { posted: ToHost[] }).posted),
     asked: () =>
-      page.evaluate(() => (window as unknown as { posted: (FromPlanPage | FromTodayPage)[] }).posted),
+      page.evaluate(() => (window as unknown as { posted: (FromPlanPage | FromActionPage)[] }).posted),
     answered: () => page.evaluate(() => (window as unknown as { posted: FromInstallPage[] }).posted),
     say: (...messages) => page.evaluate(tell, messages),
   };
@@ -126,7 +126,7 @@ export async function openView(
 
 /** Runs in the page: gives the view messages as the host does, and resolves once they are drawn. */
 export function tell(
-  messages: readonly (ToWebview | ToPlanPage | ToInstallPage | ToTodayPage)[],
+  messages: readonly (ToWebview | ToPlanPage | ToInstallPage | ToActionPage)[],
 ): Promise<void> {
   return new Promise(resolve => {
     let left = messages.length;

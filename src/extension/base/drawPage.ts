@@ -1,5 +1,9 @@
-/** Gives a webview the page of one of the built scripts. */
+/** Gives a webview the page of one of the built scripts, and opens pages of cards with buttons. */
+import { randomUUID } from 'node:crypto';
+import type { FromActionPage, PageAction, PageShown } from '@telos/protocol/actionPage';
 import * as vscode from 'vscode';
+import { complain } from './acknowledge.ts';
+import { describeError, plainLabel } from './labels.ts';
 import { webviewPage } from './webviewPage.ts';
 
 /** Draws the page of a built script, such as `main`, in a webview. `place` is kept by the page, as in `WebviewPageParts`. */
@@ -21,3 +25,88 @@ export function drawPage(
     ...(place && { place }),
   });
 }
+
+type Act = () => unknown;
+
+/** Makes a button of a page. `about` is for screen readers. */
+export type Button = (label: string, about: string, act: Act, isPrimary?: boolean) => PageAction;
+
+interface ActionPage {
+  /** Names the kind of the page. */
+  type: string;
+  title: string;
+  /** Shown while it is drawn. */
+  waiting: string;
+  /** Returns the page as things are now. Called again after each button. */
+  draw: (button: Button) => Promise<PageShown>;
+  /** Draw it again whenever it comes to the front. */
+  isLive?: boolean;
+}
+
+interface OpenPage {
+  panel: vscode.WebviewPanel;
+  draw: () => Promise<void>;
+}
+
+/** By type and title. */
+const open = new Map<string, OpenPage>();
+
+/** Opens a page of cards, or brings the one that is open to the front and draws it again. */
+export async function openActionPage(page: ActionPage): Promise<void> {
+  const key = `${page.type} ${page.title}`;
+  const before = open.get(key);
+  if (before) {
+    before.panel.reveal();
+    return before.draw();
+  }
+  const panel = vscode.window.createWebviewPanel(page.type, page.title, vscode.ViewColumn.Active, {});
+  let acts = new Map<string, Act>();
+  let shown: PageShown | undefined;
+  const post = (next: PageShown) => panel.webview.postMessage({ type: 'page', page: next });
+  const draw = async (): Promise<void> => {
+    const drawn = new Map<string, Act>();
+    const button: Button = (label, about, act, isPrimary = false) => {
+      const id = randomUUID();
+      drawn.set(id, act);
+      return { id, label, about: `${label}: ${plainLabel(about, 120)}`, isPrimary };
+    };
+    if (!shown || !page.isLive)
+      await post({ ...(shown ?? { ...emptyPage, title: page.title }), summary: page.waiting, isBusy: true });
+    await orComplain(async () => {
+      shown = await page.draw(button);
+      acts = drawn;
+    });
+    if (shown) await post(shown);
+  };
+  panel.webview.onDidReceiveMessage(async (message: FromActionPage | undefined) => {
+    if (message?.type === 'ready') return shown && !page.isLive ? void post(shown) : draw();
+    const act = message?.type === 'page_act' ? acts.get(message.id) : undefined;
+    if (!act) return;
+    await orComplain(act);
+    if (open.get(key)?.panel === panel) await draw();
+  });
+  panel.onDidChangeViewState(({ webviewPanel }) => page.isLive && webviewPanel.visible && void draw());
+  panel.onDidDispose(() => open.delete(key));
+  open.set(key, { panel, draw });
+  drawPage(panel.webview, vscode.extensions.getExtension('telos.telos')!.extensionUri, 'actionPage');
+}
+
+async function orComplain(act: Act): Promise<void> {
+  try {
+    await act();
+  } catch (error) {
+    complain(plainLabel(describeError(error), 500));
+  }
+}
+
+/** A page with nothing on it. */
+export const emptyPage: PageShown = {
+  title: '',
+  summary: '',
+  cardsTitle: '',
+  cards: [],
+  rows: [],
+  sections: [],
+  problems: [],
+  actions: [],
+};

@@ -12,10 +12,11 @@ import { beginningOf } from '@telos/protocol/text';
 import * as vscode from 'vscode';
 import { acknowledge } from '../base/acknowledge.ts';
 import type { CurrentTelos } from '../base/currentTelos.ts';
-import { describeError, plainLabel, visibleText } from '../base/labels.ts';
+import { emptyPage, openActionPage } from '../base/drawPage.ts';
+import { describeError, plainLabel, t, visibleText } from '../base/labels.ts';
 import { said } from '../skills/agentPacks.ts';
 import { reveal } from '../skills/skillFolders.ts';
-import { pickAgent, showReport } from './permissions.ts';
+import { pickAgent } from './permissions.ts';
 
 /** Exports the agent, or the one that the person picks. */
 export const exportAgent = (current: CurrentTelos, known?: Agent): Promise<void> =>
@@ -165,32 +166,28 @@ async function exportWithProgress(agent: Agent, options: ExportOptions): Promise
   return exported;
 }
 
-/** Shows as a document what was written and what others do not get. */
+/** Shows on a page what was written and what others do not get. */
 export async function showExport(
   { agent, folder, skills, servers, notes, scan }: ExportedAgent,
   as: ExportForm,
 ): Promise<void> {
-  const { l10n } = vscode;
-  const list = (names: readonly string[]): string => (names.length > 0 ? names.join(', ') : l10n.t('none'));
-  const lines = [
-    l10n.t('Export of {0}', agent),
+  const list = (names: readonly string[]): string => (names.length > 0 ? names.join(', ') : t('none'));
+  const title = t('Export of {0}', plainLabel(agent));
+  const facts = [
+    t('Folder: {0}', folder),
+    t('Skills: {0}', list(skills)),
+    ...(as === 'skills' ? [] : [t('MCP servers: {0}', list(servers))]),
+    t('Files checked: {0} of {1}. Findings: {2} high, {3} medium, {4} low.', ...Object.values(counts(scan))),
     '',
-    l10n.t('Folder: {0}', folder),
-    l10n.t('Skills: {0}', list(skills)),
-    ...(as === 'skills' ? [] : [l10n.t('MCP servers: {0}', list(servers))]),
-    l10n.t(
-      'Files checked: {0} of {1}. Findings: {2} high, {3} medium, {4} low.',
-      ...Object.values(counts(scan)),
-    ),
-    '',
-    notes.length > 0 ? l10n.t('What others do not get, or should know:') : l10n.t('Everything is included.'),
+    notes.length > 0 ? t('What others do not get, or should know:') : t('Everything is included.'),
     ...notes.map(note => `- ${note}`),
-    '',
   ];
-  await showReport(
-    l10n.t('Export of {0}', plainLabel(agent)),
-    lines.map(line => visibleText(line.replace(/\s+/g, ' '))),
-  );
+  await openActionPage({
+    type: 'telos.export',
+    title,
+    waiting: '',
+    draw: async () => ({ ...emptyPage, title, sections: [{ title: '', rows: facts.map(line => [line]) }] }),
+  });
 }
 
 const counts = ({ read, of, high, medium, low }: ExportedAgent['scan']) => ({ read, of, high, medium, low });

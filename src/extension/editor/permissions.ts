@@ -5,12 +5,16 @@ import { join } from 'node:path';
 import { importGrants, type Permission } from '@telos/engine/policy';
 import { importLogFile } from '@telos/engine/records';
 import { importAgent, importAgentsToml } from '@telos/engine/skills';
+import type { PageAction, PageCard, PageShown } from '@telos/protocol/actionPage';
 import { describeCard } from '@telos/protocol/agentCard';
-import { describeFindings, describeSetup } from '@telos/protocol/doctorReport';
+import { type DoctorReport, doctorHeadline, serverName, setupSections } from '@telos/protocol/doctorReport';
+import type { LocalizedMessage, Remedy } from '@telos/protocol/run';
+import { spoken } from '@telos/protocol/text';
 import * as vscode from 'vscode';
 import { acknowledge, complain } from '../base/acknowledge.ts';
 import type { CurrentTelos } from '../base/currentTelos.ts';
-import { describeError, describeMessage, plainLabel, translated } from '../base/labels.ts';
+import { type Button, emptyPage, openActionPage } from '../base/drawPage.ts';
+import { describeError, describeMessage, plainLabel, t, translated } from '../base/labels.ts';
 import { offerFirstSkill } from '../skills/skillFolders.ts';
 import { untrustedMessage } from './editorRuns.ts';
 
@@ -83,7 +87,7 @@ function whenOf(permission: Permission): string {
 }
 
 /**
- * Shows the whole card as a document, which offers to accept it. The card that was shown is the one that is accepted.
+ * Shows the whole card on a page, which offers to accept it. The card that was shown is the one that is accepted.
  * `known` is the agent's name if the person need not be asked.
  */
 export async function reviewAgent(current: CurrentTelos, known: string | undefined): Promise<void> {
@@ -91,22 +95,30 @@ export async function reviewAgent(current: CurrentTelos, known: string | undefin
   const names = (await telos.agents()).map(agent => agent.name);
   const name = known ?? (await pickAgent(names, vscode.l10n.t('Review Agent')));
   if (name === undefined) return;
-  const card = await telos.agentCard(name);
-  const accept = async (): Promise<void> => {
-    try {
-      await telos.acceptCard(card);
-      acknowledge(vscode.l10n.t('Approved. This applies until a file of {0} changes.', plainLabel(name)));
-    } catch (error) {
-      complain(plainLabel(describeError(error), 500));
-    }
-    await reviewAgent(current, name);
-  };
-  await showReport(vscode.l10n.t('Review of {0}', plainLabel(name)), describeCard(card, vscode.l10n.t), [
-    ...(card.state === 'reviewed'
-      ? []
-      : [{ title: `$(check) ${vscode.l10n.t('Approve and Start')}`, act: accept }]),
-    commandAction(vscode.l10n.t('Manage Permissions...'), 'telos.managePermissions'),
-  ]);
+  const title = t('Review of {0}', plainLabel(name));
+  await openActionPage({
+    type: 'telos.review',
+    title,
+    waiting: t('Reading its files…'),
+    async draw(button) {
+      const card = await telos.agentCard(name);
+      const accept = async (): Promise<void> => {
+        await telos.acceptCard(card);
+        acknowledge(t('Approved. This applies until a file of {0} changes.', plainLabel(name)));
+      };
+      const [summary = '', ...lines] = describeCard(card, t);
+      return {
+        ...emptyPage,
+        title,
+        summary,
+        sections: [{ title: '', rows: lines.map(line => [line]) }],
+        actions: [
+          ...(card.state === 'reviewed' ? [] : [button(t('Approve and Start'), name, accept, true)]),
+          commandButton(button, t('Manage Permissions...'), 'telos.managePermissions'),
+        ],
+      };
+    },
+  });
 }
 
 /** Returns the name of the agent that the person picks. Offers a first skill if there is none. */
@@ -166,127 +178,89 @@ export async function chooseWorkFolder(current: CurrentTelos, known: string | un
   }
 }
 
-/** Shows as a document what is set up and which parts work. Tries the MCP servers and the box, so it needs a trusted workspace. */
+/** Shows on a page which parts do not work and what is set up. Tries the MCP servers and the sandbox, so it needs a trusted workspace. */
 export async function showDoctor(current: CurrentTelos): Promise<void> {
   if (!vscode.workspace.isTrusted) return complain(untrustedMessage);
-  const telos = await current.openTelos();
-  // In the status bar: a notification would lie over the chat's textbox.
-  const place = {
-    location: vscode.ProgressLocation.Window,
-    title: vscode.l10n.t('Checking the setup of Telos'),
-  };
-  const report = await vscode.window.withProgress(place, () => telos.doctor(new AbortController().signal));
-  const { l10n } = vscode;
-  // A line that is not wrapped holds one sentence.
-  const found = describeFindings(report, describeMessage, l10n.t);
-  const [headline = ''] = found.splice(-1);
-  const findings = found.flatMap(line =>
-    line.split(/(?<=\S[.!?]) (?=\p{Lu})/u).map((part, index) => (index === 0 ? part : `  ${part}`)),
-  );
-  const top = ['Telos Doctor', '', headline, '', ...findings, ...(findings.length > 0 ? [''] : [])];
-  const setup = describeSetup(report, describeMessage, l10n.t).map(line => (line === '' ? '' : `  ${line}`));
-  // Plain text is not wrapped, which keeps the columns. It also shows any content literally.
-  await showReport(
-    'Telos Doctor',
-    [...top, l10n.t('Everything that is set up'), ...setup, ''],
-    [
-      commandAction(`$(refresh) ${l10n.t('Refresh')}`, 'telos.doctor'),
-      commandAction(l10n.t('Set API Key…'), 'telos.setApiKey'),
-      commandAction(l10n.t('Choose Model…'), 'telos.chooseModel'),
-      commandAction(l10n.t('Manage Permissions...'), 'telos.managePermissions'),
-    ],
-  );
-  await vscode.commands.executeCommand('editor.fold', { selectionLines: [top.length] });
-}
-
-interface ReportAction {
-  title: string;
-  act: () => unknown;
-}
-
-interface Report {
-  text: string;
-  actions: readonly ReportAction[];
-}
-
-const reportScheme = 'telos-report';
-const actCommand = 'telos.actInReport';
-/** What is shown, by the path of its document. */
-const reports = new Map<string, Report>();
-const changed = new vscode.EventEmitter<vscode.Uri>();
-const lensesChanged = new vscode.EventEmitter<void>();
-let areReportsRegistered = false;
-
-const commandAction = (title: string, command: string): ReportAction => ({
-  title,
-  act: () => vscode.commands.executeCommand(command),
-});
-
-/** Shows the lines. A report of the same title takes the place of the one before. */
-export async function showReport(
-  title: string,
-  lines: readonly string[],
-  actions: readonly ReportAction[] = [],
-): Promise<void> {
-  if (!areReportsRegistered) registerReports();
-  areReportsRegistered = true;
-  const uri = vscode.Uri.from({ scheme: reportScheme, path: `/${title}` });
-  reports.set(uri.path, { text: lines.join('\n'), actions });
-  changed.fire(uri);
-  lensesChanged.fire();
-  const document = await vscode.workspace.openTextDocument(uri);
-  await vscode.window.showTextDocument(document, { preview: true });
-}
-
-/** Lasts as long as the window, as the documents do. */
-function registerReports(): void {
-  vscode.workspace.registerTextDocumentContentProvider(reportScheme, {
-    onDidChange: changed.event,
-    provideTextDocumentContent: ({ path }) => reports.get(path)?.text ?? '',
-  });
-  vscode.languages.registerCodeLensProvider(
-    { scheme: reportScheme },
-    {
-      onDidChangeCodeLenses: lensesChanged.event,
-      provideCodeLenses: ({ uri: { path } }) =>
-        (reports.get(path)?.actions ?? []).map(
-          ({ title }, index) =>
-            new vscode.CodeLens(new vscode.Range(0, 0, 0, 0), {
-              title,
-              command: actCommand,
-              arguments: [path, index],
-            }),
-        ),
+  await openActionPage({
+    type: 'telos.doctor',
+    title: 'Telos Doctor',
+    waiting: t('Checking the setup of Telos'),
+    async draw(button) {
+      const report = await (await current.openTelos()).doctor(new AbortController().signal);
+      return doctorPage(report, button);
     },
-  );
-  vscode.languages.registerDocumentLinkProvider(
-    { scheme: reportScheme },
-    { provideDocumentLinks: commandLinks },
-  );
-  vscode.commands.registerCommand(actCommand, (path: string, index: number) =>
-    reports.get(path)?.actions[index]?.act(),
-  );
-}
-
-interface ContributedCommand {
-  command: string;
-  title: string;
-}
-
-/** Links what reads like “Telos: Set API Key...” to that command. */
-function commandLinks(document: vscode.TextDocument): vscode.DocumentLink[] {
-  const manifest = vscode.extensions.getExtension('telos.telos')?.packageJSON;
-  const commands: readonly ContributedCommand[] = manifest?.contributes?.commands ?? [];
-  const text = document.getText();
-  return commands.flatMap(({ command, title }) => {
-    const written = `Telos: ${title}`;
-    const found: vscode.DocumentLink[] = [];
-    for (let at = text.indexOf(written); at >= 0; at = text.indexOf(written, at + 1)) {
-      const range = new vscode.Range(document.positionAt(at), document.positionAt(at + written.length));
-      found.push(new vscode.DocumentLink(range, vscode.Uri.parse(`command:${command}`)));
-    }
-    return found;
   });
+}
+
+function doctorPage(report: DoctorReport, button: Button): PageShown {
+  const untried = report.servers.flatMap(server =>
+    server.outcome.state === 'not tried' ? [{ server, outcome: server.outcome }] : [],
+  );
+  const cards = [
+    ...report.findings.map(({ severity, ...said }) => cardOf(severity, said, button)),
+    ...untried.map(({ server, outcome: { why: message, ...said } }) => ({
+      ...cardOf('warning', { message, ...said }, button),
+      title: `${t('MCP servers')}: ${serverName(server, t)}`,
+      lines: [said.sentences ? spoken(said.sentences, t) : message],
+    })),
+  ];
+  return {
+    ...emptyPage,
+    title: 'Telos Doctor',
+    summary: doctorHeadline(report, t),
+    cardsTitle: t('Problems'),
+    cards,
+    sections: setupSections(report, describeMessage, t).map(({ title, value, rows }) => ({
+      title: value === undefined ? title : `${title}: ${value}`,
+      rows,
+    })),
+    actions: [
+      // The page is drawn anew after each button.
+      button(t('Refresh'), 'Telos Doctor', () => undefined, true),
+      commandButton(button, t('Manage Permissions...'), 'telos.managePermissions'),
+    ],
+  };
+}
+
+/** Returns a problem: its first sentence, the others, and buttons for what helps. */
+function cardOf(level: 'error' | 'warning', said: LocalizedMessage, button: Button): PageCard {
+  const { remedy, ...problem } = said;
+  const actions = remedy ? waysOut(remedy, button) : [];
+  const text = describeMessage(actions.length > 0 ? problem : said);
+  const [title = '', ...lines] = text.split(/(?<=\S[.!?]) (?=\p{Lu})/u);
+  return { level, title, lines, actions };
+}
+
+const commandButton = (button: Button, label: string, command: string, ...args: unknown[]) =>
+  button(label, 'Telos Doctor', () => vscode.commands.executeCommand(command, ...args));
+
+/** Returns the buttons that do what a remedy says. None if it is for the user alone. */
+function waysOut(remedy: Remedy, button: Button): PageAction[] {
+  const command = (label: string, name: string, ...args: unknown[]) =>
+    commandButton(button, label, name, ...args);
+  switch (remedy.kind) {
+    case 'set_key':
+    case 'set_up_model':
+      return [
+        command(t('Set API Key…'), 'telos.setApiKey'),
+        command(t('Choose Model…'), 'telos.chooseModel'),
+      ];
+    case 'choose_model':
+      return [command(t('Choose Model…'), 'telos.chooseModel')];
+    case 'add_skill':
+      return [
+        command(t('New Skill…'), 'telos.newSkill'),
+        command(t('Add Sample Pack'), 'telos.addSamplePack'),
+      ];
+    case 'review_agent':
+      return [command(t('Review Agent'), 'telos.reviewAgent', { agent: { name: remedy.agent } })];
+    case 'check_policy':
+      return [command(t('Manage Permissions...'), 'telos.managePermissions')];
+    case 'lint':
+      return [command(t('Show Problems'), 'workbench.actions.view.problems')];
+    default:
+      return [];
+  }
 }
 
 /** Opens today's log, or says where it will be. */

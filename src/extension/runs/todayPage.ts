@@ -1,14 +1,12 @@
 /** Opens the page *Today*: what ran while nobody looked, and what waits for the user. Draws it again after each decision. */
-import { randomUUID } from 'node:crypto';
 import { openPlan } from '@telos/plans/plan';
-import type { FromTodayPage, TodayAction, TodayCard, TodayRow, TodayShown } from '@telos/protocol/todayPage';
+import type { PageCard, PageRow, PageShown } from '@telos/protocol/actionPage';
 import { formatCost } from '@telos/protocol/usage';
 import { readToday, type TodayDecision, type TodayEntry, type TodayPage } from '@telos/today/today';
 import * as vscode from 'vscode';
-import { complain } from '../base/acknowledge.ts';
 import type { CurrentTelos } from '../base/currentTelos.ts';
-import { drawPage } from '../base/drawPage.ts';
-import { describeError, describeTime, plainLabel, t } from '../base/labels.ts';
+import { type Button, emptyPage, openActionPage } from '../base/drawPage.ts';
+import { describeTime, plainLabel, t } from '../base/labels.ts';
 import { phaseLabel, reasonLabel } from '../editor/planItem.ts';
 import { askFor } from '../editor/planQuestions.ts';
 import { outcomeLabel, timeLabel } from './runItem.ts';
@@ -16,86 +14,36 @@ import { whyNot } from './scheduleItem.ts';
 
 type OpenTelos = Awaited<ReturnType<CurrentTelos['openTelos']>>;
 
-/** What the buttons of the page do, by the ids that it was given. */
-type Acts = Map<string, () => Thenable<unknown> | Promise<unknown>>;
-
-let open: vscode.WebviewPanel | undefined;
-
 /** Shows the page, or the one that is open already as things are now. */
-export async function showToday(current: CurrentTelos, extensionUri: vscode.Uri): Promise<void> {
-  if (open) {
-    open.reveal();
-    return;
-  }
-  const panel = vscode.window.createWebviewPanel('telos.today', t('Today'), vscode.ViewColumn.Active, {});
-  open = panel;
-  let acts: Acts = new Map();
-  const draw = async (): Promise<void> => {
-    try {
-      const telos = await current.openTelos();
-      const drawn = await drawing(telos);
-      acts = drawn.acts;
-      await panel.webview.postMessage({ type: 'today', today: drawn.today });
-    } catch (error) {
-      complain(plainLabel(describeError(error), 500));
-    }
-  };
-  panel.webview.onDidReceiveMessage(async (message: FromTodayPage | undefined) => {
-    if (message?.type === 'ready') return draw();
-    const act = message?.type === 'today_act' ? acts.get(message.id) : undefined;
-    if (!act) return;
-    try {
-      await act();
-    } catch (error) {
-      complain(plainLabel(describeError(error), 500));
-    }
-    await draw();
+export const showToday = (current: CurrentTelos): Promise<void> =>
+  openActionPage({
+    type: 'telos.today',
+    title: t('Today'),
+    waiting: t('Reading what ran…'),
+    draw: async button => drawing(await current.openTelos(), button),
+    isLive: true,
   });
-  panel.onDidChangeViewState(({ webviewPanel }) => webviewPanel.visible && void draw());
-  panel.onDidDispose(() => {
-    open = undefined;
-  });
-  drawPage(panel.webview, extensionUri, 'todayPage');
-}
 
-async function drawing(telos: OpenTelos): Promise<{ today: TodayShown; acts: Acts }> {
+async function drawing(telos: OpenTelos, button: Button): Promise<PageShown> {
   const now = new Date();
   const since = new Date(now.getFullYear(), now.getMonth(), now.getDate() - 1, 18);
   const folders = telos.config.workspaceFolders.map(({ path }) => path);
   const page = await readToday(telos, { since, folders });
-  const acts: Acts = new Map();
-  const button = (
-    label: string,
-    about: string,
-    act: () => Thenable<unknown> | Promise<unknown>,
-    isPrimary = false,
-  ): TodayAction => {
-    const id = randomUUID();
-    acts.set(id, act);
-    return { id, label, about: `${label}: ${plainLabel(about, 120)}`, isPrimary };
-  };
   return {
-    acts,
-    today: {
-      summary: summaryOf(page, since),
-      cards: page.decisions.map(decision => cardOf(decision, telos, button)),
-      rows: page.entries.map(entry => rowOf(entry, button)),
-      problems: [...page.problems],
-      actions: [
-        button(t('Show Changes of Today...'), t('files that Telos changed since midnight'), () =>
-          vscode.commands.executeCommand('telos.showDayChanges'),
-        ),
-      ],
-    },
+    ...emptyPage,
+    title: t('Today'),
+    summary: summaryOf(page, since),
+    cardsTitle: t('Waiting for You'),
+    cards: page.decisions.map(decision => cardOf(decision, telos, button)),
+    rows: page.entries.map(entry => rowOf(entry, button)),
+    problems: [...page.problems],
+    actions: [
+      button(t('Show Changes of Today...'), t('files that Telos changed since midnight'), () =>
+        vscode.commands.executeCommand('telos.showDayChanges'),
+      ),
+    ],
   };
 }
-
-type Button = (
-  label: string,
-  about: string,
-  act: () => Thenable<unknown> | Promise<unknown>,
-  isPrimary?: boolean,
-) => TodayAction;
 
 function summaryOf({ entries, decisions, spent, ownRuns, problems }: TodayPage, since: Date): string {
   const from = describeTime(since);
@@ -110,7 +58,7 @@ function summaryOf({ entries, decisions, spent, ownRuns, problems }: TodayPage, 
   ].join(' · ');
 }
 
-function cardOf(decision: TodayDecision, telos: OpenTelos, button: Button): TodayCard {
+function cardOf(decision: TodayDecision, telos: OpenTelos, button: Button): PageCard {
   switch (decision.kind) {
     case 'question': {
       const { plan, repo, question } = decision;
@@ -178,7 +126,7 @@ const noHuman = {
   ask: async () => [],
 };
 
-function rowOf(entry: TodayEntry, button: Button): TodayRow {
+function rowOf(entry: TodayEntry, button: Button): PageRow {
   const [title, ...facts] = factsOf(entry);
   const { cost, unknownCosts, changes } = entry;
   const runId =

@@ -251,10 +251,15 @@ describe('packs and trust', () => {
     assert.deepEqual(codes, [0, 1, 1]);
   });
 
-  it('show the doctor’s report as a document', async () => {
-    await command('telos.doctor');
-    const document = vscode.window.activeTextEditor?.document;
-    assert.equal(document?.languageId, 'plaintext');
-    assert.match(document?.getText() ?? '', /^Telos Doctor[\s\S]*Settings:[\s\S]*Agents: /);
+  it('show the doctor’s report and a review on pages', async () => {
+    for (const [name, title] of [
+      ['telos.doctor', 'Telos Doctor'],
+      ['telos.reviewAgent', 'Review of kairos'],
+    ] as const) {
+      await command(name, { agent: { name: 'kairos' } });
+      const tab = vscode.window.tabGroups.activeTabGroup.activeTab;
+      assert.equal(tab?.label, title);
+      assert.ok(tab.input instanceof vscode.TabInputWebview);
+    }
   });
 });
