@@ -303,6 +303,18 @@ describe('the page Today in a real VS Code', () => {
     page = await frameWith(workbench, frame => frame.getByRole('heading', { name: 'Waiting for You' }));
   });
 
+  it('has a sister for the doctor, which is drawn anew by its button', async () => {
+    await runCommand(workbench.page, 'Telos: Doctor');
+    const doctor = await frameWith(workbench, frame => frame.locator('details', { hasText: 'Settings' }));
+    await workbench.screenshot('doctor-page');
+    assert.equal(await doctor.locator('details[open]').count(), 0, 'what is set up is folded');
+    const refresh = doctor.getByRole('button', { name: 'Refresh: Telos Doctor' });
+    await refresh.click();
+    await doctor.locator('main[aria-busy="false"]').waitFor();
+    await doctor.getByRole('heading', { name: 'Telos Doctor', level: 1 }).waitFor();
+    await runCommand(workbench.page, 'View: Close Editor');
+  });
+
   it('is German in a German window', async function () {
     this.timeout(120_000);
     await workbench.page.addInitScript(() => Object.assign(globalThis, { _VSCODE_NLS_LANGUAGE: 'de' }));

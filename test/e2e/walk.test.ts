@@ -16,7 +16,7 @@ import { fetchCodeServer } from '../vscode/codeServer.ts';
 import { firstStartLimit } from '../vscode/editorSession.ts';
 import { root } from '../vscode/paths.ts';
 import { startServer } from '../vscode/server.ts';
-import { openWorkbench, runCommand, type Workbench } from '../vscode/workbench.ts';
+import { frameWith, openWorkbench, runCommand, type Workbench } from '../vscode/workbench.ts';
 import { freshWorld, testVariables, type World } from '../vscode/world.ts';
 import { englishIn, textsIn } from './germanText.ts';
 
@@ -408,7 +408,7 @@ for (const language of process.env['TELOS_WALK'] ? (['en', 'de'] as const) : [])
       await command('telos.reviewAgent');
       await take(row('personal'));
       await page.locator('.tab', { hasText: 'personal' }).waitFor();
-      await page.locator('.codelens-decoration', { hasText: t('Approve and Start') }).waitFor();
+      await frameWith(workbench, frame => frame.getByRole('button', { name: t('Approve and Start') }));
       await seen('review');
       await closeToasts();
     });

@@ -183,7 +183,7 @@ export async function showDoctor(current: CurrentTelos): Promise<void> {
   if (!vscode.workspace.isTrusted) return complain(untrustedMessage);
   await openActionPage({
     type: 'telos.doctor',
-    title: 'Telos Doctor',
+    title: t('Telos Doctor'),
     waiting: t('Checking the setup of Telos'),
     async draw(button) {
       const report = await (await current.openTelos()).doctor(new AbortController().signal);
@@ -206,7 +206,7 @@ function doctorPage(report: DoctorReport, button: Button): PageShown {
   ];
   return {
     ...emptyPage,
-    title: 'Telos Doctor',
+    title: t('Telos Doctor'),
     summary: doctorHeadline(report, t),
     cardsTitle: t('Problems'),
     cards,
@@ -216,7 +216,7 @@ function doctorPage(report: DoctorReport, button: Button): PageShown {
     })),
     actions: [
       // The page is drawn anew after each button.
-      button(t('Refresh'), 'Telos Doctor', () => undefined, true),
+      button(t('Refresh'), t('Telos Doctor'), () => undefined, true),
       commandButton(button, t('Manage Permissions...'), 'telos.managePermissions'),
     ],
   };
@@ -232,7 +232,7 @@ function cardOf(level: 'error' | 'warning', said: LocalizedMessage, button: Butt
 }
 
 const commandButton = (button: Button, label: string, command: string, ...args: unknown[]) =>
-  button(label, 'Telos Doctor', () => vscode.commands.executeCommand(command, ...args));
+  button(label, t('Telos Doctor'), () => vscode.commands.executeCommand(command, ...args));
 
 /** Returns the buttons that do what a remedy says. None if it is for the user alone. */
 function waysOut(remedy: Remedy, button: Button): PageAction[] {
