@@ -45,24 +45,27 @@ interface ActionPage {
 
 interface OpenPage {
   panel: vscode.WebviewPanel;
-  draw: () => Promise<void>;
+  draw: (page: ActionPage) => Promise<void>;
 }
 
 /** By type and title. */
 const open = new Map<string, OpenPage>();
 
-/** Opens a page of cards, or brings the one that is open to the front and draws it again. */
-export async function openActionPage(page: ActionPage): Promise<void> {
-  const key = `${page.type} ${page.title}`;
+/** Opens a page of cards, or brings the one of this type and title to the front and draws this page on it. */
+export async function openActionPage(newest: ActionPage): Promise<void> {
+  const key = `${newest.type} ${newest.title}`;
   const before = open.get(key);
   if (before) {
     before.panel.reveal();
-    return before.draw();
+    return before.draw(newest);
   }
+  let page = newest;
   const panel = vscode.window.createWebviewPanel(page.type, page.title, vscode.ViewColumn.Active, {});
   let acts = new Map<string, Act>();
   let shown: PageShown | undefined;
-  const post = (next: PageShown) => panel.webview.postMessage({ type: 'page', page: next });
+  // A page that was closed meanwhile needs nothing, and one that is hidden asks when it comes to the front.
+  const post = (next: PageShown): void =>
+    void panel.webview.postMessage({ type: 'page', page: next }).then(undefined, () => undefined);
   const draw = async (): Promise<void> => {
     const drawn = new Map<string, Act>();
     const button: Button = (label, about, act, isPrimary = false) => {
@@ -71,15 +74,15 @@ export async function openActionPage(page: ActionPage): Promise<void> {
       return { id, label, about: `${label}: ${plainLabel(about, 120)}`, isPrimary };
     };
     if (!shown || !page.isLive)
-      await post({ ...(shown ?? { ...emptyPage, title: page.title }), summary: page.waiting, isBusy: true });
+      post({ ...(shown ?? { ...emptyPage, title: page.title }), summary: page.waiting, isBusy: true });
     await orComplain(async () => {
       shown = await page.draw(button);
       acts = drawn;
     });
-    if (shown) await post(shown);
+    if (shown) post(shown);
   };
   panel.webview.onDidReceiveMessage(async (message: FromActionPage | undefined) => {
-    if (message?.type === 'ready') return shown && !page.isLive ? void post(shown) : draw();
+    if (message?.type === 'ready') return shown && !page.isLive ? post(shown) : draw();
     const act = message?.type === 'page_act' ? acts.get(message.id) : undefined;
     if (!act) return;
     await orComplain(act);
@@ -87,7 +90,13 @@ export async function openActionPage(page: ActionPage): Promise<void> {
   });
   panel.onDidChangeViewState(({ webviewPanel }) => page.isLive && webviewPanel.visible && void draw());
   panel.onDidDispose(() => open.delete(key));
-  open.set(key, { panel, draw });
+  open.set(key, {
+    panel,
+    draw: next => {
+      page = next;
+      return draw();
+    },
+  });
   drawPage(panel.webview, vscode.extensions.getExtension('telos.telos')!.extensionUri, 'actionPage');
 }
 

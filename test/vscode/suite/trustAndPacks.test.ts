@@ -8,6 +8,7 @@ import { loadConfig } from '../../../src/engine/config.ts';
 import { Telos } from '../../../src/engine/telos.ts';
 import { installFromLink } from '../../../src/extension/skills/offers.ts';
 import { activated, answering, scriptModels, until } from './editor.ts';
+import { type WatchedPages, watchPages } from './pages.ts';
 import { pressing } from './pressing.ts';
 
 const skillsDir = process.env['TELOS_SKILLS_DIR'] ?? '';
@@ -16,30 +17,19 @@ const source = join(skillsDir, '..', 'pack-to-install');
 const command = (name: string, ...values: unknown[]) =>
   Promise.resolve(vscode.commands.executeCommand(name, ...values));
 
-const lensesOf = async (): Promise<vscode.CodeLens[]> =>
-  vscode.commands.executeCommand(
-    'vscode.executeCodeLensProvider',
-    vscode.window.activeTextEditor?.document.uri,
-  );
-
-/** What the shown report offers to do. */
-const reportActions = async (): Promise<string[]> =>
-  (await lensesOf()).map(({ command: { title = '' } = {} }) => title.replace(/^\$\(.*?\) /, ''));
-
-async function actInReport(title: string): Promise<void> {
-  const lens = (await lensesOf()).find(each => each.command?.title.endsWith(title));
-  assert.ok(lens?.command, `no ${title}`);
-  await command(lens.command.command, ...(lens.command.arguments ?? []));
-}
+let pages: WatchedPages;
+const review = 'Review of humming';
 
 describe('packs and trust', () => {
   before(async () => {
+    pages = watchPages();
     await activated();
     await mkdir(join(source, 'skills', 'hum'), { recursive: true });
     await writeFile(join(source, 'agent.toml'), 'name = "humming"\ndescription = "Hums"\n');
     await writeFile(join(source, 'skills', 'hum', 'SKILL.md'), '---\ndescription: Hums a tune\n---\nHum.\n');
   });
   after(async () => {
+    pages.end();
     await scriptModels([], []);
     await rm(source, { recursive: true });
     await vscode.commands.executeCommand('workbench.action.closeAllEditors');
@@ -54,14 +44,10 @@ describe('packs and trust', () => {
     await pressing(['Install', 'Review Agent'], () => command('telos.installPack', uri));
     const node = await agent();
     assert.ok(node);
-    assert.match(
-      vscode.window.activeTextEditor?.document.getText() ?? '',
-      /^Agent humming \(not reviewed yet\)/,
-    );
-    assert.equal(vscode.window.activeTextEditor?.document.isUntitled, false, 'it would ask to be saved');
-    await actInReport('Approve and Start');
-    await until(() => (vscode.window.activeTextEditor?.document.getText() ?? '').includes('(reviewed'));
-    assert.deepEqual(await reportActions(), ['Manage Permissions...']);
+    await until(() => /^Review of humming\nAgent humming \(not reviewed yet\)/.test(pages.text(review)));
+    await pages.press(review, 'Approve and Start');
+    await until(() => pages.text(review).includes('(reviewed'));
+    assert.deepEqual(pages.buttons(review), ['Manage Permissions...']);
 
     const first = await answering({ picked: ['humming'] }, () =>
       pressing([], () => command('telos.managePermissions')),
@@ -257,9 +243,10 @@ describe('packs and trust', () => {
       ['telos.reviewAgent', 'Review of kairos'],
     ] as const) {
       await command(name, { agent: { name: 'kairos' } });
-      const tab = vscode.window.tabGroups.activeTabGroup.activeTab;
-      assert.equal(tab?.label, title);
-      assert.ok(tab.input instanceof vscode.TabInputWebview);
+      const isThere = (tab?: vscode.Tab): boolean => tab?.label === title;
+      await until(() => isThere(vscode.window.tabGroups.activeTabGroup.activeTab));
+      assert.ok(vscode.window.tabGroups.activeTabGroup.activeTab?.input instanceof vscode.TabInputWebview);
+      await until(() => pages.text(title).startsWith(`${title}\n`));
     }
   });
 });
