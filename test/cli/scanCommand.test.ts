@@ -62,7 +62,7 @@ describe('telos scan', function () {
   it('prints everything that is known as JSON', async () => {
     const { stdout } = await scan('bad', '--json');
     const { folder, read, of, high, rules, findings } = JSON.parse(stdout);
-    assert.deepEqual([folder, read, of, high, rules], [join(home.workDir, 'bad'), 1, 1, 1, '7']);
+    assert.deepEqual([folder, read, of, high, rules], [join(home.workDir, 'bad'), 1, 1, 1, '8']);
     const [first] = findings;
     assert.deepEqual(
       [first.rule, first.level, first.file, first.line, first.snyk, first.cisco],
