@@ -110,7 +110,7 @@ export function isKeyInput(input: NodeJS.ReadableStream): input is KeyInput {
  * holds and what comes within the first moment. Reads key by key, since a begun line is otherwise delivered only when it
  * ends. Resolves when an answer counts, or the signal aborts. Returns true if a line was begun whose end is still to come.
  */
-async function dropTypedAhead(input: KeyInput, signal: AbortSignal): Promise<boolean> {
+async function dropTypedAhead(input: KeyInput, signal: AbortSignal, staysRaw = false): Promise<boolean> {
   isAnswerLate = false;
   let line = begunLine;
   let until = performance.now() + readingTime;
@@ -131,7 +131,7 @@ async function dropTypedAhead(input: KeyInput, signal: AbortSignal): Promise<boo
   } catch {
     // Cancelled.
   } finally {
-    input.setRawMode(false);
+    if (!staysRaw) input.setRawMode(false);
     input.off('data', drop);
     input.pause();
     input.off('error', ignore);
@@ -245,9 +245,16 @@ async function pressed(input: KeyInput, signal: AbortSignal): Promise<string | u
  */
 export async function readSecret(prompt: string, signal: AbortSignal): Promise<string> {
   const secret = await inTurn(signal, async () => {
+    const { stdin } = process;
+    const isTerminal = isKeyInput(stdin);
+    // A terminal shows what comes before this, and a pasted secret can come at once.
+    if (isTerminal) stdin.setRawMode(true);
     process.stderr.write(prompt);
-    let isBegun = isKeyInput(process.stdin) && (await dropTypedAhead(process.stdin, signal));
-    if (signal.aborted) return '';
+    let isBegun = isTerminal && (await dropTypedAhead(stdin, signal, true));
+    if (signal.aborted) {
+      if (isTerminal) stdin.setRawMode(false);
+      return '';
+    }
     const silent = new Writable({ write: (_chunk, _encoding, done) => done() });
     const endNote = noteBegun(process.stdin);
     const reader = createInterface({ input: process.stdin, output: silent, terminal: true });
