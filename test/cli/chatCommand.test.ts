@@ -239,7 +239,7 @@ describe('telos chat', () => {
     chat.type('/compact\r');
     await chat.shows(/There is nothing to compact yet\.\n›/);
     chat.type('run go\r');
-    await chat.shows(/context 26 of 1,000,000, 0% \((?:\w+ \d+(?:, )?)+\)\nDone in.*\n\n›/);
+    await chat.shows(/context 25 of 1,000,000, 0% \((?:\w+ \d+(?:, )?)+\)\nDone in.*\n\n›/);
     chat.type('/compact the colours\r');
     await chat.shows(
       /Compacted: the model is sent about [\d,]+ tokens in place of [\d,]+\. \/uncompact undoes it\.\n {2}Apples are red\.\n[^›]*Done in.*\n\n›/,
